@@ -1,0 +1,44 @@
+# Two commands on a fresh machine: `make report` and `make test`. Needs make and Python >= 3.11.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: report test check bench notebooks clean
+.DEFAULT_GOAL := report
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bbb_numpy needs Python >= 3.11; this is %s. Try: make PYTHON=python3.11" % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.base: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/.base
+
+$(VENV)/.bench: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) --editable '.[bench]'
+	@touch $@ $(VENV)/.base
+
+report: $(VENV)/.base  ## train on the report's problem, print what happened, write the figures
+	$(BIN)/bbb-numpy report
+
+test: $(VENV)/.test  ## lint, types, floors, then every test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.bench  ## time one training step against its floor and its peers
+	$(BIN)/python benchmarks/step_time.py
+
+notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
+	$(BIN)/python notebooks/execute.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info report .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

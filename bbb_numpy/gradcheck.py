@@ -1,0 +1,259 @@
+"""Check a hand-written gradient against its own value (side module, imports nothing of ours).
+
+Two oracles for any ``value_and_grad(theta) -> (value, grad)``:
+
+* the **complex step**, ``Im f(theta + ih) / h``, exact to rounding, for functions that only
+  use operations which continue to complex numbers (no ``abs``, no ``conj``, no ``max`` of
+  complex numbers);
+* **central differences** of fourth order, for any function.
+
+>>> import numpy as np
+>>> def cubic(theta):
+...     return (theta**3).sum(), 3 * theta**2
+>>> report = check(cubic, np.array([1.0, -2.0, 0.5]))
+>>> report.passed
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BARS", "Block", "Report", "check", "format_table"]
+
+Array = NDArray[Any]
+ValueAndGrad = Callable[[Array], tuple[Any, Array]]
+
+BARS = {"complex": 1e-12, "central": 1e-6}
+COMPLEX_STEP = 1e-30
+# Fourth-order stencil f' = sum_k c_k f(theta + k h) / h; its truncation error is
+# h^4 f'''''/30, so h ~ eps^(1/5) balances it against the rounding error eps f / h.
+CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
+CENTRAL_STEP = float(np.finfo(float).eps) ** 0.2
+SHRINKS = (1.0, 0.25, 0.0625)  # a kink inside the stencil: try nearer before skipping
+FLOOR = 1e-3
+
+
+class Block(NamedTuple):
+    """What the check found in one named block of theta."""
+
+    name: str
+    checked: int
+    skipped: int  # coordinates whose difference would straddle a kink
+    error: float  # the largest relative error
+    worst: str  # the coordinate that has it
+    analytic: float  # its hand-written derivative
+    numeric: float  # its measured derivative
+
+
+@dataclass(frozen=True)
+class Report:
+    """Result of `check`.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+    method : {'complex', 'central'}
+    bar : float
+        Largest relative error that passes.
+    """
+
+    blocks: tuple[Block, ...]
+    method: str
+    bar: float
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of all blocks; nan if any derivative is nan."""
+        return float(np.max([block.error for block in self.blocks], initial=0.0))
+
+    @property
+    def skipped(self) -> float:
+        """Share of the coordinates that were skipped at kinks."""
+        total = sum(block.checked + block.skipped for block in self.blocks)
+        return sum(block.skipped for block in self.blocks) / max(total, 1)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was checked and every error is at most the bar."""
+        return any(block.checked for block in self.blocks) and self.error <= self.bar
+
+    @property
+    def worst(self) -> Block:
+        """The block with the largest error."""
+        return max(self.blocks, key=lambda block: (np.isnan(block.error), block.error))
+
+    def __str__(self) -> str:
+        return format_table({self.method: self})
+
+
+def check(
+    value_and_grad: ValueAndGrad,
+    theta: Array,
+    *,
+    method: str = "complex",
+    blocks: Mapping[str, slice] | None = None,
+    coordinate: Callable[[int], str] | None = None,
+    gates: Callable[[Array], Array] | None = None,
+    most: int | None = None,
+    rng: np.random.Generator | None = None,
+    bar: float | None = None,
+) -> Report:
+    """Compare the gradient that `value_and_grad` returns with its own value.
+
+    The relative error of a coordinate is ``|g - n| / max(|g|, |n|, 1e-3 max|n|)``: a
+    coordinate a thousand times smaller than the largest of the checked ones is held to the
+    same absolute error as one a thousand times smaller, not to a tighter one.
+
+    Parameters
+    ----------
+    value_and_grad : callable
+        From a flat float64 (or, for the complex step, complex128) theta to a scalar and a
+        gradient of the same shape. Any noise in it must be fixed beforehand.
+    theta : ndarray (n,)
+        The point, float64.
+    method : {'complex', 'central'}
+    blocks : mapping of str to slice, optional
+        Named parts of theta, one row each in the report. Default: one block ``theta``.
+    coordinate : callable, optional
+        From a flat index to a readable name, for the worst coordinate.
+    gates : callable, optional
+        From theta to an array that changes when a kink is crossed (for a ReLU network, which
+        units are on). Where one lies inside the stencil the step is shrunk, at most 16-fold;
+        coordinates that still cross it are skipped, and counted. The complex step never
+        crosses one.
+    most : int, optional
+        Check at most so many coordinates of each block, drawn by `rng`.
+    rng : numpy.random.Generator, optional
+        Default ``default_rng(0)``.
+    bar : float, optional
+        Largest error that passes. Default: 1e-12 for 'complex', 1e-6 for 'central'.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        If `method` is unknown, theta is not a flat float64 array, or the gradient has
+        another shape.
+    TypeError
+        If the complex step is asked of a function that returns a real value for complex
+        theta: it is not complex-safe; use ``method='central'``.
+    """
+    if method not in BARS:
+        raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
+    theta = np.asarray(theta)
+    if theta.ndim != 1 or theta.dtype != np.float64:
+        raise ValueError(
+            f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
+        )
+    blocks = {"theta": slice(0, theta.size)} if blocks is None else blocks
+    rng = np.random.default_rng(0) if rng is None else rng
+    grad = np.array(value_and_grad(theta.copy())[1])
+    if grad.shape != theta.shape:
+        raise ValueError(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
+
+    chosen: dict[str, Array] = {}
+    for name, where in blocks.items():
+        inside = np.arange(theta.size)[where]
+        if most is not None and inside.size > most:
+            inside = np.sort(rng.choice(inside, most, replace=False))
+        chosen[name] = inside
+    derivative = _complex_step if method == "complex" else _central_difference
+    numeric = np.full(theta.size, np.nan)
+    kinked = np.zeros(theta.size, bool)
+    seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
+    for i in seen:
+        h = COMPLEX_STEP if method == "complex" else _central_step(theta, i, gates)
+        kinked[i] = h == 0.0
+        if not kinked[i]:
+            numeric[i] = derivative(value_and_grad, theta, i, h)
+
+    floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
+    rows = []
+    for name, inside in chosen.items():
+        kept = inside[~kinked[inside]]
+        g, n = grad[kept], numeric[kept]
+        scale = np.maximum(np.maximum(np.abs(g), np.abs(n)), floor)
+        with np.errstate(invalid="ignore"):
+            error = np.where((g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0))
+        if kept.size == 0:
+            rows.append(Block(name, 0, len(inside), 0.0, "-", 0.0, 0.0))
+            continue
+        at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
+        place = coordinate(int(kept[at])) if coordinate else f"{name}[{kept[at] - inside[0]}]"
+        skipped = len(inside) - len(kept)
+        rows.append(
+            Block(name, len(kept), skipped, float(error[at]), place, float(g[at]), float(n[at]))
+        )
+    return Report(tuple(rows), method, BARS[method] if bar is None else bar)
+
+
+def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int, h: float) -> float:
+    """Im f(theta + ih) / h: no difference is taken, so nothing cancels."""
+    shifted = theta.astype(complex)
+    shifted[i] += 1j * h
+    value = value_and_grad(shifted)[0]
+    if not np.iscomplexobj(value):
+        raise TypeError(
+            "the value is real for complex theta, so the function is not complex-safe "
+            "(np.abs, .real, a cast to float?); use method='central'"
+        )
+    return float(np.imag(value)) / h
+
+
+def _central_difference(value_and_grad: ValueAndGrad, theta: Array, i: int, h: float) -> float:
+    """Fourth-order central difference of the value."""
+    total = 0.0
+    for steps, coefficient in CENTRAL_STENCIL:
+        shifted = theta.copy()
+        shifted[i] += steps * h
+        total += coefficient * float(value_and_grad(shifted)[0])
+    return total / h
+
+
+def _central_step(theta: Array, i: int, gates: Callable[[Array], Array] | None) -> float:
+    """Return the step, shrunk until the stencil stays on one side of every kink; 0 if none."""
+    for shrink in SHRINKS if gates else (1.0,):
+        h = CENTRAL_STEP * max(1.0, abs(theta[i])) * shrink
+        if gates is None:
+            return h
+        ends = []
+        for steps in (-2, 2):
+            shifted = theta.copy()
+            shifted[i] += steps * h
+            ends.append(gates(shifted))
+        if np.array_equal(ends[0], ends[1]):
+            return h
+    return 0.0
+
+
+def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -> str:
+    """Lay out reports as text: one line per block, the worst coordinate of each named.
+
+    Parameters
+    ----------
+    reports : mapping or sequence of pairs
+        Title of the group (such as a term of the loss) and its report.
+    """
+    pairs = list(reports.items()) if isinstance(reports, Mapping) else list(reports)
+    head = (
+        f"{'term':<12} {'method':<8} {'block':<10} {'checked':>7} {'skipped':>7} "
+        f"{'rel. error':>10}  {'worst coordinate':<18} {'by hand':>15} {'measured':>15}"
+    )
+    lines = [head, "-" * len(head)]
+    for title, report in pairs:
+        for b in report.blocks:
+            flag = "" if b.error <= report.bar else f"  <- above {report.bar:g}"
+            lines.append(
+                f"{title:<12} {report.method:<8} {b.name:<10} {b.checked:>7} {b.skipped:>7} "
+                f"{b.error:>10.1e}  {b.worst:<18} {b.analytic:>15.8g} {b.numeric:>15.8g}{flag}"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,176 @@
+"""The multilayer perceptron: forward pass and its vector-Jacobian product (floor 1).
+
+Report, Section 5.3, K31-K42, vectorised over S weight samples and B rows. The report's
+running index ``n`` of K35-K42 is here the last layer, L - 1; layers count from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .layout import Layout
+from .workspace import Workspace
+
+__all__ = ["ACTIVATIONS", "MLP", "Tape", "forward", "gates", "vjp"]
+
+Array = NDArray[Any]
+ACTIVATIONS = ("relu", "tanh")
+
+
+@dataclass(frozen=True)
+class MLP:
+    """A fully connected network, linear in its last layer.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        ``(d_in, hidden..., K)``, e.g. ``(1, 100, 1)``. Two numbers mean no hidden layer.
+    activation : {'relu', 'tanh'}
+        Of every hidden layer.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two sizes, one is below 1, or the activation is unknown.
+    """
+
+    sizes: tuple[int, ...]
+    activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
+        if len(self.sizes) < 2 or min(self.sizes) < 1:
+            raise ValueError(
+                f"sizes must be at least two whole numbers >= 1, input and output width "
+                f"included, e.g. (1, 100, 1); got {self.sizes}"
+            )
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {ACTIVATIONS}; got {self.activation!r}")
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Blocks W0, b0, W1, b1, ... of one flat weight vector of length P."""
+        blocks: list[tuple[str, tuple[int, ...]]] = []
+        for layer, (d_in, d_out) in enumerate(zip(self.sizes[:-1], self.sizes[1:], strict=True)):
+            blocks += [(f"W{layer}", (d_in, d_out)), (f"b{layer}", (d_out,))]
+        return Layout(tuple(blocks))
+
+    def layers(self, flat: Array) -> list[tuple[Array, Array]]:
+        """View `flat` (S, P) as the pairs W (S, d_in, d_out), b (S, 1, d_out) of each layer."""
+        views = list(self.layout.views(flat).values())
+        return [(w, b[:, None, :]) for w, b in zip(views[0::2], views[1::2], strict=True)]
+
+
+class Tape(NamedTuple):
+    """What the forward pass leaves for the backward pass."""
+
+    w: Array  # (S, P)
+    inputs: list[Array]  # a_{l-1} of every layer: x (B, d_in), then (S, B, width)
+    slopes: list[Array]  # activation'(z_l) (S, B, width); for ReLU the gate [z_l > 0]
+
+
+def _matmul(a: Array, b: Array, out: Array) -> Array:
+    """Matrix product; an inner width of 1 is an outer product, which BLAS does 4x slower."""
+    if a.shape[-1] == 1:
+        return np.multiply(a, b, out=out)
+    return np.matmul(a, b, out=out)
+
+
+def forward(net: MLP, w: Array, x: Array, work: Workspace) -> tuple[Array, Tape]:
+    """Run `x` through the network with every weight sample at once (K31-K36).
+
+    Parameters
+    ----------
+    net : MLP
+    w : ndarray (S, P)
+        Flat weights of S samples.
+    x : ndarray (B, d_in)
+        Rows; B may be 0.
+    work : Workspace
+        Holds the activations until the next call.
+
+    Returns
+    -------
+    f : ndarray (S, B, K)
+    tape : Tape
+    """
+    samples, rows = len(w), len(x)
+    layers = work.views("layers of w", w, net.layers)
+    inputs, slopes, a = [], [], x
+    for layer, (weight, bias) in enumerate(layers):
+        inputs.append(a)
+        shape = (samples, rows, bias.shape[-1])
+        z = work.array(f"z{layer}", shape, w.dtype)  # (S, B, width)
+        _matmul(a, weight, out=z)
+        z += bias  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
+        if layer < len(layers) - 1:
+            slope = work.array(f"slope{layer}", shape, w.dtype)
+            if net.activation == "relu":
+                np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
+                z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
+            else:
+                np.tanh(z, out=z)
+                np.multiply(z, z, out=slope)
+                np.subtract(1.0, slope, out=slope)  # tanh' = 1 - tanh^2
+            slopes.append(slope)
+        a = z
+    return a, Tape(w, inputs, slopes)
+
+
+def vjp(net: MLP, tape: Tape, d_f: Array, work: Workspace) -> Array:
+    """Pull a cotangent of the outputs back to the weights (K37-K42, order corrected).
+
+    With ``delta_{L-1} = d_f`` (for the unit-variance NLL: ``-(y - yhat)``, K37) ::
+
+        db_l        = sum over rows of delta_l                          K37, K39, K41
+        dW_l        = a_{l-1}^T delta_l                                 K38, K40, K42
+        delta_{l-1} = (delta_l W_l^T) o [z_{l-1} > 0]                   K39, K41
+
+    The report prints the factors in an order that does not conform as matrices; read
+    elementwise, K40 has the right shape and wrong values for one row and equal widths.
+
+    Parameters
+    ----------
+    tape : Tape
+        From `forward` with the same workspace. Its activations are overwritten.
+    d_f : ndarray (S, B, K)
+        Cotangent of the outputs.
+
+    Returns
+    -------
+    d_w : ndarray (S, P)
+        Lives in `work` until the next call.
+    """
+    d_w = work.array("d_w", tape.w.shape, tape.w.dtype)
+    weights = work.views("layers of w", tape.w, net.layers)
+    d_weights = work.views("layers of d_w", d_w, net.layers)
+    ones = work.array("ones", (1, d_f.shape[1]), d_f.dtype)
+    ones.fill(1.0)
+    delta = d_f
+    for layer in range(len(weights) - 1, -1, -1):
+        a, (d_weight, d_bias) = tape.inputs[layer], d_weights[layer]
+        np.matmul(ones, delta, out=d_bias)  # K37, K39, K41: the sum over rows, by BLAS
+        np.matmul(a.swapaxes(-1, -2), delta, out=d_weight)  # K38, K40, K42
+        if layer:
+            below = a  # a_{l-1} is spent, its buffer takes delta_{l-1} (S, B, width)
+            _matmul(delta, weights[layer][0].swapaxes(-1, -2), out=below)
+            below *= tape.slopes[layer - 1]  # K39, K41: the gate of the layer below
+            delta = below
+    return d_w
+
+
+def gates(net: MLP, w: Array, x: Array) -> NDArray[np.bool_]:
+    """Return which ReLU units are on, one flat bool array; empty for tanh.
+
+    A finite difference across a change of these compares two different linear pieces, so
+    gradient checks count and skip such coordinates (see `bbb_numpy.gradcheck`).
+    """
+    if net.activation != "relu" or len(net.sizes) == 2:
+        return np.zeros(0, bool)
+    _, tape = forward(net, w, x, Workspace())
+    return np.concatenate([slope.ravel() != 0 for slope in tape.slopes])
