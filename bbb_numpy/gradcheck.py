@@ -31,11 +31,11 @@ ValueAndGrad = Callable[[Array], tuple[Any, Array]]
 
 BARS = {"complex": 1e-12, "central": 1e-6}
 COMPLEX_STEP = 1e-30
-# Fourth-order stencil f' = sum_k c_k f(theta + k h) / h; its truncation error is
-# h^4 f'''''/30, so h ~ eps^(1/5) balances it against the rounding error eps f / h.
+# Fourth-order stencil f' = sum_k c_k f(theta + k h) / h. Truncation h^4 f^(5)/30 grows and
+# rounding eps f / h falls with h; the best h, about eps^(1/5) = 7e-4 for a function of unit
+# scale, depends on the function, so several are tried.
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
-CENTRAL_STEP = float(np.finfo(float).eps) ** 0.2
-SHRINKS = (1.0, 0.25, 0.0625)  # a kink inside the stencil: try nearer before skipping
+CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
 FLOOR = 1e-3
 
 
@@ -124,9 +124,8 @@ def check(
         From a flat index to a readable name, for the worst coordinate.
     gates : callable, optional
         From theta to an array that changes when a kink is crossed (for a ReLU network, which
-        units are on). Where one lies inside the stencil the step is shrunk, at most 16-fold;
-        coordinates that still cross it are skipped, and counted. The complex step never
-        crosses one.
+        units are on). Steps that cross one are left out; a coordinate is skipped, and counted,
+        when fewer than two steps remain. The complex step never crosses one.
     most : int, optional
         Check at most so many coordinates of each block, drawn by `rng`.
     rng : numpy.random.Generator, optional
@@ -166,15 +165,17 @@ def check(
         if most is not None and inside.size > most:
             inside = np.sort(rng.choice(inside, most, replace=False))
         chosen[name] = inside
-    derivative = _complex_step if method == "complex" else _central_difference
     numeric = np.full(theta.size, np.nan)
     kinked = np.zeros(theta.size, bool)
     seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
     for i in seen:
-        h = COMPLEX_STEP if method == "complex" else _central_step(theta, i, gates)
-        kinked[i] = h == 0.0
-        if not kinked[i]:
-            numeric[i] = derivative(value_and_grad, theta, i, h)
+        if method == "complex":
+            numeric[i] = _complex_step(value_and_grad, theta, i)
+        else:
+            steps = _smooth_steps(theta, i, gates)
+            kinked[i] = len(steps) < 2
+            if not kinked[i]:
+                numeric[i] = _central_difference(value_and_grad, theta, i, steps)
 
     floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
     rows = []
@@ -196,43 +197,48 @@ def check(
     return Report(tuple(rows), method, BARS[method] if bar is None else bar)
 
 
-def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int, h: float) -> float:
+def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
     """Im f(theta + ih) / h: no difference is taken, so nothing cancels."""
     shifted = theta.astype(complex)
-    shifted[i] += 1j * h
+    shifted[i] += 1j * COMPLEX_STEP
     value = value_and_grad(shifted)[0]
     if not np.iscomplexobj(value):
         raise TypeError(
             "the value is real for complex theta, so the function is not complex-safe "
             "(np.abs, .real, a cast to float?); use method='central'"
         )
-    return float(np.imag(value)) / h
+    return float(np.imag(value)) / COMPLEX_STEP
 
 
-def _central_difference(value_and_grad: ValueAndGrad, theta: Array, i: int, h: float) -> float:
-    """Fourth-order central difference of the value."""
-    total = 0.0
-    for steps, coefficient in CENTRAL_STENCIL:
-        shifted = theta.copy()
-        shifted[i] += steps * h
-        total += coefficient * float(value_and_grad(shifted)[0])
-    return total / h
+def _shifted(theta: Array, i: int, by: float) -> Array:
+    out = theta.copy()
+    out[i] += by
+    return out
 
 
-def _central_step(theta: Array, i: int, gates: Callable[[Array], Array] | None) -> float:
-    """Return the step, shrunk until the stencil stays on one side of every kink; 0 if none."""
-    for shrink in SHRINKS if gates else (1.0,):
-        h = CENTRAL_STEP * max(1.0, abs(theta[i])) * shrink
-        if gates is None:
-            return h
-        ends = []
-        for steps in (-2, 2):
-            shifted = theta.copy()
-            shifted[i] += steps * h
-            ends.append(gates(shifted))
-        if np.array_equal(ends[0], ends[1]):
-            return h
-    return 0.0
+def _smooth_steps(theta: Array, i: int, gates: Callable[[Array], Array] | None) -> list[float]:
+    """Return the steps whose stencil lies on one side of every kink, largest first."""
+    steps = [h * max(1.0, abs(theta[i])) for h in CENTRAL_STEPS]
+    if gates is None:
+        return steps
+    here = gates(theta)
+    return [
+        h
+        for h in steps
+        if all(np.array_equal(gates(_shifted(theta, i, k * h)), here) for k in (-2, 2))
+    ]
+
+
+def _central_difference(
+    value_and_grad: ValueAndGrad, theta: Array, i: int, steps: Sequence[float]
+) -> float:
+    """Fourth-order central difference, at the step where it depends least on the step."""
+    estimates = [
+        sum(c * float(value_and_grad(_shifted(theta, i, k * h))[0]) for k, c in CENTRAL_STENCIL) / h
+        for h in steps
+    ]
+    change = np.abs(np.diff(estimates))
+    return estimates[int(np.argmin(change)) + 1]
 
 
 def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .layout import Layout
+from .numerics import sech_squared
 from .workspace import Workspace
 
 __all__ = ["ACTIVATIONS", "MLP", "Tape", "forward", "gates", "vjp"]
@@ -114,9 +115,8 @@ def forward(net: MLP, w: Array, x: Array, work: Workspace) -> tuple[Array, Tape]
                 np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
                 z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
             else:
-                np.tanh(z, out=z)
-                np.multiply(z, z, out=slope)
-                np.subtract(1.0, slope, out=slope)  # tanh' = 1 - tanh^2
+                sech_squared(z, out=slope)  # D10: tanh'(z_l)
+                np.tanh(z, out=z)  # a_l = tanh(z_l)
             slopes.append(slope)
         a = z
     return a, Tape(w, inputs, slopes)

@@ -18,6 +18,7 @@ __all__ = [
     "SoftplusParts",
     "log_softmax",
     "logsumexp",
+    "sech_squared",
     "sigmoid",
     "softplus",
     "softplus_parts",
@@ -42,6 +43,15 @@ class SoftplusParts(NamedTuple):
 def _as_inexact(x: Any) -> Array:
     x = np.asarray(x)
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+def _log1p(z: Array, out: Array) -> Array:
+    """Return log(1 + z); for complex z by its polar form, since np.log1p then rounds 1 + z."""
+    if z.dtype.kind != "c":
+        return np.log1p(z, out=out)
+    x, y = z.real, z.imag
+    out.real, out.imag = 0.5 * np.log1p(x * (2.0 + x) + y * y), np.arctan2(y, 1.0 + x)
+    return out
 
 
 def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
@@ -77,7 +87,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
     else:
         np.multiply(x, np.where(positive, -1.0, 1.0).astype(real.dtype), out=e)
         np.exp(e, out=e)
-    np.log1p(e, out=sp)
+    _log1p(e, out=sp)
     np.add(e, 1.0, out=s)
     np.divide(e, s, out=s)
     if positive is not None:
@@ -105,6 +115,19 @@ def softplus(x: Any) -> Array:
 def sigmoid(x: Any) -> Array:
     r"""Return ``1 / (1 + e^-x)``, elementwise: the derivative of `softplus` (K24)."""
     return softplus_parts(_as_inexact(x)).sigmoid
+
+
+def sech_squared(x: Array, out: Array | None = None) -> Array:
+    """Return tanh'(x) = 1 - tanh(x)^2 = 4 e / (1 + e)^2 with e = e^-2|x| (D10).
+
+    The first form loses every digit from |x| = 19 on, where tanh rounds to 1.
+    """
+    if x.dtype.kind == "c":
+        e = np.multiply(x, np.where(x.real > 0, -2.0, 2.0), out=out)
+    else:
+        e = np.multiply(np.abs(x, out=out), -2.0, out=out)
+    np.exp(e, out=e)
+    return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)
 
 
 def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:

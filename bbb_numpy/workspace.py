@@ -8,6 +8,7 @@ arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
-        self._views: dict[str, tuple[Array, Any]] = {}
+        self._views: dict[str, tuple[Array, Callable[[Array], Any], Any]] = {}
         self.log_densities = LogDensities(*np.zeros((3, 0)))
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -51,12 +52,12 @@ class Workspace:
             found = self._arrays[name] = np.empty(shape, dtype)
         return found
 
-    def views(self, name: str, flat: Array, make: Any) -> Any:
-        """Return ``make(flat)``, made again only when `flat` is another array than last time."""
+    def views(self, name: str, flat: Array, make: Callable[[Array], Any]) -> Any:
+        """Return ``make(flat)``, made again only for another array or another `make`."""
         found = self._views.get(name)
-        if found is None or found[0] is not flat:
-            found = self._views[name] = (flat, make(flat))
-        return found[1]
+        if found is None or found[0] is not flat or found[1] != make:
+            found = self._views[name] = (flat, make, make(flat))
+        return found[2]
 
     def softplus_parts(self, like: Array) -> SoftplusParts:
         """Return four arrays of the shape and dtype of `like` for `softplus_parts`."""

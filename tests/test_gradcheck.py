@@ -1,0 +1,156 @@
+"""gradcheck: the tester tested. It passes what is right, names what is wrong, hides nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbb_numpy.gradcheck import BARS, check, format_table
+
+METHODS = sorted(BARS)
+
+
+def smooth(theta):
+    """A function with gradients of very different sizes."""
+    value = (np.sin(theta) * np.exp(theta)).sum() + theta[0] * theta[-1] ** 2
+    grad = (np.sin(theta) + np.cos(theta)) * np.exp(theta)
+    grad[0] += theta[-1] ** 2
+    grad[-1] += 2 * theta[0] * theta[-1]
+    return value, grad
+
+
+points = st.lists(st.floats(-3.0, 3.0), min_size=2, max_size=6).map(np.array)
+
+
+@pytest.mark.equation("D9")
+@pytest.mark.parametrize("method", METHODS)
+@given(theta=points)
+def test_a_right_gradient_passes(method, theta):
+    report = check(smooth, theta, method=method)
+    assert report.passed, str(report)
+    assert report.skipped == 0
+
+
+@pytest.mark.equation("D9")
+@pytest.mark.parametrize("method", METHODS)
+@given(theta=points, at=st.integers(0, 5), error=st.sampled_from([1e-4, 1.0, -1.0]))
+def test_one_wrong_coordinate_fails_and_is_named(method, theta, at, error):
+    at %= len(theta)
+
+    def wrong(point):
+        value, grad = smooth(point)
+        grad[at] += error * (1 + np.abs(grad).max())
+        return value, grad
+
+    report = check(wrong, theta, method=method)
+    assert not report.passed
+    assert report.worst.worst == f"theta[{at}]"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_gradient_that_is_not_a_number_fails(method, bad):
+    def wrong(theta):
+        return (theta**2).sum(), np.where(np.arange(2) == 0, bad, 2 * theta)
+
+    report = check(wrong, np.array([1.0, 2.0]), method=method)
+    assert not report.passed
+    assert report.worst.worst == "theta[0]"
+
+
+def test_an_error_far_below_the_largest_gradient_is_still_seen():
+    def wrong(theta):
+        return 1e6 * theta[0] + theta[1], np.array([1e6, 1.0 + 1e-4])
+
+    assert not check(wrong, np.ones(2)).passed
+
+
+def test_blocks_are_reported_one_by_one_and_coordinates_by_name():
+    def wrong(theta):
+        return (theta**2).sum(), np.array([2.0, 2.0, 2.5])
+
+    report = check(
+        wrong,
+        np.ones(3),
+        blocks={"a": slice(0, 1), "b": slice(1, 3)},
+        coordinate=lambda index: f"number {index}",
+    )
+    assert [block.name for block in report.blocks] == ["a", "b"]
+    assert report.blocks[0].error == 0
+    assert report.blocks[1].worst == "number 2"
+    assert report.blocks[1].analytic == 2.5
+    assert report.blocks[1].numeric == pytest.approx(2.0)
+    assert "above 1e-12" in format_table({"loss": report})
+
+
+@pytest.mark.equation("D9")
+def test_a_coordinate_on_a_kink_is_skipped_and_counted_and_one_beside_it_is_not():
+    def relu(theta):
+        return np.maximum(theta, 0).sum(), (theta > 0).astype(float)
+
+    theta = np.array([1.0, 1e-7, -0.5, 1e-3])
+    report = check(relu, theta, method="central", gates=lambda point: point > 0)
+    assert report.passed
+    assert report.blocks[0].skipped == 1
+    assert report.blocks[0].checked == 3
+    assert report.skipped == 0.25
+    blind = check(relu, theta, method="central")
+    assert not blind.passed
+    assert blind.worst.worst == "theta[1]"
+
+
+def test_a_report_in_which_everything_was_skipped_does_not_pass():
+    calls = iter(range(10_000))
+    report = check(
+        smooth, np.ones(2), method="central", gates=lambda point: np.array([next(calls)])
+    )
+    assert report.skipped == 1.0
+    assert not report.passed
+
+
+def test_a_function_that_is_not_complex_safe_is_refused_with_advice():
+    def folded(theta):
+        return np.abs(theta).sum(), np.sign(theta.real)
+
+    with pytest.raises(TypeError, match=r"not complex-safe.*method='central'"):
+        check(folded, np.array([1.0, -2.0]))
+    assert check(folded, np.array([1.0, -2.0]), method="central").passed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sample_of_coordinates_is_drawn_per_block(method):
+    report = check(smooth, np.linspace(-1, 1, 50), method=method, most=7)
+    assert report.blocks[0].checked == 7
+
+
+def test_a_learners_own_loss_can_be_checked():
+    # least squares in three lines, the gradient forgetting its factor 2
+    x, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), np.array([1.0, 0.0, 2.0])
+
+    def right(w):
+        return ((x @ w - y) ** 2).sum(), 2 * x.T @ (x @ w - y)
+
+    def wrong(w):
+        return ((x @ w - y) ** 2).sum(), x.T @ (x @ w - y)
+
+    w = np.array([0.3, -0.2])
+    assert check(right, w).passed
+    assert check(wrong, w).error == pytest.approx(0.5, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("theta", "options", "message"),
+    [
+        (np.ones(2), {"method": "forward"}, r"\['central', 'complex'\]; got 'forward'"),
+        (np.ones((2, 2)), {}, r"flat float64 array; got shape \(2, 2\)"),
+        (np.ones(2, np.float32), {}, "dtype float32"),
+    ],
+)
+def test_bad_arguments_are_refused(theta, options, message):
+    with pytest.raises(ValueError, match=message):
+        check(smooth, theta, **options)
+
+
+def test_a_gradient_of_another_shape_is_refused():
+    with pytest.raises(ValueError, match=r"gradient has shape \(3,\), theta has \(2,\)"):
+        check(lambda theta: (theta.sum(), np.ones(3)), np.ones(2))

@@ -1,0 +1,147 @@
+"""numerics: exact to rounding up to 1e4, in both precisions, and complex-safe."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bbb_numpy import numerics
+
+EXTREMES = [-1e4, -800.0, -745.2, -700.0, -104.0, -87.0, -37.0, -30.0, 0.0, 30.0, 710.0, 1e4]
+arguments = st.one_of(st.sampled_from(EXTREMES), st.floats(-1e4, 1e4), st.floats(-50.0, 50.0))
+
+
+def exact(name, x):
+    """The textbook formula in 80-digit decimal arithmetic, where nothing overflows."""
+    with localcontext() as context:
+        context.prec = 80
+        context.Emin, context.Emax = -999_999, 999_999
+        growth = Decimal(x).exp()
+        # log(1 + g) loses g itself when g < 1e-80: there it is g - g^2/2 to 80 digits
+        sp = (1 + growth).ln() if growth > Decimal("1e-40") else growth * (1 - growth / 2)
+        s = growth / (1 + growth)
+        return {
+            "softplus": sp,
+            "sigmoid": s,
+            "log_softplus": sp.ln(),
+            "ratio": s / sp,
+        }[name]
+
+
+def ulps(measured, reference, dtype):
+    """Distance in units of the last place of the reference (subnormals: of the smallest)."""
+    info = np.finfo(dtype)
+    unit = max(abs(float(reference)) * float(info.eps), float(info.smallest_subnormal))
+    if abs(float(reference)) < float(info.tiny):
+        unit = float(info.tiny) * float(info.eps)
+    return abs(float(Decimal(float(measured)) - reference)) / unit
+
+
+@pytest.mark.equation("K3", "K10", "K22", "K23", "K24", "K25", "D7")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", numerics.SoftplusParts._fields)
+@given(x=arguments, other=arguments)
+@example(x=-37.0, other=-745.2)
+@example(x=-37.5, other=40.0)
+@example(x=1e4, other=-1e4)
+def test_softplus_family_is_exact_to_rounding(name, dtype, x, other):
+    # The second entry sends the array through the branches that the first does not need.
+    pair = np.array([x, other], dtype)
+    parts = numerics.softplus_parts(pair)
+    for value, argument in zip(getattr(parts, name), pair, strict=True):
+        reference = exact(name, float(argument))
+        if name == "log_softplus" and abs(reference) < 1:
+            # near sigma = 1 the logarithm is the relative error of sigma itself: absolute ulps
+            assert abs(Decimal(float(value)) - reference) <= 4 * Decimal(float(np.finfo(dtype).eps))
+        else:
+            assert ulps(value, reference, dtype) <= 4
+
+
+@pytest.mark.equation("K25", "D7")
+@pytest.mark.parametrize(
+    ("dtype", "points"), [(np.float64, [-37.0, -745.2, -1e4]), (np.float32, [-18.0, -104.0, -1e4])]
+)
+def test_slope_over_sigma_tends_to_one_where_the_naive_form_breaks(dtype, points):
+    x = np.array(points, dtype)
+    ratio = numerics.softplus_parts(x).ratio
+    with np.errstate(all="ignore"):
+        naive = (1 / (1 + np.exp(-x))) / np.log(1 + np.exp(x))
+    assert np.array_equal(ratio, np.ones_like(x))
+    assert not np.isfinite(naive).any()
+
+
+@pytest.mark.equation("K24", "D7")
+@given(x=st.floats(-60.0, 60.0))
+def test_complex_step_through_softplus_gives_the_sigmoid(x):
+    h = 1e-30
+    z = numerics.softplus_parts(np.array([x + 1j * h]))
+    real = numerics.softplus_parts(np.array([x]))
+    assert np.allclose(z.softplus.imag / h, real.sigmoid, rtol=1e-14, atol=0)
+    assert np.allclose(z.log_softplus.imag / h, real.ratio, rtol=1e-14, atol=0)
+    slope = real.sigmoid * numerics.sigmoid(np.array([-x]))  # s' = s (1 - s)
+    assert np.allclose(z.sigmoid.imag / h, slope, rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.equation("D10")
+@given(x=st.floats(-300.0, 300.0))
+def test_the_slope_of_tanh_is_exact_where_one_minus_tanh_squared_is_zero(x):
+    slope = numerics.sech_squared(np.array([x]))[0]
+    with localcontext() as context:
+        context.prec = 400
+        cosh = (Decimal(x).exp() + Decimal(-x).exp()) / 2
+        assert ulps(slope, 1 / cosh**2, np.float64) <= 8
+    stepped = np.tanh(np.array([x + 1e-30j]))
+    if abs(x) < 15:
+        assert slope == pytest.approx(stepped.imag[0] / 1e-30, rel=1e-13)
+
+
+def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():
+    assert numerics.softplus(0) == pytest.approx(np.log(2.0), rel=1e-15)
+    assert numerics.sigmoid([0, 0]).tolist() == [0.5, 0.5]
+    x = np.zeros((2, 3), np.float32)
+    assert numerics.softplus(x).dtype == np.float32
+    assert numerics.softplus(x).shape == (2, 3)
+    assert numerics.softplus_parts(np.zeros(0)).ratio.size == 0
+
+
+@given(
+    x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6),
+    shift=st.floats(-1e3, 1e3),
+)
+def test_logsumexp_lies_between_the_largest_and_that_plus_log_of_the_count(x, shift):
+    value = numerics.logsumexp(np.array(x))
+    assert max(x) <= value <= max(x) + np.log(len(x)) + 1e-11
+    assert numerics.logsumexp(np.array(x) + shift) == pytest.approx(value + shift, abs=1e-10)
+
+
+def test_logsumexp_of_impossible_events_is_minus_infinity_not_nan():
+    assert numerics.logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
+    assert numerics.logsumexp(np.array([[0.0, -np.inf]]), axis=1).tolist() == [0.0]
+
+
+@given(x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6))
+def test_log_softmax_gives_probabilities_that_sum_to_one(x):
+    log_p = numerics.log_softmax(np.array(x))
+    assert np.all(log_p <= 0)
+    assert np.exp(log_p).sum() == pytest.approx(1.0, rel=1e-14)
+    assert np.max(log_p) >= -np.log(len(x)) - 1e-15
+
+
+def test_log_softmax_keeps_every_digit_across_a_gap_of_ten_thousand():
+    assert numerics.log_softmax(np.array([0.0, 1e4])).tolist() == [-1e4, 0.0]
+
+
+def test_complex_step_through_log_softmax_gives_one_minus_the_probability():
+    x = np.array([0.3, -1.2, 2.0], complex)
+    x[1] += 1e-30j
+    p = np.exp(numerics.log_softmax(x.real))
+    expected = np.array([0.0, 1.0, 0.0]) - p[1]
+    assert np.allclose(numerics.log_softmax(x).imag / 1e-30, expected, rtol=1e-14)
+
+
+def test_sums_of_squares_takes_no_conjugate():
+    a = np.array([[1.0 + 2.0j, 3.0], [0.0, 1.0j]])
+    assert np.allclose(numerics.sums_of_squares(a), [(1 + 2j) ** 2 + 9, -1])
+    assert numerics.sums_of_squares(np.ones((3, 0))).tolist() == [0, 0, 0]

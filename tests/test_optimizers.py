@@ -1,0 +1,127 @@
+"""optimizers: each rule against its textbook form, and schedules at their ends."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbb_numpy import SGD, Adam, Constant, Cosine, Momentum, StepDecay
+from bbb_numpy.workspace import Workspace
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def run(rule, grads, theta, factors=None):
+    theta, state, work = theta.copy(), rule.init(theta), Workspace()
+    for grad, factor in zip(grads, factors or [1.0] * len(grads), strict=True):
+        rule.update(theta, grad.copy(), state, factor, work)
+    return theta, state
+
+
+def draw(seed, steps=7):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((steps, 5)), rng.standard_normal(5)
+
+
+@pytest.mark.equation("K43", "K44")
+@given(seed=seeds, rate=st.floats(1e-6, 1.0))
+def test_sgd_subtracts_eta_times_the_gradient(seed, rate):
+    grads, theta = draw(seed)
+    after, state = run(SGD(rate), grads, theta)
+    assert np.allclose(after, theta - rate * grads.sum(axis=0), rtol=1e-12, atol=1e-12)
+    assert state.steps == len(grads)
+
+
+@pytest.mark.equation("D2")
+@given(seed=seeds, momentum=st.floats(0.0, 0.99))
+def test_momentum_moves_by_a_geometric_sum_of_gradients(seed, momentum):
+    grads, theta = draw(seed)
+    after, _ = run(Momentum(0.1, momentum), grads, theta)
+    steps = len(grads)
+    weights = [sum(momentum**k for k in range(steps - t)) for t in range(steps)]
+    assert np.allclose(after, theta - 0.1 * (weights @ grads), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.equation("D2", "K43")
+def test_momentum_zero_is_plain_descent():
+    grads, theta = draw(0)
+    assert np.allclose(
+        run(Momentum(0.1, 0.0), grads, theta)[0], run(SGD(0.1), grads, theta)[0], rtol=1e-15
+    )
+
+
+@pytest.mark.equation("D3")
+@given(seed=seeds, beta1=st.floats(0.0, 0.99), beta2=st.floats(0.0, 0.9999))
+def test_adam_with_rescaled_moments_is_adam_as_published(seed, beta1, beta2):
+    # Kingma and Ba 2015, Algorithm 1, written as sums instead of recursions
+    grads, theta = draw(seed)
+    after, _ = run(Adam(0.01, beta1, beta2, 1e-8), grads, theta)
+    for t in range(1, len(grads) + 1):
+        ages = np.arange(t)[::-1]
+        m_hat = (1 - beta1) * beta1**ages @ grads[:t] / (1 - beta1**t)
+        v_hat = (1 - beta2) * beta2**ages @ grads[:t] ** 2 / (1 - beta2**t)
+        theta = theta - 0.01 * m_hat / (np.sqrt(v_hat) + 1e-8)
+    assert np.allclose(after, theta, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("D3")
+def test_the_first_adam_step_is_the_learning_rate_whatever_the_gradients_size():
+    theta = np.zeros(3)
+    after, _ = run(Adam(0.1), [np.array([1e-3, 1.0, -1e3])], theta)
+    assert np.allclose(after, [-0.1, -0.1, 0.1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("rule", [SGD(0.1), Momentum(0.02, 0.8), Adam(0.05)])
+def test_every_rule_finds_the_bottom_of_a_quadratic(rule):
+    target, theta = np.array([1.0, -2.0]), np.zeros(2)
+    state, work = rule.init(theta), Workspace()
+    for _ in range(2000):
+        rule.update(theta, 2 * (theta - target), state, 1.0, work)
+    assert np.abs(theta - target).max() < 1e-6
+
+
+@pytest.mark.parametrize("rule", [SGD(0.1), Momentum(0.1), Adam(0.1)])
+def test_the_factor_of_the_schedule_scales_the_step(rule):
+    grads, theta = draw(1, steps=1)
+    full = run(rule, grads, theta)[0] - theta
+    assert np.allclose(run(rule, grads, theta, [0.25])[0] - theta, 0.25 * full, rtol=1e-12)
+    assert np.array_equal(run(rule, grads, theta, [0.0])[0], theta)
+
+
+@pytest.mark.parametrize("rule", [Momentum(0.1), Adam(0.1)])
+def test_a_copied_state_goes_its_own_way(rule):
+    theta = np.ones(2)
+    state = rule.init(theta)
+    copy = state.copy()
+    rule.update(theta, np.ones(2), state, 1.0, Workspace())
+    assert copy.steps == 0
+    assert all(not array.any() for array in copy.arrays.values())
+
+
+def test_schedules_begin_at_one_and_end_where_they_say():
+    assert Constant()(7.5, 10) == 1.0
+    assert Cosine(0.1)(0.0, 10) == 1.0
+    assert Cosine(0.1)(5.0, 10) == pytest.approx(0.55)
+    assert Cosine(0.1)(10.0, 10) == pytest.approx(0.1)
+    assert Cosine()(12.0, 10) == pytest.approx(0.0)
+    decay = StepDecay(every=3, factor=0.5)
+    assert [decay(epoch, 10) for epoch in (0, 2.9, 3, 6)] == [1.0, 1.0, 0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: SGD(0.0), "learning_rate"),
+        (lambda: SGD(float("nan")), "learning_rate"),
+        (lambda: Momentum(0.1, 1.0), "momentum"),
+        (lambda: Adam(beta1=1.0), "beta1"),
+        (lambda: Adam(beta2=-0.1), "beta2"),
+        (lambda: Adam(epsilon=0.0), "epsilon"),
+        (lambda: Cosine(1.0), "final"),
+        (lambda: StepDecay(0), "every"),
+        (lambda: StepDecay(5, -1.0), "factor"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(make, name):
+    with pytest.raises(ValueError, match=name):
+        make()
