@@ -1,4 +1,4 @@
-"""Check a hand-written gradient against its own value (side module, imports nothing of ours).
+"""Check a hand-written gradient against its own value (D9; imports nothing of ours).
 
 Two oracles for any ``value_and_grad(theta) -> (value, grad)``:
 

@@ -55,7 +55,7 @@ def _log1p(z: Array, out: Array) -> Array:
 
 
 def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
-    r"""Return softplus, sigmoid, log softplus and sigmoid/softplus of `x` (K3, K10, K22-K25).
+    r"""Return softplus, sigmoid, log softplus, sigmoid/softplus of `x` (K3, K10, K22-K25, D7).
 
     With ``e = e^-|x|``, which cannot overflow, and ``[.]`` one or zero ::
 

@@ -52,7 +52,7 @@ def _weighted_means(
 
 
 def free_energy(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-    r"""Variational free energy F = -ELBO of one minibatch, in nats (K5, K17, K18 corrected).
+    r"""Variational free energy F = -ELBO of one minibatch, in nats (K5, K17, K18 corrected, D8).
 
     .. math:: F = \frac1S \sum_s \pi_i [\log q(w_s|\theta) - \log P(w_s)] - \log P(D_i|w_s)
 
@@ -102,7 +102,7 @@ TERMS: dict[str, Objective] = {
 
 
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1.
+    """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
 
     With one example per step this is the 1/n of K18; with a ragged last minibatch it stays
     exact, where 1/M would not.
@@ -112,7 +112,7 @@ def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
 
 
 def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return Blundell's pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M.
+    """Return Blundell's pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
 
     The first minibatches are ruled by the prior, the last ones by the data (Blundell et
     al. 2015, Section 3.4). Only the number M of minibatches matters.

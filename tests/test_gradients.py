@@ -24,7 +24,6 @@ from bbb_numpy.numerics import softplus_parts
 from bbb_numpy.objectives import TERMS
 from bbb_numpy.workspace import Workspace
 
-EVERY_K = [f"K{k}" for k in range(1, 45) if k not in (43, 44)]
 EXTREME_RHO = [-5.0, -40.0, -800.0, 0.0, 15.0]
 
 
@@ -40,7 +39,7 @@ def report(problem, method, most=None):
     )
 
 
-@pytest.mark.equation(*EVERY_K, "D1", "D9", "D10")
+@pytest.mark.equation("K1-K42", "D1", "D9", "D10")
 @pytest.mark.parametrize("term", list(TERMS))
 @settings(max_examples=60)
 @given(problem=problems(rho=st.sampled_from(EXTREME_RHO)))

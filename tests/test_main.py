@@ -1,0 +1,162 @@
+"""The command line, typed as a newcomer would: rightly and wrongly."""
+
+import csv
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bbb_numpy import MeanField, __version__
+from bbb_numpy.__main__ import main
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (60, 2))
+    y = x[:, 0] - 2 * x[:, 1] + 0.1 * rng.standard_normal(60)
+    path = tmp_path / "data.csv"
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([["size", "age", "price"], *np.column_stack([x, y]).tolist()])
+    return path
+
+
+def fit(data, model, *options):
+    return main(
+        ["fit", str(data), "--target", "price", "--model", str(model), "--epochs", "60", *options]
+    )
+
+
+@pytest.mark.equation("K21", "K30")
+def test_gradcheck_prints_the_table_and_every_gradient_passes(capsys):
+    layers = ["--layers", "3", "7", "5", "2"]
+    assert main(["gradcheck", *layers, "--samples", "4", "--batch", "6"]) == 0
+    out = capsys.readouterr().out
+    assert "every gradient passes" in out
+    assert all(block in out for block in ("mu", "rho", "log_noise"))
+    assert all(term in out for term in ("posterior", "prior", "likelihood", "free energy"))
+    largest = re.search(r"largest complex error (\S+)", out)
+    assert float(largest[1]) <= 1e-12
+
+
+def test_gradcheck_exits_with_one_and_names_the_term_when_a_formula_is_wrong(capsys, monkeypatch):
+    true_pull_back = MeanField.pull_back
+
+    def plus_one_over_sigma(self, sample, d_w, d_log_q, d_theta):
+        wrong = 2 * d_log_q.sum() * sample.parts.ratio
+        true_pull_back(self, sample, d_w, d_log_q, d_theta)
+        d_theta["rho"] += wrong
+
+    monkeypatch.setattr(MeanField, "pull_back", plus_one_over_sigma)
+    assert main(["gradcheck", "--layers", "1", "3", "1", "--method", "complex"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: posterior (complex), free energy (complex)" in out
+    assert "<- above 1e-12" in out
+
+
+@pytest.mark.parametrize("options", [["--activation", "tanh"], ["--fixed-noise"], ["--rho", "-40"]])
+def test_gradcheck_takes_any_architecture(options, capsys):
+    assert main(["gradcheck", "--layers", "2", "1", "--method", "complex", *options]) == 0
+    assert ("log_noise" in capsys.readouterr().out) is ("--fixed-noise" not in options)
+
+
+def test_fit_then_predict_writes_mean_and_deviations_for_every_row(data, tmp_path, capsys):
+    model, out = tmp_path / "m.npz", tmp_path / "p.csv"
+    assert fit(data, model) == 0
+    printed = capsys.readouterr().out
+    assert "60 rows, 2 inputs (size, age), target price" in printed
+    assert main(["predict", str(model), str(data), "--output", str(out)]) == 0
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 60
+    for row in rows:
+        epistemic, aleatoric, total = (float(row[k]) for k in ("epistemic", "aleatoric", "total"))
+        assert total == pytest.approx(np.hypot(epistemic, aleatoric))
+    with open(data, newline="") as file:
+        prices = [float(row["price"]) for row in csv.DictReader(file)]
+    means = [float(row["mean"]) for row in rows]
+    assert np.corrcoef(means, prices)[0, 1] > 0.95
+
+
+def test_the_order_of_the_columns_and_extra_ones_do_not_matter(data, tmp_path, capsys):
+    model, shuffled = tmp_path / "m.npz", tmp_path / "s.csv"
+    fit(data, model)
+    capsys.readouterr()
+    with open(data, newline="") as file:
+        rows = list(csv.DictReader(file))
+    with open(shuffled, "w", newline="") as file:
+        writer = csv.DictWriter(file, ["name", "age", "price", "size"])
+        writer.writeheader()
+        writer.writerows({**row, "name": "text"} for row in rows)
+    outputs = []
+    for path in (data, shuffled):
+        assert main(["predict", str(model), str(path)]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_a_picture_is_drawn_for_one_input_column_and_refused_for_two(data, tmp_path, capsys):
+    picture = tmp_path / "fit.png"
+    assert fit(data, tmp_path / "m.npz", "--plot", str(picture)) == 2
+    assert "--plot draws one input column; there are 2 (size, age)" in capsys.readouterr().err
+    assert not picture.exists()
+    assert not (tmp_path / "m.npz").exists()
+    assert fit(data, tmp_path / "m.npz", "--inputs", "size", "--plot", str(picture)) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["fit", "DATA", "--target", "cost"], "no column 'cost'; it has 'size', 'age', 'price'"),
+        (["fit", "DATA", "--target", "price", "--inputs", "price"], "cannot be one of the inputs"),
+        (["fit", "DATA", "--target", "price", "--inputs", "rooms"], "no column 'rooms'"),
+        (["fit", "none.csv", "--target", "price"], "cannot read none.csv"),
+        (["predict", "none.npz", "DATA"], "none.npz"),
+        (["predict", "DATA", "DATA"], "data.csv"),
+        (["gradcheck", "--layers", "3"], "sizes must be at least two whole numbers"),
+    ],
+)
+def test_wrong_input_is_one_line_on_standard_error_and_exit_code_two(
+    argv, message, data, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([str(data) if word == "DATA" else word for word in argv]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["gradcheck", "--samples", "0"],
+        ["gradcheck", "--noise-scale", "-1"],
+        ["fit", "x.csv", "--target", "y", "--batch-size", "0"],
+        ["fit", "x.csv"],
+        ["train"],
+        [],
+    ],
+)
+def test_impossible_options_are_refused_by_the_parser(argv, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_text_in_a_numeric_column_is_named(data, tmp_path, capsys):
+    text = data.read_text().splitlines()
+    text[3] = "1.0,old,2.0"
+    data.write_text("\n".join(text))
+    assert fit(data, tmp_path / "m.npz") == 2
+    assert "column 'age' is 'old' in data row 3" in capsys.readouterr().err
+
+
+def test_python_m_and_the_version(capsys):
+    run = subprocess.run(
+        [sys.executable, "-m", "bbb_numpy", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == f"bbb-numpy {__version__}"
