@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite, nan
@@ -9,12 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
+from tqdm import TqdmWarning
 
 from .gradients import Reparameterised
 from .objectives import proportional_kl_weights
 from .optimizers import Adam, Optimizer, State
 from .workspace import Workspace
+
+with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm.auto import tqdm
 
 __all__ = ["EarlyStopping", "Epoch", "NonFiniteError", "Training", "fit", "minibatches", "start"]
 

@@ -1,0 +1,105 @@
+"""Run the notebooks and store their outputs.
+
+Each notebook is a pair: NAME.py, a jupytext percent script, is the source that one edits and
+reviews; NAME.ipynb is what this program makes of it, the same cells with their outputs, for
+reading on a code host. In Jupyter with jupytext installed, saving either updates both.
+
+Usage: ``python notebooks/execute.py [--check]``. With ``--check`` nothing is written, and the
+exit status is 1 when a cell raises.
+"""
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import jupytext
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
+
+HERE = Path(__file__).parent
+METADATA = {
+    "jupytext": {"formats": "ipynb,py:percent"},
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def sources() -> list[Path]:
+    """Return the scripts that are notebooks: those whose name starts with a number."""
+    return sorted(HERE.glob("[0-9]*.py"))
+
+
+def read_source(script: Path) -> NotebookNode:
+    """Return the notebook of a percent script, without outputs; the same bytes every time.
+
+    Cell ids are taken from the text, so that an insertion does not rename the cells after it.
+    """
+    notebook = jupytext.read(script)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for cell in notebook.cells:
+        cell.id = hashlib.sha256(cell.source.encode()).hexdigest()[:8]
+    nbformat.validate(notebook)
+    return notebook
+
+
+def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
+    """Run every cell in a kernel of this interpreter, with `scratch` as working directory.
+
+    Raises
+    ------
+    nbclient.exceptions.CellExecutionError
+        When a cell raises; the message holds the cell and the traceback.
+    """
+    # The reader's own kernels, IPython profile and plotting backend must not change outputs.
+    own = {
+        "IPYTHONDIR": str(scratch / "ipython"),
+        "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    }
+    with mock.patch.dict(os.environ, own):
+        manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+        client = NotebookClient(
+            notebook,
+            km=manager,
+            timeout=300,
+            record_timing=False,
+            coalesce_streams=True,
+            extra_arguments=["--log-level=ERROR"],  # no advice about transports on stderr
+            resources={"metadata": {"path": str(scratch)}},
+        )
+        client.execute(cleanup_kc=True)  # stop the kernel, also after an error
+    notebook.metadata = nbformat.from_dict(METADATA)  # the kernel adds its version
+    return notebook
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Execute all notebooks; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on an error")
+    check = parser.parse_args(arguments).check
+    failed = False
+    for script in sources():
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                notebook = execute(read_source(script), Path(scratch))
+            except CellExecutionError as error:
+                print(f"{script.stem}: {error}", file=sys.stderr)
+                failed = True
+                continue
+        if not check:
+            nbformat.write(notebook, script.with_suffix(".ipynb"))
+        print(f"{script.stem}: {'runs' if check else 'outputs stored'}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
