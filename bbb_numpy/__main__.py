@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import network, plots
 from .checkpoint import CheckpointError, load, save
+from .experiments import report
+from .experiments.regression import SETTINGS
 from .gradcheck import BARS, Report, check, format_table
 from .gradients import Reparameterised
 from .learners import BayesianMLPRegressor
@@ -45,7 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(args: argparse.Namespace) -> int:
     """Train on the report's problems, print what happened, write the figures."""
-    raise NotImplementedError
+    results = report.run_all(
+        args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
+    )
+    print(report.summarise(results))
+    print(f"figures, this text and its numbers are in {args.out}{os.sep}")
+    return 0
 
 
 def _gradcheck(args: argparse.Namespace) -> int:
@@ -209,6 +218,19 @@ def _parser() -> argparse.ArgumentParser:
         )
         sub.set_defaults(run=run)
         return sub
+
+    experiments = command("report", _report)
+    experiments.add_argument(
+        "--problem", type=int, choices=[1, 2], help="1: Blundell's curve, 2: the cubic (both)"
+    )
+    experiments.add_argument(
+        "--range", type=float, choices=[4.0, 2.5, 1.0, 0.5], help="half-width of problem 2 (all)"
+    )
+    experiments.add_argument(
+        "--setting", choices=list(SETTINGS), help="as the report prints it, or mended (both)"
+    )
+    experiments.add_argument("--seed", type=int, default=0)
+    experiments.add_argument("--out", default="report", help="folder to write to")
 
     check = command("gradcheck", _gradcheck)
     check.add_argument(

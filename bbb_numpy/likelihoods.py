@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .numerics import LOG_2PI
+from .arguments import positive
+from .numerics import LOG_2PI, inner
 from .workspace import Workspace
 
 __all__ = ["GaussianLikelihood", "GaussianResiduals"]
@@ -48,8 +49,7 @@ class GaussianLikelihood:
     learn: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.scale < float("inf"):
-            raise ValueError(f"scale of the noise must be positive and finite; got {self.scale}")
+        positive("scale of the noise", self.scale)
 
     def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the learned blocks for K = `outputs`: ``log_noise`` (K,) or none."""
@@ -86,7 +86,7 @@ class GaussianLikelihood:
         scaled = work.array("scaled residual", f.shape, f.dtype)
         np.subtract(y, f, out=residual)
         np.multiply(residual, precision, out=scaled)
-        rowwise = np.einsum("sbk,sbk->sb", residual, scaled)
+        rowwise = inner(residual, scaled)
         rowwise *= -0.5
         rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]
         return rowwise, GaussianResiduals(residual, scaled)

@@ -77,11 +77,12 @@ class Model:
         -------
         d_w : ndarray (S, P)
             The likelihood by backpropagation (K37-K42), the prior in closed form (K19).
-            `d_params` receives the gradient of the likelihood's own numbers.
+            `d_params` receives the gradient of the likelihood's own numbers. The tape is
+            spent: its activations and weights are overwritten.
         """
         d_f = self.likelihood.vjp(joint.saved, d_log_likelihood, d_params)
         d_w = network.vjp(self.network, joint.tape, d_f, work)
-        self.prior.add_vjp(joint.tape.w, d_log_prior, d_w, work)
+        self.prior.add_vjp(joint.tape.w, d_log_prior, d_w)
         return d_w
 
     def predict(self, w: Array, x: Array, work: Workspace) -> Array:

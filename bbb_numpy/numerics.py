@@ -22,11 +22,14 @@ __all__ = [
     "sigmoid",
     "softplus",
     "softplus_parts",
+    "standard_normal",
     "sums_of_squares",
 ]
 
 Array = NDArray[Any]
 LOG_2PI = log(2.0 * np.pi)
+BOX_MULLER_FROM = 1024  # shorter vectors are drawn as fast by the ziggurat
+BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
 # Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
 _FAR_LEFT = {np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)}
 
@@ -79,13 +82,17 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
     """
     sp, s, log_sp, ratio = out or (np.empty_like(x) for _ in range(4))
     real = x.real
-    highest, lowest = (real.max(), real.min()) if x.size else (0.0, 0.0)
+    # The largest entry by its place: half the time of max() for the short vectors of small nets.
+    highest, lowest = (real.item(real.argmax()), real.item(real.argmin())) if x.size else (0.0, 0.0)
     positive = np.greater(real, 0) if highest > 0 else None
     e = log_sp  # a buffer until its own turn comes
     if positive is None:
         np.exp(x, out=e)
     else:
-        np.multiply(x, np.where(positive, -1.0, 1.0).astype(real.dtype), out=e)
+        if x.dtype.kind == "c":
+            np.multiply(x, np.where(positive, -1.0, 1.0), out=e)
+        else:
+            np.negative(np.abs(x, out=e), out=e)  # np.where over mixed signs is 10x slower
         np.exp(e, out=e)
     _log1p(e, out=sp)
     np.add(e, 1.0, out=s)
@@ -153,9 +160,50 @@ def log_softmax(x: Any, axis: int = -1) -> Array:
     return shifted - logsumexp(shifted, axis=axis, keepdims=True)
 
 
-def sums_of_squares(a: Array) -> Array:
-    """Return the sum of squares of each row, (S, P) -> (S,); no conjugate, so complex-safe.
+def inner(a: Array, b: Array) -> Array:
+    """Return the sum of a * b over the last axis; no conjugate, so complex-safe.
 
-    ``(a * a).sum(axis=1)`` as S inner products: one pass over memory instead of three.
+    Inner products make one pass over memory, ``(a * b).sum(axis=-1)`` three.
     """
-    return np.matmul(a[:, None, :], a[:, :, None])[:, 0, 0]
+    if a.dtype.kind == "c" or b.dtype.kind == "c":  # np.vecdot would conjugate `a`
+        return np.einsum("...p,...p->...", a, b)
+    return np.vecdot(a, b)
+
+
+def sums_of_squares(a: Array) -> Array:
+    """Return the sum of squares of each row, (S, P) -> (S,)."""
+    return inner(a, a)
+
+
+def standard_normal(rng: np.random.Generator, out: Array) -> Array:
+    """Fill the contiguous `out` with independent N(0, 1) numbers and return it (K1, D11).
+
+    float64, and short vectors, by NumPy's ziggurat. Long float32 vectors by the transform of
+    Box and Muller (1958), which NumPy does with vector instructions, four times faster: for
+    u uniform on (0, 1] and v on [0, 1) ::
+
+        sqrt(-2 log u) cos(2 pi v)   and   sqrt(-2 log u) sin(2 pi v)
+
+    are two independent N(0, 1) numbers. With the 24-bit u of float32 none exceeds 5.77 in
+    size, where N(0, 1) has 8e-9 of its mass.
+    """
+    flat = out.reshape(-1)
+    if out.dtype != np.float32 or out.size < BOX_MULLER_FROM:
+        return rng.standard_normal(dtype=out.dtype.type, out=out)
+    half = out.size // 2
+    rng.random(dtype=np.float32, out=flat)
+    for start in range(0, half, BLOCK):
+        stop = min(start + BLOCK, half)
+        radius, angle = flat[start:stop], flat[half + start : half + stop]
+        np.subtract(1.0, radius, out=radius)  # (0, 1], so that the logarithm is finite
+        np.log(radius, out=radius)
+        radius *= -2.0
+        np.sqrt(radius, out=radius)
+        angle *= 2.0 * np.pi
+        sine = np.sin(angle)
+        np.cos(angle, out=angle)
+        angle *= radius
+        radius *= sine
+    if out.size % 2:
+        flat[-1] = rng.standard_normal(dtype=np.float32)
+    return out

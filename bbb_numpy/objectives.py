@@ -47,8 +47,9 @@ def _weighted_means(
     """Return sum_t weight_t mean_s(term_t), and weight_t / S for every sample."""
     samples = len(terms.prior)
     each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
-    cotangents = Cotangents(*(weight * each for weight in weights))
-    return sum(np.dot(c, term) for c, term in zip(cotangents, terms, strict=True)), cotangents
+    posterior, prior, likelihood = (weight * each for weight in weights)
+    value = posterior @ terms.posterior + prior @ terms.prior + likelihood @ terms.likelihood
+    return value, Cotangents(posterior, prior, likelihood)
 
 
 def free_energy(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:

@@ -14,26 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .workspace import Workspace
+from .arguments import fraction, positive, whole
 
 __all__ = ["SGD", "Adam", "Constant", "Cosine", "Momentum", "Optimizer", "State", "StepDecay"]
 
 Array = NDArray[Any]
 Schedule = Callable[[float, int], float]
-
-
-def _positive(owner: object, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if not 0.0 < value < float("inf"):
-            raise ValueError(f"{name} must be positive and finite; got {value}")
-
-
-def _fraction(owner: object, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if not 0.0 <= value < 1.0:
-            raise ValueError(f"{name} must be at least 0 and below 1; got {value}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +38,7 @@ class Cosine:
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        _fraction(self, "final")
+        fraction("final", self.final)
 
     def __call__(self, epoch: float, epochs: int) -> float:
         """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
@@ -68,7 +54,8 @@ class StepDecay:
     factor: float = 0.5
 
     def __post_init__(self) -> None:
-        _positive(self, "every", "factor")
+        whole("every", self.every, 1)
+        positive("factor", self.factor)
 
     def __call__(self, epoch: float, epochs: int) -> float:
         """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
@@ -101,9 +88,7 @@ class Optimizer(Protocol):
     def init(self, theta: Array) -> State:
         """Return the state before the first step."""
 
-    def update(
-        self, theta: Array, grad: Array, state: State, factor: float, work: Workspace
-    ) -> None:
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
         """Take one step in place; `grad` may be overwritten."""
 
 
@@ -123,15 +108,13 @@ class SGD:
     schedule: Schedule = Constant()
 
     def __post_init__(self) -> None:
-        _positive(self, "learning_rate")
+        positive("learning_rate", self.learning_rate)
 
     def init(self, theta: Array) -> State:
         """Return the state before the first step."""
         return State()
 
-    def update(
-        self, theta: Array, grad: Array, state: State, factor: float, work: Workspace
-    ) -> None:
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
         state.steps += 1
         grad *= self.learning_rate * factor
@@ -147,16 +130,14 @@ class Momentum:
     schedule: Schedule = Constant()
 
     def __post_init__(self) -> None:
-        _positive(self, "learning_rate")
-        _fraction(self, "momentum")
+        positive("learning_rate", self.learning_rate)
+        fraction("momentum", self.momentum)
 
     def init(self, theta: Array) -> State:
         """Return the state before the first step."""
         return State(0, {"velocity": np.zeros_like(theta)})
 
-    def update(
-        self, theta: Array, grad: Array, state: State, factor: float, work: Workspace
-    ) -> None:
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
         velocity = state.arrays["velocity"]
         state.steps += 1
@@ -189,33 +170,35 @@ class Adam:
     schedule: Schedule = Constant()
 
     def __post_init__(self) -> None:
-        _positive(self, "learning_rate", "epsilon")
-        _fraction(self, "beta1", "beta2")
+        positive("learning_rate", self.learning_rate)
+        positive("epsilon", self.epsilon)
+        fraction("beta1", self.beta1)
+        fraction("beta2", self.beta2)
 
     def init(self, theta: Array) -> State:
         """Return the state before the first step."""
         return State(0, {"m": np.zeros_like(theta), "v": np.zeros_like(theta)})
 
-    def update(
-        self, theta: Array, grad: Array, state: State, factor: float, work: Workspace
-    ) -> None:
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
         # With M = m / (1 - beta1) and V = v / (1 - beta2), which saves two passes, the rule
         #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2
         #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
-        # is M <- beta1 M + grad, V <- beta2 V + grad^2 and the last line with these factors:
-        m, v = state.arrays["m"], state.arrays["v"]
+        # is M <- beta1 M + grad, V <- beta2 V + grad^2, theta <- theta - rate M / (sqrt(V) + floor)
         state.steps += 1
         unbias_m = (1.0 - self.beta1) / (1.0 - self.beta1**state.steps)
         unbias_root_v = sqrt((1.0 - self.beta2) / (1.0 - self.beta2**state.steps))
-        root = work.array("adam", theta.shape, theta.dtype)
+        floor = self.epsilon / unbias_root_v
+        rate = self.learning_rate * factor * unbias_m / unbias_root_v
+
+        m, v = state.arrays["m"], state.arrays["v"]
         m *= self.beta1
         m += grad
         v *= self.beta2
         np.multiply(grad, grad, out=grad)
         v += grad
-        np.sqrt(v, out=root)
-        root += self.epsilon / unbias_root_v
+        root = np.sqrt(v, out=grad)  # the gradient is spent; its memory is in the cache
+        root += floor
         np.divide(m, root, out=root)
-        root *= self.learning_rate * factor * unbias_m / unbias_root_v
+        root *= rate
         theta -= root

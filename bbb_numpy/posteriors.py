@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .numerics import LOG_2PI, SoftplusParts, softplus_parts, sums_of_squares
+from .arguments import not_negative, real
+from .numerics import LOG_2PI, SoftplusParts, softplus_parts, standard_normal, sums_of_squares
 from .workspace import Workspace
 
 __all__ = ["MeanField", "MeanFieldSample"]
@@ -49,11 +50,9 @@ class MeanField:
     rho_halfwidth: float = 0.01
 
     def __post_init__(self) -> None:
-        for name in ("mu_scale", "rho_halfwidth"):
-            if not 0.0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be finite and >= 0; got {getattr(self, name)}")
-        if not abs(self.rho_offset) < float("inf"):
-            raise ValueError(f"rho_offset must be finite; got {self.rho_offset}")
+        not_negative("mu_scale", self.mu_scale)
+        not_negative("rho_halfwidth", self.rho_halfwidth)
+        real("rho_offset", self.rho_offset, -1e300, 1e300, "a finite number")
 
     def blocks(self, size: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the blocks of theta for `size` weights (K2)."""
@@ -73,15 +72,16 @@ class MeanField:
         dtype: Any,
         out: Array | None = None,
     ) -> Array:
-        """Draw the noise eps ~ N(0, 1) (samples, size), one number per weight and bias (K1)."""
-        return rng.standard_normal((samples, size), dtype=dtype, out=out)
+        """Draw the noise eps ~ N(0, 1) (samples, size), one number per weight and bias (K1, D11)."""
+        return standard_normal(rng, np.empty((samples, size), dtype) if out is None else out)
 
     def sample(self, mu: Array, rho: Array, eps: Array, work: Workspace) -> MeanFieldSample:
         """Turn noise (S, P) into weights: sigma = softplus(rho), w = mu + sigma eps (K3, K4)."""
-        parts = softplus_parts(rho, work.softplus_parts(rho))  # K3: sigma = parts.softplus
+        buffers = work.views("softplus parts of rho", rho, work.softplus_parts)
+        parts = softplus_parts(rho, buffers)  # K3: sigma = parts.softplus
         w = work.array("w", eps.shape, np.result_type(rho, eps))  # (S, P)
-        np.multiply(eps, parts.softplus, out=w)
-        w += mu  # K4
+        np.multiply(eps, parts.softplus[None], out=w)
+        w += mu[None]  # K4
         return MeanFieldSample(w, eps, parts)
 
     def log_density(self, sample: MeanFieldSample) -> Array:
@@ -118,8 +118,12 @@ class MeanField:
         # d_mu  = sum_s d_w                                       K20: dw/dmu  = 1
         # d_rho = (sum_s d_w eps) s(rho)                          K28: dw/drho = eps s(rho)
         #         - (sum_s d_log_q) s(rho) / sigma                K25: d log sigma/drho
-        np.add.reduce(d_w, axis=0, out=d_mu)
-        np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho)
+        if len(d_w) == 1:  # one sample is its own sum: two passes over memory instead of three
+            d_mu[...] = d_w[0]
+            np.multiply(d_w[0], sample.eps[0], out=d_rho)
+        else:
+            np.add.reduce(d_w, axis=0, out=d_mu)
+            np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho)
         d_rho *= sample.parts.sigmoid
         ratio = sample.parts.ratio
         ratio *= np.add.reduce(d_log_q)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import whole
 from .gradients import Reparameterised
 from .numerics import logsumexp
 from .workspace import Workspace
@@ -47,8 +48,7 @@ def _weight_blocks(
     The cut depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
     """
-    if samples != int(samples) or samples < 1:
-        raise ValueError(f"samples must be a whole number >= 1; got {samples!r}")
+    whole("samples", samples, 1)
     size = max(estimator.model.layout.size, 1)
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
     work = Workspace()

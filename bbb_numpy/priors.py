@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import positive
 from .numerics import LOG_2PI, sums_of_squares
-from .workspace import Workspace
 
 __all__ = ["GaussianPrior"]
 
@@ -38,8 +37,7 @@ class GaussianPrior:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.scale < float("inf"):
-            raise ValueError(f"scale of the prior must be positive and finite; got {self.scale}")
+        positive("scale of the prior", self.scale)
 
     def log_density(self, w: Array) -> Array:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
@@ -50,8 +48,10 @@ class GaussianPrior:
         constant = w.shape[-1] * (log(self.scale) + 0.5 * LOG_2PI)
         return -0.5 / self.scale**2 * sums_of_squares(w) - constant
 
-    def add_vjp(self, w: Array, cotangent: Array, d_w: Array, work: Workspace) -> None:
-        """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26)."""
-        score = work.array("prior score", w.shape, w.dtype)
-        np.multiply(w, (-cotangent / self.scale**2)[:, None], out=score)
-        d_w += score
+    def add_vjp(self, w: Array, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
+
+        Overwrites `w`, which no later step of a backward pass needs.
+        """
+        w *= (-cotangent / self.scale**2)[:, None]
+        d_w += w

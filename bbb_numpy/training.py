@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import TqdmWarning
 
+from .arguments import not_negative, whole
 from .gradients import Reparameterised
 from .objectives import proportional_kl_weights
 from .optimizers import Adam, Optimizer, State
@@ -81,7 +82,8 @@ class EarlyStopping:
     """Stop when the monitored number has not fallen by `min_delta` for `patience` epochs.
 
     The monitored number is the validation loss when validation rows are given, otherwise
-    the free energy per training row. With validation rows the best theta is restored.
+    the free energy per training row. With validation rows the state after the best epoch is
+    what training returns, whether it was stopped or not.
 
     Parameters
     ----------
@@ -95,16 +97,13 @@ class EarlyStopping:
     min_delta: float = 1e-4
 
     def __post_init__(self) -> None:
-        if self.patience < 1:
-            raise ValueError(f"patience must be at least 1 epoch; got {self.patience}")
-        if not 0.0 <= self.min_delta < float("inf"):
-            raise ValueError(f"min_delta must be finite and >= 0; got {self.min_delta}")
+        whole("patience", self.patience, 1)
+        not_negative("min_delta", self.min_delta)
 
 
 def minibatches(rows: int, batch_size: int) -> list[slice]:
     """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1; got {batch_size}")
+    whole("batch_size", batch_size, 1)
     return [slice(start, min(start + batch_size, rows)) for start in range(0, rows, batch_size)]
 
 
@@ -178,18 +177,19 @@ def fit(
         On sizes below 1, empty data or mismatched lengths.
     NonFiniteError
         When the free energy of a step is nan or infinite. Names epoch, step and likely
-        cause, and carries the state after the last finite epoch.
+        cause, and carries the last state whose own free energy was seen to be finite.
     """
-    _check(estimator, training, x, y, epochs, batch_size, samples)
+    for name, value, least in (("epochs", epochs, 0), ("samples", samples, 1)):
+        whole(name, value, least)
     optimizer = Adam() if optimizer is None else optimizer
     state = training.copy()
     state.stopped = ""
     dtype = state.theta.dtype
-    x, y = np.ascontiguousarray(x, dtype), np.ascontiguousarray(y, dtype)
+    x, y = _rows(estimator, state.theta, x, y)
     batches = minibatches(len(x), batch_size)
     shares = kl_weights([batch.stop - batch.start for batch in batches]).tolist()
-    held_out = _HeldOut(estimator, validation, rng, dtype) if validation is not None else None
-    watch = _Watch(early_stopping, state.theta)
+    held_out = None if validation is None else _HeldOut(estimator, state.theta, validation, rng)
+    watch = _Watch(early_stopping, state)
     work = Workspace()
     last, spare = state.copy(), state.copy()  # two, so that Ctrl-C never finds half a copy
     hidden = None if progress is None else not progress
@@ -204,10 +204,11 @@ def fit(
                     value, grad = estimator.value_and_grad(
                         state.theta, noise, x_epoch[rows], y_epoch[rows], share, work
                     )
-                    if not isfinite(value):
-                        raise NonFiniteError(_diagnosis(value, epoch, step, state, work), last)
+                    if not isfinite(value):  # at step 0 it is `last` itself that fails
+                        known = spare if step == 0 else last
+                        raise NonFiniteError(_diagnosis(value, epoch, step, state, work), known)
                     factor = optimizer.schedule(epoch + step / len(batches), epochs)
-                    optimizer.update(state.theta, grad, state.optimizer_state, factor, work)
+                    optimizer.update(state.theta, grad, state.optimizer_state, factor)
                     terms = work.log_densities
                     objective += float(value)
                     kl += share * float(np.add.reduce(terms.posterior - terms.prior)) / samples
@@ -217,16 +218,22 @@ def fit(
                 state.history.append(Epoch(objective, kl, nll, rate, loss))
                 bar.set_postfix_str(f"{objective / len(x):.4g} nats per row", refresh=False)
                 bar.update()
-                if watch.should_stop(loss if held_out else objective / len(x), state.theta):
-                    state.stopped = "early stopping"
-                    if held_out:
-                        state.theta = watch.best_theta
-                    return state
                 spare.take(state)
                 last, spare = spare, last
+                if watch.should_stop(loss if held_out else objective / len(x), state):
+                    state.stopped = "early stopping"
+                    break
+            if epochs:  # the last update has not been measured yet
+                value, _ = estimator.value_and_grad(
+                    state.theta, noise, x_epoch[rows], y_epoch[rows], share, work
+                )
+                if not isfinite(value):
+                    raise NonFiniteError(_diagnosis(value, epoch, step + 1, state, work), spare)
     except KeyboardInterrupt:
         last.stopped = "interrupted"
         return last
+    if held_out and early_stopping:
+        state.theta, state.optimizer_state = watch.best.theta, watch.best.optimizer_state
     return state
 
 
@@ -243,13 +250,13 @@ class _HeldOut:
     def __init__(
         self,
         estimator: Reparameterised,
+        theta: Array,
         rows: tuple[Array, Array],
         rng: np.random.Generator,
-        dtype: Any,
     ) -> None:
         self.estimator = estimator
-        self.x, self.y = (np.ascontiguousarray(part, dtype) for part in rows)
-        self.noise = estimator.draw(rng, self.SAMPLES, dtype)
+        self.x, self.y = _rows(estimator, theta, *rows, "validation ")
+        self.noise = estimator.draw(rng, self.SAMPLES, theta.dtype)
         self.work = Workspace()
 
     def loss(self, theta: Array) -> float:
@@ -259,55 +266,51 @@ class _HeldOut:
 
 
 class _Watch:
-    """Counts the epochs since the monitored number last fell enough."""
+    """Counts the epochs since the monitored number last fell enough, and keeps that state."""
 
-    def __init__(self, rule: EarlyStopping | None, theta: Array) -> None:
-        self.rule, self.best, self.waited = rule, float("inf"), 0
-        self.best_theta = theta.copy() if rule else theta
+    def __init__(self, rule: EarlyStopping | None, state: Training) -> None:
+        self.rule, self.lowest, self.waited = rule, float("inf"), 0
+        self.best = state.copy() if rule else state
 
-    def should_stop(self, value: float, theta: Array) -> bool:
+    def should_stop(self, value: float, state: Training) -> bool:
         if self.rule is None:
             return False
-        if value < self.best - self.rule.min_delta:
-            self.best, self.waited = value, 0
-            np.copyto(self.best_theta, theta)
+        if value < self.lowest - self.rule.min_delta:
+            self.lowest, self.waited = value, 0
+            self.best.take(state)
         else:
             self.waited += 1
         return self.waited >= self.rule.patience
 
 
-def _check(
-    estimator: Reparameterised,
-    training: Training,
-    x: Array,
-    y: Array,
-    epochs: int,
-    batch_size: int,
-    samples: int,
-) -> None:
-    for name, value, least in (
-        ("epochs", epochs, 0),
-        ("batch_size", batch_size, 1),
-        ("samples", samples, 1),
-    ):
-        if value != int(value) or value < least:
-            raise ValueError(f"{name} must be a whole number >= {least}; got {value!r}")
-    sizes = estimator.model.network.sizes
-    if training.theta.shape != (estimator.layout.size,):
+def _rows(
+    estimator: Reparameterised, theta: Array, x: Any, y: Any, which: str = ""
+) -> tuple[Array, Array]:
+    """Return `x` and `y` in the dtype of theta, or say what does not fit."""
+    if theta.shape != (estimator.layout.size,):
         raise ValueError(
-            f"theta has shape {training.theta.shape}, the estimator needs "
-            f"({estimator.layout.size},); start with training.start(estimator, ...)"
+            f"theta has shape {theta.shape}, the estimator needs ({estimator.layout.size},); "
+            "start with training.start(estimator, ...)"
         )
-    for name, array, width in (("x", x, sizes[0]), ("y", y, sizes[-1])):
-        if np.ndim(array) != 2 or np.shape(array)[1] != width:
+    sizes, arrays = estimator.model.network.sizes, []
+    for name, given, width in ((f"{which}x", x, sizes[0]), (f"{which}y", y, sizes[-1])):
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(given, theta.dtype)
+        if np.ndim(given) != 2 or array.shape[1] != width:
             raise ValueError(
                 f"{name} must have shape (rows, {width}) for a network of sizes {sizes}; "
-                f"got {np.shape(array)}"
+                f"got {np.shape(given)}"
             )
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} contains nan or infinity; remove or impute such rows")
+            raise ValueError(
+                f"{name} contains nan or infinity as {theta.dtype}; remove or impute such rows"
+            )
+        arrays.append(array)
     if len(x) != len(y) or len(x) == 0:
-        raise ValueError(f"x and y must have the same number of rows, >= 1; got {len(x)}, {len(y)}")
+        raise ValueError(
+            f"{which}x and y must have the same number of rows, >= 1; got {len(x)}, {len(y)}"
+        )
+    return arrays[0], arrays[1]
 
 
 def _diagnosis(value: Any, epoch: int, step: int, state: Training, work: Workspace) -> str:
@@ -323,5 +326,5 @@ def _diagnosis(value: Any, epoch: int, step: int, state: Training, work: Workspa
         cause = "log q(w) or log P(w) overflowed: lower the learning rate or widen the prior"
     return (
         f"free energy is {value} in epoch {epoch}, step {step} (both counted from 0). "
-        f"Likely cause: {cause}. The state after the last finite epoch is kept."
+        f"Likely cause: {cause}. The last state with a finite free energy is kept."
     )

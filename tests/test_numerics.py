@@ -1,6 +1,7 @@
 """numerics: exact to rounding up to 1e4, in both precisions, and complex-safe."""
 
 from decimal import Decimal, localcontext
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -139,6 +140,47 @@ def test_complex_step_through_log_softmax_gives_one_minus_the_probability():
     p = np.exp(numerics.log_softmax(x.real))
     expected = np.array([0.0, 1.0, 0.0]) - p[1]
     assert np.allclose(numerics.log_softmax(x).imag / 1e-30, expected, rtol=1e-14)
+
+
+@pytest.mark.equation("K1", "D11")
+@pytest.mark.parametrize("size", [1023, 1024, 100_001])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normal_numbers_fill_any_array_and_repeat_with_the_generator(dtype, size):
+    first = numerics.standard_normal(np.random.default_rng(1), np.full((1, size), np.nan, dtype))
+    again = numerics.standard_normal(np.random.default_rng(1), np.empty((1, size), dtype))
+    assert first.dtype == dtype
+    assert np.isfinite(first).all()
+    assert np.array_equal(first, again)
+    assert len(np.unique(first)) > 0.99 * size
+
+
+@pytest.mark.equation("K1", "D11")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normal_numbers_have_the_distribution_of_n_0_1(dtype):
+    count = 2_000_000
+    z = numerics.standard_normal(np.random.default_rng(2), np.empty(count, dtype)).astype(float)
+    for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96), (6, 15, 10170)):
+        assert abs((z**power).mean() - moment) < 4 * np.sqrt(variance / count)
+    # Kolmogorov and Smirnov: sqrt(N) times the largest gap of the distribution functions
+    # exceeds 1.95 with probability 1e-3
+    grid = np.linspace(-4.5, 4.5, 901)
+    normal = np.array([NormalDist().cdf(point) for point in grid])
+    gap = np.abs(np.searchsorted(np.sort(z), grid) / count - normal).max()
+    assert np.sqrt(count) * gap < 1.95
+    for bound in (3.0, 4.0, 4.5):
+        expected = 2 * NormalDist().cdf(-bound) * count
+        assert abs((np.abs(z) > bound).sum() - expected) < 4 * np.sqrt(expected)
+
+
+@pytest.mark.equation("D11")
+def test_the_cosine_and_the_sine_half_are_independent():
+    z = numerics.standard_normal(np.random.default_rng(3), np.empty(1_000_000, np.float32))
+    a, b = z[:500_000].astype(float), z[500_000:].astype(float)
+    for f, g in ((a, b), (a**2, b**2), (a, b**2), (np.abs(a) > 2, np.abs(b) > 2)):
+        correlation = np.corrcoef(f, g)[0, 1]
+        assert abs(correlation) < 4 / np.sqrt(len(a))
+    neighbours = np.corrcoef(z[:-1], z[1:])[0, 1]
+    assert abs(neighbours) < 4 / np.sqrt(len(z))
 
 
 def test_sums_of_squares_takes_no_conjugate():

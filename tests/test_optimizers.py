@@ -6,15 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import SGD, Adam, Constant, Cosine, Momentum, StepDecay
-from bbb_numpy.workspace import Workspace
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 def run(rule, grads, theta, factors=None):
-    theta, state, work = theta.copy(), rule.init(theta), Workspace()
+    theta, state = theta.copy(), rule.init(theta)
     for grad, factor in zip(grads, factors or [1.0] * len(grads), strict=True):
-        rule.update(theta, grad.copy(), state, factor, work)
+        rule.update(theta, grad.copy(), state, factor)
     return theta, state
 
 
@@ -74,9 +73,9 @@ def test_the_first_adam_step_is_the_learning_rate_whatever_the_gradients_size():
 @pytest.mark.parametrize("rule", [SGD(0.1), Momentum(0.02, 0.8), Adam(0.05)])
 def test_every_rule_finds_the_bottom_of_a_quadratic(rule):
     target, theta = np.array([1.0, -2.0]), np.zeros(2)
-    state, work = rule.init(theta), Workspace()
+    state = rule.init(theta)
     for _ in range(2000):
-        rule.update(theta, 2 * (theta - target), state, 1.0, work)
+        rule.update(theta, 2 * (theta - target), state, 1.0)
     assert np.abs(theta - target).max() < 1e-6
 
 
@@ -93,7 +92,7 @@ def test_a_copied_state_goes_its_own_way(rule):
     theta = np.ones(2)
     state = rule.init(theta)
     copy = state.copy()
-    rule.update(theta, np.ones(2), state, 1.0, Workspace())
+    rule.update(theta, np.ones(2), state, 1.0)
     assert copy.steps == 0
     assert all(not array.any() for array in copy.arrays.values())
 

@@ -186,6 +186,9 @@ def test_with_validation_rows_the_best_theta_comes_back():
         validation=(x[30:], y[30:]),
     )
     assert np.array_equal(again.theta, training.theta)
+    assert again.stopped == ""
+    for name, memory in training.optimizer_state.arrays.items():
+        assert np.array_equal(memory, again.optimizer_state.arrays[name])
 
 
 @pytest.mark.parametrize(
@@ -202,9 +205,23 @@ def test_a_free_energy_that_blows_up_names_the_place_and_keeps_the_last_finite_s
     kept = caught.value.training
     assert np.isfinite(kept.theta).all()
     assert np.isfinite(kept.column("objective")).all()
+    noise = estimator.draw(np.random.default_rng(9), 1)
+    assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
     assert (
         fit(estimator, kept, x, y, rng=np.random.default_rng(0), epochs=0).theta is not kept.theta
     )
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_a_blow_up_in_the_last_update_is_found_and_the_state_before_it_is_kept(epochs):
+    # one step an epoch: theta of the last epoch is finite, its free energy is not
+    estimator, x, y = small(learn=False)
+    with pytest.raises(NonFiniteError) as caught:
+        train(estimator, x, y, epochs=epochs, batch_size=50, optimizer=SGD(1e200))
+    kept = caught.value.training
+    assert len(kept.history) == 0
+    noise = estimator.draw(np.random.default_rng(9), 1)
+    assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
 
 
 class InterruptedDraw(Reparameterised):
@@ -258,6 +275,8 @@ def test_the_bar_is_shown_only_to_a_person(monkeypatch):
         ({"x": np.zeros((0, 2)), "y": np.zeros((0, 1))}, "same number of rows, >= 1; got 0, 0"),
         ({"x": np.full((50, 2), np.nan)}, "x contains nan or infinity"),
         ({"y": np.full((50, 1), np.inf)}, "y contains nan or infinity"),
+        ({"x": np.full((50, 2), 1e60), "dtype": np.float32}, "x contains .* as float32"),
+        ({"validation": (np.zeros((3, 1)), np.zeros((3, 1)))}, r"validation x must have shape"),
     ],
 )
 def test_bad_input_is_refused_by_name(change, message):
@@ -273,6 +292,13 @@ def test_a_theta_of_another_network_is_refused():
     begin = start(other, np.random.default_rng(0), Adam())
     with pytest.raises(ValueError, match=r"theta has shape \(35,\), the estimator needs \(67,\)"):
         fit(estimator, begin, x, y, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("value", ["10", None, True])
+def test_sizes_that_are_no_numbers_are_refused_by_name(value):
+    estimator, x, y = small()
+    with pytest.raises(TypeError, match="epochs must be a whole number >= 0"):
+        train(estimator, x, y, epochs=value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""Checks of single arguments, with errors that name them (floor 0)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+__all__ = ["fraction", "not_negative", "positive", "real", "whole"]
+
+INFINITY = float("inf")
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return `value` as an int.
+
+    Raises
+    ------
+    TypeError
+        If it is no number (text, None, a truth value).
+    ValueError
+        If it is not a whole number >= `least`.
+    """
+    wanted = f"{name} must be a whole number >= {least}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{wanted}; got {value!r}")
+    number = float(value)
+    if not least <= number < INFINITY or number != np.floor(number):
+        raise ValueError(f"{wanted}; got {value!r}")
+    return int(value) if isinstance(value, Integral) else int(number)
+
+
+def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> float:
+    """Return `value` as a float, or raise unless ``low <= value < high``."""
+    wanted = f"{name} must be {wanted or f'a number >= {low:g} and < {high:g}'}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{wanted}; got {value!r}")
+    if not low <= float(value) < high:
+        raise ValueError(f"{wanted}; got {value!r}")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is positive and finite."""
+    smallest = float(np.nextafter(0.0, 1.0))
+    return real(name, value, smallest, INFINITY, "positive and finite")
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is finite and at least 0."""
+    return real(name, value, 0.0, INFINITY, "finite and >= 0")
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is at least 0 and below 1."""
+    return real(name, value, 0.0, 1.0)

@@ -1,0 +1,1 @@
+"""Runs that reproduce what the source documents claim (floor 5)."""

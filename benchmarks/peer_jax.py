@@ -1,0 +1,148 @@
+"""Contestant: JAX, the whole step compiled into one program with donated buffers.
+
+Two forms, mu and rho as flat vectors or one array per weight matrix and bias, each with
+three public generators of random bits: threefry, JAX's default, and the two "rbg" ones,
+which JAX documents as faster and less strict. `step_time` times all six, takes the fastest,
+and reports the default generator beside it.
+"""
+
+from __future__ import annotations
+
+from math import log, pi, prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .problems import KL_WEIGHT, LEARNING_RATE, OPTIMIZER, Array, Problem, Step
+
+VERSION = jax.__version__
+USUAL = "threefry2x32"  # JAX's default generator
+GENERATORS = (USUAL, "rbg", "unsafe_rbg")
+Leaves = list[jax.Array]
+
+
+def contestants(problem: Problem) -> dict[str, Step]:
+    """Return one step for each form and each generator."""
+    return {
+        f"JAX {form} {generator}": Peer(problem, form, generator).step
+        for form in ("layers", "flat")
+        for generator in GENERATORS
+    }
+
+
+class Peer:
+    """Parameters, Adam's memory, key and rows of one network."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        form: str = "flat",
+        generator: str = USUAL,
+        dtype: Any = np.float32,
+    ) -> None:
+        start = problem.start(dtype)
+        self.problem, self.form = problem, form
+        self.shapes = [shape for _, shape in problem.estimator.model.layout.blocks]
+        self.x, self.y = jnp.array(start.x), jnp.array(start.y)
+        leaves = [leaf for part in np.split(start.theta, 2) for leaf in self.blocks(part)]
+        self.leaves = [jnp.array(leaf) for leaf in leaves]  # mu, then rho
+        self.m = [jnp.zeros_like(leaf) for leaf in self.leaves]
+        self.v = [jnp.zeros_like(leaf) for leaf in self.leaves]
+        self.steps = jnp.zeros((), jnp.int32)
+        self.key = jax.random.key(2, impl=generator)
+        self._step = jax.jit(self.drawn_step, donate_argnums=(0, 1, 2, 3, 4))
+        self._advance = jax.jit(self.adam_step)
+
+    def blocks(self, flat: Any) -> list[Any]:
+        """Cut (..., P) into the arrays that this form keeps."""
+        return self.cut(flat) if self.form == "layers" else [flat]
+
+    def cut(self, flat: Any) -> list[Any]:
+        """View (..., P) as W0, b0, W1, b1, ..."""
+        out, start = [], 0
+        for shape in self.shapes:
+            stop = start + prod(shape)
+            out.append(flat[..., start:stop].reshape(*flat.shape[:-1], *shape))
+            start = stop
+        return out
+
+    def loss(self, leaves: Leaves, eps: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+        """Return the free energy of the minibatch for noise `eps` (S, P)."""
+        samples = self.problem.samples
+        mu, rho = leaves[: len(leaves) // 2], leaves[len(leaves) // 2 :]
+        noise = self.blocks(eps)
+        sigma = [jax.nn.softplus(r) for r in rho]
+        w = [m + s * e for m, s, e in zip(mu, sigma, noise, strict=True)]
+        kl: Any = 0.0  # log q - log P; their constants cancel for a prior N(0, 1)
+        for s, v, e in zip(sigma, w, noise, strict=True):
+            kl = kl - jnp.log(s).sum() + (jnp.square(v).sum() - jnp.square(e).sum()) * 0.5 / samples
+        blocks = w if self.form == "layers" else self.cut(w[0])
+        a = x
+        for layer, (weight, bias) in enumerate(zip(blocks[0::2], blocks[1::2], strict=True)):
+            if layer:
+                a = jax.nn.relu(a)
+            a = a @ weight + bias[:, None, :]  # (S, B, width)
+        constant = 0.5 * log(2.0 * pi) * y.size
+        return KL_WEIGHT * kl + jnp.square(y - a).sum() * 0.5 / samples + constant
+
+    def adam_step(
+        self,
+        leaves: Leaves,
+        m: Leaves,
+        v: Leaves,
+        steps: jax.Array,
+        eps: jax.Array,
+        x: jax.Array,
+        y: jax.Array,
+    ) -> tuple[Leaves, Leaves, Leaves, jax.Array, jax.Array, Leaves]:
+        """Take one Adam step with this noise: new state, loss and gradient before it."""
+        beta1, beta2 = OPTIMIZER.beta1, OPTIMIZER.beta2
+        loss, grad = jax.value_and_grad(self.loss)(leaves, eps, x, y)
+        steps = steps + 1
+        t = steps.astype(eps.dtype)
+        m = [beta1 * a + (1 - beta1) * g for a, g in zip(m, grad, strict=True)]
+        v = [beta2 * a + (1 - beta2) * g * g for a, g in zip(v, grad, strict=True)]
+        unbias_m, unbias_v = 1 / (1 - beta1**t), 1 / (1 - beta2**t)
+        leaves = [
+            leaf - LEARNING_RATE * (a * unbias_m) / (jnp.sqrt(b * unbias_v) + OPTIMIZER.epsilon)
+            for leaf, a, b in zip(leaves, m, v, strict=True)
+        ]
+        return leaves, m, v, steps, loss, grad
+
+    def drawn_step(
+        self,
+        leaves: Leaves,
+        m: Leaves,
+        v: Leaves,
+        steps: jax.Array,
+        key: jax.Array,
+        x: jax.Array,
+        y: jax.Array,
+    ) -> tuple[Leaves, Leaves, Leaves, jax.Array, jax.Array, jax.Array]:
+        """Draw the noise inside the compiled program, then take the Adam step."""
+        key, now = jax.random.split(key)
+        eps = jax.random.normal(now, (self.problem.samples, self.problem.weights), x.dtype)
+        leaves, m, v, steps, loss, _ = self.adam_step(leaves, m, v, steps, eps, x, y)
+        return leaves, m, v, steps, key, loss
+
+    def step(self) -> None:
+        """Take one training step and wait for its result."""
+        out = self._step(self.leaves, self.m, self.v, self.steps, self.key, self.x, self.y)
+        self.leaves, self.m, self.v, self.steps, self.key, loss = out
+        loss.block_until_ready()  # one program, so its other results are ready with it
+
+    def advance(self, eps: Array) -> tuple[float, Array]:
+        """Take one step with given noise (S, P); return the loss and gradient before it."""
+        out = self._advance(self.leaves, self.m, self.v, self.steps, jnp.array(eps), self.x, self.y)
+        self.leaves, self.m, self.v, self.steps, loss, grad = out
+        return float(loss), _flat(grad)
+
+    def theta(self) -> Array:
+        """Return the parameters as one vector (2 P,), mu then rho."""
+        return _flat(self.leaves)
+
+
+def _flat(leaves: Leaves) -> Array:
+    return np.concatenate([np.ravel(leaf) for leaf in leaves])

@@ -1,0 +1,42 @@
+"""arguments: every refusal names the argument, what was given and what is accepted."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy import GaussianLikelihood, GaussianPrior, MeanField
+from bbb_numpy.arguments import fraction, not_negative, positive, real, whole
+
+
+@pytest.mark.parametrize("value", [3, 3.0, np.int32(3), np.float32(3)])
+def test_whole_numbers_of_any_type_become_int(value):
+    assert type(whole("epochs", value, 1)) is int
+
+
+@pytest.mark.parametrize(
+    ("check", "bad", "wanted"),
+    [
+        (lambda v: whole("a", v, 1), [0, -1, 2.5, np.inf, np.nan], "a must be a whole number >= 1"),
+        (lambda v: positive("a", v), [0.0, -1, np.inf, np.nan], "a must be positive and finite"),
+        (lambda v: not_negative("a", v), [-1e-9, np.inf, np.nan], "a must be finite and >= 0"),
+        (lambda v: fraction("a", v), [-0.1, 1.0, np.nan], "a must be a number >= 0 and < 1"),
+        (lambda v: real("a", v, 2, 3), [1.9, 3], "a must be a number >= 2 and < 3"),
+    ],
+)
+def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, bad, wanted):
+    for value in bad:
+        with pytest.raises(ValueError, match=f"{wanted}; got"):
+            check(value)
+    for value in ("1", None, True, [1]):
+        with pytest.raises(TypeError, match=f"{wanted}; got"):
+            check(value)
+
+
+def test_the_smallest_positive_number_is_positive():
+    assert positive("a", 5e-324) == 5e-324
+    assert not_negative("a", 0) == 0.0
+
+
+@pytest.mark.parametrize("make", [GaussianPrior, GaussianLikelihood, MeanField])
+def test_text_in_place_of_a_number_names_the_argument(make):
+    with pytest.raises(TypeError, match=r"scale.* must be .*; got '1'"):
+        make("1")
