@@ -72,7 +72,7 @@ class MeanField:
         dtype: Any,
         out: Array | None = None,
     ) -> Array:
-        """Draw the noise eps ~ N(0, 1) (samples, size), one number per weight and bias (K1, D11)."""
+        """Draw the noise eps ~ N(0, 1) (samples, size), one per weight and bias (K1, D11)."""
         return standard_normal(rng, np.empty((samples, size), dtype) if out is None else out)
 
     def sample(self, mu: Array, rho: Array, eps: Array, work: Workspace) -> MeanFieldSample:

@@ -18,8 +18,8 @@ import numpy as np
 from .problems import KL_WEIGHT, LEARNING_RATE, OPTIMIZER, Array, Problem, Step
 
 VERSION = jax.__version__
-USUAL = "threefry2x32"  # JAX's default generator
-GENERATORS = (USUAL, "rbg", "unsafe_rbg")
+USUAL = "layers threefry2x32"  # one array per layer and JAX's default generator
+GENERATORS = ("threefry2x32", "rbg", "unsafe_rbg")
 Leaves = list[jax.Array]
 
 
@@ -39,7 +39,7 @@ class Peer:
         self,
         problem: Problem,
         form: str = "flat",
-        generator: str = USUAL,
+        generator: str = GENERATORS[0],
         dtype: Any = np.float32,
     ) -> None:
         start = problem.start(dtype)

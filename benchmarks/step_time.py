@@ -1,6 +1,6 @@
 """Time one training step of bbb_numpy against its floor and its peers, in one run.
 
-    python benchmarks/step_time.py            # everything, about six minutes
+    python benchmarks/step_time.py            # everything, about eight minutes
     python benchmarks/step_time.py --quick    # a look, a few seconds per network
     python benchmarks/step_time.py --memory   # peak memory instead of time
 
@@ -29,7 +29,7 @@ from benchmarks.round_robin import Pace, fastest, race
 RESULTS = Path(__file__).resolve().parent / "results" / "step_time.json"
 NAMES = ("ours", "floor", "torch", "jax", "sklearn")
 PEERS = {"torch": "PyTorch", "jax": "JAX", "sklearn": "scikit-learn"}
-FULL, QUICK = Pace(rounds=40, seconds=0.05), Pace(rounds=5, seconds=0.01)
+FULL, QUICK = Pace(rounds=20, seconds=0.3), Pace(rounds=5, seconds=0.01)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
