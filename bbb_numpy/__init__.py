@@ -2,7 +2,8 @@
 
 Read in this order, which is also the order of imports: `numerics`, `layout`, `workspace`;
 `network`, `posteriors`, `priors`, `likelihoods`; `model`, `objectives`; `gradients`,
-`optimizers`; `training`, `predictive`; `learners`. `gradcheck` stands beside them.
+`optimizers`; `training`, `predictive`; `learners`, `checkpoint`. `gradcheck` stands beside
+them.
 """
 
 from typing import TYPE_CHECKING, Any

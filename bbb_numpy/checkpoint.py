@@ -24,10 +24,11 @@ from .likelihoods import GaussianLikelihood
 from .model import Model
 from .network import MLP
 from .optimizers import SGD, Adam, Constant, Cosine, Momentum, State, StepDecay
+from .plans import check_plan
 from .posteriors import MeanField
 from .priors import GaussianPrior
 from .training import EarlyStopping, Epoch, Training
-from .validation import NotFittedError, check_plan
+from .validation import NotFittedError
 from .version import __version__
 
 __all__ = ["FORMAT", "VERSION", "CheckpointError", "load", "save"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +14,17 @@ from .arguments import whole
 from .gradients import Reparameterised
 from .likelihoods import GaussianLikelihood
 from .optimizers import Optimizer
+from .plans import Plan, check_generator, check_plan
 from .posteriors import MeanField
 from .predictive import Predictive
 from .priors import GaussianPrior
+from .scaling import moments, standardised
+from .sklearn_base import Base
 from .training import EarlyStopping, Epoch, NonFiniteError, Training
 from .validation import (
     NotFittedError,
-    Plan,
     check_columns,
-    check_generator,
     check_inputs,
-    check_plan,
     check_same_rows,
     check_targets,
     column_names,
@@ -36,43 +35,7 @@ __all__ = ["BayesianMLPRegressor"]
 Array = NDArray[Any]
 
 
-class _Parameters:
-    """`get_params`, `set_params` and a repr from the constructor's signature."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments; `deep` is accepted for scikit-learn's sake."""
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        return {name: getattr(self, name) for name in names}
-
-    def set_params(self, **params: Any) -> Any:
-        """Set constructor arguments by name and return self; they are checked in `fit`."""
-        valid = list(self.get_params())
-        for name in params:
-            if name not in valid:
-                raise ValueError(f"Invalid parameter {name!r}; valid parameters are {valid}")
-        self.__dict__.update(params)
-        return self
-
-    def __repr__(self) -> str:
-        given = self.get_params().items()
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = [f"{k}={v!r}" for k, v in given if repr(v) != repr(defaults[k].default)]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-
-_Base = _Parameters
-if not TYPE_CHECKING:
-    try:
-        from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-    except ImportError:
-        pass
-    else:
-
-        class _Base(MultiOutputMixin, RegressorMixin, BaseEstimator):
-            """What scikit-learn wants its regressors to inherit."""
-
-
-class BayesianMLPRegressor(_Base):
+class BayesianMLPRegressor(Base):
     """Bayesian multilayer perceptron for regression, trained by Bayes by Backprop.
 
     Every weight has a Gaussian posterior; predictions average over it and come with
@@ -410,9 +373,9 @@ class BayesianMLPRegressor(_Base):
         order = rng.permutation(len(x)) if rows else np.arange(len(x))
         scaled = []
         for name, array in (("X", x), ("y", targets)):
-            mean, scale = _moments(array[order[rows:]], plan.standardize)
+            mean, scale = moments(array[order[rows:]], plan.standardize)
             fitted |= {f"{name.lower()}_mean_": mean, f"{name.lower()}_scale_": scale}
-            scaled.append(_standardised(array, mean, scale, plan.dtype, name)[order])
+            scaled.append(standardised(array, mean, scale, plan.dtype, name)[order])
         estimator = plan.estimator(x.shape[1], targets.shape[1])
         start = training.start(estimator, rng, plan.optimizer, plan.dtype)
         fitted |= {"estimator_": estimator, "training_": start, "rng_": rng}
@@ -485,7 +448,7 @@ class BayesianMLPRegressor(_Base):
         x = check_inputs(X)
         names = self.__dict__.get("feature_names_in_")
         check_columns(X, x, self.n_features_in_, names, type(self).__name__)
-        return _standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        return standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         x, targets = self._check_rows(X), check_targets(y)
@@ -495,7 +458,7 @@ class BayesianMLPRegressor(_Base):
             raise ValueError(
                 f"y has {targets.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
             )
-        return x, _standardised(targets, self.y_mean_, self.y_scale_, self.theta_.dtype, "y")
+        return x, standardised(targets, self.y_mean_, self.y_scale_, self.theta_.dtype, "y")
 
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         x = self._check_rows(X)
@@ -513,29 +476,3 @@ class BayesianMLPRegressor(_Base):
     def _like_y(self, array: Array) -> Array:
         """Drop the axis of outputs (N, K, ...) when y had none."""
         return array[:, 0] if self.y_ndim_ == 1 else array
-
-
-def _moments(array: Array, standardize: bool) -> tuple[Array, Array]:
-    """Return mean and deviation of the columns of (N, d); deviation 1 where nothing varies."""
-    if not standardize:
-        return np.zeros(array.shape[1]), np.ones(array.shape[1])
-    largest = np.abs(array).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)  # squares of 1e200 would overflow
-    scaled = array / unit
-    mean, scale = scaled.mean(axis=0), scaled.std(axis=0)
-    # A constant column leaves rounding errors of the mean, which must not be blown up.
-    constant = scale <= 10 * np.finfo(float).eps
-    mean = np.where(constant, scaled[0], mean)
-    return mean * unit, np.where(constant, 1.0, scale * unit)
-
-
-def _standardised(array: Array, mean: Array, scale: Array, dtype: Any, name: str) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        out = ((array - mean) / scale).astype(dtype)
-    if not np.isfinite(out).all():
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(out))[0])
-        raise ValueError(
-            f"{name} is too large at row {row}, column {column} for {np.dtype(dtype)}: "
-            f"{array[row, column]:g} with mean {mean[column]:g} and deviation {scale[column]:g}"
-        )
-    return out

@@ -15,7 +15,11 @@ def test_whole_numbers_of_any_type_become_int(value):
 @pytest.mark.parametrize(
     ("check", "bad", "wanted"),
     [
-        (lambda v: whole("a", v, 1), [0, -1, 2.5, np.inf, np.nan], "a must be a whole number >= 1"),
+        (
+            lambda v: whole("a", v, 1),
+            [0, -1, 2.5, np.float32(0.5), np.inf, np.nan],
+            "a must be a whole number >= 1",
+        ),
         (lambda v: positive("a", v), [0.0, -1, np.inf, np.nan], "a must be positive and finite"),
         (lambda v: not_negative("a", v), [-1e-9, np.inf, np.nan], "a must be finite and >= 0"),
         (lambda v: fraction("a", v), [-0.1, 1.0, np.nan], "a must be a number >= 0 and < 1"),
@@ -24,10 +28,10 @@ def test_whole_numbers_of_any_type_become_int(value):
 )
 def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, bad, wanted):
     for value in bad:
-        with pytest.raises(ValueError, match=f"{wanted}; got"):
+        with pytest.raises(ValueError, match=f"{wanted}.*; got"):
             check(value)
-    for value in ("1", None, True, [1]):
-        with pytest.raises(TypeError, match=f"{wanted}; got"):
+    for value in ("1", None, True, np.True_, 1j, [1], np.array([1])):
+        with pytest.raises(TypeError, match=f"{wanted}.*; got"):
             check(value)
 
 

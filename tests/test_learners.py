@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bbb_numpy.gradients import Reparameterised
-from bbb_numpy.learners import BayesianMLPRegressor, _Parameters
+from bbb_numpy.learners import BayesianMLPRegressor
 from bbb_numpy.likelihoods import GaussianLikelihood
 from bbb_numpy.optimizers import SGD, Adam, Momentum, StepDecay
 from bbb_numpy.posteriors import MeanField
 from bbb_numpy.priors import GaussianPrior
+from bbb_numpy.sklearn_base import Parameters
 from bbb_numpy.training import EarlyStopping, NonFiniteError
 from bbb_numpy.validation import NotFittedError
 
@@ -180,8 +181,8 @@ def test_it_works_without_scikit_learn_and_gives_the_same_numbers():
 
 def test_the_fallback_agrees_with_scikit_learn_on_parameters():
     model = learner(prior=GaussianPrior(0.3))
-    assert _Parameters.get_params(model) == model.get_params()
-    assert _Parameters.set_params(model, epochs=7) is model
+    assert Parameters.get_params(model) == model.get_params()
+    assert Parameters.set_params(model, epochs=7) is model
     assert model.epochs == 7
 
 
