@@ -244,7 +244,7 @@ def report_figure(
 ) -> tuple[Axes, Axes, Axes]:
     """Draw a figure in the report's arrangement: (a) loss against epochs, (b) the fit.
 
-    The report's two panels are followed by (c), which shows (b) within the data less the
+    The report's problems have no units. Its two panels are followed by (c), which shows (b) within the data less the
     truth: on the scale of (b) the bands are thinner than the lines.
 
     Parameters
@@ -272,8 +272,10 @@ def report_figure(
     c.set_xlim(low, high)
     c.legend().remove()  # that of (b) serves both
     a.set_xlabel("epoch\n(a) loss against epochs")
-    b.set_xlabel("x\n(b) fit")
-    c.set_xlabel("x\n(c) fit less truth, within the data")
+    b.set_xlabel("x (dimensionless)\n(b) fit")
+    b.set_ylabel("y (dimensionless)")
+    c.set_xlabel("x (dimensionless)\n(c) fit less truth, within the data")
+    c.set_ylabel("y − truth (dimensionless)")
     if title:
         figure.suptitle(title, fontsize="medium")
     return a, b, c

@@ -144,7 +144,7 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
             ranges={name: r.case.data for name, r in own.items()},
             ax=ax,
         )
-        ax.set_xlabel(f"x\n({letter}) {title}")
+        ax.set_xlabel(f"x (dimensionless)\n({letter}) {title}")
         if letter != "a":
             ax.set_ylabel("")
     figure.savefig(path, dpi=100)
