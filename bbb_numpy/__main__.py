@@ -30,6 +30,7 @@ from .priors import GaussianPrior
 from .tables import NumberTable, TableError, read_csv, write_csv
 from .training import NonFiniteError
 from .version import __version__
+from .workspace import Workspace
 
 __all__ = ["main"]
 
@@ -71,6 +72,8 @@ def _gradcheck(args: argparse.Namespace) -> int:
     x = rng.standard_normal((args.batch, args.layers[0]))
     y = rng.standard_normal((args.batch, args.layers[-1]))
 
+    work = Workspace()
+
     def gates(point: Any) -> Any:
         return network.gates(model.network, estimator.weights(point, noise), x)
 
@@ -79,7 +82,9 @@ def _gradcheck(args: argparse.Namespace) -> int:
         for title, objective in TERMS.items():
             term = replace(estimator, objective=objective)
             report = check(
-                partial(term.value_and_grad, noise=noise, x=x, y=y, kl_weight=args.kl_weight),
+                partial(
+                    term.value_and_grad, noise=noise, x=x, y=y, kl_weight=args.kl_weight, work=work
+                ),
                 theta,
                 method=method,
                 blocks=estimator.layout.slices,
@@ -245,7 +250,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--rho", type=float, default=-1.0, help="centre of rho; it spreads by 1")
     check.add_argument("--kl-weight", type=_positive, default=0.25, help="pi_i of the minibatch")
     check.add_argument("--method", choices=["both", *sorted(BARS)], default="both")
-    check.add_argument("--most", type=_whole, default=200, help="coordinates per block at most")
+    check.add_argument("--most", type=_whole, default=100, help="coordinates per block at most")
     check.add_argument("--seed", type=int, default=0)
 
     fit = command("fit", _fit)

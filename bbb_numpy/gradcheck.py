@@ -36,6 +36,7 @@ COMPLEX_STEP = 1e-30
 # scale, depends on the function, so several are tried.
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
+MIDDLE_STEP = 1.2e-3
 FLOOR = 1e-3
 
 
@@ -108,7 +109,9 @@ def check(
 
     The relative error of a coordinate is ``|g - n| / max(|g|, |n|, 1e-3 max|n|)``: a
     coordinate a thousand times smaller than the largest of the checked ones is held to the
-    same absolute error as one a thousand times smaller, not to a tighter one.
+    same absolute error as one a thousand times smaller, not to a tighter one. For central
+    differences of a value F the denominator is also at least ``eps |F| / (1.2e-3 bar)``: what
+    the rounding of F alone can do (a sum of 1e6 terms hides derivatives of 1e-6).
 
     Parameters
     ----------
@@ -155,7 +158,8 @@ def check(
         )
     blocks = {"theta": slice(0, theta.size)} if blocks is None else blocks
     rng = np.random.default_rng(0) if rng is None else rng
-    grad = np.array(value_and_grad(theta.copy())[1])
+    value, grad = value_and_grad(theta.copy())
+    grad = np.array(grad)
     if grad.shape != theta.shape:
         raise ValueError(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
 
@@ -177,7 +181,10 @@ def check(
             if not kinked[i]:
                 numeric[i] = _central_difference(value_and_grad, theta, i, steps)
 
+    bar = BARS[method] if bar is None else bar
     floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
+    if method == "central":  # the rounding error of the difference alone must not fail a check
+        floor = max(floor, np.finfo(float).eps * abs(float(value)) / MIDDLE_STEP / bar)
     rows = []
     for name, inside in chosen.items():
         kept = inside[~kinked[inside]]
@@ -194,7 +201,7 @@ def check(
         rows.append(
             Block(name, len(kept), skipped, float(error[at]), place, float(g[at]), float(n[at]))
         )
-    return Report(tuple(rows), method, BARS[method] if bar is None else bar)
+    return Report(tuple(rows), method, bar)
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:

@@ -244,8 +244,8 @@ def report_figure(
 ) -> tuple[Axes, Axes, Axes]:
     """Draw a figure in the report's arrangement: (a) loss against epochs, (b) the fit.
 
-    The report's problems have no units. Its two panels are followed by (c), which shows (b) within the data less the
-    truth: on the scale of (b) the bands are thinner than the lines.
+    The report's problems have no units. Its two panels are followed by (c), which shows (b)
+    within the data less the truth: on the scale of (b) the bands are thinner than the lines.
 
     Parameters
     ----------

@@ -65,6 +65,20 @@ def test_an_error_far_below_the_largest_gradient_is_still_seen():
     assert not check(wrong, np.ones(2)).passed
 
 
+@pytest.mark.equation("D9")
+def test_a_difference_of_huge_values_is_judged_by_what_it_can_resolve():
+    def right(theta):
+        return 1e9 + (theta**2).sum(), 2 * theta
+
+    def wrong(theta):
+        return 1e9 + (theta**2).sum(), 2.2 * theta
+
+    theta = np.array([1.0, 0.0, -0.7])
+    assert check(right, theta, method="central").passed
+    assert not check(wrong, theta, method="central").passed
+    assert not check(wrong, theta, method="complex").passed
+
+
 def test_blocks_are_reported_one_by_one_and_coordinates_by_name():
     def wrong(theta):
         return (theta**2).sum(), np.array([2.0, 2.0, 2.5])
