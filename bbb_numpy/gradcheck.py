@@ -110,8 +110,8 @@ def check(
     The relative error of a coordinate is ``|g - n| / max(|g|, |n|, 1e-3 max|n|)``: a
     coordinate a thousand times smaller than the largest of the checked ones is held to the
     same absolute error as one a thousand times smaller, not to a tighter one. For central
-    differences of a value F the denominator is also at least ``eps |F| / (1.2e-3 bar)``: what
-    the rounding of F alone can do (a sum of 1e6 terms hides derivatives of 1e-6).
+    differences of a value F the denominator is also at least ``eps |F| / (1.2e-3 * 1e-6)``: what
+    the rounding of F alone can do (at F = 1e6, a difference resolves derivatives to 2e-7).
 
     Parameters
     ----------
@@ -164,8 +164,10 @@ def check(
         raise ValueError(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
 
     chosen: dict[str, Array] = {}
+    starts: dict[str, int] = {}
     for name, where in blocks.items():
         inside = np.arange(theta.size)[where]
+        starts[name] = int(inside[0]) if inside.size else 0
         if most is not None and inside.size > most:
             inside = np.sort(rng.choice(inside, most, replace=False))
         chosen[name] = inside
@@ -184,7 +186,7 @@ def check(
     bar = BARS[method] if bar is None else bar
     floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
     if method == "central":  # the rounding error of the difference alone must not fail a check
-        floor = max(floor, np.finfo(float).eps * abs(float(value)) / MIDDLE_STEP / bar)
+        floor = max(floor, np.finfo(float).eps * abs(float(value)) / MIDDLE_STEP / BARS[method])
     rows = []
     for name, inside in chosen.items():
         kept = inside[~kinked[inside]]
@@ -196,7 +198,7 @@ def check(
             rows.append(Block(name, 0, len(inside), 0.0, "-", 0.0, 0.0))
             continue
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
-        place = coordinate(int(kept[at])) if coordinate else f"{name}[{kept[at] - inside[0]}]"
+        place = coordinate(int(kept[at])) if coordinate else f"{name}[{kept[at] - starts[name]}]"
         skipped = len(inside) - len(kept)
         rows.append(
             Block(name, len(kept), skipped, float(error[at]), place, float(g[at]), float(n[at]))

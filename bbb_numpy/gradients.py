@@ -138,8 +138,9 @@ class Reparameterised:
         value, c = self.objective(terms, kl_weight)  # K5, K17, K18
         work.log_densities = terms
 
-        # d_w  = pi w / sigma_data^2 + g_w                   K21, the whole gradient for mu
-        # K30: = (-pi / sigma + d_w eps) s(rho)              the same d_w serves rho
+        # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
+        # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
+        # Over samples these are sums, since the cotangents carry the 1/S of the mean.
         d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)  # (S, P)
         self.posterior.pull_back(sample, d_w, c.posterior, d_blocks)
         return value, grad

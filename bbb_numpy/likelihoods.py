@@ -76,6 +76,8 @@ class GaussianLikelihood:
         y : ndarray (B, K)
             Targets.
         """
+        if y.shape != f.shape[1:]:
+            raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
         precision: Any
         if self.learn:
             log_noise = params["log_noise"]

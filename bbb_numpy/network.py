@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import whole
 from .layout import Layout
 from .numerics import sech_squared
 from .workspace import Workspace
@@ -44,12 +45,16 @@ class MLP:
     activation: str = "relu"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
-        if len(self.sizes) < 2 or min(self.sizes) < 1:
+        try:
+            sizes = tuple(whole("size", size, 1) for size in self.sizes)
+        except (TypeError, ValueError):
+            sizes = ()
+        if len(sizes) < 2:
             raise ValueError(
                 f"sizes must be at least two whole numbers >= 1, input and output width "
                 f"included, e.g. (1, 100, 1); got {self.sizes}"
             )
+        object.__setattr__(self, "sizes", sizes)
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {ACTIVATIONS}; got {self.activation!r}")
 

@@ -115,15 +115,15 @@ class MeanField:
             Blocks 'mu' and 'rho' (P,) of the gradient to fill.
         """
         d_mu, d_rho = d_theta["mu"], d_theta["rho"]
-        # d_mu  = sum_s d_w                                       K20: dw/dmu  = 1
-        # d_rho = (sum_s d_w eps) s(rho)                          K28: dw/drho = eps s(rho)
-        #         - (sum_s d_log_q) s(rho) / sigma                K25: d log sigma/drho
+        # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
+        # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
+        #         - (sum_s d_log_q) s(rho) / sigma                     K25: d log sigma/drho)
         if len(d_w) == 1:  # one sample is its own sum: two passes over memory instead of three
             d_mu[...] = d_w[0]
             np.multiply(d_w[0], sample.eps[0], out=d_rho)
         else:
             np.add.reduce(d_w, axis=0, out=d_mu)
-            np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho)
+            np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho, casting="same_kind")
         d_rho *= sample.parts.sigmoid
         ratio = sample.parts.ratio
         ratio *= np.add.reduce(d_log_q)

@@ -182,12 +182,20 @@ def fit(
     for name, value, least in (("epochs", epochs, 0), ("samples", samples, 1)):
         whole(name, value, least)
     optimizer = Adam() if optimizer is None else optimizer
+    if optimizer.init(training.theta).arrays.keys() != training.optimizer_state.arrays.keys():
+        raise ValueError(
+            "optimizer must be the rule that `training` was started with; "
+            f"got {type(optimizer).__name__}"
+        )
     state = training.copy()
     state.stopped = ""
     dtype = state.theta.dtype
     x, y = _rows(estimator, state.theta, x, y)
     batches = minibatches(len(x), batch_size)
-    shares = kl_weights([batch.stop - batch.start for batch in batches]).tolist()
+    pi = np.asarray(kl_weights([batch.stop - batch.start for batch in batches]), float)
+    if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9:
+        raise ValueError(f"kl_weights must return {len(batches)} shares that sum to 1; got {pi}")
+    shares = pi.tolist()
     held_out = None if validation is None else _HeldOut(estimator, state.theta, validation, rng)
     watch = _Watch(early_stopping, state)
     work = Workspace()
@@ -246,6 +254,7 @@ class _HeldOut:
     """Validation loss, always with the same noise so that epochs can be compared."""
 
     SAMPLES = 32
+    NUMBERS = 1_000_000  # at most about this many in one block of activations
 
     def __init__(
         self,
@@ -258,11 +267,18 @@ class _HeldOut:
         self.x, self.y = _rows(estimator, theta, *rows, "validation ")
         self.noise = estimator.draw(rng, self.SAMPLES, theta.dtype)
         self.work = Workspace()
+        width = max(estimator.model.network.sizes)
+        self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
 
     def loss(self, theta: Array) -> float:
         """Return E_q[-log P(y|x, w)] per row."""
-        log_likelihood = self.estimator.log_likelihood(theta, self.noise, self.x, self.y, self.work)
-        return -float(log_likelihood.mean()) / len(self.x)
+        total = 0.0
+        for rows in self.blocks:
+            log_likelihood = self.estimator.log_likelihood(
+                theta, self.noise, self.x[rows], self.y[rows], self.work
+            )  # (SAMPLES,)
+            total -= float(log_likelihood.mean())
+        return total / len(self.x)
 
 
 class _Watch:

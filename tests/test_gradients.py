@@ -168,24 +168,25 @@ def test_a_planted_wrong_formula_is_caught(wrong, method):
 @pytest.mark.equation("K39", "K40")
 @pytest.mark.parametrize("method", ["complex", "central"])
 def test_the_elementwise_reading_of_k40_is_caught(method, monkeypatch):
-    # delta o w_n o gate in place of (delta W^T) o gate: same shape when all widths are equal
+    # -(y - yhat) w_n [z > 0] a, all elementwise: for one row, one output and equal widths the
+    # factors (1, 1), (H, 1), (1, H), (1, H) broadcast to (H, H), the shape of W0
     rng = np.random.default_rng(0)
-    model = Model(MLP((3, 3, 3)), GaussianPrior(), GaussianLikelihood(0.5))
+    model = Model(MLP((3, 3, 1)), GaussianPrior(), GaussianLikelihood(0.5))
     estimator = Reparameterised(model, MeanField(0.7, -2.0, 1.0))
     theta, noise = estimator.init(rng), estimator.draw(rng, 1)
-    x, y = rng.standard_normal((1, 3)), rng.standard_normal((1, 3))
+    x, y = rng.standard_normal((1, 3)), rng.standard_normal((1, 1))
     problem = Problem(estimator, theta, noise, x, y, 1.0)
     assert report(problem, method).passed
+    true_vjp = network.vjp
 
-    true_matmul = network._matmul
+    def elementwise(net, tape, d_f, work):
+        w_n, gate = net.layers(tape.w)[1][0][0], tape.slopes[0][0]
+        printed = d_f[0] * w_n * gate * tape.inputs[0]  # (H, H)
+        d_w = true_vjp(net, tape, d_f, work)
+        net.layers(d_w)[0][0][0] = printed
+        return d_w
 
-    def elementwise(a, b, out):
-        backward = a.ndim == 3 and b.strides[-1] != b.itemsize  # W^T, a transposed view
-        if not backward:
-            return true_matmul(a, b, out=out)
-        return np.multiply(a, np.einsum("sij->sj", b.swapaxes(-1, -2))[:, None, :], out=out)
-
-    monkeypatch.setattr(network, "_matmul", elementwise)
+    monkeypatch.setattr(network, "vjp", elementwise)
     found = report(problem, method)
     assert not found.passed
     assert found.error > 1e-2, str(found)

@@ -208,7 +208,10 @@ def test_a_free_energy_that_blows_up_names_the_place_and_keeps_the_last_finite_s
     noise = estimator.draw(np.random.default_rng(9), 1)
     assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
     assert (
-        fit(estimator, kept, x, y, rng=np.random.default_rng(0), epochs=0).theta is not kept.theta
+        fit(
+            estimator, kept, x, y, rng=np.random.default_rng(0), optimizer=optimizer, epochs=0
+        ).theta
+        is not kept.theta
     )
 
 
