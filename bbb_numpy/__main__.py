@@ -142,6 +142,8 @@ def _fit(args: argparse.Namespace) -> int:
     )
     y = target.values[:, 0]
     model.fit(inputs, y)
+    if not np.isfinite(model.noise_scale_).all():
+        raise ValueError("the noise deviation overflowed; lower --learning-rate")
     save(model, args.model)
     density = float(model.log_predictive_density(inputs, y).mean())
     print(f"{len(y)} rows, {len(names)} inputs ({', '.join(names)}), target {args.target}")

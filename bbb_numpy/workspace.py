@@ -32,6 +32,8 @@ class LogDensities(NamedTuple):
 class Workspace:
     """Named arrays, made when first asked for and again when shape or dtype changes.
 
+    Not thread-safe: one workspace for each thread.
+
     Attributes
     ----------
     log_densities : LogDensities
