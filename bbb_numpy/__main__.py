@@ -43,7 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left, as `head` does
         sys.stderr.close()
         return 0
-    except (TableError, CheckpointError, NonFiniteError, ValueError, OSError) as error:
+    except KeyboardInterrupt:
+        print(f"bbb-numpy {args.command}: interrupted", file=sys.stderr)
+        return 130
+    except (
+        MemoryError,
+        ArithmeticError,
+        TableError,
+        CheckpointError,
+        NonFiniteError,
+        ValueError,
+        OSError,
+    ) as error:
         print(f"bbb-numpy {args.command}: {error}", file=sys.stderr)
         return 2
 
@@ -120,7 +131,7 @@ def _gradcheck(args: argparse.Namespace) -> int:
 
 def _fit(args: argparse.Namespace) -> int:
     """Fit the target column of a CSV file and store the model."""
-    _check_folders(args.model, args.plot)
+    _check_outputs([args.data], args.model, args.plot)
     table = read_csv(args.data)
     target = table.numbers([args.target])
     names = args.inputs or [name for name in table.columns if name != args.target]
@@ -142,6 +153,9 @@ def _fit(args: argparse.Namespace) -> int:
     )
     y = target.values[:, 0]
     model.fit(inputs, y)
+    if model.training_.stopped == "interrupted":  # never put half a fit in place of an older file
+        print(f"nothing stored in {args.model}", file=sys.stderr)
+        return 130
     if not np.isfinite(model.noise_scale_).all():
         raise ValueError("the noise deviation overflowed; lower --learning-rate")
     save(model, args.model)
@@ -160,7 +174,7 @@ def _fit(args: argparse.Namespace) -> int:
 
 def _predict(args: argparse.Namespace) -> int:
     """Predict every row of a CSV file with a stored model."""
-    _check_folders(args.output, args.plot)
+    _check_outputs([args.model, args.data], args.output, args.plot)
     model = load(args.model)
     names = getattr(model, "feature_names_in_", None)
     table = read_csv(args.data)
@@ -205,11 +219,20 @@ def _plot(
         figure.savefig(path, dpi=150)
 
 
-def _check_folders(*paths: str | None) -> None:
-    """Refuse an output that cannot be written before any work is done."""
-    for path in paths:
-        if path and not Path(path).resolve().parent.is_dir():
+def _check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
+    """Refuse outputs that cannot be written, or would replace an input, before any work."""
+    taken = {Path(path).resolve() for path in inputs if path != "-"}
+    for path in outputs:
+        if not path or path == "-":
+            continue
+        place = Path(path).resolve()
+        if not place.parent.is_dir():
             raise TableError(f"the folder of {path} does not exist; make it first")
+        if place.exists() and not place.is_file():
+            raise TableError(f"{path} is no regular file; name a file to write")
+        if place in taken:
+            raise TableError(f"{path} would replace another file of this command; name another")
+        taken.add(place)
 
 
 def _check_plot(path: str | None, names: Sequence[str]) -> None:

@@ -84,6 +84,8 @@ def save(model: BayesianMLPRegressor, path: str | os.PathLike[str]) -> None:
         raise NotFittedError("model is not fitted: there is nothing to save; call fit first")
     arrays = {"header": np.frombuffer(_header(model).encode(), np.uint8), **_arrays(model)}
     path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is no regular file; name a file for the model")
     unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with open(unfinished, "xb") as file:

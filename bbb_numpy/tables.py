@@ -105,7 +105,7 @@ def read_csv(path: str) -> Table:
         raise TableError(f"cannot read {path}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise TableError(f"{path} is not a CSV text file: {error}") from None
-    lines = [line for line in lines if any(cell.strip() for cell in line)]
+    lines = [line for line in lines if line]
     if not lines:
         raise TableError(f"{path} is empty; the first line must name the columns")
     names = tuple(cell.strip() for cell in lines[0])

@@ -160,3 +160,36 @@ def test_python_m_and_the_version(capsys):
         [sys.executable, "-m", "bbb_numpy", "--version"], capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == f"bbb-numpy {__version__}"
+
+
+@pytest.mark.parametrize("finished", [0, 2])
+def test_ctrl_c_during_fit_never_replaces_an_older_model(finished, data, tmp_path, monkeypatch):
+    model, calls = tmp_path / "m.npz", []
+    assert fit(data, model) == 0
+    before, true_draw = model.read_bytes(), MeanField.draw
+
+    def interrupted(self, *args, **options):
+        calls.append(1)
+        if len(calls) > 2 * finished:  # 60 rows, 32 a step: two steps an epoch
+            raise KeyboardInterrupt
+        return true_draw(self, *args, **options)
+
+    monkeypatch.setattr(MeanField, "draw", interrupted)
+    with pytest.warns(UserWarning, match="interrupted"):
+        assert fit(data, model) == 130
+    assert model.read_bytes() == before
+
+
+def test_an_output_never_replaces_an_input_or_what_is_no_file(data, tmp_path, capsys):
+    before = data.read_bytes()
+    assert fit(data, data) == 2
+    assert fit(data, tmp_path) == 2
+    assert data.read_bytes() == before
+    assert "would replace another file" in capsys.readouterr().err
+
+
+def test_a_row_of_empty_cells_is_refused_and_not_dropped(data, tmp_path, capsys):
+    fit(data, tmp_path / "m.npz")
+    data.write_text("size,age\n1,2\n,\n3,4\n")
+    assert main(["predict", str(tmp_path / "m.npz"), str(data)]) == 2
+    assert "column 'size' is empty in data row 2" in capsys.readouterr().err

@@ -206,6 +206,9 @@ def run(
         samples=how.samples,
     )
 
+    if trained.stopped == "interrupted":
+        raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
+
     panel = np.linspace(*case.panel, 241)[:, None]
     everywhere = (np.concatenate([panel, fresh.x]) - scale.x_mean) / scale.x_sd
     mean, *deviations = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
