@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fraction", "not_negative", "positive", "real", "whole"]
+__all__ = ["flag", "fraction", "not_negative", "positive", "real", "spread", "whole"]
 
 INFINITY = float("inf")
 
@@ -55,3 +55,19 @@ def not_negative(name: str, value: Any) -> float:
 def fraction(name: str, value: Any) -> float:
     """Return `value` as a float, or raise unless it is at least 0 and below 1."""
     return real(name, value, 0.0, 1.0)
+
+
+def spread(name: str, value: Any) -> float:
+    """Return a standard deviation as a float, or raise.
+
+    Within 1e-150 and 1e150 its square and the square's inverse are finite.
+    """
+    wanted = "positive and finite, between 1e-150 and 1e150"
+    return real(name, value, 1e-150, 1e150, wanted)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool, or raise TypeError: 'no' and 1 are not truth values."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)

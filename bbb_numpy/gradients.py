@@ -1,66 +1,43 @@
-"""How the gradient of the objective is estimated (floor 3).
+"""Gradient estimators that sample every log density (floor 3); `closed_form` has the others.
 
 An estimator has four parts: `layout` (what theta holds), `init`, `draw` (the noise), and
 `value_and_grad` (deterministic given the noise). Training and gradient checks call the
 same `value_and_grad`.
+
+Where the gradient is that of a surrogate, with some of its parts frozen, `value_and_grad` takes
+the theta at which they are frozen as an argument. Without it they are frozen at theta itself, as
+in training; with it the value is that of the surrogate, which a gradient check can
+differentiate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .layout import Layout
-from .model import Model
-from .objectives import Objective, free_energy
-from .posteriors import MeanField
+from .families import Family, need_density, need_linear
+from .objectives import EUBO, Renyi
 from .workspace import LogDensities, Workspace
 
-__all__ = ["Reparameterised"]
+__all__ = ["DoublyReparameterised", "Reparameterised", "SelfNormalised", "StickingTheLanding"]
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Reparameterised:
-    """The report's estimator: differentiate through w = mu + sigma eps (K19-K30).
+class Sampled(Family):
+    """An estimator whose noise is one weight vector per sample.
 
     Parameters
     ----------
-    model : Model
-    posterior : MeanField
-    objective : callable
-        From log densities to a value and cotangents; `free_energy` trains, the single
-        terms of `bbb_numpy.objectives` are for gradient checks.
+    antithetic : bool
+        Draw samples in pairs eps, -eps (D23); their number must then be even.
     """
 
-    model: Model
-    posterior: MeanField = MeanField()
-    objective: Objective = free_energy
-
-    @cached_property
-    def layout(self) -> Layout:
-        """The blocks of theta: mu (P,), rho (P,), then the likelihood's own numbers."""
-        size, model = self.model.layout.size, self.model
-        return Layout(self.posterior.blocks(size) + model.likelihood.blocks(model.outputs))
-
-    def coordinate(self, index: int) -> str:
-        """Name one number of theta down to the layer, e.g. ``'rho W1[0, 3]'``."""
-        name = self.layout.coordinate(index)
-        block = name.split("[")[0]
-        if block not in dict(self.posterior.blocks(0)):
-            return name
-        inside = index - self.layout.slices[block].start
-        return f"{block} {self.model.layout.coordinate(inside)}"
-
-    def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
-        """Return the starting theta, one flat vector of `dtype`."""
-        variational = self.posterior.init(rng, self.model.layout.size, dtype)
-        return np.concatenate([variational, self.model.likelihood.init(self.model.outputs, dtype)])
+    antithetic: bool = False
 
     def draw(
         self,
@@ -68,24 +45,45 @@ class Reparameterised:
         samples: int,
         dtype: Any = np.float64,
         work: Workspace | None = None,
+        rows: int = 0,
     ) -> Array:
-        """Draw the noise (S, P) of one step, one weight sample per row (K1)."""
-        size = self.model.layout.size
-        out = None if work is None else work.array("eps", (samples, size), dtype)
-        return self.posterior.draw(rng, samples, size, dtype, out)
+        """Draw the noise (S, P) of one step, one weight sample per row (K1, D23).
 
-    def weights(self, theta: Array, noise: Array, work: Workspace | None = None) -> Array:
-        """Return the weights (S, P) that `theta` makes of `noise` (K3, K4)."""
-        blocks = self.layout.views(theta)
-        return self.posterior.sample(blocks["mu"], blocks["rho"], noise, work or Workspace()).w
+        Raises
+        ------
+        ValueError
+            If antithetic noise is asked for and `samples` is odd.
+        """
+        if not self.antithetic:
+            return self.draw_weights(rng, samples, dtype, work)
+        if samples % 2:
+            raise ValueError(f"antithetic noise comes in pairs: samples must be even; got {samples}")
+        half = self.draw_weights(rng, samples // 2, dtype, work)
+        return np.concatenate([half, -half])  # D23
 
-    def log_likelihood(
-        self, theta: Array, noise: Array, x: Array, y: Array, work: Workspace
-    ) -> Array:
-        """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `noise` makes."""
-        blocks = self.layout.views(theta)
-        w = self.posterior.sample(blocks["mu"], blocks["rho"], noise, work).w
-        return self.model.forward(w, blocks, x, y, work).log_likelihood
+
+@dataclass(frozen=True)
+class Reparameterised(Sampled):
+    """The report's estimator: differentiate through w = mu + sigma eps (K19-K30).
+
+    Parameters
+    ----------
+    model : Model
+    posterior : MeanField, FullRank or PointMass
+    objective : callable
+        From log densities to a value and cotangents; `free_energy` trains, the single
+        terms of `bbb_numpy.objectives` are for gradient checks.
+    antithetic : bool
+        Draw samples in pairs eps, -eps (D23).
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.objective, EUBO):
+            raise ValueError(
+                "the EUBO's weights are exponentials of log q: differentiated through the samples "
+                "its gradient is another one, and sigma shrinks to 0. Use SelfNormalised"
+            )
 
     def value_and_grad(
         self,
@@ -95,6 +93,7 @@ class Reparameterised:
         y: Array,
         kl_weight: float = 1.0,
         work: Workspace | None = None,
+        frozen: Array | None = None,
     ) -> tuple[Any, Array]:
         r"""Return the objective on one minibatch and its gradient for theta.
 
@@ -118,6 +117,8 @@ class Reparameterised:
             This minibatch's share pi_i of the KL term.
         work : Workspace, optional
             Reuses the buffers of the previous call, the returned gradient among them.
+        frozen : ndarray, optional
+            Accepted for the sake of the other estimators: nothing is frozen here.
 
         Returns
         -------
@@ -131,7 +132,7 @@ class Reparameterised:
         blocks = work.views("blocks of theta", theta, self.layout.views)
         d_blocks = work.views("blocks of grad", grad, self.layout.views)
 
-        sample = self.posterior.sample(blocks["mu"], blocks["rho"], noise, work)  # K1-K4
+        sample = self.posterior.sample(blocks, noise, work)  # K1-K4
         joint = self.model.forward(sample.w, blocks, x, y, work)  # K31-K36, K11-K16
         log_q = self.posterior.log_density(sample)  # K6-K10
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
@@ -144,3 +145,202 @@ class Reparameterised:
         d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)  # (S, P)
         self.posterior.pull_back(sample, d_w, c.posterior, d_blocks)
         return value, grad
+
+
+@dataclass(frozen=True)
+class StickingTheLanding(Sampled):
+    """Leave out the score of q, whose mean is 0 (Roeder et al. 2017; D20).
+
+    log q(w; theta) is differentiated through w alone. Where q is the posterior, every sample
+    gives the gradient 0 exactly.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need_density("StickingTheLanding", self.posterior)
+        need_linear("StickingTheLanding", self.objective)
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        work: Workspace | None = None,
+        frozen: Array | None = None,
+    ) -> tuple[Any, Array]:
+        """Return the objective and the gradient of its surrogate, log q(w; frozen) (D20).
+
+        Arguments and results as `Reparameterised.value_and_grad`.
+        """
+        work = Workspace() if work is None else work
+        grad = work.array("grad", theta.shape, theta.dtype)
+        blocks = work.views("blocks of theta", theta, self.layout.views)
+        d_blocks = work.views("blocks of grad", grad, self.layout.views)
+
+        sample = self.posterior.sample(blocks, noise, work)
+        joint = self.model.forward(sample.w, blocks, x, y, work)
+        scored = sample
+        if frozen is not None:
+            scored = self.posterior.at(self.layout.views(frozen), sample.w, Workspace())
+        terms = LogDensities(
+            self.posterior.log_density(scored), joint.log_prior, joint.log_likelihood
+        )
+        value, c = self.objective(terms, kl_weight)
+        work.log_densities = terms
+
+        # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
+        # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
+        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)
+        self.posterior.add_density_slope(sample, c.posterior, d_w)
+        self.posterior.pull_back(sample, d_w, None, d_blocks)
+        return value, grad
+
+
+@dataclass(frozen=True)
+class DoublyReparameterised(Sampled):
+    """The gradient of IWAE without its score term (Tucker et al. 2019; D26).
+
+    The score inside the weights is reparameterised once more, which squares the
+    self-normalised weights on the path through w. Numbers of prior and likelihood keep
+    the plain weights.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need_density("DoublyReparameterised", self.posterior)
+        if not isinstance(self.objective, Renyi) or self.objective.alpha != 0.0:
+            raise ValueError(
+                "DoublyReparameterised is the gradient of IWAE, Renyi(0.0); got "
+                f"{self.objective!r}. Use Reparameterised"
+            )
+        if self.antithetic:
+            raise ValueError(
+                "DoublyReparameterised needs independent samples: its score identity holds each "
+                "sample's noise apart. Use antithetic=False, or Reparameterised"
+            )
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        work: Workspace | None = None,
+        frozen: Array | None = None,
+    ) -> tuple[Any, Array]:
+        r"""Return the objective and its doubly reparameterised gradient (D26).
+
+        With :math:`u = \mathrm{softmax}(\log w)`, frozen, the surrogate is
+
+        .. math:: -\sum_s u_s^2 \log w(w_s(\theta); \text{frozen}) - \sum_s u_s \log P(D, w_s)
+
+        in whose second part only the numbers of prior and likelihood move. Arguments and results
+        as `Reparameterised.value_and_grad`.
+        """
+        work = Workspace() if work is None else work
+        grad = work.array("grad", theta.shape, theta.dtype)
+        blocks = work.views("blocks of theta", theta, self.layout.views)
+        d_blocks = work.views("blocks of grad", grad, self.layout.views)
+        if frozen is not None:
+            value = self._surrogate(theta, noise, x, y, kl_weight, frozen)
+
+        sample = self.posterior.sample(blocks, noise, work)
+        joint = self.model.forward(sample.w, blocks, x, y, work)
+        log_q = self.posterior.log_density(sample)
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        bound, c = self.objective(terms, kl_weight)
+        work.log_densities = terms
+
+        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)  # carries u
+        self.posterior.add_density_slope(sample, c.posterior, d_w)
+        d_w *= -c.likelihood[:, None]  # u once more: u^2 in all
+        self.posterior.pull_back(sample, d_w, None, d_blocks)
+        return (bound if frozen is None else value), grad
+
+    def _surrogate(
+        self, theta: Array, noise: Array, x: Array, y: Array, kl_weight: float, frozen: Array
+    ) -> Any:
+        """Return the value of the surrogate, whose derivative at `frozen` is the gradient."""
+        moving, fixed = self.layout.views(theta), self.layout.views(frozen)
+        there = self.posterior.sample(fixed, noise, Workspace())
+        w = self.posterior.sample(moving, noise, Workspace()).w
+        scored = self.posterior.log_density(self.posterior.at(fixed, w, Workspace()))
+        joint = self.model.forward(there.w, fixed, x, y, Workspace())
+        terms = LogDensities(
+            self.posterior.log_density(there), joint.log_prior, joint.log_likelihood
+        )
+        c = self.objective(terms, kl_weight)[1]
+        path = self.model.forward(w, fixed, x, y, Workspace())
+        own = self.model.forward(there.w.astype(w.dtype), moving, x, y, Workspace())
+        u = -c.likelihood
+        through_w = c.posterior @ (u * scored) + c.prior @ (u * path.log_prior)
+        through_w += c.likelihood @ (u * path.log_likelihood)
+        return through_w + c.prior @ own.log_prior + c.likelihood @ own.log_likelihood
+
+
+@dataclass(frozen=True)
+class SelfNormalised(Sampled):
+    """Sagar's Algorithm 1, corrected: descend the EUBO with samples and weights fixed (G8).
+
+    Without learned numbers in prior or likelihood no backward pass through the network is
+    needed.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need_density("SelfNormalised", self.posterior)
+        if not isinstance(self.objective, EUBO):
+            raise ValueError(
+                f"SelfNormalised is the gradient of EUBO(); got {self.objective!r}. "
+                "Use Reparameterised"
+            )
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        work: Workspace | None = None,
+        frozen: Array | None = None,
+    ) -> tuple[Any, Array]:
+        r"""Return the EUBO and the gradient of its surrogate (G8, D27).
+
+        .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
+
+        with the weights and their shares :math:`\hat w` frozen. Arguments and results as
+        `Reparameterised.value_and_grad`.
+        """
+        work = Workspace() if work is None else work
+        grad = work.array("grad", theta.shape, theta.dtype)
+        blocks = work.views("blocks of theta", theta, self.layout.views)
+        d_blocks = work.views("blocks of grad", grad, self.layout.views)
+
+        fixed = blocks if frozen is None else self.layout.views(frozen)
+        drawn = self.posterior.sample(fixed, noise, work if frozen is None else Workspace())
+        joint = self.model.forward(drawn.w, fixed, x, y, work if frozen is None else Workspace())
+        terms = LogDensities(
+            self.posterior.log_density(drawn), joint.log_prior, joint.log_likelihood
+        )
+        value, c = self.objective(terms, kl_weight)
+        sample = drawn
+        if frozen is not None:
+            w = drawn.w.astype(theta.dtype)
+            sample = self.posterior.at(blocks, w, work)
+            joint = self.model.forward(w, blocks, x, y, work)
+            terms = LogDensities(
+                self.posterior.log_density(sample), joint.log_prior, joint.log_likelihood
+            )
+            value = c.posterior @ terms.posterior + c.prior @ terms.prior
+            value += c.likelihood @ terms.likelihood
+        work.log_densities = terms
+
+        self.posterior.pull_back_direct(sample, c.posterior, d_blocks)  # G8
+        if self.model.learned():  # D27
+            self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)
+        return value, grad
+

@@ -1,4 +1,7 @@
-"""Likelihoods P(D | w): how targets scatter around the network's outputs (floor 1)."""
+"""Likelihoods P(D | w) of real targets: Gaussian noise, one or varying (floor 1).
+
+Every likelihood has the same methods; those of counts and classes are in `discrete`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import positive
-from .numerics import LOG_2PI, inner
+from .arguments import flag, not_negative, spread
+from .numerics import LOG_2PI, SoftplusParts, inner, softplus_parts
 from .workspace import Workspace
 
-__all__ = ["GaussianLikelihood", "GaussianResiduals"]
+__all__ = [
+    "GaussianLikelihood",
+    "GaussianResiduals",
+    "HeteroscedasticLikelihood",
+    "HeteroscedasticResiduals",
+]
 
 Array = NDArray[Any]
 
@@ -42,14 +50,26 @@ class GaussianLikelihood:
     Raises
     ------
     ValueError
-        If `scale` is not positive and finite.
+        If `scale` is not between 1e-150 and 1e150.
     """
 
     scale: float = 1.0
     learn: bool = False
 
     def __post_init__(self) -> None:
-        positive("scale of the noise", self.scale)
+        spread("scale of the noise", self.scale)
+        flag("learn", self.learn)
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need."""
+        return targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs."""
+        return heads
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise unless `y` can be targets: any finite number can."""
 
     def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the learned blocks for K = `outputs`: ``log_noise`` (K,) or none."""
@@ -116,6 +136,10 @@ class GaussianLikelihood:
             return np.exp(params["log_noise"])
         return np.full(outputs, self.scale)
 
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K): the outputs themselves."""
+        return f
+
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance, broadcastable to outputs `f` (S, B, K)."""
         return self.noise_scale(params, f.shape[-1]) ** 2
@@ -124,3 +148,132 @@ class GaussianLikelihood:
         """Draw targets (S, B, K) around the outputs `f`."""
         noise = rng.standard_normal(f.shape, f.dtype.type)
         return f + self.noise_scale(params, f.shape[-1]).astype(f.dtype) * noise
+
+
+class HeteroscedasticResiduals(NamedTuple):
+    """What the forward pass of the heteroscedastic likelihood leaves for its backward pass."""
+
+    residual: Array  # (S, B, K)  (y - m) / sigma
+    sigma: Array  # (S, B, K)
+    slope: Array  # (S, B, K)  d sigma / dh
+
+
+@dataclass(frozen=True)
+class HeteroscedasticLikelihood:
+    r"""P(D|w) = prod N(y; m(x, w), sigma(x, w)^2): the noise depends on x (D12).
+
+    The network has two heads of K outputs each: first the means m, then raw numbers h with
+    :math:`\sigma = \mathrm{floor} + \mathrm{softplus}(h)`.
+
+    Parameters
+    ----------
+    floor : float
+        Smallest noise deviation, >= 0, in units of y. Above 0 it bounds the density, which
+        a network that passes through a data point could otherwise make infinite.
+
+    Raises
+    ------
+    ValueError
+        If `floor` is negative or not finite.
+    """
+
+    floor: float = 1e-3
+
+    def __post_init__(self) -> None:
+        not_negative("floor", self.floor)
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need: two each."""
+        return 2 * targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs.
+
+        Raises
+        ------
+        ValueError
+            If `heads` is odd.
+        """
+        if heads % 2:
+            raise ValueError(
+                "a heteroscedastic likelihood needs two network outputs for each target, a mean "
+                f"and a raw deviation; got {heads} outputs. Use an even last size"
+            )
+        return heads // 2
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise unless `y` can be targets: any finite number can."""
+
+    def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Name the learned blocks: none, the network's second head carries the noise."""
+        return ()
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks: none."""
+        return np.zeros(0, dtype)
+
+    def _heads(self, f: Array, work: Workspace) -> tuple[Array, Array, SoftplusParts]:
+        """Return m, sigma (S, B, K) and the softplus parts of h."""
+        outputs = f.shape[-1] // 2
+        raw = work.array("raw deviation", (*f.shape[:-1], outputs), f.dtype)
+        np.copyto(raw, f[..., outputs:])
+        parts = softplus_parts(raw, work.softplus_parts(raw, "likelihood "))
+        return f[..., :outputs], parts.softplus + self.floor, parts
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, HeteroscedasticResiduals]:
+        r"""Return log P(y|x, w) (S, B) of every row, summed over targets, constants kept (D12).
+
+        :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`.
+
+        Parameters
+        ----------
+        params : dict
+            Empty.
+        f : ndarray (S, B, 2K)
+            Network outputs: means, then raw deviations.
+        y : ndarray (B, K)
+            Targets.
+        """
+        if y.shape != (f.shape[1], f.shape[2] // 2):
+            raise ValueError(
+                f"y must have shape (rows, targets) = {(f.shape[1], f.shape[2] // 2)}; got {y.shape}"
+            )
+        mean, sigma, parts = self._heads(f, work)
+        residual = (y - mean) / sigma
+        # log sigma from its own stable form where nothing was added to it
+        log_sigma = np.log(sigma) if self.floor else parts.log_softplus
+        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(log_sigma, axis=-1)
+        rowwise -= 0.5 * LOG_2PI * y.shape[-1]
+        return rowwise, HeteroscedasticResiduals(residual, sigma, parts.sigmoid)
+
+    def vjp(
+        self, saved: HeteroscedasticResiduals, cotangent: Array, d_params: dict[str, Array]
+    ) -> Array:
+        """Pull a cotangent (S,) of the summed rows back to both heads (D12).
+
+        ``d log P/dm = (y - m) / sigma^2`` and
+        ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
+
+        Returns
+        -------
+        d_f : ndarray (S, B, 2K)
+        """
+        r, sigma, slope = saved
+        d_mean = r / sigma
+        d_raw = (r * r - 1.0) / sigma * slope
+        return np.concatenate([d_mean, d_raw], axis=-1) * cotangent[:, None, None]
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K): the first head."""
+        return f[..., : f.shape[-1] // 2]
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance (S, B, K), from the second head."""
+        return self._heads(f, Workspace())[1] ** 2
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K) around the means."""
+        mean, sigma, _ = self._heads(f, Workspace())
+        return mean + sigma * rng.standard_normal(mean.shape, f.dtype.type)

@@ -9,24 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import network
+from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from .layout import Layout
-from .likelihoods import GaussianLikelihood, GaussianResiduals
+from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .network import MLP, Tape
-from .priors import GaussianPrior
+from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
 from .workspace import Workspace
 
-__all__ = ["Joint", "Model"]
+__all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
 Array = NDArray[Any]
+Prior = GaussianPrior | LaplacePrior | ScaleMixturePrior
+Likelihood = (
+    GaussianLikelihood
+    | HeteroscedasticLikelihood
+    | BernoulliLikelihood
+    | CategoricalLikelihood
+    | PoissonLikelihood
+)
+
+
+class Evaluation(NamedTuple):
+    """The log likelihood of one forward pass, and what its backward pass needs."""
+
+    log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
+    tape: Tape
+    saved: Any
 
 
 class Joint(NamedTuple):
-    """The two log densities of one forward pass, and what the backward pass needs."""
+    """Both log densities of one forward pass, and what the backward pass needs."""
 
     log_prior: Array  # (S,)  log P(w)
     log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
-    tape: Tape
-    saved: GaussianResiduals
+    evaluation: Evaluation
+    params: dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -36,14 +53,22 @@ class Model:
     Parameters
     ----------
     network : MLP
-    prior : GaussianPrior
-    likelihood : GaussianLikelihood
-        Its learned numbers, if any, are passed to `forward` as `params`.
+    prior : GaussianPrior, LaplacePrior or ScaleMixturePrior
+    likelihood : GaussianLikelihood, HeteroscedasticLikelihood, or one of `discrete`
+        The learned numbers of both, if any, are passed to `forward` as `params`.
+
+    Raises
+    ------
+    ValueError
+        If the network's last width does not fit the likelihood.
     """
 
     network: MLP
-    prior: GaussianPrior = GaussianPrior()
-    likelihood: GaussianLikelihood = GaussianLikelihood()
+    prior: Prior = GaussianPrior()
+    likelihood: Likelihood = GaussianLikelihood()
+
+    def __post_init__(self) -> None:
+        self.likelihood.targets(self.network.sizes[-1])
 
     @property
     def layout(self) -> Layout:
@@ -52,16 +77,46 @@ class Model:
 
     @property
     def outputs(self) -> int:
-        """Number of outputs K."""
-        return self.network.sizes[-1]
+        """Number of target columns K."""
+        return self.likelihood.targets(self.network.sizes[-1])
+
+    def learned(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Name the numbers that prior and likelihood learn, in the order of theta."""
+        return self.prior.blocks() + self.likelihood.blocks(self.outputs)
+
+    def evaluate(
+        self, w: Array, params: dict[str, Array], x: Array, y: Array, work: Workspace
+    ) -> Evaluation:
+        """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
+        f, tape = network.forward(self.network, w, x, work)  # (S, B, heads)
+        rowwise, saved = self.likelihood.log_density(params, f, y, work)  # (S, B)
+        return Evaluation(np.add.reduce(rowwise, axis=1), tape, saved)
 
     def forward(
         self, w: Array, params: dict[str, Array], x: Array, y: Array, work: Workspace
     ) -> Joint:
         """Evaluate both log densities for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
-        f, tape = network.forward(self.network, w, x, work)  # (S, B, K)
-        rowwise, saved = self.likelihood.log_density(params, f, y, work)  # (S, B)
-        return Joint(self.prior.log_density(w), np.add.reduce(rowwise, axis=1), tape, saved)
+        found = self.evaluate(w, params, x, y, work)
+        log_prior = self.prior.log_density(params, w, work)
+        return Joint(log_prior, found.log_likelihood, found, params)
+
+    def likelihood_vjp(
+        self,
+        found: Evaluation,
+        d_log_likelihood: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> Array:
+        """Pull a cotangent (S,) of the log likelihood back to the weights (K37-K42).
+
+        Returns
+        -------
+        d_w : ndarray (S, P)
+            `d_params` receives the gradient of the likelihood's own numbers. The tape is
+            spent: its activations are overwritten.
+        """
+        d_f = self.likelihood.vjp(found.saved, d_log_likelihood, d_params)
+        return network.vjp(self.network, found.tape, d_f, work)
 
     def vjp(
         self,
@@ -77,14 +132,14 @@ class Model:
         -------
         d_w : ndarray (S, P)
             The likelihood by backpropagation (K37-K42), the prior in closed form (K19).
-            `d_params` receives the gradient of the likelihood's own numbers. The tape is
+            `d_params` receives the gradient of the numbers that both learn. The tape is
             spent: its activations and weights are overwritten.
         """
-        d_f = self.likelihood.vjp(joint.saved, d_log_likelihood, d_params)
-        d_w = network.vjp(self.network, joint.tape, d_f, work)
-        self.prior.add_vjp(joint.tape.w, d_log_prior, d_w)
+        d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, work)
+        w = joint.evaluation.tape.w
+        self.prior.add_vjp(joint.params, w, d_log_prior, d_w, d_params, work)
         return d_w
 
     def predict(self, w: Array, x: Array, work: Workspace) -> Array:
-        """Return the network outputs (S, B, K) alone; they live in `work`."""
+        """Return the network outputs (S, B, heads) alone; they live in `work`."""
         return network.forward(self.network, w, x, work)[0]

@@ -18,7 +18,7 @@ from .layout import Layout
 from .numerics import sech_squared
 from .workspace import Workspace
 
-__all__ = ["ACTIVATIONS", "MLP", "Tape", "forward", "gates", "vjp"]
+__all__ = ["ACTIVATIONS", "MLP", "Tape", "activate", "forward", "gates", "vjp"]
 
 Array = NDArray[Any]
 ACTIVATIONS = ("relu", "tanh")
@@ -115,16 +115,20 @@ def forward(net: MLP, w: Array, x: Array, work: Workspace) -> tuple[Array, Tape]
         _matmul(a, weight, out=z)
         z += bias  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
         if layer < len(layers) - 1:
-            slope = work.array(f"slope{layer}", shape, w.dtype)
-            if net.activation == "relu":
-                np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
-                z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
-            else:
-                sech_squared(z, out=slope)  # D10: tanh'(z_l)
-                np.tanh(z, out=z)  # a_l = tanh(z_l)
-            slopes.append(slope)
+            slopes.append(activate(net, z, work.array(f"slope{layer}", shape, w.dtype)))
         a = z
     return a, Tape(w, inputs, slopes)
+
+
+def activate(net: MLP, z: Array, slope: Array) -> Array:
+    """Replace `z` by its activation and fill `slope`, which is returned, with the derivative."""
+    if net.activation == "relu":
+        np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
+        z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
+    else:
+        sech_squared(z, out=slope)  # D10: tanh'(z_l)
+        np.tanh(z, out=z)  # a_l = tanh(z_l)
+    return slope
 
 
 def vjp(net: MLP, tape: Tape, d_f: Array, work: Workspace) -> Array:

@@ -17,6 +17,8 @@ __all__ = [
     "LOG_2PI",
     "SoftplusParts",
     "inner",
+    "inverse_softplus",
+    "log_factorial",
     "log_softmax",
     "logsumexp",
     "sech_squared",
@@ -123,6 +125,35 @@ def softplus(x: Any) -> Array:
 def sigmoid(x: Any) -> Array:
     r"""Return ``1 / (1 + e^-x)``, elementwise: the derivative of `softplus` (K24)."""
     return softplus_parts(_as_inexact(x)).sigmoid
+
+
+def inverse_softplus(y: Any) -> Array:
+    r"""Return ``log(e^y - 1)``, the x with ``softplus(x) = y``, elementwise for y > 0 (K3).
+
+    As ``y + log(1 - e^-y)``, which neither overflows for large y nor cancels for small ones.
+    """
+    y = _as_inexact(y)
+    return y + np.log(-np.expm1(-y))
+
+
+def log_factorial(y: Any) -> Array:
+    r"""Return log y! = log Gamma(y + 1), elementwise for real y >= 0 (D31).
+
+    Stirling's series for log Gamma at ``z = y + 1 + 8``, where its first six terms are exact
+    to rounding, brought down by ``log Gamma(z) - log [(y + 1)(y + 2) ... (y + 8)]``.
+    """
+    y = np.asarray(y, float)
+    z = y + 9.0
+    inverse = 1.0 / z
+    square = inverse * inverse
+    series = np.zeros_like(y)
+    for coefficient in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+        series = series * square + coefficient
+    steps = np.ones_like(y)
+    for step in range(1, 9):
+        steps *= (y + step) / z  # each factor is at most 1: no overflow at 1e300
+    stirling = (z - 0.5) * np.log(z) - z + 0.5 * LOG_2PI + inverse * series
+    return stirling - np.log(steps) - 8.0 * np.log(z)
 
 
 def sech_squared(x: Array, out: Array | None = None) -> Array:

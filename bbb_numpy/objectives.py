@@ -3,31 +3,45 @@
 An objective sees the three log densities of S weight samples and nothing else. It returns
 the value to *minimise* and its derivatives with respect to each of them; one chain rule
 (`bbb_numpy.gradients`) turns those into the gradient for theta.
+
+On minibatch i, which pays the share pi_i of the KL term, every objective is pi_i times
+itself with the log likelihood multiplied by 1 / pi_i (D30). For those that are linear in the
+log densities (`FreeEnergy`, `MLE`, `MAP`) the minibatches of an epoch then cost, in expectation,
+what all data cost at once. The others hold exp(log likelihood): their minibatches are biased.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from .arguments import not_negative, real
+from .numerics import logsumexp
 from .workspace import LogDensities
 
 __all__ = [
+    "EUBO",
+    "LINEAR",
+    "MAP",
+    "MLE",
     "TERMS",
     "Cotangents",
+    "FreeEnergy",
     "Objective",
+    "Renyi",
     "free_energy",
-    "geometric_kl_weights",
     "likelihood_term",
+    "log_weights",
     "posterior_term",
     "prior_term",
-    "proportional_kl_weights",
 ]
 
 Array = NDArray[Any]
+NEAR_ONE = 1e-4  # of the ELBO: closer alphas lose more digits in 1 / (1 - alpha) than they differ
 
 
 class Cotangents(NamedTuple):
@@ -52,10 +66,11 @@ def _weighted_means(
     return value, Cotangents(posterior, prior, likelihood)
 
 
-def free_energy(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-    r"""Variational free energy F = -ELBO of one minibatch, in nats (K5, K17, K18 corrected, D8).
+@dataclass(frozen=True)
+class FreeEnergy:
+    r"""Variational free energy F = -ELBO, in nats (K5, K17, K18 corrected, D8, R1-R3).
 
-    .. math:: F = \frac1S \sum_s \pi_i [\log q(w_s|\theta) - \log P(w_s)] - \log P(D_i|w_s)
+    .. math:: F = \frac1S \sum_s \beta \pi_i [\log q(w_s|\theta) - \log P(w_s)] - \log P(D_i|w_s)
 
     With mean-field q, Gaussian prior, unit noise, S = 1 and :math:`\pi_i = 1/n` this is K18
     with the sign of :math:`\log\sigma_{data}` corrected and no constant dropped:
@@ -65,18 +80,123 @@ def free_energy(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]
 
     Parameters
     ----------
-    terms : LogDensities
-        Three arrays (S,); the likelihood is summed over the rows of the minibatch.
-    kl_weight : float
-        The share pi_i of the KL term that this minibatch pays, see `proportional_kl_weights`.
-
-    Returns
-    -------
-    value : scalar
-    cotangents : Cotangents
-        ``pi_i / S``, ``-pi_i / S`` and ``-1 / S``.
+    beta : float
+        Weight >= 0 of the KL term (D24). 1 is the ELBO; below 1 the posterior is "cold": -F is
+        then no bound on the log evidence of this model.
     """
-    return _weighted_means(terms, (kl_weight, -kl_weight, -1.0))
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        not_negative("beta", self.beta)
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``beta pi_i / S``, ``-beta pi_i / S`` and ``-1 / S``.
+
+        Parameters
+        ----------
+        terms : LogDensities
+            Three arrays (S,); the likelihood is summed over the rows of the minibatch.
+        kl_weight : float
+            The share pi_i of the KL term that this minibatch pays, see `kl_weights`.
+        """
+        weight = self.beta * kl_weight
+        return _weighted_means(terms, (weight, -weight, -1.0))
+
+
+free_energy = FreeEnergy()
+
+
+@dataclass(frozen=True)
+class MLE:
+    """Maximum likelihood, -log P(D|w): the point estimate without a prior (W1)."""
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``0``, ``0`` and ``-1 / S``."""
+        return _weighted_means(terms, (0.0, 0.0, -1.0))
+
+
+@dataclass(frozen=True)
+class MAP:
+    """Maximum a posteriori, -log P(D|w) - log P(w): the point estimate with a prior (W2)."""
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``0``, ``-pi_i / S`` and ``-1 / S``."""
+        return _weighted_means(terms, (0.0, -kl_weight, -1.0))
+
+
+def log_weights(terms: LogDensities, kl_weight: float) -> Array:
+    """Return log P(w) - log q(w) + log P(D_i|w) / pi_i of each sample (S,) (D30, G7).
+
+    With all data in one minibatch these are the log importance weights of q for the
+    posterior, up to the evidence. With pi_i = B_i / N the likelihood is Sagar's N/S scaling,
+    of which the exponential is biased.
+    """
+    return terms.prior - terms.posterior + terms.likelihood / kl_weight
+
+
+def _self_normalised(logs: Array) -> Array:
+    """Return exp(logs) / sum exp(logs), the largest subtracted first (G7)."""
+    shares = np.exp(logs - logs.max())
+    return shares / shares.sum()
+
+
+@dataclass(frozen=True)
+class Renyi:
+    r"""Renyi's bound of order alpha (Li and Turner 2016), as a loss in nats (D25).
+
+    .. math:: -\frac{1}{1-\alpha} \Big[\mathrm{logsumexp}_s\, (1-\alpha) \log w_s - \log S\Big],
+              \qquad \log w_s = \log P(w_s, D) - \log q(w_s)
+
+    ``alpha = 0`` is the importance-weighted bound of Burda et al. (2016), IWAE; within 1e-4
+    of ``alpha = 1`` it is the ELBO, its limit.
+
+    Parameters
+    ----------
+    alpha : float
+        Any finite number; below 1 the bound covers the posterior's mass, above 1 it seeks modes.
+    """
+
+    alpha: float = 0.0
+
+    def __post_init__(self) -> None:
+        real("alpha", self.alpha, -1e6, 1e6)
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``pi_i u``, ``-pi_i u`` and ``-u`` with u = softmax((1-alpha) log w)."""
+        order = 1.0 - self.alpha
+        if abs(order) < NEAR_ONE:
+            return free_energy(terms, kl_weight)
+        logs = order * log_weights(terms, kl_weight)
+        value = -kl_weight / order * (logsumexp(logs) - np.log(len(logs)))
+        share = _self_normalised(logs.real)
+        return value, Cotangents(kl_weight * share, -kl_weight * share, -share)
+
+
+@dataclass(frozen=True)
+class EUBO:
+    r"""Evidence upper bound with self-normalised weights (G2-G8): Sagar's Algorithm 1, corrected.
+
+    .. math:: U = E_{P(w|D)}[\log P(D, w) - \log q(w|\theta)] = \log P(D) + KL(P(w|D) \| q)
+
+    estimated by :math:`\sum_s \hat w_s \log w_s` with :math:`\hat w = \mathrm{softmax}(\log w)`.
+    The estimate is below U for few samples: with S = 1 it is the ELBO and teaches q nothing.
+
+    Its cotangents are those of a surrogate, with the weights and the samples held fixed (G8):
+    they raise log q where the posterior has mass, and for the learned numbers of prior and
+    likelihood they raise the evidence (D27), which minimising U would lower.
+    """
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
+        logs = log_weights(terms, kl_weight)
+        share = _self_normalised(logs.real)
+        return kl_weight * (share @ logs), Cotangents(
+            -kl_weight * share, -kl_weight * share, -share
+        )
+
+
+LINEAR = (FreeEnergy, MLE, MAP)
 
 
 def posterior_term(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
@@ -100,23 +220,3 @@ TERMS: dict[str, Objective] = {
     "likelihood": likelihood_term,
     "free energy": free_energy,
 }
-
-
-def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
-
-    With one example per step this is the 1/n of K18; with a ragged last minibatch it stays
-    exact, where 1/M would not.
-    """
-    rows = np.asarray(batch_sizes, float)
-    return rows / rows.sum()
-
-
-def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return Blundell's pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
-
-    The first minibatches are ruled by the prior, the last ones by the data (Blundell et
-    al. 2015, Section 3.4). Only the number M of minibatches matters.
-    """
-    half_powers = 0.5 ** np.arange(1.0, len(np.asarray(batch_sizes)) + 1.0)
-    return half_powers / half_powers.sum()

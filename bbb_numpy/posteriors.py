@@ -1,4 +1,13 @@
-"""Variational posteriors q(w | theta): draw, transform, log density, pull back (floor 1)."""
+r"""Variational posteriors q(w | theta) that factorise: mean field, and a point mass (floor 1).
+
+Every posterior, `full_rank.FullRank` too, has the same methods. Two of them differentiate
+log q, and together they are what Wu's split form (W4, W5) keeps apart:
+
+* `add_density_slope`: through the weights, d log q(w; theta)/dw with theta held fixed;
+* `pull_back_direct`: the direct partials, d log q(w; theta)/d theta with w held fixed.
+
+`pull_back` is their sum, in the report's cancelled form (K21, K30).
+"""
 
 from __future__ import annotations
 
@@ -9,12 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import not_negative, real
-from .numerics import LOG_2PI, SoftplusParts, softplus_parts, standard_normal, sums_of_squares
+from .numerics import (
+    LOG_2PI,
+    SoftplusParts,
+    inverse_softplus,
+    softplus_parts,
+    standard_normal,
+    sums_of_squares,
+)
 from .workspace import Workspace
 
-__all__ = ["MeanField", "MeanFieldSample"]
+__all__ = ["Entropy", "MeanField", "MeanFieldSample", "PointMass", "PointSample"]
 
 Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class MeanFieldSample(NamedTuple):
@@ -25,11 +42,19 @@ class MeanFieldSample(NamedTuple):
     parts: SoftplusParts  # (P,) each: sigma, s(rho), log sigma, s(rho) / sigma
 
 
+class Entropy(NamedTuple):
+    """What a closed-form KL divergence needs of a Gaussian q."""
+
+    value: Any  # scalar: -E_q[log q], in nats
+    total_variance: Any  # scalar: the sum of the variances of all weights
+
+
 @dataclass(frozen=True)
 class MeanField:
     """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
 
-    The parameters are the starting values of the report's Section 7.
+    The parameters are the starting values of the report's Section 7; `pack` makes a theta
+    that starts anywhere else.
 
     Parameters
     ----------
@@ -52,9 +77,9 @@ class MeanField:
     def __post_init__(self) -> None:
         not_negative("mu_scale", self.mu_scale)
         not_negative("rho_halfwidth", self.rho_halfwidth)
-        real("rho_offset", self.rho_offset, -1e300, 1e300, "a finite number")
+        real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
 
-    def blocks(self, size: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    def blocks(self, size: int) -> Blocks:
         """Name the blocks of theta for `size` weights (K2)."""
         return (("mu", (size,)), ("rho", (size,)))
 
@@ -63,6 +88,10 @@ class MeanField:
         mu = self.mu_scale * rng.standard_normal(size)
         rho = rng.uniform(-self.rho_halfwidth, self.rho_halfwidth, size) + self.rho_offset
         return np.concatenate([mu, rho]).astype(dtype)
+
+    def pack(self, mean: Array, deviation: Array) -> Array:
+        """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0."""
+        return np.concatenate([mean, inverse_softplus(deviation)])
 
     def draw(
         self,
@@ -75,14 +104,23 @@ class MeanField:
         """Draw the noise eps ~ N(0, 1) (samples, size), one per weight and bias (K1, D11)."""
         return standard_normal(rng, np.empty((samples, size), dtype) if out is None else out)
 
-    def sample(self, mu: Array, rho: Array, eps: Array, work: Workspace) -> MeanFieldSample:
+    def spread(self, blocks: dict[str, Array], work: Workspace) -> SoftplusParts:
+        """Return sigma = softplus(rho) and its companions (P,) (K3)."""
+        rho = blocks["rho"]
+        return softplus_parts(rho, work.views("softplus parts of rho", rho, work.softplus_parts))
+
+    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> MeanFieldSample:
         """Turn noise (S, P) into weights: sigma = softplus(rho), w = mu + sigma eps (K3, K4)."""
-        buffers = work.views("softplus parts of rho", rho, work.softplus_parts)
-        parts = softplus_parts(rho, buffers)  # K3: sigma = parts.softplus
-        w = work.array("w", eps.shape, np.result_type(rho, eps))  # (S, P)
+        mu, parts = blocks["mu"], self.spread(blocks, work)
+        w = work.array("w", eps.shape, np.result_type(mu, eps))  # (S, P)
         np.multiply(eps, parts.softplus[None], out=w)
         w += mu[None]  # K4
         return MeanFieldSample(w, eps, parts)
+
+    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> MeanFieldSample:
+        """Return given weights (S, P) as a sample of this q, with eps = (w - mu) / sigma."""
+        parts = self.spread(blocks, work)
+        return MeanFieldSample(w, (w - blocks["mu"]) / parts.softplus, parts)
 
     def log_density(self, sample: MeanFieldSample) -> Array:
         r"""Return log q(w|theta) of each sample (S,), constants kept (K6-K10).
@@ -98,7 +136,7 @@ class MeanField:
         self,
         sample: MeanFieldSample,
         d_w: Array,
-        d_log_q: Array,
+        d_log_q: Array | None,
         d_theta: dict[str, Array],
     ) -> None:
         """Write the gradient for (mu, rho), given cotangents of w and of log q.
@@ -106,11 +144,11 @@ class MeanField:
         Parameters
         ----------
         sample : MeanFieldSample
-            Its `ratio` is overwritten.
+            Its `ratio` is overwritten, unless `d_log_q` is None.
         d_w : ndarray (S, P)
             Cotangent of the weights, that is of everything but log q.
-        d_log_q : ndarray (S,)
-            Cotangent of `log_density`.
+        d_log_q : ndarray (S,) or None
+            Cotangent of `log_density`; None where log q enters by no sample.
         d_theta : dict
             Blocks 'mu' and 'rho' (P,) of the gradient to fill.
         """
@@ -125,6 +163,108 @@ class MeanField:
             np.add.reduce(d_w, axis=0, out=d_mu)
             np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho, casting="same_kind")
         d_rho *= sample.parts.sigmoid
-        ratio = sample.parts.ratio
-        ratio *= np.add.reduce(d_log_q)
-        d_rho -= ratio
+        if d_log_q is not None:
+            ratio = sample.parts.ratio
+            ratio *= np.add.reduce(d_log_q)
+            d_rho -= ratio
+
+    def add_density_slope(self, sample: MeanFieldSample, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20)."""
+        d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus
+
+    def pull_back_direct(
+        self, sample: MeanFieldSample, d_log_q: Array, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the direct partials of log q for (mu, rho), w held fixed (W4, W5, G8).
+
+        ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
+        """
+        eps, parts = sample.eps, sample.parts
+        np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])
+        np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])
+
+    def entropy(self, parts: SoftplusParts) -> Entropy:
+        r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)`, from `spread` (D18)."""
+        constant = 0.5 * (1.0 + LOG_2PI) * len(parts.softplus)
+        value = np.add.reduce(parts.log_softplus) + constant
+        return Entropy(value, sums_of_squares(parts.softplus))
+
+    def add_entropy_vjp(
+        self,
+        parts: SoftplusParts,
+        d_entropy: float,
+        d_variance: Any,
+        d_theta: dict[str, Array],
+    ) -> None:
+        """Add the gradient of entropy and summed variance for rho (D18). Spends `parts`.
+
+        ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
+        """
+        sigma, slope, ratio = parts.softplus, parts.sigmoid, parts.ratio
+        ratio *= d_entropy
+        slope *= 2.0 * d_variance
+        slope *= sigma
+        ratio += slope
+        d_theta["rho"] += ratio
+
+
+class PointSample(NamedTuple):
+    """The weights of a point mass, one row for each of S identical samples."""
+
+    w: Array  # (S, P)
+
+
+@dataclass(frozen=True)
+class PointMass:
+    """All mass on one weight vector mu: the point estimates MLE and MAP (W1, W2).
+
+    Parameters
+    ----------
+    mu_scale : float
+        Initial mu ~ N(0, mu_scale^2).
+    """
+
+    mu_scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        not_negative("mu_scale", self.mu_scale)
+
+    def blocks(self, size: int) -> Blocks:
+        """Name the blocks of theta for `size` weights."""
+        return (("mu", (size,)),)
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta (size,)."""
+        return (self.mu_scale * rng.standard_normal(size)).astype(dtype)
+
+    def pack(self, mean: Array) -> Array:
+        """Return the theta (P,) of the point `mean`."""
+        return np.array(mean)
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        size: int,
+        dtype: Any,
+        out: Array | None = None,
+    ) -> Array:
+        """Return the noise of a point mass: none, (samples, 0)."""
+        return np.empty((samples, 0), dtype)
+
+    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> PointSample:
+        """Return the one weight vector for every sample, (S, P)."""
+        mu = blocks["mu"]
+        w = work.array("w", (len(eps), len(mu)), mu.dtype)
+        w[...] = mu
+        return PointSample(w)
+
+    def log_density(self, sample: PointSample) -> Array:
+        """Return 0 for each sample: a density at a point has no finite logarithm to add."""
+        return np.zeros(len(sample.w), sample.w.dtype)
+
+    def pull_back(
+        self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the gradient for mu: the sum of `d_w` (S, P) over samples."""
+        np.add.reduce(d_w, axis=0, out=d_theta["mu"])

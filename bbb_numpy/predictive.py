@@ -17,11 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import whole
-from .gradients import Reparameterised
+from .estimators import Estimator
 from .numerics import logsumexp
 from .workspace import Workspace
 
-__all__ = ["Predictive", "log_predictive_density", "predict", "sample_functions", "sample_targets"]
+__all__ = [
+    "ClassPredictive",
+    "Predictive",
+    "log_predictive_density",
+    "predict",
+    "predict_classes",
+    "sample_functions",
+    "sample_targets",
+]
 
 Array = NDArray[Any]
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
@@ -40,8 +48,29 @@ class Predictive(NamedTuple):
         return np.hypot(self.epistemic, self.aleatoric)
 
 
+class ClassPredictive(NamedTuple):
+    """Class probabilities, and the entropy of the predictive distribution split (D29), in nats.
+
+    ``H[E p] = (H[E p] - E H[p]) + E H[p]``: what more data would tell (the mutual information
+    of class and weights) and what they would not.
+    """
+
+    proba: Array  # (N, K)  E_q[p(y = k|x, w)]
+    aleatoric: Array  # (N,)  E_q of the entropy of p(y|x, w)
+
+    @property
+    def total(self) -> Array:
+        """Entropy (N,) of the predictive distribution."""
+        return _entropy(self.proba)
+
+    @property
+    def epistemic(self) -> Array:
+        """Mutual information (N,) of class and weights: total - aleatoric, >= 0."""
+        return np.maximum(self.total - self.aleatoric, 0.0)
+
+
 def _weight_blocks(
-    estimator: Reparameterised, theta: Array, rng: np.random.Generator, samples: int
+    estimator: Estimator, theta: Array, rng: np.random.Generator, samples: int
 ) -> Iterator[Array]:
     """Draw `samples` weight vectors, a block (S_b, P) at a time.
 
@@ -53,18 +82,18 @@ def _weight_blocks(
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
     work = Workspace()
     for begin in range(0, samples, block):
-        noise = estimator.draw(rng, min(block, samples - begin), theta.dtype, work)
-        yield estimator.weights(theta, noise, work)
+        eps = estimator.draw_weights(rng, block, theta.dtype, work)
+        yield estimator.weights(theta, eps, work)[: samples - begin]
 
 
-def _row_blocks(estimator: Reparameterised, samples: int, rows: int) -> list[slice]:
+def _row_blocks(estimator: Estimator, samples: int, rows: int) -> list[slice]:
     width = max(estimator.model.network.sizes)
     block = max(1, BLOCK_NUMBERS // (samples * width))
     return [slice(begin, begin + block) for begin in range(0, rows, block)]
 
 
 def _outputs(
-    estimator: Reparameterised,
+    estimator: Estimator,
     theta: Array,
     x: Array,
     rng: np.random.Generator,
@@ -83,7 +112,7 @@ def _outputs(
 
 
 def predict(
-    estimator: Reparameterised,
+    estimator: Estimator,
     theta: Array,
     x: Array,
     *,
@@ -98,7 +127,7 @@ def predict(
 
     Parameters
     ----------
-    estimator : Reparameterised
+    estimator : Reparameterised, LocalReparameterisation, ...
     theta : ndarray
     x : ndarray (N, d_in)
     rng : numpy.random.Generator
@@ -115,8 +144,9 @@ def predict(
     params = estimator.layout.views(theta)
     for seen, rows, f in _outputs(estimator, theta, x, rng, samples):
         old, new = seen.start, seen.stop - seen.start
-        block_mean = f.mean(axis=0)
-        aleatoric = np.broadcast_to(estimator.model.likelihood.variance(params, f), f.shape)
+        aleatoric = estimator.model.likelihood.variance(params, f)
+        f = estimator.model.likelihood.mean(params, f)
+        block_mean, aleatoric = f.mean(axis=0), np.broadcast_to(aleatoric, f.shape)
         variance[rows] += aleatoric.mean(axis=0) * (new / samples)
         f -= block_mean
         shift = block_mean - mean[rows]
@@ -126,25 +156,27 @@ def predict(
 
 
 def sample_functions(
-    estimator: Reparameterised,
+    estimator: Estimator,
     theta: Array,
     x: Array,
     *,
     rng: np.random.Generator,
     samples: int = 10,
 ) -> Array:
-    """Return `samples` functions drawn from q, evaluated at `x`: (S, N, K).
+    """Return `samples` functions E[y|x, w] with w drawn from q, evaluated at `x`: (S, N, K).
 
-    One weight sample serves all rows, so each [s] is one function, not pointwise noise.
+    One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
+    classes and counts these are probabilities and rates.
     """
+    likelihood, params = estimator.model.likelihood, estimator.layout.views(theta)
     out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     for which, rows, f in _outputs(estimator, theta, x, rng, samples):
-        out[which, rows] = f
+        out[which, rows] = likelihood.mean(params, f)
     return out
 
 
 def sample_targets(
-    estimator: Reparameterised,
+    estimator: Estimator,
     theta: Array,
     x: Array,
     *,
@@ -152,12 +184,57 @@ def sample_targets(
     samples: int = 10,
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
-    f = sample_functions(estimator, theta, x, rng=rng, samples=samples)
-    return estimator.model.likelihood.draw(rng, estimator.layout.views(theta), f)
+    heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
+    for which, rows, f in _outputs(estimator, theta, x, rng, samples):
+        heads[which, rows] = f
+    return estimator.model.likelihood.draw(rng, estimator.layout.views(theta), heads)
+
+
+def predict_classes(
+    estimator: Estimator,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> ClassPredictive:
+    """Return class probabilities at every row of `x`, and their entropies (D29).
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ...
+        With a categorical likelihood, or a Bernoulli one with a single output.
+    theta : ndarray
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+    samples : int
+        Weight samples S >= 1.
+
+    Returns
+    -------
+    ClassPredictive
+    """
+    likelihood, params = estimator.model.likelihood, estimator.layout.views(theta)
+    binary = estimator.model.outputs == 1
+    proba = np.zeros((len(x), 2 if binary else estimator.model.outputs), theta.dtype)
+    aleatoric = np.zeros(len(x), theta.dtype)
+    for _, rows, f in _outputs(estimator, theta, x, rng, samples):
+        p = likelihood.mean(params, f)  # (S, B, K)
+        if binary:
+            p = np.concatenate([1.0 - p, p], axis=-1)
+        proba[rows] += p.sum(axis=0) / samples
+        aleatoric[rows] += _entropy(p).sum(axis=0) / samples
+    proba /= proba.sum(axis=-1, keepdims=True)  # of one weight sample: 1 to rounding already
+    return ClassPredictive(proba, aleatoric)
+
+
+def _entropy(p: Array) -> Array:
+    """Return -sum_k p_k log p_k over the last axis, with 0 log 0 = 0."""
+    return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
 def log_predictive_density(
-    estimator: Reparameterised,
+    estimator: Estimator,
     theta: Array,
     x: Array,
     y: Array,

@@ -1,24 +1,46 @@
-"""Prior densities P(w) of all weights and biases (floor 1)."""
+"""Prior densities P(w) of all weights and biases (floor 1).
+
+A prior may own numbers that are learned with everything else: `blocks` names them, `params`
+holds them, `add_vjp` writes their gradient. They are unconstrained: any real number is allowed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import positive
-from .numerics import LOG_2PI, sums_of_squares
+from .arguments import flag, fraction, spread
+from .numerics import (
+    LOG_2PI,
+    inverse_softplus,
+    log_softmax,
+    logsumexp,
+    softplus_parts,
+    sums_of_squares,
+)
+from .workspace import Workspace
 
-__all__ = ["GaussianPrior"]
+__all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior", "ScaleMixturePrior"]
 
 Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class ExpectedLogPrior(NamedTuple):
+    """E_q[log P(w)] for a Gaussian q, and its derivatives."""
+
+    value: Any  # scalar, nats
+    d_mean: Any  # (P,)  with respect to the mean of each weight
+    d_variance: Any  # scalar: the same with respect to the variance of every weight
 
 
 @dataclass(frozen=True)
 class GaussianPrior:
-    """P(w) = prod_j N(w_j; 0, scale^2) (K11-K13).
+    """P(w) = prod_j N(w_j; 0, scale^2) (K11-K13, D17).
 
     The report sets the scale to "the data's" deviation sigma_data; here it is a number of
     its own, since the spread of weights and the spread of targets have different units.
@@ -26,32 +48,298 @@ class GaussianPrior:
     Parameters
     ----------
     scale : float
-        Standard deviation, > 0.
+        Standard deviation, > 0; the starting value when it is learned.
+    learn : bool
+        Learn ``prior_log_scale = log scale`` by its own gradient (D17).
 
     Raises
     ------
     ValueError
-        If `scale` is not positive and finite.
+        If `scale` is not between 1e-150 and 1e150.
     """
 
     scale: float = 1.0
+    learn: bool = False
 
     def __post_init__(self) -> None:
-        positive("scale of the prior", self.scale)
+        spread("scale of the prior", self.scale)
+        flag("learn", self.learn)
 
-    def log_density(self, w: Array) -> Array:
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: ``prior_log_scale`` (1,) or none."""
+        return (("prior_log_scale", (1,)),) if self.learn else ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        return np.full(1 if self.learn else 0, log(self.scale), dtype)
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior."""
+        return float(np.exp(params["prior_log_scale"][0])) if self.learn else self.scale
+
+    def _precision(self, params: dict[str, Array]) -> tuple[Any, Any]:
+        """Return 1 / scale^2 and log scale."""
+        if not self.learn:
+            return self.scale**-2, log(self.scale)
+        log_scale = params["prior_log_scale"][0]
+        return np.exp(-2.0 * log_scale), log_scale
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
         K13 is the same without :math:`\tfrac12\log 2\pi`.
         """
-        constant = w.shape[-1] * (log(self.scale) + 0.5 * LOG_2PI)
-        return -0.5 / self.scale**2 * sums_of_squares(w) - constant
+        precision, log_scale = self._precision(params)
+        return -0.5 * precision * sums_of_squares(w) - w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
 
-    def add_vjp(self, w: Array, cotangent: Array, d_w: Array) -> None:
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
 
+        For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
         Overwrites `w`, which no later step of a backward pass needs.
         """
-        w *= (-cotangent / self.scale**2)[:, None]
+        precision, _ = self._precision(params)
+        if self.learn:
+            slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)
+            d_params["prior_log_scale"][0] = cotangent @ slope
+        w *= (-cotangent * precision)[:, None]
+        d_w += w
+
+    def expected_log_density(
+        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
+    ) -> ExpectedLogPrior:
+        r"""Return E_q[log P(w)] for q of mean (P,) and summed variance (D18, D19).
+
+        :math:`-P (\log S + \tfrac12\log 2\pi) - (|\mu|^2 + \sum_j \mathrm{Var}\,w_j) / (2S^2)`
+        with S the scale. `d_params` receives its derivative with respect to log S (D17).
+        """
+        precision, log_scale = self._precision(params)
+        size, squares = len(mean), sums_of_squares(mean) + total_variance
+        if self.learn:
+            d_params["prior_log_scale"][0] = precision * squares - size
+        value = -0.5 * precision * squares - size * (log_scale + 0.5 * LOG_2PI)
+        return ExpectedLogPrior(value, -precision * mean, -0.5 * precision)
+
+
+@dataclass(frozen=True)
+class LaplacePrior:
+    """P(w) = prod_j exp(-|w_j| / scale) / (2 scale), heavier tails than a Gaussian (D16).
+
+    Parameters
+    ----------
+    scale : float
+        Mean of abs(w), > 0; the standard deviation is sqrt(2) scale.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not between 1e-150 and 1e150.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        spread("scale of the prior", self.scale)
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: none."""
+        return ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks: none."""
+        return np.zeros(0, dtype)
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior."""
+        return self.scale * 2.0**0.5
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        """Return log P(w) = sum_j [-log 2 scale - abs(w_j) / scale] (S,) of weights (S, P) (D16)."""
+        size = np.multiply(w, np.sign(w.real), out=work.array("abs w", w.shape, w.dtype))
+        return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - w.shape[-1] * log(
+            2.0 * self.scale
+        )
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
+
+        At w = 0, where the density has a kink, the slope is taken as 0. Overwrites `w`.
+        """
+        np.sign(w.real, out=w, casting="unsafe")
+        w *= (-cotangent / self.scale)[:, None]
+        d_w += w
+
+
+class _Components(NamedTuple):
+    """The two Gaussians of the scale mixture, from their unconstrained numbers (R8)."""
+
+    sigma: tuple[Any, Any]
+    log_sigma: tuple[Any, Any]
+    log_share: tuple[Any, Any]  # log pi, log(1 - pi)
+    slopes: tuple[Any, Any, Any]  # d sigma2/d t2, d (sigma1 - sigma2)/d t1, pi
+
+
+@dataclass(frozen=True)
+class ScaleMixturePrior:
+    r"""P(w) = prod_j [pi N(w_j; 0, sigma1^2) + (1 - pi) N(w_j; 0, sigma2^2)] (R4).
+
+    Fixed as Blundell et al. (2015) use it, or learned as Krasser does. The learned numbers are
+    ``prior_mixture = (t1, t2, a)`` with (R8) ::
+
+        sigma2 = softplus(t2),   sigma1 = sigma2 + softplus(t1),   pi = sigmoid(a)
+
+    so that no step can leave the domain, and the wide component stays the wide one.
+
+    Parameters
+    ----------
+    pi : float
+        Weight of the wide component, between 0 and 1.
+    sigma1, sigma2 : float
+        Deviations of the wide and of the narrow component, sigma1 > sigma2 > 0.
+    learn : bool
+        Learn all three, shared by all layers; the arguments are the starting values.
+
+    Raises
+    ------
+    ValueError
+        If pi is not strictly between 0 and 1, a deviation is out of range, or
+        sigma1 <= sigma2 (equal components would have one gradient and never part).
+    """
+
+    pi: float = 0.2
+    sigma1: float = 1.0
+    sigma2: float = 0.1
+    learn: bool = False
+
+    def __post_init__(self) -> None:
+        flag("learn", self.learn)
+        if fraction("pi", self.pi) == 0.0:
+            raise ValueError(
+                "pi must be > 0 and < 1; got 0: with one component alone use GaussianPrior"
+            )
+        for name in ("sigma1", "sigma2"):
+            spread(f"{name} of the prior", getattr(self, name))
+        if not self.sigma1 > self.sigma2 * (1.0 + 1e-9):
+            raise ValueError(
+                f"sigma1 must be larger than sigma2; got {self.sigma1:g} and {self.sigma2:g}. "
+                "Swap them and use 1 - pi; for one component use GaussianPrior"
+            )
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: ``prior_mixture`` (3,) = (t1, t2, a), or none."""
+        return (("prior_mixture", (3,)),) if self.learn else ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector (R8)."""
+        if not self.learn:
+            return np.zeros(0, dtype)
+        raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2])
+        return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
+
+    def values(self, params: dict[str, Array]) -> tuple[float, float, float]:
+        """Return pi, sigma1, sigma2 as they are now."""
+        if not self.learn:
+            return self.pi, self.sigma1, self.sigma2
+        c = self._components(params)
+        return float(c.slopes[2]), float(c.sigma[0]), float(c.sigma[1])
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior."""
+        pi, sigma1, sigma2 = self.values(params)
+        return (pi * sigma1**2 + (1.0 - pi) * sigma2**2) ** 0.5
+
+    def _components(self, params: dict[str, Array]) -> _Components:
+        if not self.learn:
+            sigma = (self.sigma1, self.sigma2)
+            shares = (log(self.pi), log(1.0 - self.pi))
+            return _Components(sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi))
+        raw = params["prior_mixture"]
+        parts = softplus_parts(raw)  # R8: sigma2 = softplus(t2), sigma1 = sigma2 + softplus(t1)
+        wide = parts.softplus[1] + parts.softplus[0]
+        log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]))  # log sigmoid(a), log sigmoid(-a)
+        return _Components(
+            (wide, parts.softplus[1]),
+            (np.log(wide), parts.log_softplus[1]),
+            (log_pi[0], log_pi[1]),
+            (parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
+        )
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        r"""Return log P(w) (S,) of weights (S, P) by logsumexp over the two components (R4).
+
+        With :math:`l_k = \log\pi_k - \log\sigma_k - w^2 / (2\sigma_k^2)` a weight contributes
+        :math:`\mathrm{logsumexp}(l_1, l_2) - \tfrac12\log 2\pi`. The printed
+        :math:`\log(\pi N_1 + (1-\pi) N_2)` is -inf where both densities underflow, from
+        \|w\| = 39 sigma1 on.
+        """
+        c = self._components(params)
+        square = np.multiply(w, w, out=work.array("w^2", w.shape, w.dtype))
+        logs = work.array("log components", (2, *w.shape), w.dtype)
+        for k in range(2):
+            np.multiply(square, -0.5 * c.sigma[k] ** -2, out=logs[k])
+            logs[k] += c.log_share[k] - c.log_sigma[k]
+        total = logsumexp(logs, axis=0)  # (S, P)
+        logs -= total  # logarithms of the responsibilities, for `add_vjp`
+        return np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
+
+        After `log_density` with the same workspace, whose responsibilities
+        :math:`r = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - r it spends; 1 - r is not formed as a
+        difference, which would lose it next to 1 ::
+
+            d log P/dw      = -w [r / sigma1^2 + (1 - r) / sigma2^2]                    R5
+            d log P/dsigma1 = sum_j r (w^2 / sigma1^3 - 1 / sigma1)                     R6
+            d log P/dsigma2 = sum_j (1 - r) (w^2 / sigma2^3 - 1 / sigma2)               R6
+            d log P/da      = sum_j (r - pi) = sum_j [r (1 - pi) - (1 - r) pi]          R7
+            d/dt1 = d/dsigma1 sigmoid(t1),  d/dt2 = (d/dsigma1 + d/dsigma2) sigmoid(t2) R8
+
+        Overwrites `w`.
+        """
+        c = self._components(params)
+        (s1, s2), slopes = c.sigma, c.slopes
+        wide, narrow = work.array("log components", (2, *w.shape), w.dtype)  # (S, P) each
+        np.exp(wide, out=wide)
+        np.exp(narrow, out=narrow)
+        if self.learn:
+            square = work.array("w^2", w.shape, w.dtype)
+            mass = [cotangent @ np.add.reduce(r, axis=-1) for r in (wide, narrow)]
+            moment = [np.einsum("s,sp,sp->", cotangent, r, square) for r in (wide, narrow)]
+            d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
+            d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6
+            d_mixture = d_params["prior_mixture"]
+            d_mixture[0] = d_wide * slopes[1]  # R8
+            d_mixture[1] = (d_wide + d_narrow) * slopes[0]  # R8
+            d_mixture[2] = mass[0] * (1.0 - slopes[2]) - mass[1] * slopes[2]  # R7
+        wide *= s1**-2
+        narrow *= s2**-2
+        wide += narrow
+        w *= wide  # R5
+        w *= -cotangent[:, None]
         d_w += w

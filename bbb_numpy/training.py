@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, NamedTuple
@@ -13,8 +12,10 @@ from numpy.typing import NDArray
 from tqdm import TqdmWarning
 
 from .arguments import not_negative, whole
-from .gradients import Reparameterised
-from .objectives import proportional_kl_weights
+from .estimators import Estimator
+from .families import is_linear
+from .kl_weights import Constant, Shares, WarmUp, proportional_kl_weights
+from .layout import Layout
 from .optimizers import Adam, Optimizer, State
 from .workspace import Workspace
 
@@ -39,11 +40,11 @@ class Epoch(NamedTuple):
     """What one finished epoch cost: sums over its minibatches, in nats (contract 5).
 
     Each minibatch is measured at the theta of its own step. For the free energy,
-    ``objective = kl + nll``.
+    ``objective = kl + nll``, with the KL term tempered or warmed up ``beta kl + nll``.
     """
 
     objective: float  # what was minimised: the free energy of the whole training set
-    kl: float  # its complexity part, sum_i pi_i mean_s [log q(w) - log P(w)]
+    kl: float  # its complexity part, sum_i pi_i mean_s [log q(w) - log P(w)], at full weight
     nll: float  # its likelihood part, -sum_i mean_s log P(D_i|w)
     learning_rate: float  # of the last step
     validation: float  # mean NLL per validation row; nan without validation rows
@@ -108,18 +109,30 @@ def minibatches(rows: int, batch_size: int) -> list[slice]:
 
 
 def start(
-    estimator: Reparameterised,
+    estimator: Estimator,
     rng: np.random.Generator,
     optimizer: Optimizer,
     dtype: Any = np.float64,
+    variational: Array | None = None,
 ) -> Training:
-    """Return the state before the first epoch: initial theta, empty memory and history."""
+    """Return the state before the first epoch: initial theta, empty memory and history.
+
+    `variational`, from the posterior's `pack`, replaces its random start.
+    """
     theta = estimator.init(rng, dtype)
+    if variational is not None:
+        size = theta.size - Layout(estimator.model.learned()).size
+        if np.shape(variational) != (size,):
+            raise ValueError(
+                f"variational must have shape ({size},); got {np.shape(variational)}. Make it with "
+                "the posterior's pack(mean, ...)"
+            )
+        theta[:size] = variational
     return Training(theta, optimizer.init(theta))
 
 
 def fit(
-    estimator: Reparameterised,
+    estimator: Estimator,
     training: Training,
     x: Array,
     y: Array,
@@ -130,7 +143,8 @@ def fit(
     batch_size: int = 32,
     samples: int = 1,
     shuffle: bool = True,
-    kl_weights: Callable[[Any], Array] = proportional_kl_weights,
+    kl_weights: Shares = proportional_kl_weights,
+    warm_up: WarmUp = Constant(),
     early_stopping: EarlyStopping | None = None,
     validation: tuple[Array, Array] | None = None,
     progress: bool | None = None,
@@ -142,7 +156,7 @@ def fit(
 
     Parameters
     ----------
-    estimator : Reparameterised
+    estimator : Reparameterised, LocalReparameterisation, ...
         Its `value_and_grad` is called once per minibatch; gradient checks call the same.
     training : Training
         From `start`, or from an earlier `fit` to go on.
@@ -159,6 +173,8 @@ def fit(
         Draw a new row order every epoch.
     kl_weights : callable
         From the minibatch sizes of an epoch to their shares pi_i, which sum to 1.
+    warm_up : callable
+        From (epoch, epochs) to the factor beta on all shares of that epoch (D24).
     early_stopping : EarlyStopping, optional
     validation : (x, y), optional
         Rows on which the loss is recorded every epoch, with the same noise each time.
@@ -195,6 +211,8 @@ def fit(
     pi = np.asarray(kl_weights([batch.stop - batch.start for batch in batches]), float)
     if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9:
         raise ValueError(f"kl_weights must return {len(batches)} shares that sum to 1; got {pi}")
+    if not is_linear(estimator.objective):
+        _need_plain_weights(estimator, pi, batches, warm_up)
     shares = pi.tolist()
     held_out = None if validation is None else _HeldOut(estimator, state.theta, validation, rng)
     watch = _Watch(early_stopping, state)
@@ -204,13 +222,14 @@ def fit(
     try:
         with np.errstate(over="ignore", invalid="ignore"), _bar(epochs, hidden) as bar:
             for epoch in range(epochs):
+                beta = warm_up(epoch, epochs)
                 order = rng.permutation(len(x)) if shuffle else slice(None)
                 x_epoch, y_epoch = x[order], y[order]
                 objective = kl = nll = factor = 0.0
                 for step, (rows, share) in enumerate(zip(batches, shares, strict=True)):
-                    noise = estimator.draw(rng, samples, dtype, work)
+                    noise = estimator.draw(rng, samples, dtype, work, rows.stop - rows.start)
                     value, grad = estimator.value_and_grad(
-                        state.theta, noise, x_epoch[rows], y_epoch[rows], share, work
+                        state.theta, noise, x_epoch[rows], y_epoch[rows], beta * share, work
                     )
                     if not isfinite(value):  # at step 0 it is `last` itself that fails
                         known = spare if step == 0 else last
@@ -233,7 +252,7 @@ def fit(
                     break
             if epochs:  # the last update has not been measured yet
                 value, _ = estimator.value_and_grad(
-                    state.theta, noise, x_epoch[rows], y_epoch[rows], share, work
+                    state.theta, noise, x_epoch[rows], y_epoch[rows], beta * share, work
                 )
                 if not isfinite(value):
                     raise NonFiniteError(_diagnosis(value, epoch, step + 1, state, work), spare)
@@ -258,14 +277,14 @@ class _HeldOut:
 
     def __init__(
         self,
-        estimator: Reparameterised,
+        estimator: Estimator,
         theta: Array,
         rows: tuple[Array, Array],
         rng: np.random.Generator,
     ) -> None:
         self.estimator = estimator
         self.x, self.y = _rows(estimator, theta, *rows, "validation ")
-        self.noise = estimator.draw(rng, self.SAMPLES, theta.dtype)
+        self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
         self.work = Workspace()
         width = max(estimator.model.network.sizes)
         self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
@@ -300,7 +319,7 @@ class _Watch:
 
 
 def _rows(
-    estimator: Reparameterised, theta: Array, x: Any, y: Any, which: str = ""
+    estimator: Estimator, theta: Array, x: Any, y: Any, which: str = ""
 ) -> tuple[Array, Array]:
     """Return `x` and `y` in the dtype of theta, or say what does not fit."""
     if theta.shape != (estimator.layout.size,):
@@ -309,7 +328,8 @@ def _rows(
             "start with training.start(estimator, ...)"
         )
     sizes, arrays = estimator.model.network.sizes, []
-    for name, given, width in ((f"{which}x", x, sizes[0]), (f"{which}y", y, sizes[-1])):
+    widths = {f"{which}x": sizes[0], f"{which}y": estimator.model.outputs}
+    for (name, width), given in zip(widths.items(), (x, y), strict=True):
         with np.errstate(over="ignore"):
             array = np.ascontiguousarray(given, theta.dtype)
         if np.ndim(given) != 2 or array.shape[1] != width:
@@ -326,7 +346,21 @@ def _rows(
         raise ValueError(
             f"{which}x and y must have the same number of rows, >= 1; got {len(x)}, {len(y)}"
         )
+    estimator.model.likelihood.check_targets(np.asarray(y), theta.dtype)
     return arrays[0], arrays[1]
+
+
+def _need_plain_weights(
+    estimator: Estimator, pi: Array, batches: list[slice], warm_up: WarmUp
+) -> None:
+    """Refuse weights with which log P(w) - log q(w) + log P(D_i|w) / pi_i means nothing (D30)."""
+    plain = proportional_kl_weights([batch.stop - batch.start for batch in batches])
+    if not np.allclose(pi, plain, rtol=1e-9, atol=0) or warm_up != Constant():
+        raise ValueError(
+            f"{type(estimator.objective).__name__} divides the log likelihood of a minibatch by its "
+            "KL weight, which must be its share B_i / N of the data; use proportional_kl_weights "
+            "without a warm-up, or FreeEnergy"
+        )
 
 
 def _diagnosis(value: Any, epoch: int, step: int, state: Training, work: Workspace) -> str:

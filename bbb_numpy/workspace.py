@@ -61,8 +61,11 @@ class Workspace:
             found = self._views[name] = (flat, make, make(flat))
         return found[2]
 
-    def softplus_parts(self, like: Array) -> SoftplusParts:
-        """Return four arrays of the shape and dtype of `like` for `softplus_parts`."""
+    def softplus_parts(self, like: Array, owner: str = "") -> SoftplusParts:
+        """Return four arrays of the shape and dtype of `like` for `softplus_parts`.
+
+        Another `owner` gets other arrays: those of the posterior live through a whole step.
+        """
         return SoftplusParts(
-            *(self.array(name, like.shape, like.dtype) for name in SoftplusParts._fields)
+            *(self.array(owner + name, like.shape, like.dtype) for name in SoftplusParts._fields)
         )

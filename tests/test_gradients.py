@@ -131,7 +131,7 @@ class LikelihoodNotItsLogarithm(Model):
 class ForgottenPriorScale(GaussianPrior):
     """The prior's gradient w in place of w / scale^2."""
 
-    def add_vjp(self, w, cotangent, d_w):
+    def add_vjp(self, params, w, cotangent, d_w, d_params, work):
         d_w -= cotangent[:, None] * w
 
 

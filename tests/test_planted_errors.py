@@ -32,7 +32,8 @@ from bbb_numpy.__main__ import main
 from bbb_numpy.checkpoint import load
 from bbb_numpy.network import forward, gates, vjp
 from bbb_numpy.numerics import BLOCK
-from bbb_numpy.objectives import free_energy, geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.kl_weights import geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.objectives import free_energy
 from bbb_numpy.tables import read_csv
 from bbb_numpy.training import _Watch, fit, start
 from bbb_numpy.workspace import LogDensities, Workspace
