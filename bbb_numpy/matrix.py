@@ -23,16 +23,26 @@ from .model import Model
 from .names import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
 from .network import MLP
 from .posteriors import MeanField, PointMass
+from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .workspace import Workspace
 
 __all__ = ["Case", "Combination", "check_case", "combinations", "estimator", "format_matrix", "problem"]
 
 Array = NDArray[Any]
-# Wide posteriors and noise of unit size: the log densities are then of the size of the gradient,
-# which a check to 1e-12 needs where their exponentials enter (Renyi, EUBO).
-SPREAD = {
-    "mean-field": MeanField(0.5, 0.0, 1.0),
-    "full-rank": FullRank(0.5, 0.0, 1.0),
-    "point": PointMass(0.5),
+# Wide posteriors, priors and noise of about unit size: the log densities and their slopes are then of
+# the size of the gradient, which a check to 1e-12 needs where exponentials of them enter and
+# samples cancel (Renyi, EUBO, antithetic noise).
+CHECKED_POSTERIORS = {
+    "mean-field": MeanField(0.3, -0.5, 0.5),
+    "full-rank": FullRank(0.3, -0.5, 0.5),
+    "point": PointMass(0.3),
+}
+CHECKED_PRIORS = {
+    "gaussian": GaussianPrior(0.8),
+    "gaussian-learned": GaussianPrior(0.8, learn=True),
+    "laplace": LaplacePrior(0.7),
+    "mixture": ScaleMixturePrior(0.4, 1.0, 0.3),
+    "mixture-learned": ScaleMixturePrior(0.4, 1.0, 0.3, learn=True),
 }
 
 
@@ -68,7 +78,7 @@ def combinations() -> Iterator[Combination]:
 
 
 def estimator(
-    which: Combination, inputs: int = 2, hidden: tuple[int, ...] = (3,), targets: int = 2,
+    which: Combination, inputs: int = 2, hidden: tuple[int, ...] = (2,), targets: int = 2,
     activation: str = "relu",
 ) -> Estimator:  # fmt: skip
     """Build the estimator of a combination on a small network.
@@ -83,25 +93,23 @@ def estimator(
         likelihood = replace(likelihood, scale=0.8)
     model = Model(
         MLP((inputs, *hidden, likelihood.heads(targets)), activation),
-        PRIORS[which.prior],
+        CHECKED_PRIORS[which.prior],
         likelihood,
     )
-    return ESTIMATORS[which.estimator](model, SPREAD[which.posterior], OBJECTIVES[which.objective])
+    return ESTIMATORS[which.estimator](model, CHECKED_POSTERIORS[which.posterior], OBJECTIVES[which.objective])
 
 
 def problem(
-    built: Estimator, rng: np.random.Generator, samples: int = 4, rows: int = 3,
-    kl_weight: float = 0.5,
+    built: Estimator, rng: np.random.Generator, samples: int = 4, rows: int = 2,
+    kl_weight: float = 0.7,
 ) -> Case:  # fmt: skip
     """Draw theta, noise and data; the targets come from the model itself."""
     theta = built.init(rng)
     if "lower" in built.layout.slices:  # correlated weights: L starts diagonal
         lower = built.layout.views(theta)["lower"]
-        lower[...] = 0.2 * rng.standard_normal(lower.shape)
+        lower[...] = 0.1 * rng.standard_normal(lower.shape)
     x = rng.standard_normal((rows, built.model.network.sizes[0]))
     w = built.weights(theta, built.draw_weights(rng, 1))
-    from .workspace import Workspace
-
     heads = built.model.predict(w, x, Workspace())
     y = built.model.likelihood.draw(rng, built.layout.views(theta), heads)[0]
     noise = built.draw(rng, samples, rows=rows)
