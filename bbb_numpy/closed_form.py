@@ -10,7 +10,8 @@ without ever making them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from .gradients import Sampled
 from .network import MLP, activate
 from .numerics import SoftplusParts, standard_normal
 from .posteriors import MeanField
+from .priors import GaussianPrior
 from .workspace import LogDensities, Workspace
 
 __all__ = ["ClosedFormKL", "Flipout", "LocalReparameterisation"]
@@ -38,7 +40,7 @@ def _add_kl(
 
     KL = -H(q) - E_q[log P(w)]. Spends `parts`, the posterior's `spread`.
     """
-    posterior, prior = family.posterior, family.model.prior
+    posterior, prior = family.density, cast(GaussianPrior, family.model.prior)
     entropy = posterior.entropy(parts)
     expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
     for name, _ in prior.blocks():
@@ -88,7 +90,7 @@ class ClosedFormKL(Sampled):
         grad = work.array("grad", theta.shape, theta.dtype)
         blocks = work.views("blocks of theta", theta, self.layout.views)
         d_blocks = work.views("blocks of grad", grad, self.layout.views)
-        weight = self.objective.beta * kl_weight
+        weight = self.beta * kl_weight
 
         sample = self.posterior.sample(blocks, noise, work)
         found = self.model.evaluate(sample.w, blocks, x, y, work)
@@ -124,7 +126,7 @@ class Rowwise(Family):
     def widths(self) -> list[tuple[int, int]]:
         """Return (inputs, outputs) of every layer."""
         sizes = self.model.network.sizes
-        return list(zip(sizes[:-1], sizes[1:], strict=True))
+        return list(pairwise(sizes))
 
 
 @dataclass(frozen=True)
@@ -188,8 +190,8 @@ class LocalReparameterisation(Rowwise):
         grad = work.array("grad", theta.shape, theta.dtype)
         blocks = work.views("blocks of theta", theta, self.layout.views)
         d_blocks = work.views("blocks of grad", grad, self.layout.views)
-        weight, net = self.objective.beta * kl_weight, self.model.network
-        parts = self.posterior.spread(blocks, work)
+        weight = self.beta * kl_weight
+        parts = self.density.spread(blocks, work)
         variance = work.array("variance", parts.softplus.shape, parts.softplus.dtype)
         np.multiply(parts.softplus, parts.softplus, out=variance)
 
@@ -262,7 +264,7 @@ class LocalReparameterisation(Rowwise):
     def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
         """Return which ReLU units are on, for every sample and row."""
         blocks = self.layout.views(theta)
-        sigma = self.posterior.spread(blocks, Workspace()).softplus
+        sigma = self.density.spread(blocks, Workspace()).softplus
         _, tapes = self._forward(blocks["mu"], sigma * sigma, noise, x, Workspace())
         return _open_gates(self.model.network, tapes)
 
@@ -298,8 +300,10 @@ class Flipout(Rowwise):
         signs = rows * sum(d_in + 2 * d_out for d_in, d_out in self.widths())
         shape = (samples, size + signs)
         out = np.empty(shape, dtype) if work is None else work.array("flips", shape, dtype)
-        eps = np.empty((samples, size), dtype) if work is None else work.array(
-            "eps", (samples, size), dtype
+        eps = (
+            np.empty((samples, size), dtype)
+            if work is None
+            else work.array("eps", (samples, size), dtype)
         )
         out[:, :size] = standard_normal(rng, eps)
         bits = np.frombuffer(rng.bytes((samples * signs + 7) // 8), np.uint8)
@@ -350,8 +354,8 @@ class Flipout(Rowwise):
         grad = work.array("grad", theta.shape, theta.dtype)
         blocks = work.views("blocks of theta", theta, self.layout.views)
         d_blocks = work.views("blocks of grad", grad, self.layout.views)
-        weight, size = self.objective.beta * kl_weight, self.model.layout.size
-        parts = self.posterior.spread(blocks, work)
+        weight, size = self.beta * kl_weight, self.model.layout.size
+        parts = self.density.spread(blocks, work)
         eps = noise[:, :size]
         shift = work.array("perturbation", eps.shape, parts.softplus.dtype)
         np.multiply(eps, parts.softplus, out=shift)  # (S, P)
@@ -420,7 +424,7 @@ class Flipout(Rowwise):
     def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
         """Return which ReLU units are on, for every sample and row."""
         blocks = self.layout.views(theta)
-        sigma = self.posterior.spread(blocks, Workspace()).softplus
+        sigma = self.density.spread(blocks, Workspace()).softplus
         shift = noise[:, : self.model.layout.size] * sigma
         _, tapes = self._forward(blocks["mu"], shift, noise, x, Workspace())
         return _open_gates(self.model.network, tapes)

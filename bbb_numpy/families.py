@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,77 @@ from .full_rank import FullRank
 from .layout import Layout
 from .model import Model
 from .objectives import LINEAR, MAP, MLE, FreeEnergy, Objective, free_energy
-from .posteriors import MeanField, PointMass
+from .posteriors import Entropy, MeanField, PointMass
 from .priors import GaussianPrior, LaplacePrior
 from .workspace import Workspace
 
-__all__ = ["Family", "Posterior", "need_closed_form_kl", "need_density", "need_linear"]
+__all__ = [
+    "Density",
+    "Family",
+    "Posterior",
+    "is_linear",
+    "need_closed_form_kl",
+    "need_density",
+    "need_linear",
+]
 
 Array = NDArray[Any]
-Posterior = MeanField | FullRank | PointMass
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Posterior(Protocol):
+    """What every posterior has: `MeanField`, `FullRank`, `PointMass`, or one's own."""
+
+    def blocks(self, size: int) -> Blocks:
+        """Name the blocks of theta for `size` weights."""
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta."""
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        size: int,
+        dtype: Any,
+        out: Array | None = None,
+    ) -> Array:
+        """Draw the noise of `samples` weight vectors."""
+
+    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> Any:
+        """Turn noise into weights, with what the pull-back needs."""
+
+    def log_density(self, sample: Any) -> Array:
+        """Return log q (S,)."""
+
+    def pull_back(
+        self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the gradient for theta, given cotangents of w and of log q."""
+
+
+class Density(Posterior, Protocol):
+    """What a posterior with a density has as well: `MeanField` and `FullRank`."""
+
+    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> Any:
+        """Return given weights as a sample."""
+
+    def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent times d log q/dw, theta fixed."""
+
+    def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: dict[str, Array]) -> None:
+        """Write the direct partials of log q for theta, w fixed."""
+
+    def spread(self, blocks: dict[str, Array], work: Workspace) -> Any:
+        """Return the deviations, or the factor, and their companions."""
+
+    def entropy(self, parts: Any) -> Entropy:
+        """Return the entropy and the summed variance, from `spread`."""
+
+    def add_entropy_vjp(
+        self, parts: Any, d_entropy: Any, d_variance: Any, d_theta: dict[str, Array]
+    ) -> None:
+        """Add the gradient of both."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +116,8 @@ class Family:
         point, prior = isinstance(self.posterior, PointMass), self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(
-                f"{type(self.objective).__name__} estimates one weight vector: without log q in the "
-                "objective every deviation shrinks to 0. Use PointMass, or FreeEnergy for a posterior"
+                f"{_name(self.objective)} estimates one weight vector: without log q in the "
+                "objective every deviation shrinks to 0. Use PointMass, or FreeEnergy"
             )
         if point and not isinstance(self.objective, MLE | MAP):
             raise ValueError(
@@ -63,12 +126,22 @@ class Family:
             )
         if point and prior.blocks():
             raise ValueError(
-                f"a point estimate cannot learn the numbers of {type(prior).__name__}: under MAP the "
-                "density P(w) grows without bound as weights and prior shrink together, and MLE has "
-                "no prior. Fix the prior (learn=False), or use a posterior with deviations"
+                f"a point estimate cannot learn the numbers of {_name(prior)}: under MAP the "
+                "density P(w) grows without bound as weights and prior shrink together, and MLE "
+                "has no prior. Fix the prior (learn=False), or use a posterior with deviations"
             )
         if isinstance(self.posterior, FullRank):
             self.posterior.check_size(self.model.layout.size)
+
+    @property
+    def density(self) -> Density:
+        """The posterior, for estimators that have made sure that it has a density."""
+        return cast(Density, self.posterior)
+
+    @property
+    def beta(self) -> float:
+        """Weight of the KL term, for estimators of the free energy alone."""
+        return cast(FreeEnergy, self.objective).beta
 
     @cached_property
     def layout(self) -> Layout:
@@ -108,7 +181,9 @@ class Family:
         """Return the weights (S, P) that `theta` makes of noise from `draw_weights` (K3, K4)."""
         return self.posterior.sample(self.layout.views(theta), eps, work or Workspace()).w
 
-    def log_likelihood(self, theta: Array, eps: Array, x: Array, y: Array, work: Workspace) -> Array:
+    def log_likelihood(
+        self, theta: Array, eps: Array, x: Array, y: Array, work: Workspace
+    ) -> Array:
         """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `eps` makes."""
         blocks = self.layout.views(theta)
         w = self.posterior.sample(blocks, eps, work).w
@@ -148,8 +223,8 @@ def need_closed_form_kl(estimator: str, model: Model) -> None:
     """Raise unless KL(q || prior) has a closed form here."""
     if not isinstance(model.prior, GaussianPrior):
         raise ValueError(
-            f"{estimator} needs KL(q || prior) in closed form, and there is none for a Gaussian q and "
-            f"{type(model.prior).__name__}. Use GaussianPrior, or Reparameterised, which samples it"
+            f"{estimator} needs KL(q || prior) in closed form, and there is none for a Gaussian "
+            f"q and {_name(model.prior)}. Use GaussianPrior, or Reparameterised, which samples it"
         )
 
 

@@ -36,7 +36,6 @@ COMPLEX_STEP = 1e-30
 # scale, depends on the function, so several are tried.
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
-MIDDLE_STEP = 1.2e-3
 FLOOR = 1e-3
 
 
@@ -90,7 +89,7 @@ class Report:
         return max(self.blocks, key=lambda block: (np.isnan(block.error), block.error))
 
     def __str__(self) -> str:
-        return format_table({self.method: self})
+        return format_table({"all": self})
 
 
 def check(
@@ -110,8 +109,8 @@ def check(
     The relative error of a coordinate is ``|g - n| / max(|g|, |n|, 1e-3 max|n|)``: a
     coordinate a thousand times smaller than the largest of the checked ones is held to the
     same absolute error as one a thousand times smaller, not to a tighter one. For central
-    differences of a value F the denominator is also at least ``eps |F| / (1.2e-3 * 1e-6)``: what
-    the rounding of F alone can do (at F = 1e6, a difference resolves derivatives to 2e-7).
+    differences of a value F with step h the denominator is also at least ``1.5 eps |F| / h / bar``:
+    what the rounding of F alone can do (at F = 1e6 and h = 1e-3, 3e-7) does not fail a check.
 
     Parameters
     ----------
@@ -143,8 +142,8 @@ def check(
     Raises
     ------
     ValueError
-        If `method` is unknown, theta is not a flat float64 array, or the gradient has
-        another shape.
+        If `method` is unknown, theta is not a flat finite float64 array, or `value_and_grad`
+        returns anything but a number and a gradient of the shape of theta.
     TypeError
         If the complex step is asked of a function that returns a real value for complex
         theta: it is not complex-safe; use ``method='central'``.
@@ -156,10 +155,17 @@ def check(
         raise ValueError(
             f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
         )
+    if not np.isfinite(theta).all():
+        raise ValueError("theta holds nan or infinity; check at a finite point")
     blocks = {"theta": slice(0, theta.size)} if blocks is None else blocks
     rng = np.random.default_rng(0) if rng is None else rng
-    value, grad = value_and_grad(theta.copy())
-    grad = np.array(grad)
+    returned = value_and_grad(theta.copy())
+    if not isinstance(returned, tuple) or len(returned) != 2 or np.ndim(returned[0]) != 0:
+        raise ValueError(
+            "value_and_grad must return (value, grad), a single number and an array; got "
+            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
+        )
+    grad = np.array(returned[1])
     if grad.shape != theta.shape:
         raise ValueError(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
 
@@ -172,6 +178,7 @@ def check(
             inside = np.sort(rng.choice(inside, most, replace=False))
         chosen[name] = inside
     numeric = np.full(theta.size, np.nan)
+    rounding = np.zeros(theta.size)  # what rounding alone can do to a difference of values
     kinked = np.zeros(theta.size, bool)
     seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
     for i in seen:
@@ -181,17 +188,16 @@ def check(
             steps = _smooth_steps(theta, i, gates)
             kinked[i] = len(steps) < 2
             if not kinked[i]:
-                numeric[i] = _central_difference(value_and_grad, theta, i, steps)
+                numeric[i], rounding[i] = _central_difference(value_and_grad, theta, i, steps)
 
     bar = BARS[method] if bar is None else bar
     floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
-    if method == "central":  # the rounding error of the difference alone must not fail a check
-        floor = max(floor, np.finfo(float).eps * abs(float(value)) / MIDDLE_STEP / BARS[method])
     rows = []
     for name, inside in chosen.items():
         kept = inside[~kinked[inside]]
         g, n = grad[kept], numeric[kept]
         scale = np.maximum(np.maximum(np.abs(g), np.abs(n)), floor)
+        scale = np.maximum(scale, rounding[kept] / bar)  # which must not fail a check
         with np.errstate(invalid="ignore"):
             error = np.where((g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0))
         if kept.size == 0:
@@ -199,6 +205,8 @@ def check(
             continue
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
         place = coordinate(int(kept[at])) if coordinate else f"{name}[{kept[at] - starts[name]}]"
+        if method == "complex" and not error[at] <= bar:
+            _refuse_unsafe(value_and_grad, theta, int(kept[at]), float(g[at]), place)
         skipped = len(inside) - len(kept)
         rows.append(
             Block(name, len(kept), skipped, float(error[at]), place, float(g[at]), float(n[at]))
@@ -217,6 +225,21 @@ def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
             "(np.abs, .real, a cast to float?); use method='central'"
         )
     return float(np.imag(value)) / COMPLEX_STEP
+
+
+def _refuse_unsafe(
+    value_and_grad: ValueAndGrad, theta: Array, i: int, grad: float, place: str
+) -> None:
+    """Raise if differences confirm the gradient that the complex step refutes."""
+    if not np.isfinite(grad):
+        return
+    central, rounding = _central_difference(value_and_grad, theta, i, _smooth_steps(theta, i, None))
+    if abs(central - grad) <= BARS["central"] * max(abs(grad), abs(central)) + rounding:
+        raise TypeError(
+            f"at {place} central differences confirm the gradient and the complex step does not: "
+            "the function is not complex-safe there (a comparison, np.abs, .conj(), np.vdot of "
+            "complex numbers?); use method='central'"
+        )
 
 
 def _shifted(theta: Array, i: int, by: float) -> Array:
@@ -240,14 +263,20 @@ def _smooth_steps(theta: Array, i: int, gates: Callable[[Array], Array] | None) 
 
 def _central_difference(
     value_and_grad: ValueAndGrad, theta: Array, i: int, steps: Sequence[float]
-) -> float:
-    """Fourth-order central difference, at the step where it depends least on the step."""
-    estimates = [
-        sum(c * float(value_and_grad(_shifted(theta, i, k * h))[0]) for k, c in CENTRAL_STENCIL) / h
-        for h in steps
-    ]
-    change = np.abs(np.diff(estimates))
-    return estimates[int(np.argmin(change)) + 1]
+) -> tuple[float, float]:
+    """Fourth-order central difference, at the step where it depends least on the step.
+
+    Also returns what the rounding of the values alone can do to it, 1.5 eps |F| / h (D9).
+    """
+    estimates, largest = [], []
+    for h in steps:
+        values = [float(value_and_grad(_shifted(theta, i, k * h))[0]) for k, _ in CENTRAL_STENCIL]
+        estimates.append(
+            sum(c * value for value, (_, c) in zip(values, CENTRAL_STENCIL, strict=True)) / h
+        )
+        largest.append(max(map(abs, values)))
+    best = int(np.argmin(np.abs(np.diff(estimates)))) + 1
+    return estimates[best], 1.5 * np.finfo(float).eps * largest[best] / steps[best]
 
 
 def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -> str:

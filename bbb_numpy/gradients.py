@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from .families import Family, need_density, need_linear
 from .objectives import EUBO, Renyi
+from .posteriors import PointMass
 from .workspace import LogDensities, Workspace
 
 __all__ = ["DoublyReparameterised", "Reparameterised", "SelfNormalised", "StickingTheLanding"]
@@ -39,6 +40,11 @@ class Sampled(Family):
 
     antithetic: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.antithetic and isinstance(self.posterior, PointMass):
+            raise ValueError("a point mass has no noise to mirror; use antithetic=False")
+
     def draw(
         self,
         rng: np.random.Generator,
@@ -57,7 +63,9 @@ class Sampled(Family):
         if not self.antithetic:
             return self.draw_weights(rng, samples, dtype, work)
         if samples % 2:
-            raise ValueError(f"antithetic noise comes in pairs: samples must be even; got {samples}")
+            raise ValueError(
+                f"antithetic noise comes in pairs: samples must be even; got {samples}"
+            )
         half = self.draw_weights(rng, samples // 2, dtype, work)
         return np.concatenate([half, -half])  # D23
 
@@ -183,7 +191,7 @@ class StickingTheLanding(Sampled):
         joint = self.model.forward(sample.w, blocks, x, y, work)
         scored = sample
         if frozen is not None:
-            scored = self.posterior.at(self.layout.views(frozen), sample.w, Workspace())
+            scored = self.density.at(self.layout.views(frozen), sample.w, Workspace())
         terms = LogDensities(
             self.posterior.log_density(scored), joint.log_prior, joint.log_likelihood
         )
@@ -193,7 +201,7 @@ class StickingTheLanding(Sampled):
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
         # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
         d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)
-        self.posterior.add_density_slope(sample, c.posterior, d_w)
+        self.density.add_density_slope(sample, c.posterior, d_w)
         self.posterior.pull_back(sample, d_w, None, d_blocks)
         return value, grad
 
@@ -255,7 +263,7 @@ class DoublyReparameterised(Sampled):
         work.log_densities = terms
 
         d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)  # carries u
-        self.posterior.add_density_slope(sample, c.posterior, d_w)
+        self.density.add_density_slope(sample, c.posterior, d_w)
         d_w *= -c.likelihood[:, None]  # u once more: u^2 in all
         self.posterior.pull_back(sample, d_w, None, d_blocks)
         return (bound if frozen is None else value), grad
@@ -267,7 +275,7 @@ class DoublyReparameterised(Sampled):
         moving, fixed = self.layout.views(theta), self.layout.views(frozen)
         there = self.posterior.sample(fixed, noise, Workspace())
         w = self.posterior.sample(moving, noise, Workspace()).w
-        scored = self.posterior.log_density(self.posterior.at(fixed, w, Workspace()))
+        scored = self.posterior.log_density(self.density.at(fixed, w, Workspace()))
         joint = self.model.forward(there.w, fixed, x, y, Workspace())
         terms = LogDensities(
             self.posterior.log_density(there), joint.log_prior, joint.log_likelihood
@@ -330,7 +338,7 @@ class SelfNormalised(Sampled):
         sample = drawn
         if frozen is not None:
             w = drawn.w.astype(theta.dtype)
-            sample = self.posterior.at(blocks, w, work)
+            sample = self.density.at(blocks, w, work)
             joint = self.model.forward(w, blocks, x, y, work)
             terms = LogDensities(
                 self.posterior.log_density(sample), joint.log_prior, joint.log_likelihood
@@ -339,8 +347,7 @@ class SelfNormalised(Sampled):
             value += c.likelihood @ terms.likelihood
         work.log_densities = terms
 
-        self.posterior.pull_back_direct(sample, c.posterior, d_blocks)  # G8
+        self.density.pull_back_direct(sample, c.posterior, d_blocks)  # G8
         if self.model.learned():  # D27
             self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)
         return value, grad
-

@@ -236,10 +236,9 @@ class HeteroscedasticLikelihood:
         y : ndarray (B, K)
             Targets.
         """
-        if y.shape != (f.shape[1], f.shape[2] // 2):
-            raise ValueError(
-                f"y must have shape (rows, targets) = {(f.shape[1], f.shape[2] // 2)}; got {y.shape}"
-            )
+        wanted = (f.shape[1], f.shape[2] // 2)
+        if y.shape != wanted:
+            raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
         mean, sigma, parts = self._heads(f, work)
         residual = (y - mean) / sigma
         # log sigma from its own stable form where nothing was added to it

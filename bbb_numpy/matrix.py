@@ -26,18 +26,26 @@ from .posteriors import MeanField, PointMass
 from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
 from .workspace import Workspace
 
-__all__ = ["Case", "Combination", "check_case", "combinations", "estimator", "format_matrix", "problem"]
+__all__ = [
+    "Case",
+    "Combination",
+    "check_case",
+    "combinations",
+    "estimator",
+    "format_matrix",
+    "problem",
+]
 
 Array = NDArray[Any]
-# Wide posteriors, priors and noise of about unit size: the log densities and their slopes are then of
-# the size of the gradient, which a check to 1e-12 needs where exponentials of them enter and
-# samples cancel (Renyi, EUBO, antithetic noise).
-CHECKED_POSTERIORS = {
+# Wide posteriors, priors and noise of about unit size: the log densities and their slopes are
+# then of the size of the gradient, which a check to 1e-12 needs where exponentials of them
+# enter and samples cancel (Renyi, EUBO, antithetic noise).
+CHECKED_POSTERIORS: dict[str, Any] = {
     "mean-field": MeanField(0.3, -0.5, 0.5),
     "full-rank": FullRank(0.3, -0.5, 0.5),
     "point": PointMass(0.3),
 }
-CHECKED_PRIORS = {
+CHECKED_PRIORS: dict[str, Any] = {
     "gaussian": GaussianPrior(0.8),
     "gaussian-learned": GaussianPrior(0.8, learn=True),
     "laplace": LaplacePrior(0.7),
@@ -78,9 +86,12 @@ def combinations() -> Iterator[Combination]:
 
 
 def estimator(
-    which: Combination, inputs: int = 2, hidden: tuple[int, ...] = (2,), targets: int = 2,
+    which: Combination,
+    inputs: int = 2,
+    hidden: tuple[int, ...] = (2,),
+    targets: int = 2,
     activation: str = "relu",
-) -> Estimator:  # fmt: skip
+) -> Estimator:
     """Build the estimator of a combination on a small network.
 
     Raises
@@ -96,13 +107,17 @@ def estimator(
         CHECKED_PRIORS[which.prior],
         likelihood,
     )
-    return ESTIMATORS[which.estimator](model, CHECKED_POSTERIORS[which.posterior], OBJECTIVES[which.objective])
+    posterior, objective = CHECKED_POSTERIORS[which.posterior], OBJECTIVES[which.objective]
+    return ESTIMATORS[which.estimator](model, posterior, objective)
 
 
 def problem(
-    built: Estimator, rng: np.random.Generator, samples: int = 4, rows: int = 2,
+    built: Estimator,
+    rng: np.random.Generator,
+    samples: int = 4,
+    rows: int = 2,
     kl_weight: float = 0.7,
-) -> Case:  # fmt: skip
+) -> Case:
     """Draw theta, noise and data; the targets come from the model itself."""
     theta = built.init(rng)
     if "lower" in built.layout.slices:  # correlated weights: L starts diagonal

@@ -3,30 +3,85 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import network
-from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from .layout import Layout
-from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .likelihoods import GaussianLikelihood
 from .network import MLP, Tape
-from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .priors import GaussianPrior
 from .workspace import Workspace
 
 __all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
 Array = NDArray[Any]
-Prior = GaussianPrior | LaplacePrior | ScaleMixturePrior
-Likelihood = (
-    GaussianLikelihood
-    | HeteroscedasticLikelihood
-    | BernoulliLikelihood
-    | CategoricalLikelihood
-    | PoissonLikelihood
-)
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Prior(Protocol):
+    """What a prior has: `GaussianPrior`, `LaplacePrior`, `ScaleMixturePrior`, or one's own."""
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks."""
+
+    def init(self, dtype: Any) -> Array:
+        """Return their starting values, one flat vector."""
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight."""
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        """Return log P(w) (S,) of weights (S, P)."""
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
+
+
+class Likelihood(Protocol):
+    """What a likelihood has: those of `likelihoods` and `discrete`, or one's own."""
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need."""
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs."""
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise ValueError unless `y` (B, K) can be targets."""
+
+    def blocks(self, outputs: int) -> Blocks:
+        """Name the learned blocks for K = `outputs`."""
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return their starting values, one flat vector."""
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, Any]:
+        """Return log P(y|x, w) (S, B) of every row, and what `vjp` needs."""
+
+    def vjp(self, saved: Any, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent (S,) back to the outputs (S, B, heads) and the learned blocks."""
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K)."""
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return Var[y|x, w], broadcastable to (S, B, K)."""
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K)."""
 
 
 class Evaluation(NamedTuple):

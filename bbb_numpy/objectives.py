@@ -163,7 +163,10 @@ class Renyi:
         real("alpha", self.alpha, -1e6, 1e6)
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and cotangents ``pi_i u``, ``-pi_i u`` and ``-u`` with u = softmax((1-alpha) log w)."""
+        """Return value and cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.
+
+        With u = softmax((1 - alpha) log w) over the samples.
+        """
         order = 1.0 - self.alpha
         if abs(order) < NEAR_ONE:
             return free_energy(terms, kl_weight)

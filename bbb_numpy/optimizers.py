@@ -92,6 +92,14 @@ class Optimizer(Protocol):
         """Take one step in place; `grad` may be overwritten."""
 
 
+def _check_schedule(schedule: Any) -> None:
+    if isinstance(schedule, type) or not callable(schedule):
+        raise TypeError(
+            "schedule must be an object such as Constant(), Cosine() or StepDecay(100, 0.5), which "
+            f"gives a factor for (epoch, epochs); got {schedule!r}"
+        )
+
+
 @dataclass(frozen=True)
 class SGD:
     """Plain gradient descent, theta <- theta - eta grad (K43 for mu, K44 for rho).
@@ -109,6 +117,7 @@ class SGD:
 
     def __post_init__(self) -> None:
         positive("learning_rate", self.learning_rate)
+        _check_schedule(self.schedule)
 
     def init(self, theta: Array) -> State:
         """Return the state before the first step."""
@@ -131,6 +140,7 @@ class Momentum:
 
     def __post_init__(self) -> None:
         positive("learning_rate", self.learning_rate)
+        _check_schedule(self.schedule)
         fraction("momentum", self.momentum)
 
     def init(self, theta: Array) -> State:
@@ -171,6 +181,7 @@ class Adam:
 
     def __post_init__(self) -> None:
         positive("learning_rate", self.learning_rate)
+        _check_schedule(self.schedule)
         positive("epsilon", self.epsilon)
         fraction("beta1", self.beta1)
         fraction("beta2", self.beta2)

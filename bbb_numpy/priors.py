@@ -163,7 +163,7 @@ class LaplacePrior:
         return self.scale * 2.0**0.5
 
     def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
-        """Return log P(w) = sum_j [-log 2 scale - abs(w_j) / scale] (S,) of weights (S, P) (D16)."""
+        """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16)."""
         size = np.multiply(w, np.sign(w.real), out=work.array("abs w", w.shape, w.dtype))
         return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - w.shape[-1] * log(
             2.0 * self.scale

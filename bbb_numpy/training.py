@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
 from math import isfinite, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import TqdmWarning
 
-from .arguments import not_negative, whole
+from .arguments import whole
 from .estimators import Estimator
 from .families import is_linear
 from .kl_weights import Constant, Shares, WarmUp, proportional_kl_weights
 from .layout import Layout
-from .optimizers import Adam, Optimizer, State
+from .optimizers import Adam, Optimizer
+from .records import Epoch, NonFiniteError, Training
+from .stopping import EarlyStopping, HeldOut, Watch, minibatches
 from .workspace import Workspace
 
 with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
@@ -26,86 +27,7 @@ with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain 
 __all__ = ["EarlyStopping", "Epoch", "NonFiniteError", "Training", "fit", "minibatches", "start"]
 
 Array = NDArray[Any]
-
-
-class NonFiniteError(ArithmeticError):
-    """The free energy became nan or infinite; `training` is the last finite state."""
-
-    def __init__(self, message: str, training: Training) -> None:
-        super().__init__(message)
-        self.training = training
-
-
-class Epoch(NamedTuple):
-    """What one finished epoch cost: sums over its minibatches, in nats (contract 5).
-
-    Each minibatch is measured at the theta of its own step. For the free energy,
-    ``objective = kl + nll``, with the KL term tempered or warmed up ``beta kl + nll``.
-    """
-
-    objective: float  # what was minimised: the free energy of the whole training set
-    kl: float  # its complexity part, sum_i pi_i mean_s [log q(w) - log P(w)], at full weight
-    nll: float  # its likelihood part, -sum_i mean_s log P(D_i|w)
-    learning_rate: float  # of the last step
-    validation: float  # mean NLL per validation row; nan without validation rows
-
-
-@dataclass
-class Training:
-    """Everything that training changes: theta, the optimizer's memory, the history."""
-
-    theta: Array
-    optimizer_state: State
-    history: list[Epoch] = field(default_factory=list)
-    stopped: str = ""
-
-    def column(self, name: str) -> Array:
-        """Return one field of `Epoch` over all epochs as an array."""
-        return np.array([getattr(epoch, name) for epoch in self.history])
-
-    def copy(self) -> Training:
-        """Return an independent copy."""
-        return Training(
-            self.theta.copy(), self.optimizer_state.copy(), list(self.history), self.stopped
-        )
-
-    def take(self, other: Training) -> None:
-        """Overwrite the numbers with those of `other`, which has the same shapes."""
-        np.copyto(self.theta, other.theta)
-        for name, array in other.optimizer_state.arrays.items():
-            np.copyto(self.optimizer_state.arrays[name], array)
-        self.optimizer_state.steps = other.optimizer_state.steps
-        self.history.extend(other.history[len(self.history) :])
-
-
-@dataclass(frozen=True)
-class EarlyStopping:
-    """Stop when the monitored number has not fallen by `min_delta` for `patience` epochs.
-
-    The monitored number is the validation loss when validation rows are given, otherwise
-    the free energy per training row. With validation rows the state after the best epoch is
-    what training returns, whether it was stopped or not.
-
-    Parameters
-    ----------
-    patience : int
-        Epochs without improvement, >= 1.
-    min_delta : float
-        Smallest fall that counts, in nats per row, >= 0.
-    """
-
-    patience: int = 50
-    min_delta: float = 1e-4
-
-    def __post_init__(self) -> None:
-        whole("patience", self.patience, 1)
-        not_negative("min_delta", self.min_delta)
-
-
-def minibatches(rows: int, batch_size: int) -> list[slice]:
-    """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
-    whole("batch_size", batch_size, 1)
-    return [slice(start, min(start + batch_size, rows)) for start in range(0, rows, batch_size)]
+NO_WARM_UP = Constant()
 
 
 def start(
@@ -144,7 +66,7 @@ def fit(
     samples: int = 1,
     shuffle: bool = True,
     kl_weights: Shares = proportional_kl_weights,
-    warm_up: WarmUp = Constant(),
+    warm_up: WarmUp = NO_WARM_UP,
     early_stopping: EarlyStopping | None = None,
     validation: tuple[Array, Array] | None = None,
     progress: bool | None = None,
@@ -214,8 +136,11 @@ def fit(
     if not is_linear(estimator.objective):
         _need_plain_weights(estimator, pi, batches, warm_up)
     shares = pi.tolist()
-    held_out = None if validation is None else _HeldOut(estimator, state.theta, validation, rng)
-    watch = _Watch(early_stopping, state)
+    held_out = None
+    if validation is not None:
+        checked = _rows(estimator, state.theta, *validation, "validation ")
+        held_out = HeldOut(estimator, state.theta, checked, rng)
+    watch = Watch(early_stopping, state)
     work = Workspace()
     last, spare = state.copy(), state.copy()  # two, so that Ctrl-C never finds half a copy
     hidden = None if progress is None else not progress
@@ -269,55 +194,6 @@ def _bar(epochs: int, hidden: bool | None) -> Any:
     return tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
 
 
-class _HeldOut:
-    """Validation loss, always with the same noise so that epochs can be compared."""
-
-    SAMPLES = 32
-    NUMBERS = 1_000_000  # at most about this many in one block of activations
-
-    def __init__(
-        self,
-        estimator: Estimator,
-        theta: Array,
-        rows: tuple[Array, Array],
-        rng: np.random.Generator,
-    ) -> None:
-        self.estimator = estimator
-        self.x, self.y = _rows(estimator, theta, *rows, "validation ")
-        self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
-        self.work = Workspace()
-        width = max(estimator.model.network.sizes)
-        self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
-
-    def loss(self, theta: Array) -> float:
-        """Return E_q[-log P(y|x, w)] per row."""
-        total = 0.0
-        for rows in self.blocks:
-            log_likelihood = self.estimator.log_likelihood(
-                theta, self.noise, self.x[rows], self.y[rows], self.work
-            )  # (SAMPLES,)
-            total -= float(log_likelihood.mean())
-        return total / len(self.x)
-
-
-class _Watch:
-    """Counts the epochs since the monitored number last fell enough, and keeps that state."""
-
-    def __init__(self, rule: EarlyStopping | None, state: Training) -> None:
-        self.rule, self.lowest, self.waited = rule, float("inf"), 0
-        self.best = state.copy() if rule else state
-
-    def should_stop(self, value: float, state: Training) -> bool:
-        if self.rule is None:
-            return False
-        if value < self.lowest - self.rule.min_delta:
-            self.lowest, self.waited = value, 0
-            self.best.take(state)
-        else:
-            self.waited += 1
-        return self.waited >= self.rule.patience
-
-
 def _rows(
     estimator: Estimator, theta: Array, x: Any, y: Any, which: str = ""
 ) -> tuple[Array, Array]:
@@ -355,11 +231,11 @@ def _need_plain_weights(
 ) -> None:
     """Refuse weights with which log P(w) - log q(w) + log P(D_i|w) / pi_i means nothing (D30)."""
     plain = proportional_kl_weights([batch.stop - batch.start for batch in batches])
-    if not np.allclose(pi, plain, rtol=1e-9, atol=0) or warm_up != Constant():
+    if not np.allclose(pi, plain, rtol=1e-9, atol=0) or warm_up != NO_WARM_UP:
         raise ValueError(
-            f"{type(estimator.objective).__name__} divides the log likelihood of a minibatch by its "
-            "KL weight, which must be its share B_i / N of the data; use proportional_kl_weights "
-            "without a warm-up, or FreeEnergy"
+            f"{type(estimator.objective).__name__} divides the log likelihood of a minibatch by "
+            "its KL weight, which must be its share B_i / N of the data; use "
+            "proportional_kl_weights without a warm-up, or FreeEnergy"
         )
 
 

@@ -168,3 +168,47 @@ def test_bad_arguments_are_refused(theta, options, message):
 def test_a_gradient_of_another_shape_is_refused():
     with pytest.raises(ValueError, match=r"gradient has shape \(3,\), theta has \(2,\)"):
         check(lambda theta: (theta.sum(), np.ones(3)), np.ones(2))
+
+
+def huber(theta):
+    small = np.abs(theta) < 1  # looks at the size of complex numbers: not complex-safe
+    value = np.where(small, 0.5 * theta * theta, np.abs(theta) - 0.5).sum()
+    return value, np.where(small, theta, np.sign(theta))
+
+
+def test_a_function_that_is_complex_safe_only_in_part_is_not_called_wrong():
+    theta = np.array([0.3, 2.0])
+    with pytest.raises(TypeError, match=r"at theta\[1\] central differences confirm"):
+        check(huber, theta)
+    assert check(huber, theta, method="central").passed
+
+    def wrong(theta):
+        value, grad = huber(theta)
+        return value, 1.1 * grad
+
+    assert not check(wrong, theta).passed
+    assert not check(wrong, theta, method="central").passed
+
+
+@pytest.mark.parametrize("returned", [3.0, (np.ones(2), np.ones(2)), (1.0, np.ones(2), 3)])
+def test_what_is_no_value_and_gradient_is_refused(returned):
+    with pytest.raises(ValueError, match="must return \\(value, grad\\)"):
+        check(lambda theta: returned, np.zeros(2))
+
+
+def test_a_point_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="nan or infinity"):
+        check(huber, np.array([0.0, np.nan]))
+
+
+@pytest.mark.equation("D9")
+def test_rounding_of_a_large_value_does_not_fail_a_right_gradient_and_does_not_hide_a_wrong_one():
+    def large(theta):
+        return 1e9 + (theta**2).sum(), 2 * theta
+
+    def wrong(theta):
+        return 1e9 + (theta**2).sum(), 2.1 * theta
+
+    theta = np.array([3.0, 1.0])
+    assert check(large, theta, method="central").passed
+    assert not check(wrong, theta, method="central").passed

@@ -4,12 +4,16 @@ import csv
 import re
 import subprocess
 import sys
+import types
+from importlib import import_module
 
 import numpy as np
 import pytest
 
-from bbb_numpy import MeanField, __version__
+from bbb_numpy import MeanField, __version__, matrix
 from bbb_numpy.__main__ import main
+from bbb_numpy.cli import repeating
+from bbb_numpy.priors import ScaleMixturePrior
 
 
 @pytest.fixture
@@ -60,6 +64,94 @@ def test_gradcheck_exits_with_one_and_names_the_term_when_a_formula_is_wrong(cap
 def test_gradcheck_takes_any_architecture(options, capsys):
     assert main(["gradcheck", "--layers", "2", "1", "--method", "complex", *options]) == 0
     assert ("log_noise" in capsys.readouterr().out) is ("--fixed-noise" not in options)
+
+
+def few_combinations():
+    return [
+        matrix.Combination(posterior, prior, "gaussian-learned", estimator, objective)
+        for posterior, prior, estimator, objective in (
+            ("mean-field", "mixture-learned", "reparameterised", "elbo"),
+            ("full-rank", "gaussian", "sticking-the-landing", "elbo"),
+            ("mean-field", "laplace", "flipout", "elbo"),  # refused
+        )
+    ]
+
+
+@pytest.mark.parametrize("method", [[], ["--method", "both", "--most", "5"]])
+def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, capsys, monkeypatch):
+    monkeypatch.setattr(matrix, "combinations", few_combinations)
+    assert main(["gradcheck", "--all", *method]) == 0
+    out = capsys.readouterr().out
+    assert "2 valid combinations, largest complex error" in out
+    assert "1 combinations are refused" in out
+    assert "Flipout needs KL(q || prior) in closed form" in out
+    assert ("central differences" in out or "largest central error" in out) is bool(method)
+    assert "every gradient passes" in out
+
+
+def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkeypatch):
+    monkeypatch.setattr(matrix, "combinations", few_combinations)
+    right = ScaleMixturePrior.add_vjp
+
+    def forgets_the_prior(self, params, w, cotangent, d_w, d_params, work):
+        right(self, params, w, 0 * cotangent, d_w, d_params, work)
+
+    monkeypatch.setattr(ScaleMixturePrior, "add_vjp", forgets_the_prior)
+    assert main(["gradcheck", "--all"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: mean-field / mixture-learned / gaussian-learned / reparameterised / elbo" in out
+    assert "FAILED: 1 checks" in out
+
+
+def test_a_check_that_skips_too_much_does_not_pass(capsys):
+    # 200 rows through 60 ReLU units: many coordinates move some unit across its kink
+    wide = ["--layers", "2", "30", "30", "1", "--batch", "200", "--most", "40"]
+    assert main(["gradcheck", *wide, "--method", "central"]) == 1
+    out = capsys.readouterr().out
+    assert "NOT PROVED: central" in out
+    assert "FAILED" not in out
+
+
+@pytest.mark.parametrize("scale", ["30", "1000"])
+def test_a_wide_prior_does_not_fail_a_right_gradient(scale, capsys):
+    assert main(["gradcheck", "--prior-scale", scale, "--most", "20"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "complaint"),
+    [
+        (["report", "--seed", "-1"], "argument --seed: must be a whole number >= 0; got -1"),
+        (["report", "--seed", "x"], "argument --seed: must be a whole number >= 0; got 'x'"),
+        (["gradcheck", "--samples", "0"], "--samples: must be a whole number >= 1; got 0"),
+        (["gradcheck", "--rho", "x"], "--rho: invalid float value: 'x'"),
+        (["reproduce", "keras"], "invalid choice: 'keras'"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_is_accepted(typed, complaint, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(typed)
+    assert error.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_reproduce_writes_text_and_says_where(tmp_path, capsys, monkeypatch):
+    module = types.SimpleNamespace(reproduce=lambda out, seed: f"seed {seed}")
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    out = tmp_path / "there"
+    assert main(["reproduce", "krasser", "--seed", "3", "--out", str(out)]) == 0
+    assert (out / "krasser.txt").read_text() == "seed 3\n"
+    assert "seed 3\npictures" in capsys.readouterr().out
+
+
+def test_every_experiment_of_the_command_line_is_there():
+    for module, _ in repeating.EXPERIMENTS.values():
+        assert callable(import_module(f"bbb_numpy.experiments.{module}").reproduce)
+
+
+def test_help_shows_no_none(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    assert "None" not in capsys.readouterr().out
 
 
 def test_fit_then_predict_writes_mean_and_deviations_for_every_row(data, tmp_path, capsys):
@@ -162,8 +254,11 @@ def test_python_m_and_the_version(capsys):
     assert run.stdout.strip() == f"bbb-numpy {__version__}"
 
 
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("finished", [0, 2])
-def test_ctrl_c_during_fit_never_replaces_an_older_model(finished, data, tmp_path, monkeypatch):
+def test_ctrl_c_during_fit_never_replaces_an_older_model(
+    finished, data, tmp_path, monkeypatch, capsys
+):
     model, calls = tmp_path / "m.npz", []
     assert fit(data, model) == 0
     before, true_draw = model.read_bytes(), MeanField.draw
@@ -175,8 +270,8 @@ def test_ctrl_c_during_fit_never_replaces_an_older_model(finished, data, tmp_pat
         return true_draw(self, *args, **options)
 
     monkeypatch.setattr(MeanField, "draw", interrupted)
-    with pytest.warns(UserWarning, match="interrupted"):
-        assert fit(data, model) == 130
+    assert fit(data, model) == 130
+    assert "interrupted" in capsys.readouterr().err
     assert model.read_bytes() == before
 
 

@@ -1,0 +1,1 @@
+"""What the subcommands of ``bbb-numpy`` do; `bbb_numpy.__main__` reads their arguments."""

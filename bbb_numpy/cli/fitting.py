@@ -1,0 +1,135 @@
+"""``bbb-numpy fit`` and ``predict``: from CSV file to model to CSV file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import plots
+from ..checkpoint import CheckpointError, load, save
+from ..learners import BayesianMLPRegressor
+from ..optimizers import Adam, Cosine
+from ..priors import GaussianPrior
+from ..tables import NumberTable, TableError, read_csv, write_csv
+
+__all__ = ["fit", "predict"]
+
+
+def fit(args: argparse.Namespace) -> int:
+    """Fit the target column of a CSV file and store the model."""
+    _check_outputs([args.data], args.model, args.plot)
+    table = read_csv(args.data)
+    target = table.numbers([args.target])
+    names = args.inputs or [name for name in table.columns if name != args.target]
+    if args.target in names:
+        raise TableError(f"the target {args.target!r} cannot be one of the inputs")
+    if not names:
+        raise TableError(f"{table.source} has no column besides the target {args.target!r}")
+    _check_plot(args.plot, names)
+    inputs = table.numbers(names)
+    model = BayesianMLPRegressor(
+        tuple(args.hidden),
+        activation=args.activation,
+        prior=GaussianPrior(args.prior_scale),
+        optimizer=Adam(args.learning_rate, schedule=Cosine()),
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        samples=args.samples,
+        random_state=args.seed,
+    )
+    y = target.values[:, 0]
+    model.fit(inputs, y)
+    if model.training_.stopped == "interrupted":  # never put half a fit in place of an older file
+        print(f"nothing stored in {args.model}", file=sys.stderr)
+        return 130
+    if not np.isfinite(model.noise_scale_).all():
+        raise ValueError("the noise deviation overflowed; lower --learning-rate")
+    save(model, args.model)
+    density = float(model.log_predictive_density(inputs, y).mean())
+    print(f"{len(y)} rows, {len(names)} inputs ({', '.join(names)}), target {args.target}")
+    print(f"free energy        {model.history_[-1].objective:12.4f} nats")
+    print(f"noise deviation    {model.noise_scale_[0]:12.4f} (units of {args.target})")
+    print(f"R^2 on these rows  {model.score(inputs, y):12.4f}")
+    print(f"log density        {density:12.4f} nats per row, on these rows")
+    print(f"stored in {args.model}")
+    if args.plot:
+        _plot(model, inputs, (inputs.values, y), (names[0], args.target), args.plot)
+        print(f"picture in {args.plot}")
+    return 0
+
+
+def predict(args: argparse.Namespace) -> int:
+    """Predict every row of a CSV file with a stored model."""
+    _check_outputs([args.model, args.data], args.output, args.plot)
+    model = load(args.model)
+    names = getattr(model, "feature_names_in_", None)
+    table = read_csv(args.data)
+    if names is None:
+        raise CheckpointError(
+            f"{args.model} was fitted without column names; use it from Python, or fit it with "
+            "bbb-numpy fit"
+        )
+    _check_plot(args.plot, list(names))
+    inputs = table.numbers(list(names))
+    found = model.predict_distribution(inputs)
+    write_csv(
+        args.output,
+        {
+            "mean": found.mean,
+            "epistemic": found.epistemic,
+            "aleatoric": found.aleatoric,
+            "total": found.total,
+        },
+    )
+    if args.plot:
+        _plot(model, inputs, None, (names[0], "prediction"), args.plot)
+    return 0
+
+
+def _plot(
+    model: BayesianMLPRegressor,
+    inputs: NumberTable,
+    data: tuple[Any, Any] | None,
+    labels: tuple[str, str],
+    path: str,
+) -> None:
+    """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
+    low, high = inputs.values.min(), inputs.values.max()
+    margin = 0.1 * (high - low) or 1.0
+    grid = np.linspace(low - margin, high + margin, 300)[:, None]
+    ax = plots.fit(grid, model.predict_distribution(NumberTable(inputs.columns, grid)), data=data)
+    ax.set_xlabel(labels[0])
+    ax.set_ylabel(labels[1])
+    figure = ax.get_figure(root=True)
+    if figure is not None:
+        figure.savefig(path, dpi=150)
+
+
+def _check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
+    """Refuse outputs that cannot be written, or would replace an input, before any work."""
+    taken = {Path(path).resolve() for path in inputs if path != "-"}
+    for path in outputs:
+        if not path or path == "-":
+            continue
+        place = Path(path).resolve()
+        if not place.parent.is_dir():
+            raise TableError(f"the folder of {path} does not exist; make it first")
+        if place.exists() and not place.is_file():
+            raise TableError(f"{path} is no regular file; name a file to write")
+        if place in taken:
+            raise TableError(f"{path} would replace another file of this command; name another")
+        taken.add(place)
+
+
+def _check_plot(path: str | None, names: Sequence[str]) -> None:
+    """Refuse a picture that cannot be drawn before any work is done."""
+    if path and len(names) != 1:
+        raise TableError(
+            f"--plot draws one input column; there are {len(names)} ({', '.join(names)}). "
+            "Leave it out, or fit with one column: --inputs NAME"
+        )

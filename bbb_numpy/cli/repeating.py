@@ -1,0 +1,44 @@
+"""``bbb-numpy report`` and ``reproduce``: the seeds' experiments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+from pathlib import Path
+
+from ..experiments import report as kebude
+
+__all__ = ["EXPERIMENTS", "report", "reproduce"]
+
+# name on the command line: (module of bbb_numpy.experiments, what it is)
+EXPERIMENTS = {
+    "krasser": ("krasser", "10 sin(2 pi x) with a learned mixture prior"),
+    "wu-quartic": ("wu_quartic", "-x^4 + 3x^2 + 1 by MLE, MAP and VI"),
+    "wu-path-loss": ("path_loss", "a radio field over a plane with buildings"),
+    "sagar-toy": ("sagar_toy", "Algorithm 1 as printed and corrected"),
+    "estimator-variance": ("estimator_variance", "variances of all gradient estimators"),
+    "evidence-bounds": ("evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO"),
+}
+
+
+def report(args: argparse.Namespace) -> int:
+    """Train on the report's problems, print what happened, write the figures."""
+    results = kebude.run_all(
+        args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
+    )
+    print(kebude.summarise(results))
+    print(f"figures, this text and its numbers are in {args.out}{os.sep}")
+    return 0
+
+
+def reproduce(args: argparse.Namespace) -> int:
+    """Repeat an experiment of the seeds, print what happened, write pictures and numbers."""
+    module = import_module(f"bbb_numpy.experiments.{EXPERIMENTS[args.experiment][0]}")
+    out = Path(args.out or f"reproduced/{args.experiment}")
+    out.mkdir(parents=True, exist_ok=True)
+    text = module.reproduce(out, args.seed)
+    (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    print(f"pictures, this text and its numbers are in {out}{os.sep}")
+    return 0
