@@ -288,3 +288,14 @@ def test_a_row_of_empty_cells_is_refused_and_not_dropped(data, tmp_path, capsys)
     data.write_text("size,age\n1,2\n,\n3,4\n")
     assert main(["predict", str(tmp_path / "m.npz"), str(data)]) == 2
     assert "column 'size' is empty in data row 2" in capsys.readouterr().err
+
+
+def test_a_column_named_twice_and_a_picture_of_unknown_kind_are_refused_before_any_work(
+    data, tmp_path, capsys
+):
+    model = tmp_path / "m.npz"
+    assert fit(data, model, "--inputs", "size", "size") == 2
+    assert "--inputs names size more than once" in capsys.readouterr().err
+    assert fit(data, model, "--inputs", "size", "--plot", str(tmp_path / "a.doc")) == 2
+    assert "the ending must be one of" in capsys.readouterr().err
+    assert not model.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.backend_bases import FigureCanvasBase
 
 from .. import plots
 from ..checkpoint import CheckpointError, load, save
@@ -28,9 +29,12 @@ def fit(args: argparse.Namespace) -> int:
     names = args.inputs or [name for name in table.columns if name != args.target]
     if args.target in names:
         raise TableError(f"the target {args.target!r} cannot be one of the inputs")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableError(f"--inputs names {', '.join(twice)} more than once; name each column once")
     if not names:
         raise TableError(f"{table.source} has no column besides the target {args.target!r}")
-    _check_plot(args.plot, names)
+    _check_plot(args.plot, names, "Leave it out, or fit with one column: --inputs NAME")
     inputs = table.numbers(names)
     model = BayesianMLPRegressor(
         tuple(args.hidden),
@@ -74,7 +78,7 @@ def predict(args: argparse.Namespace) -> int:
             f"{args.model} was fitted without column names; use it from Python, or fit it with "
             "bbb-numpy fit"
         )
-    _check_plot(args.plot, list(names))
+    _check_plot(args.plot, list(names), "Leave it out, or fit a model with one column")
     inputs = table.numbers(list(names))
     found = model.predict_distribution(inputs)
     write_csv(
@@ -126,10 +130,12 @@ def _check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
         taken.add(place)
 
 
-def _check_plot(path: str | None, names: Sequence[str]) -> None:
+def _check_plot(path: str | None, names: Sequence[str], advice: str) -> None:
     """Refuse a picture that cannot be drawn before any work is done."""
     if path and len(names) != 1:
         raise TableError(
-            f"--plot draws one input column; there are {len(names)} ({', '.join(names)}). "
-            "Leave it out, or fit with one column: --inputs NAME"
+            f"--plot draws one input column; there are {len(names)} ({', '.join(names)}). {advice}"
         )
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if path and Path(path).suffix.lstrip(".").lower() not in kinds:
+        raise TableError(f"--plot {path}: the ending must be one of {', '.join(sorted(kinds))}")
