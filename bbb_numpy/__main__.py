@@ -65,7 +65,10 @@ def _parser() -> argparse.ArgumentParser:
         "--problem", type=int, choices=[1, 2], help="1: Blundell's curve, 2: the cubic (both)"
     )
     experiments.add_argument(
-        "--range", type=float, choices=[4.0, 2.5, 1.0, 0.5], help="half-width of problem 2 (all)"
+        "--range",
+        type=float,
+        choices=[4.0, 2.5, 1.0, 0.5],
+        help="where the data end: 0.5 for problem 1, the others for problem 2 (all)",
     )
     experiments.add_argument(
         "--setting", choices=list(SETTINGS), help="as the report prints it, or mended (both)"

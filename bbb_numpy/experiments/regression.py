@@ -43,7 +43,7 @@ class Case:
     data: tuple[float, float]
     panel: tuple[float, float]  # x of the figure; its ends stand for "outside the data"
     y_limits: tuple[float, float]  # the same for both settings, so that they compare
-    sigma_data: float  # the report's prior deviation, read as the deviation of the noise
+    sigma_data: float  # the report's prior deviation: the root of its N(0, 9) and N(0, 0.02)
 
     @property
     def interval(self) -> str:

@@ -52,6 +52,9 @@ def run_all(
 ) -> list[Result]:
     """Run every case in both settings; write figures, ``report.txt`` and ``numbers.json``.
 
+    A selection writes files of its own, such as ``report-problem2-printed.txt``, and leaves those
+    of all cases as they are.
+
     Parameters
     ----------
     problem, x_range, setting : optional
@@ -85,10 +88,13 @@ def run_all(
             f"setting={setting!r}; there are {known}, each with setting {' or '.join(SETTINGS)}"
         )
     results = [run(*which, seed=seed, out=out, rows=rows, epochs=epochs) for which in chosen]
+    every = len(chosen) == len(CASES) * len(SETTINGS)
+    names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
+    part = "" if every else "-".join(["", *(name for name in names if name)])
     if any(r.case.problem == 2 for r in results):
-        _draw_deviations(results, out / "epistemic.png")
-    write_numbers(results, out / "numbers.json")
-    (out / "report.txt").write_text(summarise(results) + "\n", encoding="utf-8")
+        _draw_deviations(results, out / f"epistemic{part}.png")
+    write_numbers(results, out / f"numbers{part}.json")
+    (out / f"report{part}.txt").write_text(summarise(results) + "\n", encoding="utf-8")
     return results
 
 
@@ -189,7 +195,7 @@ def _settings_text(results: Sequence[Result]) -> str:
             + (
                 f"{how.prior_scale:g}."
                 if how.prior_scale
-                else "sigma_data read as the deviation\n  of the noise ("
+                else "sigma_data from the report's text\n  ("
                 + ", ".join(
                     f"{value:.3g} for problem {problem}"
                     for problem, value in sorted({(r.case.problem, r.case.sigma_data) for r in own})
