@@ -30,7 +30,7 @@ __all__ = ["Factor", "FullRank", "FullRankSample"]
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
-COPIES = 9  # theta, gradient, two moments of Adam, the last two states: half each; L, dL, ...
+COPIES = 11  # of 8 P^2 bytes at the peak of a fit with Adam, measured
 
 
 class Factor(NamedTuple):
