@@ -106,7 +106,8 @@ def check(
 ) -> Report:
     """Compare the gradient that `value_and_grad` returns with its own value.
 
-    The relative error of a coordinate is ``|g - n| / max(|g|, |n|, 1e-3 max|n|)``: a
+    The relative error of a coordinate with hand-written derivative g and measured m is
+    ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a
     coordinate a thousand times smaller than the largest of the checked ones is held to the
     same absolute error as one a thousand times smaller, not to a tighter one. For central
     differences of a value F with step h the denominator is also at least ``1.5 eps |F| / h / bar``:
@@ -117,7 +118,7 @@ def check(
     value_and_grad : callable
         From a flat float64 (or, for the complex step, complex128) theta to a scalar and a
         gradient of the same shape. Any noise in it must be fixed beforehand.
-    theta : ndarray (n,)
+    theta : ndarray (D,)
         The point, float64.
     method : {'complex', 'central'}
     blocks : mapping of str to slice, optional

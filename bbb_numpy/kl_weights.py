@@ -1,7 +1,7 @@
 """How much of the KL term each minibatch and each epoch pays (floor 2; contract 5, D6, D24).
 
 *Shares* pi_i divide one KL term between the minibatches of an epoch and sum to 1. A *warm-up*
-multiplies all of them by one factor beta(epoch) <= 1, which reaches 1 and stays there.
+multiplies all of them by one factor beta(epoch), 0 < beta <= 1, which is 1 in the last epoch.
 """
 
 from __future__ import annotations

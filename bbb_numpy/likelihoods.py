@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import flag, not_negative, spread
+from .arguments import flag, spread
 from .numerics import LOG_2PI, SoftplusParts, inner, softplus_parts
 from .workspace import Workspace
 
@@ -168,19 +168,19 @@ class HeteroscedasticLikelihood:
     Parameters
     ----------
     floor : float
-        Smallest noise deviation, >= 0, in units of y. Above 0 it bounds the density, which
-        a network that passes through a data point could otherwise make infinite.
+        Smallest noise deviation, > 0, in units of y. It bounds the density, which a network
+        that passes through a data point could otherwise make infinite.
 
     Raises
     ------
     ValueError
-        If `floor` is negative or not finite.
+        If `floor` is not between 1e-150 and 1e150.
     """
 
     floor: float = 1e-3
 
     def __post_init__(self) -> None:
-        not_negative("floor", self.floor)
+        spread("floor", self.floor)
 
     def heads(self, targets: int) -> int:
         """Return how many network outputs `targets` target columns need: two each."""
@@ -241,9 +241,7 @@ class HeteroscedasticLikelihood:
             raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
         mean, sigma, parts = self._heads(f, work)
         residual = (y - mean) / sigma
-        # log sigma from its own stable form where nothing was added to it
-        log_sigma = np.log(sigma) if self.floor else parts.log_softplus
-        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(log_sigma, axis=-1)
+        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
         return rowwise, HeteroscedasticResiduals(residual, sigma, parts.sigmoid)
 

@@ -13,12 +13,30 @@ from .closed_form import ClosedFormKL, Flipout, LocalReparameterisation
 from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from .full_rank import FullRank
 from .gradients import DoublyReparameterised, Reparameterised, SelfNormalised, StickingTheLanding
+from .kl_weights import (
+    Constant,
+    CyclicalWarmUp,
+    LinearWarmUp,
+    Shares,
+    WarmUp,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from .posteriors import MeanField, PointMass
 from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
 
-__all__ = ["ESTIMATORS", "LIKELIHOODS", "OBJECTIVES", "POSTERIORS", "PRIORS", "named"]
+__all__ = [
+    "ESTIMATORS",
+    "KL_WEIGHTS",
+    "LIKELIHOODS",
+    "OBJECTIVES",
+    "POSTERIORS",
+    "PRIORS",
+    "WARM_UPS",
+    "named",
+]
 
 POSTERIORS: dict[str, Any] = {
     "mean-field": MeanField(rho_offset=-4.0),
@@ -59,6 +77,15 @@ OBJECTIVES: dict[str, Any] = {
     "eubo": EUBO(),
     "mle": MLE(),
     "map": MAP(),
+}
+KL_WEIGHTS: dict[str, Shares] = {
+    "proportional": proportional_kl_weights,
+    "geometric": geometric_kl_weights,
+}
+WARM_UPS: dict[str, WarmUp] = {
+    "none": Constant(),
+    "linear": LinearWarmUp(),
+    "cyclical": CyclicalWarmUp(),
 }
 
 

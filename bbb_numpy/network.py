@@ -60,7 +60,7 @@ class MLP:
 
     @cached_property
     def layout(self) -> Layout:
-        """Blocks W0, b0, W1, b1, ... of one flat weight vector of length P."""
+        """Blocks ``W0``, ``b0``, ``W1``, ``b1``, ... of one flat weight vector of length P."""
         blocks: list[tuple[str, tuple[int, ...]]] = []
         for layer, (d_in, d_out) in enumerate(zip(self.sizes[:-1], self.sizes[1:], strict=True)):
             blocks += [(f"W{layer}", (d_in, d_out)), (f"b{layer}", (d_out,))]

@@ -18,6 +18,7 @@ __all__ = [
     "SoftplusParts",
     "inner",
     "inverse_softplus",
+    "log1p",
     "log_factorial",
     "log_softmax",
     "logsumexp",
@@ -51,8 +52,9 @@ def _as_inexact(x: Any) -> Array:
     return x if x.dtype.char in "fdFD" else x.astype(complex if x.dtype.kind == "c" else float)
 
 
-def _log1p(z: Array, out: Array) -> Array:
+def log1p(z: Array, out: Array | None = None) -> Array:
     """Return log(1 + z); for complex z by its polar form, since np.log1p then rounds 1 + z."""
+    out = np.empty_like(z) if out is None else out
     if z.dtype.kind != "c":
         return np.log1p(z, out=out)
     x, y = z.real, z.imag
@@ -97,7 +99,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         else:
             np.negative(np.abs(x, out=e), out=e)  # np.where over mixed signs is 10x slower
         np.exp(e, out=e)
-    _log1p(e, out=sp)
+    log1p(e, out=sp)
     np.add(e, 1.0, out=s)
     np.divide(e, s, out=s)
     if positive is not None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import not_negative, real
-from .numerics import logsumexp
+from .numerics import log1p, logsumexp
 from .workspace import LogDensities
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-NEAR_ONE = 1e-4  # of the ELBO: closer alphas lose more digits in 1 / (1 - alpha) than they differ
 
 
 class Cotangents(NamedTuple):
@@ -126,10 +125,10 @@ class MAP:
 
 
 def log_weights(terms: LogDensities, kl_weight: float) -> Array:
-    """Return log P(w) - log q(w) + log P(D_i|w) / pi_i of each sample (S,) (D30, G7).
+    """Return log P(w) - log q(w) + log P(D_i|w) / pi_i of each sample (S,) (G1, G7, D30).
 
     With all data in one minibatch these are the log importance weights of q for the
-    posterior, up to the evidence. With pi_i = B_i / N the likelihood is Sagar's N/S scaling,
+    posterior, up to the evidence, which is the mean of their exponentials (G1). With pi_i = B_i / N the likelihood is Sagar's N/S scaling,
     of which the exponential is biased.
     """
     return terms.prior - terms.posterior + terms.likelihood / kl_weight
@@ -148,8 +147,9 @@ class Renyi:
     .. math:: -\frac{1}{1-\alpha} \Big[\mathrm{logsumexp}_s\, (1-\alpha) \log w_s - \log S\Big],
               \qquad \log w_s = \log P(w_s, D) - \log q(w_s)
 
-    ``alpha = 0`` is the importance-weighted bound of Burda et al. (2016), IWAE; within 1e-4
-    of ``alpha = 1`` it is the ELBO, its limit.
+    ``alpha = 0`` is the importance-weighted bound of Burda et al. (2016), IWAE; ``alpha = 1`` is
+    the ELBO, its limit, and nothing is lost next to it: with m the mean of the log w, the value is
+    computed there as ``m + log1p(mean(expm1((1 - alpha) (log w - m)))) / (1 - alpha)``.
 
     Parameters
     ----------
@@ -168,12 +168,18 @@ class Renyi:
         With u = softmax((1 - alpha) log w) over the samples.
         """
         order = 1.0 - self.alpha
-        if abs(order) < NEAR_ONE:
+        if order == 0.0:
             return free_energy(terms, kl_weight)
-        logs = order * log_weights(terms, kl_weight)
-        value = -kl_weight / order * (logsumexp(logs) - np.log(len(logs)))
-        share = _self_normalised(logs.real)
-        return value, Cotangents(kl_weight * share, -kl_weight * share, -share)
+        logs = log_weights(terms, kl_weight)
+        middle = np.mean(logs)
+        powers = order * (logs - middle)
+        if np.max(np.abs(powers.real), initial=0.0) < 1.0:
+            mean = log1p(np.atleast_1d(np.mean(np.expm1(powers))))[0]
+        else:
+            mean = logsumexp(powers) - np.log(len(logs))
+        share = _self_normalised(powers.real)
+        cotangents = Cotangents(kl_weight * share, -kl_weight * share, -share)
+        return -kl_weight * (middle + mean / order), cotangents
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import whole
+from .discrete import BernoulliLikelihood, CategoricalLikelihood
 from .estimators import Estimator
 from .numerics import logsumexp
 from .workspace import Workspace
@@ -213,9 +214,19 @@ def predict_classes(
     Returns
     -------
     ClassPredictive
+
+    Raises
+    ------
+    ValueError
+        For another likelihood.
     """
     likelihood, params = estimator.model.likelihood, estimator.layout.views(theta)
-    binary = estimator.model.outputs == 1
+    binary = isinstance(likelihood, BernoulliLikelihood) and estimator.model.outputs == 1
+    if not binary and not isinstance(likelihood, CategoricalLikelihood):
+        raise ValueError(
+            "class probabilities need a categorical likelihood, or a Bernoulli one with a single "
+            f"output; got {likelihood!r} with {estimator.model.outputs} outputs"
+        )
     proba = np.zeros((len(x), 2 if binary else estimator.model.outputs), theta.dtype)
     aleatoric = np.zeros(len(x), theta.dtype)
     for _, rows, f in _outputs(estimator, theta, x, rng, samples):

@@ -27,6 +27,7 @@ from .workspace import Workspace
 __all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior", "ScaleMixturePrior"]
 
 Array = NDArray[Any]
+SMALLEST = 1e-6  # learned deviation of the narrow component of a mixture
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -203,9 +204,10 @@ class ScaleMixturePrior:
     Fixed as Blundell et al. (2015) use it, or learned as Krasser does. The learned numbers are
     ``prior_mixture = (t1, t2, a)`` with (R8) ::
 
-        sigma2 = softplus(t2),   sigma1 = sigma2 + softplus(t1),   pi = sigmoid(a)
+        sigma2 = 1e-6 + softplus(t2),   sigma1 = sigma2 + softplus(t1),   pi = sigmoid(a)
 
-    so that no step can leave the domain, and the wide component stays the wide one.
+    so that no step can leave the domain, and the wide component stays the wide one. The 1e-6
+    keeps 1 / sigma^3 finite, in float32 too, and stops a narrow component that collapses.
 
     Parameters
     ----------
@@ -220,7 +222,8 @@ class ScaleMixturePrior:
     ------
     ValueError
         If pi is not strictly between 0 and 1, a deviation is out of range, or
-        sigma1 <= sigma2 (equal components would have one gradient and never part).
+        sigma1 <= sigma2 (equal components would have one gradient and never part), or a
+        learned sigma2 would start as good as collapsed.
     """
 
     pi: float = 0.2
@@ -241,6 +244,11 @@ class ScaleMixturePrior:
                 f"sigma1 must be larger than sigma2; got {self.sigma1:g} and {self.sigma2:g}. "
                 "Swap them and use 1 - pi; for one component use GaussianPrior"
             )
+        if self.learn and not self.sigma2 > 2 * SMALLEST:
+            raise ValueError(
+                f"a learned sigma2 must start above {2 * SMALLEST:g}; got {self.sigma2:g}: such a "
+                "prior has collapsed onto 0 before the first step"
+            )
 
     def blocks(self) -> Blocks:
         """Name the learned blocks: ``prior_mixture`` (3,) = (t1, t2, a), or none."""
@@ -250,7 +258,7 @@ class ScaleMixturePrior:
         """Return the starting values of the learned blocks, one flat vector (R8)."""
         if not self.learn:
             return np.zeros(0, dtype)
-        raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2])
+        raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - SMALLEST])
         return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
 
     def values(self, params: dict[str, Array]) -> tuple[float, float, float]:
@@ -271,12 +279,13 @@ class ScaleMixturePrior:
             shares = (log(self.pi), log(1.0 - self.pi))
             return _Components(sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi))
         raw = params["prior_mixture"]
-        parts = softplus_parts(raw)  # R8: sigma2 = softplus(t2), sigma1 = sigma2 + softplus(t1)
-        wide = parts.softplus[1] + parts.softplus[0]
+        parts = softplus_parts(raw)
+        narrow = SMALLEST + parts.softplus[1]  # R8
+        wide = narrow + parts.softplus[0]  # R8
         log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]))  # log sigmoid(a), log sigmoid(-a)
         return _Components(
-            (wide, parts.softplus[1]),
-            (np.log(wide), parts.log_softplus[1]),
+            (wide, narrow),
+            (np.log(wide), np.log(narrow)),
             (log_pi[0], log_pi[1]),
             (parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
         )

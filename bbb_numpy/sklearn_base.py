@@ -1,11 +1,18 @@
-"""What scikit-learn wants its regressors to inherit, or a stand-in where it is missing."""
+"""What scikit-learn wants its learners to inherit, or stand-ins where it is missing."""
 
 from __future__ import annotations
 
 import inspect
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Base", "Parameters"]
+__all__ = [
+    "Base",
+    "ClassifierHabits",
+    "DataConversionWarning",
+    "Parameters",
+    "RegressorHabits",
+    "UndefinedMetricWarning",
+]
 
 
 class Parameters:
@@ -32,13 +39,35 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
+try:
+    from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
+except ImportError:
+
+    class DataConversionWarning(UserWarning):  # type: ignore[no-redef]
+        """Data were read in another shape than they have."""
+
+    class UndefinedMetricWarning(UserWarning):  # type: ignore[no-redef]
+        """A score has no value for these data."""
+
+
 Base = Parameters
+
+
+class RegressorHabits:
+    """What makes a learner a regressor for scikit-learn."""
+
+
+class ClassifierHabits:
+    """What makes a learner a classifier for scikit-learn."""
+
+
 if not TYPE_CHECKING:
     try:
-        from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+        from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
     except ImportError:
         pass
     else:
+        Base, ClassifierHabits = BaseEstimator, ClassifierMixin
 
-        class Base(MultiOutputMixin, RegressorMixin, BaseEstimator):
-            """What scikit-learn wants its regressors to inherit."""
+        class RegressorHabits(MultiOutputMixin, RegressorMixin):
+            """What makes a learner a regressor for scikit-learn."""

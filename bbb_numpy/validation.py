@@ -194,6 +194,10 @@ def _numbers(value: Any, name: str) -> Array:
     try:
         with np.errstate(over="ignore"):  # infinity is reported with its place
             return array.astype(np.float64, order="C")  # rounding of sums depends on layout
+    except OverflowError:
+        raise ValueError(
+            f"{name} holds a whole number beyond the range of float64, 1.8e308; use other units"
+        ) from None
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must hold numbers only: {error}") from None
 
