@@ -206,7 +206,7 @@ def check(
             continue
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
         place = coordinate(int(kept[at])) if coordinate else f"{name}[{kept[at] - starts[name]}]"
-        if method == "complex" and not error[at] <= bar:
+        if method == "complex" and not error[at] <= BARS["central"]:
             _refuse_unsafe(value_and_grad, theta, int(kept[at]), float(g[at]), place)
         skipped = len(inside) - len(kept)
         rows.append(
