@@ -171,15 +171,14 @@ class Renyi:
         if order == 0.0:
             return free_energy(terms, kl_weight)
         logs = log_weights(terms, kl_weight)
-        middle = np.mean(logs)
-        powers = order * (logs - middle)
-        if np.max(np.abs(powers.real), initial=0.0) < 1.0:
-            mean = log1p(np.atleast_1d(np.mean(np.expm1(powers))))[0]
+        centred = logs - np.mean(logs)
+        if np.max(np.abs(order * centred.real), initial=0.0) < 1.0:
+            mean = log1p(np.atleast_1d(np.mean(np.expm1(order * centred))))[0]
+            bound = np.mean(logs) + mean / order
         else:
-            mean = logsumexp(powers) - np.log(len(logs))
-        share = _self_normalised(powers.real)
-        cotangents = Cotangents(kl_weight * share, -kl_weight * share, -share)
-        return -kl_weight * (middle + mean / order), cotangents
+            bound = (logsumexp(order * logs) - np.log(len(logs))) / order
+        share = _self_normalised(order * logs.real)
+        return -kl_weight * bound, Cotangents(kl_weight * share, -kl_weight * share, -share)
 
 
 @dataclass(frozen=True)
