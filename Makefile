@@ -36,6 +36,7 @@ test: $(VENV)/.test  ## lint, types, floors, then every test
 
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers
 	$(BIN)/python benchmarks/step_time.py
+	$(BIN)/python benchmarks/estimators.py
 
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,7 +177,7 @@ class Renyi:
             mean = log1p(np.atleast_1d(np.mean(np.expm1(order * centred))))[0]
             bound = np.mean(logs) + mean / order
         else:
-            bound = (logsumexp(order * logs) - np.log(len(logs))) / order
+            bound = (logsumexp(order * logs) - log(len(logs))) / order
         share = _self_normalised(order * logs.real)
         return -kl_weight * bound, Cotangents(kl_weight * share, -kl_weight * share, -share)
 

@@ -108,8 +108,9 @@ class GaussianPrior:
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
         Overwrites `w`, which no later step of a backward pass needs.
         """
-        precision, _ = self._precision(params)
+        precision: Any = self.scale**-2
         if self.learn:
+            precision = np.exp(-2.0 * params["prior_log_scale"][0])
             slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)
             d_params["prior_log_scale"][0] = cotangent @ slope
         w *= (-cotangent * precision)[:, None]

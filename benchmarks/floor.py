@@ -36,15 +36,19 @@ def step(problem: Problem, tight: bool) -> Step:
     return one_step
 
 
-def products(problem: Problem) -> list[tuple[Array, Array, Array]]:
-    """Return the operands and the result of every matrix product of one step, in order."""
+def products(problem: Problem, rowwise_inputs: bool = False) -> list[tuple[Array, Array, Array]]:
+    """Return the operands and the result of every matrix product of one step, in order.
+
+    With `rowwise_inputs` the inputs of the first layer differ between samples, as in Flipout.
+    """
     rng, sizes = np.random.default_rng(3), problem.sizes
     lead = (problem.samples, problem.rows)
     flat = rng.standard_normal((problem.samples, problem.weights), dtype=np.float32)
     net = problem.estimator.model.network
     weights = [w for w, _ in net.layers(flat)]  # (S, d_in, d_out) each
     d_weights = [w for w, _ in net.layers(np.empty_like(flat))]
-    inputs = [problem.start().x]  # (B, d_in), then (S, B, width)
+    x = problem.start().x
+    inputs = [np.stack([x] * problem.samples) if rowwise_inputs else x]  # (B, d_in) or (S, B, d_in)
     inputs += [rng.standard_normal((*lead, width), dtype=np.float32) for width in sizes[1:-1]]
     deltas = [rng.standard_normal((*lead, width), dtype=np.float32) for width in sizes[1:]]
     outputs = [np.empty_like(delta) for delta in deltas]

@@ -28,7 +28,7 @@ def step(problem: Problem, theta: Array) -> Step:
     state = OPTIMIZER.init(theta)
 
     def one_step() -> None:
-        noise = estimator.draw(rng, samples, dtype, work)
+        noise = estimator.draw(rng, samples, dtype, work, problem.rows)
         _, grad = estimator.value_and_grad(
             theta, noise, x_epoch[rows], y_epoch[rows], KL_WEIGHT, work
         )

@@ -165,17 +165,23 @@ def machine() -> dict[str, Any]:
         "numpy": np.__version__,
         "blas": f"{blas['name']} {blas['version']}",
         "cores": len(affinity(0)) if affinity else os.cpu_count(),
-        "blas_threads": _blas_threads(),
+        **_blas(),
         "dtype": "float32",
     }
 
 
-def _blas_threads() -> int | None:
-    """Return the threads of NumPy's BLAS; None without threadpoolctl to ask."""
+def _blas() -> dict[str, Any]:
+    """Return threads and kernels of NumPy's BLAS; nothing without threadpoolctl to ask.
+
+    The kernels are those of a processor family, e.g. 'Haswell' or 'SkylakeX'; the variable
+    OPENBLAS_CORETYPE chooses others than the processor's own.
+    """
     try:
         threadpoolctl = importlib.import_module("threadpoolctl")
     except ImportError:
-        return None
-    pools = threadpoolctl.threadpool_info()
-    counts = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
-    return max(counts, default=None)
+        return {"blas_threads": None, "blas_kernels": None}
+    pools = [p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"]
+    return {
+        "blas_threads": max((pool["num_threads"] for pool in pools), default=None),
+        "blas_kernels": next((pool.get("architecture") for pool in pools), None),
+    }

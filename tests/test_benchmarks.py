@@ -13,8 +13,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/ is not installed
 
+from bbb_numpy.numerics import softplus_parts
 from bbb_numpy.workspace import Workspace
-from benchmarks import floor, memory, ours, results, round_robin, step_time
+from benchmarks import cases, estimators, floor, memory, ours, results, round_robin, step_time
+from benchmarks.cases import ESTIMATORS, PLAIN, Case
 from benchmarks.problems import KL_WEIGHT, OPTIMIZER, PROBLEMS, Problem
 
 SMALL = Problem((3, 6, 5, 2), rows=7, samples=4)
@@ -211,3 +213,177 @@ def test_peak_memory_grows_no_faster_than_samples_times_weights_and_activations(
     table = memory.table(peaks)
     assert len(table) == 1 + len(memory.GROWTH)
     assert table[1][-1] == f"{peaks[0].copies:.2f}"
+
+
+# Every estimator
+
+KINDS = [
+    (kind, samples)
+    for kind in ESTIMATORS
+    for samples in ((4,) if kind in cases.SAMPLES else (1, 4))
+]
+
+
+def small_case(kind, samples=4, sizes=SMALL.sizes):
+    return Case(sizes, SMALL.rows, samples, (), kind)
+
+
+def both_steps(case):
+    """Value and gradient of one step, ours and PyTorch's, for the same noise, in float64."""
+    from benchmarks import peer_torch_estimators as torch
+
+    theta, x, y = case.start(np.float64)
+    noise = case.estimator.draw(np.random.default_rng(5), case.samples, rows=case.rows)
+    value, grad = case.estimator.value_and_grad(theta, noise.copy(), x, y, KL_WEIGHT)
+    peer = torch.PEERS.get(case.kind, torch.Sampled)(case, np.float64)
+    peer_value = float(peer.advance(peer.noise(noise)).detach())
+    return float(value), grad, peer_value, peer.gradient()
+
+
+@pytest.mark.parametrize(("kind", "samples"), KINDS)
+def test_pytorch_computes_the_same_loss_for_every_estimator(kind, samples):
+    pytest.importorskip("torch")
+    value, grad, peer_value, peer_grad = both_steps(small_case(kind, samples))
+    assert peer_value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(peer_grad, grad, rtol=1e-11, atol=1e-13 * np.abs(grad).max())
+
+
+def test_the_pytorch_peers_draw_noise_of_the_shape_that_they_are_checked_with():
+    torch = pytest.importorskip("torch")
+    from benchmarks import peer_torch_estimators as peers
+
+    def shapes(noise):
+        if isinstance(noise, torch.Tensor):
+            return [noise.shape]
+        return [shape for part in noise for shape in shapes(part)]
+
+    for kind, samples in KINDS:
+        case = small_case(kind, samples)
+        peer = peers.PEERS.get(kind, peers.Sampled)(case)
+        ours_drawn = case.estimator.draw(np.random.default_rng(0), samples, np.float32, None, 7)
+        assert shapes(peer.draw()) == shapes(peer.noise(ours_drawn))
+
+
+def test_pytorchs_mirrored_noise_and_signs_are_what_they_are_called():
+    torch = pytest.importorskip("torch")
+    from benchmarks import peer_torch_estimators as peers
+
+    for eps in peers.Antithetic(small_case("antithetic")).draw():
+        assert torch.equal(eps[:2], -eps[2:])
+    _, signs = peers.Flipped(small_case("Flipout")).draw()
+    assert all(torch.equal(sign.abs(), torch.ones_like(sign)) for sign in signs)
+
+
+@pytest.mark.parametrize("samples", [1, 4])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_floor_of_every_estimator_has_its_products(kind, samples):
+    case = small_case(kind, samples)
+    plan = cases.products(case)
+    for a, b, out in plan:
+        assert np.matmul(a, b).shape == out.shape
+        assert a.dtype == b.dtype == out.dtype == np.float32
+    flops = sum(2 * out.size * a.shape[-1] for a, _, out in plan)
+    pairs = list(zip(case.sizes[:-1], case.sizes[1:], strict=True))
+    every = [2 * case.rows * d_in * d_out for d_in, d_out in pairs]
+    own = samples * (3 * sum(every) - every[0])  # nobody needs the gradient for x
+    shared = 2 * every[0] + 3 * samples * sum(every[1:])  # one first layer for all samples
+    weights = case.weights
+    expected = {
+        "local reparameterisation": 2 * shared,
+        "Flipout": shared + own,
+        "self-normalised": samples * sum(every) + 4 * samples * weights,
+        "full rank": own + 4 * samples * weights**2,
+    }
+    assert flops == expected.get(kind, own)
+
+
+@pytest.mark.parametrize(("kind", "samples"), KINDS)
+def test_the_floor_of_every_estimator_draws_what_the_estimator_draws(kind, samples):
+    if kind == "antithetic":
+        samples = 2
+    case = small_case(kind, samples)
+    normals, sign_bytes = cases.draws(case)
+    noise = case.estimator.draw(np.random.default_rng(0), samples, np.float64, None, case.rows)
+    if kind == "antithetic":
+        assert 2 * normals == noise.size
+    else:
+        signs = noise.size - normals
+        assert sign_bytes == (signs + 7) // 8
+        assert (np.abs(noise[:, normals // samples :]) == 1).all()
+    cases.floor_step(case)()
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_timed_step_of_every_estimator_stays_in_float32(kind, monkeypatch):
+    case = small_case(kind)
+    seen, update = [], type(OPTIMIZER).update
+
+    def watched(self, theta, grad, state, factor):
+        seen.append((theta.dtype, grad.dtype))
+        update(self, theta, grad, state, factor)
+
+    monkeypatch.setattr(type(OPTIMIZER), "update", watched)
+    theta = case.start().theta
+    before = theta.copy()
+    ours.step(case, theta)()
+    assert seen == [(np.float32, np.float32)]
+    assert (theta != before).any()
+
+
+def test_every_estimator_is_timed_on_the_networks_of_the_report():
+    timed = [case for problem in PROBLEMS for case in cases.cases(problem)]
+    assert {case.kind for case in timed} == set(ESTIMATORS)
+    assert len(timed) == len({(case.sizes, case.samples, case.kind) for case in timed})
+    for kind in set(ESTIMATORS) - {"full rank"}:
+        assert {case.sizes for case in timed if case.kind == kind} == {p.sizes for p in PROBLEMS}
+    barred = [case for case in timed if case.bars]
+    assert [(case.kind, case.sizes) for case in barred] == [cases.FASTER_THAN_PLAIN]
+
+
+def test_the_table_of_estimators_says_what_was_measured(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(estimators, "PROBLEMS", (replace(SMALL, samples=10),))
+    monkeypatch.setattr(estimators, "peer", lambda: None)
+    monkeypatch.setattr(cases, "FASTER_THAN_PLAIN", ("local reparameterisation", SMALL.sizes))
+    path = tmp_path / "out.json"
+    arguments = ["--quick", "--rounds", "2", "--seconds", "1e-4", "--json", str(path)]
+    assert estimators.main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    results_of = json.loads(path.read_text(encoding="utf-8"))["results"]
+    assert len(lines) == 2 + len(results_of)
+    for result in results_of:
+        plain = result["estimator"] == PLAIN
+        assert set(result["ratios"]) == {"ours/floor"} | (set() if plain else {"ours/plain"})
+        if result["bars"]:
+            assert result["met"] == {"ours/plain": result["ratios"]["ours/plain"]["median"] <= 1.0}
+    assert [result["estimator"] for result in results_of if result["bars"]] == [
+        "local reparameterisation"
+    ]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "rho",
+    [(-5.01, -4.99), (-9.9, 9.9), (-30.0, 5.0), (-5.0, 500.0), (-200.0, 5.0)],
+    ids=["start", "moderate", "small", "large", "far left"],
+)
+@pytest.mark.parametrize("hidden", [1, 30_000], ids=["short", "three blocks"])
+def test_the_fast_kl_of_local_reparameterisation_equals_the_readable_one(rho, dtype, hidden):
+    case = small_case("local reparameterisation", 1, (3, hidden, 1))
+    estimator, rng, work = case.estimator, np.random.default_rng(1), Workspace()
+    theta = case.start(dtype).theta
+    blocks = estimator.layout.views(theta)
+    blocks["rho"][...] = rng.uniform(*rho, blocks["rho"].shape)
+    x, y, noise = np.zeros((0, 3), dtype), np.zeros((0, 1), dtype), np.zeros((1, 0), dtype)
+    value, grad = estimator.value_and_grad(theta, noise, x, y, 0.3, work)  # no rows: KL alone
+
+    exact = softplus_parts(blocks["rho"].astype(float))
+    mu, sigma = blocks["mu"].astype(float), exact.softplus
+    kl = (0.5 * (mu * mu + sigma * sigma - 1.0) - exact.log_softplus).sum()
+    rtol = 40 * float(np.finfo(dtype).eps)
+    assert grad.dtype == dtype
+    assert float(value) == pytest.approx(0.3 * kl, rel=rtol)
+    assert float(work.log_densities.posterior[0]) == pytest.approx(kl, rel=rtol)
+    d_blocks = estimator.layout.views(grad)
+    np.testing.assert_allclose(d_blocks["mu"], 0.3 * mu, rtol=rtol)
+    d_rho = 0.3 * (sigma * exact.sigmoid - exact.ratio)
+    np.testing.assert_allclose(d_blocks["rho"], d_rho, rtol=rtol, atol=rtol)
