@@ -128,9 +128,9 @@ class MAP:
 def log_weights(terms: LogDensities, kl_weight: float) -> Array:
     """Return log P(w) - log q(w) + log P(D_i|w) / pi_i of each sample (S,) (G1, G7, D30).
 
-    With all data in one minibatch these are the log importance weights of q for the
-    posterior, up to the evidence, which is the mean of their exponentials (G1). With pi_i = B_i / N the likelihood is Sagar's N/S scaling,
-    of which the exponential is biased.
+    With all data in one minibatch these are the logarithms of the importance weights of q for
+    the posterior; the mean of the weights estimates the evidence (G1). With pi_i = B_i / N the
+    likelihood has Sagar's N/S scaling, of which the exponential is biased.
     """
     return terms.prior - terms.posterior + terms.likelihood / kl_weight
 
