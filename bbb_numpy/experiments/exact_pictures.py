@@ -1,0 +1,152 @@
+"""Pictures of the experiments that have exact answers: bounds, and variances of gradients.
+
+Every function returns a Figure, drawn without pyplot; colours and markers stay apart in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+if TYPE_CHECKING:
+    from .estimator_variance import Noise, Spot
+    from .evidence_bounds import Case
+
+__all__ = ["bounds", "variances"]
+
+BLACK, BLUE, VERMILLION, GREEN, GREY = "#000000", "#0072B2", "#D55E00", "#009E73", "#5A5A5A"
+STYLES = {"IWAE": (BLUE, "o", "-"), "Renyi 1/2": (GREEN, "^", "--"), "EUBO": (VERMILLION, "s", ":")}
+LABELS = {
+    "IWAE": "importance-weighted bound",
+    "Renyi 1/2": "Rényi bound, α = 1/2",
+    "EUBO": "self-normalised EUBO",
+}
+
+
+def bounds(cases: Sequence[Case], counts: Sequence[int], figure: Figure | None = None) -> Figure:
+    """Draw all bounds against the number of samples, one panel for each q."""
+    figure = figure or Figure(figsize=(12.6, 4.2), layout="constrained")
+    panels = figure.subplots(1, len(cases))
+    for ax, letter, case in zip(panels, "abcd", cases, strict=True):
+        _panel(ax, case, counts)
+        ax.set_xlabel(f"samples k\n({letter}) q: {case.name}")
+    panels[0].set_ylabel("bound − log evidence ± 2 s.e. (nats)")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
+    return figure
+
+
+def _panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
+    ax.axhline(0.0, color=BLACK, linewidth=1.2, label="log evidence")
+    ax.axhline(case.elbo, color=GREY, linewidth=1.4, linestyle=(0, (1, 1.5)), label="exact ELBO")
+    ax.axhline(case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO")
+    for kind, (colour, marker, style) in STYLES.items():
+        means = [b.mean for b in case.bounds[kind]]
+        errors = [2.0 * b.error for b in case.bounds[kind]]
+        ax.errorbar(
+            counts, means, errors, color=colour, marker=marker, linestyle=style, markersize=4.5,
+            linewidth=1.3, capsize=2, label=LABELS[kind],
+        )  # fmt: skip
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    reach = max(-case.elbo, case.eubo)
+    if reach > 20.0:
+        ax.set_yscale("symlog", linthresh=1.0)
+        ax.set_yticks([-100, -10, -1, 0, 1, 10])
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+    elif reach < 1e-6:
+        largest = max(abs(b.mean) for kind in STYLES for b in case.bounds[kind])
+        ax.set_ylim(-1.0, 1.0)
+        ax.text(
+            0.5, 0.56, f"all bounds equal:\nwithin {largest:.0e} nats",
+            transform=ax.transAxes, ha="center",
+        )  # fmt: skip
+
+
+def variances(
+    found: Mapping[str, Mapping[str, Noise]],
+    spots: Mapping[str, Sequence[Spot]],
+    names: Sequence[str],
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw ratios of variances at every place, and the noise of IWAE and EUBO against samples."""
+    figure = figure or Figure(figsize=(13.0, 7.6), layout="constrained")
+    above, below = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
+    panels = above.subplots(1, len(found), sharey=True)
+    for ax, letter, (place, rows) in zip(panels, "abcde", found.items(), strict=True):
+        _ratios(ax, names, rows)
+        ax.set_xlabel(f"relative variance\n({letter}) {place}")
+    handles, labels = panels[0].get_legend_handles_labels()
+    above.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    left, right = below.subplots(1, 2)
+    counts = [spot.samples for spot in spots["IWAE"]]
+    for ax, key, colour, marker, style, label in (
+        (left, "IWAE", BLUE, "o", "-", "IWAE, reparameterised"),
+        (left, "doubly", VERMILLION, "s", "--", "IWAE, doubly reparameterised"),
+        (right, "EUBO", BLUE, "o", "-", "EUBO, standard deviation"),
+    ):
+        values = [s.deviation for s in spots[key]]
+        ax.plot(counts, values, color=colour, marker=marker, linestyle=style, label=label)
+    bias, errors = ([getattr(s, part) for s in spots["EUBO"]] for part in ("bias", "error"))
+    right.errorbar(
+        counts, bias, errors, color=VERMILLION, marker="s", linestyle="--", capsize=2,
+        label="EUBO, bias ± its s.e.",
+    )  # fmt: skip
+    for ax, title, limits in (
+        (left, "(f) IWAE", (1.0, 100.0)),
+        (right, "(g) EUBO, score form", (1e-3, 10.0)),
+    ):
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        for axis in (ax.xaxis, ax.yaxis):
+            _plain(axis)
+        ax.set_ylim(*limits)
+        ax.set_xlabel(f"weight samples per step\n{title}, linear regression beside the optimum")
+        ax.set_ylabel("relative to |true gradient|")
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    return figure
+
+
+def _ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> None:
+    kinds = (
+        ("location", "μ", BLUE, "o", BLUE, 0.2),
+        ("scale", "ρ", VERMILLION, "s", "white", 0.0),
+        ("cost", "both, × time", GREY, "D", GREY, -0.2),
+    )
+    values = [getattr(noise, kind[0]).mean for noise in rows.values() for kind in kinds]
+    lowest = min(value for value in values if value > 1e-12)
+    edge = 10.0 ** np.floor(np.log10(min(lowest, 0.1)) - 0.3)
+    for kind, label, colour, marker, face, shift in kinds:
+        for place, name in enumerate(reversed(names)):
+            if name not in rows:
+                continue
+            value, error = getattr(rows[name], kind)
+            own = label if place == 0 else None
+            if value < 1e-12:
+                ax.plot(edge, place + shift, "<", color=colour, clip_on=False)
+                ax.text(edge * 1.4, place + shift, "0", color=colour, va="center", fontsize=8)
+                continue
+            ax.errorbar(
+                value, place + shift, xerr=2.0 * error, color=colour, marker=marker, label=own,
+                markerfacecolor=face, markersize=5, linestyle="none", capsize=2,
+            )  # fmt: skip
+    ax.axvline(1.0, color=BLACK, linewidth=0.8, linestyle=":")
+    ax.set_xscale("log")
+    ax.set_xlim(left=edge)
+    _plain(ax.xaxis)
+    ax.xaxis.set_major_locator(LogLocator(numticks=4))
+    ax.set_yticks(range(len(names)), list(reversed(names)))
+    for place in range(len(names)):
+        ax.axhline(place + 0.5, color="#E0E0E0", linewidth=0.6)
+
+
+def _plain(axis: Axis) -> None:
+    """Label powers of ten as plain numbers, and nothing between them."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

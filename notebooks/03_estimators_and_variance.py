@@ -1,0 +1,388 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Estimators and their variance
+#
+# The gradient of the free energy is an expectation, and every step of training estimates it from
+# a few samples. Several estimators have the same mean and very different noise. This notebook
+# derives the library's, each in a few lines, **checks every gradient in the cell where it is
+# coded**, and then measures all of them on a network and on linear regression.
+#
+# Tags such as D20 are entries of [derivations.md](../derivations.md), where the steps left out
+# here are written out. Free energies are in nats.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import bbb_numpy as bbb
+from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.experiments import estimator_variance, exact_pictures
+from bbb_numpy.gradients import DoublyReparameterised, StickingTheLanding
+from bbb_numpy.numerics import LOG_2PI, sigmoid, softplus
+from bbb_numpy.objectives import Renyi
+
+plt.rcParams.update({"figure.dpi": 100})
+
+
+def verify(name, value_and_grad, theta):
+    """Check a gradient by complex step and by central differences; stop if one fails."""
+    for method in ("complex", "central"):
+        report = bbb.check(value_and_grad, theta, method=method)
+        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
+        assert report.passed, str(report)
+
+
+def same(name, ours, library):
+    """Compare value and gradient with the library's."""
+    gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(ours, library, strict=True))
+    print(f"{name}: the library's own, to {gap:.0e}")
+    assert gap < 1e-12
+
+
+# %% [markdown]
+# ## 1. The setting
+#
+# One linear layer, $\hat y = \Phi w$ with $\Phi = [x, 1]$: six rows, three inputs and a bias, so
+# $P = 4$ weights. Noise and prior are Gaussian, $q$ is mean field, $w = \mu + \sigma\epsilon$,
+# $\sigma = \log(1 + e^\rho)$. Everything below holds for networks, too; one layer keeps the code
+# short.
+#
+# The report's estimator differentiates one sampled free energy (K5). With
+# $g_w = \partial(-\log P(D|w))/\partial w$ and $d_w = w/\sigma_0^2 + g_w$,
+#
+# $$\hat\nabla_\mu = d_w \;(\text{K21}), \qquad
+# \hat\nabla_\rho = \Big[d_w\,\epsilon - \frac1\sigma\Big]\,s(\rho) \;(\text{K30}).$$
+
+# %%
+rng = np.random.default_rng(3)
+s_0, s_y = 1.5, 0.4  # deviations of prior and noise
+x = rng.standard_normal((6, 3))
+y = x @ np.array([[1.0], [-0.5], [0.3]]) + 0.2 + s_y * rng.standard_normal((6, 1))
+phi = np.column_stack([x, np.ones(6)])  # (B, P)
+model = bbb.Model(bbb.MLP((3, 1)), bbb.GaussianPrior(s_0), bbb.GaussianLikelihood(s_y))
+theta = np.concatenate([rng.standard_normal(4), rng.uniform(-1.5, 0.5, 4)])  # mu, rho
+eps = rng.standard_normal((2, 4))  # (S, P): two weight samples
+
+
+def nll_and_slope(z):
+    """Return -log P(D|outputs z) (S,) and its slope for z (S, B)."""
+    residual = z - y[:, 0]
+    rowwise = 0.5 * (residual / s_y) ** 2 + np.log(s_y) + 0.5 * LOG_2PI
+    return rowwise.sum(axis=1), residual / s_y**2
+
+
+def log_prior(w):
+    return np.sum(-0.5 * (w / s_0) ** 2 - np.log(s_0) - 0.5 * LOG_2PI, axis=1)
+
+
+def log_q(w, mu, sigma):
+    return np.sum(-0.5 * ((w - mu) / sigma) ** 2 - np.log(sigma) - 0.5 * LOG_2PI, axis=1)
+
+
+def split(theta):
+    """Return mu, sigma = softplus(rho) and its slope s(rho)."""
+    mu, rho = theta[:4], theta[4:]
+    return mu, softplus(rho), sigmoid(rho)
+
+
+def reparameterised(theta, eps):
+    mu, sigma, slope = split(theta)
+    w = mu + sigma * eps  # (S, P)
+    nll, d_z = nll_and_slope(w @ phi.T)
+    d_w = w / s_0**2 + d_z @ phi
+    grad = np.concatenate([d_w.mean(axis=0), ((d_w * eps - 1 / sigma) * slope).mean(axis=0)])
+    return np.mean(log_q(w, mu, sigma) - log_prior(w) + nll), grad
+
+
+verify("K21, K30", lambda t: reparameterised(t, eps), theta)
+library = bbb.Reparameterised(model).value_and_grad(theta, eps, x, y)
+same("reparameterised", reparameterised(theta, eps), library)
+
+# %% [markdown]
+# ## 2. Antithetic noise (D23)
+#
+# Use $\epsilon$ and $-\epsilon$ together. Split any component $h$ of the gradient into its even
+# and odd part, $h_\pm(\epsilon) = \frac12[h(\epsilon) \pm h(-\epsilon)]$. The pair's mean is
+# $h_+$: *the odd part is gone*. As $E[h_+ h_-] = 0$, two independent samples have the variance
+# $\frac12(\mathrm{Var}\,h_+ + \mathrm{Var}\,h_-)$, the pair has $\mathrm{Var}\,h_+$. So the pair
+# is better where $h$ is mostly odd, and at worst doubles the variance.
+#
+# Here $d_w$ is linear in $\epsilon$: for $\mu$ nothing is left. For $\rho$ the part
+# $d_w\,\epsilon$ has a piece linear in $\epsilon$, which goes, and a quadratic one, which stays.
+
+# %%
+draws = rng.standard_normal((4000, 2, 4))
+independent = np.array([reparameterised(theta, e)[1] for e in draws])
+pairs = np.array([reparameterised(theta, np.stack([e[0], -e[0]]))[1] for e in draws])
+ratio = pairs.var(axis=0) / independent.var(axis=0)
+print("variance of the pair over that of two independent samples, at a random theta")
+print("mu: ", *(f"{r:.0e}" if r > 1e-20 else "0" for r in ratio[:4]))
+print("rho:", *(f"{r:.2f}" for r in ratio[4:]))
+assert ratio[:4].max() < 1e-20
+
+# %% [markdown]
+# ## 3. The KL divergence in closed form (D18)
+#
+# For Gaussian prior and $q$ only the likelihood needs samples:
+#
+# $$F = \sum_j \Big[\log\frac{\sigma_0}{\sigma_j} + \frac{\mu_j^2 + \sigma_j^2}{2\sigma_0^2}
+#   - \frac12\Big] + E_q[-\log P(D|w)],$$
+#
+# $$\hat\nabla_\mu = \frac{\mu}{\sigma_0^2} + g_w, \qquad
+# \hat\nabla_\rho = \Big[\frac{\sigma}{\sigma_0^2} - \frac1\sigma + g_w\,\epsilon\Big]\,s(\rho).$$
+
+
+# %%
+def kl_and_grad(theta):
+    mu, sigma, slope = split(theta)
+    kl = np.sum(np.log(s_0 / sigma) + (mu**2 + sigma**2) / (2 * s_0**2) - 0.5)
+    return kl, np.concatenate([mu / s_0**2, (sigma / s_0**2 - 1 / sigma) * slope])
+
+
+def closed_form_kl(theta, eps):
+    mu, sigma, slope = split(theta)
+    nll, d_z = nll_and_slope((mu + sigma * eps) @ phi.T)
+    g_w = d_z @ phi
+    kl, grad = kl_and_grad(theta)
+    grad = grad + np.concatenate([g_w.mean(axis=0), (g_w * eps * slope).mean(axis=0)])
+    return kl + np.mean(nll), grad
+
+
+verify("D18", lambda t: closed_form_kl(t, eps), theta)
+library = ClosedFormKL(model).value_and_grad(theta, eps, x, y)
+same("closed-form KL", closed_form_kl(theta, eps), library)
+
+# %% [markdown]
+# ## 4. Sticking the landing (D20)
+#
+# The gradient of $\log q(w|\theta)$ has a part through $w$ and a direct part. The direct part,
+# the *score*, has mean zero: $E_q[\partial\log q/\partial\theta] = \partial\,(\int q)/\partial
+# \theta = 0$. Leave it out:
+#
+# $$\tilde d_w = d_w + \frac{\partial\log q}{\partial w} = d_w - \frac\epsilon\sigma, \qquad
+# \hat\nabla_\mu = \tilde d_w, \qquad \hat\nabla_\rho = \tilde d_w\,\epsilon\,s(\rho).$$
+#
+# $\tilde d_w$ is the slope of $\log q(w) - \log P(w, D)$. Where $q$ is the posterior that is the
+# constant $-\log P(D)$, and **every sample gives the gradient 0**. It is the gradient of another
+# function than the sampled $F$: of the surrogate with the parameters inside $\log q$ frozen. The
+# surrogate is what the check differentiates.
+
+
+# %%
+def sticking_the_landing(theta, eps, frozen=None):
+    mu, sigma, slope = split(theta)
+    _, *fixed = (0, *split(theta if frozen is None else frozen)[:2])
+    w = mu + sigma * eps
+    nll, d_z = nll_and_slope(w @ phi.T)
+    d_w = w / s_0**2 + d_z @ phi - eps / sigma
+    grad = np.concatenate([d_w.mean(axis=0), (d_w * eps * slope).mean(axis=0)])
+    return np.mean(log_q(w, *fixed) - log_prior(w) + nll), grad
+
+
+verify("D20", lambda t: sticking_the_landing(t, eps, theta), theta)
+library = StickingTheLanding(model).value_and_grad(theta, eps, x, y)
+same("sticking the landing", sticking_the_landing(theta, eps), library)
+report = bbb.check(
+    lambda t: sticking_the_landing(t, eps), theta
+)  # nothing frozen: another function
+print(f"against the sampled free energy itself: error {report.error:.2f}, caught")
+assert not report.passed
+
+# %% [markdown]
+# ## 5. Local reparameterisation (D21)
+#
+# Given its inputs, an output of a layer is Gaussian. Draw *it*, one number $\zeta$ for each row,
+# instead of the weights, which all rows would share:
+#
+# $$z = \Phi\mu + \sqrt D\,\zeta, \qquad D = \Phi^2\sigma^2.$$
+#
+# With $G = \partial\,\mathrm{NLL}/\partial z$ and $H = \partial\,\mathrm{NLL}/\partial D
+# = G\,\zeta / (2\sqrt D)$, $D$ is a linear layer of inputs $\Phi^2$ and weights $\sigma^2$, so
+#
+# $$\nabla_\mu = \Phi^\top G, \qquad \nabla_\rho = [(\Phi^2)^\top H]\,2\sigma\,s(\rho).$$
+#
+# The likelihood is a sum over rows. With shared weights its terms are correlated, and a sum of
+# $B$ terms has $B(B-1)$ covariances; here they are 0. No $w$ exists, so the KL divergence has to
+# be in closed form.
+
+
+# %%
+def local_reparameterisation(theta, zeta):
+    mu, sigma, slope = split(theta)
+    root = np.sqrt(phi**2 @ sigma**2)  # (B,)
+    nll, g = nll_and_slope(phi @ mu + root * zeta)  # g (S, B)
+    h = g * zeta / (2 * root)
+    kl, grad = kl_and_grad(theta)
+    d_rho = (h @ phi**2) * 2 * sigma * slope
+    grad = grad + np.concatenate([(g @ phi).mean(axis=0), d_rho.mean(axis=0)])
+    return kl + np.mean(nll), grad
+
+
+zeta = rng.standard_normal((2, 6))  # (S, B)
+verify("D21", lambda t: local_reparameterisation(t, zeta), theta)
+library = LocalReparameterisation(model).value_and_grad(theta, zeta, x, y)
+same("local reparameterisation", local_reparameterisation(theta, zeta), library)
+
+# %% [markdown]
+# ## 6. Flipout (D22)
+#
+# One perturbation $\Delta = \sigma\epsilon$ for all rows, but with random signs for each:
+# $w^{(b)} = \mu + R_b\,C_b\,\Delta$, a sign $R_{bi}$ for every input and $C_b$ for the output.
+# Each $w^{(b)}$ still has the distribution $q$, and two rows are uncorrelated, since
+# $E[R_{bi} R_{b'i}] = 0$. The signs can be moved from the weights to inputs and outputs, so matrix
+# products remain:
+#
+# $$z = \Phi\mu + ((\Phi \circ R)\,\Delta) \circ C, \qquad \nabla_\mu = \Phi^\top G, \qquad
+# \nabla_\rho = [(\Phi \circ R)^\top (G \circ C)]\,\epsilon\,s(\rho).$$
+#
+# The bias has one sign $T_b$ of its own, so in the code the last column of $R\,C$ is $T$.
+
+
+# %%
+def flipout(theta, eps, signs):
+    """`signs` (S, B, P) are the products R C; the last column is T."""
+    mu, sigma, slope = split(theta)
+    flipped = phi * signs  # (S, B, P)
+    z = phi @ mu + np.einsum("sbp,sp->sb", flipped, sigma * eps)
+    nll, g = nll_and_slope(z)
+    kl, grad = kl_and_grad(theta)
+    d_rho = np.einsum("sbp,sb->sp", flipped, g) * eps * slope
+    grad = grad + np.concatenate([(g @ phi).mean(axis=0), d_rho.mean(axis=0)])
+    return kl + np.mean(nll), grad
+
+
+estimator = Flipout(model)
+noise = estimator.draw(rng, 2, rows=6)  # (S, P + B (inputs + 2 outputs))
+flips = noise[:, 4:]
+r, c, t = flips[:, :18].reshape(2, 6, 3), flips[:, 18:24, None], flips[:, 24:, None]
+signs = np.concatenate([r * c, t], axis=2)
+verify("D22", lambda theta: flipout(theta, noise[:, :4], signs), theta)
+library = estimator.value_and_grad(theta, noise, x, y)
+same("Flipout", flipout(theta, noise[:, :4], signs), library)
+
+# %% [markdown]
+# ## 7. The doubly reparameterised gradient of IWAE (D26)
+#
+# The importance-weighted bound is $\log\frac1k\sum_s \omega_s$ with
+# $\log\omega_s = \log P(w_s, D) - \log q(w_s)$. Its gradient weighs the samples by
+# $\hat\omega_s = \omega_s/\sum_t\omega_t$:
+#
+# $$\nabla J = -\sum_s \hat\omega_s \Big[\frac{\partial\log\omega_s}{\partial w_s}
+#   \frac{\partial w_s}{\partial\theta} - \frac{\partial\log q}{\partial\theta}\Big|_{w_s}\Big].$$
+#
+# The score cannot be dropped as in Section 4, because $\hat\omega_s$ depends on $w_s$ and the
+# product has a mean. But a score times a function $h(w)$ can be traded for the function's slope,
+# $E_q[h\,\partial\log q/\partial\theta] = E_\epsilon[(\partial h/\partial w)(\partial w/\partial
+# \theta)]$, and $\partial\hat\omega_s/\partial w_s = \hat\omega_s(1 - \hat\omega_s)\,\partial\log
+# \omega_s/\partial w_s$. Together $-\hat\omega_s + \hat\omega_s(1 - \hat\omega_s) =
+# -\hat\omega_s^2$:
+#
+# $$\nabla J = -E\sum_s \hat\omega_s^2\,\frac{\partial\log\omega_s}{\partial w_s}
+#   \frac{\partial w_s}{\partial\theta}, \qquad
+# -\frac{\partial\log\omega_s}{\partial w_s} = d_{w_s} - \frac{\epsilon_s}{\sigma}.$$
+
+
+# %%
+def doubly_reparameterised(theta, eps, frozen=None):
+    mu, sigma, slope = split(theta)
+    fixed = theta if frozen is None else frozen
+    mu_0, sigma_0, _ = split(fixed)
+
+    def log_omega(w):
+        nll, d_z = nll_and_slope(w @ phi.T)
+        return log_prior(w) - nll - log_q(w, mu_0, sigma_0), d_z
+
+    there, d_z = log_omega(mu_0 + sigma_0 * eps)  # frozen, as are the shares
+    share = np.exp(there - there.max())
+    share = share / share.sum()
+    w = mu + sigma * eps
+    here, d_z = log_omega(w)
+    d_w = share[:, None] ** 2 * (w / s_0**2 + d_z @ phi - eps / sigma)
+    return -(share**2) @ here, np.concatenate([d_w.sum(axis=0), (d_w * eps * slope).sum(axis=0)])
+
+
+verify("D26", lambda t: doubly_reparameterised(t, eps, theta), theta)
+_, library = DoublyReparameterised(model, objective=Renyi(0.0)).value_and_grad(theta, eps, x, y)
+ours = doubly_reparameterised(theta, eps)[1]
+same("doubly reparameterised, gradient", [ours], [library])
+
+# %% [markdown]
+# ## 8. Measured
+#
+# Two weight samples per step for everybody; the antithetic estimators (marked ±) take them as one
+# pair. The numbers are variances, summed over all $\mu$ or all $\rho$, relative to the
+# reparameterised estimator, with the standard error of the last digit in brackets:
+#
+# - a network 13-50-1 with 32 rows of its 256, at the start of training, half way, and at the end;
+# - linear regression with correlated inputs at its mean-field optimum, and at its full-rank
+#   optimum, where $q$ is the posterior.
+
+# %%
+network, linear = estimator_variance.network_places(0), estimator_variance.linear_places(0)
+found = {place.name: estimator_variance.measure(place, 1, 1000) for place in [*network, *linear]}
+print(estimator_variance.table(found))
+
+# %%
+exact_optimum = found["linear, full rank"]
+for name in estimator_variance.order(exact_optimum):
+    row = exact_optimum[name]
+    shown = ["0" if r.mean < 1e-20 else f"{r.mean:.2f}" for r in (row.location, row.scale)]
+    print(f"full rank, {name:<24} mu {shown[0]:>5}   factor {shown[1]:>5}")
+assert exact_optimum["sticking the landing"].scale.mean < 1e-20
+
+# %% [markdown]
+# The estimators of other objectives against the number of samples: relative to the size of the
+# true gradient, on linear regression a little beside the optimum.
+
+# %%
+spots = estimator_variance.curves(0, steps=2000)
+print("samples      IWAE   doubly reparam.      EUBO   its bias")
+for plain, doubly, eubo in zip(*spots.values(), strict=True):
+    bias = estimator_variance.concise(eubo.bias, eubo.error)
+    print(
+        f"{plain.samples:7d}{plain.deviation:10.1f}{doubly.deviation:18.1f}"
+        f"{eubo.deviation:10.2f}{bias:>11}"
+    )
+
+# %%
+fig = plt.figure(figsize=(13, 7.6), layout="constrained")
+names = estimator_variance.order(found["network, end"])
+exact_pictures.variances(found, spots, names, fig)
+plt.show()
+
+# %% [markdown]
+# ## 9. Why this order
+#
+# - **Antithetic pairs halve the variance for $\mu$ and hardly help, or hurt, for $\rho$.** For
+#   $\mu$ the gradient of a smooth log posterior is odd in $\epsilon$ to first order; for $\rho$
+#   it is multiplied by $\epsilon$ and becomes even. On linear regression this is exact: 0 and 2.
+#   At the start, where $\sigma$ is tiny, the network is all but linear in $\epsilon$, and the term
+#   $g_w\,\epsilon$ of $\rho$ is odd: there the pair helps $\rho$ most.
+# - **The KL divergence in closed form gains next to nothing.** The noise of the prior's terms is
+#   small beside that of the likelihood.
+# - **Sticking the landing is exactly noiseless where $q$ is the posterior**, quieter where $q$
+#   comes near it, and terrible at the start: $\epsilon/\sigma$ is large for a tiny $\sigma$, and
+#   nothing is there to cancel it. The antithetic pair cancels it again for $\mu$, where it is odd,
+#   but not for $\rho$.
+# - **Local reparameterisation is the quietest for $\rho$ on the trained network:** rows do not
+#   share noise. For $\mu$ it halves the variance. **Flipout** does that as well, but gains less
+#   for $\rho$: its rows are only uncorrelated, and share $|\epsilon|$.
+# - **Time** is the grey diamond in the picture (variance of all numbers times time per step; it
+#   differs between machines). The two that give every row its own noise need nearly twice the
+#   time at this size, which eats most of their gain. The antithetic pair also *saves* time: half
+#   the draws.
+# - **IWAE** needs the doubly reparameterised gradient: the plain one drowns in noise as samples
+#   are added, because its signal shrinks faster than its noise.
+# - **The EUBO's** gradient with one sample is noise around 0: its bias is all of the true
+#   gradient. With several samples the bias is soon below what is resolved here, and the deviation
+#   falls with the root of the samples; but only where several of them share the weights, which for
+#   a whole network they do not: see the [notebook on bounds](04_bounds_around_the_evidence.ipynb).

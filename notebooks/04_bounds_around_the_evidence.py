@@ -1,0 +1,286 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Bounds around the evidence
+#
+# The evidence $P(D) = \int P(D|w)\,P(w)\,dw$ says how probable the data are under a model. For a
+# network it is out of reach, and all objectives of this library are bounds on its logarithm: from
+# below the ELBO, the importance-weighted and the Rényi bounds, from above the EUBO. On linear
+# regression the evidence is known, and so is the best $q$ of every objective. Here we look at all
+# of them at once.
+#
+# Tags such as D28 are entries of [derivations.md](../derivations.md). Everything is in nats.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from bbb_numpy import Adam, Cosine, MeanField, check
+from bbb_numpy.experiments import evidence_bounds, exact_pictures
+from bbb_numpy.experiments import linear_gaussian as exact
+from bbb_numpy.full_rank import FullRank
+from bbb_numpy.gradients import Reparameterised, SelfNormalised, StickingTheLanding
+from bbb_numpy.objectives import EUBO, Renyi, log_weights
+from bbb_numpy.training import fit, start
+
+BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
+plt.rcParams.update({"figure.dpi": 100})
+
+# %% [markdown]
+# ## 1. A posterior with two weights
+#
+# A line $y = w x + b$ through 12 points whose $x$ are not centred, so that slope and intercept are
+# correlated under the posterior. It is Gaussian, with precision $\Lambda$ and mean $m$ (D8):
+#
+# $$\Lambda = \frac{\Phi^\top\Phi}{\sigma_y^2} + \frac{I}{\sigma_0^2}, \qquad
+# m = \Lambda^{-1}\,\frac{\Phi^\top y}{\sigma_y^2}, \qquad
+# \log P(D) = \log N(y;\, 0,\, \sigma_y^2 I + \sigma_0^2\,\Phi\Phi^\top).$$
+#
+# Two ways to the evidence: the formula, and joint density over posterior density at any $w$.
+
+# %%
+data = exact.draw(np.random.default_rng(4), rows=12, d_in=1, noise=0.6, prior=1.0)
+truth = exact.exact(data)
+posterior = truth.posterior
+r = posterior.covariance[0, 1] / posterior.deviation.prod()
+estimator, theta = evidence_bounds.place(data, posterior)
+noise = estimator.draw(np.random.default_rng(0), 1000)
+logs = log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
+print(f"log evidence {truth.log_evidence:.4f}; joint over posterior at 1000 random weights:")
+print(f"{logs.mean():.4f}, largest difference {np.abs(logs - truth.log_evidence).max():.0e}")
+print(f"posterior: slope {posterior.mean[0]:.3f} ± {posterior.deviation[0]:.3f}, intercept")
+print(f"{posterior.mean[1]:.3f} ± {posterior.deviation[1]:.3f}, correlation {r:.3f}")
+assert np.abs(logs - truth.log_evidence).max() < 1e-11
+
+# %% [markdown]
+# ## 2. From Jensen to four bounds
+#
+# Write $\omega(w) = P(w, D)/q(w)$. Its mean under $q$ is the evidence:
+# $E_q[\omega] = \int P(w, D)\,dw = P(D)$. The logarithm is concave, so
+#
+# $$\underbrace{E_q[\log\omega]}_{\text{ELBO}\, =\, -F} \;\le\;
+# \underbrace{E_q\Big[\log\frac1k\sum_{s=1}^k\omega_s\Big]}_{\text{IWAE, grows with } k} \;\le\;
+# \log P(D) \;\le\; \underbrace{E_{P(w|D)}[\log\omega]}_{\text{EUBO}} .$$
+#
+# The outer two gaps are KL divergences, in either order:
+#
+# $$\log P(D) + F = \mathrm{KL}(q\,\|\,P(w|D)), \qquad
+# U - \log P(D) = \mathrm{KL}(P(w|D)\,\|\,q).$$
+#
+# Rényi's bound $\frac{1}{1-\alpha}\log E_q[\omega^{1-\alpha}]$ joins them (D25): it is the ELBO
+# at $\alpha = 1$, the evidence at $\alpha = 0$, and above it for $\alpha \lt 0$. With $k$ samples
+# in place of the expectation, $\alpha = 0$ is the IWAE.
+#
+# The EUBO needs samples of the posterior, which we do not have. Sagar's algorithm takes samples of
+# $q$ and weighs them, $\hat\omega_s = \omega_s/\sum_t\omega_t$:
+# $\hat U = \sum_s\hat\omega_s\log\omega_s$ (G6).
+#
+# The gradients that will train $q$ below are checked first: of the ELBO and of a Rényi bound
+# directly; sticking the landing (D20) and the EUBO's score form (G8) as gradients of their
+# surrogates, with weights, samples and the $q$ inside the logarithm frozen.
+
+# %%
+rng = np.random.default_rng(1)
+for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
+    for checked in (
+        Reparameterised(data.model, family),
+        Reparameterised(data.model, family, Renyi(0.5)),
+        StickingTheLanding(data.model, family),
+        SelfNormalised(data.model, family, EUBO()),
+    ):
+        point, eps = checked.init(rng), checked.draw(rng, 4)
+        report = check(
+            lambda t, e=checked, p=point, n=eps: e.value_and_grad(t, n, data.x, data.y, frozen=p),
+            point,
+        )
+        label = f"{type(family).__name__}, {type(checked).__name__}, {checked.objective}"
+        print(f"{label:<52} complex error {report.error:.0e}, bar {report.bar:.0e}")
+        assert report.passed
+
+# %% [markdown]
+# ## 3. Where training leads
+#
+# Mean field cannot be the posterior. It has two best versions, one for each KL divergence (D28):
+#
+# $$\text{reverse (ELBO): } \sigma_j = \frac{1}{\sqrt{\Lambda_{jj}}}, \qquad
+# \text{inclusive (EUBO): } \sigma_j = \sqrt{(\Lambda^{-1})_{jj}}.$$
+#
+# The first is the deviation of a weight when the other is *known*, the second its marginal
+# deviation. With a correlation $r$ the variances differ by the factor $1 - r^2$. With full rank
+# both objectives lead to the posterior itself. Train all four, with the library's `fit`.
+
+
+# %%
+def train(estimator, epochs, samples, rate):
+    """Train on all rows at once from a wide q and return the end as a Gaussian."""
+    rng, optimizer = np.random.default_rng(0), Adam(rate, schedule=Cosine())
+    start_from = (np.zeros(2), np.ones(2))
+    if isinstance(estimator.posterior, FullRank):
+        start_from = (np.zeros(2), np.eye(2))
+    begin = start(estimator, rng, optimizer, variational=estimator.posterior.pack(*start_from))
+    end = fit(
+        estimator, begin, data.x, data.y,
+        rng=rng, optimizer=optimizer, epochs=epochs, batch_size=len(data.x), samples=samples,
+    )  # fmt: skip
+    return exact.gaussian(estimator, end.theta)
+
+
+trained = {
+    "reverse, mean field": train(StickingTheLanding(data.model, MeanField()), 3000, 8, 2e-2),
+    "reverse, full rank": train(StickingTheLanding(data.model, FullRank()), 3000, 8, 2e-2),
+    "inclusive, mean field": train(
+        SelfNormalised(data.model, MeanField(), EUBO()), 2000, 1000, 2e-2
+    ),
+    "inclusive, full rank": train(SelfNormalised(data.model, FullRank(), EUBO()), 2000, 1000, 2e-2),
+}
+targets = {
+    "reverse, mean field": exact.reverse_optimum(truth),
+    "reverse, full rank": posterior,
+    "inclusive, mean field": exact.inclusive_optimum(truth),
+    "inclusive, full rank": posterior,
+}
+print("                        deviations           exact    ELBO gap  EUBO gap   least possible")
+for name, q in trained.items():
+    best = targets[name]
+    gaps = exact.kl(q, posterior), exact.kl(posterior, q)
+    least = exact.kl(best, posterior) if name[0] == "r" else exact.kl(posterior, best)
+    print(
+        f"{name:<22}{q.deviation[0]:6.3f}{q.deviation[1]:6.3f}"
+        f"{best.deviation[0]:8.3f}{best.deviation[1]:6.3f}"
+        f"{gaps[0]:12.4f}{gaps[1]:10.4f}{least + 0.0:17.4f}"
+    )
+    assert np.abs(q.deviation / best.deviation - 1).max() < 0.02
+    assert np.abs((q.mean - best.mean) / best.deviation).max() < 0.03
+assert exact.kl(trained["reverse, full rank"], posterior) < 1e-6
+
+# %% [markdown]
+# With full rank $-F$ *is* the log evidence, to the $10^{-6}$ that the last line asserts. Sticking
+# the landing makes that possible: its noise vanishes as $q$ gets there.
+#
+# The ellipses below hold 39 % and 86 % of a two-dimensional Gaussian (one and two deviations).
+
+
+# %%
+def ellipse(ax, q, deviations, **style):
+    """Draw the points at this many deviations from the mean of q."""
+    turn = np.linspace(0, 2 * np.pi, 200)
+    circle = deviations * np.stack([np.cos(turn), np.sin(turn)])
+    points = q.mean[:, None] + np.linalg.cholesky(q.covariance) @ circle
+    return ax.plot(*points, **style)[0]
+
+
+fig, panels = plt.subplots(1, 2, figsize=(9, 5.2), layout="constrained", sharey=True)
+handles = {}
+for ax, kind, colour, style, title in (
+    (panels[0], "reverse", BLUE, "--", "(a) KL(q ‖ posterior), least for the ELBO"),
+    (panels[1], "inclusive", VERMILLION, "-.", "(b) KL(posterior ‖ q), least for the EUBO"),
+):
+    for deviations in (1, 2):
+        drawn = [
+            ellipse(ax, posterior, deviations, color=BLACK, lw=2.2),
+            ellipse(ax, trained[f"{kind}, full rank"], deviations, color=GREEN, ls=":", lw=2.2),
+            ellipse(ax, trained[f"{kind}, mean field"], deviations, color=colour, ls=style, lw=1.8),
+        ]
+    ax.plot(*posterior.mean, "+", color=BLACK, ms=9)
+    ax.set_xlabel(f"slope w (units of y per unit of x)\n{title}")
+    handles[f"mean field, {kind} KL"] = drawn[2]
+    ax.set_aspect("equal")
+handles = {"exact posterior": drawn[0], "full rank, both": drawn[1], **handles}
+fig.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
+panels[0].set_ylabel("intercept b (units of y)")
+plt.show()
+
+# %% [markdown]
+# Reverse KL avoids places where the posterior has no mass: along the two lines through the mean it
+# is as wide as the posterior is there, and so too narrow for each weight alone. Inclusive KL covers
+# every place where the posterior has mass: each weight alone is right, but slope and intercept may
+# be large together, which in the posterior they may not.
+#
+# ## 4. Rényi's family
+#
+# Exactly, without samples: $\log P(D) - D_\alpha(q\,\|\,P(w|D))$, with Rényi's divergence between
+# two Gaussians. The bound falls as $\alpha$ grows (D25).
+
+# %%
+line = np.linspace(-1, 2, 241)
+fig, ax = plt.subplots(figsize=(7, 4.0), layout="constrained")
+for name, colour, style in (
+    ("reverse, mean field", BLUE, "--"),
+    ("inclusive, mean field", VERMILLION, "-."),
+):
+    q = targets[name]
+    values = np.array([exact.renyi(truth, q, a) - truth.log_evidence for a in line])
+    values[~np.isfinite(values)] = np.nan
+    assert np.all(np.diff(values[np.isfinite(values)]) < 0)
+    ax.plot(line, values, color=colour, ls=style, label=f"q: {name.split(',')[0]}-KL optimum")
+    ax.plot(1, -exact.kl(q, posterior), "o", color=colour)
+    print(f"{name}: alpha = 1/2 {exact.renyi(truth, q, 0.5) - truth.log_evidence:+.4f},")
+    print(f"  ELBO {-exact.kl(q, posterior):+.4f}, EUBO {exact.kl(posterior, q):+.4f}")
+ax.plot([], [], "o", color=BLACK, label="ELBO")
+ax.axhline(0, color=BLACK, lw=1)
+ax.set(xlabel="order α", ylabel="bound − log evidence (nats)", ylim=(-2, 2))
+ax.legend(frameon=False, loc="upper right")
+plt.show()
+
+# %% [markdown]
+# The curve of the narrow $q$ ends on the left, where $E_q[\omega^{1-\alpha}]$ is infinite: the
+# tails of $q$ are too light for so large a power of $\omega$. The wide one falls to $-\infty$ on
+# the right, where $q$ has mass that the posterior lacks.
+#
+# ## 5. All bounds against the number of samples
+#
+# Three weights now, and four $q$, from the prior to the posterior. Every row of samples serves all
+# $k$, so differences between $k$ have the error of the difference alone.
+
+# %%
+bigger = evidence_bounds.problem(0)
+answer = exact.exact(bigger)
+seeds = np.random.SeedSequence(0).spawn(4)
+cases = [
+    evidence_bounds.measure(bigger, name, q, answer, np.random.default_rng(seed))
+    for (name, q), seed in zip(evidence_bounds.choices(answer, 1.0).items(), seeds, strict=True)
+]
+for case in cases:
+    print(f"{case.name:<24} ELBO {case.elbo:+10.4f}   EUBO {case.eubo:+8.4f}")
+    for kind in evidence_bounds.KINDS:
+        shown = [case.bounds[kind][evidence_bounds.COUNTS.index(k)] for k in (1, 10, 100, 1000)]
+        cells = "".join(f"{evidence_bounds.concise(*bound):>13}" for bound in shown)
+        print(f"  {kind:<10} k = 1, 10, 100, 1000:{cells}")
+
+# %%
+for case in cases[:3]:
+    for kind, limit in (("IWAE", 0.0), ("Renyi 1/2", case.renyi), ("EUBO", case.eubo)):
+        assert all(step.mean > 4 * step.error for step in case.steps[kind])  # each rise is seen
+        assert all(b.mean < limit + 4 * b.error for b in case.bounds[kind])
+    for sampled, value in ((case.sampled_elbo, case.elbo), (case.sampled_eubo, case.eubo)):
+        assert abs(sampled.mean - value) < 4 * sampled.error
+    assert case.bounds["EUBO"][0] == case.bounds["IWAE"][0]  # one sample: the ELBO, exactly
+print("in order: ELBO <= IWAE_k, rising with k, <= log evidence <= EUBO")
+
+# %%
+fig = plt.figure(figsize=(12.6, 4.2), layout="constrained")
+exact_pictures.bounds(cases, evidence_bounds.COUNTS, fig)
+plt.show()
+
+# %% [markdown]
+# What the picture says:
+#
+# - **The IWAE tightens with $k$,** fast where $q$ covers the posterior, slowly where $q$ is too
+#   narrow (b): there the weights have no finite variance, and the rare samples that would tell of
+#   the missing mass are rarely drawn. The best $q$ for the ELBO is not the best one to
+#   importance-sample from.
+# - **The Rényi bound of order 1/2 stops** at its own limit below the evidence.
+# - **The EUBO's estimate from samples of $q$ is no upper bound until it has crossed the
+#   evidence.** With one sample it *is* the ELBO. It rises from there to the EUBO, and on average
+#   stays below $\log P(D) + \log k$: it takes $e^{\mathrm{KL}}$ samples to show a gap of that KL
+#   divergence. With a narrow $q$ (b) a thousand are not enough.
+# - **Where $q$ is the posterior** all bounds are the evidence, for any number of samples: all
+#   weights are equal.
