@@ -14,6 +14,7 @@ from .workspace import Workspace
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
 Array = NDArray[Any]
+MOST_LOG_RATE = 43.6
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -226,7 +227,7 @@ class PoissonLikelihood:
         """
         _same_shape(f, y)
         rate = np.exp(f, out=work.array("rate", f.shape, f.dtype))
-        constant = np.add.reduce(log_factorial(y), axis=-1).astype(y.dtype)  # (B,)
+        constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant
         return rowwise, np.subtract(y, rate, out=rate)
 
@@ -243,5 +244,16 @@ class PoissonLikelihood:
         return np.exp(f)
 
     def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
-        """Draw counts (S, B, K)."""
+        """Draw counts (S, B, K).
+
+        Raises
+        ------
+        ValueError
+            For a rate above 9e18, the largest that NumPy draws counts for.
+        """
+        if f.size and f.max() > MOST_LOG_RATE:
+            raise ValueError(
+                f"cannot draw counts of log rate {f.max():g}; at most {MOST_LOG_RATE} is possible. "
+                "The network extrapolates far: draw nearer to the data"
+            )
         return rng.poisson(np.exp(f)).astype(f.dtype)

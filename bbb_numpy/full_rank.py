@@ -104,7 +104,13 @@ class FullRank:
         return np.concatenate([mu, rho, np.zeros(size * (size - 1) // 2)]).astype(dtype)
 
     def pack(self, mean: Array, covariance: Array) -> Array:
-        """Return the theta of the Gaussian with this mean (P,) and covariance (P, P)."""
+        """Return the theta of the Gaussian with this mean (P,) and covariance (P, P).
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the covariance is not positive definite.
+        """
         factor = np.linalg.cholesky(covariance)
         lower = factor[_strict(len(mean))]
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
@@ -141,7 +147,7 @@ class FullRank:
     def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> FullRankSample:
         """Return given weights (S, P) as a sample of this q, with eps = L^-1 (w - mu)."""
         factor = self.spread(blocks, work)
-        return FullRankSample(w, np.linalg.solve(factor.lower, (w - blocks["mu"]).T).T, factor)
+        return FullRankSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
     def log_density(self, sample: FullRankSample) -> Array:
         r"""Return log q(w|theta) (S,), constants kept (M1).
@@ -174,7 +180,7 @@ class FullRank:
 
     def add_density_slope(self, sample: FullRankSample, cotangent: Array, d_w: Array) -> None:
         """Add cotangent (S,) times d log q/dw = -L^-T eps, theta fixed, to `d_w` (W3, D20)."""
-        d_w -= cotangent[:, None] * np.linalg.solve(sample.parts.lower.T, sample.eps.T).T
+        d_w -= cotangent[:, None] * _solve(sample.parts.lower.T, sample.eps)
 
     def pull_back_direct(
         self, sample: FullRankSample, d_log_q: Array, d_theta: dict[str, Array]
@@ -183,7 +189,7 @@ class FullRank:
 
         With u = L^-T eps, ``d log q/d mu = u`` and ``d log q/dL = tril(u eps^T) - diag(1/L_jj)``.
         """
-        u = d_log_q[:, None] * np.linalg.solve(sample.parts.lower.T, sample.eps.T).T
+        u = d_log_q[:, None] * _solve(sample.parts.lower.T, sample.eps)
         self.pull_back(sample, u, d_log_q, d_theta)
 
     def entropy(self, factor: Factor) -> Entropy:
@@ -203,6 +209,14 @@ class FullRank:
         d_theta["lower"] += 2.0 * d_variance * factor.lower[_strict(len(factor.lower))]
         d_theta["rho"] += 2.0 * d_variance * parts.softplus * parts.sigmoid
         d_theta["rho"] += d_entropy * parts.ratio
+
+
+def _solve(triangle: Array, rows: Array) -> Array:
+    """Return triangle^-1 applied to each row; nan where a deviation has underflowed to 0."""
+    try:
+        return np.linalg.solve(triangle, rows.T).T
+    except np.linalg.LinAlgError:
+        return np.full(rows.shape, np.nan, np.result_type(triangle, rows))
 
 
 @lru_cache(maxsize=4)

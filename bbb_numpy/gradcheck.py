@@ -151,6 +151,9 @@ def check(
     """
     if method not in BARS:
         raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
+    bar = BARS[method] if bar is None else bar
+    if not bar > 0:
+        raise ValueError(f"bar must be positive; got {bar}")
     theta = np.asarray(theta)
     if theta.ndim != 1 or theta.dtype != np.float64:
         raise ValueError(
@@ -191,7 +194,6 @@ def check(
             if not kinked[i]:
                 numeric[i], rounding[i] = _central_difference(value_and_grad, theta, i, steps)
 
-    bar = BARS[method] if bar is None else bar
     floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
     rows = []
     for name, inside in chosen.items():

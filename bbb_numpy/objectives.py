@@ -200,9 +200,9 @@ class EUBO:
         """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
         logs = log_weights(terms, kl_weight)
         share = _self_normalised(logs.real)
-        return kl_weight * (share @ logs), Cotangents(
-            -kl_weight * share, -kl_weight * share, -share
-        )
+        seen = np.where(share > 0, logs, 0.0)  # a sample of density 0 has share 0: 0 (-inf) = 0
+        cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)
+        return kl_weight * (share @ seen), cotangents
 
 
 LINEAR = (FreeEnergy, MLE, MAP)

@@ -90,7 +90,15 @@ class MeanField:
         return np.concatenate([mu, rho]).astype(dtype)
 
     def pack(self, mean: Array, deviation: Array) -> Array:
-        """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0."""
+        """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0.
+
+        Raises
+        ------
+        ValueError
+            If a deviation is not positive.
+        """
+        if not np.all(np.asarray(deviation) > 0):
+            raise ValueError(f"deviations must be positive; got {np.min(deviation):g}")
         return np.concatenate([mean, inverse_softplus(deviation)])
 
     def draw(

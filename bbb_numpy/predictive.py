@@ -11,6 +11,7 @@ S weight samples. By the law of total variance (D4) ::
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -264,4 +265,4 @@ def log_predictive_density(
     for _, rows, f in _outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows], work)
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
-    return log_sum - np.log(samples)
+    return log_sum - log(samples)

@@ -1,6 +1,6 @@
 """What hypothesis draws: whole problems of every shape, and helpers that several tests share."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +13,11 @@ from bbb_numpy import (
     MeanField,
     Model,
     Reparameterised,
+    matrix,
     network,
 )
+from bbb_numpy.full_rank import FullRank
+from bbb_numpy.numerics import softplus_parts
 from bbb_numpy.objectives import free_energy
 
 COMPLEX_STEP = 1e-30
@@ -42,7 +45,43 @@ class Problem(NamedTuple):
         return self._replace(estimator=replace(self.estimator, objective=objective))
 
 
+def complex_gradient(function, at):
+    """d function/d at by the complex step, for a scalar function of one array."""
+    at, out = np.asarray(at), np.zeros(np.shape(at))
+    for index in np.ndindex(at.shape):
+        stepped = at.astype(complex)
+        stepped[index] += 1j * COMPLEX_STEP
+        out[index] = np.imag(function(stepped)) / COMPLEX_STEP
+    return out
+
+
+def relative_error(found, expected):
+    """Largest error of any entry in units of the largest entry; nan counts as infinite.
+
+    In units of 1 where all entries are smaller: sums of numbers of size 1 may cancel.
+    """
+    found, expected = np.asarray(found), np.asarray(expected)
+    worst = np.abs(found - expected).max(initial=0.0) / np.abs(expected).max(initial=1.0)
+    return np.inf if np.isnan(worst) else float(worst)
+
+
+def changed(part, **methods):
+    """A copy of a frozen dataclass, of a subclass with other methods: a planted error."""
+    wrong = type(f"Wrong{type(part).__name__}", (type(part),), methods)
+    return wrong(**{field.name: getattr(part, field.name) for field in fields(part)})
+
+
+VALID, INVALID = [], {}
+for _which in matrix.combinations():
+    try:
+        matrix.estimator(_which)
+        VALID.append(_which)
+    except ValueError as _error:
+        INVALID[_which] = str(_error)
+
+
 scales = st.floats(-2.0, 2.0).map(lambda exponent: 10.0**exponent)
+seeds = st.integers(0, 2**32 - 1)
 
 
 RHO = st.sampled_from([-5.0, -20.0, -2.0, 0.0, 3.0])
@@ -110,4 +149,48 @@ def exact_posterior(estimator, x, y):
     quadratic = y[:, 0] @ np.linalg.solve(covariance, y[:, 0])
     return ExactPosterior(
         mean, precision, -0.5 * (quadratic + log_det + len(x) * np.log(2 * np.pi))
+    )
+
+
+class LinearCase(NamedTuple):
+    """Bayesian linear regression at an arbitrary q, and the gradient of its free energy (D8)."""
+
+    model: Model
+    posterior: object
+    theta: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    free_energy: float
+    grad: np.ndarray
+
+
+def linear_case(full=False, rows=12, noise=0.8, prior=1.3):
+    """Return a case whose free energy and gradient follow from the first two moments of q."""
+    estimator, x, y = linear_problem(rows=rows, noise=noise, prior=prior)
+    rng, size = np.random.default_rng(5), x.shape[1] + 1
+    mean, rho = rng.standard_normal(size), rng.uniform(-1.5, 0.0, size)
+    parts = softplus_parts(rho)
+    strict = np.tri(size, k=-1, dtype=bool)
+    lower = 0.4 * rng.standard_normal(strict.sum()) if full else np.zeros(strict.sum())
+    factor = np.diag(parts.softplus)
+    factor[strict] = lower
+    design = np.hstack([x, np.ones((len(x), 1))])
+    residual = y[:, 0] - design @ mean
+    kl = -np.log(parts.softplus).sum() + size * (np.log(prior) - 0.5)
+    kl += ((factor**2).sum() + mean @ mean) / (2 * prior**2)
+    fit = (residual @ residual + ((design @ factor) ** 2).sum()) / (2 * noise**2)
+    d_factor = factor / prior**2 - np.diag(1 / parts.softplus)
+    d_factor = d_factor + design.T @ (design @ factor) / noise**2
+    grad = [mean / prior**2 - design.T @ residual / noise**2, np.diag(d_factor) * parts.sigmoid]
+    theta = [mean, rho]
+    if full:
+        theta, grad = [*theta, lower], [*grad, d_factor[strict]]
+    return LinearCase(
+        estimator.model,
+        FullRank() if full else MeanField(),
+        np.concatenate(theta),
+        x,
+        y,
+        kl + fit + 0.5 * len(x) * np.log(2 * np.pi * noise**2),
+        np.concatenate(grad),
     )

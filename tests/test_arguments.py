@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bbb_numpy import GaussianLikelihood, GaussianPrior, MeanField
-from bbb_numpy.arguments import fraction, not_negative, positive, real, whole
+from bbb_numpy.arguments import flag, fraction, not_negative, positive, real, spread, whole
 
 
 @pytest.mark.parametrize("value", [3, 3.0, np.int32(3), np.float32(3)])
@@ -24,6 +24,11 @@ def test_whole_numbers_of_any_type_become_int(value):
         (lambda v: not_negative("a", v), [-1e-9, np.inf, np.nan], "a must be finite and >= 0"),
         (lambda v: fraction("a", v), [-0.1, 1.0, np.nan], "a must be a number >= 0 and < 1"),
         (lambda v: real("a", v, 2, 3), [1.9, 3], "a must be a number >= 2 and < 3"),
+        (
+            lambda v: spread("a", v),
+            [0.0, -1, 1e-151, 1e151, 5e-324, np.inf, np.nan],
+            "a must be positive and finite, between 1e-150 and 1e150",
+        ),
     ],
 )
 def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, bad, wanted):
@@ -44,3 +49,22 @@ def test_the_smallest_positive_number_is_positive():
 def test_text_in_place_of_a_number_names_the_argument(make):
     with pytest.raises(TypeError, match=r"scale.* must be .*; got '1'"):
         make("1")
+
+
+@pytest.mark.parametrize("value", [1e-150, 1, np.float32(2.5), 9.9e149])
+def test_a_spread_has_a_finite_square_and_a_finite_inverse_square(value):
+    found = spread("a", value)
+    assert type(found) is float
+    assert np.isfinite([found**2, found**-2]).all()
+    assert found**2 > 0
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+def test_a_flag_is_a_truth_value(value):
+    assert flag("learn", value) is bool(value)
+
+
+@pytest.mark.parametrize("value", [0, 1, "no", None, [], np.array([True]), 1.0])
+def test_anything_else_is_no_flag(value):
+    with pytest.raises(TypeError, match="learn must be True or False; got"):
+        flag("learn", value)

@@ -212,3 +212,69 @@ def test_rounding_of_a_large_value_does_not_fail_a_right_gradient_and_does_not_h
     theta = np.array([3.0, 1.0])
     assert check(large, theta, method="central").passed
     assert not check(wrong, theta, method="central").passed
+
+
+def wrong_at(*places, by=1.0):
+    """The gradient of the sum of squares, wrong at the places given."""
+
+    def squares(theta):
+        grad = 2 * theta
+        grad[list(places)] += by
+        return (theta**2).sum(), grad
+
+    return squares
+
+
+def test_the_error_of_a_report_is_that_of_its_worst_block():
+    report = check(wrong_at(3), np.ones(4), blocks={"a": slice(0, 2), "b": slice(2, 4)})
+    assert report.error == report.worst.error == pytest.approx(1 / 3)
+
+
+@pytest.mark.equation("D9")
+@pytest.mark.parametrize("beside", [1e-7, -1e-7])
+def test_a_kink_is_seen_on_either_side(beside):
+    def relu(theta):
+        return np.maximum(theta, 0).sum(), (theta > 0).astype(float)
+
+    theta = np.array([1.0, beside])
+    report = check(relu, theta, method="central", gates=lambda point: point > 0)
+    assert report.passed
+    assert report.blocks[0].skipped == 1
+
+
+def test_the_coordinates_of_a_sample_are_drawn_from_the_whole_block():
+    missed = [
+        check(wrong_at(49), np.ones(50), most=10, rng=np.random.default_rng(seed)).passed
+        for seed in range(40)
+    ]
+    assert 0 < missed.count(False) < 40
+
+
+def test_the_steps_grow_with_the_coordinate():
+    assert check(wrong_at(by=0.0), np.array([1e12, -3e12]), method="central").passed
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_derivative_that_is_nan_is_the_worst_and_is_flagged(place):
+    blocks = {"a": slice(0, 2), "b": slice(2, 4)}
+    report = check(wrong_at(place, by=np.nan), np.ones(4), blocks=blocks)
+    assert np.isnan(report.error)
+    assert report.worst.name == ("a" if place == 0 else "b")
+    assert str(report).count("<- above") == 1
+
+
+def test_a_skipped_coordinate_does_not_shift_the_names_of_those_behind_it():
+    def relu(theta):
+        return np.maximum(theta, 0).sum(), np.array([0.0, 1.0, 3.0])
+
+    theta = np.array([1e-7, 1.0, 2.0])
+    report = check(relu, theta, method="central", gates=lambda point: point > 0)
+    assert report.blocks[0].skipped == 1
+    assert report.worst.worst == "theta[2]"
+
+
+def test_the_bar_can_be_set():
+    assert not check(wrong_at(0, by=1e-3), np.ones(2)).passed
+    assert check(wrong_at(0, by=1e-3), np.ones(2), bar=1e-2).passed
+    assert not check(wrong_at(0, by=1e-3), np.ones(2), method="central").passed
+    assert check(wrong_at(0, by=1e-3), np.ones(2), method="central", bar=1e-2).passed

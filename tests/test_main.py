@@ -1,6 +1,7 @@
 """The command line, typed as a newcomer would: rightly and wrongly."""
 
 import csv
+import io
 import re
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pytest
 
 from bbb_numpy import MeanField, __version__, matrix
 from bbb_numpy.__main__ import main
-from bbb_numpy.cli import repeating
+from bbb_numpy.checkpoint import load
+from bbb_numpy.cli import checking, repeating
 from bbb_numpy.priors import ScaleMixturePrior
+from bbb_numpy.tables import read_csv
 
 
 @pytest.fixture
@@ -299,3 +302,72 @@ def test_a_column_named_twice_and_a_picture_of_unknown_kind_are_refused_before_a
     assert fit(data, model, "--inputs", "size", "--plot", str(tmp_path / "a.doc")) == 2
     assert "the ending must be one of" in capsys.readouterr().err
     assert not model.exists()
+
+
+def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
+    data,
+    tmp_path,
+    capsys,
+):
+    path, out = tmp_path / "m.npz", tmp_path / "p.csv"
+    fit(data, path)
+    printed = capsys.readouterr().out
+    main(["predict", str(path), str(data), "--output", str(out)])
+    model, table = load(str(path)), read_csv(str(data))
+    inputs, prices = table.numbers(["size", "age"]), table.numbers(["price"]).values[:, 0]
+    for title, value in (
+        ("free energy", model.history_[-1].objective),
+        ("noise deviation", model.noise_scale_[0]),
+        ("R^2 on these rows", model.score(inputs, prices)),
+        ("log density", model.log_predictive_density(inputs, prices).mean()),
+    ):
+        assert f"{title:<18} {value:12.4f}" in printed
+    expected = model.predict_distribution(inputs)
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    for name in ("mean", "epistemic", "aleatoric", "total"):
+        assert [float(row[name]) for row in rows] == getattr(expected, name).tolist()
+
+
+def test_every_option_of_fit_reaches_the_model(data, tmp_path):
+    path = tmp_path / "m.npz"
+    options = {
+        "--hidden": ["4", "3"], "--activation": ["tanh"], "--batch-size": ["20"],
+        "--samples": ["2"], "--learning-rate": ["0.02"], "--prior-scale": ["0.7"], "--seed": ["5"],
+    }  # fmt: skip
+    fit(data, path, *(word for name, values in options.items() for word in (name, *values)))
+    model = load(str(path))
+    assert tuple(model.hidden_layer_sizes) == (4, 3)
+    assert (model.activation, model.batch_size, model.samples) == ("tanh", 20, 2)
+    assert (model.optimizer.learning_rate, model.prior.scale) == (0.02, 0.7)
+    assert (model.epochs, model.random_state) == (60, 5)
+
+
+def test_every_option_of_gradcheck_reaches_the_check(monkeypatch, capsys):
+    calls, true_check = [], checking.check
+
+    def spy(value_and_grad, theta, **options):
+        calls.append((value_and_grad, options))
+        return true_check(value_and_grad, theta, **options)
+
+    monkeypatch.setattr(checking, "check", spy)
+    argv = "--layers 2 3 1 --samples 3 --batch 5 --activation tanh --prior-scale 0.7"
+    more = "--noise-scale 0.3 --kl-weight 0.125 --most 2"
+    assert main(["gradcheck", *argv.split(), *more.split()]) == 0
+    assert [options["method"] for _, options in calls] == ["complex"] * 4 + ["central"] * 4
+    for step, options in calls:
+        model, given = step.func.__self__.model, step.keywords
+        assert (model.network.sizes, model.network.activation) == ((2, 3, 1), "tanh")
+        assert (model.prior.scale, model.likelihood.scale) == (0.7, 0.3)
+        assert (len(given["noise"]), given["x"].shape, given["y"].shape) == (3, (5, 2), (5, 1))
+        assert (given["kl_weight"], options["most"]) == (0.125, 2)
+
+
+def test_a_reader_who_leaves_early_is_no_error(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--most", "1"]) == 0

@@ -104,3 +104,22 @@ def test_impossible_sizes_are_refused(sizes):
 def test_an_unknown_activation_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"'relu', 'tanh'.*got 'gelu'"):
         MLP((1, 1), "gelu")
+
+
+@pytest.mark.equation("K32", "K34", "K39", "K41")
+def test_a_unit_exactly_at_zero_is_off():
+    net, w, x, work = (
+        MLP((1, 1, 1)),
+        np.array([[1.0, -1.0, 1.0, 0.0]]),
+        np.ones((1, 1)),
+        Workspace(),
+    )
+    _, tape = forward(net, w, x, work)
+    assert tape.slopes[0].item() == 0
+    assert gates(net, w, x).tolist() == [False]
+    assert vjp(net, tape, np.ones((1, 1, 1)), work).tolist() == [[0.0, 0.0, 0.0, 1.0]]
+
+
+def test_the_gates_of_every_hidden_layer_are_seen():
+    net, x = MLP((1, 1, 1, 1)), np.ones((1, 1))
+    assert gates(net, np.array([[1.0, 0.0, -1.0, 0.0, 1.0, 0.0]]), x).tolist() == [True, False]

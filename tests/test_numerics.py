@@ -1,6 +1,7 @@
 """numerics: exact to rounding up to 1e4, in both precisions, and complex-safe."""
 
 from decimal import Decimal, localcontext
+from math import lgamma
 from statistics import NormalDist
 
 import numpy as np
@@ -187,3 +188,108 @@ def test_sums_of_squares_takes_no_conjugate():
     a = np.array([[1.0 + 2.0j, 3.0], [0.0, 1.0j]])
     assert np.allclose(numerics.sums_of_squares(a), [(1 + 2j) ** 2 + 9, -1])
     assert numerics.sums_of_squares(np.ones((3, 0))).tolist() == [0, 0, 0]
+
+
+@pytest.mark.equation("D31")
+@given(y=st.one_of(st.integers(0, 10**7), st.integers(0, 200), st.floats(0, 1e15)))
+@example(y=0)
+@example(y=1)
+@example(y=2)
+def test_log_factorial_is_log_gamma_of_one_more(y):
+    found = numerics.log_factorial(np.array([y]))[0]
+    # log 0! = log 1! = 0 exactly in theory: there the error is absolute
+    assert found == pytest.approx(lgamma(y + 1), rel=1e-13, abs=2e-14)
+
+
+@pytest.mark.equation("D31")
+def test_log_factorials_of_whole_numbers_are_sums_of_logarithms():
+    counts = np.arange(400)
+    expected = np.cumsum(np.log(np.maximum(counts, 1)))
+    found = numerics.log_factorial(counts)
+    assert np.allclose(found, expected, rtol=1e-13, atol=2e-14)
+    assert np.array_equal(numerics.log_factorial(counts.reshape(20, 20)), found.reshape(20, 20))
+    assert np.isfinite(numerics.log_factorial(np.array([1e300])))
+    assert numerics.log_factorial(np.zeros(0)).size == 0
+
+
+@pytest.mark.equation("D31")
+@pytest.mark.parametrize("shift", [0, 2])
+def test_stirlings_series_without_the_shift_or_with_a_short_one_misses_small_counts(shift):
+    def unshifted(y):
+        z = y + 1.0 + shift
+        series = sum(
+            c / z ** (2 * k + 1)
+            for k, c in enumerate((1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360))
+        )
+        stirling = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + series
+        return stirling - sum(np.log(y + step) for step in range(1, shift + 1))
+
+    y = np.arange(5.0)
+    exact = np.array([lgamma(v + 1) for v in y])
+    assert np.abs(numerics.log_factorial(y) - exact).max() < 2e-14
+    assert np.abs(unshifted(y) - exact).max() > 1e-9
+
+
+@pytest.mark.equation("K3", "R8")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(exponent=st.floats(-30, 4))
+def test_inverse_softplus_gives_the_x_whose_softplus_it_was(dtype, exponent):
+    y = np.array([10.0**exponent], dtype)
+    x = numerics.inverse_softplus(y)
+    assert x.dtype == dtype
+    assert numerics.softplus(x)[0] == pytest.approx(
+        float(y[0]), rel=1e2 * float(np.finfo(dtype).eps)
+    )
+
+
+@pytest.mark.equation("K3")
+def test_inverse_softplus_neither_overflows_nor_cancels():
+    assert numerics.inverse_softplus([1e4, 710.0]).tolist() == [1e4, 710.0]
+    assert numerics.inverse_softplus(1e-300) == pytest.approx(-300 * np.log(10), rel=1e-14)
+    assert numerics.inverse_softplus([np.log(2.0)]) == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.equation("D25")
+@given(x=st.floats(-0.5, 10.0), y=st.floats(-1.0, 1.0))
+def test_log1p_of_a_complex_number_keeps_the_digits_of_small_ones(x, y):
+    z = np.array([1e-12 * complex(x, y), complex(x, y)])
+    found = numerics.log1p(z)
+    # log(1 + z) = z - z^2 / 2 to 36 digits for the first; polar form by hand for the second
+    assert found[0] == pytest.approx(z[0] - z[0] ** 2 / 2, rel=1e-14, abs=1e-300)
+    assert found[1] == pytest.approx(np.log(1 + z[1]), rel=1e-13, abs=1e-15)
+    stepped = numerics.log1p(np.array([x + 1e-30j]))
+    assert stepped[0].imag / 1e-30 == pytest.approx(1 / (1 + x), rel=1e-14)
+
+
+def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
+    a, b = np.array([[1.0 + 2.0j, 3.0]]), np.array([[2.0, 1.0j]])
+    assert np.allclose(numerics.inner(a, b), [(1 + 2j) * 2 + 3j])
+    assert np.allclose(numerics.inner(a.real, b), [2 + 3j])
+    assert numerics.inner(np.ones((2, 3, 4)), np.ones((2, 3, 4))).tolist() == [[4.0] * 3] * 2
+    assert numerics.inner(np.ones((2, 0)), np.ones((2, 0))).tolist() == [0.0, 0.0]
+
+
+def test_a_uniform_number_of_zero_gives_a_finite_normal_number():
+    class Zeros:
+        def random(self, dtype, out):
+            out.fill(0.0)
+
+    assert not numerics.standard_normal(Zeros(), np.empty(2048, np.float32)).any()
+
+
+@pytest.mark.equation("K1", "D11")
+def test_the_last_of_an_odd_count_is_normal_too():
+    seeds, empty = range(400), np.empty(1025, np.float32)
+    last = [numerics.standard_normal(np.random.default_rng(seed), empty)[-1] for seed in seeds]
+    assert abs(np.mean(last)) < 4 / np.sqrt(400)
+    assert abs(np.var(last) - 1) < 4 * np.sqrt(2 / 400)
+
+
+@pytest.mark.equation("D11")
+@pytest.mark.parametrize("half", [numerics.BLOCK - 1, numerics.BLOCK, numerics.BLOCK + 1])
+def test_every_pair_is_transformed_whatever_the_size_of_the_blocks(half):
+    z = numerics.standard_normal(np.random.default_rng(1), np.empty(2 * half, np.float32))
+    u, v = np.split(np.random.default_rng(1).random(2 * half, np.float32).astype(float), 2)
+    radius = np.sqrt(-2 * np.log(1 - u))
+    expected = np.concatenate([radius * np.sin(2 * np.pi * v), radius * np.cos(2 * np.pi * v)])
+    assert np.abs(z - expected).max() < 1e-5

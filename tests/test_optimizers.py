@@ -124,3 +124,27 @@ def test_schedules_begin_at_one_and_end_where_they_say():
 def test_impossible_settings_are_refused_by_name(make, name):
     with pytest.raises(ValueError, match=name):
         make()
+
+
+@pytest.mark.equation("D3")
+@pytest.mark.parametrize("epsilon", [1e-8, 0.3])
+def test_epsilon_is_added_to_the_root_of_the_unbiased_second_moment(epsilon):
+    grads, theta = draw(0)
+    after, _ = run(Adam(0.01, 0.9, 0.999, epsilon), grads, theta)
+    m = v = 0.0
+    for t, grad in enumerate(grads, start=1):
+        m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
+        theta = theta - 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + epsilon)
+    assert np.allclose(after, theta, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.equation("D2")
+def test_a_changed_factor_scales_the_whole_velocity_not_only_the_new_gradient():
+    after, _ = run(Momentum(0.1, 0.5), np.ones((2, 1)), np.zeros(1), [1.0, 0.1])
+    assert after == pytest.approx([-(0.1 * 1.0 + 0.01 * 1.5)], rel=1e-14)
+
+
+@pytest.mark.parametrize("rule", [Momentum(0.1), Adam(0.1)])
+def test_the_memory_of_a_rule_has_the_dtype_of_theta(rule):
+    state = rule.init(np.ones(2, np.float32))
+    assert all(array.dtype == np.float32 for array in state.arrays.values())

@@ -13,18 +13,13 @@ from bbb_numpy.datasets import path_loss as data
 from bbb_numpy.datasets.path_loss import Building, Scene, field, receivers, walls
 from bbb_numpy.experiments import path_loss
 from bbb_numpy.experiments.path_loss import (
-    BASE,
-    EXACT,
-    HOW,
-    NOISE_HEAD,
-    WHY,
-    Measured,
     bias_and_spread,
     compare,
     measure,
     rank_correlation,
     reproduce,
 )
+from bbb_numpy.experiments.path_loss_cases import BASE, EXACT, HOW, NOISE_HEAD, WHY, Measured
 from bbb_numpy.predictive import Predictive
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)

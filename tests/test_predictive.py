@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import linear_problem, problems
+from problems import VALID, linear_problem, problems
 
-from bbb_numpy import MLP, Model, Reparameterised
+from bbb_numpy import MLP, MeanField, Model, Reparameterised, predictive
+from bbb_numpy.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.full_rank import FullRank
+from bbb_numpy.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.matrix import estimator as estimator_of
+from bbb_numpy.matrix import problem as problem_of
 from bbb_numpy.numerics import softplus
 from bbb_numpy.predictive import (
+    ClassPredictive,
     log_predictive_density,
     predict,
+    predict_classes,
     sample_functions,
     sample_targets,
 )
@@ -134,3 +141,188 @@ def test_rows_of_another_width_are_refused():
     estimator, x, _ = linear_problem()
     with pytest.raises(ValueError, match=r"x must have shape \(rows, 2\); got \(40, 1\)"):
         predict(estimator, np.zeros(6), x[:, :1], rng=rng())
+
+
+@pytest.mark.equation("D4", "D5")
+def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch):
+    estimator, x, y = linear_problem()
+    theta = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1])
+
+    def everything():
+        found = predictive.predict(estimator, theta, x, rng=np.random.default_rng(3), samples=7)
+        f = predictive.sample_functions(
+            estimator, theta, x, rng=np.random.default_rng(3), samples=7
+        )
+        density = predictive.log_predictive_density(
+            estimator, theta, x, y, rng=np.random.default_rng(3), samples=7
+        )
+        return np.column_stack([*found, density, f[:, :, 0].T])
+
+    whole = everything()
+    monkeypatch.setattr(predictive, "BLOCK_NUMBERS", 24)  # two samples, six of the 40 rows
+    assert np.allclose(everything(), whole, rtol=1e-12, atol=1e-12)
+
+
+def test_predictions_are_made_in_the_dtype_of_theta():
+    estimator, x, y = linear_problem()
+    theta = estimator.init(np.random.default_rng(0), np.float32)
+    found = predictive.predict(estimator, theta, x, rng=np.random.default_rng(3), samples=7)
+    cast = predictive.predict(
+        estimator, theta, x.astype(np.float32), rng=np.random.default_rng(3), samples=7
+    )
+    assert all(moment.dtype == np.float32 for moment in found)
+    assert np.array_equal(found, cast)
+    density = log_predictive_density(
+        estimator, theta, x, y, rng=np.random.default_rng(3), samples=7
+    )
+    assert density.dtype == np.float32
+
+
+def class_problem(likelihood=None, outputs=3, rho=-0.5, seed=0):
+    model = Model(MLP((2, 4, outputs), "tanh"), likelihood=likelihood or CategoricalLikelihood())
+    estimator = Reparameterised(model, MeanField(1.0, rho, 0.1))
+    generator = np.random.default_rng(seed)
+    return estimator, estimator.init(generator), generator.standard_normal((7, 2))
+
+
+def entropy(p):
+    """-sum p log p, in plain Python."""
+    return sum(-float(v) * np.log(float(v)) for v in p if v > 0)
+
+
+@pytest.mark.equation("D29")
+@pytest.mark.parametrize("samples", [1, 2, 300])
+def test_class_probabilities_and_entropies_are_those_of_the_functions_drawn(samples):
+    estimator, theta, x = class_problem()
+    found = predict_classes(estimator, theta, x, rng=rng(), samples=samples)
+    p = sample_functions(estimator, theta, x, rng=rng(), samples=samples)  # (S, N, K)
+    assert np.allclose(found.proba, p.mean(axis=0), rtol=1e-12)
+    assert np.allclose(found.proba.sum(axis=1), 1.0, rtol=1e-15)
+    aleatoric = [np.mean([entropy(p[s, i]) for s in range(samples)]) for i in range(len(x))]
+    total = [entropy(row) for row in p.mean(axis=0)]
+    assert np.allclose(found.aleatoric, aleatoric, rtol=1e-12)
+    assert np.allclose(found.total, total, rtol=1e-12)
+    assert np.allclose(found.epistemic, np.subtract(total, aleatoric), rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.equation("D29")
+def test_the_epistemic_entropy_is_the_mutual_information_of_class_and_weights():
+    # sum over samples and classes of p(s, k) log [p(s, k) / (p(s) p(k))], a divergence, not a
+    # difference of entropies
+    estimator, theta, x = class_problem()
+    found = predict_classes(estimator, theta, x, rng=rng(), samples=50)
+    p = sample_functions(estimator, theta, x, rng=rng(), samples=50)
+    information = (p / 50 * np.log(p / p.mean(axis=0))).sum(axis=(0, 2))
+    assert np.allclose(found.epistemic, information, rtol=1e-9)
+    assert np.all(found.epistemic > 1e-3)
+    # planted: the entropy of the mean alone, and the mean of the entropies alone, are not it
+    assert not np.allclose(found.total, information, rtol=0.1)
+    assert not np.allclose(found.aleatoric, information, rtol=0.1)
+
+
+@pytest.mark.equation("D29")
+def test_without_doubt_about_the_weights_nothing_is_epistemic_and_without_doubt_nothing_at_all():
+    estimator, theta, x = class_problem(rho=-40.0)
+    found = predict_classes(estimator, theta, x, rng=rng(), samples=20)
+    assert np.all(found.epistemic < 1e-12)
+    assert np.all(found.aleatoric > 0.01)
+    certain = ClassPredictive(np.array([[1.0, 0.0]]), np.array([0.0]))
+    assert (certain.total.item(), certain.epistemic.item()) == (0.0, 0.0)
+    half = ClassPredictive(np.array([[0.5, 0.5]]), np.array([0.0]))  # weights certain, and at odds
+    assert half.epistemic.item() == pytest.approx(np.log(2), rel=1e-15)
+    rounded = ClassPredictive(np.array([[0.5, 0.5]]), np.array([np.log(2) + 1e-16]))
+    assert rounded.epistemic.item() >= 0
+
+
+@pytest.mark.equation("D29")
+def test_one_logit_is_two_classes_the_second_of_them_yes():
+    estimator, theta, x = class_problem(BernoulliLikelihood(), 1)
+    found = predict_classes(estimator, theta, x, rng=rng(), samples=30)
+    p = sample_functions(estimator, theta, x, rng=rng(), samples=30)[:, :, 0]
+    assert np.allclose(found.proba, np.stack([1 - p.mean(axis=0), p.mean(axis=0)], axis=1))
+    assert np.allclose(found.aleatoric[0], np.mean([entropy([q, 1 - q]) for q in p[:, 0]]))
+    one = class_problem(CategoricalLikelihood(), 1)
+    alone = predict_classes(*one, rng=rng(), samples=3)
+    assert np.array_equal(alone.proba, np.ones((7, 1)))  # the only class there is
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "outputs"),
+    [(BernoulliLikelihood(), 2), (PoissonLikelihood(), 3), (HeteroscedasticLikelihood(), 4)],
+)
+def test_class_probabilities_are_refused_where_there_are_no_classes(likelihood, outputs):
+    estimator, theta, x = class_problem(likelihood, outputs)
+    with pytest.raises(ValueError, match="class probabilities need a categorical likelihood"):
+        predict_classes(estimator, theta, x, rng=rng())
+
+
+@pytest.mark.equation("D4", "D12", "R10")
+def test_noise_that_depends_on_x_is_averaged_over_the_weights_and_added_to_the_spread_of_means():
+    estimator, theta, x = class_problem(HeteroscedasticLikelihood(0.1), 4)
+    found = predict(estimator, theta, x, rng=rng(), samples=300)
+    w = estimator.weights(theta, estimator.draw_weights(rng(), 256))
+    f = estimator.model.predict(w, x, predictive.Workspace())
+    first = predict(estimator, theta, x, rng=rng(), samples=256)
+    sigma = 0.1 + softplus(f[..., 2:])
+    assert np.allclose(first.mean, f[..., :2].mean(axis=0), rtol=1e-10, atol=1e-12)
+    assert np.allclose(first.epistemic, f[..., :2].std(axis=0, ddof=1), rtol=1e-9)
+    assert np.allclose(first.aleatoric, np.sqrt((sigma**2).mean(axis=0)), rtol=1e-10)
+    assert np.allclose(found.total**2, found.epistemic**2 + found.aleatoric**2, rtol=1e-12)
+    assert found.mean.shape == (7, 2)
+    targets = sample_targets(estimator, theta, x, rng=rng(), samples=40_000)
+    assert targets.shape == (40_000, 7, 2)
+    many = predict(estimator, theta, x, rng=rng(), samples=40_000)
+    spread = np.abs((targets - many.mean) / many.total)
+    error = (spread**2).std(axis=0) / np.sqrt(40_000)
+    assert np.all(np.abs((spread**2).mean(axis=0) - 1) < 4.5 * error)
+
+
+@pytest.mark.equation("D4", "D15")
+def test_moments_of_counts_are_those_of_a_mixture_of_poissons():
+    estimator, theta, x = class_problem(PoissonLikelihood(), 1, rho=-2.0)
+    found = predict(estimator, theta, x, rng=rng(), samples=400)
+    rates = sample_functions(estimator, theta, x, rng=rng(), samples=400)
+    assert np.allclose(found.mean, rates.mean(axis=0), rtol=1e-10)
+    assert np.allclose(found.aleatoric**2, rates.mean(axis=0), rtol=1e-10)
+    assert np.allclose(found.epistemic, rates.std(axis=0, ddof=1), rtol=1e-8)
+
+
+@pytest.mark.parametrize("which", VALID[::13], ids=str)
+def test_fewer_samples_are_the_first_of_more_in_single_precision_too(which):
+    # long float32 vectors are drawn in pairs over the whole block (D11): the block must not shrink
+    case = problem_of(estimator_of(which, 3, (12,)), np.random.default_rng(0))
+    theta = case.theta.astype(np.float32)
+    more = sample_functions(case.estimator, theta, case.x, rng=rng(), samples=100)
+    few = sample_functions(case.estimator, theta, case.x, rng=rng(), samples=10)
+    assert more.dtype == np.float32
+    assert np.allclose(few, more[:10], rtol=1e-5, atol=1e-6)
+    moments = predict(case.estimator, theta, case.x, rng=rng(), samples=100)
+    assert all(moment.dtype == np.float32 for moment in moments)
+    assert np.allclose(moments.mean, more.mean(axis=0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.equation("D4", "M1")
+def test_correlated_weights_have_the_deviation_of_their_covariance():
+    estimator, x, _ = linear_problem()
+    root = np.array([[0.5, 0.0, 0.0], [0.4, 0.2, 0.0], [-0.3, 0.1, 0.2]])
+    full = Reparameterised(estimator.model, FullRank())
+    theta = FullRank().pack(np.array([1.0, -1.0, 0.5]), root @ root.T)
+    found = predict(full, theta, x, rng=rng(), samples=20_000)
+    design = np.hstack([x, np.ones((len(x), 1))])
+    deviation = np.sqrt(np.einsum("nj,jk,nk->n", design, root @ root.T, design))
+    assert np.abs(found.epistemic[:, 0] / deviation - 1).max() < 4.5 / np.sqrt(2 * 20_000)
+    alone = np.sqrt(design**2 @ np.diag(root @ root.T))
+    assert np.abs(found.epistemic[:, 0] / alone - 1).max() > 0.2
+
+
+@pytest.mark.equation("R9")
+def test_the_network_of_the_mean_weights_is_not_the_mean_of_the_networks():
+    # E relu(w) = sigma / sqrt(2 pi) for w ~ N(0, sigma^2), and relu(E w) = 0
+    estimator = Reparameterised(Model(MLP((1, 1, 1))), MeanField())
+    theta = MeanField().pack(np.array([0.0, 0.0, 1.0, 0.0]), np.array([0.8, 1e-9, 1e-9, 1e-9]))
+    samples = 40_000
+    found = predict(estimator, theta, np.ones((1, 1)), rng=rng(), samples=samples)
+    error = found.epistemic.item() / np.sqrt(samples)
+    assert abs(found.mean.item() - 0.8 / np.sqrt(2 * np.pi)) < 4 * error
+    at_the_mean = estimator.model.predict(theta[None, :4], np.ones((1, 1)), predictive.Workspace())
+    assert at_the_mean.item() == 0.0

@@ -88,3 +88,8 @@ def test_a_missing_column_is_named_with_those_that_exist(csv_file):
 def test_a_missing_file_is_an_error_in_one_line(tmp_path):
     with pytest.raises(TableError, match="No such file"):
         read_csv(str(tmp_path / "none.csv"))
+
+
+def test_a_dash_writes_the_header_and_the_rows_to_standard_output(capsys):
+    write_csv("-", {"a": np.array([1.0, 0.1]), "b": np.array([2.0, 3.0])})
+    assert capsys.readouterr().out == "a,b\n1.0,2.0\n0.1,3.0\n"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import linear_problem, problems
+from problems import VALID, exact_posterior, linear_problem, problems
 
 from bbb_numpy import (
     MLP,
@@ -17,14 +17,34 @@ from bbb_numpy import (
     Cosine,
     EarlyStopping,
     GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
     Model,
     Momentum,
     NonFiniteError,
     Reparameterised,
 )
-from bbb_numpy.objectives import geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.full_rank import FullRank
+from bbb_numpy.gradients import DoublyReparameterised, SelfNormalised, StickingTheLanding
+from bbb_numpy.kl_weights import (
+    Constant,
+    CyclicalWarmUp,
+    LinearWarmUp,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
+from bbb_numpy.matrix import estimator as estimator_of
+from bbb_numpy.matrix import problem as problem_of
+from bbb_numpy.numerics import softplus
+from bbb_numpy.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi, free_energy
+from bbb_numpy.posteriors import PointMass
 from bbb_numpy.predictive import sample_functions
+from bbb_numpy.priors import ScaleMixturePrior
+from bbb_numpy.stopping import Watch
 from bbb_numpy.training import fit, minibatches, start
+from bbb_numpy.workspace import Workspace
 
 
 def small(learn=True, hidden=(8,)):
@@ -232,11 +252,11 @@ class InterruptedDraw(Reparameterised):
 
     calls = 0
 
-    def draw(self, rng, samples, dtype=np.float64, work=None):
+    def draw(self, rng, samples, dtype=np.float64, work=None, rows=0):
         InterruptedDraw.calls += 1
         if InterruptedDraw.calls == 9:
             raise KeyboardInterrupt
-        return super().draw(rng, samples, dtype, work)
+        return super().draw(rng, samples, dtype, work, rows)
 
 
 def test_ctrl_c_leaves_the_state_after_the_last_finished_epoch():
@@ -318,3 +338,318 @@ def test_an_objective_on_the_estimator_is_what_training_minimises():
     estimator, x, y = small()
     training = train(replace(estimator, objective=likelihood_term), x, y, epochs=3)
     assert np.allclose(training.column("objective"), training.column("nll"))
+
+
+@pytest.mark.equation("D6", "K43", "K44")
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("shares", [proportional_kl_weights, geometric_kl_weights])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
+    # row order first, then noise; the schedule by fractions of an epoch; sums over minibatches
+    estimator, x, y = small()
+    epochs, steps, optimizer = 3, 4, Adam(1e-2, schedule=Cosine())
+    found = train(
+        estimator, x, y, dtype=dtype, optimizer=optimizer, epochs=epochs, batch_size=16,
+        samples=2, shuffle=shuffle, kl_weights=shares,
+    )  # fmt: skip
+    rng, x, y, pi = (
+        np.random.default_rng(1),
+        x.astype(dtype),
+        y.astype(dtype),
+        shares([16, 16, 16, 2]),
+    )
+    begin = start(estimator, rng, optimizer, dtype)
+    theta, state = begin.theta, begin.optimizer_state
+    for epoch in range(epochs):
+        order = rng.permutation(len(x)) if shuffle else np.arange(len(x))
+        kl = nll = factor = 0.0
+        for step in range(steps):
+            rows, work = order[16 * step : 16 * (step + 1)], Workspace()
+            share, noise = float(pi[step]), estimator.draw(rng, 2, dtype)
+            _, grad = estimator.value_and_grad(theta, noise, x[rows], y[rows], share, work)
+            factor = optimizer.schedule(epoch + step / steps, epochs)
+            optimizer.update(theta, grad, state, factor)
+            terms = work.log_densities
+            kl += share * float((terms.posterior - terms.prior).mean())
+            nll -= float(terms.likelihood.mean())
+        measured, digits = found.history[epoch], 1e3 * float(np.finfo(dtype).eps)
+        assert measured.kl == pytest.approx(kl, rel=digits)
+        assert measured.nll == pytest.approx(nll, rel=digits)
+        assert measured.objective == pytest.approx(kl + nll, rel=digits)
+        assert measured.learning_rate == pytest.approx(1e-2 * factor, rel=1e-15)
+    assert np.array_equal(found.theta, theta)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first(epochs):
+    estimator, x, y = small()
+    found = train(estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:]))
+    rng = np.random.default_rng(1)
+    start(estimator, rng, Adam())
+    w = estimator.weights(found.theta, estimator.draw(rng, 32))
+    f, noise = estimator.model.predict(w, x[30:], Workspace()), np.exp(found.theta[-1])
+    nll = 0.5 * ((y[30:] - f) / noise) ** 2 + np.log(noise) + 0.5 * np.log(2 * np.pi)
+    assert found.history[-1].validation == pytest.approx(nll.mean(), rel=1e-12)
+
+
+def test_a_fall_that_counts_starts_the_waiting_anew():
+    estimator, _, _ = small()
+    state = start(estimator, np.random.default_rng(0), Adam())
+    watch = Watch(EarlyStopping(patience=2, min_delta=0.1), state)
+    stops = [watch.should_stop(value, state) for value in (3.0, 2.95, 2.0, 1.95, 1.95)]
+    assert stops == [False, False, False, False, True]
+
+
+def test_min_delta_is_in_nats_per_row():
+    estimator, x, y = small()
+    first, second = train(estimator, x, y, epochs=2).column("objective")
+    fall = (first - second) / len(x)
+    assert fall > 0
+    for min_delta, epochs in ((2 * fall, 2), (0.5 * fall, 3)):
+        stop = EarlyStopping(patience=1, min_delta=min_delta)
+        assert len(train(estimator, x, y, epochs=3, early_stopping=stop).history) == epochs
+
+
+def test_without_validation_rows_early_stopping_returns_the_last_state():
+    estimator, x, y = small()
+    stop = EarlyStopping(patience=3, min_delta=1e9)
+    stopped = train(estimator, x, y, epochs=100, early_stopping=stop)
+    assert np.array_equal(stopped.theta, train(estimator, x, y, epochs=4).theta)
+
+
+def test_going_on_after_a_stop_forgets_why_it_stopped():
+    estimator, x, y = small()
+    stop = EarlyStopping(patience=1, min_delta=1e9)
+    stopped = train(estimator, x, y, epochs=9, early_stopping=stop)
+    assert stopped.stopped == "early stopping"
+    assert fit(estimator, stopped, x, y, rng=np.random.default_rng(0), epochs=1).stopped == ""
+
+
+@pytest.mark.parametrize(("fails_at", "kept_epochs"), [(8, 1), (9, 2), (11, 2)])
+def test_the_state_kept_is_the_last_whose_own_free_energy_was_seen_to_be_finite(
+    fails_at, kept_epochs
+):
+    # four steps an epoch: step 8 measures the state after two epochs, step 9 a later one
+    estimator, x, y = small()
+    calls = iter(range(100))
+
+    def objective(terms, kl_weight):
+        value, cotangents = free_energy(terms, kl_weight)
+        return (np.nan if next(calls) == fails_at else value), cotangents
+
+    with pytest.raises(NonFiniteError) as caught:
+        train(replace(estimator, objective=objective), x, y, epochs=5, batch_size=16)
+    calls = iter(range(100, 200))
+    kept, expected = (
+        caught.value.training,
+        train(estimator, x, y, epochs=kept_epochs, batch_size=16),
+    )
+    assert np.array_equal(kept.theta, expected.theta)
+    assert kept.history == expected.history or len(kept.history) == kept_epochs
+
+
+def test_ctrl_c_keeps_the_optimizers_memory_of_the_last_finished_epoch():
+    estimator, x, y = small()
+    InterruptedDraw.calls = 0
+    broken = InterruptedDraw(estimator.model, estimator.posterior)
+    kept = train(broken, x, y, epochs=10, batch_size=16).optimizer_state
+    expected = train(estimator, x, y, epochs=2, batch_size=16).optimizer_state
+    for name, memory in expected.arrays.items():
+        assert np.array_equal(kept.arrays[name], memory)
+
+
+@pytest.mark.equation("D24")
+@pytest.mark.parametrize("warm_up", [LinearWarmUp(0.5), CyclicalWarmUp(2, 1.0)])
+@pytest.mark.parametrize("shares", [proportional_kl_weights, geometric_kl_weights])
+def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likelihood(warm_up, shares):
+    # learning rate so small that theta stands still
+    estimator, x, y = small()
+    estimator = ClosedFormKL(estimator.model, estimator.posterior)
+    training = train(
+        estimator, x, y, epochs=6, batch_size=16, optimizer=SGD(1e-15), warm_up=warm_up,
+        kl_weights=shares,
+    )  # fmt: skip
+    beta = [warm_up(epoch, 6) for epoch in range(6)]
+    assert len(set(beta)) > 2
+    kl, nll = training.column("kl"), training.column("nll")
+    assert np.allclose(kl, kl[0], rtol=1e-9)  # at full weight, whatever the warm-up
+    assert np.allclose(training.column("objective"), np.multiply(beta, kl) + nll, rtol=1e-12)
+
+
+@pytest.mark.equation("D24")
+def test_a_warm_up_trains_as_the_tempered_objective_does_at_each_beta():
+    estimator, x, y = small()
+    found = train(estimator, x, y, epochs=4, batch_size=50, warm_up=LinearWarmUp(1.0))
+    rng = np.random.default_rng(1)
+    state = start(estimator, rng, Adam(1e-2))
+    for beta in (0.25, 0.5, 0.75, 1.0):
+        tempered = replace(estimator, objective=FreeEnergy(beta))
+        state = fit(tempered, state, x, y, rng=rng, optimizer=Adam(1e-2), epochs=1, batch_size=50)
+    assert np.allclose(found.theta, state.theta, rtol=1e-12)
+    plain = train(estimator, x, y, epochs=4, batch_size=50)
+    assert not np.allclose(found.theta, plain.theta, rtol=1e-6)
+
+
+NONLINEAR = [
+    (Reparameterised, Renyi(0.5)), (Reparameterised, Renyi(0.0)),
+    (DoublyReparameterised, Renyi(0.0)), (SelfNormalised, EUBO()),
+]  # fmt: skip
+
+
+@pytest.mark.equation("D30")
+@pytest.mark.parametrize(("make", "objective"), NONLINEAR)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kl_weights": geometric_kl_weights, "batch_size": 16},
+        {"warm_up": LinearWarmUp(0.5)},
+        {"warm_up": CyclicalWarmUp()},
+        {"kl_weights": lambda sizes: np.full(len(sizes), 1 / len(sizes)), "batch_size": 16},
+    ],
+)
+def test_objectives_with_exponentials_refuse_weights_that_are_not_the_share_of_the_rows(
+    make, objective, options
+):
+    estimator, x, y = small()
+    estimator = make(estimator.model, estimator.posterior, objective)
+    with pytest.raises(ValueError, match=f"{type(objective).__name__} divides the log likelihood"):
+        train(estimator, x, y, epochs=1, samples=2, **options)
+    # nothing of that is wrong with the free energy, nor with plain weights
+    train(replace(small()[0]), x, y, epochs=1, samples=2, **options)
+    plain = train(estimator, x, y, epochs=2, samples=4, batch_size=16, warm_up=Constant())
+    assert np.isfinite(plain.column("objective")).all()
+
+
+@pytest.mark.equation("D30")
+def test_one_minibatch_has_the_same_share_by_any_rule():
+    estimator, x, y = small()
+    estimator = replace(estimator, objective=Renyi(0.0))
+    trained = [
+        train(estimator, x, y, epochs=2, batch_size=50, samples=3, kl_weights=shares).theta
+        for shares in (proportional_kl_weights, geometric_kl_weights)
+    ]
+    assert np.array_equal(*trained)
+
+
+@pytest.mark.equation("D6")
+def test_shares_that_do_not_sum_to_one_are_refused():
+    estimator, x, y = small()
+    for shares in (
+        lambda sizes: np.ones(len(sizes)),
+        lambda sizes: [1.0],
+        lambda sizes: [np.nan] * 4,
+    ):
+        with pytest.raises(ValueError, match="kl_weights must return 4 shares that sum to 1; got"):
+            train(estimator, x, y, epochs=1, batch_size=16, kl_weights=shares)
+
+
+@pytest.mark.equation("D28", "M1")
+def test_training_starts_where_the_posterior_was_packed():
+    estimator, x, y = linear_problem()
+    exact, posterior = exact_posterior(estimator, x, y), FullRank()
+    landing = StickingTheLanding(estimator.model, posterior)
+    packed = posterior.pack(exact.mean, np.linalg.inv(exact.precision))
+    begin = start(landing, np.random.default_rng(0), SGD(1e-3), np.float64, packed)
+    trained = fit(
+        landing, begin, x, y, rng=np.random.default_rng(1), optimizer=SGD(1e-3), epochs=3,
+        batch_size=40,
+    )  # fmt: skip
+    assert np.allclose(trained.theta, begin.theta, rtol=1e-9)
+    assert np.allclose(trained.column("objective"), -exact.log_evidence, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
+    model = Model(MLP((2, 1)), ScaleMixturePrior(learn=True), GaussianLikelihood(0.5, learn=True))
+    estimator, mean, deviation = Reparameterised(model), np.arange(3.0), np.full(3, 0.25)
+    begin = start(
+        estimator, np.random.default_rng(0), Adam(), dtype, MeanField().pack(mean, deviation)
+    )
+    plain = start(estimator, np.random.default_rng(0), Adam(), dtype)
+    assert begin.theta.dtype == dtype
+    assert np.allclose(begin.theta[:3], mean)
+    assert np.allclose(softplus(begin.theta[3:6]), 0.25, rtol=1e-5)
+    assert np.array_equal(begin.theta[6:], plain.theta[6:])
+    for wrong in (np.zeros(10), np.zeros(5), np.zeros((6, 1))):
+        with pytest.raises(ValueError, match=r"variational must have shape \(6,\); got"):
+            start(estimator, np.random.default_rng(0), Adam(), dtype, wrong)
+
+
+@pytest.mark.equation("D13", "D14", "D15")
+@pytest.mark.parametrize(
+    ("likelihood", "bad", "message"),
+    [
+        (BernoulliLikelihood(), 2.0, "must be 0 or 1; got 2.0 at row 3, column 1"),
+        (CategoricalLikelihood(), 1.0, "row 3 sums to 2"),
+        (PoissonLikelihood(), -1.0, "whole numbers >= 0; got -1.0 at row 3, column 1"),
+        (PoissonLikelihood(), 2.0**24 + 2, "counts above 16777216 are not exact in float32"),
+    ],
+    ids=["Bernoulli", "categorical", "Poisson", "Poisson, large"],
+)
+def test_targets_that_the_likelihood_cannot_have_are_refused_before_training(
+    likelihood, bad, message
+):
+    estimator = Reparameterised(Model(MLP((2, 2)), likelihood=likelihood))
+    x, y = np.zeros((6, 2)), np.eye(2)[np.zeros(6, int)]
+    train(estimator, x, y, epochs=1, dtype=np.float32)
+    wrong = y.copy()
+    wrong[3, 1] = bad
+    with pytest.raises(ValueError, match=message):
+        train(estimator, x, wrong, epochs=1, dtype=np.float32)
+    with pytest.raises(ValueError, match=message):
+        train(estimator, x, y, epochs=1, dtype=np.float32, validation=(x, wrong))
+
+
+def test_large_counts_are_judged_before_they_are_rounded():
+    estimator = Reparameterised(Model(MLP((1, 1)), likelihood=PoissonLikelihood()))
+    counts = np.array([[2**24 + 1]], np.int64)  # would round to an allowed number in float32
+    with pytest.raises(ValueError, match="counts above 16777216"):
+        train(estimator, np.zeros((1, 1)), counts, epochs=1, dtype=np.float32)
+
+
+@pytest.mark.parametrize("which", VALID[::17], ids=str)
+def test_every_kind_of_estimator_trains_reproducibly_in_single_precision(which):
+    case = problem_of(estimator_of(which), np.random.default_rng(0), rows=5)
+    options = {"epochs": 3, "batch_size": 2, "samples": 2, "dtype": np.float32}
+    first, second = (train(case.estimator, case.x, case.y, **options) for _ in range(2))
+    assert first.theta.dtype == np.float32
+    assert np.isfinite(first.theta).all()
+    assert np.array_equal(first.theta, second.theta)
+    assert np.isfinite(first.column("kl") + first.column("nll")).all()
+
+
+@pytest.mark.equation("D8", "D18", "D21", "D22", "D23", "W2")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model: LocalReparameterisation(model),
+        lambda model: Flipout(model),
+        lambda model: ClosedFormKL(model, antithetic=True),
+        lambda model: StickingTheLanding(model),
+        lambda model: Reparameterised(model, PointMass(), MAP()),
+    ],
+    ids=["local", "Flipout", "closed-form, antithetic", "sticking", "MAP"],
+)
+def test_every_way_of_training_finds_the_posterior_mean_of_linear_regression(make):
+    plain, x, y = linear_problem()
+    exact = exact_posterior(plain, x, y)
+    estimator = make(plain.model)
+    training = train(
+        estimator, x, y, epochs=800, batch_size=40, samples=4,
+        optimizer=Adam(3e-2, schedule=Cosine()),
+    )  # fmt: skip
+    blocks = estimator.layout.views(training.theta)
+    assert np.abs(blocks["mu"] - exact.mean).max() < 0.02
+    if "rho" in blocks:  # D8: the mean-field optimum
+        ratio = softplus(blocks["rho"]) * np.sqrt(np.diag(exact.precision))
+        assert np.abs(ratio - 1).max() < 0.1
+
+
+@pytest.mark.equation("W1")
+def test_maximum_likelihood_finds_least_squares():
+    plain, x, y = linear_problem()
+    estimator = Reparameterised(Model(plain.model.network, GaussianPrior(1e-3)), PointMass(), MLE())
+    training = train(estimator, x, y, epochs=1500, batch_size=40, optimizer=Adam(3e-2))
+    design = np.hstack([x, np.ones((len(x), 1))])
+    expected = np.linalg.lstsq(design, y[:, 0])[0]
+    assert np.allclose(training.theta, expected, atol=1e-6)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from problems import linear_problem
 
-from bbb_numpy.experiments import wu_quartic
+from bbb_numpy.experiments import comparing
 from bbb_numpy.experiments.wu_quartic import (
     DATA,
     METHODS,
@@ -241,6 +241,6 @@ def test_interrupted_training_gives_no_numbers(monkeypatch):
     def interrupted(*args, **kwargs):
         return replace(fit(*args, **{**kwargs, "epochs": 1}), stopped="interrupted")
 
-    monkeypatch.setattr(wu_quartic, "fit", interrupted)
+    monkeypatch.setattr(comparing, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(0, SHORT)
