@@ -1,59 +1,89 @@
 """Bayes by Backprop in pure NumPy, every gradient derived by hand and checked.
 
 Read in this order, which is also the order of imports: `numerics`, `layout`, `workspace`;
-`network`, `posteriors`, `priors`, `likelihoods`; `model`, `objectives`; `gradients`,
-`optimizers`; `training`, `predictive`; `learners`, `checkpoint`. `gradcheck` stands beside
-them.
+`network`, `posteriors`, `full_rank`, `priors`, `likelihoods`, `discrete`; `model`, `objectives`,
+`kl_weights`; `families`, `gradients`, `closed_form`, `optimizers`; `training`, `predictive`;
+`names`, `base_learner`, `learners`, `classifier`, `checkpoint`. `gradcheck` stands beside them.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from .closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from .full_rank import FullRank
 from .gradcheck import check
-from .gradients import Reparameterised
-from .likelihoods import GaussianLikelihood
+from .gradients import DoublyReparameterised, Reparameterised, SelfNormalised, StickingTheLanding
+from .kl_weights import CyclicalWarmUp, LinearWarmUp
+from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .model import Model
 from .network import MLP
+from .objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from .optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
-from .posteriors import MeanField
-from .priors import GaussianPrior
+from .posteriors import MeanField, PointMass
+from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
 from .training import EarlyStopping, NonFiniteError
 from .version import __version__
 
 if TYPE_CHECKING:
     from .checkpoint import load, save
+    from .classifier import BayesianMLPClassifier
     from .learners import BayesianMLPRegressor
 
 __all__ = [
+    "EUBO",
+    "MAP",
+    "MLE",
     "MLP",
     "SGD",
     "Adam",
+    "BayesianMLPClassifier",
     "BayesianMLPRegressor",
+    "BernoulliLikelihood",
+    "CategoricalLikelihood",
+    "ClosedFormKL",
     "Constant",
     "Cosine",
+    "CyclicalWarmUp",
+    "DoublyReparameterised",
     "EarlyStopping",
+    "Flipout",
+    "FreeEnergy",
+    "FullRank",
     "GaussianLikelihood",
     "GaussianPrior",
+    "HeteroscedasticLikelihood",
+    "LaplacePrior",
+    "LinearWarmUp",
+    "LocalReparameterisation",
     "MeanField",
     "Model",
     "Momentum",
     "NonFiniteError",
+    "PointMass",
+    "PoissonLikelihood",
+    "Renyi",
     "Reparameterised",
+    "ScaleMixturePrior",
+    "SelfNormalised",
     "StepDecay",
+    "StickingTheLanding",
     "__version__",
     "check",
     "load",
     "save",
 ]
+LAZY = {
+    "BayesianMLPClassifier": "classifier",
+    "BayesianMLPRegressor": "learners",
+    "load": "checkpoint",
+    "save": "checkpoint",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the learner and its files when first asked for: scikit-learn takes a second."""
-    if name == "BayesianMLPRegressor":
-        from .learners import BayesianMLPRegressor
+    """Import the learners and their files when first asked for: scikit-learn takes a second."""
+    if name in LAZY:
+        from importlib import import_module
 
-        return BayesianMLPRegressor
-    if name in ("load", "save"):
-        from . import checkpoint
-
-        return getattr(checkpoint, name)
+        return getattr(import_module(f".{LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

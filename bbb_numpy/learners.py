@@ -1,58 +1,88 @@
-"""A Bayesian MLP with scikit-learn's habits (floor 5); scikit-learn itself is optional."""
+"""A Bayesian MLP for regression with scikit-learn's habits (floor 5).
+
+scikit-learn itself is optional. The learner for classes is in `classifier`, what both share in
+`base_learner`.
+"""
 
 from __future__ import annotations
 
-import copy
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import predictive, training
+from . import predictive
 from .arguments import whole
-from .gradients import Reparameterised
-from .likelihoods import GaussianLikelihood
-from .optimizers import Optimizer
-from .plans import Plan, check_generator, check_plan
-from .posteriors import MeanField
+from .base_learner import Learner, Targets
+from .cautions import need_finite
+from .discrete import PoissonLikelihood
+from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .plans import Plan
 from .predictive import Predictive
-from .priors import GaussianPrior
-from .scaling import moments, standardised
-from .sklearn_base import Base
-from .training import EarlyStopping, Epoch, NonFiniteError, Training
-from .validation import (
-    NotFittedError,
-    check_columns,
-    check_inputs,
-    check_same_rows,
-    check_targets,
-    column_names,
-)
+from .randomness import check_generator
+from .scaling import standardised
+from .scores import check_weights, r_squared
+from .sklearn_base import RegressorHabits, UndefinedMetricWarning
+from .targets import check_counts
+from .validation import check_targets
 
 __all__ = ["BayesianMLPRegressor"]
 
 Array = NDArray[Any]
 
 
-class BayesianMLPRegressor(Base):
-    """Bayesian multilayer perceptron for regression, trained by Bayes by Backprop.
+class _Probabilities:
+    """Stands where a classifier has probabilities, and says that a regressor has none."""
 
-    Every weight has a Gaussian posterior; predictions average over it and come with
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__} predicts numbers and has no {self.name}; predict_distribution has "
+            "its uncertainty. For the probabilities of classes use BayesianMLPClassifier"
+        )
+
+
+class BayesianMLPRegressor(RegressorHabits, Learner):
+    """Bayesian multilayer perceptron for regression, trained by variational inference.
+
+    Every weight has a posterior distribution; predictions average over it and come with
     deviations: epistemic (what more data would remove) and aleatoric (noise).
+
+    Parts of the model are given as objects or by short name, see `bbb_numpy.names`.
 
     Parameters
     ----------
     hidden_layer_sizes : tuple of int
-        Widths of the hidden layers; ``()`` for none.
+        Widths of the hidden layers; ``()`` for none. Under a mean-field posterior every unit,
+        used or not, adds about noise variance / N to the predictive variance: take more than
+        the 20 of the default for many rows or little noise.
     activation : {'relu', 'tanh'}
-    prior : GaussianPrior, optional
+    prior : str or GaussianPrior, LaplacePrior, ScaleMixturePrior, optional
         Default ``GaussianPrior(0.5)``.
-    likelihood : GaussianLikelihood, optional
-        Default ``GaussianLikelihood(0.1, learn=True)``. With ``standardize=True`` its scale
-        is in units of the standardised target.
-    posterior : MeanField, optional
-        Default ``MeanField(rho_offset=-4.0)``.
+    likelihood : str or GaussianLikelihood, HeteroscedasticLikelihood, ..., optional
+        Default ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
+        depends on X, 'poisson' models counts by their log rate; 'bernoulli' (columns of 0 and 1)
+        and 'categorical' (rows of probabilities) work too. With ``standardize=True`` scales are
+        in units of the standardised target.
+    posterior : str or MeanField, FullRank, PointMass, optional
+        Default ``MeanField(rho_offset=-4.0)``. 'full-rank' is for small networks, 'point' gives
+        the point estimates of the objectives 'map' and 'mle'.
+    estimator : str or class, optional
+        Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. Default: 'reparameterised',
+        for the EUBO 'self-normalised'.
+    objective : str or FreeEnergy, Renyi, EUBO, MLE, MAP, optional
+        Default ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the
+        EUBO are biased on minibatches (D30): prefer a `batch_size` of all rows, and many
+        `samples`.
+    kl_weights : {'proportional', 'geometric'} or callable, optional
+        How the minibatches of an epoch share the KL term.
+    warm_up : {'none', 'linear', 'cyclical'} or LinearWarmUp, CyclicalWarmUp, optional
+        Factor on the KL term that rises to 1 during training; 'none' for none. By default `fit`
+        uses ``LinearWarmUp(0.5)`` where there is a KL term (`FreeEnergy`), `partial_fit` none.
+        One that is given runs over the epochs of each call, as a schedule does.
     optimizer : Adam, SGD or Momentum, optional
         Default ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
         call of `fit` or `partial_fit`.
@@ -62,8 +92,8 @@ class BayesianMLPRegressor(Base):
     samples, predict_samples : int
         Weight samples per training step, and per prediction.
     standardize : bool
-        Bring inputs and targets to mean 0 and deviation 1 for training (constant columns to
-        0); undone in everything that is returned.
+        Bring inputs and real targets to mean 0 and deviation 1 for training (constant columns
+        to 0); undone in everything that is returned. Counts, zeros and ones stay as they are.
     early_stopping : EarlyStopping, optional
     validation_fraction : float
         Share of the rows held out by `fit` to record (and stop by) a validation loss, >= 0
@@ -79,21 +109,22 @@ class BayesianMLPRegressor(Base):
     ----------
     theta_ : ndarray
         Everything learned, flat, in the blocks of ``estimator_.layout``.
-    estimator_ : Reparameterised
+    estimator_ : Reparameterised, LocalReparameterisation, ...
+        Model, posterior, objective and gradient.
     training_ : Training
         theta, the optimizer's memory and the history.
     history_ : list of Epoch
     n_iter_ : int
         Epochs trained.
     noise_scale_ : ndarray (K,)
-        Noise deviation of each output, in units of y.
+        Noise deviation of each output, in units of y; of a Gaussian likelihood alone.
     n_features_in_, n_outputs_, y_ndim_ : int
         Widths of X and y in `fit`, and the number of axes of y.
     feature_names_in_ : ndarray (d_in,) of str
         Only after fitting a data frame with text column names.
     x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
-        Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 with
-        ``standardize=False``.
+        Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 where nothing is
+        standardised.
     rng_ : numpy.random.Generator
         From which `partial_fit` goes on drawing.
     predict_seed_ : int
@@ -108,33 +139,30 @@ class BayesianMLPRegressor(Base):
     fit is kept).
     """
 
-    training_: Training
-    estimator_: Reparameterised
-    n_features_in_: int
     n_outputs_: int
     y_ndim_: int
-    x_mean_: Array
-    x_scale_: Array
-    y_mean_: Array
-    y_scale_: Array
-    rng_: np.random.Generator
-    predict_seed_: int
+    predict_proba = _Probabilities()
+    predict_log_proba = _Probabilities()
 
     def __init__(
         self,
-        hidden_layer_sizes: Any = (50,),
+        hidden_layer_sizes: Any = (20,),
         *,
         activation: str = "relu",
-        prior: GaussianPrior | None = None,
-        likelihood: GaussianLikelihood | None = None,
-        posterior: MeanField | None = None,
-        optimizer: Optimizer | None = None,
+        prior: Any = None,
+        likelihood: Any = None,
+        posterior: Any = None,
+        estimator: Any = None,
+        objective: Any = None,
+        kl_weights: Any = None,
+        warm_up: Any = None,
+        optimizer: Any = None,
         epochs: int = 1000,
         batch_size: int = 32,
         samples: int = 1,
         predict_samples: int = 100,
         standardize: bool = True,
-        early_stopping: EarlyStopping | None = None,
+        early_stopping: Any = None,
         validation_fraction: float = 0.0,
         dtype: Any = "float64",
         random_state: Any = None,
@@ -145,6 +173,10 @@ class BayesianMLPRegressor(Base):
         self.prior = prior
         self.likelihood = likelihood
         self.posterior = posterior
+        self.estimator = estimator
+        self.objective = objective
+        self.kl_weights = kl_weights
+        self.warm_up = warm_up
         self.optimizer = optimizer
         self.epochs = epochs
         self.batch_size = batch_size
@@ -158,68 +190,22 @@ class BayesianMLPRegressor(Base):
         self.progress = progress
 
     @property
-    def theta_(self) -> Array:
-        """Everything learned, one flat vector."""
-        return self.training_.theta
-
-    @property
-    def history_(self) -> list[Epoch]:
-        """One entry for each epoch trained."""
-        return self.training_.history
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of epochs trained."""
-        return len(self.training_.history)
-
-    @property
     def noise_scale_(self) -> Array:
         """Noise deviation of each output (K,), in units of y."""
-        blocks = self.estimator_.layout.views(self.theta_)
-        likelihood = self.estimator_.model.likelihood
+        theta, likelihood = self.theta_, self.estimator_.model.likelihood
+        if not isinstance(likelihood, GaussianLikelihood):
+            raise AttributeError(
+                f"{type(likelihood).__name__} has no one noise scale: its noise depends on X. Use "
+                "predict_distribution(X).aleatoric"
+            )
+        blocks = self.estimator_.layout.views(theta)
         return likelihood.noise_scale(blocks, self.n_outputs_) * self.y_scale_
-
-    def fit(self, X: Any, y: Any) -> BayesianMLPRegressor:
-        """Train from scratch.
-
-        Parameters
-        ----------
-        X : array-like (N, d_in)
-        y : array-like (N,) or (N, K)
-            Predictions have as many axes as `y`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For arguments or data that cannot be used; nothing has changed then.
-        NonFiniteError
-            When the free energy is nan or infinite; see the class's notes.
-
-        Warns
-        -----
-        UserWarning
-            After Ctrl-C, which ends training but not the program.
-        """
-        plan = check_plan(self.get_params(deep=False))
-        fitted, (x, targets), held_out = self._begin(X, y, plan, plan.validation_fraction)
-        return self._advance(
-            fitted,
-            x,
-            targets,
-            plan,
-            epochs=plan.epochs,
-            early_stopping=plan.early_stopping,
-            validation=held_out if len(held_out[0]) else None,
-        )
 
     def partial_fit(self, X: Any, y: Any, epochs: int = 1) -> BayesianMLPRegressor:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
-        The first call sets the standardisation, as `fit` does.
+        The first call sets the standardisation, as `fit` does. Estimator, objective, KL weights,
+        batch size and learning rate may have been changed since.
 
         Parameters
         ----------
@@ -237,15 +223,11 @@ class BayesianMLPRegressor(Base):
         TypeError, ValueError, NonFiniteError
             As `fit`; also when arguments that shape the model were changed since.
         """
-        plan = check_plan(self.get_params(deep=False))
+        plan = self._plan()
         epochs = whole("epochs", epochs, 1)
-        if "training_" not in self.__dict__:
-            fitted, (x, targets), _ = self._begin(X, y, plan, held_out=0.0)
-        else:
-            x, targets = self._check_pair(X, y)
-            self._check_unchanged(plan)
-            fitted = {"training_": self.training_, "estimator_": self.estimator_}
-            fitted["rng_"] = copy.deepcopy(self.rng_)
+        if "training_" in self.__dict__:
+            return self._go_on(X, y, plan, epochs)
+        fitted, (x, targets), _ = self._begin(X, lambda: self._first_targets(y, plan), plan, 0.0)
         return self._advance(fitted, x, targets, plan, epochs=epochs)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -262,6 +244,11 @@ class BayesianMLPRegressor(Base):
         mean : ndarray (N,) or (N, K)
         std : ndarray, same shape
             Only with ``return_std=True``.
+
+        Raises
+        ------
+        ValueError
+            Also if the network overflows for a row far from those of `fit`.
         """
         distribution = self.predict_distribution(X)
         return (distribution.mean, distribution.total) if return_std else distribution.mean
@@ -269,11 +256,17 @@ class BayesianMLPRegressor(Base):
     def predict_distribution(self, X: Any) -> Predictive:
         """Return mean, epistemic and aleatoric deviation in units of y, (N,) or (N, K) each."""
         x = self._check_rows(X)
-        p = predictive.predict(
-            self.estimator_, self.theta_, x, rng=self._generator(), samples=self._predict_samples()
-        )
-        mean = p.mean * self.y_scale_ + self.y_mean_
-        scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = predictive.predict(
+                self.estimator_,
+                self.theta_,
+                x,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )
+            mean = p.mean * self.y_scale_ + self.y_mean_
+            scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
+        need_finite("the prediction", np.concatenate(scaled, axis=1), x)
         return Predictive(*(self._like_y(part) for part in scaled))
 
     def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
@@ -300,15 +293,17 @@ class BayesianMLPRegressor(Base):
     def log_predictive_density(self, X: Any, y: Any) -> Array:
         """Return log P(y|x, D) of each row (N,), in nats per row, for y in its own units (D5)."""
         x, targets = self._check_pair(X, y)
-        standardised = predictive.log_predictive_density(
-            self.estimator_,
-            self.theta_,
-            x,
-            targets,
-            rng=self._generator(),
-            samples=self._predict_samples(),
-        )
-        return standardised - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = predictive.log_predictive_density(
+                self.estimator_,
+                self.theta_,
+                x,
+                targets,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )
+        need_finite("the log density of y", found, x)
+        return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 of the predictive mean, averaged over outputs; 1 is best.
@@ -322,156 +317,53 @@ class BayesianMLPRegressor(Base):
         Returns
         -------
         float
-            nan, with a warning, for a single row. For a constant y, 1.0 if it is predicted
-            exactly and else 0.0.
+            nan, with an `UndefinedMetricWarning`, for a single row. For a constant y, 1.0 if it
+            is predicted exactly and else 0.0.
         """
         self._check_pair(X, y)
         y = check_targets(y).reshape(-1, self.n_outputs_)  # (N, K)
-        weight = (
-            np.ones(len(y))
-            if sample_weight is None
-            else check_targets(sample_weight, "sample_weight")
-        )
-        if weight.ndim != 1 or weight.min() < 0 or weight.sum() == 0:
-            raise ValueError("sample_weight must be one number >= 0 per row, not all of them 0")
-        check_same_rows(y=y, sample_weight=weight)
+        weight = check_weights(sample_weight, y)
         if len(y) < 2:
-            warnings.warn("R^2 is not defined for fewer than two rows", UserWarning, stacklevel=2)
-            return float("nan")
-        residual = weight @ (y - self.predict(X).reshape(y.shape)) ** 2  # (K,)
-        spread = weight @ (y - np.average(y, axis=0, weights=weight)) ** 2
-        exact = np.where(residual == 0, 1.0, 0.0)
-        r2 = 1.0 - residual / np.where(spread == 0, 1.0, spread)
-        return float(np.where(spread == 0, exact, r2).mean())
-
-    def _begin(
-        self, X: Any, y: Any, plan: Plan, held_out: float
-    ) -> tuple[dict[str, Any], tuple[Array, Array], tuple[Array, Array]]:
-        """Return the fitted attributes before the first epoch, training and held-out rows.
-
-        The rows are standardised by the moments of the training rows alone.
-        """
-        x, names = check_inputs(X), column_names(X)
-        targets = check_targets(y)
-        check_same_rows(X=x, y=targets)
-        ndim, targets = targets.ndim, targets.reshape(len(targets), -1)  # (N, K)
-        rows = int(np.ceil(held_out * len(x)))
-        if rows >= len(x):
-            raise ValueError(
-                f"validation_fraction {held_out:g} of {len(x)} rows leaves none to train on; "
-                "use a smaller fraction or more rows"
-            )
-        rng = check_generator(self.random_state)
-        fitted: dict[str, Any] = {
-            "predict_seed_": int(rng.integers(2**63)),
-            "y_ndim_": ndim,
-            "n_features_in_": x.shape[1],
-            "n_outputs_": targets.shape[1],
-        }
-        if names is not None:
-            fitted["feature_names_in_"] = names
-        order = rng.permutation(len(x)) if rows else np.arange(len(x))
-        scaled = []
-        for name, array in (("X", x), ("y", targets)):
-            mean, scale = moments(array[order[rows:]], plan.standardize)
-            fitted |= {f"{name.lower()}_mean_": mean, f"{name.lower()}_scale_": scale}
-            scaled.append(standardised(array, mean, scale, plan.dtype, name)[order])
-        estimator = plan.estimator(x.shape[1], targets.shape[1])
-        start = training.start(estimator, rng, plan.optimizer, plan.dtype)
-        fitted |= {"estimator_": estimator, "training_": start, "rng_": rng}
-        x, targets = scaled
-        return fitted, (x[rows:], targets[rows:]), (x[:rows], targets[:rows])
-
-    def _advance(
-        self, fitted: dict[str, Any], x: Array, targets: Array, plan: Plan, **options: Any
-    ) -> BayesianMLPRegressor:
-        """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
-        before, failure = fitted["training_"], None
-        try:
-            state: Training = training.fit(
-                fitted["estimator_"],
-                before,
-                x,
-                targets,
-                rng=fitted["rng_"],
-                optimizer=plan.optimizer,
-                batch_size=plan.batch_size,
-                samples=plan.samples,
-                progress=plan.progress,
-                **options,
-            )
-        except NonFiniteError as error:
-            state, failure = error.training, error
-        finished = len(state.history) > len(before.history)
-        if finished or "training_" not in self.__dict__:
-            fitted["training_"] = state
-            if "x_mean_" in fitted:  # a new start: names of an earlier fit are void
-                self.__dict__.pop("feature_names_in_", None)
-            self.__dict__.update(fitted)
-        if failure is not None:
-            raise failure
-        if state.stopped == "interrupted":
-            done = len(state.history) - len(before.history)
             warnings.warn(
-                f"Training interrupted by user after {done} of {options['epochs']} epochs; "
-                "the model holds the state after the last finished epoch",
-                UserWarning,
-                stacklevel=3,
+                "R^2 is not defined for fewer than two rows", UndefinedMetricWarning, stacklevel=2
             )
-        return self
+            return float("nan")
+        return r_squared(y, self.predict(X).reshape(y.shape), weight)
 
-    def _check_unchanged(self, plan: Plan) -> None:
-        new, old = plan.estimator(self.n_features_in_, self.n_outputs_), self.estimator_
-        pairs = {
-            "hidden_layer_sizes or activation": (new.model.network, old.model.network),
-            "prior": (new.model.prior, old.model.prior),
-            "likelihood": (new.model.likelihood, old.model.likelihood),
-            "dtype": (np.dtype(plan.dtype), self.theta_.dtype),
-            "optimizer (its memory)": (
-                set(plan.optimizer.init(self.theta_).arrays),
-                set(self.training_.optimizer_state.arrays),
-            ),
-        }
-        changed = [name for name, (now, then) in pairs.items() if now != then]
-        if changed:
+    def _first_targets(self, y: Any, plan: Plan) -> Targets:
+        likelihood = plan.likelihood
+        assert likelihood is not None  # a regressor's default
+        if isinstance(likelihood, PoissonLikelihood):
+            check_counts(y)
+        array = check_targets(y)
+        numbers = array.reshape(len(array), -1)  # (N, K)
+        likelihood.check_targets(numbers, plan.dtype)
+        real = isinstance(likelihood, GaussianLikelihood | HeteroscedasticLikelihood)
+        fitted = {"y_ndim_": array.ndim, "n_outputs_": numbers.shape[1]}
+        return Targets(numbers, likelihood, real, fitted)
+
+    def _next_targets(self, y: Any, dtype: Any) -> Array:
+        likelihood = self.estimator_.model.likelihood
+        if isinstance(likelihood, PoissonLikelihood):
+            check_counts(y)
+        array = check_targets(y)
+        array = array.reshape(len(array), -1)  # (N, K)
+        if array.shape[1] != self.n_outputs_:
             raise ValueError(
-                f"{', '.join(changed)} changed since the model was fitted, so partial_fit cannot "
-                "go on from it; set it back, or call fit to start anew"
+                f"y has {array.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
             )
-
-    def _check_rows(self, X: Any) -> Array:
-        """Return `X` standardised as in `fit`."""
-        if "training_" not in self.__dict__:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet; call fit(X, y) first"
-            )
-        x = check_inputs(X)
-        names = self.__dict__.get("feature_names_in_")
-        check_columns(X, x, self.n_features_in_, names, type(self).__name__)
-        return standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
-
-    def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
-        x, targets = self._check_rows(X), check_targets(y)
-        check_same_rows(X=x, y=targets)
-        targets = targets.reshape(len(targets), -1)  # (N, K)
-        if targets.shape[1] != self.n_outputs_:
-            raise ValueError(
-                f"y has {targets.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
-            )
-        return x, standardised(targets, self.y_mean_, self.y_scale_, self.theta_.dtype, "y")
+        likelihood.check_targets(array, dtype)
+        return standardised(array, self.y_mean_, self.y_scale_, dtype, "y")
 
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         x = self._check_rows(X)
         n_samples = whole("n_samples", n_samples, 1)
         rng = self._generator() if random_state is None else check_generator(random_state)
-        drawn = draw(self.estimator_, self.theta_, x, rng=rng, samples=n_samples)  # (S, N, K)
-        return self._like_y(np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1))
-
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(self.predict_seed_)
-
-    def _predict_samples(self) -> int:
-        return whole("predict_samples", self.predict_samples, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            drawn = draw(self.estimator_, self.theta_, x, rng=rng, samples=n_samples)  # (S, N, K)
+            drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
+        need_finite("a function drawn from the posterior", drawn, x)
+        return self._like_y(drawn)
 
     def _like_y(self, array: Array) -> Array:
         """Drop the axis of outputs (N, K, ...) when y had none."""

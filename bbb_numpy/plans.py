@@ -13,7 +13,7 @@ from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelih
 from .estimators import Estimator
 from .families import Family, Posterior
 from .full_rank import FullRank
-from .kl_weights import Shares, WarmUp
+from .kl_weights import Constant, LinearWarmUp, Shares, WarmUp, proportional_kl_weights
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .model import Likelihood, Model, Prior
 from .names import (
@@ -27,10 +27,11 @@ from .names import (
     named,
 )
 from .network import ACTIVATIONS, MLP
-from .objectives import EUBO, MAP, MLE, NEAR_ONE, FreeEnergy, Objective, Renyi
+from .objectives import EUBO, MAP, MLE, FreeEnergy, Objective, Renyi
 from .optimizers import SGD, Adam, Cosine, Momentum, Optimizer
 from .posteriors import MeanField, PointMass
 from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .randomness import check_random_state
 from .training import EarlyStopping
 
 __all__ = [
@@ -39,10 +40,8 @@ __all__ = [
     "Plan",
     "Task",
     "check_flag",
-    "check_generator",
     "check_part",
     "check_plan",
-    "check_random_state",
     "check_sizes",
 ]
 
@@ -52,16 +51,18 @@ class Task(NamedTuple):
 
     prior: Any  # the default
     likelihood: Any  # the default; None: chosen from the number of classes
+    warm_up: WarmUp  # the default of `fit`, where the objective allows one
     likelihoods: tuple[type, ...]  # what is accepted
     elsewhere: str  # what to do about the others
 
 
-# Measured: benchmarks/defaults.py. Little noise to start with lets the network fit before the
-# prior prunes units it has not used; sigma starts above the report's 0.0067, so that few steps
-# are enough for it to grow where there are few data.
+# Measured, see benchmarks/defaults.py. Little noise to start with, and a KL term that comes in
+# slowly, let the network fit before the prior prunes units that it has not used yet; sigma starts
+# above the report's 0.0067, so that few steps are enough for it to grow where there are few data.
 REGRESSION = Task(
     GaussianPrior(0.5),
     GaussianLikelihood(0.1, learn=True),
+    LinearWarmUp(0.5),
     (
         *(GaussianLikelihood, HeteroscedasticLikelihood, PoissonLikelihood),
         *(BernoulliLikelihood, CategoricalLikelihood),
@@ -71,6 +72,7 @@ REGRESSION = Task(
 CLASSIFICATION = Task(
     GaussianPrior(1.5),
     None,
+    Constant(),
     (BernoulliLikelihood, CategoricalLikelihood),
     " For numbers and counts use BayesianMLPRegressor",
 )
@@ -91,7 +93,7 @@ class Plan(NamedTuple):
     estimator: str | type | None  # None: chosen from the other parts
     objective: Objective
     kl_weights: Shares
-    warm_up: WarmUp
+    warm_up: WarmUp | None  # None: that of the task in `fit`, none in `partial_fit`
     optimizer: Optimizer
     epochs: int
     batch_size: int
@@ -103,6 +105,11 @@ class Plan(NamedTuple):
     dtype: Any
     progress: bool | None
 
+    def warm_up_in_fit(self, task: Task) -> WarmUp:
+        """Return what `fit` does without a wish of the user: only FreeEnergy has a KL term."""
+        natural = task.warm_up if isinstance(self.objective, FreeEnergy) else Constant()
+        return natural if self.warm_up is None else self.warm_up
+
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator:
         """Return the estimator for data of these widths.
 
@@ -113,14 +120,14 @@ class Plan(NamedTuple):
             posterior's parameters would not fit in memory; the message says why.
         """
         network = MLP((inputs, *self.hidden, likelihood.heads(targets)), self.activation)
-        model, refusal = Model(network, self.prior, likelihood), None
+        model, refusal = Model(network, self.prior, likelihood), ValueError()
         for wish in AUTOMATIC if self.estimator is None else (self.estimator,):
             make = ESTIMATORS[wish] if isinstance(wish, str) else wish
             try:
                 built: Estimator = make(model, self.posterior, self.objective)
                 return built
             except ValueError as error:
-                refusal = refusal or error
+                refusal = error
         parts = {
             "estimator": getattr(self.estimator, "__name__", self.estimator),
             "posterior": self.posterior,
@@ -178,35 +185,6 @@ def check_sizes(name: str, value: Any) -> tuple[int, ...]:
     return tuple(whole(f"{name}[{i}]", width, 1) for i, width in enumerate(value))
 
 
-def check_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
-    """Return a generator of one's own for None, a whole number >= 0 or a generator.
-
-    An object (`numpy.random.Generator` or the older `RandomState`) is asked for a seed, and
-    so moves on: the next call gives another generator.
-    """
-    check_random_state(random_state, name)
-    if isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state.integers(2**32, size=4))
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(None if random_state is None else int(random_state))
-
-
-def check_random_state(random_state: Any, name: str = "random_state") -> None:
-    """Raise unless `check_generator` can use `random_state`; draws nothing."""
-    if random_state is None or isinstance(
-        random_state, (np.random.Generator, np.random.RandomState)
-    ):
-        return
-    try:
-        whole(name, random_state, 0)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
-            f"numpy.random.RandomState; got {random_state!r}"
-        ) from None
-
-
 def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     """Check all constructor arguments of a learner and fill in the defaults.
 
@@ -228,13 +206,13 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     posterior = part("posterior", POSTERIOR, (MeanField, FullRank, PointMass), POSTERIORS)
     natural = MAP() if isinstance(posterior, PointMass) else FreeEnergy()
     objective = part("objective", natural, (FreeEnergy, Renyi, EUBO, MLE, MAP), OBJECTIVES)
-    if isinstance(objective, Renyi) and abs(objective.alpha - 1.0) < NEAR_ONE:
+    if isinstance(objective, Renyi) and objective.alpha == 1.0:
         objective = FreeEnergy()  # its limit, with the estimators that this one allows
     samples = whole("samples", params["samples"], 1)
     if isinstance(objective, EUBO) and samples == 1:
         raise ValueError(
-            "samples must be at least 2 for the EUBO, better 100: the normalised weight of a single "
-            "sample is 1 whatever the data say, so nothing would be learned; got 1"
+            "samples must be at least 2 for the EUBO, better 100: the weight of a single "
+            "sample is 1 whatever the data say, so that nothing would be learned; got 1"
         )
     check_random_state(params["random_state"])
     return Plan(
@@ -245,8 +223,10 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         posterior=posterior,
         estimator=_estimator(params["estimator"]),
         objective=objective,
-        kl_weights=_function("kl_weights", params["kl_weights"], "proportional", KL_WEIGHTS),
-        warm_up=_function("warm_up", params["warm_up"], "none", WARM_UPS),
+        kl_weights=_function(
+            "kl_weights", params["kl_weights"], proportional_kl_weights, KL_WEIGHTS
+        ),
+        warm_up=_function("warm_up", params["warm_up"], None, WARM_UPS),
         optimizer=part("optimizer", OPTIMIZER, (Adam, SGD, Momentum)),
         samples=samples,
         standardize=check_flag("standardize", params["standardize"]),
@@ -287,12 +267,14 @@ def _estimator(value: Any) -> Any:
     )
 
 
-def _function(name: str, value: Any, default: str, table: Mapping[str, Any]) -> Any:
+def _function(name: str, value: Any, default: Any, table: Mapping[str, Any]) -> Any:
     """Return the entry of `table` that `value` names, or `value` if it can be called."""
-    if value is None or isinstance(value, str):
-        return named(name, default if value is None else value, table)
+    if value is None:
+        return default
+    if isinstance(value, str):
+        return named(name, value, table)
     if isinstance(value, type) or not callable(value):
-        example = type(next(reversed(table.values()))).__name__
+        example = "function" if name == "kl_weights" else "LinearWarmUp(0.5)"
         raise TypeError(
             f"{name} must be None, one of {', '.join(map(repr, table))}, or a {example} like those "
             f"of bbb_numpy.kl_weights; got {value!r}"

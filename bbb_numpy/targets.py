@@ -1,4 +1,4 @@
-"""Checks of targets that are no plain numbers: class labels and counts, and weights of rows."""
+"""Checks of targets that are no plain numbers: class labels and counts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .sklearn_base import DataConversionWarning
-from .validation import check_same_rows, check_targets
 
-__all__ = ["check_counts", "check_labels", "check_weights", "codes", "distinct"]
+__all__ = ["check_counts", "check_labels", "codes", "distinct"]
 
 Array = NDArray[Any]
 EXACT = 2**53  # float64 holds every whole number up to this one
@@ -45,6 +44,8 @@ def check_labels(y: Any, name: str = "y") -> Array:
     if np.ma.is_masked(y):
         raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
     array = _labels(y, name)
+    if array.dtype.kind in "cV":
+        raise ValueError(f"Unknown label type: {name} of dtype {array.dtype}")
     if array.ndim == 2 and array.shape[1] == 1:
         warnings.warn(
             f"A column-vector {name} was passed when a 1d array was expected. Change the shape of "
@@ -67,23 +68,15 @@ def check_labels(y: Any, name: str = "y") -> Array:
 def _labels(y: Any, name: str) -> Array:
     """Return an array in which no label has changed its type."""
     if hasattr(y, "__array__") or hasattr(y, "toarray"):
-        array = np.asarray(y)
-        if array.dtype.kind in "cV" or (array.dtype.kind == "O" and array.ndim == 0):
-            raise ValueError(f"Unknown label type: {name} of type {type(y).__name__}")
-        return array
+        return np.asarray(y)
     try:
         plain = np.asarray(y)
     except ValueError:
         raise ValueError(f"{name} must hold one label per row, all alike") from None
-    if plain.ndim == 1 and plain.dtype.kind in "US":  # NumPy turns [1, "a"] into text
-        return _as_plain(np.array(list(y), dtype=object), plain)
-    if plain.ndim == 1 and plain.dtype.kind in "if":  # and [True, 2] into numbers
-        return _as_plain(np.array(list(y), dtype=object), plain)
-    return plain
-
-
-def _as_plain(labels: Array, plain: Array) -> Array:
-    return plain if len({_kind(label) for label in labels}) == 1 else labels
+    if plain.ndim != 1 or plain.dtype.kind not in "USif":
+        return plain
+    # NumPy has turned [1, "a"] into text, and [True, 2] into numbers
+    return plain if len({_kind(label) for label in y}) == 1 else np.array(list(y), dtype=object)
 
 
 def _kind(label: Any) -> str:
@@ -97,6 +90,10 @@ def _kind(label: Any) -> str:
     return type(label).__name__
 
 
+def _shown(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
 def kind(labels: Array) -> str:
     """Name the type of all labels."""
     return KINDS.get(labels.dtype.kind) or _kind(labels[0])
@@ -104,6 +101,8 @@ def kind(labels: Array) -> str:
 
 def _one_kind(array: Array, name: str) -> None:
     """Raise unless all labels are of one type, none is missing, and numbers are whole."""
+    if array.dtype.kind in "biuUS":
+        return
     missing = [i for i, label in enumerate(array.tolist()) if label is None or label != label]
     if array.dtype.kind in "Mm":
         missing = np.flatnonzero(np.isnat(array)).tolist()
@@ -116,16 +115,16 @@ def _one_kind(array: Array, name: str) -> None:
         other = next((i for i, one in enumerate(kinds) if one != kinds[0]), None)
         if other is not None:
             raise TypeError(
-                f"{name} mixes labels of several types: {kinds[0]} ({array[0]!r} at row 0) and "
-                f"{kinds[other]} ({array[other]!r} at row {other}). Convert them to one type, e.g. "
-                "with [str(label) for label in y]"
+                f"{name} mixes labels of several types: {kinds[0]} ({_shown(array[0])} at row 0) "
+                f"and {kinds[other]} ({_shown(array[other])} at row {other}). Convert them to one "
+                "type, e.g. with [str(label) for label in y]"
             )
     if kind(array) == "numbers":
         values = array.astype(np.float64) if array.dtype.kind == "f" else array
         wrong = [i for i, v in enumerate(values.tolist()) if isinstance(v, float) and v % 1 != 0]
         if wrong:
             raise ValueError(
-                f"Unknown label type: continuous. {name} holds {array[wrong[0]]!r} at row "
+                f"Unknown label type: continuous. {name} holds {_shown(array[wrong[0]])} at row "
                 f"{wrong[0]}; labels that are numbers must be whole. For real targets use "
                 "BayesianMLPRegressor"
             )
@@ -167,8 +166,8 @@ def codes(labels: Array, classes: Array, name: str = "y") -> NDArray[np.intp]:
     """
     if kind(labels) != kind(classes):
         raise TypeError(
-            f"{name} holds labels of another type, {kind(labels)} such as {labels[0]!r}, than the "
-            f"classes, {kind(classes)} such as {classes[0]!r}"
+            f"{name} holds labels of another type, {kind(labels)} such as {_shown(labels[0])}, "
+            f"than the classes, {kind(classes)} such as {_shown(classes[0])}"
         )
     places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
     return np.where(classes[places] == labels, places, -1)
@@ -194,21 +193,3 @@ def check_counts(y: Any, name: str = "y") -> None:
             f"{name} holds the count {array[place]!s} at row {place[0]}: counts above 2^53 = "
             f"{EXACT} are not exact in float64. Count in larger units"
         )
-
-
-def check_weights(weights: Any, rows: Array, name: str = "sample_weight") -> Array:
-    """Return weights of rows (N,), scaled so that they sum to 1; None stands for equal ones.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Unless there is one finite number >= 0 for each of `rows`, and not all are 0.
-    """
-    if weights is None:
-        return np.full(len(rows), 1.0 / len(rows))
-    array = check_targets(weights, name)
-    if array.ndim != 1 or array.min() < 0 or array.max() == 0:
-        raise ValueError(f"{name} must be one number >= 0 per row, not all of them 0")
-    check_same_rows(y=rows, **{name: array})
-    array = array / array.max()
-    return array / array.sum()

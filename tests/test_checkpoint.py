@@ -12,11 +12,25 @@ from hypothesis import strategies as st
 
 from bbb_numpy import checkpoint
 from bbb_numpy.checkpoint import CheckpointError, load, save
+from bbb_numpy.classifier import BayesianMLPClassifier
+from bbb_numpy.closed_form import LocalReparameterisation
+from bbb_numpy.full_rank import FullRank
+from bbb_numpy.gradients import Reparameterised
+from bbb_numpy.kl_weights import (
+    Constant as NoWarmUp,
+)
+from bbb_numpy.kl_weights import (
+    CyclicalWarmUp,
+    LinearWarmUp,
+    geometric_kl_weights,
+)
 from bbb_numpy.learners import BayesianMLPRegressor
-from bbb_numpy.likelihoods import GaussianLikelihood
+from bbb_numpy.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.names import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
+from bbb_numpy.objectives import EUBO, FreeEnergy, Renyi
 from bbb_numpy.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
-from bbb_numpy.posteriors import MeanField
-from bbb_numpy.priors import GaussianPrior
+from bbb_numpy.posteriors import MeanField, PointMass
+from bbb_numpy.priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.validation import NotFittedError
 
@@ -40,6 +54,12 @@ MODEL = st.fixed_dictionaries(
         "likelihood": st.none()
         | st.builds(GaussianLikelihood, scale=st.floats(0.1, 10), learn=st.booleans()),
         "posterior": st.none() | st.builds(MeanField, rho_offset=st.floats(-8, 0)),
+        "estimator": st.sampled_from([None, "flipout", LocalReparameterisation, Reparameterised]),
+        "objective": st.none() | st.builds(FreeEnergy, beta=st.floats(0, 2)),
+        "kl_weights": st.sampled_from([None, "geometric", geometric_kl_weights]),
+        "warm_up": st.sampled_from(
+            [None, "none", NoWarmUp(), LinearWarmUp(0.2), CyclicalWarmUp(2)]
+        ),
         "optimizer": OPTIMIZER,
         "epochs": st.integers(1, 3),
         "batch_size": st.integers(1, 9),
@@ -112,6 +132,130 @@ def test_saved_models_predict_and_go_on_bit_identically(tmp_path, params, output
     np.testing.assert_array_equal(*again)
 
 
+SHORT_NAMES = [
+    *({"prior": name} for name in PRIORS),
+    *({"likelihood": name} for name in LIKELIHOODS if name != "categorical"),
+    {"posterior": "full-rank"},
+    *({"posterior": "point", "objective": name} for name in ("map", "mle")),
+    *(
+        {"estimator": n}
+        for n in ESTIMATORS
+        if n not in ("doubly-reparameterised", "self-normalised")
+    ),
+    *({"objective": name} for name in OBJECTIVES if name not in ("map", "mle")),
+    {"estimator": "doubly-reparameterised", "objective": "iwae"},
+    {"estimator": "self-normalised", "objective": "eubo"},
+]
+OBJECTS = [
+    {"prior": ScaleMixturePrior(0.3, 2.0, 0.25, learn=True)},
+    {"prior": LaplacePrior(0.125), "posterior": FullRank(0.5, -3.0, 0.25, 2.0)},
+    {"likelihood": HeteroscedasticLikelihood(0.25), "objective": Renyi(-0.5)},
+    {"posterior": PointMass(0.5)},
+    {"objective": EUBO()},
+]
+
+
+@pytest.mark.parametrize("params", [*SHORT_NAMES, *OBJECTS], ids=str)
+def test_every_part_of_a_model_comes_back(tmp_path, params):
+    x, y = data()
+    if params.get("likelihood") == "poisson":
+        y = np.floor(np.abs(y))
+    if params.get("likelihood") == "bernoulli":
+        y = y > 0
+    options = {"epochs": 2, "samples": 2, "batch_size": 10, "random_state": 0, "predict_samples": 5}
+    model = BayesianMLPRegressor((3,), **options, **params).fit(x, y)
+    save(model, tmp_path / "m")
+    twin = load(tmp_path / "m")
+    assert type(twin.estimator_) is type(model.estimator_)
+    assert_same(twin, model)
+    assert_same(twin.partial_fit(x, y), model.partial_fit(x, y))
+
+
+def test_every_name_is_among_those_checked():
+    given = [item for params in SHORT_NAMES for item in params.items()]
+    tables = {"prior": PRIORS, "estimator": ESTIMATORS, "objective": OBJECTIVES}
+    for name, table in tables.items():
+        assert {short for argument, short in given if argument == name} == set(table)
+    assert {"mean-field", *(s for a, s in given if a == "posterior")} == set(POSTERIORS)
+
+
+LABELS = {
+    "text": np.array(["no", "yes", "maybe"]),
+    "object": np.array(["no", "yes", "maybe"], object),
+    "int": np.array([3, -1, 2], np.int16),
+    "unsigned": np.array([2**64 - 1, 1, 2], np.uint64),
+    "float": np.array([3.0, -1.0, 2.0], np.float32),
+    "numbers in object": np.array([3, -1, 2], object),
+}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_a_classifier_and_its_labels_come_back(tmp_path, labels, classes):
+    x, y = data()[0], labels[np.arange(10) % classes]
+    model = BayesianMLPClassifier((3,), epochs=2, random_state=0, predict_samples=5).fit(x, y)
+    save(model, tmp_path / "m")
+    twin = load(tmp_path / "m")
+    assert type(twin) is BayesianMLPClassifier
+    assert twin.classes_.dtype == model.classes_.dtype
+    assert [type(c) for c in twin.classes_] == [type(c) for c in model.classes_]
+    for one in (model, twin):
+        one.partial_fit(x, y)
+    np.testing.assert_array_equal(twin.theta_, model.theta_)
+    np.testing.assert_array_equal(twin.predict_proba(x), model.predict_proba(x))
+    np.testing.assert_array_equal(twin.predict(x), model.predict(x))
+
+
+def test_truth_values_come_back_and_dates_do_not(tmp_path):
+    x, y = data()
+    model = BayesianMLPClassifier((3,), epochs=1).fit(x, y > 0)
+    save(model, tmp_path / "m")
+    assert load(tmp_path / "m").classes_.tolist() == [False, True]
+    dates = np.where(y > 0, np.datetime64("2020"), np.datetime64("2021"))
+    with pytest.raises(CheckpointError, match="classes_ of type date cannot be saved"):
+        save(model.fit(x, dates), tmp_path / "m")
+
+
+# What version 0.1 has written, with its predictions and those after one more partial_fit
+VERSION_1 = Path(__file__).with_name("version_1.npz")
+PREDICTED = [-0.3864949092409365, -0.3812811674097021, -0.3828053583658654]
+GONE_ON = [-0.37489048504020495, -0.3668180140250912, -0.37067874148120505]
+
+
+def test_files_of_version_1_predict_and_go_on_as_they_did():
+    x, y = data()
+    model = load(VERSION_1)
+    np.testing.assert_allclose(model.predict(x, return_std=True)[0][:3], PREDICTED, rtol=1e-12)
+    model.partial_fit(x, y)
+    np.testing.assert_allclose(model.predict(x, return_std=True)[0][:3], GONE_ON, rtol=1e-12)
+    assert model.prior == GaussianPrior(0.5)  # defaults of that time, whatever they are now
+    assert (model.estimator, model.warm_up) == ("reparameterised", "none")
+    assert model.optimizer == Adam(1e-2, schedule=Cosine())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, a: h.update(version=2), "version 2 is not supported"),
+        (lambda h, a: h.update(more=1), "header: missing [], unknown ['more']"),
+        (lambda h, a: h.update(model=3), "model must be a table"),
+        (lambda h, a: h.update(parameters=[1]), "parameters must be a table"),
+        (lambda h, a: h["parameters"].pop("epochs"), "parameters: missing ['epochs']"),
+        (lambda h, a: h["model"].pop("prior"), "model: missing ['prior']"),
+        (lambda h, a: h["model"].update(objective=1), "model: missing [], unknown ['objective']"),
+    ],
+)
+def test_changed_files_of_version_1_are_refused_too(tmp_path, change, message):
+    (tmp_path / "m").write_bytes(VERSION_1.read_bytes())
+    (tmp_path / "m").rename(tmp_path / "m.npz")  # np.savez would append the ending
+    rewrite(tmp_path / "m.npz", lambda header, arrays: None)
+    load(tmp_path / "m.npz")
+    rewrite(tmp_path / "m.npz", change)
+    with pytest.raises(CheckpointError) as caught:
+        load(tmp_path / "m.npz")
+    assert message in str(caught.value)
+
+
 def test_feature_names_come_back(tmp_path):
     pandas = pytest.importorskip("pandas")
     x, y = data()
@@ -144,7 +288,7 @@ def test_unfitted_models_are_not_saved(tmp_path):
     with pytest.raises(NotFittedError, match="nothing to save; call fit first"):
         save(BayesianMLPRegressor(), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(TypeError, match="model must be a BayesianMLPRegressor; got dict"):
+    with pytest.raises(TypeError, match=r"model must be a BayesianMLPRegressor or .*; got dict"):
         save({}, tmp_path / "m")
 
 
@@ -152,10 +296,17 @@ class OwnPrior(GaussianPrior):
     pass
 
 
+class OwnEstimator(Reparameterised):
+    pass
+
+
 @pytest.mark.parametrize(
     ("name", "value", "kind"),
     [
         ("prior", OwnPrior(), CheckpointError),
+        ("estimator", OwnEstimator, CheckpointError),
+        ("kl_weights", lambda sizes: np.full(len(sizes), 1 / len(sizes)), CheckpointError),
+        ("warm_up", lambda epoch, epochs: 1.0, CheckpointError),
         ("optimizer", Adam(schedule=lambda epoch, epochs: 1.0), CheckpointError),
         ("random_state", np.random.RandomState(0), CheckpointError),
         ("random_state", np.random.Generator(np.random.SFC64(0)), CheckpointError),
@@ -261,11 +412,17 @@ def with_(index, value):
 
 
 NAN, INF = float("nan"), float("inf")
-GAUSSIAN = {"class": "GaussianPrior", "arguments": {"scale": 1.0}}
+GAUSSIAN = {"class": "GaussianPrior", "arguments": {"scale": 1.0, "learn": False}}
+
+
+def gaussian(**arguments):
+    return GAUSSIAN | {"arguments": GAUSSIAN["arguments"] | arguments}
+
+
 CHANGES = [
     (put("format", value="other"), "format must be"),
     (drop("format"), "format must be"),
-    (put("version", value=2), "version 2 is not supported"),
+    (put("version", value=3), "version 3 is not supported"),
     (put("version", value="1"), "version '1' is not supported"),
     (put("version", value=True), "version True is not supported"),
     (drop("version"), "version None is not supported"),
@@ -283,21 +440,39 @@ CHANGES = [
     (put("parameters", "prior", value={"class": "GaussianPrior"}), "prior: missing ['arguments']"),
     (
         put("parameters", "prior", value={"class": "GaussianPrior", "arguments": {"width": 1}}),
-        "prior: GaussianPrior: missing ['scale'], unknown ['width']",
+        "prior: GaussianPrior: missing ['learn', 'scale'], unknown ['width']",
     ),
-    (put("model", "prior", value=GAUSSIAN | {"arguments": {"scale": "1"}}), "scale has the wrong"),
-    (put("model", "prior", value=GAUSSIAN | {"arguments": {"scale": True}}), "scale has the wrong"),
-    (put("model", "prior", value=GAUSSIAN | {"arguments": {"scale": -1.0}}), "must be positive"),
-    (put("model", "prior", value=GAUSSIAN | {"arguments": {"scale": NAN}}), "must be positive"),
+    (put("model", "prior", value=gaussian(scale="1")), "scale has the wrong"),
+    (put("model", "prior", value=gaussian(scale=True)), "scale has the wrong"),
+    (put("model", "prior", value=gaussian(scale=-1.0)), "must be positive"),
+    (put("model", "prior", value=gaussian(scale=NAN)), "must be positive"),
     (put("model", "prior", value=GAUSSIAN | {"arguments": 3}), "must be a table"),
-    (put("model", "prior", value=None), "model: prior must be a GaussianPrior"),
-    (put("model", "posterior", value=GAUSSIAN), "model: posterior must be a MeanField"),
+    (put("model", "prior", value=None), "model: prior must be a GaussianPrior or"),
+    (put("model", "posterior", value=GAUSSIAN), "model: posterior must be a MeanField or"),
     (drop("model", "network"), "model: missing ['network']"),
     (put("model", "network", "arguments", "sizes", value=[2, 0, 1]), "network: MLP: sizes"),
     (put("model", "network", "arguments", "sizes", value=[2, 3.5, 1]), "sizes has the wrong type"),
     (put("model", "network", "arguments", "sizes", value=[2, 4, 1]), "theta must have shape"),
     (put("model", "network", "arguments", "sizes", value=[3, 3, 1]), "must be the ends of sizes"),
     (put("model", "network", "arguments", "activation", value="x"), "activation must be one of"),
+    (put("model", "prior", value=gaussian(learn=1)), "learn has the wrong type"),
+    (put("learner", value="MLPRegressor"), "learner must be"),
+    (put("learner", value=["BayesianMLPRegressor"]), "learner must be"),
+    (put("learner", value="BayesianMLPClassifier"), "likelihood"),
+    (put("parameters", "estimator", value="flip"), "parameters: estimator must be one of"),
+    (
+        put("parameters", "kl_weights", value={"class": "named", "arguments": {"name": "eval"}}),
+        "unkn",
+    ),
+    (put("parameters", "kl_weights", value={"class": "named", "arguments": {"name": []}}), "unkno"),
+    (put("parameters", "warm_up", value=3), "parameters: warm_up"),
+    (put("model", "estimator", value="eval"), "model: unknown estimator 'eval'"),
+    (put("model", "estimator", value="geometric_kl_weights"), "model: unknown estimator"),
+    (put("model", "estimator", value=None), "model: unknown estimator None"),
+    (put("model", "estimator", value="SelfNormalised"), "SelfNormalised"),
+    (put("model", "antithetic", value=1), "model: antithetic must be"),
+    (put("model", "objective", value=GAUSSIAN), "model: objective must be a FreeEnergy or"),
+    (put("model", "objective", value={"class": "MLE", "arguments": {}}), "model: MLE"),
     (put("fitted", value=[1]), "fitted must be a table"),
     (drop("fitted", "rng_"), "fitted: missing ['rng_']"),
     (put("fitted", "rng_", value=None), "rng_ must be a generator"),
@@ -351,6 +526,52 @@ def test_every_changed_field_is_found_and_named(path, change, message):
     assert str(caught.value).startswith(str(path))
 
 
+@pytest.fixture
+def classifier_path(tmp_path):
+    x = data()[0]
+    labels = np.array(["b", "a", "c"])[np.arange(10) % 3]
+    save(BayesianMLPClassifier((3,), epochs=1, random_state=0).fit(x, labels), tmp_path / "c.npz")
+    return tmp_path / "c.npz"
+
+
+def classes(dtype, values):
+    return put("fitted", "classes_", value={"dtype": dtype, "values": values})
+
+
+BERNOULLI = {"class": "BernoulliLikelihood", "arguments": {}}
+CLASSIFIER_CHANGES = [
+    (put("learner", value="BayesianMLPRegressor"), "missing"),
+    (put("model", "likelihood", value=GAUSSIAN), "model: likelihood must be a"),
+    (put("model", "likelihood", value=BERNOULLI), "3 classes_ do not fit sizes"),
+    (put("fitted", "classes_", value=["a", "b", "c"]), "classes_ must be a table"),
+    (drop("fitted", "classes_", "dtype"), "classes_: missing ['dtype']"),
+    (classes("<U1", ["a", "b"]), "2 classes_ do not fit sizes"),
+    (classes("<U1", ["a", "c", "b"]), "sorted labels"),
+    (classes("<U1", ["a", "a", "b"]), "sorted labels"),
+    (classes("<U1", ["a", "b", "cd"]), "sorted labels"),
+    (classes("<U1", ["a", "b", 3]), "labels of one type"),
+    (classes("<U1", [["a"], ["b"], ["c"]]), "labels of one type"),
+    (classes("<U1", "abc"), "labels of one type"),
+    (classes("<U1", [0, 1, 2]), "sorted labels"),
+    (classes("|i1", [0, 1, 200]), "classes_"),
+    (classes("<f8", [0.0, 1.0, NAN]), "sorted labels"),
+    (classes("<M8[D]", ["a", "b", "c"]), "classes_ cannot be of type"),
+    (classes("|V1", ["a", "b", "c"]), "classes_"),
+    (classes("eval", ["a", "b", "c"]), "classes_ cannot be of type 'eval'"),
+    (classes(3, ["a", "b", "c"]), "classes_ cannot be of type 3"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CLASSIFIER_CHANGES)
+def test_every_changed_field_of_a_classifier_is_found_and_named(classifier_path, change, message):
+    rewrite(classifier_path, lambda header, arrays: None)
+    load(classifier_path)
+    rewrite(classifier_path, change)
+    with pytest.raises(CheckpointError) as caught:
+        load(classifier_path)
+    assert message in str(caught.value)
+
+
 def pickled(path):
     np.savez(path, header=np.array([{"format": checkpoint.FORMAT}], object))
 
@@ -393,7 +614,7 @@ FILES = [
     (lambda path: path.write_bytes(b""), "cannot be read"),
     (lambda path: path.write_text("x,y\n1,2\n"), "cannot be read"),
     (lambda path: path.write_bytes(b"PK\x03\x04 and then nothing"), "cannot be read"),
-    (pickled, "cannot be read"),
+    (pickled, r"cannot be read.*objects, not plain arrays\)$"),
     (single, "single .npy array"),
     (foreign, "has no header"),
     (text_in_zip, "has no header"),

@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bbb_numpy.gradients import Reparameterised
+import bbb_numpy
+from bbb_numpy.closed_form import LocalReparameterisation
+from bbb_numpy.discrete import PoissonLikelihood
+from bbb_numpy.full_rank import FullRank
+from bbb_numpy.gradients import Reparameterised, SelfNormalised
+from bbb_numpy.kl_weights import CyclicalWarmUp, LinearWarmUp, geometric_kl_weights
 from bbb_numpy.learners import BayesianMLPRegressor
-from bbb_numpy.likelihoods import GaussianLikelihood
+from bbb_numpy.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from bbb_numpy.optimizers import SGD, Adam, Momentum, StepDecay
-from bbb_numpy.posteriors import MeanField
-from bbb_numpy.priors import GaussianPrior
+from bbb_numpy.posteriors import MeanField, PointMass
+from bbb_numpy.priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
 from bbb_numpy.sklearn_base import Parameters
 from bbb_numpy.training import EarlyStopping, NonFiniteError
 from bbb_numpy.validation import NotFittedError
@@ -39,6 +45,7 @@ def data(rows=40, inputs=3, outputs=None, seed=0):
 
 def learner(**params):
     settings = {"hidden_layer_sizes": (5,), "epochs": 3, "predict_samples": 20, "random_state": 0}
+    settings["warm_up"] = "none"  # of 3 epochs, there is no time for one
     return BayesianMLPRegressor(**settings | params)
 
 
@@ -175,7 +182,7 @@ def test_it_works_without_scikit_learn_and_gives_the_same_numbers():
     )
     assert run.returncode == 0, run.stderr
     x = np.linspace(-1, 1, 20)[:, None]
-    here = learner(prior=GaussianPrior(0.3)).fit(x, 2 * x[:, 0])
+    here = learner(prior=GaussianPrior(0.3), warm_up=None).fit(x, 2 * x[:, 0])
     assert run.stdout.strip() == here.theta_.tobytes().hex()
 
 
@@ -267,7 +274,7 @@ def test_log_predictive_density_is_that_of_y_in_its_own_units():
 
 def test_real_structure_is_found_at_the_defaults():
     x, y = data(rows=200)
-    model = BayesianMLPRegressor(random_state=0).fit(x, 100 * y)
+    model = bbb_numpy.BayesianMLPRegressor(random_state=0).fit(x, 100 * y)
     assert model.score(*data(rows=200, seed=1)) < 0  # other units: the check can fail
     x_new, y_new = data(rows=200, seed=1)
     assert model.score(x_new, 100 * y_new) > 0.95
@@ -474,6 +481,259 @@ def test_one_row_one_column_and_no_hidden_layer():
     assert learner(hidden_layer_sizes=[4, 3]).fit(x, y).theta_.shape == (2 * (8 + 15 + 4) + 1,)
 
 
+# Parts of the model, by object and by short name
+
+PARTS = [
+    ("prior", "laplace", LaplacePrior(0.35)),
+    ("prior", "mixture-learned", ScaleMixturePrior(0.25, 1.0, 0.1, learn=True)),
+    ("posterior", "full-rank", FullRank(rho_offset=-4.0)),
+    ("posterior", "point", PointMass()),
+    ("likelihood", "heteroscedastic", HeteroscedasticLikelihood()),
+    ("estimator", "local-reparameterisation", LocalReparameterisation),
+    ("objective", "tempered-elbo", FreeEnergy(0.1)),
+    ("objective", "iwae", Renyi(0.0)),
+    ("kl_weights", "geometric", geometric_kl_weights),
+    ("warm_up", "cyclical", CyclicalWarmUp()),
+]
+
+
+@pytest.mark.parametrize(("name", "short", "part"), PARTS, ids=[short for _, short, _ in PARTS])
+def test_a_short_name_is_the_object_that_it_names(name, short, part):
+    x, y = data()
+    more = {"epochs": 16, "samples": 2}  # enough for cycles of warm-up, and for IWAE
+    plain = learner(**more).fit(x, y)
+    by_name, by_object = (learner(**more, **{name: value}).fit(x, y) for value in (short, part))
+    assert getattr(by_name, name) == short  # the argument is left as it was given
+    assert state(by_name) == state(by_object) != state(plain)
+    assert by_name.estimator_ == by_object.estimator_
+    assert (by_name.estimator_ == plain.estimator_) == (name in ("warm_up", "kl_weights"))
+    assert state(clone(by_name).fit(x, y)) == state(by_name)
+
+
+def test_the_estimator_follows_the_other_parts_unless_it_is_given():
+    x, y = data()
+    assert type(learner().fit(x, y).estimator_) is Reparameterised
+    eubo = learner(objective="eubo", samples=10, batch_size=40).fit(x, y)
+    assert type(eubo.estimator_) is SelfNormalised
+    assert isinstance(eubo.estimator_.objective, EUBO)
+    assert learner(estimator="antithetic", samples=2).fit(x, y).estimator_.antithetic
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"objective": "mle"}, "Use PointMass"),
+        ({"posterior": "point", "objective": "elbo"}, "a point mass has no density"),
+        ({"posterior": "point", "prior": "gaussian-learned"}, "cannot learn the numbers"),
+        ({"estimator": "flipout", "prior": "laplace"}, "no.* for a Gaussian q and LaplacePrior"),
+        ({"estimator": "flipout", "posterior": "full-rank"}, "Flipout"),
+        ({"estimator": "self-normalised"}, "EUBO"),
+        ({"estimator": "reparameterised", "objective": "eubo", "samples": 9}, "SelfNormalised"),
+        ({"estimator": "antithetic"}, "samples must be even"),
+        ({"objective": "iwae", "warm_up": "linear"}, "without a warm-up"),
+        ({"objective": "iwae", "kl_weights": "geometric"}, "proportional_kl_weights"),
+        ({"objective": "eubo"}, "samples must be at least 2 for the EUBO"),
+        (
+            {"posterior": "full-rank", "hidden_layer_sizes": (10_000,)},
+            r"50,001 weights has a factor of 1,250,075,001 numbers; .* GiB, the limit is 4 GiB",
+        ),
+    ],
+)
+def test_parts_that_do_not_go_together_are_refused_at_fit(params, message):
+    x, y = data()
+    with pytest.raises(ValueError, match=message):
+        learner(**params).fit(x, y)
+    model = learner().fit(x, y)
+    before = state(model)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**params).fit(x, y)
+    assert state(model) == before
+
+
+def test_alpha_one_is_the_elbo():
+    x, y = data()
+    one, elbo = (learner(objective=o).fit(x, y) for o in (Renyi(1.0), FreeEnergy()))
+    assert state(one) == state(elbo)
+    lrt = learner(objective=Renyi(1.0), estimator="local-reparameterisation", warm_up=None)
+    assert lrt.fit(x, y).estimator_.objective == FreeEnergy()
+
+
+@pytest.mark.parametrize("objective", ["map", "mle"])
+def test_a_point_estimate_has_no_epistemic_uncertainty(objective):
+    x, y = data()
+    model = learner(posterior="point", objective=objective, epochs=200).fit(x, y)
+    assert isinstance(model.estimator_.objective, MAP if objective == "map" else MLE)
+    d = model.predict_distribution(x)
+    assert (d.epistemic == 0).all()
+    assert model.score(x, y) > 0.5
+    assert isinstance(learner(posterior="point").fit(x, y).estimator_.objective, MAP)
+
+
+def test_fit_warms_up_and_partial_fit_does_not():
+    x, y = data()
+    assert state(learner(warm_up=None).fit(x, y)) == state(learner(warm_up="linear").fit(x, y))
+    assert state(learner(warm_up=None).fit(x, y)) != state(learner(warm_up="none").fit(x, y))
+    parts = [learner(warm_up=w).partial_fit(x, y, epochs=3) for w in (None, "none", "linear")]
+    assert state(parts[0]) == state(parts[1]) != state(parts[2])
+    iwae = learner(objective="iwae", warm_up=None).fit(x, y)  # has no KL term to warm up
+    assert state(iwae) == state(learner(objective="iwae", warm_up="none").fit(x, y))
+
+
+def test_estimator_and_objective_may_change_between_partial_fits():
+    x, y = data()
+    model = learner().fit(x, y)
+    model.set_params(estimator="flipout", objective=FreeEnergy(0.5)).partial_fit(x, y)
+    assert type(model.estimator_).__name__ == "Flipout"
+    assert model.n_iter_ == 4
+    with pytest.raises(ValueError, match="posterior changed"):
+        model.set_params(estimator=None, posterior="full-rank").partial_fit(x, y)
+
+
+@pytest.mark.equation("D12")
+def test_noise_that_depends_on_x_is_found():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (400, 1))
+    true = 10.0 * np.where(x[:, 0] < 0, 0.2, 1.0)
+    y = 50.0 + 20.0 * x[:, 0] + true * rng.standard_normal(400)
+    model = BayesianMLPRegressor(likelihood="heteroscedastic", epochs=300, random_state=0)
+    d = model.fit(x, y).predict_distribution([[-0.5], [0.5]])
+    np.testing.assert_allclose(d.aleatoric, [2.0, 10.0], rtol=0.25)  # 4 standard errors: 0.2
+    with pytest.raises(AttributeError, match=r"Heteroscedastic.* depends on X"):
+        _ = model.noise_scale_
+    assert not hasattr(model, "noise_scale_")
+
+
+@pytest.mark.equation("D15")
+def test_counts_are_modelled_by_their_rate_and_not_standardised():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (400, 1))
+    y = rng.poisson(np.exp(1.0 + x[:, 0]))
+    model = BayesianMLPRegressor(likelihood="poisson", epochs=200, random_state=0).fit(x, y)
+    assert (model.y_mean_, model.y_scale_) == ([0.0], [1.0])
+    assert model.x_scale_[0] != 1.0
+    d = model.predict_distribution([[-0.8], [0.0], [0.8]])
+    np.testing.assert_allclose(d.mean, np.exp([0.2, 1.0, 1.8]), rtol=0.15)
+    np.testing.assert_allclose(d.aleatoric**2, d.mean, rtol=1e-6)  # a Poisson's variance
+    drawn = model.sample_y(x, 50)
+    assert (drawn == np.floor(drawn)).all()
+    assert model.log_predictive_density(x, y).mean() > -2.1  # entropy of the truth: 1.96
+
+
+TOO_LARGE = [
+    np.array([1, 2**53 + 1], np.int64),
+    np.array([1, 2**64 - 1], np.uint64),
+    np.array([1, 10**400], object),
+    np.array([1, 2**53 + 1], object),
+    [1, 2**53 + 1],
+    [1, 10**20],
+    np.array([1.0, 2.0**53]),
+    np.array([1.0, 1e300]),
+]
+
+
+@pytest.mark.parametrize("counts", TOO_LARGE, ids=str)
+def test_counts_that_float64_would_round_are_refused(counts):
+    x = np.zeros((2, 1))
+    model = learner(likelihood="poisson")
+    with pytest.raises(ValueError, match=r"y holds the count \d.* at row 1.*not exact in float64"):
+        model.fit(x, counts)
+    model.fit(x, [1, 2])
+    for method in (model.partial_fit, model.score, model.log_predictive_density):
+        with pytest.raises(ValueError, match="not exact"):
+            method(x, counts)
+
+
+@pytest.mark.parametrize(
+    ("counts", "dtype", "message"),
+    [
+        ([1, -1], "float64", "whole numbers >= 0; got -1.0 at row 1"),
+        ([1, 1.5], "float64", "whole numbers >= 0; got 1.5 at row 1"),
+        ([1, 2**24 + 1], "float32", "counts above 16777216 are not exact in float32"),
+        ([1, float("nan")], "float64", "y contains NaN"),
+        ([1, float("inf")], "float64", "y contains infinity"),
+        (["1", "b"], "float64", "y must hold numbers; got text"),
+    ],
+)
+def test_other_counts_are_refused(counts, dtype, message):
+    with pytest.raises(ValueError, match=message):
+        learner(likelihood=PoissonLikelihood(), dtype=dtype).fit(np.zeros((2, 1)), counts)
+
+
+def test_whole_numbers_beyond_float64_are_refused_anywhere():
+    x = data()[0]
+    with pytest.raises(ValueError, match=r"y holds a whole number beyond the range of float64"):
+        learner().fit(x, [10**400] * 40)
+
+
+def test_columns_of_zeros_and_ones():
+    x, y = data()
+    both = np.stack([y > 0, x[:, 1] > 0], axis=1)
+    model = learner(likelihood="bernoulli", epochs=300).fit(x, both)
+    p = model.predict(x)
+    assert ((p > 0) & (p < 1)).all()
+    assert ((p > 0.5) == both).mean() > 0.9
+    with pytest.raises(ValueError, match="must be 0 or 1; got 2"):
+        learner(likelihood="bernoulli").fit(x, 2 * both)
+
+
+def test_a_regressor_has_no_probabilities_and_says_where_they_are():
+    for model in (learner(), learner().fit(*data())):
+        assert not hasattr(model, "predict_proba")
+        with pytest.raises(AttributeError, match=r"has no predict_proba.*BayesianMLPClassifier"):
+            model.predict_proba(data()[0])
+        with pytest.raises(AttributeError, match="has no predict_log_proba"):
+            _ = model.predict_log_proba
+
+
+def test_a_learned_prior_that_collapses_is_reported():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    options = {"optimizer": Adam(0.1), "estimator": "local-reparameterisation"}
+    model = learner(prior=GaussianPrior(0.5, learn=True), epochs=400, **options)
+    with pytest.warns(UserWarning, match=r"learned prior has collapsed: .*from 0\.5 to 0\.0"):
+        model.fit(x, y)
+    assert model.predict(x).std() < 0.02 * y.std()
+    x, y = data(rows=200)  # with something to learn it stays, and nothing is said
+    kept = learner(prior="gaussian-learned", epochs=300).fit(x, y)
+    assert kept.theta_[kept.estimator_.layout.slices["prior_log_scale"]] > np.log(0.05)
+
+
+# Numbers far beyond those of fit
+
+
+def test_rows_for_which_the_network_overflows_are_named():
+    x, y = data()
+    x_far = np.where(np.arange(40) == 7, 1e300, 1.0)[:, None] * x
+    model = learner().fit(x, 1e150 * y)
+    for method, arguments in (
+        ("predict", ()),
+        ("predict_distribution", ()),
+        ("sample_functions", (3,)),
+        ("sample_y", (3,)),
+        ("log_predictive_density", (1e150 * y,)),
+        ("score", (1e150 * y,)),
+    ):
+        with pytest.raises(ValueError, match="overflows float64 at row 7: X there is as far as"):
+            getattr(model, method)(x_far, *arguments)
+
+
+def test_a_score_in_huge_units_does_not_overflow():
+    x, y = data()
+    plain, huge = learner().fit(x, y), learner().fit(x, 1e300 * y)
+    assert huge.score(x, 1e300 * y) == pytest.approx(plain.score(x, y), rel=1e-9)
+    weight = np.full(40, 1e308)
+    assert plain.score(x, y, sample_weight=weight) == pytest.approx(plain.score(x, y), rel=1e-9)
+
+
+def test_one_row_has_no_r2_and_the_warning_has_a_category_of_its_own():
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    x, y = data()
+    model = learner().fit(x, y)
+    with pytest.warns(UndefinedMetricWarning, match="fewer than two rows"):
+        assert np.isnan(model.score(x[:1], y[:1]))
+
+
 # Bad input, and nothing lost
 
 BAD_PARAMETERS = [
@@ -486,7 +746,17 @@ BAD_PARAMETERS = [
     ("hidden_layer_sizes", "50"),
     ("activation", "swish"),
     ("prior", 1.0),
-    ("likelihood", "gaussian"),
+    ("likelihood", "gausian"),
+    ("prior", "gauss"),
+    ("posterior", "mean field"),
+    ("estimator", "flip-out"),
+    ("estimator", GaussianPrior),
+    ("objective", "elb"),
+    ("objective", MLE),
+    ("kl_weights", "equal"),
+    ("kl_weights", [0.5, 0.5]),
+    ("warm_up", 0.5),
+    ("warm_up", LinearWarmUp),
     ("posterior", MeanField),
     ("optimizer", "adam"),
     ("early_stopping", True),
@@ -578,6 +848,8 @@ def test_methods_need_fit_first_and_the_same_width(method, arguments):
 @pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "noise_scale_"])
 def test_fitted_attributes_are_absent_before_fit(name):
     assert not hasattr(learner(), name)
+    with pytest.raises(NotFittedError, match="not fitted yet; call fit"):
+        getattr(learner(), name)
     assert hasattr(learner().fit(*data()), name)
 
 

@@ -3,16 +3,31 @@
 import numpy as np
 import pytest
 
+from bbb_numpy.closed_form import ClosedFormKL
+from bbb_numpy.discrete import BernoulliLikelihood
+from bbb_numpy.families import Family
+from bbb_numpy.full_rank import FullRank
+from bbb_numpy.gradients import Reparameterised, SelfNormalised
+from bbb_numpy.kl_weights import (
+    Constant,
+    LinearWarmUp,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
+from bbb_numpy.likelihoods import GaussianLikelihood
+from bbb_numpy.names import PRIORS
+from bbb_numpy.objectives import EUBO, MAP, FreeEnergy, Renyi
 from bbb_numpy.optimizers import Adam, Cosine
 from bbb_numpy.plans import (
-    DEFAULTS,
+    CLASSIFICATION,
+    REGRESSION,
     check_flag,
-    check_generator,
-    check_object,
+    check_part,
     check_plan,
     check_sizes,
 )
-from bbb_numpy.priors import GaussianPrior
+from bbb_numpy.posteriors import MeanField
+from bbb_numpy.priors import GaussianPrior, LaplacePrior
 
 NAN, INF = float("nan"), float("inf")
 
@@ -51,36 +66,26 @@ def test_other_layer_widths_are_refused(value, kind, message):
 
 
 def test_a_class_is_not_an_object():
-    assert check_object("prior", GaussianPrior(2.0), (GaussianPrior,)) == GaussianPrior(2.0)
+    assert check_part("prior", GaussianPrior(2.0), (GaussianPrior,)) == GaussianPrior(2.0)
     with pytest.raises(TypeError, match=r"prior must be None or .*GaussianPrior; got the class"):
-        check_object("prior", GaussianPrior, (GaussianPrior,))
+        check_part("prior", GaussianPrior, (GaussianPrior,))
     with pytest.raises(TypeError, match=r"got 1.0 of type float"):
-        check_object("prior", 1.0, (GaussianPrior,))
+        check_part("prior", 1.0, (GaussianPrior,))
 
 
-def test_a_number_seeds_and_an_object_moves_on():
-    def first(state):
-        return check_generator(state).random()
-
-    assert first(3) == first(np.int64(3)) != first(4)
-    assert first(None) != first(None)
-    for make in (np.random.default_rng, np.random.RandomState):
-        assert first(make(0)) == first(make(0))
-        state = make(0)
-        assert first(state) != first(state)
-        assert check_generator(state) is not state
-
-
-@pytest.mark.parametrize("value", [-1, 1.5, "seed", [1], True])
-def test_other_seeds_are_refused(value):
-    with pytest.raises((TypeError, ValueError), match="random_state must be None, a whole number"):
-        check_generator(value)
+def test_text_names_an_entry_of_the_table_if_there_is_one():
+    assert check_part("prior", "laplace", (GaussianPrior,), PRIORS) is PRIORS["laplace"]
+    with pytest.raises(ValueError, match=r"prior must be one of gaussian, .*; got 'lapl'"):
+        check_part("prior", "lapl", (GaussianPrior,), PRIORS)
+    with pytest.raises(TypeError, match=r"optimizer must be None or .*got 'adam' of type str"):
+        check_part("optimizer", "adam", (Adam,))
 
 
 PARAMETERS = {
     "hidden_layer_sizes": (5,),
     "activation": "relu",
     **dict.fromkeys(("prior", "likelihood", "posterior", "optimizer", "early_stopping")),
+    **dict.fromkeys(("estimator", "objective", "kl_weights", "warm_up")),
     **dict.fromkeys(("epochs", "batch_size", "samples", "predict_samples"), 1),
     "standardize": True,
     "validation_fraction": 0.0,
@@ -90,12 +95,78 @@ PARAMETERS = {
 }
 
 
-def test_none_stands_for_the_default_object():
+def test_none_stands_for_the_default():
     plan = check_plan(PARAMETERS)
-    assert {name: getattr(plan, name) for name in DEFAULTS} == DEFAULTS
+    assert (plan.prior, plan.likelihood) == (REGRESSION.prior, REGRESSION.likelihood)
+    assert (plan.posterior, plan.objective) == (MeanField(rho_offset=-4.0), FreeEnergy())
+    assert plan.optimizer == Adam(1e-2, schedule=Cosine())
+    assert plan.kl_weights is proportional_kl_weights
     assert plan.early_stopping is None
     assert plan.dtype == np.float32
     assert check_plan(PARAMETERS | {"prior": GaussianPrior(3.0)}).prior == GaussianPrior(3.0)
+    assert check_plan(PARAMETERS, CLASSIFICATION).prior == CLASSIFICATION.prior
+    assert check_plan(PARAMETERS, CLASSIFICATION).likelihood is None
+
+
+def test_the_default_objective_follows_the_posterior():
+    assert check_plan(PARAMETERS | {"posterior": "point"}).objective == MAP()
+    assert check_plan(PARAMETERS | {"posterior": "full-rank"}).objective == FreeEnergy()
+
+
+def test_the_default_warm_up_needs_a_kl_term():
+    def warm_up(**params):
+        return check_plan(PARAMETERS | params).warm_up_in_fit(REGRESSION)
+
+    assert warm_up() == LinearWarmUp(0.5)
+    assert warm_up(objective="iwae") == warm_up(posterior="point") == Constant()
+    assert warm_up(warm_up="none") == Constant()
+    assert warm_up(warm_up=LinearWarmUp(0.1)) == LinearWarmUp(0.1)
+    assert check_plan(PARAMETERS).warm_up_in_fit(CLASSIFICATION) == Constant()
+
+
+def test_renyi_of_order_one_is_the_elbo_and_no_other_order_is():
+    assert check_plan(PARAMETERS | {"objective": Renyi(1.0)}).objective == FreeEnergy()
+    assert check_plan(PARAMETERS | {"objective": Renyi(0.99)}).objective == Renyi(0.99)
+
+
+def test_functions_by_name_and_by_themselves():
+    for value in ("geometric", geometric_kl_weights):
+        assert check_plan(PARAMETERS | {"kl_weights": value}).kl_weights is geometric_kl_weights
+
+
+def build(**params):
+    plan = check_plan(PARAMETERS | params)
+    return plan.build(3, 2, plan.likelihood)
+
+
+def test_a_plan_builds_its_estimator():
+    assert build().model.network.sizes == (3, 5, 2)
+    assert build(likelihood="heteroscedastic").model.network.sizes == (3, 5, 4)
+    assert type(build()) is Reparameterised
+    assert type(build(estimator=ClosedFormKL)) is ClosedFormKL
+    assert build(estimator="antithetic").antithetic
+    assert type(build(objective=EUBO(), samples=2)) is SelfNormalised
+    assert build(posterior=FullRank()).posterior == FullRank()
+
+
+def test_a_refusal_says_what_was_given():
+    with pytest.raises(
+        ValueError,
+        match=r"no closed form|in closed form.*\(given: estimator=closed-form-kl, .*LaplacePrior",
+    ):
+        build(estimator="closed-form-kl", prior=LaplacePrior(1.0))
+    with pytest.raises(ValueError, match=r"\(given: estimator=ClosedFormKL, "):
+        build(estimator=ClosedFormKL, prior=LaplacePrior(1.0))
+    with pytest.raises(ValueError, match=r"point mass.*\(given: posterior=PointMass.*FreeEnergy"):
+        build(posterior="point", objective="elbo")
+
+
+def test_a_classifier_takes_no_likelihood_of_numbers():
+    plan = check_plan(PARAMETERS | {"likelihood": "bernoulli"}, CLASSIFICATION)
+    assert plan.likelihood == BernoulliLikelihood()
+    for value in ("poisson", GaussianLikelihood()):
+        with pytest.raises(TypeError, match=r"likelihood must be .*Bernoulli.*use BayesianMLPReg"):
+            check_plan(PARAMETERS | {"likelihood": value}, CLASSIFICATION)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +177,18 @@ def test_none_stands_for_the_default_object():
         ("activation", None, ValueError),
         ("activation", ["relu"], ValueError),
         ("prior", 1.0, TypeError),
-        ("prior", "gaussian", TypeError),
+        ("prior", "gauss", ValueError),
+        ("estimator", 1.0, TypeError),
+        ("estimator", "flip", ValueError),
+        ("estimator", Family, TypeError),
+        ("estimator", Adam, TypeError),
+        ("objective", "elb", ValueError),
+        ("objective", FreeEnergy, TypeError),
+        ("kl_weights", [1.0], TypeError),
+        ("kl_weights", "equal", ValueError),
+        ("warm_up", 0.5, TypeError),
+        ("warm_up", "slow", ValueError),
+        ("warm_up", LinearWarmUp, TypeError),
         ("likelihood", GaussianPrior(), TypeError),
         ("posterior", 0.1, TypeError),
         ("optimizer", Adam, TypeError),
