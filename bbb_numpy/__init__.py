@@ -8,19 +8,23 @@ Read in this order, which is also the order of imports: `numerics`, `layout`, `w
 
 from typing import TYPE_CHECKING, Any
 
-from .closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from .closed_form import ClosedFormKL
 from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from .flipout import Flipout
 from .full_rank import FullRank
 from .gradcheck import check
-from .gradients import DoublyReparameterised, Reparameterised, SelfNormalised, StickingTheLanding
+from .gradients import Reparameterised, StickingTheLanding
+from .importance import DoublyReparameterised, SelfNormalised
 from .kl_weights import CyclicalWarmUp, LinearWarmUp
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .local_reparameterisation import LocalReparameterisation
+from .mixture import ScaleMixturePrior
 from .model import Model
 from .network import MLP
 from .objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from .optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from .posteriors import MeanField, PointMass
-from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .priors import GaussianPrior, LaplacePrior
 from .training import EarlyStopping, NonFiniteError
 from .version import __version__
 

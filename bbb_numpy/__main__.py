@@ -12,10 +12,13 @@ from .arguments import positive, whole
 from .cli import checking, fitting, repeating
 from .experiments.regression import SETTINGS
 from .gradcheck import BARS
+from .names import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
 from .network import ACTIVATIONS
 from .version import __version__
 
 __all__ = ["main"]
+
+REAL = ("gaussian", "gaussian-learned", "heteroscedastic", "poisson")  # for a column of numbers
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,13 +112,21 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--target", required=True, help="name of the column to predict")
     fit.add_argument("--inputs", nargs="+", help="names of the input columns (default: all others)")
     fit.add_argument("--model", default="model.npz", help="where to store the model")
-    fit.add_argument("--hidden", type=_whole, nargs="*", default=[50], help="hidden widths")
+    fit.add_argument("--hidden", type=_whole, nargs="*", default=[20], help="hidden widths")
     fit.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    fit.add_argument("--epochs", type=_whole, default=500)
+    fit.add_argument("--epochs", type=_whole, default=1000)
     fit.add_argument("--batch-size", type=_whole, default=32)
     fit.add_argument("--samples", type=_whole, default=1, help="weight samples per step")
     fit.add_argument("--learning-rate", type=_positive, default=1e-2)
-    fit.add_argument("--prior-scale", type=_positive, default=1.0)
+    fit.add_argument("--prior-scale", type=_positive, help="of a Gaussian prior (0.5)")
+    for name, table in (
+        ("prior", PRIORS),
+        ("likelihood", {name: LIKELIHOODS[name] for name in REAL}),
+        ("posterior", POSTERIORS),
+        ("estimator", ESTIMATORS),
+        ("objective", OBJECTIVES),
+    ):
+        fit.add_argument(f"--{name}", choices=list(table), help="(that of the Python class)")
     fit.add_argument("--seed", type=_seed, default=0)
     fit.add_argument("--plot", metavar="PNG", help="picture of the fit, for one input column")
 

@@ -1,43 +1,30 @@
-"""Gradient estimators with the KL divergence in closed form (floor 3; D18-D22).
+"""The KL divergence in closed form, and the estimator that samples the likelihood alone (floor 3).
 
     F = pi_i KL(q || P(w)) - mean_s log P(D_i|w_s)
 
-The first term has no Monte Carlo error. For the second, `ClosedFormKL` samples weights;
-`LocalReparameterisation` and `Flipout` give every row of the minibatch its own weights,
-without ever making them.
+The first term has no Monte Carlo error (D18, D19). `local_reparameterisation` and `flipout`
+build on it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .families import Family, need_closed_form_kl, need_density, need_linear
 from .gradients import Sampled
-from .network import MLP, activate
-from .numerics import (
-    LOG_2PI,
-    SoftplusParts,
-    log1p,
-    softplus_parts,
-    standard_normal,
-    sums_of_squares,
-)
-from .posteriors import Entropy, MeanField
 from .priors import GaussianPrior
 from .workspace import LogDensities, Workspace
 
-__all__ = ["ClosedFormKL", "Flipout", "LocalReparameterisation"]
+__all__ = ["ClosedFormKL", "add_kl", "check_parts", "remember"]
 
 Array = NDArray[Any]
-BLOCK = 65_536  # numbers of one pass: three such float32 arrays stay in a cache of 1 MiB
 
 
-def _add_kl(
+def add_kl(
     family: Family,
     blocks: dict[str, Array],
     parts: Any,
@@ -60,13 +47,14 @@ def _add_kl(
     return -entropy.value - expected.value
 
 
-def _remember(work: Workspace, kl: Any, log_likelihood: Array) -> None:
+def remember(work: Workspace, kl: Any, log_likelihood: Array) -> None:
     """Leave the KL where training looks for log q - log P."""
     each = np.full(len(log_likelihood), kl)
     work.log_densities = LogDensities(each, np.zeros_like(each), log_likelihood)
 
 
-def _check(estimator: str, family: Family) -> None:
+def check_parts(estimator: str, family: Family) -> None:
+    """Raise unless the free energy of `family` has a KL term in closed form."""
     need_density(estimator, family.posterior)
     need_linear(estimator, family.objective)
     need_closed_form_kl(estimator, family.model)
@@ -78,7 +66,7 @@ class ClosedFormKL(Sampled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check("ClosedFormKL", self)
+        check_parts("ClosedFormKL", self)
 
     def value_and_grad(
         self,
@@ -105,454 +93,6 @@ class ClosedFormKL(Sampled):
         each = np.full(len(sample.w), -1.0 / len(sample.w), theta.real.dtype)
         d_w = self.model.likelihood_vjp(found, each, d_blocks, work)  # (S, P)
         self.posterior.pull_back(sample, d_w, None, d_blocks)
-        kl = _add_kl(self, blocks, sample.parts, weight, d_blocks)
-        _remember(work, kl, found.log_likelihood)
+        kl = add_kl(self, blocks, sample.parts, weight, d_blocks)
+        remember(work, kl, found.log_likelihood)
         return weight * kl + each @ found.log_likelihood, grad
-
-
-class LayerTape(NamedTuple):
-    """What the forward pass of one layer leaves for its backward pass."""
-
-    a: Array  # (S, B, I), or (B, I) in the first layer
-    noise: tuple[Array, ...]
-    slope: Array | None  # (S, B, O)  activation'(z); None in the last layer
-
-
-@dataclass(frozen=True)
-class Rowwise(Family):
-    """An estimator that gives each row of a minibatch its own weights, layer by layer."""
-
-    def _need_mean_field(self) -> None:
-        name = type(self).__name__
-        _check(name, self)
-        if not isinstance(self.posterior, MeanField):
-            raise ValueError(
-                f"{name} needs weights that are independent under q, MeanField; got "
-                f"{type(self.posterior).__name__}. Use ClosedFormKL"
-            )
-
-    def pairs(self, flat: Array) -> list[tuple[Array, Array]]:
-        """View `flat` (P,) as the pairs W (d_in, d_out), b (d_out,) of each layer."""
-        views = list(self.model.network.layout.views(flat).values())
-        return list(zip(views[0::2], views[1::2], strict=True))
-
-    def widths(self) -> list[tuple[int, int]]:
-        """Return (inputs, outputs) of every layer."""
-        sizes = self.model.network.sizes
-        return list(pairwise(sizes))
-
-
-@dataclass(frozen=True)
-class LocalReparameterisation(Rowwise):
-    """Sample each layer's outputs, not its weights (Kingma et al. 2015; D21).
-
-    Given its inputs a, an output of a layer is Gaussian with mean a mu and variance a^2 sigma^2.
-    Every row has its own noise, so their gradients are independent.
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_mean_field()
-
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        dtype: Any = np.float64,
-        work: Workspace | None = None,
-        rows: int = 0,
-    ) -> Array:
-        """Draw the noise (S, rows * sum of widths): one number for each output of each layer."""
-        shape = (samples, rows * sum(self.model.network.sizes[1:]))
-        out = np.empty(shape, dtype) if work is None else work.array("zeta", shape, dtype)
-        return standard_normal(rng, out)
-
-    def _noise(self, noise: Array, rows: int) -> list[Array]:
-        """Cut the flat noise into zeta (S, B, O) of each layer."""
-        cut, start = [], 0
-        for width in self.model.network.sizes[1:]:
-            stop = start + rows * width
-            cut.append(noise[:, start:stop].reshape(len(noise), rows, width))
-            start = stop
-        return cut
-
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
-        r"""Return the free energy on one minibatch and its gradient for theta (D21).
-
-        For each layer, with :math:`G = \partial(-\log P)/\partial z`:
-
-        .. math::
-            z &= a \mu + b_\mu + \sqrt{D} \circ \zeta, \qquad D = a^2 \sigma^2 + \sigma_b^2 \\
-            H &= G \circ \zeta / (2 \sqrt D), \qquad d\mu = a^T G, \qquad
-                 d\sigma^2 = (a^2)^T H \\
-            da &= G \mu^T + 2 a \circ (H (\sigma^2)^T)
-
-        Arguments and results as `Reparameterised.value_and_grad`; `noise` from this class's
-        `draw`, for as many rows as `x` has.
-        """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks = work.views("blocks of theta", theta, self.layout.views)
-        d_blocks = work.views("blocks of grad", grad, self.layout.views)
-        weight = self.beta * kl_weight
-        # sigma^2 lives where its gradient will be: one array of the size of all weights less
-        variance = d_blocks["rho"]
-        variances = _variances(blocks["rho"], variance, work)
-
-        z, tapes = self._forward(blocks["mu"], variance, noise, x, work)
-        rowwise, saved = self.model.likelihood.log_density(blocks, z, y, work)
-        log_likelihood = np.add.reduce(rowwise, axis=1)
-        each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
-
-        d_z = self.model.likelihood.vjp(saved, each, d_blocks)
-        self._backward(blocks["mu"], variance, tapes, d_z, d_blocks["mu"], work)
-        kl = _add_kl_of_variances(self, blocks, variances, weight, d_blocks)
-        _remember(work, kl, log_likelihood)
-        return weight * kl + each @ log_likelihood, grad
-
-    def _forward(
-        self, mu: Array, variance: Array, noise: Array, x: Array, work: Workspace
-    ) -> tuple[Array, list[LayerTape]]:
-        net, a, tapes = self.model.network, x, []
-        tiny = np.finfo(variance.real.dtype).tiny  # D = 0 has no slope; its root is then 1e-154
-        means = work.views("layers of mu", mu, self.pairs)
-        spreads = work.views("layers of sigma^2", variance, self.pairs)
-        zetas = self._noise(noise, len(x))
-        for layer, zeta in enumerate(zetas):
-            (mean, bias), (spread, bias_spread) = means[layer], spreads[layer]
-            shape = zeta.shape if a.ndim == 3 else zeta.shape[1:]
-            square = np.multiply(a, a, out=work.array(f"a^2 {layer}", a.shape, a.dtype))
-            root = np.matmul(square, spread, out=work.array(f"root{layer}", shape, mu.dtype))
-            root += bias_spread + tiny
-            np.sqrt(root, out=root)  # sqrt(D), (S, B, O) or (B, O)
-            center = np.matmul(a, mean, out=work.array(f"center{layer}", shape, mu.dtype))
-            center += bias
-            z = np.multiply(zeta, root, out=work.array(f"z{layer}", zeta.shape, mu.dtype))
-            z += center
-            slope = None
-            if layer < len(net.sizes) - 2:
-                slope = activate(net, z, work.array(f"slope{layer}", z.shape, z.dtype))
-            tapes.append(LayerTape(a, (zeta, root, square), slope))
-            a = z
-        return a, tapes
-
-    def _backward(
-        self,
-        mu: Array,
-        variance: Array,
-        tapes: list[LayerTape],
-        d_z: Array,
-        d_mu: Array,
-        work: Workspace,
-    ) -> None:
-        """Write d_mu, and twice d_sigma^2 over sigma^2: with 2H for H two factors cancel."""
-        means = work.views("layers of mu", mu, self.pairs)
-        spreads = work.views("layers of sigma^2", variance, self.pairs)
-        d_means = work.views("layers of d_mu", d_mu, self.pairs)
-        for layer in range(len(tapes) - 1, -1, -1):
-            a, (zeta, root, square), _ = tapes[layer]
-            h = np.multiply(d_z, zeta, out=work.array(f"h{layer}", zeta.shape, d_z.dtype))
-            h /= root  # 2 H = G zeta / sqrt D
-            if layer:  # before sigma^2 of this layer is overwritten
-                out = work.array(f"d_a{layer}", a.shape, h.dtype)
-                d_a = np.matmul(h, spreads[layer][0].T, out=out)
-            _sum_outer(square, h, *spreads[layer])  # 2 d_sigma^2 = (a^2)^T 2 H
-            _sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T G, d_b = 1^T G
-            if layer:
-                d_a *= a
-                d_a += np.matmul(d_z, means[layer][0].T, out=a)  # G mu^T + a (2 H sigma^2^T)
-                d_a *= tapes[layer - 1].slope
-                d_z = d_a
-
-    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
-        """Return which ReLU units are on, for every sample and row."""
-        blocks = self.layout.views(theta)
-        sigma = self.density.spread(blocks, Workspace()).softplus
-        _, tapes = self._forward(blocks["mu"], sigma * sigma, noise, x, Workspace())
-        return _open_gates(self.model.network, tapes)
-
-
-class Perturbation(NamedTuple):
-    """The noise of one layer in `Flipout`."""
-
-    eps: Array  # (S, I, O)
-    eps_b: Array  # (S, 1, O)
-    r: Array  # (S, B, I)  signs of the inputs
-    s: Array  # (S, B, O)  signs of the outputs
-    t: Array  # (S, B, O)  signs of the bias
-
-
-@dataclass(frozen=True)
-class Flipout(Rowwise):
-    """One weight perturbation for all rows, with signs of their own (Wen et al. 2018; D22)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_mean_field()
-
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        dtype: Any = np.float64,
-        work: Workspace | None = None,
-        rows: int = 0,
-    ) -> Array:
-        """Draw the noise (S, P + rows * (inputs + 2 outputs of all layers)): eps, then signs."""
-        size = self.model.layout.size
-        signs = rows * sum(d_in + 2 * d_out for d_in, d_out in self.widths())
-        shape = (samples, size + signs)
-        out = np.empty(shape, dtype) if work is None else work.array("flips", shape, dtype)
-        eps = (
-            np.empty((samples, size), dtype)
-            if work is None
-            else work.array("eps", (samples, size), dtype)
-        )
-        out[:, :size] = standard_normal(rng, eps)
-        bits = np.frombuffer(rng.bytes((samples * signs + 7) // 8), np.uint8)
-        flips = np.unpackbits(bits, count=samples * signs).reshape(samples, signs)
-        np.multiply(flips, 2.0, out=out[:, size:], casting="same_kind")
-        out[:, size:] -= 1.0
-        return out
-
-    def _noise(self, noise: Array, rows: int) -> list[Perturbation]:
-        """Cut the flat noise into the parts of each layer."""
-        net, samples = self.model.network, len(noise)
-        size = net.layout.size
-        eps = net.layers(noise[:, :size])
-        cut, start = [], size
-        for (d_in, d_out), (weight, bias) in zip(self.widths(), eps, strict=True):
-            signs = []
-            for width in (d_in, d_out, d_out):
-                stop = start + rows * width
-                signs.append(noise[:, start:stop].reshape(samples, rows, width))
-                start = stop
-            cut.append(Perturbation(weight, bias, *signs))
-        return cut
-
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
-        r"""Return the free energy on one minibatch and its gradient for theta (D22).
-
-        For each layer, with R, S, T random signs for every row and P = sigma o eps shared:
-
-        .. math::
-            z &= a \mu + ((a \circ R) P) \circ S + b_\mu + T \circ (\sigma_b \epsilon_b) \\
-            d\mu &= a^T G, \qquad dP = (a \circ R)^T (G \circ S), \qquad
-            da = G \mu^T + ((G \circ S) P^T) \circ R
-
-        and drho = dP o eps o s(rho). Arguments and results as
-        `Reparameterised.value_and_grad`; `noise` from this class's `draw`, for as many rows as
-        `x` has.
-        """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks = work.views("blocks of theta", theta, self.layout.views)
-        d_blocks = work.views("blocks of grad", grad, self.layout.views)
-        weight, size = self.beta * kl_weight, self.model.layout.size
-        parts = self.density.spread(blocks, work)
-        eps = noise[:, :size]
-        shift = work.array("perturbation", eps.shape, parts.softplus.dtype)
-        np.multiply(eps, parts.softplus, out=shift)  # (S, P)
-
-        z, tapes = self._forward(blocks["mu"], shift, noise, x, work)
-        rowwise, saved = self.model.likelihood.log_density(blocks, z, y, work)
-        log_likelihood = np.add.reduce(rowwise, axis=1)
-        each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
-
-        d_z = self.model.likelihood.vjp(saved, each, d_blocks)
-        d_shift = work.array("d perturbation", shift.shape, shift.dtype)
-        self._backward(blocks["mu"], shift, tapes, d_z, d_blocks["mu"], d_shift, work)
-        np.einsum("sp,sp->p", d_shift, eps, out=d_blocks["rho"], casting="same_kind")
-        d_blocks["rho"] *= parts.sigmoid
-        kl = _add_kl(self, blocks, parts, weight, d_blocks)
-        _remember(work, kl, log_likelihood)
-        return weight * kl + each @ log_likelihood, grad
-
-    def _forward(
-        self, mu: Array, shift: Array, noise: Array, x: Array, work: Workspace
-    ) -> tuple[Array, list[LayerTape]]:
-        net, a, tapes = self.model.network, x, []
-        means = work.views("layers of mu", mu, self.pairs)
-        layers = zip(means, work.views("layers of shift", shift, net.layers), strict=True)
-        flips = self._noise(noise, len(x))
-        for layer, ((mean, bias), (push, push_b)) in enumerate(layers):
-            p = flips[layer]
-            z = np.matmul(a * p.r, push)  # (S, B, O)
-            z *= p.s
-            z += np.matmul(a, mean)
-            z += bias
-            z += p.t * push_b
-            slope = None
-            if layer < len(net.sizes) - 2:
-                slope = activate(net, z, work.array(f"slope{layer}", z.shape, z.dtype))
-            tapes.append(LayerTape(a, p, slope))
-            a = z
-        return a, tapes
-
-    def _backward(
-        self,
-        mu: Array,
-        shift: Array,
-        tapes: list[LayerTape],
-        d_z: Array,
-        d_mu: Array,
-        d_shift: Array,
-        work: Workspace,
-    ) -> None:
-        net = self.model.network
-        means = work.views("layers of mu", mu, self.pairs)
-        pushes = work.views("layers of shift", shift, net.layers)
-        d_means = work.views("layers of d_mu", d_mu, self.pairs)
-        d_pushes = work.views("layers of d_shift", d_shift, net.layers)
-        for layer in range(len(tapes) - 1, -1, -1):
-            a, noise, _ = tapes[layer]
-            p = Perturbation(*noise)
-            flipped = d_z * p.s  # G o S
-            _sum_outer(a, d_z, *d_means[layer])
-            np.matmul((a * p.r).swapaxes(-1, -2), flipped, out=d_pushes[layer][0])
-            np.add.reduce(d_z * p.t, axis=1, keepdims=True, out=d_pushes[layer][1])
-            if layer:
-                d_a = np.matmul(flipped, pushes[layer][0].swapaxes(-1, -2))
-                d_a *= p.r
-                d_a += np.matmul(d_z, means[layer][0].T)
-                d_a *= tapes[layer - 1].slope
-                d_z = d_a
-
-    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
-        """Return which ReLU units are on, for every sample and row."""
-        blocks = self.layout.views(theta)
-        sigma = self.density.spread(blocks, Workspace()).softplus
-        shift = noise[:, : self.model.layout.size] * sigma
-        _, tapes = self._forward(blocks["mu"], shift, noise, x, Workspace())
-        return _open_gates(self.model.network, tapes)
-
-
-def _sum_outer(a: Array, g: Array, d_weight: Array, d_bias: Array) -> None:
-    """Write a^T g and 1^T g, summed over samples and rows, for g (S, B, O)."""
-    if a.ndim == 2:  # all samples share the inputs of the first layer
-        g = g[0] if len(g) == 1 else np.add.reduce(g, axis=0)
-    rows = g.reshape(-1, g.shape[-1])
-    np.matmul(a.reshape(-1, a.shape[-1]).T, rows, out=d_weight)
-    np.matmul(np.ones(len(rows), rows.dtype), rows, out=d_bias)
-
-
-class Variances(NamedTuple):
-    """What `LocalReparameterisation` needs of all deviations."""
-
-    entropy: Entropy
-    half_slope: Array  # (P,)  sigma s(rho), half of d sigma^2/d rho
-    ratio: Array  # (P,)  s(rho) / sigma = d log sigma/d rho
-
-
-def _variances(rho: Array, variance: Array, work: Workspace) -> Variances:
-    """Fill `variance` with sigma^2 and return the rest.
-
-    The readable form ::
-
-        parts = softplus_parts(rho)
-        variance = parts.softplus**2
-        half_slope, ratio = parts.softplus * parts.sigmoid, parts.ratio
-        entropy = MeanField().entropy(parts)
-
-    Block by block, all these passes run in the cache instead of in memory.
-    """
-    half_slope, ratio = (work.array(name, rho.shape, rho.dtype) for name in ("sigma s", "s/sigma"))
-    scratch = work.array("block", (3, min(len(rho), BLOCK)), rho.dtype)
-    logs: Any = 0.0
-    total: Any = 0.0
-    for start in range(0, len(rho), BLOCK):
-        block = slice(start, start + BLOCK)
-        here = rho[block]
-        sigma, slope, log_sigma = scratch[:, : len(here)]
-        logs += _deviations(here, SoftplusParts(sigma, slope, log_sigma, ratio[block]))
-        np.multiply(sigma, sigma, out=variance[block])
-        np.multiply(sigma, slope, out=half_slope[block])
-        total += sums_of_squares(sigma)
-    value = logs + 0.5 * (1.0 + LOG_2PI) * len(rho)
-    return Variances(Entropy(value, total), half_slope, ratio)
-
-
-def _deviations(rho: Array, out: SoftplusParts) -> Any:
-    """Fill all but `log_softplus` of `out`, which is spent, and return the sum of log sigma.
-
-    The readable form, which blocks with a larger rho take ::
-
-        return np.add.reduce(softplus_parts(rho, out).log_softplus)
-
-    For moderate rho the defining formulas are exact to rounding, and eight sigma, each between
-    4e-5 and 11, have a product that neither overflows nor underflows: one logarithm for eight.
-    """
-    eighth, real = len(rho) // 8, rho.real
-    if not (real.item(real.argmax()) < 10.0 and real.item(real.argmin()) > -10.0):  # nan too
-        return np.add.reduce(softplus_parts(rho, out).log_softplus)
-    sigma, slope, e, ratio = out
-    np.exp(rho, out=e)
-    log1p(e, out=sigma)
-    np.add(e, 1.0, out=slope)
-    np.divide(e, slope, out=slope)
-    np.divide(slope, sigma, out=ratio)
-    products = e[: 4 * eighth]
-    np.multiply(sigma[: 4 * eighth], sigma[4 * eighth : 8 * eighth], out=products)
-    products[: 2 * eighth] *= products[2 * eighth :]
-    products[:eighth] *= products[eighth : 2 * eighth]
-    logs = np.log(products[:eighth], out=products[:eighth])
-    return np.add.reduce(logs) + np.add.reduce(np.log(sigma[8 * eighth :]))
-
-
-def _add_kl_of_variances(
-    family: Family,
-    blocks: dict[str, Array],
-    found: Variances,
-    weight: float,
-    d_blocks: dict[str, Array],
-) -> Any:
-    """Return KL(q || P(w)) and finish the gradient, of which 'rho' holds 2 d_sigma^2 (D18, D21).
-
-    The same numbers as from `_add_kl`, in fewer passes: with S the scale of the prior ::
-
-        d_rho = (2 d_sigma^2 + weight / S^2) sigma s(rho) - weight s(rho) / sigma
-        d_mu += weight mu / S^2
-
-    Spends `found`.
-    """
-    prior = cast(GaussianPrior, family.model.prior)
-    entropy, d_mu, d_rho = found.entropy, d_blocks["mu"], d_blocks["rho"]
-    expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
-    for name, _ in prior.blocks():
-        d_blocks[name] *= -weight  # D17
-    shift = -2.0 * weight * expected.d_variance  # weight / S^2
-    for start in range(0, len(d_rho), BLOCK):
-        block = slice(start, start + BLOCK)
-        part, ratio, slope = d_rho[block], found.ratio[block], expected.d_mean[block]
-        part += shift
-        part *= found.half_slope[block]
-        ratio *= weight
-        part -= ratio
-        slope *= -weight
-        d_mu[block] += slope
-    return -entropy.value - expected.value
-
-
-def _open_gates(net: MLP, tapes: list[LayerTape]) -> NDArray[np.bool_]:
-    if net.activation != "relu":
-        return np.zeros(0, bool)
-    slopes = [tape.slope.ravel() != 0 for tape in tapes if tape.slope is not None]
-    return np.concatenate([*slopes, np.zeros(0, bool)])

@@ -12,16 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import kl_weights, optimizers
-from .closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from .closed_form import ClosedFormKL
 from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from .flipout import Flipout
 from .full_rank import FullRank
-from .gradients import DoublyReparameterised, Reparameterised, SelfNormalised, StickingTheLanding
+from .gradients import Reparameterised, StickingTheLanding
+from .importance import DoublyReparameterised, SelfNormalised
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .local_reparameterisation import LocalReparameterisation
+from .mixture import ScaleMixturePrior
 from .network import MLP
 from .objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from .optimizers import SGD, Adam, Cosine, Momentum, StepDecay
 from .posteriors import MeanField, PointMass
-from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .priors import GaussianPrior, LaplacePrior
 from .training import EarlyStopping
 
 __all__ = [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from .closed_form import ClosedFormKL, Flipout, LocalReparameterisation
-from .gradients import (
-    DoublyReparameterised,
-    Reparameterised,
-    SelfNormalised,
-    StickingTheLanding,
-)
+from .closed_form import ClosedFormKL
+from .flipout import Flipout
+from .gradients import Reparameterised, StickingTheLanding
+from .importance import DoublyReparameterised, SelfNormalised
+from .local_reparameterisation import LocalReparameterisation
 
 __all__ = ["Estimator"]
 

@@ -19,11 +19,12 @@ from .estimators import Estimator
 from .full_rank import FullRank
 from .gradcheck import Report, check
 from .likelihoods import GaussianLikelihood
+from .mixture import ScaleMixturePrior
 from .model import Model
 from .names import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
 from .network import MLP
 from .posteriors import MeanField, PointMass
-from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .priors import GaussianPrior, LaplacePrior
 from .workspace import Workspace
 
 __all__ = [

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from .closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from .closed_form import ClosedFormKL
 from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from .flipout import Flipout
 from .full_rank import FullRank
-from .gradients import DoublyReparameterised, Reparameterised, SelfNormalised, StickingTheLanding
+from .gradients import Reparameterised, StickingTheLanding
+from .importance import DoublyReparameterised, SelfNormalised
 from .kl_weights import (
     Constant,
     CyclicalWarmUp,
@@ -23,9 +25,11 @@ from .kl_weights import (
     proportional_kl_weights,
 )
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .local_reparameterisation import LocalReparameterisation
+from .mixture import ScaleMixturePrior
 from .objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from .posteriors import MeanField, PointMass
-from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .priors import GaussianPrior, LaplacePrior
 
 __all__ = [
     "ESTIMATORS",

@@ -15,6 +15,7 @@ from .families import Family, Posterior
 from .full_rank import FullRank
 from .kl_weights import Constant, LinearWarmUp, Shares, WarmUp, proportional_kl_weights
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .mixture import ScaleMixturePrior
 from .model import Likelihood, Model, Prior
 from .names import (
     ESTIMATORS,
@@ -30,7 +31,7 @@ from .network import ACTIVATIONS, MLP
 from .objectives import EUBO, MAP, MLE, FreeEnergy, Objective, Renyi
 from .optimizers import SGD, Adam, Cosine, Momentum, Optimizer
 from .posteriors import MeanField, PointMass
-from .priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from .priors import GaussianPrior, LaplacePrior
 from .randomness import check_random_state
 from .training import EarlyStopping
 

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.closed_form import ClosedFormKL
+from bbb_numpy.flipout import Flipout
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import (
-    DoublyReparameterised,
-    Reparameterised,
-    SelfNormalised,
-    StickingTheLanding,
-)
+from bbb_numpy.gradients import Reparameterised, StickingTheLanding
+from bbb_numpy.importance import DoublyReparameterised, SelfNormalised
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.objectives import EUBO, Renyi
 
 from . import floor

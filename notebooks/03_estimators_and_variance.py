@@ -24,9 +24,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
-from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.closed_form import ClosedFormKL
 from bbb_numpy.experiments import estimator_variance, exact_pictures
-from bbb_numpy.gradients import DoublyReparameterised, StickingTheLanding
+from bbb_numpy.flipout import Flipout
+from bbb_numpy.gradients import StickingTheLanding
+from bbb_numpy.importance import DoublyReparameterised
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.numerics import LOG_2PI, sigmoid, softplus
 from bbb_numpy.objectives import Renyi
 

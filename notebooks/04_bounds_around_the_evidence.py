@@ -27,7 +27,8 @@ from bbb_numpy import Adam, Cosine, MeanField, check
 from bbb_numpy.experiments import evidence_bounds, exact_pictures
 from bbb_numpy.experiments import linear_gaussian as exact
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import Reparameterised, SelfNormalised, StickingTheLanding
+from bbb_numpy.gradients import Reparameterised, StickingTheLanding
+from bbb_numpy.importance import SelfNormalised
 from bbb_numpy.objectives import EUBO, Renyi, log_weights
 from bbb_numpy.training import fit, start
 

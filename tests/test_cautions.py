@@ -7,10 +7,11 @@ import pytest
 
 from bbb_numpy.cautions import need_finite, warn_of_collapse
 from bbb_numpy.gradients import Reparameterised
+from bbb_numpy.mixture import ScaleMixturePrior
 from bbb_numpy.model import Model
 from bbb_numpy.network import MLP
 from bbb_numpy.optimizers import State
-from bbb_numpy.priors import GaussianPrior, ScaleMixturePrior
+from bbb_numpy.priors import GaussianPrior
 from bbb_numpy.training import Epoch, Training
 
 X = np.array([[1.0, -2.0], [3.0, -1e300]])

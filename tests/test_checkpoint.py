@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from bbb_numpy import checkpoint
 from bbb_numpy.checkpoint import CheckpointError, load, save
 from bbb_numpy.classifier import BayesianMLPClassifier
-from bbb_numpy.closed_form import LocalReparameterisation
 from bbb_numpy.full_rank import FullRank
 from bbb_numpy.gradients import Reparameterised
 from bbb_numpy.kl_weights import (
@@ -26,11 +25,13 @@ from bbb_numpy.kl_weights import (
 )
 from bbb_numpy.learners import BayesianMLPRegressor
 from bbb_numpy.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.mixture import ScaleMixturePrior
 from bbb_numpy.names import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
 from bbb_numpy.objectives import EUBO, FreeEnergy, Renyi
 from bbb_numpy.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from bbb_numpy.posteriors import MeanField, PointMass
-from bbb_numpy.priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from bbb_numpy.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.validation import NotFittedError
 

@@ -14,10 +14,12 @@ from bbb_numpy import (
     MeanField,
     Model,
     Reparameterised,
-    closed_form,
+    local_reparameterisation,
 )
-from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.closed_form import ClosedFormKL
+from bbb_numpy.flipout import Flipout
 from bbb_numpy.full_rank import FullRank
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.matrix import Combination, check_case, estimator, problem
 from bbb_numpy.network import forward
 from bbb_numpy.numerics import softplus_parts
@@ -471,7 +473,7 @@ def test_every_row_counts_once_however_the_rows_are_ordered(seed):
 def test_the_passes_in_the_cache_give_what_the_readable_form_gives(dtype, centre, size, seed):
     rho = (centre + np.random.default_rng(seed).uniform(-1, 1, size)).astype(dtype)
     variance = np.empty_like(rho)
-    found = closed_form._variances(rho, variance, Workspace())
+    found = local_reparameterisation._variances(rho, variance, Workspace())
     parts = softplus_parts(rho.astype(float))
     entropy = MeanField().entropy(parts)
     digits = 20 * float(np.finfo(dtype).eps)
@@ -492,7 +494,7 @@ def test_the_size_of_the_blocks_changes_nothing(block, monkeypatch):
     x, y = rng.standard_normal((4, 2)), rng.standard_normal((4, 1))
     noise = built.draw(rng, 2, np.float64, None, 4)
     value, grad = built.value_and_grad(theta, noise, x, y, 0.3)
-    monkeypatch.setattr(closed_form, "BLOCK", block)
+    monkeypatch.setattr(local_reparameterisation, "BLOCK", block)
     again, grad_again = built.value_and_grad(theta, noise, x, y, 0.3)
     assert again == pytest.approx(value, rel=1e-13)
     assert np.allclose(grad_again, grad, rtol=1e-12, atol=1e-13)

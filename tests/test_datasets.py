@@ -113,8 +113,8 @@ def test_same_seed_same_data_and_other_seed_other_data(draw, low, high, noise):
         ({"low": 1.0, "high": 1.0}, "low < high; got 1.0, 1.0"),
         ({"low": float("nan")}, "low and high must be finite"),
         ({"high": float("inf")}, "low and high must be finite"),
-        ({"noise": -1.0}, "noise must be a finite standard deviation >= 0; got -1.0"),
-        ({"noise": float("nan")}, "noise must be a finite standard deviation"),
+        ({"noise": -1.0}, "noise must be finite and >= 0; got -1.0"),
+        ({"noise": float("nan")}, "noise must be finite"),
     ],
 )
 def test_a_wrong_argument_is_named(draw, low, high, noise, wrong, message):

@@ -5,16 +5,20 @@ import pytest
 from problems import INVALID, VALID, linear_problem
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
-from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.closed_form import ClosedFormKL
 from bbb_numpy.discrete import PoissonLikelihood
 from bbb_numpy.families import is_linear
+from bbb_numpy.flipout import Flipout
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import DoublyReparameterised, SelfNormalised, StickingTheLanding
+from bbb_numpy.gradients import StickingTheLanding
+from bbb_numpy.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.matrix import estimator, problem
+from bbb_numpy.mixture import ScaleMixturePrior
 from bbb_numpy.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
 from bbb_numpy.posteriors import PointMass
-from bbb_numpy.priors import LaplacePrior, ScaleMixturePrior
+from bbb_numpy.priors import LaplacePrior
 from bbb_numpy.workspace import Workspace
 
 NET = MLP((2, 3, 2))

@@ -20,11 +20,14 @@ from bbb_numpy import (
     Reparameterised,
     network,
 )
-from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.closed_form import ClosedFormKL
+from bbb_numpy.flipout import Flipout
 from bbb_numpy.full_rank import FullRank
 from bbb_numpy.gradcheck import check
-from bbb_numpy.gradients import DoublyReparameterised, SelfNormalised, StickingTheLanding
+from bbb_numpy.gradients import StickingTheLanding
+from bbb_numpy.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.kl_weights import geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.matrix import Combination, check_case, problem
 from bbb_numpy.matrix import estimator as estimator_of
 from bbb_numpy.numerics import softplus_parts

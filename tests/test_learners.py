@@ -11,17 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bbb_numpy
-from bbb_numpy.closed_form import LocalReparameterisation
 from bbb_numpy.discrete import PoissonLikelihood
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import Reparameterised, SelfNormalised
+from bbb_numpy.gradients import Reparameterised
+from bbb_numpy.importance import SelfNormalised
 from bbb_numpy.kl_weights import CyclicalWarmUp, LinearWarmUp, geometric_kl_weights
 from bbb_numpy.learners import BayesianMLPRegressor
 from bbb_numpy.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.mixture import ScaleMixturePrior
 from bbb_numpy.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from bbb_numpy.optimizers import SGD, Adam, Momentum, StepDecay
 from bbb_numpy.posteriors import MeanField, PointMass
-from bbb_numpy.priors import GaussianPrior, LaplacePrior, ScaleMixturePrior
+from bbb_numpy.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.sklearn_base import Parameters
 from bbb_numpy.training import EarlyStopping, NonFiniteError
 from bbb_numpy.validation import NotFittedError

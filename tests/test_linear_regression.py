@@ -11,7 +11,8 @@ from bbb_numpy.closed_form import ClosedFormKL
 from bbb_numpy.experiments import linear_gaussian as closed
 from bbb_numpy.experiments.evidence_bounds import bound, draw, draw_posterior, place
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import DoublyReparameterised, SelfNormalised, StickingTheLanding
+from bbb_numpy.gradients import StickingTheLanding
+from bbb_numpy.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.numerics import softplus
 from bbb_numpy.objectives import EUBO, FreeEnergy, Renyi, free_energy
 from bbb_numpy.training import fit, start

@@ -15,7 +15,7 @@ from bbb_numpy import MeanField, __version__, matrix
 from bbb_numpy.__main__ import main
 from bbb_numpy.checkpoint import load
 from bbb_numpy.cli import checking, repeating
-from bbb_numpy.priors import ScaleMixturePrior
+from bbb_numpy.mixture import ScaleMixturePrior
 from bbb_numpy.tables import read_csv
 
 

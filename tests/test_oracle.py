@@ -17,9 +17,10 @@ from bbb_numpy.discrete import BernoulliLikelihood, CategoricalLikelihood, Poiss
 from bbb_numpy.full_rank import FullRank
 from bbb_numpy.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.matrix import Case, estimator, problem
+from bbb_numpy.mixture import SMALLEST
 from bbb_numpy.objectives import MAP, MLE, Renyi
 from bbb_numpy.posteriors import PointMass
-from bbb_numpy.priors import SMALLEST, LaplacePrior
+from bbb_numpy.priors import LaplacePrior
 
 EVERYTHING = ("K5", "K17", "K18", "K21", "K30", "K42", "D1")
 FAMILY = (

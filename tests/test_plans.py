@@ -7,7 +7,8 @@ from bbb_numpy.closed_form import ClosedFormKL
 from bbb_numpy.discrete import BernoulliLikelihood
 from bbb_numpy.families import Family
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import Reparameterised, SelfNormalised
+from bbb_numpy.gradients import Reparameterised
+from bbb_numpy.importance import SelfNormalised
 from bbb_numpy.kl_weights import (
     Constant,
     LinearWarmUp,

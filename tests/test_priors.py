@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from problems import changed, complex_gradient, relative_error, scales, seeds
 
 from bbb_numpy import Adam, GaussianPrior
+from bbb_numpy.mixture import SMALLEST, ScaleMixturePrior
 from bbb_numpy.numerics import LOG_2PI, softplus
-from bbb_numpy.priors import SMALLEST, ExpectedLogPrior, LaplacePrior, ScaleMixturePrior
+from bbb_numpy.priors import ExpectedLogPrior, LaplacePrior
 from bbb_numpy.workspace import Workspace
 
 PRIORS = [

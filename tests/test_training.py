@@ -24,10 +24,12 @@ from bbb_numpy import (
     NonFiniteError,
     Reparameterised,
 )
-from bbb_numpy.closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from bbb_numpy.closed_form import ClosedFormKL
 from bbb_numpy.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.flipout import Flipout
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import DoublyReparameterised, SelfNormalised, StickingTheLanding
+from bbb_numpy.gradients import StickingTheLanding
+from bbb_numpy.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.kl_weights import (
     Constant,
     CyclicalWarmUp,
@@ -35,13 +37,14 @@ from bbb_numpy.kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
+from bbb_numpy.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.matrix import estimator as estimator_of
 from bbb_numpy.matrix import problem as problem_of
+from bbb_numpy.mixture import ScaleMixturePrior
 from bbb_numpy.numerics import softplus
 from bbb_numpy.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi, free_energy
 from bbb_numpy.posteriors import PointMass
 from bbb_numpy.predictive import sample_functions
-from bbb_numpy.priors import ScaleMixturePrior
 from bbb_numpy.stopping import Watch
 from bbb_numpy.training import fit, minibatches, start
 from bbb_numpy.workspace import Workspace

@@ -35,11 +35,17 @@ def fit(args: argparse.Namespace) -> int:
     if not names:
         raise TableError(f"{table.source} has no column besides the target {args.target!r}")
     _check_plot(args.plot, names, "Leave it out, or fit with one column: --inputs NAME")
+    if args.prior and args.prior_scale is not None:
+        raise ValueError("--prior and --prior-scale exclude each other; leave one out")
     inputs = table.numbers(names)
     model = BayesianMLPRegressor(
         tuple(args.hidden),
         activation=args.activation,
-        prior=GaussianPrior(args.prior_scale),
+        prior=args.prior if args.prior_scale is None else GaussianPrior(args.prior_scale),
+        likelihood=args.likelihood,
+        posterior=args.posterior,
+        estimator=args.estimator,
+        objective=args.objective,
         optimizer=Adam(args.learning_rate, schedule=Cosine()),
         epochs=args.epochs,
         batch_size=args.batch_size,
@@ -51,14 +57,19 @@ def fit(args: argparse.Namespace) -> int:
     if model.training_.stopped == "interrupted":  # never put half a fit in place of an older file
         print(f"nothing stored in {args.model}", file=sys.stderr)
         return 130
-    if not np.isfinite(model.noise_scale_).all():
+    noise = getattr(model, "noise_scale_", None)  # of Gaussian noise alone
+    if noise is not None and not np.isfinite(noise).all():
         raise ValueError("the noise deviation overflowed; lower --learning-rate")
     save(model, args.model)
     density = float(model.log_predictive_density(inputs, y).mean())
     print(f"{len(y)} rows, {len(names)} inputs ({', '.join(names)}), target {args.target}")
-    print(f"free energy        {model.history_[-1].objective:12.4f} nats")
-    print(f"noise deviation    {model.noise_scale_[0]:12.4f} (units of {args.target})")
-    print(f"R^2 on these rows  {model.score(inputs, y):12.4f}")
+    cost = type(model.estimator_.objective).__name__
+    cost = "free energy" if cost == "FreeEnergy" else cost
+    print(f"{cost:<18} {model.history_[-1].objective:12.4f} nats")
+    if noise is not None:
+        print(f"noise deviation    {noise[0]:12.4f} (units of {args.target})")
+    if len(y) > 1:
+        print(f"R^2 on these rows  {model.score(inputs, y):12.4f}")
     print(f"log density        {density:12.4f} nats per row, on these rows")
     print(f"stored in {args.model}")
     if args.plot:
@@ -71,6 +82,8 @@ def predict(args: argparse.Namespace) -> int:
     """Predict every row of a CSV file with a stored model."""
     _check_outputs([args.model, args.data], args.output, args.plot)
     model = load(args.model)
+    if not isinstance(model, BayesianMLPRegressor):
+        raise CheckpointError(f"{args.model} holds a {type(model).__name__}; use it from Python")
     names = getattr(model, "feature_names_in_", None)
     table = read_csv(args.data)
     if names is None:

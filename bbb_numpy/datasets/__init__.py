@@ -1,5 +1,17 @@
-"""Data sets (floor 5): the report's two toy problems."""
+"""Data sets (floor 5): the toy problems of the seeds, and a radio field over a plane."""
 
+from .krasser import one_period, ten_sine
+from .path_loss import Building, Scene
 from .toy import Toy, cubic, cubic_curve, sine, sine_curve
 
-__all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
+__all__ = [
+    "Building",
+    "Scene",
+    "Toy",
+    "cubic",
+    "cubic_curve",
+    "one_period",
+    "sine",
+    "sine_curve",
+    "ten_sine",
+]

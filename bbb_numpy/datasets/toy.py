@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import not_negative, whole
+
 __all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
 
 Array = NDArray[Any]
@@ -112,9 +114,7 @@ def cubic(
 
 
 def _check(rows: int, low: float, high: float, noise: float) -> None:
-    if rows != int(rows) or rows < 1:
-        raise ValueError(f"rows must be a whole number >= 1; got {rows!r}")
+    whole("rows", rows, 1)
     if not -float("inf") < low < high < float("inf"):
         raise ValueError(f"low and high must be finite with low < high; got {low}, {high}")
-    if not 0.0 <= noise < float("inf"):
-        raise ValueError(f"noise must be a finite standard deviation >= 0; got {noise}")
+    not_negative("noise", noise)

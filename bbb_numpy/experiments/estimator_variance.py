@@ -17,16 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..closed_form import ClosedFormKL, Flipout, LocalReparameterisation
+from ..closed_form import ClosedFormKL
 from ..estimators import Estimator
+from ..flipout import Flipout
 from ..full_rank import FullRank
-from ..gradients import (
-    DoublyReparameterised,
-    Reparameterised,
-    SelfNormalised,
-    StickingTheLanding,
-)
+from ..gradients import Reparameterised, StickingTheLanding
+from ..importance import DoublyReparameterised, SelfNormalised
 from ..likelihoods import GaussianLikelihood
+from ..local_reparameterisation import LocalReparameterisation
 from ..model import Model
 from ..network import MLP
 from ..numerics import sigmoid

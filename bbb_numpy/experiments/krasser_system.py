@@ -18,13 +18,13 @@ from ..datasets.krasser import one_period
 from ..datasets.toy import Toy
 from ..gradients import Reparameterised
 from ..likelihoods import GaussianLikelihood
+from ..mixture import ScaleMixturePrior
 from ..model import Model
 from ..network import MLP
 from ..objectives import FreeEnergy
 from ..optimizers import Adam
 from ..posteriors import MeanField
 from ..predictive import Predictive, sample_functions
-from ..priors import ScaleMixturePrior
 from ..training import NonFiniteError, Training, fit, start
 from ..workspace import Workspace
 from .raw_mixture import RawMixturePrior

@@ -126,9 +126,9 @@ def why_text(why: Mapping[str, Average], split: Mapping[str, tuple[float, float]
                 "jumps is the first, a bias that all fits share.",
             )
         )
-    plain = [v.name for v in WHY if v.inputs is places_alone]
+    plain = [v.name for v in WHY if v.inputs is places_alone and v.name in why]
     ranked = sorted(plain, key=lambda name: -means[name]["rank total"])[:3]
-    heads = [v.name for v in WHY if v.setup.likelihood is NOISE_HEAD]
+    heads = [v.name for v in WHY if v.setup.likelihood is NOISE_HEAD and v.name in why]
     corners = [("VI", "VI, empty corner"), ("5 MAP", "5 MAP, empty corner")]
     lines += [
         _paragraph(
@@ -176,7 +176,7 @@ def how_text(how: Mapping[str, Average]) -> str:
     """Say what lowers the error of the fit."""
     columns = {"RMSE dB": "rmse", "near jumps": "near", "elsewhere": "far"}
     *_, right, silent = how
-    on_places = {v.name for v in HOW if v.inputs is places_alone}
+    on_places = {v.name for v in HOW if v.inputs is places_alone and v.name in how}
     best = min(on_places, key=lambda name: how[name]["rmse"][0])
     scene = BASE.scene
     return "\n".join(

@@ -1,6 +1,6 @@
 """Sagar's Algorithm 1 and Equation 5 *as printed*, to show how they fail: never use them.
 
-What should be used is `gradients.SelfNormalised` with `objectives.EUBO`. The estimators here
+What should be used is `importance.SelfNormalised` with `objectives.EUBO`. The estimators here
 differ from it in one printed line each; training is the package's own.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradients import SelfNormalised
+from ..importance import SelfNormalised
 from ..objectives import log_weights
 from ..workspace import LogDensities, Workspace
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradients import SelfNormalised
+from ..importance import SelfNormalised
 from ..likelihoods import GaussianLikelihood
 from ..model import Model
 from ..network import MLP
