@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bbb_numpy import names
 from bbb_numpy.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,3 +61,28 @@ def test_every_module_is_on_the_map():
     for path in sorted((ROOT / "bbb_numpy").glob("[a-z]*.py")):
         if path.stem != "version":
             assert f"bbb_numpy/{path.name}" in README, path.name
+
+
+def test_every_choice_of_parts_that_it_shows_can_be_fitted():
+    choices = [line for line in block("py").splitlines() if line]
+    scope = {}
+    exec(choices[0], scope)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 2))
+    counts, classes = rng.poisson(2.0, 40), x[:, 0] > 0
+    assert len(choices) > 5
+    for choice in choices[1:]:
+        model = eval(choice, scope).set_params(epochs=3, random_state=0)
+        model.fit(x, classes if "Classifier" in choice else counts)
+        assert np.isfinite(model.theta_).all()
+
+
+def test_it_lists_every_short_name():
+    table = re.findall(r"^\| (?:prior|likelihood|posterior|objective|estimator|kl_.*) \| (.*) \|$",
+                       README, re.MULTILINE)  # fmt: skip
+    listed = set(re.findall(r"`([\w-]+)`", " ".join(table)))
+    tables = (
+        *(names.PRIORS, names.LIKELIHOODS, names.POSTERIORS, names.OBJECTIVES, names.ESTIMATORS),
+        *(names.KL_WEIGHTS, names.WARM_UPS),
+    )
+    assert listed == set().union(*tables)
