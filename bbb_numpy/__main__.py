@@ -93,16 +93,29 @@ def _parser() -> argparse.ArgumentParser:
         "of the other options only --activation, --method (complex), --most and --seed apply",
     )
     check.add_argument(
-        "--layers", type=_whole, nargs="+", default=[3, 7, 5, 2], help="d_in, hidden widths, K"
+        "--layers",
+        type=_whole,
+        nargs="+",
+        default=checking.ONE["layers"],
+        help="d_in, hidden widths, K",
     )
-    check.add_argument("--samples", type=_whole, default=4, help="weight samples S")
-    check.add_argument("--batch", type=_whole, default=6, help="rows B")
+    check.add_argument(
+        "--samples", type=_whole, default=checking.ONE["samples"], help="weight samples S"
+    )
+    check.add_argument("--batch", type=_whole, default=checking.ONE["batch"], help="rows B")
     check.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    check.add_argument("--prior-scale", type=_positive, default=1.0)
-    check.add_argument("--noise-scale", type=_positive, default=0.5)
+    check.add_argument("--prior-scale", type=_positive, default=checking.ONE["prior_scale"])
+    check.add_argument("--noise-scale", type=_positive, default=checking.ONE["noise_scale"])
     check.add_argument("--fixed-noise", action="store_true", help="do not learn the noise")
-    check.add_argument("--rho", type=float, default=-1.0, help="centre of rho; it spreads by 1")
-    check.add_argument("--kl-weight", type=_positive, default=0.25, help="pi_i of the minibatch")
+    check.add_argument(
+        "--rho", type=float, default=checking.ONE["rho"], help="centre of rho; it spreads by 1"
+    )
+    check.add_argument(
+        "--kl-weight",
+        type=_positive,
+        default=checking.ONE["kl_weight"],
+        help="pi_i of the minibatch",
+    )
     check.add_argument("--method", choices=["both", *sorted(BARS)], help="(both)")
     check.add_argument("--most", type=_whole, default=100, help="coordinates per block at most")
     check.add_argument("--seed", type=_seed, default=0)

@@ -25,7 +25,7 @@ def whole(name: str, value: Any, least: int) -> int:
     wanted = f"{name} must be a whole number >= {least}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{wanted}; got {value!r}")
-    number = float(value)
+    number = _float(wanted, value)
     if not least <= number < INFINITY or number != np.floor(number):
         raise ValueError(f"{wanted}; got {value!r}")
     return int(value) if isinstance(value, Integral) else int(number)
@@ -36,9 +36,18 @@ def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> fl
     wanted = f"{name} must be {wanted or f'a number >= {low:g} and < {high:g}'}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{wanted}; got {value!r}")
-    if not low <= float(value) < high:
+    number = _float(wanted, value)
+    if not low <= number < high:
         raise ValueError(f"{wanted}; got {value!r}")
-    return float(value)
+    return number
+
+
+def _float(wanted: str, value: Any) -> float:
+    """Return a number as a float, or say that it is larger than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{wanted}; got a number of {len(str(abs(value)))} digits") from None
 
 
 def positive(name: str, value: Any) -> float:

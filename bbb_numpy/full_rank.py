@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import not_negative, positive, real
+from .arguments import not_negative, positive, real, spread
 from .numerics import (
     LOG_2PI,
     SoftplusParts,
@@ -53,7 +53,7 @@ class FullRank:
     """One Gaussian with all correlations, q(w|theta) = N(w; mu, L L^T) (M1).
 
     theta holds mu (P,), rho (P,) with ``L_jj = softplus(rho_j)``, and the strict lower triangle
-    of L row by row, P (P - 1) / 2 numbers.
+    of L row by row, P (P - 1) / 2 numbers, each in units of `unit`.
 
     Parameters
     ----------
@@ -62,6 +62,10 @@ class FullRank:
     rho_offset, rho_halfwidth : float
         Initial rho ~ U(offset - halfwidth, offset + halfwidth); the strict lower triangle
         starts at 0, without correlations. `pack` starts anywhere else.
+    unit : float
+        L_jk = unit * lower_jk below the diagonal, > 0. Adam moves every number of theta by about
+        its learning rate; a row of L has up to P - 1 of them, which together would drown the
+        data. A small unit lets correlations grow slowly, and changes no optimum.
     limit_gib : float
         Refuse networks whose training would need more memory than this, in GiB.
 
@@ -74,12 +78,14 @@ class FullRank:
     mu_scale: float = 0.1
     rho_offset: float = -5.0
     rho_halfwidth: float = 0.01
+    unit: float = 1.0
     limit_gib: float = 4.0
 
     def __post_init__(self) -> None:
         not_negative("mu_scale", self.mu_scale)
         not_negative("rho_halfwidth", self.rho_halfwidth)
         real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
+        spread("unit", self.unit)
         positive("limit_gib", self.limit_gib)
 
     def check_size(self, size: int) -> None:
@@ -112,7 +118,7 @@ class FullRank:
             If the covariance is not positive definite.
         """
         factor = np.linalg.cholesky(covariance)
-        lower = factor[_strict(len(mean))]
+        lower = factor[_strict(len(mean))] / self.unit
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
 
     def draw(
@@ -132,7 +138,7 @@ class FullRank:
         size, parts = len(rho), softplus_parts(rho, work.softplus_parts(rho))
         factor = work.array("factor", (size, size), np.result_type(rho, lower))
         factor.fill(0.0)
-        factor[_strict(size)] = lower  # row by row
+        factor[_strict(size)] = self.unit * lower  # row by row
         factor.flat[:: size + 1] = parts.softplus
         return Factor(factor, parts)
 
@@ -173,7 +179,7 @@ class FullRank:
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])  # M2
         diagonal = sample.parts.diagonal
         d_factor = d_w.T @ sample.eps  # (P, P); M3 before the mask
-        d_theta["lower"][...] = d_factor[_strict(len(d_factor))]
+        np.multiply(d_factor[_strict(len(d_factor))], self.unit, out=d_theta["lower"])
         np.multiply(np.diagonal(d_factor), diagonal.sigmoid, out=d_theta["rho"])
         if d_log_q is not None:
             d_theta["rho"] -= np.add.reduce(d_log_q) * diagonal.ratio
@@ -206,7 +212,8 @@ class FullRank:
         ``d H/dL = diag(1/L_jj)`` and ``d sum Var/dL = 2 L`` on the lower triangle.
         """
         parts = factor.diagonal
-        d_theta["lower"] += 2.0 * d_variance * factor.lower[_strict(len(factor.lower))]
+        below = factor.lower[_strict(len(factor.lower))]
+        d_theta["lower"] += 2.0 * d_variance * self.unit * below
         d_theta["rho"] += 2.0 * d_variance * parts.softplus * parts.sigmoid
         d_theta["rho"] += d_entropy * parts.ratio
 

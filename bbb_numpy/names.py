@@ -44,7 +44,7 @@ __all__ = [
 
 POSTERIORS: dict[str, Any] = {
     "mean-field": MeanField(rho_offset=-4.0),
-    "full-rank": FullRank(rho_offset=-4.0),
+    "full-rank": FullRank(rho_offset=-4.0, unit=0.01),
     "point": PointMass(),
 }
 PRIORS: dict[str, Any] = {

@@ -245,7 +245,11 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
 def _likelihood(value: Any, task: Task) -> Any:
     if value is None:
         return task.likelihood
-    found = named("likelihood", value, LIKELIHOODS) if isinstance(value, str) else value
+    fitting = {n: one for n, one in LIKELIHOODS.items() if isinstance(one, task.likelihoods)}
+    table = (
+        LIKELIHOODS if isinstance(value, str) and value in LIKELIHOODS else fitting
+    )  # a misspelt name: what would fit
+    found = named("likelihood", value, table) if isinstance(value, str) else value
     try:
         return check_part("likelihood", found, task.likelihoods)
     except TypeError as error:

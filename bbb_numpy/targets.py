@@ -99,11 +99,19 @@ def kind(labels: Array) -> str:
     return KINDS.get(labels.dtype.kind) or _kind(labels[0])
 
 
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, nan, or pandas' NA, of which no comparison has a truth value."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
+
+
 def _one_kind(array: Array, name: str) -> None:
     """Raise unless all labels are of one type, none is missing, and numbers are whole."""
     if array.dtype.kind in "biuUS":
         return
-    missing = [i for i, label in enumerate(array.tolist()) if label is None or label != label]
+    missing = [i for i, label in enumerate(array.tolist()) if _is_missing(label)]
     if array.dtype.kind in "Mm":
         missing = np.flatnonzero(np.isnat(array)).tolist()
     if missing:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import TqdmWarning
 
-from .arguments import whole
+from .arguments import not_negative, whole
 from .estimators import Estimator
 from .families import is_linear
 from .kl_weights import Constant, Shares, WarmUp, proportional_kl_weights
@@ -131,8 +131,10 @@ def fit(
     x, y = _rows(estimator, state.theta, x, y)
     batches = minibatches(len(x), batch_size)
     pi = np.asarray(kl_weights([batch.stop - batch.start for batch in batches]), float)
-    if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9:
-        raise ValueError(f"kl_weights must return {len(batches)} shares that sum to 1; got {pi}")
+    if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
+        raise ValueError(
+            f"kl_weights must return {len(batches)} shares >= 0 that sum to 1; got {pi}"
+        )
     if not is_linear(estimator.objective):
         _need_plain_weights(estimator, pi, batches, warm_up)
     shares = pi.tolist()
@@ -147,7 +149,7 @@ def fit(
     try:
         with np.errstate(over="ignore", invalid="ignore"), _bar(epochs, hidden) as bar:
             for epoch in range(epochs):
-                beta = warm_up(epoch, epochs)
+                beta = not_negative("the value of warm_up(epoch, epochs)", warm_up(epoch, epochs))
                 order = rng.permutation(len(x)) if shuffle else slice(None)
                 x_epoch, y_epoch = x[order], y[order]
                 objective = kl = nll = factor = 0.0

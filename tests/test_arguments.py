@@ -68,3 +68,9 @@ def test_a_flag_is_a_truth_value(value):
 def test_anything_else_is_no_flag(value):
     with pytest.raises(TypeError, match="learn must be True or False; got"):
         flag("learn", value)
+
+
+def test_a_number_larger_than_any_float_is_refused_by_name_and_not_printed():
+    for check in (lambda v: whole("samples", v, 1), lambda v: positive("scale", v)):
+        with pytest.raises(ValueError, match="got a number of 401 digits"):
+            check(10**400)

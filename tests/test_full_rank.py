@@ -3,6 +3,7 @@ both posteriors share in test_posteriors."""
 
 import re
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,10 +22,20 @@ from test_posteriors import (
     split_error,
 )
 
-from bbb_numpy import MLP, Adam, EarlyStopping, MeanField, Model, Reparameterised
+from bbb_numpy import (
+    MLP,
+    Adam,
+    BayesianMLPRegressor,
+    EarlyStopping,
+    MeanField,
+    Model,
+    Reparameterised,
+    matrix,
+)
 from bbb_numpy.closed_form import ClosedFormKL
 from bbb_numpy.full_rank import FullRank
 from bbb_numpy.gradients import StickingTheLanding
+from bbb_numpy.layout import Layout
 from bbb_numpy.numerics import LOG_2PI, softplus
 from bbb_numpy.posteriors import Entropy
 from bbb_numpy.training import fit, start
@@ -268,3 +279,45 @@ def test_a_planted_wrong_formula_is_refused(name):
     error, methods = WRONG[name]
     assert error(FULL) <= 1e-11
     assert error(changed(FULL, **methods)) > 1e-2
+
+
+@pytest.mark.equation("M1", "M3")
+def test_the_unit_of_the_off_diagonal_changes_the_numbers_and_not_the_gaussian():
+    rng = np.random.default_rng(0)
+    factor = np.tril(rng.standard_normal((4, 4)), -1) + np.diag([0.5, 1.0, 2.0, 0.1])
+    mean, covariance = rng.standard_normal(4), factor @ factor.T
+    eps = rng.standard_normal((3, 4))
+    found = []
+    for unit in (1.0, 0.01):
+        q = FullRank(unit=unit)
+        views = Layout(q.blocks(4)).views(q.pack(mean, covariance))
+        found.append(q.sample(views, eps, Workspace()).w.copy())
+    assert np.allclose(found[0], found[1], rtol=1e-12)
+
+
+@pytest.mark.equation("M3")
+@pytest.mark.parametrize("estimator_name", ["reparameterised", "closed-form-kl", "self-normalised"])
+def test_gradients_in_another_unit_agree_with_the_complex_step(estimator_name):
+    objective = "eubo" if estimator_name == "self-normalised" else "elbo"
+    which = matrix.Combination("full-rank", "gaussian", "gaussian", estimator_name, objective)
+    built = matrix.estimator(which)
+    found = matrix.check_case(
+        matrix.problem(replace(built, posterior=FullRank(0.3, -0.5, 0.5, unit=0.1)),
+                np.random.default_rng(0))
+    )  # fmt: skip
+    assert found.passed, str(found)
+
+
+@pytest.mark.equation("M3")
+def test_by_name_full_rank_is_not_drowned_by_the_noise_of_its_own_steps():
+    # it contains the mean field, so its free energy should not end far above that one's
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((200, 3))
+    y = np.sin(2 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(200)
+    ends = {}
+    for posterior in ("mean-field", "full-rank", FullRank(rho_offset=-4.0)):
+        model = BayesianMLPRegressor(posterior=posterior, epochs=200, random_state=0).fit(x, y)
+        ends[str(posterior)] = np.mean([epoch.objective for epoch in model.history_[-20:]])
+    plain, named, coarse = ends.values()
+    assert named < plain + 20.0
+    assert coarse > plain + 200.0  # without a small unit

@@ -9,9 +9,17 @@ import types
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from bbb_numpy import MeanField, __version__, matrix
+from bbb_numpy import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    MeanField,
+    __version__,
+    matrix,
+    save,
+)
 from bbb_numpy.__main__ import main
 from bbb_numpy.checkpoint import load
 from bbb_numpy.cli import checking, repeating
@@ -371,3 +379,58 @@ def test_a_reader_who_leaves_early_is_no_error(monkeypatch):
     monkeypatch.setattr(sys, "stdout", Closed())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--most", "1"]) == 0
+
+
+def test_all_refuses_the_options_of_a_single_architecture(capsys):
+    assert main(["gradcheck", "--all", "--layers", "3", "4", "2", "--rho", "3"]) == 2
+    assert "leave out --layers, --rho" in capsys.readouterr().err
+
+
+def test_every_output_has_columns_of_its_own(tmp_path, capsys):
+    frame = pd.DataFrame({"a": np.linspace(-1, 1, 30)})
+    y = np.stack([frame["a"], -frame["a"]], axis=1)
+    save(BayesianMLPRegressor(epochs=2, random_state=0).fit(frame, y), tmp_path / "m.npz")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert main(["predict", str(tmp_path / "m.npz"), str(tmp_path / "d.csv")]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert list(rows[0])[:4] == ["mean_0", "mean_1", "epistemic_0", "epistemic_1"]
+    assert all(np.isfinite(float(value)) for row in rows for value in row.values())
+
+
+def test_a_classifier_and_a_target_of_classes_are_sent_to_python(data, tmp_path, capsys):
+    x = np.linspace(-1, 1, 20)[:, None]
+    save(BayesianMLPClassifier(epochs=2, random_state=0).fit(x, x[:, 0] > 0), tmp_path / "m.npz")
+    assert main(["predict", str(tmp_path / "m.npz"), str(data)]) == 2
+    assert "holds a BayesianMLPClassifier; use it from Python" in capsys.readouterr().err
+    labels = tmp_path / "labels.csv"
+    labels.write_text("a,kind\n1,yes\n2,no\n")
+    assert main(["fit", str(labels), "--target", "kind"]) == 2
+    assert "For classes use BayesianMLPClassifier" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--prior", "mixture-learned", "--estimator", "antithetic", "--samples", "2"],
+        ["--posterior", "point", "--objective", "map"],
+        ["--likelihood", "heteroscedastic", "--objective", "iwae", "--samples", "3"],
+    ],
+)
+def test_parts_are_chosen_by_name(options, data, tmp_path, capsys):
+    assert fit(data, tmp_path / "m.npz", *options) == 0
+    assert "stored in" in capsys.readouterr().out
+
+
+def test_parts_that_do_not_go_together_are_refused_before_any_work(data, tmp_path, capsys):
+    model = tmp_path / "m.npz"
+    assert fit(data, model, "--prior", "laplace", "--estimator", "flipout") == 2
+    assert "Flipout needs KL(q || prior) in closed form" in capsys.readouterr().err
+    assert fit(data, model, "--prior", "laplace", "--prior-scale", "1") == 2
+    assert "exclude each other" in capsys.readouterr().err
+    assert not model.exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["reproduce", "krasser", "--out", str(tmp_path / "taken")]) == 2
+    assert "is a file; name a folder" in capsys.readouterr().err

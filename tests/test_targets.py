@@ -4,6 +4,7 @@ from datetime import date
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bbb_numpy.sklearn_base import DataConversionWarning
@@ -131,3 +132,8 @@ def test_counts_up_to_two_to_the_53_are_left_to_the_likelihood(y):
 def test_larger_counts_are_refused_by_place(y, place):
     with pytest.raises(ValueError, match=rf"y holds the count [\d.e+]+ at row {place}.*float64"):
         check_counts(y)
+
+
+def test_a_missing_text_label_of_pandas_is_named():
+    with pytest.raises(ValueError, match="row 1: a label is missing"):
+        check_labels(pd.Series(["a", None] * 5).astype("string"))

@@ -542,7 +542,7 @@ def test_shares_that_do_not_sum_to_one_are_refused():
         lambda sizes: [1.0],
         lambda sizes: [np.nan] * 4,
     ):
-        with pytest.raises(ValueError, match="kl_weights must return 4 shares that sum to 1; got"):
+        with pytest.raises(ValueError, match="must return 4 shares >= 0 that sum to 1; got"):
             train(estimator, x, y, epochs=1, batch_size=16, kl_weights=shares)
 
 
@@ -656,3 +656,23 @@ def test_maximum_likelihood_finds_least_squares():
     design = np.hstack([x, np.ones((len(x), 1))])
     expected = np.linalg.lstsq(design, y[:, 0])[0]
     assert np.allclose(training.theta, expected, atol=1e-6)
+
+
+@pytest.mark.equation("D24")
+@pytest.mark.parametrize("wrong", [-5.0, np.nan, np.inf, "x", None])
+def test_a_warm_up_that_gives_no_weight_is_refused_by_name(wrong):
+    estimator, x, y = linear_problem()
+    rng = np.random.default_rng(0)
+    training = start(estimator, rng, Adam())
+    with pytest.raises((TypeError, ValueError), match="value of warm_up"):
+        fit(estimator, training, x, y, rng=rng, epochs=1, warm_up=lambda epoch, epochs: wrong)
+
+
+@pytest.mark.equation("D6")
+def test_negative_shares_of_the_kl_term_are_refused():
+    estimator, x, y = linear_problem()
+    rng = np.random.default_rng(0)
+    training = start(estimator, rng, Adam())
+    with pytest.raises(ValueError, match="shares >= 0 that sum to 1"):
+        fit(estimator, training, x, y, rng=rng, epochs=1, batch_size=20,
+            kl_weights=lambda sizes: np.array([-1.0, 2.0]))  # fmt: skip

@@ -24,11 +24,26 @@ from ..workspace import Workspace
 
 __all__ = ["gradcheck"]
 
+# options of a single architecture, with their defaults
+ONE: dict[str, Any] = {
+    "layers": [3, 7, 5, 2],
+    "samples": 4,
+    "batch": 6,
+    "prior_scale": 1.0,
+    "noise_scale": 0.5,
+    "fixed_noise": False,
+    "rho": -1.0,
+    "kl_weight": 0.25,
+}
 SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differences proves little
 
 
 def gradcheck(args: argparse.Namespace) -> int:
     """Check every gradient of one architecture, or (--all) of every combination of parts."""
+    if args.all:
+        given = [f"--{name.replace('_', '-')}" for name in ONE if getattr(args, name) != ONE[name]]
+        if given:
+            raise ValueError(f"--all checks networks of its own; leave out {', '.join(given)}")
     return _every_combination(args) if args.all else _every_term(args)
 
 

@@ -25,7 +25,13 @@ def fit(args: argparse.Namespace) -> int:
     """Fit the target column of a CSV file and store the model."""
     _check_outputs([args.data], args.model, args.plot)
     table = read_csv(args.data)
-    target = table.numbers([args.target])
+    try:
+        target = table.numbers([args.target])
+    except TableError as error:
+        raise TableError(
+            f"the target must be a column of numbers: {error}. For classes use "
+            "BayesianMLPClassifier from Python"
+        ) from None
     names = args.inputs or [name for name in table.columns if name != args.target]
     if args.target in names:
         raise TableError(f"the target {args.target!r} cannot be one of the inputs")
@@ -63,11 +69,11 @@ def fit(args: argparse.Namespace) -> int:
     save(model, args.model)
     density = float(model.log_predictive_density(inputs, y).mean())
     print(f"{len(y)} rows, {len(names)} inputs ({', '.join(names)}), target {args.target}")
-    cost = type(model.estimator_.objective).__name__
-    cost = "free energy" if cost == "FreeEnergy" else cost
+    cost = "free energy" if args.objective in (None, "elbo") else f"{args.objective} (minimised)"
     print(f"{cost:<18} {model.history_[-1].objective:12.4f} nats")
     if noise is not None:
-        print(f"noise deviation    {noise[0]:12.4f} (units of {args.target})")
+        form = "12.4f" if noise[0] < 1e6 else "12.4g"
+        print(f"noise deviation    {noise[0]:{form}} (units of {args.target})")
     if len(y) > 1:
         print(f"R^2 on these rows  {model.score(inputs, y):12.4f}")
     print(f"log density        {density:12.4f} nats per row, on these rows")
@@ -94,15 +100,16 @@ def predict(args: argparse.Namespace) -> int:
     _check_plot(args.plot, list(names), "Leave it out, or fit a model with one column")
     inputs = table.numbers(list(names))
     found = model.predict_distribution(inputs)
-    write_csv(
-        args.output,
-        {
-            "mean": found.mean,
-            "epistemic": found.epistemic,
-            "aleatoric": found.aleatoric,
-            "total": found.total,
-        },
-    )
+    columns: dict[str, Any] = {}
+    for name in ("mean", "epistemic", "aleatoric", "total"):
+        values = getattr(found, name)  # (N,) or (N, K)
+        each = (
+            {name: values}
+            if values.ndim == 1
+            else {f"{name}_{k}": values[:, k] for k in range(values.shape[1])}
+        )
+        columns |= each
+    write_csv(args.output, columns)
     if args.plot:
         _plot(model, inputs, None, (names[0], "prediction"), args.plot)
     return 0

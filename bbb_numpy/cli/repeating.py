@@ -36,6 +36,8 @@ def reproduce(args: argparse.Namespace) -> int:
     """Repeat an experiment of the seeds, print what happened, write pictures and numbers."""
     module = import_module(f"bbb_numpy.experiments.{EXPERIMENTS[args.experiment][0]}")
     out = Path(args.out or f"reproduced/{args.experiment}")
+    if out.exists() and not out.is_dir():
+        raise OSError(f"{out} is a file; name a folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     text = module.reproduce(out, args.seed)
     (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")
