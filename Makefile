@@ -42,4 +42,4 @@ notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py
 
 clean:
-	rm -rf $(VENV) build *.egg-info report .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -114,9 +114,19 @@ class FullRank:
 
         Raises
         ------
+        ValueError
+            If the shapes do not fit or the covariance is not symmetric.
         numpy.linalg.LinAlgError
-            If the covariance is not positive definite.
+            If it is not positive definite.
         """
+        size = len(mean)
+        if np.shape(covariance) != (size, size) or not np.allclose(
+            covariance, np.transpose(covariance)
+        ):
+            raise ValueError(
+                f"covariance must be a symmetric matrix {(size, size)} for {size} means; got shape "
+                f"{np.shape(covariance)}"
+            )
         factor = np.linalg.cholesky(covariance)
         lower = factor[_strict(len(mean))] / self.unit
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])

@@ -95,8 +95,13 @@ class MeanField:
         Raises
         ------
         ValueError
-            If a deviation is not positive.
+            If a deviation is not positive, or the two are not vectors of one length.
         """
+        if np.ndim(mean) != 1 or np.shape(mean) != np.shape(deviation):
+            raise ValueError(
+                f"mean and deviation must be vectors of one length; got shapes {np.shape(mean)} "
+                f"and {np.shape(deviation)}"
+            )
         if not np.all(np.asarray(deviation) > 0):
             raise ValueError(f"deviations must be positive; got {np.min(deviation):g}")
         return np.concatenate([mean, inverse_softplus(deviation)])

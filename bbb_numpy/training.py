@@ -44,10 +44,10 @@ def start(
     theta = estimator.init(rng, dtype)
     if variational is not None:
         size = theta.size - Layout(estimator.model.learned()).size
-        if np.shape(variational) != (size,):
+        if np.shape(variational) != (size,) or not np.isfinite(variational).all():
             raise ValueError(
-                f"variational must have shape ({size},); got {np.shape(variational)}. Make it with "
-                "the posterior's pack(mean, ...)"
+                f"variational must have shape ({size},) and be finite; got shape "
+                f"{np.shape(variational)}. Make it with the posterior's pack(mean, ...)"
             )
         theta[:size] = variational
     return Training(theta, optimizer.init(theta))

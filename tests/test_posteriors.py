@@ -457,3 +457,12 @@ def test_impossible_starts_are_refused_by_name(make, name, value):
     if name == "mu_scale":
         with pytest.raises(ValueError, match=name):
             PointMass(value)
+
+
+def test_a_start_that_is_no_gaussian_is_refused():
+    with pytest.raises(ValueError, match="vectors of one length"):
+        MeanField().pack(np.zeros(3), np.ones(2))
+    with pytest.raises(ValueError, match="symmetric matrix"):
+        FullRank().pack(np.zeros(2), np.array([[1.0, 0.5], [0.0, 1.0]]))
+    with pytest.raises(ValueError, match="symmetric matrix"):
+        FullRank().pack(np.zeros(2), np.eye(3))

@@ -574,7 +574,9 @@ def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
     assert np.allclose(softplus(begin.theta[3:6]), 0.25, rtol=1e-5)
     assert np.array_equal(begin.theta[6:], plain.theta[6:])
     for wrong in (np.zeros(10), np.zeros(5), np.zeros((6, 1))):
-        with pytest.raises(ValueError, match=r"variational must have shape \(6,\); got"):
+        with pytest.raises(
+            ValueError, match=r"variational must have shape \(6,\) and be finite; got"
+        ):
             start(estimator, np.random.default_rng(0), Adam(), dtype, wrong)
 
 
