@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import flag, spread
-from .numerics import LOG_2PI, SoftplusParts, inner, softplus_parts
+from .numerics import LOG_2PI, SoftplusParts, inner, softplus_parts, write_gradient
 from .workspace import Workspace
 
 __all__ = [
@@ -100,8 +100,8 @@ class GaussianLikelihood:
             raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
         precision: Any
         if self.learn:
-            log_noise = params["log_noise"]
-            precision, log_scales = np.exp(-2.0 * log_noise), np.add.reduce(log_noise)
+            log_noise = params["log_noise"][..., None, :]  # (1, K), or (S, 1, K): one per sample
+            precision, log_scales = np.exp(-2.0 * log_noise), np.add.reduce(log_noise, axis=-1)
         else:
             precision, log_scales = self.scale**-2, f.shape[-1] * log(self.scale)
         residual = work.array("residual", f.shape, f.dtype)
@@ -127,11 +127,12 @@ class GaussianLikelihood:
         """
         if self.learn:
             squares = np.einsum("sbk,sbk->sk", saved.plain, saved.scaled)
-            d_params["log_noise"][...] = cotangent @ (squares - saved.plain.shape[1])  # D1
+            squares -= saved.plain.shape[1]
+            write_gradient(d_params["log_noise"], cotangent, squares)  # D1
         return np.multiply(saved.scaled, cotangent[:, None, None], out=saved.scaled)
 
     def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
-        """Return sigma_y of each output (K,), learned or fixed, in units of y."""
+        """Return sigma_y of each output, (K,) or (S, K), learned or fixed, in units of y."""
         if self.learn:
             return np.exp(params["log_noise"])
         return np.full(outputs, self.scale)
@@ -142,12 +143,13 @@ class GaussianLikelihood:
 
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance, broadcastable to outputs `f` (S, B, K)."""
-        return self.noise_scale(params, f.shape[-1]) ** 2
+        return self.noise_scale(params, f.shape[-1])[..., None, :] ** 2
 
     def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
         """Draw targets (S, B, K) around the outputs `f`."""
         noise = rng.standard_normal(f.shape, f.dtype.type)
-        return f + self.noise_scale(params, f.shape[-1]).astype(f.dtype) * noise
+        scale = self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
+        return f + scale.astype(f.dtype) * noise
 
 
 class HeteroscedasticResiduals(NamedTuple):

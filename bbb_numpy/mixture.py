@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from .arguments import flag, fraction, spread
 from .numerics import (
     LOG_2PI,
+    inner,
     inverse_softplus,
     log_softmax,
     logsumexp,
     softplus_parts,
+    write_gradient,
 )
 from .workspace import Workspace
 
@@ -116,11 +118,13 @@ class ScaleMixturePrior:
             sigma = (self.sigma1, self.sigma2)
             shares = (log(self.pi), log(1.0 - self.pi))
             return _Components(sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi))
-        raw = params["prior_mixture"]
+        raw = np.ascontiguousarray(params["prior_mixture"].T)  # (3,), or (3, S): one per sample
+        if raw.ndim == 2:
+            raw = raw[:, :, None]  # (3, S, 1), beside weights (S, P)
         parts = softplus_parts(raw)
         narrow = SMALLEST + parts.softplus[1]  # R8
         wide = narrow + parts.softplus[0]  # R8
-        log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]))  # log sigmoid(a), log sigmoid(-a)
+        log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)  # log sigmoid(a), log sigmoid(-a)
         return _Components(
             (wide, narrow),
             (np.log(wide), np.log(narrow)),
@@ -176,17 +180,26 @@ class ScaleMixturePrior:
         np.exp(narrow, out=narrow)
         if self.learn:
             square = work.array("w^2", w.shape, w.dtype)
-            mass = [cotangent @ np.add.reduce(r, axis=-1) for r in (wide, narrow)]
-            moment = [np.einsum("s,sp,sp->", cotangent, r, square) for r in (wide, narrow)]
+            mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]  # (S, 1)
+            moment = [inner(r, square)[:, None] for r in (wide, narrow)]  # (S, 1)
             d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
             d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6
-            d_mixture = d_params["prior_mixture"]
-            d_mixture[0] = d_wide * slopes[1]  # R8
-            d_mixture[1] = (d_wide + d_narrow) * slopes[0]  # R8
-            d_mixture[2] = mass[0] * (1.0 - slopes[2]) - mass[1] * slopes[2]  # R7
+            d_t1 = d_wide * slopes[1]  # R8
+            d_t2 = (d_wide + d_narrow) * slopes[0]  # R8
+            d_a = mass[0] * (1.0 - slopes[2]) - mass[1] * slopes[2]  # R7
+            d_each = np.concatenate([d_t1, d_t2, d_a], axis=1)  # (S, 3)
+            write_gradient(d_params["prior_mixture"], cotangent, d_each)
         wide *= s1**-2
         narrow *= s2**-2
         wide += narrow
         w *= wide  # R5
         w *= -cotangent[:, None]
         d_w += w
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior: a component each, then a Gaussian number."""
+        c = self._components(params)
+        wide = np.log(rng.random(shape)) < c.log_share[0]
+        return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])

@@ -47,6 +47,11 @@ class Prior(Protocol):
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
 
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P)."""
+
 
 class Likelihood(Protocol):
     """What a likelihood has: those of `likelihoods` and `discrete`, or one's own."""

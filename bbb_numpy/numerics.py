@@ -28,6 +28,7 @@ __all__ = [
     "softplus_parts",
     "standard_normal",
     "sums_of_squares",
+    "write_gradient",
 ]
 
 Array = NDArray[Any]
@@ -207,6 +208,22 @@ def inner(a: Array, b: Array) -> Array:
 def sums_of_squares(a: Array) -> Array:
     """Return the sum of squares of each row, (S, P) -> (S,)."""
     return inner(a, a)
+
+
+def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
+    """Write the gradient of numbers that S samples share, or that each has for itself (D33).
+
+    Parameters
+    ----------
+    into : ndarray (K,) or (S, K)
+        Receives sum_s cotangent_s slopes_s, or cotangent_s slopes_s of each sample.
+    cotangent : ndarray (S,)
+    slopes : ndarray (S, K)
+    """
+    if into.ndim == 1:
+        into[...] = cotangent @ slopes
+    else:
+        np.multiply(cotangent[:, None], slopes, out=into)
 
 
 def standard_normal(rng: np.random.Generator, out: Array) -> Array:

@@ -2,6 +2,8 @@
 
 A prior may own numbers that are learned with everything else: `blocks` names them, `params`
 holds them, `add_vjp` writes their gradient. They are unconstrained: any real number is allowed.
+One set serves all S weight vectors (a block of shape (K,), as in variational inference), or each
+has its own (S, K), as the chains of a sampler do (D33).
 """
 
 from __future__ import annotations
@@ -14,10 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import flag, spread
-from .numerics import (
-    LOG_2PI,
-    sums_of_squares,
-)
+from .numerics import LOG_2PI, sums_of_squares, write_gradient
 from .workspace import Workspace
 
 __all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior"]
@@ -77,7 +76,7 @@ class GaussianPrior:
         """Return 1 / scale^2 and log scale."""
         if not self.learn:
             return self.scale**-2, log(self.scale)
-        log_scale = params["prior_log_scale"][0]
+        log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
         return np.exp(-2.0 * log_scale), log_scale
 
     def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
@@ -103,13 +102,19 @@ class GaussianPrior:
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
         Overwrites `w`, which no later step of a backward pass needs.
         """
-        precision: Any = self.scale**-2
+        precision, _ = self._precision(params)
         if self.learn:
-            precision = np.exp(-2.0 * params["prior_log_scale"][0])
             slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)
-            d_params["prior_log_scale"][0] = cotangent @ slope
+            write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
         w *= (-cotangent * precision)[:, None]
         d_w += w
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior."""
+        scale = np.exp(params["prior_log_scale"]) if self.learn else self.scale
+        return rng.standard_normal(shape) * scale
 
     def expected_log_density(
         self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
@@ -182,3 +187,9 @@ class LaplacePrior:
         np.sign(w.real, out=w, casting="unsafe")
         w *= (-cotangent / self.scale)[:, None]
         d_w += w
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior."""
+        return rng.laplace(0.0, self.scale, shape)
