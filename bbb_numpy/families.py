@@ -181,6 +181,10 @@ class Family:
         """Return the weights (S, P) that `theta` makes of noise from `draw_weights` (K3, K4)."""
         return self.posterior.sample(self.layout.views(theta), eps, work or Workspace()).w
 
+    def params(self, theta: Array, eps: Array) -> dict[str, Array]:
+        """View the numbers that prior and likelihood learned: one set, whatever the weights."""
+        return self.layout.views(theta)
+
     def log_likelihood(
         self, theta: Array, eps: Array, x: Array, y: Array, work: Workspace
     ) -> Array:

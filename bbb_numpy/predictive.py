@@ -12,20 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import whole
 from .discrete import BernoulliLikelihood, CategoricalLikelihood
-from .estimators import Estimator
+from .model import Model
 from .numerics import logsumexp
 from .workspace import Workspace
 
 __all__ = [
     "ClassPredictive",
     "Predictive",
+    "Source",
     "log_predictive_density",
     "predict",
     "predict_classes",
@@ -35,6 +36,25 @@ __all__ = [
 
 Array = NDArray[Any]
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
+
+
+class Source(Protocol):
+    """Where weights come from: a gradient estimator, or `bbb_numpy.drawn.DrawnWeights`."""
+
+    @property
+    def model(self) -> Model:
+        """Network, prior and likelihood."""
+
+    def draw_weights(
+        self, rng: np.random.Generator, samples: int, dtype: Any, work: Workspace | None
+    ) -> Array:
+        """Draw the noise of S weight vectors."""
+
+    def weights(self, theta: Array, eps: Array, work: Workspace | None) -> Array:
+        """Return the weights (S, P) that `theta` makes of it."""
+
+    def params(self, theta: Array, eps: Array) -> dict[str, Array]:
+        """Return the numbers that prior and likelihood learned, one set or S."""
 
 
 class Predictive(NamedTuple):
@@ -72,9 +92,9 @@ class ClassPredictive(NamedTuple):
 
 
 def _weight_blocks(
-    estimator: Estimator, theta: Array, rng: np.random.Generator, samples: int
-) -> Iterator[Array]:
-    """Draw `samples` weight vectors, a block (S_b, P) at a time.
+    estimator: Source, theta: Array, rng: np.random.Generator, samples: int
+) -> Iterator[tuple[Array, dict[str, Array]]]:
+    """Draw `samples` weight vectors, a block (S_b, P) at a time, with their learned numbers.
 
     The cut depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
@@ -84,37 +104,38 @@ def _weight_blocks(
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
     work = Workspace()
     for begin in range(0, samples, block):
-        eps = estimator.draw_weights(rng, block, theta.dtype, work)
-        yield estimator.weights(theta, eps, work)[: samples - begin]
+        eps = estimator.draw_weights(rng, block, theta.dtype, work)[: samples - begin]
+        yield estimator.weights(theta, eps, work), estimator.params(theta, eps)
 
 
-def _row_blocks(estimator: Estimator, samples: int, rows: int) -> list[slice]:
+def _row_blocks(estimator: Source, samples: int, rows: int) -> list[slice]:
     width = max(estimator.model.network.sizes)
     block = max(1, BLOCK_NUMBERS // (samples * width))
     return [slice(begin, begin + block) for begin in range(0, rows, block)]
 
 
 def _outputs(
-    estimator: Estimator,
+    estimator: Source,
     theta: Array,
     x: Array,
     rng: np.random.Generator,
     samples: int,
-) -> Iterator[tuple[slice, slice, Array]]:
-    """Yield (sample slice, row slice, outputs (S_b, B, K)) until all S x N are covered."""
+) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
+    """Yield (samples, rows, outputs (S_b, B, K), learned numbers) until all S x N are covered."""
     x = np.ascontiguousarray(x, theta.dtype)
     width = estimator.model.network.sizes[0]
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
     begin, work = 0, Workspace()
-    for w in _weight_blocks(estimator, theta, rng, samples):
+    for w, params in _weight_blocks(estimator, theta, rng, samples):
         for rows in _row_blocks(estimator, len(w), len(x)):
-            yield slice(begin, begin + len(w)), rows, estimator.model.predict(w, x[rows], work)
+            f = estimator.model.predict(w, x[rows], work)
+            yield slice(begin, begin + len(w)), rows, f, params
         begin += len(w)
 
 
 def predict(
-    estimator: Estimator,
+    estimator: Source,
     theta: Array,
     x: Array,
     *,
@@ -129,8 +150,9 @@ def predict(
 
     Parameters
     ----------
-    estimator : Reparameterised, LocalReparameterisation, ...
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
     theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
@@ -143,8 +165,7 @@ def predict(
     """
     shape = (len(x), estimator.model.outputs)
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
-    params = estimator.layout.views(theta)
-    for seen, rows, f in _outputs(estimator, theta, x, rng, samples):
+    for seen, rows, f, params in _outputs(estimator, theta, x, rng, samples):
         old, new = seen.start, seen.stop - seen.start
         aleatoric = estimator.model.likelihood.variance(params, f)
         f = estimator.model.likelihood.mean(params, f)
@@ -158,7 +179,7 @@ def predict(
 
 
 def sample_functions(
-    estimator: Estimator,
+    estimator: Source,
     theta: Array,
     x: Array,
     *,
@@ -170,15 +191,15 @@ def sample_functions(
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
     """
-    likelihood, params = estimator.model.likelihood, estimator.layout.views(theta)
+    likelihood = estimator.model.likelihood
     out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
-    for which, rows, f in _outputs(estimator, theta, x, rng, samples):
+    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
         out[which, rows] = likelihood.mean(params, f)
     return out
 
 
 def sample_targets(
-    estimator: Estimator,
+    estimator: Source,
     theta: Array,
     x: Array,
     *,
@@ -187,13 +208,16 @@ def sample_targets(
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
-    for which, rows, f in _outputs(estimator, theta, x, rng, samples):
+    blocks = {}  # drawn from last: the weights' noise comes from the same generator
+    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
         heads[which, rows] = f
-    return estimator.model.likelihood.draw(rng, estimator.layout.views(theta), heads)
+        blocks[which.start] = (which, params)
+    draw = estimator.model.likelihood.draw
+    return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
 
 
 def predict_classes(
-    estimator: Estimator,
+    estimator: Source,
     theta: Array,
     x: Array,
     *,
@@ -221,7 +245,7 @@ def predict_classes(
     ValueError
         For another likelihood.
     """
-    likelihood, params = estimator.model.likelihood, estimator.layout.views(theta)
+    likelihood = estimator.model.likelihood
     binary = isinstance(likelihood, BernoulliLikelihood) and estimator.model.outputs == 1
     if not binary and not isinstance(likelihood, CategoricalLikelihood):
         raise ValueError(
@@ -230,7 +254,7 @@ def predict_classes(
         )
     proba = np.zeros((len(x), 2 if binary else estimator.model.outputs), theta.dtype)
     aleatoric = np.zeros(len(x), theta.dtype)
-    for _, rows, f in _outputs(estimator, theta, x, rng, samples):
+    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
         p = likelihood.mean(params, f)  # (S, B, K)
         if binary:
             p = np.concatenate([1.0 - p, p], axis=-1)
@@ -246,7 +270,7 @@ def _entropy(p: Array) -> Array:
 
 
 def log_predictive_density(
-    estimator: Estimator,
+    estimator: Source,
     theta: Array,
     x: Array,
     y: Array,
@@ -260,9 +284,8 @@ def log_predictive_density(
     logsumexp; it is a lower estimate for few samples.
     """
     y = np.ascontiguousarray(y, theta.dtype)
-    params = estimator.layout.views(theta)
     log_sum, work = np.full(len(x), -np.inf, theta.dtype), Workspace()
-    for _, rows, f in _outputs(estimator, theta, x, rng, samples):
+    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows], work)
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
     return log_sum - log(samples)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .encoding import CheckpointError, same_names
+from .files import write_arrays
 
 __all__ = ["FORMAT", "VERSION", "read", "write"]
 
@@ -33,15 +32,7 @@ def write(path: Path, arrays: dict[str, Array]) -> None:
     """
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is no regular file; name a file for the model")
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with open(unfinished, "xb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_arrays(path, arrays)
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -20,7 +20,17 @@ from .metrics import DenseMetric, DiagonalMetric, Metric, identity
 from .metropolis import MetropolisHastings, Tunable
 from .states import Info, State, Target
 
-__all__ = ["Adaptation", "DualAveraging", "Moments", "begin", "first_step_size", "update", "windows"]
+__all__ = [
+    "Adaptation",
+    "DualAveraging",
+    "Moments",
+    "begin",
+    "first_step_size",
+    "retuned",
+    "tunable",
+    "update",
+    "windows",
+]
 
 Array = NDArray[Any]
 
@@ -32,7 +42,7 @@ class DualAveraging(NamedTuple):
     log_step: float  # for the next draw
     log_mean: float  # the average, for after warm-up
     error: float  # running mean of (wanted - seen acceptance)
-    count: int
+    draws: int
 
     @classmethod
     def start(cls, step_size: float) -> DualAveraging:
@@ -40,14 +50,16 @@ class DualAveraging(NamedTuple):
         return cls(log(10.0 * step_size), log(step_size), log(step_size), 0.0, 0)
 
     def update(self, miss: float) -> DualAveraging:
-        r"""Learn from one draw whose acceptance missed the wanted one by `miss` (M11) ::
+        r"""Learn from one draw whose acceptance missed the wanted one by `miss` (M11).
 
-            error <- (1 - w) error + w (wanted - seen),     w = 1 / (t + 10)
-            log eps <- log(10 eps_0) - error sqrt(t) / 0.05
-            mean <- t^-0.75 log eps + (1 - t^-0.75) mean
+        With t the number of draws so far ::
+
+        error <- (1 - w) error + w (wanted - seen),     w = 1 / (t + 10)
+        log eps <- log(10 eps_0) - error sqrt(t) / 0.05
+        mean <- t^-0.75 log eps + (1 - t^-0.75) mean
 
         """
-        count = self.count + 1
+        count = self.draws + 1
         weight = 1.0 / (count + 10.0)
         error = (1.0 - weight) * self.error + weight * miss
         log_step = self.anchor - error * sqrt(count) / 0.05
@@ -64,7 +76,7 @@ class Moments(NamedTuple):
     permute its units: the distance between these says nothing about the shape of one of them.
     """
 
-    count: int
+    draws: int
     mean: Array  # (S, D)
     squares: Array  # (D,), or (D, D): summed over draws and chains
 
@@ -76,7 +88,7 @@ class Moments(NamedTuple):
 
     def update(self, position: Array) -> Moments:
         """Add one draw of every chain."""
-        count = self.count + 1
+        count = self.draws + 1
         before = position - self.mean
         mean = self.mean + before / count
         after = position - mean
@@ -88,7 +100,7 @@ class Moments(NamedTuple):
 
         The five pseudo-draws are Stan's; they matter for short windows alone.
         """
-        seen = (self.count - 1) * len(self.mean)
+        seen = (self.draws - 1) * len(self.mean)
         if seen < 2:
             return None
         dense = self.squares.ndim == 2
@@ -132,14 +144,16 @@ class Adaptation(NamedTuple):
     moments: Moments
 
 
-def _tunable(kernel: Any) -> Tunable | None:
+def tunable(kernel: Any) -> Tunable | None:
+    """Return the part of a kernel that has a step size and a metric to adapt, if any."""
     part = kernel.proposal if isinstance(kernel, MetropolisHastings) else kernel
     return part if isinstance(part, Tunable) else None
 
 
-def _tuned(kernel: Any, step_size: float, metric: Metric) -> Any:
+def retuned(kernel: Any, step_size: float, metric: Metric) -> Any:
+    """Return the kernel with another step size and metric."""
     if isinstance(kernel, MetropolisHastings):
-        return replace(kernel, proposal=_tunable(kernel).tuned(step_size, metric))  # type: ignore[union-attr]
+        return replace(kernel, proposal=tunable(kernel).tuned(step_size, metric))  # type: ignore[union-attr]
     return kernel.tuned(step_size, metric)
 
 
@@ -185,7 +199,7 @@ def begin(
     target_accept : float, optional
         Wanted mean acceptance, by default the kernel's own.
     """
-    part = _tunable(kernel)
+    part = tunable(kernel)
     if part is None or whole("warm_up", warm_up, 0) == 0:
         return None
     wanted = part.target_accept if target_accept is None else target_accept
@@ -196,7 +210,7 @@ def begin(
     if not isinstance(kernel, MetropolisHastings):
         step_size = first_step_size(target, rng, metric, state, step_size)
     return Adaptation(
-        _tuned(kernel, step_size, metric),
+        retuned(kernel, step_size, metric),
         0,
         warm_up,
         wanted,
@@ -209,8 +223,9 @@ def update(
     adaptation: Adaptation, target: Target, rng: np.random.Generator, state: State, info: Info
 ) -> Adaptation:
     """Learn from one draw, `state`, whose step did what `info` says (M11, M12)."""
-    a, part = adaptation, _tunable(adaptation.kernel)
-    assert part is not None and part.metric is not None  # as `begin` has made sure
+    a, part = adaptation, tunable(adaptation.kernel)
+    assert part is not None
+    assert part.metric is not None  # as `begin` has made sure
     metric, moments, done = part.metric, a.moments, a.done + 1
     averaging = a.averaging.update(a.target_accept - float(np.mean(info.acceptance)))
     step_size = exp(averaging.log_step)
@@ -228,5 +243,5 @@ def update(
         averaging = DualAveraging.start(step_size)
     if done == a.warm_up:
         step_size = exp(averaging.log_mean)
-    kernel = _tuned(a.kernel, step_size, metric)
+    kernel = retuned(a.kernel, step_size, metric)
     return Adaptation(kernel, done, a.warm_up, a.target_accept, averaging, moments)

@@ -74,9 +74,7 @@ class HMC:
         """Return the state at `position` (S, D)."""
         return init(target, position)
 
-    def step(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Info]:
+    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one trajectory, or leave it where it is (M7).
 
         Accepted with probability :math:`\min(1, e^{H_0 - H_1})`,

@@ -43,7 +43,9 @@ def hamiltonian(metric: Metric, phase: Phase) -> Array:
 
 
 def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Phase:
-    r"""Return the phase one step later (M8) ::
+    r"""Return the phase one step later (M8).
+
+    Three lines ::
 
         r     <- r + (eps/2) grad log pi(theta)
         theta <- theta + eps M^-1 r

@@ -243,9 +243,7 @@ class MetropolisHastings:
         """Return the state at `position` (S, D)."""
         return init(target, position)
 
-    def step(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Info]:
+    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain, or leave it where it is.
 
         .. math:: \alpha(x, x') = \min\Big(1,

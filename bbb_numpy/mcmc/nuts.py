@@ -131,9 +131,7 @@ class NUTS:
         """Return the state at `position` (S, D)."""
         return init(target, position)
 
-    def step(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Info]:
+    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Move every chain to a point of its trajectory, drawn by weight exp(-H) (M10)."""
         chains = len(state.position)
         metric = identity(state.position) if self.metric is None else self.metric

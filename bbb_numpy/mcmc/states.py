@@ -39,9 +39,7 @@ class Kernel(Protocol):
     def init(self, target: Target, position: Array) -> State:
         """Return the state at `position` (S, D)."""
 
-    def step(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Info]:
+    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Move every chain once."""
 
 

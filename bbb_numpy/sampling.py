@@ -1,0 +1,313 @@
+"""Sample a posterior: warm-up, several chains, progress, interruption and resumption (floor 4)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import TqdmWarning
+
+from . import mcmc
+from .arguments import fraction, whole
+from .draws import STATISTICS, Draws
+from .hyperpriors import Hyperprior
+from .layout import Layout
+from .log_joint import LogJoint
+from .mcmc import HMC, NUTS, Kernel, MetropolisHastings, State, Target
+from .model import Model
+from .randomness import check_generator
+from .recording import Recording, Run
+
+with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm.auto import tqdm
+
+__all__ = ["METRICS", "SAMPLERS", "Draws", "check_sampler", "sample", "sample_target"]
+
+Array = NDArray[Any]
+METRICS = ("diagonal", "dense")
+SAMPLERS: dict[str, Kernel] = {"nuts": NUTS(), "hmc": HMC(), "mh": MetropolisHastings()}
+
+
+def check_sampler(sampler: Any) -> Kernel:
+    """Return a kernel, given itself or its short name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else; the message says what is accepted.
+    """
+    accepted = f"one of {', '.join(map(repr, SAMPLERS))} or a kernel such as NUTS(max_depth=8)"
+    if isinstance(sampler, str):
+        if sampler not in SAMPLERS:
+            raise ValueError(f"sampler must be {accepted}; got {sampler!r}")
+        return SAMPLERS[sampler]
+    if isinstance(sampler, type) or not (hasattr(sampler, "init") and hasattr(sampler, "step")):
+        raise TypeError(f"sampler must be {accepted}; got {sampler!r}")
+    kernel: Kernel = sampler
+    return kernel
+
+
+def sample(
+    model: Model,
+    x: Any,
+    y: Any,
+    *,
+    chains: int = 4,
+    hyperpriors: Mapping[str, Hyperprior] | None = None,
+    start: Array | None = None,
+    seed: Any = None,
+    dtype: Any = "float64",
+    **options: Any,
+) -> Draws:
+    """Draw weights, and the scales that the model learns, from their posterior.
+
+    Parameters
+    ----------
+    model : Model
+        Learned scales (``learn=True``) are drawn with the weights.
+    x, y : array-like (N, d_in), (N, K)
+        All the data; a sampler has no minibatches.
+    chains : int
+        S, run side by side in one array. Two at least, or convergence cannot be judged.
+    hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
+        Of the learned scales, by block; see `LogJoint`.
+    start : ndarray (S, D), optional
+        Where the chains begin; by default at draws from the prior.
+    seed : None, int, numpy.random.Generator or numpy.random.RandomState
+        With a whole number the same call gives the same draws, bit for bit.
+    dtype : {'float64', 'float32'}
+        Of the chains and their gradients.
+    **options
+        As `sample_target`.
+
+    Returns
+    -------
+    Draws
+        `bbb_numpy.drawn.DrawnWeights` makes predictions of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments that cannot be used; the message names them.
+
+    Examples
+    --------
+    >>> from bbb_numpy import GaussianLikelihood, GaussianPrior, MLP, Model
+    >>> from bbb_numpy.sampling import sample
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, (20, 1))
+    >>> model = Model(MLP((1, 5, 1), "tanh"), GaussianPrior(), GaussianLikelihood(learn=True))
+    >>> draws = sample(model, x, np.sin(3 * x), draws=50, warm_up=100, chains=2, seed=0)
+    >>> draws.positions.shape, draws.layout.size
+    ((50, 2, 17), 17)
+    """
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}")
+    target = LogJoint(model, _matrix("x", x, kind), _matrix("y", y, kind), dict(hyperpriors or {}))
+    rng = check_generator(seed, "seed")
+    wanted = (whole("chains", chains, 1), target.layout.size)
+    if start is None:
+        start = target.draw_prior(rng, chains, kind)
+    elif np.shape(start) != wanted:
+        raise ValueError(
+            f"start must have shape (chains, numbers) = {wanted}; got {np.shape(start)}"
+        )
+    return sample_target(target, np.asarray(start, kind), seed=rng, layout=target.layout, **options)
+
+
+def _matrix(name: str, values: Any, dtype: Any) -> Array:
+    array = np.ascontiguousarray(values, dtype)
+    if array.ndim != 2 or not len(array):
+        raise ValueError(f"{name} must be a matrix with at least one row; got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite; it has nan or infinite entries")
+    return array
+
+
+def sample_target(
+    target: Target,
+    start: Array,
+    *,
+    sampler: Any = "nuts",
+    draws: int = 1000,
+    warm_up: int = 1000,
+    thin: int = 1,
+    metric: str = "diagonal",
+    target_accept: float | None = None,
+    seed: Any = None,
+    layout: Layout | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+) -> Draws:
+    """Draw from any density, given its logarithm and gradient.
+
+    Parameters
+    ----------
+    target : callable
+        From positions (S, D) to log densities (S,) and gradients (S, D), all chains at once.
+    start : ndarray (S, D)
+        One row per chain, better too far apart than too close.
+    sampler : {'nuts', 'hmc', 'mh'} or kernel
+    draws, warm_up, thin : int
+        Draws to keep of each chain; draws before them, from which step size and metric are
+        learned; steps per kept draw.
+    metric : {'diagonal', 'dense'}
+        What the warm-up learns. A dense one costs D^2 per step and needs more draws than D.
+    target_accept : float, optional
+        Wanted mean acceptance in the warm-up; by default the kernel's (0.8 for NUTS and HMC).
+    seed : None, int, numpy.random.Generator or numpy.random.RandomState
+    layout : Layout, optional
+        Names the D numbers.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal or notebook.
+    checkpoint : path, optional
+        A folder. The run is stored there, and goes on from there when the same call is made
+        again: the draws are those of an uninterrupted run, bit for bit. A finished run is
+        returned as it is, and goes on if more `draws` are asked for.
+    checkpoint_every : float
+        Seconds between two writes.
+
+    Returns
+    -------
+    Draws
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments that cannot be used, or a checkpoint of another run.
+
+    Warns
+    -----
+    UserWarning
+        After Ctrl-C, which returns the draws made so far; and when more than 1 % of the draws
+        diverged: the posterior has places that the chains do not reach.
+    """
+    kernel = check_sampler(sampler)
+    whole("draws", draws, 1), whole("warm_up", warm_up, 0), whole("thin", thin, 1)
+    if metric not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
+    if target_accept is not None and fraction("target_accept", target_accept) == 0.0:
+        raise ValueError("target_accept must be > 0 and < 1; got 0")
+    start = np.array(start)
+    if start.ndim != 2 or start.dtype not in (np.float32, np.float64):
+        raise ValueError(
+            "start must be a matrix (chains, numbers) of float64 or float32; got "
+            f"shape {start.shape} of {start.dtype}"
+        )
+    if layout is None:
+        layout = Layout((("position", (start.shape[1],)),))
+    settings = {
+        **{"kernel": repr(kernel), "warm_up": warm_up, "thin": thin, "metric": metric},
+        **{"target_accept": target_accept, "dtype": str(start.dtype), "chains": len(start)},
+    }
+    recording = None if checkpoint is None else Recording(checkpoint, checkpoint_every)
+    run = None if recording is None else recording.read(settings, start, target, kernel)
+    if run is None:
+        rng = check_generator(seed, "seed")
+        state = kernel.init(target, start)
+        adaptation = mcmc.begin(
+            *(kernel, target, rng, state, warm_up),
+            dense=metric == "dense",
+            target_accept=target_accept,
+        )
+        run = Run(state, rng, adaptation, 0, 0, [], [])
+
+    finished = True
+    with tqdm(
+        total=warm_up + draws, initial=run.done(thin, warm_up), unit="draw", leave=False,
+        disable=None if progress is None else not progress,
+    ) as bar:  # fmt: skip
+        try:
+            while len(run.kept) < draws:
+                run = _advance(run, target, kernel, warm_up, thin)
+                bar.update()
+                if recording is not None and recording.due():
+                    recording.write(run)
+        except KeyboardInterrupt:
+            finished = False
+    if recording is not None:
+        recording.write(run)
+    if not finished:
+        warnings.warn(
+            f"Sampling interrupted by user after {run.steps} steps; {len(run.kept)} of {draws} "
+            "draws are returned" + ("" if recording is None else "; the same call goes on"),
+            UserWarning,
+            stacklevel=3,
+        )
+    return _result(run, draws, kernel, target, layout, warm_up, finished)
+
+
+def _advance(run: Run, target: Target, kernel: Kernel, warm_up: int, thin: int) -> Run:
+    """Make one step of the warm-up, or one kept draw.
+
+    Nothing of `run` but its generator is changed before all is computed, so that Ctrl-C leaves it
+    whole; the generator is put back.
+    """
+    before = run.rng.bit_generator.state
+    try:
+        if run.steps < warm_up:
+            using = kernel if run.adaptation is None else run.adaptation.kernel
+            state, info = using.step(target, run.rng, run.state)
+            adaptation = run.adaptation
+            if adaptation is not None:
+                adaptation = mcmc.update(adaptation, target, run.rng, state, info)
+            harmless = run.harmless + int(info.divergent.sum())
+            return run._replace(
+                state=state, adaptation=adaptation, steps=run.steps + 1, harmless=harmless
+            )
+        using = kernel if run.adaptation is None else run.adaptation.kernel
+        state = run.state
+        gradients = divergent = np.zeros(len(state.position), int)
+        for _ in range(thin):
+            state, info = using.step(target, run.rng, state)
+            gradients, divergent = gradients + info.gradients, divergent + info.divergent
+    except KeyboardInterrupt:
+        run.rng.bit_generator.state = before
+        raise
+    run.kept.append(State(state.position, state.log_density, state.gradient[:0]))
+    run.infos.append(info._replace(gradients=gradients, divergent=divergent))
+    return run._replace(state=state, steps=run.steps + thin)
+
+
+def _result(
+    run: Run,
+    draws: int,
+    kernel: Kernel,
+    target: Target,
+    layout: Layout,
+    warm_up: int,
+    finished: bool,
+) -> Draws:
+    kept, infos = run.kept[:draws], run.infos[:draws]
+    chains, size = run.state.position.shape
+    stats = {
+        name: np.array([getattr(info, name) for info in infos]).reshape(-1, chains)
+        for name in STATISTICS
+    }
+    found = Draws(
+        np.array([s.position for s in kept], run.state.position.dtype).reshape(-1, chains, size),
+        np.array([s.log_density for s in kept]).reshape(-1, chains),
+        stats,
+        kernel if run.adaptation is None else run.adaptation.kernel,
+        target,
+        layout,
+        min(run.steps, warm_up),
+        run.harmless,
+        finished,
+    )
+    if kept and stats["divergent"].astype(bool).mean() > 0.01:
+        warnings.warn(
+            f"{found.divergences} divergent transitions among {found.log_density.size} draws: the "
+            "posterior has narrow places that the chains do not reach, and expectations are biased "
+            "there. Raise target_accept (0.9, 0.95, 0.99), or use another prior or hyperprior",
+            UserWarning,
+            stacklevel=4,
+        )
+    return found
