@@ -101,6 +101,8 @@ class LogJoint:
 
         Both are fresh arrays. Non-finite where the network overflows.
         """
+        if len(self._works) > 4 and len(position) not in self._works:
+            self._works.clear()
         work = self._works.setdefault(len(position), Workspace())
         weights = self.weights(position)
         w = work.array("w", weights.shape, position.dtype)  # the backward pass overwrites them

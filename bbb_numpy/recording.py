@@ -38,7 +38,7 @@ class Run(NamedTuple):
     kept: list[State]  # without gradients
     infos: list[Info]
 
-    def done(self, thin: int, warm_up: int) -> int:
+    def done(self, warm_up: int) -> int:
         """Return the steps of the warm-up and the draws made so far."""
         return min(self.steps, warm_up) + len(self.kept)
 
@@ -63,6 +63,7 @@ class Recording:
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"checkpoint {self.folder} is a file; name a folder")
         self.stored = 0
+        self.files: list[str] = []
         self.written = time.monotonic()
         self.settings = ""
 
@@ -73,7 +74,7 @@ class Recording:
     def write(self, run: Run) -> None:
         """Store the draws since the last write, then the state."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        count = len(run.kept)
+        count, files = len(run.kept), self.files
         if count > self.stored:
             new, infos = run.kept[self.stored :], run.infos[self.stored :]
             arrays = {
@@ -81,20 +82,21 @@ class Recording:
                 "log_density": np.array([state.log_density for state in new]),
                 **{name: np.array([getattr(i, name) for i in infos]) for name in STATISTICS},
             }
-            write_arrays(self.folder / f"draws-{self.stored:08d}-{count:08d}.npz", arrays)
+            files = [*files, f"draws-{self.stored:08d}-{count:08d}.npz"]
+            write_arrays(self.folder / files[-1], arrays)
         header = {
             **{"format": FORMAT, "settings": self.settings, "steps": run.steps},
-            **{"harmless": run.harmless, "stored": count},
+            **{"harmless": run.harmless, "stored": count, "files": files},
             "generator": _plain(run.rng.bit_generator.state),
         }
         arrays = {"state_" + name: array for name, array in run.state._asdict().items()}
         arrays |= _adaptation_arrays(run.adaptation)
         text = json.dumps(header).encode()
         write_arrays(self.folder / "state.npz", arrays | {"header": np.frombuffer(text, np.uint8)})
-        self.stored, self.written = count, time.monotonic()
+        self.files, self.stored, self.written = files, count, time.monotonic()
 
     def read(
-        self, settings: dict[str, Any], start: Array, target: Target, kernel: Kernel
+        self, settings: dict[str, Any], start: Array | None, target: Target, kernel: Kernel
     ) -> Run | None:
         """Return the stored run, or None if the folder holds none.
 
@@ -103,7 +105,8 @@ class Recording:
         ValueError
             If it is the run of other settings, another start, model or data, or is damaged.
         """
-        self.settings = json.dumps({**settings, "start": _sum(start), "target": _print(target)})
+        begun = None if start is None else _sum(start)
+        self.settings = json.dumps({**settings, "start": begun, "target": _print(target)})
         path = self.folder / "state.npz"
         if not path.exists():
             return None
@@ -116,45 +119,45 @@ class Recording:
                 raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
         except Exception as error:  # damage can upset every layer from zip to JSON
             raise ValueError(f"checkpoint {path} cannot be read: {error}") from None
-        other = [f"{name} {stored.get(name)} there, {ours[name]} here" for name in ours
-                 if stored.get(name) != ours[name]]  # fmt: skip
+        optional = ("start", "seed")  # not known before a run without a seed begins
+        other = [
+            f"{name} {stored.get(name)} there, {value} here"
+            for name, value in ours.items()
+            if stored.get(name) != value and not (name in optional and value is None)
+        ]
         if other:
             raise ValueError(
                 f"checkpoint {self.folder} belongs to another run ({'; '.join(other)}). Make the "
                 "same call, or name another folder"
             )
         try:
-            kept, infos = self._draws(header["stored"])
+            kept, infos = self._draws(header["files"], header["stored"])
             rng = np.random.Generator(getattr(np.random, header["generator"]["bit_generator"])())
             rng.bit_generator.state = _arrays(header["generator"])
             state = State(*(arrays["state_" + name] for name in State._fields))
             adaptation = _adaptation(arrays, kernel)
         except (KeyError, ValueError, OSError, EOFError, TypeError) as error:
             raise ValueError(f"checkpoint {self.folder} is damaged: {error}") from None
-        self.stored = header["stored"]
+        self.settings = header["settings"]
+        self.files, self.stored = header["files"], header["stored"]
         return Run(state, rng, adaptation, header["steps"], header["harmless"], kept, infos)
 
-    def _draws(self, count: int) -> tuple[list[State], list[Info]]:
-        """Read `count` draws; a file beyond them is of a write that was not completed."""
+    def _draws(self, files: list[str], count: int) -> tuple[list[State], list[Info]]:
+        """Read the draws of `files`; another file is of a write that was not completed."""
         kept: list[State] = []
         infos: list[Info] = []
-        while len(kept) < count:
-            found = [
-                path
-                for path in self.folder.glob(f"draws-{len(kept):08d}-*.npz")
-                if int(path.stem.split("-")[-1]) <= count
-            ]
-            if not found:
-                raise ValueError(f"draws {len(kept)} to {count} are missing")
-            with np.load(max(found), allow_pickle=False) as file:
+        for name in files:
+            if Path(name).name != name:
+                raise ValueError(f"{name!r} is no file of this folder")
+            with np.load(self.folder / name, allow_pickle=False) as file:
                 parts = dict(file)
             positions = parts["position"]
-            empty = positions[0][:0]
-            kept += [
-                State(p, v, empty) for p, v in zip(positions, parts["log_density"], strict=True)
-            ]
+            for position, value in zip(positions, parts["log_density"], strict=True):
+                kept.append(State(position, value, position[:0]))
             rows = zip(*(parts[name] for name in STATISTICS), strict=True)
             infos += [Info(*row) for row in rows]
+        if not len(kept) == len(infos) == count:
+            raise ValueError(f"its files hold {len(kept)} of {count} draws")
         return kept, infos
 
 
@@ -212,12 +215,12 @@ def _adaptation(arrays: dict[str, Array], kernel: Kernel) -> Adaptation | None:
     done, warm_up, accept, step_size, count = arrays["numbers"].tolist()
     shape = arrays["metric"]
     metric = DenseMetric(shape) if shape.ndim == 2 else DiagonalMetric(shape)
-    averaging = arrays["averaging"].tolist()
+    anchor, log_step, log_mean, error, seen = arrays["averaging"].tolist()
     return Adaptation(
         retuned(kernel, step_size, metric),
         int(done),
         int(warm_up),
         accept,
-        DualAveraging(*averaging[:4], draws=int(averaging[4])),
+        DualAveraging(anchor, log_step, log_mean, error, int(seen)),
         Moments(int(count), arrays["mean"], arrays["squares"]),
     )

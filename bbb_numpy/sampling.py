@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +113,15 @@ def sample(
     target = LogJoint(model, _matrix("x", x, kind), _matrix("y", y, kind), dict(hyperpriors or {}))
     rng = check_generator(seed, "seed")
     wanted = (whole("chains", chains, 1), target.layout.size)
+    known = start is not None or isinstance(seed, Integral)
     if start is None:
-        start = target.draw_prior(rng, chains, kind)
+        start = target.draw_prior(rng, wanted[0], kind)
     elif np.shape(start) != wanted:
         raise ValueError(
             f"start must have shape (chains, numbers) = {wanted}; got {np.shape(start)}"
         )
-    return sample_target(target, np.asarray(start, kind), seed=rng, layout=target.layout, **options)
+    options = {"layout": target.layout, "seed": seed, **options}
+    return _run(target, np.asarray(start, kind), rng, known, **options)
 
 
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
@@ -189,12 +192,42 @@ def sample_target(
         After Ctrl-C, which returns the draws made so far; and when more than 1 % of the draws
         diverged: the posterior has places that the chains do not reach.
     """
+    options = {
+        **{"sampler": sampler, "draws": draws, "warm_up": warm_up, "thin": thin, "metric": metric},
+        **{"target_accept": target_accept, "seed": seed, "layout": layout, "progress": progress},
+        **{"checkpoint": checkpoint, "checkpoint_every": checkpoint_every},
+    }
+    return _run(target, start, check_generator(seed, "seed"), True, **options)
+
+
+def _run(
+    target: Target,
+    start: Array,
+    rng: np.random.Generator,
+    known: bool,
+    *,
+    seed: Any,
+    layout: Layout | None,
+    sampler: Any = "nuts",
+    draws: int = 1000,
+    warm_up: int = 1000,
+    thin: int = 1,
+    metric: str = "diagonal",
+    target_accept: float | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+) -> Draws:
+    """Do what `sample_target` says; `known`: whether the same call has the same `start` again."""
     kernel = check_sampler(sampler)
-    whole("draws", draws, 1), whole("warm_up", warm_up, 0), whole("thin", thin, 1)
+    draws, warm_up = whole("draws", draws, 1), whole("warm_up", warm_up, 0)
+    thin = whole("thin", thin, 1)
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
-    if target_accept is not None and fraction("target_accept", target_accept) == 0.0:
-        raise ValueError("target_accept must be > 0 and < 1; got 0")
+    if target_accept is not None:
+        target_accept = fraction("target_accept", target_accept)
+        if target_accept == 0.0:
+            raise ValueError("target_accept must be > 0 and < 1; got 0")
     start = np.array(start)
     if start.ndim != 2 or start.dtype not in (np.float32, np.float64):
         raise ValueError(
@@ -206,11 +239,15 @@ def sample_target(
     settings = {
         **{"kernel": repr(kernel), "warm_up": warm_up, "thin": thin, "metric": metric},
         **{"target_accept": target_accept, "dtype": str(start.dtype), "chains": len(start)},
+        "seed": int(seed) if isinstance(seed, Integral) else None,
     }
     recording = None if checkpoint is None else Recording(checkpoint, checkpoint_every)
-    run = None if recording is None else recording.read(settings, start, target, kernel)
+    run = (
+        None
+        if recording is None
+        else recording.read(settings, start if known else None, target, kernel)
+    )
     if run is None:
-        rng = check_generator(seed, "seed")
         state = kernel.init(target, start)
         adaptation = mcmc.begin(
             *(kernel, target, rng, state, warm_up),
@@ -220,18 +257,26 @@ def sample_target(
         run = Run(state, rng, adaptation, 0, 0, [], [])
 
     finished = True
+    # One name for all that belongs together: Ctrl-C between two lines leaves it whole
+    current = (run, run.rng.bit_generator.state, len(run.infos))
     with tqdm(
-        total=warm_up + draws, initial=run.done(thin, warm_up), unit="draw", leave=False,
+        total=warm_up + draws,
+        initial=run.done(warm_up),
+        unit="draw",
+        leave=False,
         disable=None if progress is None else not progress,
-    ) as bar:  # fmt: skip
+    ) as bar:
         try:
-            while len(run.kept) < draws:
-                run = _advance(run, target, kernel, warm_up, thin)
+            while len(current[0].infos) < draws:
+                new = _advance(current[0], target, kernel, warm_up, thin)
+                current = (new, new.rng.bit_generator.state, len(new.infos))
                 bar.update()
                 if recording is not None and recording.due():
-                    recording.write(run)
+                    recording.write(new)
         except KeyboardInterrupt:
             finished = False
+    run, run.rng.bit_generator.state, count = current
+    del run.kept[count:], run.infos[count:]
     if recording is not None:
         recording.write(run)
     if not finished:
@@ -245,32 +290,21 @@ def sample_target(
 
 
 def _advance(run: Run, target: Target, kernel: Kernel, warm_up: int, thin: int) -> Run:
-    """Make one step of the warm-up, or one kept draw.
-
-    Nothing of `run` but its generator is changed before all is computed, so that Ctrl-C leaves it
-    whole; the generator is put back.
-    """
-    before = run.rng.bit_generator.state
-    try:
-        if run.steps < warm_up:
-            using = kernel if run.adaptation is None else run.adaptation.kernel
-            state, info = using.step(target, run.rng, run.state)
-            adaptation = run.adaptation
-            if adaptation is not None:
-                adaptation = mcmc.update(adaptation, target, run.rng, state, info)
-            harmless = run.harmless + int(info.divergent.sum())
-            return run._replace(
-                state=state, adaptation=adaptation, steps=run.steps + 1, harmless=harmless
-            )
-        using = kernel if run.adaptation is None else run.adaptation.kernel
-        state = run.state
-        gradients = divergent = np.zeros(len(state.position), int)
-        for _ in range(thin):
-            state, info = using.step(target, run.rng, state)
-            gradients, divergent = gradients + info.gradients, divergent + info.divergent
-    except KeyboardInterrupt:
-        run.rng.bit_generator.state = before
-        raise
+    """Make one step of the warm-up, or one kept draw."""
+    adaptation, state = run.adaptation, run.state
+    using = kernel if adaptation is None else adaptation.kernel
+    if run.steps < warm_up:
+        state, info = using.step(target, run.rng, state)
+        if adaptation is not None:
+            adaptation = mcmc.update(adaptation, target, run.rng, state, info)
+        harmless = run.harmless + int(info.divergent.sum())
+        return run._replace(
+            state=state, adaptation=adaptation, steps=run.steps + 1, harmless=harmless
+        )
+    gradients = divergent = np.zeros(len(state.position), int)
+    for _ in range(thin):
+        state, info = using.step(target, run.rng, state)
+        gradients, divergent = gradients + info.gradients, divergent + info.divergent
     run.kept.append(State(state.position, state.log_density, state.gradient[:0]))
     run.infos.append(info._replace(gradients=gradients, divergent=divergent))
     return run._replace(state=state, steps=run.steps + thin)

@@ -104,20 +104,23 @@ class Moments(NamedTuple):
         if seen < 2:
             return None
         dense = self.squares.ndim == 2
-        unit: Any = np.eye(len(self.squares)) if dense else 1.0
-        covariance = (self.squares + 5e-3 * unit) / (seen + 5.0)
-        if dense:
-            covariance = 0.5 * (covariance + covariance.T)
-            return DenseMetric(covariance.astype(dtype))
-        return DiagonalMetric(covariance.astype(dtype))
+        if not dense:
+            return DiagonalMetric(((self.squares + 5e-3) / (seen + 5.0)).astype(dtype))
+        covariance = 0.5 * (self.squares + self.squares.T)
+        covariance[np.diag_indices_from(covariance)] += 5e-3
+        # with fewer draws than coordinates it is singular but for the pseudo-draws: keep them
+        # above the rounding of the dtype
+        largest = float(np.finfo(dtype).eps) * float(np.trace(covariance))
+        covariance[np.diag_indices_from(covariance)] += 10.0 * largest
+        return DenseMetric((covariance / (seen + 5.0)).astype(dtype))
 
 
 def windows(warm_up: int) -> tuple[int, ...]:
     """Return the draws after which the metric is renewed, the first being where windows begin.
 
-    As Stan: 75 draws for the step size alone, windows of 25, 50, 100, ... draws, then 50 draws for
-    the step size under the last metric; in the proportions 15, 75, 10 % if that does not fit; no
-    window at all for fewer than 20.
+    Much as Stan: 75 draws for the step size alone, windows of 25, 50, 100, ... draws, then 50
+    draws for the step size under the last metric; in the proportions 15, 75, 10 % if that does
+    not fit; no window at all for fewer than 20.
     """
     if warm_up < 20:
         return ()

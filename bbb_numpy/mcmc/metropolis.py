@@ -127,8 +127,9 @@ class StudentWalk:
         """Return candidates, and the log ratio 0 (S,)."""
         metric = self.metric or identity(state.position)
         step = self.step_size * metric.draw_step(rng, state.position)
-        step *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (len(step), 1)))
-        new = _candidate(target, (state.position + step).astype(state.position.dtype))
+        with np.errstate(all="ignore"):  # few degrees: a step may be infinite, and is rejected
+            step *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (len(step), 1)))
+            new = _candidate(target, (state.position + step).astype(state.position.dtype))
         return new, np.zeros_like(new.log_density)
 
 
@@ -154,8 +155,10 @@ class LogNormalWalk:
         self, target: Target, rng: np.random.Generator, state: State
     ) -> tuple[State, Array]:
         """Return candidates, and the log ratio (S,)."""
-        step = self.step_size * rng.standard_normal(state.position.shape)
-        return _candidate(target, state.position * np.exp(step)), step.sum(axis=1)
+        noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
+        step = self.step_size * noise
+        with np.errstate(over="ignore"):  # rejected: the target is not finite there
+            return _candidate(target, state.position * np.exp(step)), step.sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,12 +195,13 @@ class Langevin:
         Gaussian in either, so that the ratio is a difference of kinetic energies.
         """
         metric, s = self.metric or identity(state.position), self.step_size
-        momentum = metric.draw_momentum(rng, state.position) + 0.5 * s * state.gradient
-        new = _candidate(target, state.position + s * metric.velocity(momentum))
-        # q(x'|x): the drawn momentum; q(x|x'): the one that leads back, up to its sign
-        there = metric.kinetic(momentum - 0.5 * s * state.gradient)
-        back = metric.kinetic(momentum + 0.5 * s * new.gradient)
-        return new, there - back
+        drawn = metric.draw_momentum(rng, state.position)
+        with np.errstate(over="ignore", invalid="ignore"):  # far outside: rejected
+            half = drawn + 0.5 * s * state.gradient
+            new = _candidate(target, state.position + s * metric.velocity(half))
+            # q(x'|x): the drawn momentum; q(x|x'): the one that leads back, up to its sign
+            back = half + 0.5 * s * new.gradient
+            return new, metric.kinetic(drawn) - metric.kinetic(back)
 
 
 @dataclass(frozen=True)
@@ -233,11 +237,6 @@ class MetropolisHastings:
     """
 
     proposal: Proposal = GaussianWalk()
-
-    @property
-    def tunable(self) -> Tunable | None:
-        """The proposal, if its step size can be adapted."""
-        return self.proposal if isinstance(self.proposal, Tunable) else None
 
     def init(self, target: Target, position: Array) -> State:
         """Return the state at `position` (S, D)."""

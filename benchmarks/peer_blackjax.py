@@ -1,0 +1,95 @@
+"""The same posteriors and samplers in blackjax, under jit, all chains by vmap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bbb_numpy import BernoulliLikelihood
+from bbb_numpy.log_joint import LogJoint
+
+from .problems import Array
+
+__all__ = ["VERSION", "gradient", "hmc", "nuts"]
+
+VERSION = f"{blackjax.__version__} on JAX {jax.__version__}"
+Block = Callable[[Array, int], tuple[Array, int]]
+
+
+def log_joint(target: LogJoint) -> Callable[[Any], Any]:
+    """Return the log joint of one chain's position (D,), as jax functions write it."""
+    model = target.model
+    d_in, width, _ = model.network.sizes
+    size, x, y = model.layout.size, jnp.asarray(target.x), jnp.asarray(target.y[:, 0])
+    relu, classes = (
+        model.network.activation == "relu",
+        isinstance(model.likelihood, BernoulliLikelihood),
+    )
+    spots = np.cumsum([d_in * width, width, width])
+
+    def log_density(q: Any) -> Any:
+        w = q[:size]
+        first, bias, second = (w[a:b] for a, b in zip([0, *spots[:-1]], spots, strict=True))
+        z = x @ first.reshape(d_in, width) + bias
+        f = (jnp.maximum(z, 0.0) if relu else jnp.tanh(z)) @ second + w[-1]
+        if classes:
+            return -0.5 * jnp.sum(w**2) / model.prior.scale**2 + jnp.sum(y * f - jax.nn.softplus(f))
+        u, v = q[size], q[size + 1]  # log prior scale, log noise
+        centre = (np.log(model.prior.scale), np.log(model.likelihood.scale))
+        return (
+            -0.5 * jnp.sum(w**2) * jnp.exp(-2.0 * u)
+            - size * u
+            - 0.5 * jnp.sum((y - f) ** 2) * jnp.exp(-2.0 * v)
+            - len(y) * v
+            - 0.5 * ((u - centre[0]) ** 2 + (v - centre[1]) ** 2)
+        )
+
+    return log_density
+
+
+def gradient(target: LogJoint) -> Callable[[Array], Any]:
+    """Return value and gradient (S, D) of all chains, compiled."""
+    both = jax.jit(jax.vmap(jax.value_and_grad(log_joint(target))))
+    return lambda q: jax.block_until_ready(both(q))
+
+
+def _block(kernel: Any, target: LogJoint, draws: int) -> Block:
+    """Return a function that runs `draws` steps of all chains: positions (T, S, D), gradients."""
+    log_density = log_joint(target)
+    step = jax.vmap(lambda key, state: kernel.step(key, state))
+
+    @jax.jit
+    def run(key: Any, position: Any) -> Any:
+        state = jax.vmap(kernel.init)(position)
+
+        def one(state: Any, key: Any) -> Any:
+            state, info = step(jax.random.split(key, len(position)), state)
+            return state, (state.position, info.num_integration_steps)
+
+        return jax.lax.scan(one, state, jax.random.split(key, draws))[1]
+
+    def block(position: Array, seed: int) -> tuple[Array, int]:
+        kept, gradients = jax.block_until_ready(run(jax.random.key(seed), position))
+        return np.asarray(kept), int(np.sum(gradients))
+
+    assert log_density is not None
+    return block
+
+
+def nuts(target: LogJoint, step_size: float, variance: Array, depth: int, draws: int) -> Block:
+    """Return a block of NUTS draws with a diagonal metric."""
+    kernel = blackjax.nuts(
+        log_joint(target), step_size, jnp.asarray(variance), max_num_doublings=depth
+    )
+    return _block(kernel, target, draws)
+
+
+def hmc(target: LogJoint, step_size: float, variance: Array, steps: int, draws: int) -> Block:
+    """Return a block of HMC draws with paths of `steps` leapfrog steps."""
+    kernel = blackjax.hmc(log_joint(target), step_size, jnp.asarray(variance), steps)
+    return _block(kernel, target, draws)
