@@ -84,6 +84,20 @@ class LogJoint:
         return Layout(model.learned()).views(np.concatenate(flat))
 
     @cached_property
+    def _rows(self) -> tuple[Array, Array, Array | None]:
+        """The rows to evaluate: equal ones once, with their counts, if that halves them."""
+        whole = (self.x, self.y, None)
+        if self.model.likelihood.blocks(self.model.outputs):
+            return whole
+        both = np.concatenate([self.x, self.y], axis=1)
+        rows, counts = np.unique(both, axis=0, return_counts=True)
+        if 2 * len(rows) > len(both):
+            return whole
+        width = self.x.shape[1]
+        x, y = (np.ascontiguousarray(part) for part in (rows[:, :width], rows[:, width:]))
+        return x, y, counts.astype(both.dtype)
+
+    @cached_property
     def _works(self) -> dict[int, Workspace]:
         """Buffers for each number of chains: trees of NUTS end one by one."""
         return {}
@@ -110,7 +124,8 @@ class LogJoint:
         gradient = np.zeros_like(position)
         params, d_params = self.params(position), self.params(gradient)
 
-        joint = self.model.forward(w, params, self.x, self.y, work)  # K11-K16, K31-K36
+        x, y, counts = self._rows
+        joint = self.model.forward(w, params, x, y, work, counts)  # K11-K16, K31-K36
         value = joint.log_prior + self.power * joint.log_likelihood
         ones = np.ones(len(position), position.dtype)
         d_w = self.model.vjp(joint, ones, self.power * ones, d_params, work)  # K19, K37-K42

@@ -95,6 +95,7 @@ class Evaluation(NamedTuple):
     log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
     tape: Tape
     saved: Any
+    counts: Array | None = None  # (B,)  how often each row occurs
 
 
 class Joint(NamedTuple):
@@ -145,18 +146,34 @@ class Model:
         return self.prior.blocks() + self.likelihood.blocks(self.outputs)
 
     def evaluate(
-        self, w: Array, params: dict[str, Array], x: Array, y: Array, work: Workspace
+        self,
+        w: Array,
+        params: dict[str, Array],
+        x: Array,
+        y: Array,
+        work: Workspace,
+        counts: Array | None = None,
     ) -> Evaluation:
-        """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
+        """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...).
+
+        `counts` (B,) says how often each row occurs; not for a likelihood with learned numbers.
+        """
         f, tape = network.forward(self.network, w, x, work)  # (S, B, heads)
         rowwise, saved = self.likelihood.log_density(params, f, y, work)  # (S, B)
-        return Evaluation(np.add.reduce(rowwise, axis=1), tape, saved)
+        total = np.add.reduce(rowwise, axis=1) if counts is None else rowwise @ counts
+        return Evaluation(total, tape, saved, counts)
 
     def forward(
-        self, w: Array, params: dict[str, Array], x: Array, y: Array, work: Workspace
+        self,
+        w: Array,
+        params: dict[str, Array],
+        x: Array,
+        y: Array,
+        work: Workspace,
+        counts: Array | None = None,
     ) -> Joint:
         """Evaluate both log densities for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
-        found = self.evaluate(w, params, x, y, work)
+        found = self.evaluate(w, params, x, y, work, counts)
         log_prior = self.prior.log_density(params, w, work)
         return Joint(log_prior, found.log_likelihood, found, params)
 
@@ -176,6 +193,8 @@ class Model:
             spent: its activations are overwritten.
         """
         d_f = self.likelihood.vjp(found.saved, d_log_likelihood, d_params)
+        if found.counts is not None:
+            d_f *= found.counts[:, None]
         return network.vjp(self.network, found.tape, d_f, work)
 
     def vjp(

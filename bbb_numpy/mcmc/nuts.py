@@ -40,8 +40,9 @@ def turned(metric: Metric, first: Array, last: Array, total: Array) -> Array:
     a trajectory :math:`\theta' - \theta = \int M^{-1} r\, dt`, of which :math:`M^{-1}\sum r` is the
     sum; that form needs no positions and any metric.
     """
-    way = metric.velocity(total)
-    return (np.vecdot(first, way) <= 0) | (np.vecdot(last, way) <= 0)
+    with np.errstate(over="ignore", invalid="ignore"):  # a leaf may have diverged
+        way = metric.velocity(total)
+        return (np.vecdot(first, way) <= 0) | (np.vecdot(last, way) <= 0)
 
 
 def join(metric: Metric, a: Span, b: Span, leaves: bool = False) -> tuple[Span, Array]:
@@ -50,7 +51,8 @@ def join(metric: Metric, a: Span, b: Span, leaves: bool = False) -> tuple[Span, 
     Both halves may go straight while the turn lies between them; so each half is checked with the
     nearest point of the other too. For two `leaves` that is the same check.
     """
-    total = a.total + b.total
+    with np.errstate(over="ignore", invalid="ignore"):  # a leaf may have diverged
+        total = a.total + b.total
     turn = turned(metric, a.first, b.last, total)
     if not leaves:
         turn |= turned(metric, a.first, b.first, a.total + b.first)
@@ -87,6 +89,8 @@ def _rows(part: Any, keep: Array) -> Any:
 
 def _put(into: Any, rows: Array, part: Any) -> None:
     """Write the arrays of a (nested) named tuple into the given rows of another."""
+    if not rows.size:
+        return
     if isinstance(into, np.ndarray):
         into[rows] = part
     else:
@@ -213,8 +217,9 @@ class NUTS:
             log_weight = np.logaddexp(drawn.log_weight, -error)
             with np.errstate(invalid="ignore"):  # -inf - -inf, where nothing has any weight
                 take = -rng.standard_exponential(len(error)) < -error - log_weight
-            _put(drawn.state, take, _rows(phase.state, take))
-            drawn.energy[take] = energy[take]
+            taken = np.flatnonzero(take)
+            _put(drawn.state, taken, _rows(phase.state, taken))
+            drawn.energy[taken] = energy[taken]
             drawn = drawn._replace(log_weight=log_weight)
 
             span = Span(phase.momentum, phase.momentum, phase.momentum)
