@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report test check bench notebooks clean
+.PHONY: report test test-long bench notebooks clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -34,9 +34,13 @@ test: $(VENV)/.test  ## lint, types, floors, then every test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
 
+test-long: $(VENV)/.test  ## the checks that take minutes each
+	$(BIN)/python -m pytest -m long
+
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers
 	$(BIN)/python benchmarks/step_time.py
 	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/samplers.py
 
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py

@@ -72,8 +72,8 @@ class Draws:
 
     @property
     def divergences(self) -> int:
-        """Number of divergent transitions among the draws."""
-        return int(np.sum(self.stats["divergent"]))
+        """Number of draws on whose way, since the draw before, a transition diverged."""
+        return int(np.count_nonzero(self.stats["divergent"]))
 
     @property
     def step_size(self) -> float:

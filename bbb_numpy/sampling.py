@@ -336,7 +336,7 @@ def _result(
         run.harmless,
         finished,
     )
-    if kept and stats["divergent"].astype(bool).mean() > 0.01:
+    if found.divergences > 0.01 * found.log_density.size:
         warnings.warn(
             f"{found.divergences} divergent transitions among {found.log_density.size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "

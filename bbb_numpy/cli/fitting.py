@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,18 @@ from matplotlib.backend_bases import FigureCanvasBase
 
 from .. import plots
 from ..checkpoint import CheckpointError, load, save
+from ..inference import SAMPLED, Sampling
 from ..learners import BayesianMLPRegressor
+from ..objectives import FreeEnergy
 from ..optimizers import Adam, Cosine
 from ..priors import GaussianPrior
 from ..tables import NumberTable, TableError, read_csv, write_csv
 
 __all__ = ["fit", "predict"]
+
+TRAINING = {"epochs": 1000, "batch_size": 32, "samples": 1, "learning_rate": 1e-2}
+SAMPLING = ("chains", "draws", "warm_up", "thin", "metric", "target_accept", "checkpoint")
+PARTS = ("posterior", "estimator", "objective")
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -43,24 +49,31 @@ def fit(args: argparse.Namespace) -> int:
     _check_plot(args.plot, names, "Leave it out, or fit with one column: --inputs NAME")
     if args.prior and args.prior_scale is not None:
         raise ValueError("--prior and --prior-scale exclude each other; leave one out")
+    inference = _inference(args)
+    given = {name: getattr(args, name) for name in TRAINING}
+    train: dict[str, Any]
+    train = {name: TRAINING[name] if value is None else value for name, value in given.items()}
+    rate = train.pop("learning_rate")
+    optimizer = None if isinstance(inference, Sampling) else Adam(rate, schedule=Cosine())
     inputs = table.numbers(names)
     model = BayesianMLPRegressor(
         tuple(args.hidden),
         activation=args.activation,
         prior=args.prior if args.prior_scale is None else GaussianPrior(args.prior_scale),
         likelihood=args.likelihood,
+        inference=inference,
         posterior=args.posterior,
         estimator=args.estimator,
         objective=args.objective,
-        optimizer=Adam(args.learning_rate, schedule=Cosine()),
-        epochs=args.epochs,
-        batch_size=args.batch_size,
-        samples=args.samples,
+        optimizer=optimizer,
+        **train,
         random_state=args.seed,
     )
     y = target.values[:, 0]
     model.fit(inputs, y)
-    if model.training_.stopped == "interrupted":  # never put half a fit in place of an older file
+    draws = getattr(model, "draws_", None)
+    whole = draws.finished if draws else model.training_.stopped != "interrupted"
+    if not whole:  # never put half a fit in place of an older file
         print(f"nothing stored in {args.model}", file=sys.stderr)
         return 130
     noise = getattr(model, "noise_scale_", None)  # of Gaussian noise alone
@@ -69,8 +82,12 @@ def fit(args: argparse.Namespace) -> int:
     save(model, args.model)
     density = float(model.log_predictive_density(inputs, y).mean())
     print(f"{len(y)} rows, {len(names)} inputs ({', '.join(names)}), target {args.target}")
-    cost = "free energy" if args.objective in (None, "elbo") else f"{args.objective} (minimised)"
-    print(f"{cost:<18} {model.history_[-1].objective:12.4f} nats")
+    if draws:
+        print(f"posterior          {draws.summary()}")
+    else:
+        elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
+        cost = "free energy" if elbo else f"{args.objective or 'map'} (minimised)"
+        print(f"{cost:<18} {model.history_[-1].objective:12.4f} nats")
     if noise is not None:
         form = "12.4f" if noise[0] < 1e6 else "12.4g"
         print(f"noise deviation    {noise[0]:{form}} (units of {args.target})")
@@ -82,6 +99,29 @@ def fit(args: argparse.Namespace) -> int:
         _plot(model, inputs, (inputs.values, y), (names[0], args.target), args.plot)
         print(f"picture in {args.plot}")
     return 0
+
+
+def _inference(args: argparse.Namespace) -> str | Sampling | None:
+    """Return the learner's `inference`, with the settings of a sampler."""
+    settings = {name: getattr(args, name) for name in SAMPLING if getattr(args, name) is not None}
+    if args.inference not in SAMPLED:
+        if settings:
+            raise ValueError(
+                f"{_options(settings)} belong to a sampler: add --inference nuts or hmc, or leave "
+                "them out"
+            )
+        return None if args.inference is None else str(args.inference)
+    unused = [name for name in (*TRAINING, *PARTS) if getattr(args, name) is not None]
+    if unused:
+        raise ValueError(
+            f"--inference {args.inference} draws from the posterior and trains nothing; leave "
+            f"{_options(unused)} out"
+        )
+    return Sampling(args.inference, **settings)
+
+
+def _options(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def predict(args: argparse.Namespace) -> int:

@@ -19,6 +19,11 @@ EXPERIMENTS = {
     "sagar-toy": ("sagar_toy", "Algorithm 1 as printed and corrected"),
     "estimator-variance": ("estimator_variance", "variances of all gradient estimators"),
     "evidence-bounds": ("evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO"),
+    "coin": ("coin", "closed form, grid and Metropolis-Hastings agree on a coin"),
+    "occam": ("occam", "evidence against data complexity, from real numbers"),
+    "powerball": ("powerball", "which bin a lottery ball is from; needs data"),
+    "income-tax": ("income_tax", "Vermont's income tax per return; needs data"),
+    "sp500": ("sp500", "next-day direction, walk-forward; needs data"),
 }
 
 

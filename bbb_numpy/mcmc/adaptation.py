@@ -38,7 +38,7 @@ Array = NDArray[Any]
 class DualAveraging(NamedTuple):
     """Nesterov's dual averaging of log eps, as Hoffman and Gelman (2014) use it (M11)."""
 
-    anchor: float  # log(10 eps_0), towards which the steps are drawn
+    anchor: float  # log eps_0, towards which the steps are drawn
     log_step: float  # for the next draw
     log_mean: float  # the average, for after warm-up
     error: float  # running mean of (wanted - seen acceptance)
@@ -47,7 +47,7 @@ class DualAveraging(NamedTuple):
     @classmethod
     def start(cls, step_size: float) -> DualAveraging:
         """Begin at `step_size`."""
-        return cls(log(10.0 * step_size), log(step_size), log(step_size), 0.0, 0)
+        return cls(log(step_size), log(step_size), log(step_size), 0.0, 0)
 
     def update(self, miss: float) -> DualAveraging:
         r"""Learn from one draw whose acceptance missed the wanted one by `miss` (M11).
@@ -55,11 +55,13 @@ class DualAveraging(NamedTuple):
         With t the number of draws so far ::
 
             error <- (1 - w) error + w (wanted - seen),     w = 1 / (t + 10)
-            log eps <- log(10 eps_0) - error sqrt(t) / 0.1
+            log eps <- log eps_0 - error sqrt(t) / 0.1
             mean <- t^-0.75 log eps + (1 - t^-0.75) mean
 
         They use 0.05 for one chain; the mean acceptance over several has less noise, and with
         0.05 the last 50 draws of a warm-up still swing about (measured: 0.74 for a wanted 0.574).
+        Their anchor is 10 eps_0, to try large steps early; here `first_step_size` has found
+        eps_0, and the factor would end a short warm-up with a step many times too large.
         """
         count = self.draws + 1
         weight = 1.0 / (count + 10.0)
