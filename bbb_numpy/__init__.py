@@ -2,7 +2,8 @@
 
 Read in this order, which is also the order of imports: `numerics`, `layout`, `workspace`;
 `network`, `posteriors`, `full_rank`, `priors`, `likelihoods`, `discrete`; `model`, `objectives`,
-`kl_weights`; `families`, `gradients`, `closed_form`, `optimizers`; `training`, `predictive`;
+`kl_weights`, `log_joint`; `families`, `gradients`, `closed_form`, `optimizers`, `mcmc`; `training`,
+`sampling`, `predictive`;
 `names`, `base_learner`, `learners`, `classifier`, `checkpoint`. `gradcheck` stands beside them.
 """
 
@@ -14,10 +15,12 @@ from .flipout import Flipout
 from .full_rank import FullRank
 from .gradcheck import check
 from .gradients import Reparameterised, StickingTheLanding
+from .hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from .importance import DoublyReparameterised, SelfNormalised
 from .kl_weights import CyclicalWarmUp, LinearWarmUp
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .local_reparameterisation import LocalReparameterisation
+from .mcmc import HMC, NUTS, MetropolisHastings
 from .mixture import ScaleMixturePrior
 from .model import Model
 from .network import MLP
@@ -31,13 +34,18 @@ from .version import __version__
 if TYPE_CHECKING:
     from .checkpoint import load, save
     from .classifier import BayesianMLPClassifier
+    from .diagnostics import to_arviz
+    from .inference import Sampling
     from .learners import BayesianMLPRegressor
+    from .sampling import sample
 
 __all__ = [
     "EUBO",
+    "HMC",
     "MAP",
     "MLE",
     "MLP",
+    "NUTS",
     "SGD",
     "Adam",
     "BayesianMLPClassifier",
@@ -55,11 +63,15 @@ __all__ = [
     "FullRank",
     "GaussianLikelihood",
     "GaussianPrior",
+    "HalfCauchy",
+    "HalfNormal",
     "HeteroscedasticLikelihood",
     "LaplacePrior",
     "LinearWarmUp",
     "LocalReparameterisation",
+    "LogNormal",
     "MeanField",
+    "MetropolisHastings",
     "Model",
     "Momentum",
     "NonFiniteError",
@@ -67,6 +79,7 @@ __all__ = [
     "PoissonLikelihood",
     "Renyi",
     "Reparameterised",
+    "Sampling",
     "ScaleMixturePrior",
     "SelfNormalised",
     "StepDecay",
@@ -74,9 +87,14 @@ __all__ = [
     "__version__",
     "check",
     "load",
+    "sample",
     "save",
+    "to_arviz",
 ]
 LAZY = {
+    "Sampling": "inference",
+    "sample": "sampling",
+    "to_arviz": "diagnostics",
     "BayesianMLPClassifier": "classifier",
     "BayesianMLPRegressor": "learners",
     "load": "checkpoint",

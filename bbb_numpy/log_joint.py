@@ -74,14 +74,18 @@ class LogJoint:
     @cached_property
     def layout(self) -> Layout:
         """The blocks of one position: the weights layer by layer, then the learned numbers."""
-        return Layout(self.model.layout.blocks + self.model.learned())
+        return Layout(self.model.layout.blocks + self._learned.blocks)
+
+    @cached_property
+    def _learned(self) -> Layout:
+        return Layout(self.model.learned())
 
     @cached_property
     def _start(self) -> dict[str, Array]:
         """The learned numbers that the model was made with."""
         model = self.model
         flat = (model.prior.init(np.float64), model.likelihood.init(model.outputs, np.float64))
-        return Layout(model.learned()).views(np.concatenate(flat))
+        return self._learned.views(np.concatenate(flat))
 
     @cached_property
     def _rows(self) -> tuple[Array, Array, Array | None]:
@@ -108,7 +112,7 @@ class LogJoint:
 
     def params(self, position: Array) -> dict[str, Array]:
         """View the learned numbers of positions (..., D), by block."""
-        return Layout(self.model.learned()).views(position[..., self.model.layout.size :])
+        return self._learned.views(position[..., self.model.layout.size :])
 
     def __call__(self, position: Array) -> tuple[Array, Array]:
         """Return the log density (S,), in nats, and its gradient (S, D), at positions (S, D).

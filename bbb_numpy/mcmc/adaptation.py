@@ -174,7 +174,8 @@ def first_step_size(
     direction = 0
     for _ in range(60):
         after = hamiltonian(metric, leapfrog(target, metric, phase, step_size))
-        good = np.exp(np.minimum(0.0, before - after)).mean() > 0.8
+        with np.errstate(invalid="ignore"):  # inf - inf, where a chain starts at density 0
+            good = np.exp(np.minimum(0.0, before - after)).mean() > 0.8
         if direction == 0:
             direction = 1 if good else -1
         elif good != (direction == 1):

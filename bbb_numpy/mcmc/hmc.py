@@ -94,7 +94,8 @@ class HMC:
         for _ in range(steps):
             phase = leapfrog(target, metric, phase, self.step_size)
         after = hamiltonian(metric, phase)
-        error = after - before
+        with np.errstate(invalid="ignore"):  # from a place of density 0 to another: inf - inf
+            error = after - before
         accepted = error < rng.standard_exponential(len(error))  # log u = -Exp(1) < -error
         return select(accepted, phase.state, state), Info(
             np.exp(np.minimum(0.0, -error)),
