@@ -111,8 +111,7 @@ class Recording:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = dict(file)
+            arrays = _load(path)
             header = json.loads(arrays.pop("header").tobytes())
             stored, ours = json.loads(header["settings"]), json.loads(self.settings)
             if header["format"] != FORMAT:
@@ -136,7 +135,7 @@ class Recording:
             rng.bit_generator.state = _arrays(header["generator"])
             state = State(*(arrays["state_" + name] for name in State._fields))
             adaptation = _adaptation(arrays, kernel)
-        except (KeyError, ValueError, OSError, EOFError, TypeError) as error:
+        except Exception as error:
             raise ValueError(f"checkpoint {self.folder} is damaged: {error}") from None
         self.settings = header["settings"]
         self.files, self.stored = header["files"], header["stored"]
@@ -149,8 +148,7 @@ class Recording:
         for name in files:
             if Path(name).name != name:
                 raise ValueError(f"{name!r} is no file of this folder")
-            with np.load(self.folder / name, allow_pickle=False) as file:
-                parts = dict(file)
+            parts = _load(self.folder / name)
             positions = parts["position"]
             for position, value in zip(positions, parts["log_density"], strict=True):
                 kept.append(State(position, value, position[:0]))
@@ -159,6 +157,12 @@ class Recording:
         if not len(kept) == len(infos) == count:
             raise ValueError(f"its files hold {len(kept)} of {count} draws")
         return kept, infos
+
+
+def _load(path: Path) -> dict[str, Array]:
+    """Return the arrays of a file, and leave it closed even if it is damaged."""
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+        return dict(content)
 
 
 def _sum(array: Array) -> str:
