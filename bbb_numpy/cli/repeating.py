@@ -44,7 +44,15 @@ def reproduce(args: argparse.Namespace) -> int:
     if out.exists() and not out.is_dir():
         raise OSError(f"{out} is a file; name a folder with --out")
     out.mkdir(parents=True, exist_ok=True)
-    text = module.reproduce(out, args.seed)
+    try:
+        text = module.reproduce(out, args.seed)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[sklearn]' brings it"
+        ) from None
+    finally:
+        if not any(out.iterdir()):  # nothing came of it, e.g. the data are missing
+            out.rmdir()
     (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"pictures, this text and its numbers are in {out}{os.sep}")

@@ -1,4 +1,7 @@
-"""Data sets (floor 5): the toy problems of the seeds, and a radio field over a plane."""
+"""Data sets (floor 5): the toy problems of the seeds, and a radio field over a plane.
+
+Real data are in `powerball`, `income_tax`, `sp500` and `uci`; `folder` finds their files.
+"""
 
 from .krasser import one_period, ten_sine
 from .path_loss import Building, Scene
