@@ -12,8 +12,10 @@ from .arguments import positive, whole
 from .cli import checking, fitting, repeating
 from .experiments.regression import SETTINGS
 from .gradcheck import BARS
+from .inference import INFERENCES
 from .names import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
 from .network import ACTIVATIONS
+from .sampling import METRICS
 from .version import __version__
 
 __all__ = ["main"]
@@ -127,10 +129,20 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--model", default="model.npz", help="where to store the model")
     fit.add_argument("--hidden", type=_whole, nargs="*", default=[20], help="hidden widths")
     fit.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    fit.add_argument("--epochs", type=_whole, default=1000)
-    fit.add_argument("--batch-size", type=_whole, default=32)
-    fit.add_argument("--samples", type=_whole, default=1, help="weight samples per step")
-    fit.add_argument("--learning-rate", type=_positive, default=1e-2)
+    fit.add_argument("--epochs", type=_whole, help="(1000)")
+    fit.add_argument("--batch-size", type=_whole, help="(32)")
+    fit.add_argument("--samples", type=_whole, help="weight samples per step (1)")
+    fit.add_argument("--learning-rate", type=_positive, help="(0.01)")
+    fit.add_argument(
+        "--inference", choices=INFERENCES, help="trained, or sampled: hmc, nuts (mean-field)"
+    )
+    fit.add_argument("--chains", type=_whole, help="of hmc and nuts, side by side (4)")
+    fit.add_argument("--draws", type=_whole, help="of hmc and nuts, to keep of each chain (500)")
+    fit.add_argument("--warm-up", type=_seed, help="of hmc and nuts, draws before those (500)")
+    fit.add_argument("--thin", type=_whole, help="of hmc and nuts, steps per kept draw (1)")
+    fit.add_argument("--metric", choices=METRICS, help="of hmc and nuts (diagonal)")
+    fit.add_argument("--target-accept", type=_positive, help="of hmc and nuts, < 1 (0.8)")
+    fit.add_argument("--checkpoint", help="of hmc and nuts, folder from which to go on")
     fit.add_argument("--prior-scale", type=_positive, help="of a Gaussian prior (0.5)")
     for name, table in (
         ("prior", PRIORS),

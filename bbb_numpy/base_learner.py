@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from . import training
 from .arguments import whole
 from .cautions import warn_of_collapse
+from .drawn import DrawnWeights
+from .draws import Draws
 from .estimators import Estimator
 from .kl_weights import Constant
 from .model import Likelihood
@@ -50,7 +52,8 @@ class Learner(Base):
 
     task: ClassVar[Task] = REGRESSION
     training_: Training
-    estimator_: Estimator
+    draws_: Draws
+    estimator_: Estimator | DrawnWeights
     n_features_in_: int
     x_mean_: Array
     x_scale_: Array
@@ -64,21 +67,29 @@ class Learner(Base):
 
     @property
     def theta_(self) -> Array:
-        """Everything learned, one flat vector."""
-        return self._trained().theta
+        """Everything learned, one flat vector; after sampling, all draws, one a row."""
+        self._need_fit()
+        return self.draws_.flat if "draws_" in self.__dict__ else self.training_.theta
 
     @property
     def history_(self) -> list[Epoch]:
         """One entry for each epoch trained."""
-        return self._trained().history
+        self._need_fit()
+        if "draws_" in self.__dict__:
+            raise AttributeError(
+                "a sampled posterior has no epochs; draws_.stats has the statistics of its steps, "
+                "draws_.summary() a line of them"
+            )
+        return self.training_.history
 
     @property
     def n_iter_(self) -> int:
-        """Number of epochs trained."""
-        return len(self._trained().history)
+        """Number of epochs trained; after sampling, of draws of each chain."""
+        self._need_fit()
+        return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
 
     def fit(self: Self, X: Any, y: Any) -> Self:
-        """Train from scratch.
+        """Train, or sample, from scratch.
 
         Parameters
         ----------
@@ -99,13 +110,17 @@ class Learner(Base):
         Warns
         -----
         UserWarning
-            After Ctrl-C, which ends training but not the program; and when a learned prior
-            has collapsed.
+            After Ctrl-C, which ends training or sampling but not the program; when a learned
+            prior has collapsed; and when many draws diverged.
         """
         plan = self._plan()
         fitted, (x, targets), held_out = self._begin(
             X, lambda: self._first_targets(y, plan), plan, plan.validation_fraction
         )
+        if plan.sampling is not None:
+            model, rng = fitted["estimator_"].model, fitted["rng_"]
+            draws = plan.sampling.run(model, x, targets, rng, plan.dtype, plan.progress)
+            return self._take_over({**fitted, "draws_": draws})
         return self._advance(
             fitted,
             x,
@@ -128,12 +143,20 @@ class Learner(Base):
     def _plan(self) -> Plan:
         return check_plan(self.get_params(deep=False), self.task)
 
-    def _trained(self) -> Training:
-        if "training_" not in self.__dict__:
+    def _plan_to_go_on(self) -> Plan:
+        """Return the plan of a `partial_fit`."""
+        if "draws_" in self.__dict__:
+            raise ValueError(
+                "the model holds draws of its posterior, which partial_fit cannot train further; "
+                "call fit to start anew"
+            )
+        return self._plan()
+
+    def _need_fit(self) -> None:
+        if "estimator_" not in self.__dict__:
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet; call fit(X, y) first"
             )
-        return self.training_
 
     def _begin(
         self, X: Any, read_targets: Callable[[], Targets], plan: Plan, held_out: float
@@ -152,13 +175,11 @@ class Learner(Base):
                 f"validation_fraction {held_out:g} of {len(x)} rows leaves none to train on; "
                 "use a smaller fraction or more rows"
             )
-        estimator = plan.build(x.shape[1], y.shape[1], targets.likelihood)
+        shape = (x.shape[1], y.shape[1], targets.likelihood)
+        estimator = None if plan.sampling else plan.build(*shape)
         rng = check_generator(self.random_state)
-        fitted: dict[str, Any] = {
-            **targets.fitted,
-            "predict_seed_": int(rng.integers(2**63)),
-            "n_features_in_": x.shape[1],
-        }
+        seed = int(rng.integers(2**63))
+        fitted = {**targets.fitted, "predict_seed_": seed, "n_features_in_": x.shape[1]}
         if names is not None:
             fitted["feature_names_in_"] = names
         order = rng.permutation(len(x)) if rows else np.arange(len(x))
@@ -168,8 +189,11 @@ class Learner(Base):
         mean, scale = moments(y[order[rows:]], plan.standardize and targets.real)
         fitted |= {"y_mean_": mean, "y_scale_": scale}
         y = standardised(y, mean, scale, plan.dtype, "y")[order]
-        start = training.start(estimator, rng, plan.optimizer, plan.dtype)
-        fitted |= {"estimator_": estimator, "training_": start, "rng_": rng}
+        fitted |= {"estimator_": estimator, "rng_": rng}
+        if estimator is None:
+            fitted["estimator_"] = DrawnWeights(plan.model(*shape))
+        else:
+            fitted["training_"] = training.start(estimator, rng, plan.optimizer, plan.dtype)
         return fitted, (x[rows:], y[rows:]), (x[:rows], y[:rows])
 
     def _go_on(self: Self, X: Any, y: Any, plan: Plan, epochs: int) -> Self:
@@ -204,11 +228,8 @@ class Learner(Base):
         except NonFiniteError as error:
             state, failure = error.training, error
         finished = len(state.history) > len(before.history)
-        if finished or "training_" not in self.__dict__:
-            fitted["training_"] = state
-            if "x_mean_" in fitted:  # a new start: names of an earlier fit are void
-                self.__dict__.pop("feature_names_in_", None)
-            self.__dict__.update(fitted)
+        if finished or "estimator_" not in self.__dict__:
+            self._take_over({**fitted, "training_": state})
         if failure is not None:
             raise failure
         if state.stopped == "interrupted":
@@ -222,9 +243,17 @@ class Learner(Base):
         warn_of_collapse(fitted["estimator_"], state)
         return self
 
+    def _take_over(self: Self, fitted: dict[str, Any]) -> Self:
+        """Replace what an earlier fit has left."""
+        if "x_mean_" in fitted:  # a new start: what is not replaced is void
+            for name in ("feature_names_in_", "training_", "draws_"):
+                self.__dict__.pop(name, None)
+        self.__dict__.update(fitted)
+        return self
+
     def _same_model(self, plan: Plan) -> Estimator:
         """Return the plan's estimator for the fitted model, or say what has changed."""
-        old = self.estimator_
+        old: Any = self.estimator_
         likelihood = old.model.likelihood if plan.likelihood is None else plan.likelihood
         new = plan.build(self.n_features_in_, old.model.outputs, likelihood)
         pairs = {
@@ -248,7 +277,7 @@ class Learner(Base):
 
     def _check_rows(self, X: Any) -> Array:
         """Return `X` standardised as in `fit`."""
-        dtype = self._trained().theta.dtype
+        dtype = self.theta_.dtype
         x = check_inputs(X)
         names = self.__dict__.get("feature_names_in_")
         check_columns(X, x, self.n_features_in_, names, type(self).__name__)
@@ -265,4 +294,5 @@ class Learner(Base):
 
     def _predict_samples(self) -> int:
         samples = whole("predict_samples", self.predict_samples, 1)
-        return 1 if isinstance(self.estimator_.posterior, PointMass) else samples
+        point = isinstance(getattr(self.estimator_, "posterior", None), PointMass)
+        return 1 if point else samples

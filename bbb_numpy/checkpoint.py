@@ -1,9 +1,9 @@
 """Fitted learners in one file: a versioned ``.npz`` without pickle (above the learners).
 
 The file holds a JSON header (`FORMAT`, `VERSION`, constructor arguments, the model, the
-generator's state) and plain arrays (theta, the optimizer's memory, history, scalers).
+generator's state) and plain arrays (theta, the optimizer's memory, history, or draws; scalers).
 Nothing in it is executed, and every field is checked before a learner is made of it: what a
-field may hold by `encoding`, the file itself by `storage`, which reads version 1 too.
+field may hold by `encoding`, the file itself by `storage`, which reads versions 1 and 2 too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from .base_learner import Learner
 from .classifier import BayesianMLPClassifier
 from .discrete import BernoulliLikelihood
+from .drawn import DrawnWeights
 from .encoding import (
     KINDS,
     NAMED,
     CheckpointError,
     decode,
     decode_classes,
+    decode_parts,
     encode,
     encode_classes,
     same_names,
@@ -38,6 +40,7 @@ from .model import Model
 from .optimizers import State
 from .plans import check_plan
 from .storage import FORMAT, VERSION, read, write
+from .storage_draws import decode_drawn, pack_draws, unpack_draws
 from .training import Epoch, Training
 from .validation import NotFittedError
 from .version import __version__
@@ -61,7 +64,8 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     Parameters
     ----------
     model : BayesianMLPRegressor or BayesianMLPClassifier
-        Fitted. Its arguments must be of the package's own classes.
+        Fitted. Its arguments must be of the package's own classes. Of a sampled posterior
+        the draws are stored, not the data.
     path : path-like
         Used as given; ``.npz`` is not appended.
 
@@ -78,16 +82,18 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     """
     if LEARNERS.get(type(model).__name__) is not type(model):
         raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {type(model).__name__}")
-    if "training_" not in vars(model):
+    if "estimator_" not in vars(model):
         raise NotFittedError("model is not fitted: there is nothing to save; call fit first")
-    arrays = {"header": np.frombuffer(_header(model).encode(), np.uint8), **_arrays(model)}
-    write(Path(os.path.realpath(path)), arrays)
+    draws, arrays = pack_draws(model.draws_) if "draws_" in vars(model) else (None, _trained(model))
+    header = np.frombuffer(_header(model, draws).encode(), np.uint8)
+    scalers = {name: getattr(model, f"{name}_") for name in SCALERS}
+    write(Path(os.path.realpath(path)), {"header": header, **arrays, **scalers})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model written by `save`.
 
-    It predicts, and goes on training with `partial_fit`, bit-identically to the one saved.
+    It predicts, and if trained goes on with `partial_fit`, bit-identically to the one saved.
 
     Parameters
     ----------
@@ -111,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise CheckpointError(f"{os.fspath(path)}: {error}") from None
 
 
-def _header(model: Learner) -> str:
+def _header(model: Learner, draws: dict[str, Any] | None) -> str:
     plan = check_plan(model.get_params(deep=False), model.task)
     parameters = model.get_params(deep=False) | {
         "hidden_layer_sizes": plan.hidden,
@@ -122,8 +128,13 @@ def _header(model: Learner) -> str:
         "validation_fraction": plan.validation_fraction,
         "progress": plan.progress,
     }
-    estimator, state, label = model.estimator_, model.training_, type(model).__name__
-    if NAMED.get(type(estimator).__name__) is not type(estimator):
+    estimator, label = model.estimator_, type(model).__name__
+    parts: dict[str, Any] = {"posterior": None, "objective": None}
+    if not isinstance(estimator, DrawnWeights):
+        parts = {name: encode(name, getattr(estimator, name)) for name in parts}
+    elif draws is None:
+        raise CheckpointError("draws_ is missing beside an estimator_ of draws")
+    if draws is None and NAMED.get(type(estimator).__name__) is not type(estimator):
         raise CheckpointError(f"estimator_ of type {type(estimator).__name__} cannot be saved")
     names = vars(model).get("feature_names_in_")
     own: dict[str, Any] = {name: getattr(model, name) for name in sorted(OWN[label])}
@@ -139,8 +150,7 @@ def _header(model: Learner) -> str:
             "network": encode("network", estimator.model.network),
             "prior": encode("prior", estimator.model.prior),
             "likelihood": encode("likelihood", estimator.model.likelihood),
-            "posterior": encode("posterior", estimator.posterior),
-            "objective": encode("objective", estimator.objective),
+            **parts,
             "estimator": type(estimator).__name__,
             "antithetic": getattr(estimator, "antithetic", False),
         },
@@ -150,21 +160,21 @@ def _header(model: Learner) -> str:
             "predict_seed_": model.predict_seed_,
             "feature_names_in_": None if names is None else [str(name) for name in names],
             "rng_": encode("rng_", model.rng_),
-            "steps": state.optimizer_state.steps,
-            "stopped": state.stopped,
+            "steps": 0 if draws else model.training_.optimizer_state.steps,
+            "stopped": "" if draws else model.training_.stopped,
         },
+        "draws": draws,
     }
     return json.dumps(content, allow_nan=False)
 
 
-def _arrays(model: Learner) -> dict[str, Array]:
+def _trained(model: Learner) -> dict[str, Array]:
     state = model.training_
     memory = state.optimizer_state.arrays
     return {
         "theta": state.theta,
         "history": np.array(state.history, np.float64).reshape(-1, len(Epoch._fields)),
         **{f"optimizer.{name}": array for name, array in memory.items()},
-        **{name: getattr(model, f"{name}_") for name in SCALERS},
     }
 
 
@@ -180,13 +190,17 @@ def _learner(header: dict[str, Any], arrays: dict[str, Array]) -> Learner:
         check_plan(parameters, model.task)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"parameters: {error}") from None
-    estimator = _estimator(header["model"])
+    sampled = header["draws"] is not None
+    estimator = decode_drawn(header["model"]) if sampled else _estimator(header["model"])
     if not isinstance(estimator.model.likelihood, model.task.likelihoods):
         raise CheckpointError(
             f"model: likelihood {estimator.model.likelihood} is none of a {label}"
         )
     fitted = _fitted(header["fitted"], label, estimator)
-    state = _state(header["fitted"], estimator, arrays)
+    if isinstance(estimator, DrawnWeights):
+        fitted["draws_"] = unpack_draws(header["draws"], arrays, estimator)
+    else:
+        fitted["training_"] = _state(header["fitted"], estimator, arrays)
     for name in SCALERS:
         width = estimator.model.network.sizes[0] if name[0] == "x" else estimator.model.outputs
         array = take_array(arrays, name, (width,), (np.float64,))
@@ -196,17 +210,12 @@ def _learner(header: dict[str, Any], arrays: dict[str, Array]) -> Learner:
     if arrays:
         raise CheckpointError(f"has unknown entries {sorted(arrays)}")
     model.set_params(**parameters)
-    vars(model).update(fitted, training_=state, estimator_=estimator)
+    vars(model).update(fitted, estimator_=estimator)
     return model
 
 
 def _estimator(parts: Any) -> Estimator:
-    same_names("model", parts, {*KINDS, "estimator", "antithetic"})
-    made = {name: decode(name, parts[name]) for name in KINDS}
-    for name, kinds in KINDS.items():
-        if type(made[name]) not in kinds:
-            accepted = " or ".join(kind.__name__ for kind in kinds)
-            raise CheckpointError(f"model: {name} must be a {accepted}; got {made[name]!r}")
+    made = decode_parts(parts, tuple(KINDS))
     label, antithetic = parts["estimator"], parts["antithetic"]
     kind = NAMED.get(label) if isinstance(label, str) else None
     if not isinstance(kind, type) or not issubclass(kind, Family):
@@ -222,7 +231,7 @@ def _estimator(parts: Any) -> Estimator:
     return built
 
 
-def _fitted(record: Any, label: str, estimator: Estimator) -> dict[str, Any]:
+def _fitted(record: Any, label: str, estimator: Estimator | DrawnWeights) -> dict[str, Any]:
     same_names("fitted", record, FITTED | OWN[label])
     width, outputs = estimator.model.network.sizes[0], estimator.model.outputs
     fitted: dict[str, Any] = {

@@ -12,6 +12,7 @@ from .arguments import whole
 from .base_learner import Learner, Targets
 from .cautions import need_finite
 from .discrete import BernoulliLikelihood, CategoricalLikelihood
+from .inference import trains
 from .model import Likelihood
 from .plans import CLASSIFICATION, Plan
 from .predictive import ClassPredictive
@@ -27,7 +28,7 @@ Array = NDArray[Any]
 
 
 class BayesianMLPClassifier(ClassifierHabits, Learner):
-    """Bayesian multilayer perceptron for classes, trained by variational inference.
+    """Bayesian multilayer perceptron for classes, by variational inference or sampling.
 
     Probabilities are averages over the posterior of the weights. Their entropy splits into
     what more data would tell (epistemic) and what they would not (aleatoric).
@@ -45,6 +46,7 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
     likelihood : {'bernoulli', 'categorical'} or an object, optional
         Default: one logit (Bernoulli) for two classes, one logit per class (categorical) for
         more.
+    inference : {'mean-field', 'full-rank', 'map', 'hmc', 'nuts'} or Sampling, optional
     posterior, estimator, objective, kl_weights, warm_up, optimizer : optional
         As of `BayesianMLPRegressor`.
     epochs, batch_size : int
@@ -61,7 +63,7 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
     ----------
     classes_ : ndarray (C,)
         The labels, sorted, in the type they were given in; the order of all probabilities.
-    theta_, estimator_, training_, history_, n_iter_ : optional
+    theta_, estimator_, training_, draws_, history_, n_iter_ : optional
         As of `BayesianMLPRegressor`.
     n_features_in_ : int
     feature_names_in_ : ndarray (d_in,) of str
@@ -87,6 +89,7 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
         activation: str = "relu",
         prior: Any = None,
         likelihood: Any = None,
+        inference: Any = None,
         posterior: Any = None,
         estimator: Any = None,
         objective: Any = None,
@@ -108,6 +111,7 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
         self.activation = activation
         self.prior = prior
         self.likelihood = likelihood
+        self.inference = inference
         self.posterior = posterior
         self.estimator = estimator
         self.objective = objective
@@ -125,12 +129,13 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
         self.random_state = random_state
         self.progress = progress
 
+    @trains
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, epochs: int = 1
     ) -> BayesianMLPClassifier:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
-        The first call sets the standardisation, as `fit` does.
+        Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
 
         Parameters
         ----------
@@ -150,7 +155,7 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
             As `fit`; also when `classes` are missing or change, for a label that is not among
             them, and when arguments that shape the model were changed.
         """
-        plan = self._plan()
+        plan = self._plan_to_go_on()
         epochs = whole("epochs", epochs, 1)
         named = None if classes is None else distinct(check_labels(classes, "classes"), "classes")
         if "training_" in self.__dict__:

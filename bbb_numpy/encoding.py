@@ -5,19 +5,22 @@ Nothing that is read is executed: classes and functions are looked up in the fix
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import kl_weights, optimizers
+from . import kl_weights, mcmc, optimizers
 from .closed_form import ClosedFormKL
 from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from .flipout import Flipout
 from .full_rank import FullRank
 from .gradients import Reparameterised, StickingTheLanding
+from .hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from .importance import DoublyReparameterised, SelfNormalised
+from .inference import Sampling
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .local_reparameterisation import LocalReparameterisation
 from .mixture import ScaleMixturePrior
@@ -33,6 +36,7 @@ __all__ = [
     "CheckpointError",
     "decode",
     "decode_classes",
+    "decode_parts",
     "encode",
     "encode_classes",
     "same_names",
@@ -42,6 +46,8 @@ __all__ = [
 
 Array = NDArray[Any]
 SCHEDULES = (optimizers.Constant, Cosine, StepDecay)
+KERNELS = (mcmc.NUTS, mcmc.HMC, mcmc.MetropolisHastings)
+WALKS = (mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin)
 # The kinds of object that may stand in each place of a model
 KINDS: dict[str, tuple[type, ...]] = {
     "network": (MLP,),
@@ -57,9 +63,11 @@ _CLASSES = (
     *(kind for kinds in KINDS.values() for kind in kinds),
     *(SGD, Momentum, Adam, EarlyStopping, *SCHEDULES),
     *(kl_weights.LinearWarmUp, kl_weights.CyclicalWarmUp),
+    *(Sampling, LogNormal, HalfNormal, HalfCauchy, *KERNELS, *WALKS),
 )
 CLASSES: dict[str, Any] = {kind.__name__: kind for kind in _CLASSES}
 CLASSES["NoWarmUp"] = kl_weights.Constant  # its own name is a schedule's already
+CAREFUL = (Sampling, LogNormal)  # check the types of their arguments themselves
 LABELS = {kind: label for label, kind in CLASSES.items()}
 # Classes and functions that are arguments themselves
 NAMED: dict[str, Any] = {
@@ -86,6 +94,11 @@ def encode(name: str, value: Any) -> Any:
         return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, tuple):
         return [encode(f"{name}[{i}]", item) for i, item in enumerate(value)]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, dict):
+        pairs = {str(key): encode(f"{name}[{key!r}]", item) for key, item in value.items()}
+        return {"class": "table", "arguments": pairs}
     if isinstance(value, np.random.Generator):
         state = value.bit_generator.state
         if state["bit_generator"] in GENERATORS:
@@ -111,6 +124,8 @@ def decode(name: str, value: Any) -> Any:
     label, arguments = value["class"], value["arguments"]
     if label == "Generator":
         return _generator(name, arguments)
+    if label == "table" and isinstance(arguments, dict):
+        return {key: decode(f"{name}[{key!r}]", item) for key, item in arguments.items()}
     if label == "named":
         same_names(name, arguments, {"name"})
         thing = NAMED.get(arguments["name"]) if isinstance(arguments["name"], str) else None
@@ -124,7 +139,7 @@ def decode(name: str, value: Any) -> Any:
     same_names(f"{name}: {label}", arguments, set(defaults))
     made = {key: decode(f"{name}.{key}", item) for key, item in arguments.items()}
     for key, item in made.items():
-        if not _like(defaults[key], item):
+        if not (kind in CAREFUL or _like(defaults[key], item)):
             raise CheckpointError(f"{name}: {label}.{key} has the wrong type: {item!r}")
     try:
         return kind(**made)
@@ -134,6 +149,8 @@ def decode(name: str, value: Any) -> Any:
 
 def _like(default: Any, item: Any) -> bool:
     """Whether `item` may stand where a class has `default`."""
+    if default is None:
+        return item is None
     if isinstance(default, bool):
         return isinstance(item, bool)
     if isinstance(default, int):
@@ -144,6 +161,8 @@ def _like(default: Any, item: Any) -> bool:
         return isinstance(item, str)
     if isinstance(default, SCHEDULES):
         return isinstance(item, SCHEDULES)
+    if isinstance(default, WALKS):
+        return isinstance(item, WALKS)
     return isinstance(item, tuple) and all(type(size) is int for size in item)  # MLP.sizes
 
 
@@ -156,6 +175,17 @@ def _generator(name: str, state: Any) -> np.random.Generator:
     if bits.state != state:
         raise CheckpointError(f"{name}: not the state of a generator")
     return np.random.Generator(bits)
+
+
+def decode_parts(parts: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
+    """Return the objects that a model is made of."""
+    same_names("model", parts, {*KINDS, "estimator", "antithetic"})
+    made = {name: decode(name, parts[name]) for name in wanted}
+    for name, kinds in ((name, KINDS[name]) for name in wanted):
+        if type(made[name]) not in kinds:
+            accepted = " or ".join(kind.__name__ for kind in kinds)
+            raise CheckpointError(f"model: {name} must be a {accepted}; got {made[name]!r}")
+    return made
 
 
 def encode_classes(labels: Array) -> dict[str, Any]:

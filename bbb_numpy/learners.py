@@ -7,7 +7,7 @@ scikit-learn itself is optional. The learner for classes is in `classifier`, wha
 from __future__ import annotations
 
 import warnings
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,14 @@ from .arguments import whole
 from .base_learner import Learner, Targets
 from .cautions import need_finite
 from .discrete import PoissonLikelihood
+from .inference import trains
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .plans import Plan
 from .predictive import Predictive
 from .randomness import check_generator
 from .scaling import standardised
 from .scores import check_weights, r_squared
-from .sklearn_base import RegressorHabits, UndefinedMetricWarning
+from .sklearn_base import NoProbabilities, RegressorHabits, UndefinedMetricWarning
 from .targets import check_counts
 from .validation import check_targets
 
@@ -32,21 +33,8 @@ __all__ = ["BayesianMLPRegressor"]
 Array = NDArray[Any]
 
 
-class _Probabilities:
-    """Stands where a classifier has probabilities, and says that a regressor has none."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Any, owner: type) -> NoReturn:
-        raise AttributeError(
-            f"{owner.__name__} predicts numbers and has no {self.name}; predict_distribution has "
-            "its uncertainty. For the probabilities of classes use BayesianMLPClassifier"
-        )
-
-
 class BayesianMLPRegressor(RegressorHabits, Learner):
-    """Bayesian multilayer perceptron for regression, trained by variational inference.
+    """Bayesian multilayer perceptron for regression, by variational inference or sampling.
 
     Every weight has a posterior distribution; predictions average over it and come with
     deviations: epistemic (what more data would remove) and aleatoric (noise).
@@ -67,9 +55,17 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
         depends on X, 'poisson' models counts by their log rate; 'bernoulli' (columns of 0 and 1)
         and 'categorical' (rows of probabilities) work too. With ``standardize=True`` scales are
         in units of the standardised target.
+    inference : {'mean-field', 'full-rank', 'map', 'hmc', 'nuts'} or Sampling, optional
+        The first three train, with the posterior of that name ('map': a point). The others draw
+        from the posterior itself, weights together with the scales that are learned: slower, but
+        without a family's restrictions. `Sampling` has their settings, e.g.
+        ``Sampling("nuts", chains=8)``. All rows are used at every step; posterior, estimator,
+        objective, kl_weights, warm_up, optimizer, early_stopping and validation_fraction are
+        refused, epochs, batch_size and samples unused. By default what the other arguments say
+        is trained.
     posterior : str or MeanField, FullRank, PointMass, optional
-        Default ``MeanField(rho_offset=-4.0)``. 'full-rank' is for small networks, 'point' gives
-        the point estimates of the objectives 'map' and 'mle'.
+        Default ``MeanField(rho_offset=-4.0)``, for the objectives 'map' and 'mle' a
+        ``PointMass()``. 'full-rank' is for small networks.
     estimator : str or class, optional
         Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. Default: 'reparameterised',
         for the EUBO 'self-normalised'.
@@ -82,7 +78,8 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
     warm_up : {'none', 'linear', 'cyclical'} or LinearWarmUp, CyclicalWarmUp, optional
         Factor on the KL term that rises to 1 during training; 'none' for none. By default `fit`
         uses ``LinearWarmUp(0.5)`` where there is a KL term (`FreeEnergy`), `partial_fit` none.
-        One that is given runs over the epochs of each call, as a schedule does.
+        One that is given runs over the epochs of each call, as a schedule does; 'map' has
+        its prior weighed by it.
     optimizer : Adam, SGD or Momentum, optional
         Default ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
         call of `fit` or `partial_fit`.
@@ -90,7 +87,7 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
         Passes over the data; rows per step. Few data need many epochs, since every weight's
         deviation has to grow towards the prior's; many data need fewer.
     samples, predict_samples : int
-        Weight samples per training step, and per prediction.
+        Weight samples per training step, and per prediction: so many of the draws, if sampled.
     standardize : bool
         Bring inputs and real targets to mean 0 and deviation 1 for training (constant columns
         to 0); undone in everything that is returned. Counts, zeros and ones stay as they are.
@@ -108,16 +105,22 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
     Attributes
     ----------
     theta_ : ndarray
-        Everything learned, flat, in the blocks of ``estimator_.layout``.
-    estimator_ : Reparameterised, LocalReparameterisation, ...
-        Model, posterior, objective and gradient.
+        Everything learned, flat, in the blocks of ``estimator_.layout``; after sampling the
+        draws of all chains, (T, D).
+    estimator_ : Reparameterised, LocalReparameterisation, ... or DrawnWeights
+        Model, posterior, objective and gradient; after sampling, of the model alone.
     training_ : Training
-        theta, the optimizer's memory and the history.
+        theta, the optimizer's memory and the history; not after sampling.
+    draws_ : Draws
+        Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data,
+        standardised. `bbb_numpy.diagnostics` judges whether the chains have converged.
     history_ : list of Epoch
+        Not after sampling.
     n_iter_ : int
-        Epochs trained.
+        Epochs trained; after sampling, draws of each chain.
     noise_scale_ : ndarray (K,)
-        Noise deviation of each output, in units of y; of a Gaussian likelihood alone.
+        Noise deviation of each output, in units of y, its mean over the draws if sampled; of a
+        Gaussian likelihood alone.
     n_features_in_, n_outputs_, y_ndim_ : int
         Widths of X and y in `fit`, and the number of axes of y.
     feature_names_in_ : ndarray (d_in,) of str
@@ -136,13 +139,14 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
     Arguments are checked by `fit`, not by the constructor. A call that fails leaves an
     earlier fit as it was, with one exception: after `NonFiniteError`, and after Ctrl-C, the
     model holds the state after the last finished epoch (if no epoch was finished, an earlier
-    fit is kept).
+    fit is kept). Ctrl-C while sampling leaves the draws so far; before the first draw it is
+    raised, and an earlier fit is kept.
     """
 
     n_outputs_: int
     y_ndim_: int
-    predict_proba = _Probabilities()
-    predict_log_proba = _Probabilities()
+    predict_proba = NoProbabilities()
+    predict_log_proba = NoProbabilities()
 
     def __init__(
         self,
@@ -151,6 +155,7 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
         activation: str = "relu",
         prior: Any = None,
         likelihood: Any = None,
+        inference: Any = None,
         posterior: Any = None,
         estimator: Any = None,
         objective: Any = None,
@@ -172,6 +177,7 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
         self.activation = activation
         self.prior = prior
         self.likelihood = likelihood
+        self.inference = inference
         self.posterior = posterior
         self.estimator = estimator
         self.objective = objective
@@ -199,13 +205,15 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
                 "predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        return likelihood.noise_scale(blocks, self.n_outputs_) * self.y_scale_
+        scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
+        return scale.mean(axis=0) * self.y_scale_
 
+    @trains
     def partial_fit(self, X: Any, y: Any, epochs: int = 1) -> BayesianMLPRegressor:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
-        The first call sets the standardisation, as `fit` does. Estimator, objective, KL weights,
-        batch size and learning rate may have been changed since.
+        Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
+        Estimator, objective, KL weights, batch size and learning rate may have been changed.
 
         Parameters
         ----------
@@ -223,7 +231,7 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
         TypeError, ValueError, NonFiniteError
             As `fit`; also when arguments that shape the model were changed since.
         """
-        plan = self._plan()
+        plan = self._plan_to_go_on()
         epochs = whole("epochs", epochs, 1)
         if "training_" in self.__dict__:
             return self._go_on(X, y, plan, epochs)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from numbers import Integral
+from collections.abc import Mapping
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from .arguments import real, whole
 from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from .estimators import Estimator
 from .families import Family, Posterior
 from .full_rank import FullRank
+from .inference import Sampling, settled
 from .kl_weights import Constant, LinearWarmUp, Shares, WarmUp, proportional_kl_weights
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .mixture import ScaleMixturePrior
@@ -30,6 +28,7 @@ from .names import (
 from .network import ACTIVATIONS, MLP
 from .objectives import EUBO, MAP, MLE, FreeEnergy, Objective, Renyi
 from .optimizers import SGD, Adam, Cosine, Momentum, Optimizer
+from .parts import check_dtype, check_flag, check_function, check_part, check_sizes
 from .posteriors import MeanField, PointMass
 from .priors import GaussianPrior, LaplacePrior
 from .randomness import check_random_state
@@ -105,11 +104,17 @@ class Plan(NamedTuple):
     validation_fraction: float
     dtype: Any
     progress: bool | None
+    sampling: Sampling | None  # None: what follows from the other arguments is trained
 
     def warm_up_in_fit(self, task: Task) -> WarmUp:
         """Return what `fit` does without a wish of the user: only FreeEnergy has a KL term."""
         natural = task.warm_up if isinstance(self.objective, FreeEnergy) else Constant()
         return natural if self.warm_up is None else self.warm_up
+
+    def model(self, inputs: int, targets: int, likelihood: Likelihood) -> Model:
+        """Return the model for data of these widths."""
+        network = MLP((inputs, *self.hidden, likelihood.heads(targets)), self.activation)
+        return Model(network, self.prior, likelihood)
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator:
         """Return the estimator for data of these widths.
@@ -120,8 +125,7 @@ class Plan(NamedTuple):
             If posterior, prior, likelihood, estimator and objective do not go together, or the
             posterior's parameters would not fit in memory; the message says why.
         """
-        network = MLP((inputs, *self.hidden, likelihood.heads(targets)), self.activation)
-        model, refusal = Model(network, self.prior, likelihood), ValueError()
+        model, refusal = self.model(inputs, targets, likelihood), ValueError()
         for wish in AUTOMATIC if self.estimator is None else (self.estimator,):
             make = ESTIMATORS[wish] if isinstance(wish, str) else wish
             try:
@@ -139,53 +143,6 @@ class Plan(NamedTuple):
         raise ValueError(f"{refusal} (given: {given})")
 
 
-def check_flag(name: str, value: Any, accepted: tuple[bool | None, ...] = (True, False)) -> Any:
-    """Return a bool (or None, if accepted), or raise TypeError."""
-    if value is None and None in accepted:
-        return None
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be one of {accepted}; got {value!r}")
-    return bool(value)
-
-
-def check_part(
-    name: str, value: Any, kinds: tuple[type, ...], table: Mapping[str, Any] | None = None
-) -> Any:
-    """Return a part of the model: `value`, or the entry of `table` that it names.
-
-    Raises
-    ------
-    TypeError
-        Unless it is an object of one of `kinds`, or text.
-    ValueError
-        If no entry has this name.
-    """
-    if isinstance(value, kinds):
-        return value
-    if isinstance(value, str) and table is not None:
-        return named(name, value, table)
-    accepted = " or ".join(kind.__name__ for kind in kinds)
-    if table is not None:
-        accepted += f", or one of the names {', '.join(map(repr, table))}"
-    if isinstance(value, type):
-        given = f"the class {value.__name__}; make an object of it: {value.__name__}()"
-    else:
-        given = f"{value!r} of type {type(value).__name__}"
-    raise TypeError(f"{name} must be None or an object of type {accepted}; got {given}")
-
-
-def check_sizes(name: str, value: Any) -> tuple[int, ...]:
-    """Return layer widths as a tuple of int; one number stands for one layer, () for none."""
-    if isinstance(value, Integral):
-        value = (value,)
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(
-            f"{name} must be a tuple of whole numbers >= 1, e.g. (50,) or (100, 100), or () for "
-            f"no hidden layer; got {value!r}"
-        )
-    return tuple(whole(f"{name}[{i}]", width, 1) for i, width in enumerate(value))
-
-
 def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     """Check all constructor arguments of a learner and fill in the defaults.
 
@@ -194,6 +151,7 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     TypeError, ValueError
         Naming the argument, what was given and what is accepted.
     """
+    sampling, params = settled(params)
 
     def part(
         name: str, default: Any, kinds: tuple[type, ...], table: Mapping[str, Any] | None = None
@@ -215,6 +173,13 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
             "samples must be at least 2 for the EUBO, better 100: the weight of a single "
             "sample is 1 whatever the data say, so that nothing would be learned; got 1"
         )
+    warm_up = check_function("warm_up", params["warm_up"], None, WARM_UPS)
+    idle = warm_up is not None and not isinstance(warm_up, Constant)
+    if isinstance(objective, MLE) and (idle or params["kl_weights"] is not None):
+        raise ValueError(
+            f"the objective MLE has no prior term for {'warm_up' if idle else 'kl_weights'} to "
+            "weigh; leave that out, or use the objective 'map'"
+        )
     check_random_state(params["random_state"])
     return Plan(
         hidden=check_sizes("hidden_layer_sizes", params["hidden_layer_sizes"]),
@@ -224,17 +189,18 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         posterior=posterior,
         estimator=_estimator(params["estimator"]),
         objective=objective,
-        kl_weights=_function(
+        kl_weights=check_function(
             "kl_weights", params["kl_weights"], proportional_kl_weights, KL_WEIGHTS
         ),
-        warm_up=_function("warm_up", params["warm_up"], None, WARM_UPS),
+        warm_up=warm_up,
         optimizer=part("optimizer", OPTIMIZER, (Adam, SGD, Momentum)),
         samples=samples,
         standardize=check_flag("standardize", params["standardize"]),
         early_stopping=part("early_stopping", None, (EarlyStopping,)),
         validation_fraction=real("validation_fraction", params["validation_fraction"], 0, 1),
-        dtype=_dtype(params["dtype"]),
+        dtype=check_dtype(params["dtype"]),
         progress=check_flag("progress", params["progress"], (None, True, False)),
+        sampling=sampling,
         **{
             name: whole(name, params[name], 1)
             for name in ("epochs", "batch_size", "predict_samples")
@@ -270,28 +236,3 @@ def _estimator(value: Any) -> Any:
         f"estimator must be None, one of the names {names}, or a class such as Reparameterised; "
         f"got {value!r}"
     )
-
-
-def _function(name: str, value: Any, default: Any, table: Mapping[str, Any]) -> Any:
-    """Return the entry of `table` that `value` names, or `value` if it can be called."""
-    if value is None:
-        return default
-    if isinstance(value, str):
-        return named(name, value, table)
-    if isinstance(value, type) or not callable(value):
-        example = "function" if name == "kl_weights" else "LinearWarmUp(0.5)"
-        raise TypeError(
-            f"{name} must be None, one of {', '.join(map(repr, table))}, or a {example} like those "
-            f"of bbb_numpy.kl_weights; got {value!r}"
-        )
-    return value
-
-
-def _dtype(value: Any) -> np.dtype[Any]:
-    try:
-        dtype = np.dtype(value)
-    except TypeError:
-        dtype = np.dtype(object)
-    if value is None or dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be 'float64' or 'float32'; got {value!r}")
-    return dtype

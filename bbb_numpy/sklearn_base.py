@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = [
     "Base",
     "ClassifierHabits",
     "DataConversionWarning",
+    "NoProbabilities",
     "Parameters",
     "RegressorHabits",
     "UndefinedMetricWarning",
@@ -48,6 +49,19 @@ except ImportError:
 
     class UndefinedMetricWarning(UserWarning):  # type: ignore[no-redef]
         """A score has no value for these data."""
+
+
+class NoProbabilities:
+    """Stands where a classifier has probabilities, and says that a regressor has none."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__} predicts numbers and has no {self.name}; predict_distribution has "
+            "its uncertainty. For the probabilities of classes use BayesianMLPClassifier"
+        )
 
 
 Base = Parameters

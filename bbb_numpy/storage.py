@@ -17,9 +17,9 @@ __all__ = ["FORMAT", "VERSION", "read", "write"]
 
 Array = NDArray[Any]
 FORMAT = "bbb_numpy.learner"
-VERSION = 2
+VERSION = 3
 FORMAT_1 = "bbb_numpy.BayesianMLPRegressor"  # of version 1
-HEADER = {"format", "version", "learner", "written_by", "parameters", "model", "fitted"}
+HEADER = {"format", "version", "learner", "written_by", "parameters", "model", "fitted", "draws"}
 
 
 def write(path: Path, arrays: dict[str, Array]) -> None:
@@ -41,7 +41,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     Raises
     ------
     CheckpointError
-        For anything but a file that `write` has written, of version 1 or 2.
+        For anything but a file that `write` has written, of version 1 to 3.
     OSError
         If there is no such file or it cannot be read.
     """
@@ -70,16 +70,20 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         raise CheckpointError(f"header is not JSON: {error}") from None
     if not isinstance(header, dict) or header.get("format") not in (FORMAT, FORMAT_1):
         raise CheckpointError(f"header: format must be {FORMAT!r}: not a checkpoint of a learner")
-    wanted = 1 if header["format"] == FORMAT_1 else VERSION
-    if header.get("version") != wanted or isinstance(header["version"], bool):
+    version = header.get("version")
+    wanted = (1,) if header["format"] == FORMAT_1 else (2, VERSION)
+    if version not in wanted or isinstance(version, bool):
         raise CheckpointError(
-            f"header: version {header.get('version')!r} is not supported, this package reads "
+            f"header: version {version!r} is not supported, this package reads "
             f"versions up to {VERSION}; the file was written by bbb_numpy "
             f"{header.get('written_by')!r}"
         )
-    if wanted == 1:
-        same_names("header", header, HEADER - {"learner"})
-        header = _upgraded(header)
+    if version == 1:
+        same_names("header", header, HEADER - {"learner", "draws"})
+        header, version = _upgraded(header), 2
+    if version == 2:
+        same_names("header", header, HEADER - {"draws"})
+        header = _with_inference(header)
     same_names("header", header, HEADER)
     return header, arrays
 
@@ -101,7 +105,15 @@ def _upgraded(header: dict[str, Any]) -> dict[str, Any]:
     given |= {"estimator": "reparameterised", "warm_up": "none"}
     parts |= {"estimator": "Reparameterised", "antithetic": False}
     parts["objective"] = {"class": "FreeEnergy", "arguments": {"beta": 1.0}}
-    return header | {"format": FORMAT, "version": VERSION, "learner": "BayesianMLPRegressor"}
+    return header | {"format": FORMAT, "version": 2, "learner": "BayesianMLPRegressor"}
+
+
+def _with_inference(header: dict[str, Any]) -> dict[str, Any]:
+    """Turn a header of version 2 into one of version 3: nothing was sampled then."""
+    given = header["parameters"]
+    if not isinstance(given, dict) or "inference" in given:
+        raise CheckpointError(f"parameters must be a table of those of version 2; got {given!r}")
+    return header | {"version": VERSION, "draws": None, "parameters": given | {"inference": None}}
 
 
 def _with_learn(value: Any) -> Any:

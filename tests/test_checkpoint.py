@@ -234,6 +234,38 @@ def test_files_of_version_1_predict_and_go_on_as_they_did():
     assert model.optimizer == Adam(1e-2, schedule=Cosine())
 
 
+# A classifier in a file of version 2, with its predictions and those after one more partial_fit
+VERSION_2 = Path(__file__).with_name("version_2.npz")
+PROBABLE = [0.3421134204635263, 0.3100676902879933, 0.34781888924848037]
+THEN = [0.3399381376712626, 0.31394929096687535, 0.346112571361862]
+
+
+def test_files_of_version_2_predict_and_go_on_as_they_did():
+    x, labels = data()[0], np.array(["no", "yes", "maybe"])[np.arange(10) % 3]
+    model = load(VERSION_2)
+    np.testing.assert_allclose(model.predict_proba(x)[0], PROBABLE, rtol=1e-12)
+    model.partial_fit(x, labels)
+    np.testing.assert_allclose(model.predict_proba(x)[0], THEN, rtol=1e-12)
+    assert (model.inference, model.estimator, model.warm_up) == (None, "flipout", "linear")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, a: h.update(version=3), "header: missing ['draws']"),
+        (lambda h, a: h.update(parameters=[1]), "parameters must be a table"),
+        (lambda h, a: h["parameters"].update(inference="nuts"), "those of version 2"),
+        (lambda h, a: h.update(draws={}), "header: missing [], unknown ['draws']"),
+    ],
+)
+def test_changed_files_of_version_2_are_refused_too(tmp_path, change, message):
+    (tmp_path / "m.npz").write_bytes(VERSION_2.read_bytes())
+    rewrite(tmp_path / "m.npz", change)
+    with pytest.raises(CheckpointError) as caught:
+        load(tmp_path / "m.npz")
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -423,7 +455,7 @@ def gaussian(**arguments):
 CHANGES = [
     (put("format", value="other"), "format must be"),
     (drop("format"), "format must be"),
-    (put("version", value=3), "version 3 is not supported"),
+    (put("version", value=4), "version 4 is not supported"),
     (put("version", value="1"), "version '1' is not supported"),
     (put("version", value=True), "version True is not supported"),
     (drop("version"), "version None is not supported"),

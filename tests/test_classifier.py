@@ -377,7 +377,7 @@ def test_any_valid_combination_fits_and_predicts(params, classes):
         ({"likelihood": "bernoulli"}, 3, ValueError, r"Bernoulli.* has two classes; y has 3"),
         ({"likelihood": "poisson"}, 2, TypeError, "use BayesianMLPRegressor"),
         ({"likelihood": "gaussian"}, 2, TypeError, "likelihood must be"),
-        ({"objective": "map"}, 2, ValueError, "Use PointMass"),
+        ({"objective": "map", "posterior": "mean-field"}, 2, ValueError, "Use PointMass"),
         ({"prior": 1.0}, 2, TypeError, "prior must be"),
         ({"epochs": 0}, 2, ValueError, "epochs"),
     ],

@@ -524,7 +524,7 @@ def test_the_estimator_follows_the_other_parts_unless_it_is_given():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"objective": "mle"}, "Use PointMass"),
+        ({"objective": "mle", "posterior": "mean-field"}, "Use PointMass"),
         ({"posterior": "point", "objective": "elbo"}, "a point mass has no density"),
         ({"posterior": "point", "prior": "gaussian-learned"}, "cannot learn the numbers"),
         ({"estimator": "flipout", "prior": "laplace"}, "no.* for a Gaussian q and LaplacePrior"),

@@ -413,6 +413,8 @@ def test_a_classifier_and_a_target_of_classes_are_sent_to_python(data, tmp_path,
     [
         ["--prior", "mixture-learned", "--estimator", "antithetic", "--samples", "2"],
         ["--posterior", "point", "--objective", "map"],
+        ["--objective", "mle"],
+        ["--inference", "map"],
         ["--likelihood", "heteroscedastic", "--objective", "iwae", "--samples", "3"],
     ],
 )

@@ -19,14 +19,8 @@ from bbb_numpy.likelihoods import GaussianLikelihood
 from bbb_numpy.names import PRIORS
 from bbb_numpy.objectives import EUBO, MAP, FreeEnergy, Renyi
 from bbb_numpy.optimizers import Adam, Cosine
-from bbb_numpy.plans import (
-    CLASSIFICATION,
-    REGRESSION,
-    check_flag,
-    check_part,
-    check_plan,
-    check_sizes,
-)
+from bbb_numpy.parts import check_flag, check_part, check_sizes
+from bbb_numpy.plans import CLASSIFICATION, REGRESSION, check_plan
 from bbb_numpy.posteriors import MeanField
 from bbb_numpy.priors import GaussianPrior, LaplacePrior
 
@@ -86,7 +80,7 @@ PARAMETERS = {
     "hidden_layer_sizes": (5,),
     "activation": "relu",
     **dict.fromkeys(("prior", "likelihood", "posterior", "optimizer", "early_stopping")),
-    **dict.fromkeys(("estimator", "objective", "kl_weights", "warm_up")),
+    **dict.fromkeys(("inference", "estimator", "objective", "kl_weights", "warm_up")),
     **dict.fromkeys(("epochs", "batch_size", "samples", "predict_samples"), 1),
     "standardize": True,
     "validation_fraction": 0.0,

@@ -1,0 +1,245 @@
+"""The learners' argument `inference`: variational, by short name, or by sampling (floor 5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MethodType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arguments import real, whole
+from .draws import Draws
+from .full_rank import FullRank
+from .hyperpriors import HalfCauchy, Hyperprior
+from .model import Model
+from .names import OBJECTIVES, POSTERIORS, named
+from .objectives import MAP, MLE
+from .posteriors import MeanField, PointMass
+from .sampling import METRICS, check_sampler, sample
+
+__all__ = ["INFERENCES", "SAMPLED", "Sampling", "settled", "trains"]
+
+Array = NDArray[Any]
+NOISE = {"log_noise": HalfCauchy(1.0)}
+# What each name makes of the posterior, and what it goes with
+VARIATIONAL: dict[str, type] = {"mean-field": MeanField, "full-rank": FullRank, "map": PointMass}
+SAMPLED = ("hmc", "nuts")
+INFERENCES = (*VARIATIONAL, *SAMPLED)
+# Arguments that only training has
+TRAINING = (
+    *("posterior", "estimator", "objective", "kl_weights", "warm_up"),
+    *("optimizer", "early_stopping"),
+)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a learner samples its posterior: ``inference=Sampling("nuts", chains=8)``.
+
+    Parameters
+    ----------
+    sampler : {'nuts', 'hmc', 'mh'} or kernel
+        E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.mcmc`.
+    chains : int
+        S, run side by side. Two at least, or convergence cannot be judged.
+    draws, warm_up, thin : int
+        Draws to keep of each chain; draws before them, from which step size and metric are
+        learned; steps per kept draw.
+    metric : {'diagonal', 'dense'}
+        Mass matrix that the warm-up learns.
+    target_accept : float, optional
+        Wanted mean acceptance in the warm-up, > 0 and < 1; nearer to 1 against divergences.
+    hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
+        Of the scales that prior and likelihood learn, by block. By default the noise
+        ("log_noise") gets ``HalfCauchy(1.0)``, with ``standardize=True`` in units of the
+        standardised target, and every other number ``LogNormal()`` around its starting value.
+    checkpoint : path, optional
+        A folder, to which the run is written every minute. The same `fit` goes on from there,
+        bit for bit; it needs a whole number as `random_state`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, what was given and what is accepted.
+    """
+
+    sampler: Any = "nuts"
+    chains: int = 4
+    draws: int = 500
+    warm_up: int = 500
+    thin: int = 1
+    metric: str = "diagonal"
+    target_accept: float | None = None
+    hyperpriors: Mapping[str, Hyperprior] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        check_sampler(self.sampler)
+        for name, least in (("chains", 1), ("draws", 1), ("warm_up", 0), ("thin", 1)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least))
+        if self.metric not in METRICS:
+            accepted = ", ".join(map(repr, METRICS))
+            raise ValueError(f"metric must be one of {accepted}; got {self.metric!r}")
+        if self.target_accept is not None:
+            real("target_accept", self.target_accept, 1e-9, 1.0, "> 0 and < 1")
+        if self.hyperpriors is not None:
+            _check_hyperpriors(self.hyperpriors)
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise TypeError(f"checkpoint must be None or the path of a folder; got {self!r}")
+
+    def run(
+        self, model: Model, x: Array, y: Array, seed: Any, dtype: Any, progress: bool | None
+    ) -> Draws:
+        """Draw from the posterior of `model` given `x` (N, d_in) and `y` (N, K).
+
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C before the first draw; later, the draws so far are returned.
+        """
+        learned = [name for name, _ in model.learned()]
+        noise = {name: one for name, one in NOISE.items() if name in learned}
+        draws = sample(
+            *(model, x, y),
+            sampler=self.sampler,
+            chains=self.chains,
+            draws=self.draws,
+            warm_up=self.warm_up,
+            thin=self.thin,
+            metric=self.metric,
+            target_accept=self.target_accept,
+            hyperpriors=noise | dict(self.hyperpriors or {}),
+            checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
+            seed=seed,
+            dtype=dtype,
+            progress=progress,
+        )
+        if not len(draws.positions):
+            raise KeyboardInterrupt("sampling was interrupted before the first draw")
+        target: Any = draws.target
+        return replace(draws, target=replace(target))  # without its buffers
+
+
+def _check_hyperpriors(given: Any) -> None:
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "hyperpriors must be None or a dict from the name of a block to its density, e.g. "
+            f"{{'log_noise': HalfNormal(1.0)}}; got {given!r}"
+        )
+    for name, one in given.items():
+        if isinstance(one, type) or not (hasattr(one, "log_density") and hasattr(one, "slope")):
+            raise TypeError(
+                f"hyperpriors[{name!r}] must be an object such as HalfNormal(1.0); got {one!r}"
+            )
+
+
+def settled(params: Mapping[str, Any]) -> tuple[Sampling | None, dict[str, Any]]:
+    """Return the sampling, if any, and `params` with what `inference` says of the other parts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `inference` is not among what is accepted, or contradicts another argument.
+    """
+    inference, found = params["inference"], dict(params)
+    if isinstance(inference, str):
+        named("inference", inference, dict.fromkeys(INFERENCES))
+    elif inference is not None and not isinstance(inference, Sampling):
+        given = "the class Sampling; make an object of it: Sampling()"
+        if inference is not Sampling:
+            given = repr(inference)
+        raise TypeError(
+            f"inference must be None, one of {', '.join(map(repr, INFERENCES))}, or an object "
+            f"such as Sampling('nuts', chains=8); got {given}"
+        )
+    if samples(inference):
+        sampling = Sampling(inference) if isinstance(inference, str) else inference
+        _refuse_training(params, sampling)
+        return sampling, found
+
+    objective, posterior = _meant(params, "objective", OBJECTIVES), params["posterior"]
+    if inference is None:
+        if posterior is None and isinstance(objective, MLE | MAP):
+            found["posterior"] = PointMass()
+        return None, found
+    kind = VARIATIONAL[inference]
+    meant = _meant(params, "posterior", POSTERIORS)
+    if isinstance(meant, MeanField | FullRank | PointMass) and not isinstance(meant, kind):
+        raise _contradiction(inference, "posterior", posterior, f"a {kind.__name__}")
+    if posterior is None:
+        point = kind is PointMass
+        found["posterior"] = PointMass() if point else POSTERIORS[inference]
+    fits = isinstance(objective, MAP) if kind is PointMass else not isinstance(objective, MLE | MAP)
+    known = objective is not None and not isinstance(objective, str)
+    if known and not fits:
+        wanted = "MAP()" if kind is PointMass else "an objective of distributions"
+        raise _contradiction(inference, "objective", params["objective"], wanted)
+    return None, found
+
+
+def samples(inference: Any) -> bool:
+    """Whether this value of `inference` means sampling."""
+    return isinstance(inference, Sampling) or (isinstance(inference, str) and inference in SAMPLED)
+
+
+def _meant(params: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> Any:
+    """Return the object that an argument names; a name that is none is refused elsewhere."""
+    value = params[name]
+    return table.get(value, value) if isinstance(value, str) else value
+
+
+def _contradiction(inference: str, name: str, value: Any, wanted: str) -> ValueError:
+    return ValueError(
+        f"inference={inference!r} has {wanted} as its {name}, which contradicts {name}={value!r}; "
+        "leave one of the two out"
+    )
+
+
+def _refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
+    """Refuse what says nothing to a sampler, rather than ignore it."""
+    given = [f"{name}={params[name]!r}" for name in TRAINING if params[name] is not None]
+    fraction = params["validation_fraction"]
+    if isinstance(fraction, float | int | np.number) and fraction > 0:
+        given.append(f"validation_fraction={fraction!r}")
+    if given:
+        hint = ""
+        if isinstance(params["warm_up"], int | np.integer):
+            hint = f". Draws before the first kept one: Sampling(warm_up={params['warm_up']})"
+        raise ValueError(
+            f"inference={params['inference']!r} draws from the posterior and trains nothing, so "
+            f"it cannot use {', '.join(given)}; leave that out, or use inference='mean-field'{hint}"
+        )
+    seed = params["random_state"]
+    if sampling.checkpoint is not None and not isinstance(seed, int | np.integer):
+        raise ValueError(
+            "random_state must be a whole number with Sampling(checkpoint=...): without, the same "
+            f"call begins another run, which cannot go on from there; got {seed!r}"
+        )
+
+
+class trains:
+    """A method that a learner has only where it trains; elsewhere `hasattr` says that it has not.
+
+    Parameters
+    ----------
+    method : callable
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+
+    def __get__(self, instance: Any, owner: type) -> Callable[..., Any]:
+        if instance is None:
+            return self.method
+        if samples(instance.inference):
+            name = self.method.__name__
+            raise AttributeError(
+                f"{owner.__name__} has no {name} with inference={instance.inference!r}: draws of "
+                "one posterior cannot go on to that of other rows. Call fit with all rows, or use "
+                "inference='mean-field'"
+            )
+        return MethodType(self.method, instance)
