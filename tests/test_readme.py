@@ -31,6 +31,14 @@ def test_the_example_prints_what_the_readme_shows():
     assert np.allclose([float(n) for n in found[:-1]], [float(n) for n in shown[:-1]], rtol=0.02)
 
 
+def test_the_sampling_example_prints_what_the_readme_shows():
+    code, shown = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)[1]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue() == shown
+
+
 def test_the_example_is_ten_lines():
     assert len([line for line in block("python").splitlines() if line]) == 10
 
