@@ -46,13 +46,14 @@ def reproduce(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     try:
         text = module.reproduce(out, args.seed)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[sklearn]' brings it"
-        ) from None
-    finally:
-        if not any(out.iterdir()):  # nothing came of it, e.g. the data are missing
+    except Exception as error:
+        if not any(out.iterdir()):  # e.g. the data are missing
             out.rmdir()
+        if isinstance(error, ModuleNotFoundError):
+            raise ValueError(
+                f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[sklearn]' brings it"
+            ) from None
+        raise
     (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"pictures, this text and its numbers are in {out}{os.sep}")

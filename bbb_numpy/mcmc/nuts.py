@@ -40,9 +40,8 @@ def turned(metric: Metric, first: Array, last: Array, total: Array) -> Array:
     a trajectory :math:`\theta' - \theta = \int M^{-1} r\, dt`, of which :math:`M^{-1}\sum r` is the
     sum; that form needs no positions and any metric.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # a leaf may have diverged
-        way = metric.velocity(total)
-        return (np.vecdot(first, way) <= 0) | (np.vecdot(last, way) <= 0)
+    way = metric.velocity(total)
+    return (np.vecdot(first, way) <= 0) | (np.vecdot(last, way) <= 0)
 
 
 def join(metric: Metric, a: Span, b: Span, leaves: bool = False) -> tuple[Span, Array]:
@@ -53,10 +52,10 @@ def join(metric: Metric, a: Span, b: Span, leaves: bool = False) -> tuple[Span, 
     """
     with np.errstate(over="ignore", invalid="ignore"):  # a leaf may have diverged
         total = a.total + b.total
-    turn = turned(metric, a.first, b.last, total)
-    if not leaves:
-        turn |= turned(metric, a.first, b.first, a.total + b.first)
-        turn |= turned(metric, a.last, b.last, b.total + a.last)
+        turn = turned(metric, a.first, b.last, total)
+        if not leaves:
+            turn |= turned(metric, a.first, b.first, a.total + b.first)
+            turn |= turned(metric, a.last, b.last, b.total + a.last)
     return Span(a.first, b.last, total), turn
 
 

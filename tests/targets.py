@@ -1,0 +1,196 @@
+"""Targets with exact draws, planted errors, and how far a kernel leaves a target from itself.
+
+Every target maps its draws to independent standard normal numbers (`standardise`), so that one
+set of statistics serves them all.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special, stats
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy.log_joint import LogJoint
+from bbb_numpy.mcmc import State, leapfrog
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """N(mean, covariance); complex-safe."""
+
+    covariance: np.ndarray
+    mean: float = 0.0
+
+    @cached_property
+    def factor(self):
+        return np.linalg.cholesky(self.covariance)
+
+    @cached_property
+    def precision(self):
+        return np.linalg.inv(self.covariance)
+
+    def __call__(self, position):
+        gap = position - self.mean
+        gradient = -gap @ self.precision.astype(position.dtype)
+        return 0.5 * np.sum(gap * gradient, axis=1), gradient
+
+    def draw(self, rng, chains):
+        return self.mean + rng.standard_normal((chains, len(self.factor))) @ self.factor.T
+
+    def standardise(self, position):
+        return np.linalg.solve(self.factor, (position - self.mean).T).T
+
+
+def correlated(correlation=0.9, deviations=(1.0, 0.3, 3.0), mean=0.0):
+    """A Gaussian whose coordinates are correlated and of different size."""
+    deviations = np.array(deviations)
+    size = len(deviations)
+    correlations = np.full((size, size), correlation) + (1 - correlation) * np.eye(size)
+    return Gaussian(correlations * np.outer(deviations, deviations), mean)
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """Neal's: v ~ N(0, width^2), the others N(0, e^v) given v; hardest where v is low."""
+
+    size: int = 3
+    width: float = 3.0
+
+    def __call__(self, position):
+        v, x = position[:, 0], position[:, 1:]
+        precision = np.exp(-v)
+        squares = precision * np.sum(x * x, axis=1)
+        value = -0.5 * (v / self.width) ** 2 - 0.5 * squares - 0.5 * (self.size - 1) * v
+        slope = -v / self.width**2 + 0.5 * squares - 0.5 * (self.size - 1)
+        return value, np.concatenate([slope[:, None], -x * precision[:, None]], axis=1)
+
+    def draw(self, rng, chains):
+        return self.place(rng.standard_normal((chains, self.size)))
+
+    def place(self, z):
+        """The funnel from standard normal numbers: its non-centred form."""
+        v = self.width * z[..., :1]
+        return np.concatenate([v, np.exp(0.5 * v) * z[..., 1:]], axis=-1)
+
+    def standardise(self, position):
+        v, x = position[:, :1], position[:, 1:]
+        return np.concatenate([v / self.width, x * np.exp(-0.5 * v)], axis=1)
+
+
+@dataclass(frozen=True)
+class Banana:
+    """x ~ N(0, 1), y ~ N(x^2, width^2) given x: a ridge that bends."""
+
+    width: float = 0.5
+
+    def __call__(self, position):
+        x, y = position.T
+        miss = (y - x * x) / self.width**2
+        value = -0.5 * x * x - 0.5 * (y - x * x) * miss
+        return value, np.stack([-x + 2 * x * miss, -miss], axis=1)
+
+    def draw(self, rng, chains):
+        x, z = rng.standard_normal((2, chains))
+        return np.stack([x, x * x + self.width * z], axis=1)
+
+    def standardise(self, position):
+        x, y = position.T
+        return np.stack([x, (y - x * x) / self.width], axis=1)
+
+
+@dataclass(frozen=True)
+class Gammas:
+    """Two independent Gamma(shape, 1) numbers: positive, skewed."""
+
+    shape: float = 2.5
+
+    def __call__(self, position):
+        inside = (position > 0).all(axis=1)
+        x = np.where(inside[:, None], position, 1.0)
+        value = np.sum((self.shape - 1) * np.log(x) - x, axis=1)
+        gradient = (self.shape - 1) / x - 1.0
+        return np.where(inside, value, -np.inf), np.where(inside[:, None], gradient, 0.0)
+
+    def draw(self, rng, chains):
+        return rng.gamma(self.shape, size=(chains, 2))
+
+    def standardise(self, position):
+        return special.ndtri(special.gammainc(self.shape, position))
+
+
+def network_target(seed=0, rows=12, **options):
+    """A tanh network with learned noise and prior scales, and data."""
+    rng = np.random.default_rng(seed)
+    model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
+    x = rng.standard_normal((rows, 2))
+    y = np.sin(x[:, :1]) + 0.3 * rng.standard_normal((rows, 1))
+    return LogJoint(model, x, y, **options)
+
+
+def moved(kernel, target, position, rng, steps):
+    """Chains from `position`, some steps later."""
+    state = kernel.init(target, position)
+    for _ in range(steps):
+        state, _ = kernel.step(target, rng, state)
+    return state.position
+
+
+def departure(z):
+    """Largest z-score of any statistic of numbers (S, D) that should be standard normal.
+
+    Means, squares and products against 0, 1 and 0 with their exact standard errors, and the
+    Kolmogorov-Smirnov p-value of every coordinate as a two-sided z-score.
+    """
+    count, size = z.shape
+    scores = [z.mean(axis=0), (z * z - 1).mean(axis=0) / np.sqrt(2)]
+    scores += [(z[:, [i]] * z[:, i + 1 :]).mean(axis=0) for i in range(size - 1)]
+    each = np.abs(np.concatenate(scores)) * np.sqrt(count)
+    ranks = [special.ndtri(1 - 0.5 * stats.kstest(c, "norm").pvalue) for c in z.T]
+    return max(each.max(), *ranks)
+
+
+def change(kernel, target, chains=4000, steps=4, seed=0):
+    """How far `steps` steps lead exact draws of the target away from it, as a z-score.
+
+    A kernel that leaves the target invariant gives draws of it again, whatever its step size:
+    nothing has to converge.
+    """
+    rng = np.random.default_rng(seed)
+    start = target.draw(rng, chains)
+    return departure(target.standardise(moved(kernel, target, start, rng, steps)))
+
+
+def chain_means(values):
+    """Mean and standard error of draws (T, S, ...) from the scatter of S chain means."""
+    each = values.mean(axis=0)
+    return each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+
+
+def path(target, metric, phase, step_size, steps):
+    """Take leapfrog steps."""
+    for _ in range(steps):
+        phase = leapfrog(target, metric, phase, step_size)
+    return phase
+
+
+@dataclass(frozen=True)
+class Altered:
+    """A proposal whose log ratio is replaced: a planted error."""
+
+    proposal: object
+    log_ratio: object  # (old state, new state, right log ratio) -> (S,)
+
+    def propose(self, target, rng, state: State):
+        new, log_ratio = self.proposal.propose(target, rng, state)
+        return new, self.log_ratio(state, new, log_ratio)
+
+
+def forgotten(old, new, log_ratio):
+    """q cancels: wrong unless it is symmetric."""
+    return np.zeros_like(log_ratio)
+
+
+def wrong_sign(old, new, log_ratio):
+    """alpha = min(1, pi(old) / pi(new))."""
+    return -2.0 * (new.log_density - old.log_density) - log_ratio
