@@ -22,6 +22,7 @@ from .workspace import Workspace
 __all__ = ["LogJoint"]
 
 Array = NDArray[Any]
+DEFAULT = LogNormal()
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +120,11 @@ class LogJoint:
 
         Both are fresh arrays. Non-finite where the network overflows.
         """
-        if len(self._works) > 4 and len(position) not in self._works:
-            self._works.clear()
-        work = self._works.setdefault(len(position), Workspace())
+        work = self._works.get(len(position))
+        if work is None:
+            if len(self._works) > 4:
+                self._works.clear()
+            work = self._works[len(position)] = Workspace()
         weights = self.weights(position)
         w = work.array("w", weights.shape, position.dtype)  # the backward pass overwrites them
         np.copyto(w, weights)
@@ -135,7 +138,7 @@ class LogJoint:
         d_w = self.model.vjp(joint, ones, self.power * ones, d_params, work)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
         for name, u in params.items():
-            hyperprior = self.hyperpriors.get(name, LogNormal())
+            hyperprior = self.hyperpriors.get(name, DEFAULT)
             value = value + np.add.reduce(hyperprior.log_density(u, self._start[name]), axis=-1)
             d_params[name] += hyperprior.slope(u, self._start[name])  # D32
         return value, gradient
@@ -155,7 +158,7 @@ class LogJoint:
         """Draw positions (S, D) from hyperpriors and prior."""
         position = np.empty((chains, self.layout.size))
         for name, block in self.params(position).items():
-            hyperprior = self.hyperpriors.get(name, LogNormal())
+            hyperprior = self.hyperpriors.get(name, DEFAULT)
             block[...] = hyperprior.draw(rng, block.shape, self._start[name])
         weights = self.weights(position)
         weights[...] = self.model.prior.draw(rng, self.params(position), weights.shape)

@@ -192,7 +192,7 @@ def test_the_elementwise_reading_of_k40_is_caught(method, monkeypatch):
 
     def elementwise(net, tape, d_f, work):
         w_n, gate = net.layers(tape.w)[1][0][0], tape.slopes[0][0]
-        printed = d_f[0] * w_n * gate * tape.inputs[0]  # (H, H)
+        printed = d_f[0] * w_n * gate * tape.inputs[0][:, :3]  # (H, H)
         d_w = true_vjp(net, tape, d_f, work)
         net.layers(d_w)[0][0][0] = printed
         return d_w
