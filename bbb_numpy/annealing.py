@@ -63,7 +63,7 @@ class Annealed(NamedTuple):
     def error(self) -> float:
         """Standard error of `log_evidence`: relative standard error of the mean weight (M20).
 
-        Trust it where `effective_chains` is a hundred or more, and `lower` not far below.
+        Trust it where `effective_chains` is a large share of all, and `lower` not far below.
         """
         shares = self._shares() * len(self.log_weights)
         return float(shares.std(ddof=1) / len(shares) ** 0.5)
@@ -206,8 +206,9 @@ def _reweight(target: Target, state: State) -> tuple[State, Array]:
     kernel cannot start from there.
     """
     new = State(state.position, *evaluate(target, state.position))
-    rise = new.log_density - state.log_density
     dead = np.isneginf(new.log_density)
+    with np.errstate(invalid="ignore"):  # -inf at both powers: 0 times -inf was no number at 0
+        rise = np.where(dead, -np.inf, new.log_density - state.log_density)
     if dead.all():
         raise ValueError(
             "no chain has a density above 0 at the next power; check the data and the prior, or "

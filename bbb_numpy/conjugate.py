@@ -42,7 +42,7 @@ def log_gamma(x: ArrayLike) -> Array:
 
 
 def coin_log_density(r: ArrayLike, heads: int, tails: int) -> Array:
-    r"""Return the log of the seed's posterior of a coin under the uniform prior (M18).
+    r"""Return the log of the paper's posterior of a coin under the uniform prior (M18).
 
     :math:`\frac{(h + t + 1)!}{h!\, t!} r^h (1 - r)^t`, elementwise for r in [0, 1]; -inf elsewhere.
     One head and no tail give 2r: "p * 1" is this without its factor.
@@ -119,7 +119,7 @@ class Conjugate:
 class Beta(Conjugate):
     """P(p) proportional to p^(alpha - 1) (1 - p)^(beta - 1), the prior of a probability (M19).
 
-    Like alpha - 1 successes and beta - 1 failures seen from a uniform prior: what the seed's
+    Like alpha - 1 successes and beta - 1 failures seen from a uniform prior: what the paper's
     table prints as the *posterior*.
 
     Parameters
@@ -253,7 +253,7 @@ class Gamma(Conjugate):
     ----------
     shape, rate : float
         Positive; `rate` is b, one over the scale. Like `shape` events in `rate` intervals: what
-        the seed's table prints as the *posterior*.
+        the paper's table prints as the *posterior*.
     """
 
     shape: float

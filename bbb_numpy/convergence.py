@@ -1,4 +1,4 @@
-"""Whether chains have converged, in function space and in weight space (floor 4).
+"""Whether chains have converged, in function space and in weight space (floor 5).
 
 ArviZ is optional: extra `diagnostics`.
 """

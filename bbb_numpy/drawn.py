@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,6 @@ from .workspace import Workspace
 __all__ = ["DrawnWeights"]
 
 Array = NDArray[Any]
-GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,19 @@ class DrawnWeights:
         dtype: Any = np.float64,
         work: Workspace | None = None,
     ) -> Array:
-        """Return numbers (S,) in [0, 1), each of which chooses a draw.
+        """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw."""
+        return rng.permutation((rng.random() + np.arange(samples)) / samples)
 
-        A random start and steps of the golden ratio: the first few are as evenly spread over the
-        draws as all of them.
+    def noise_blocks(
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+    ) -> Iterator[Array]:
+        """Yield what `draw_weights` returns, at most `block` numbers at a time.
+
+        All are drawn at once, so that as many samples as there are draws take each of them once.
         """
-        return (rng.random() + np.arange(samples) * GOLDEN) % 1.0
+        eps = self.draw_weights(rng, samples, dtype, work)
+        for begin in range(0, samples, block):
+            yield eps[begin : begin + block]
 
     def _chosen(self, theta: Array, eps: Array) -> Array:
         if theta.ndim != 2 or theta.shape[1] != self.layout.size or not len(theta):

@@ -6,6 +6,7 @@ those here, `value_and_grad`, with all of its mathematics in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, cast
@@ -176,6 +177,16 @@ class Family:
         width = 0 if isinstance(self.posterior, PointMass) else size
         out = None if work is None else work.array("eps", (samples, width), dtype)
         return self.posterior.draw(rng, samples, size, dtype, out)
+
+    def noise_blocks(
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+    ) -> Iterator[Array]:
+        """Yield the noise of `samples` weight vectors, at most `block` at a time.
+
+        Whole blocks are drawn: the first weight vectors do not depend on how many are asked for.
+        """
+        for begin in range(0, samples, block):
+            yield self.draw_weights(rng, block, dtype, work)[: samples - begin]
 
     def weights(self, theta: Array, eps: Array, work: Workspace | None = None) -> Array:
         """Return the weights (S, P) that `theta` makes of noise from `draw_weights` (K3, K4)."""

@@ -45,10 +45,10 @@ class Source(Protocol):
     def model(self) -> Model:
         """Network, prior and likelihood."""
 
-    def draw_weights(
-        self, rng: np.random.Generator, samples: int, dtype: Any, work: Workspace | None
-    ) -> Array:
-        """Draw the noise of S weight vectors."""
+    def noise_blocks(
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+    ) -> Iterator[Array]:
+        """Yield the noise of `samples` weight vectors, at most `block` at a time."""
 
     def weights(self, theta: Array, eps: Array, work: Workspace | None) -> Array:
         """Return the weights (S, P) that `theta` makes of it."""
@@ -103,8 +103,7 @@ def _weight_blocks(
     size = max(estimator.model.layout.size, 1)
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
     work = Workspace()
-    for begin in range(0, samples, block):
-        eps = estimator.draw_weights(rng, block, theta.dtype, work)[: samples - begin]
+    for eps in estimator.noise_blocks(rng, samples, block, theta.dtype, work):
         yield estimator.weights(theta, eps, work), estimator.params(theta, eps)
 
 

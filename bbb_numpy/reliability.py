@@ -59,8 +59,8 @@ class BrierParts(NamedTuple):
 def wilson(successes: Any, trials: Any, z: float = NORMAL_95) -> tuple[Array, Array]:
     r"""Return the interval of Wilson (1927) for a share, elementwise (D35).
 
-    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`: never empty at 0 or 1 successes,
-    and inside [0, 1].
+    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`: never a single point,
+    not even at 0 or all successes, and inside [0, 1].
 
     Raises
     ------

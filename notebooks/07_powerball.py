@@ -115,10 +115,10 @@ plt.show()
 # %% [markdown]
 # ## 3. Seven classifiers
 #
-# The seed's network: one hidden layer of 5 tanh units on the logarithm of the number, a Bernoulli
+# The paper's network: one hidden layer of 5 tanh units on the logarithm of the number, a Bernoulli
 # likelihood; all weights $N(0, 1)$ or $N(0, 4^2)$ beforehand. NUTS and mean-field VI run on the
 # same model object, the same hand-derived gradient. Beside them scikit-learn's three with the
-# seed's settings.
+# paper's settings.
 #
 # A trained classifier is a table of 70 probabilities. What it is worth *in the long run* follows
 # from the rules, without held-out data and their noise:
@@ -188,7 +188,7 @@ for name, levels in simulated(shares, 824, short, 0, 3).items():
 #
 # > A curious observation is the high uncertainty for the number zero.
 #
-# The logarithm of 0 is no number; what the seed did with it is not said. With an offset,
+# The logarithm of 0 is no number; what the paper did with it is not said. With an offset,
 # $\log(v + a)$, the answer at 0 can be computed, for any $a > 0$:
 
 # %% tags=["rounding"]

@@ -109,17 +109,6 @@ def test_everything_stays_finite_at_a_removed_weight():
     assert np.isfinite(grad).all()
 
 
-@pytest.mark.equation("D36")
-def test_a_removed_weight_changes_a_linear_network_least_in_expected_square():
-    """For y = w x with one weight at a time: the change mu^2 in units of the noise sigma^2."""
-    rng = np.random.default_rng(5)
-    mean, deviation = rng.normal(0, 1, 30), rng.uniform(0.2, 2, 30)
-    order = np.argsort(signal_to_noise(mean, deviation))
-    shift = mean**2 / deviation**2  # (E w - 0)^2 / Var w
-    assert (np.argsort(shift) == order).all()
-    assert (lowest(np.abs(mean) / deviation, 0.2).nonzero()[0] == np.sort(order[:6])).all()
-
-
 def test_ties_and_eligible_weights():
     assert lowest(np.ones(10), 0.3).nonzero()[0].tolist() == [0, 1, 2]
     eligible = matrices(MODEL.layout)

@@ -1,4 +1,4 @@
-"""``bbb-numpy report`` and ``reproduce``: the seeds' experiments."""
+"""``bbb-numpy report`` and ``reproduce``: the experiments of the sources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def report(args: argparse.Namespace) -> int:
 
 
 def reproduce(args: argparse.Namespace) -> int:
-    """Repeat an experiment of the seeds, print what happened, write pictures and numbers."""
+    """Repeat an experiment of the sources, print what happened, write pictures and numbers."""
     module = import_module(f"bbb_numpy.experiments.{EXPERIMENTS[args.experiment][0]}")
     out = Path(args.out or f"reproduced/{args.experiment}")
     if out.exists() and not out.is_dir():

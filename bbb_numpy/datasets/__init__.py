@@ -1,4 +1,4 @@
-"""Data sets (floor 5): the toy problems of the seeds, and a radio field over a plane.
+"""Data sets (floor 5): the toy problems of the sources, and a radio field over a plane.
 
 Real data are in `powerball`, `income_tax`, `sp500` and `uci`; `folder` finds their files.
 """

@@ -1,6 +1,6 @@
 """Income tax per return by ZIP code and class of income: Vermont, 2016 (Mullachery et al.).
 
-The seed names the set and leaves it unfinished. The task made of it here: the logarithm of the
+The paper names the set and leaves it unfinished. The task made of it here: the logarithm of the
 income tax of an average return (A06500 / N1, in thousand USD) of one cell, which is one ZIP code
 and one of six classes of adjusted gross income, from what its returns state before any tax is
 computed. `LEAKS` lists the columns that may not be inputs, and why.

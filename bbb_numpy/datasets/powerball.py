@@ -1,6 +1,6 @@
 r"""US Powerball draws, and the exact probabilities that belong to them (floor 5, D37).
 
-Five white balls of N are drawn without replacement and sorted, w1 < ... < w5. The seed's task:
+Five white balls of N are drawn without replacement and sorted, w1 < ... < w5. The paper's task:
 given the number of one ball, is it from bin 1 (w1, label 1) or bin 3 (w3, label 0)? The rules of
 the game answer it: `exact` has P(bin 1 | number) and what no classifier can beat.
 """

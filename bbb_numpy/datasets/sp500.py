@@ -1,6 +1,6 @@
 """Next-day directions of S&P 500 companies from strictly past prices (Mullachery et al.; D38).
 
-The seed leaves this set unfinished. A *row* is one company on one day t: its inputs use closes up
+The paper leaves this set unfinished. A *row* is one company on one day t: its inputs use closes up
 to day t, its target is whether the close of day t + 1 is higher. `splits` says which rows may
 train what: for a test period, those whose target was known before the period begins.
 """

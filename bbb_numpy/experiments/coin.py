@@ -130,7 +130,7 @@ def toss(seed: int = 0, most: int = STAGES[-1]) -> Array:
 def grid(prior: Prior, heads: int, tails: int, cells: int = CELLS) -> tuple[Array, Array, Found]:
     """Return midpoints r, the posterior density there, and its moments, by Bayes' rule.
 
-    The seed's Figure 2: the integral in the denominator as a sum over all cells.
+    The paper's Figure 2: the integral in the denominator as a sum over all cells.
     """
     r = (np.arange(cells) + 0.5) / cells
     joint = heads * np.log(r) + tails * np.log1p(-r) + prior.log_density(r)

@@ -60,7 +60,7 @@ def summarise(
         f". Metropolis-Hastings: the largest of {2 * len(every)} differences is {largest:.1f} "
         f"standard errors; acceptance {min(c.acceptance for c in every):.2f} to "
         f"{max(c.acceptance for c in every):.2f}.",
-        "M18: one head under the uniform prior. The seed's 'p * 1' integrates to "
+        "M18: one head under the uniform prior. The paper's 'p * 1' integrates to "
         f"{np.exp(single.grid.log_evidence):.6f}, which is P(D); divided by it, the posterior is "
         f"2p (its own formula (h+t+1)!/(h! t!) r^h (1-r)^t, off by {formula:.0e}). "
         f"Metropolis-Hastings needs p alone and finds the mean {single.sampled.mean:.4f} +- "

@@ -1,4 +1,4 @@
-"""Income tax per return by ZIP code and class of income: the regression that the seed left open.
+"""Income tax per return by ZIP code and class of income: the regression that the paper left open.
 
 Cross-validation keeps every ZIP code whole. Models differ in what they know of the mean and in
 what they know of the noise; scores say which of the two mattered.

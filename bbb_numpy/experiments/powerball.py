@@ -1,6 +1,6 @@
-"""Powerball, bin 1 against bin 3: the seed's four accuracies, and what they can be (D37).
+"""Powerball, bin 1 against bin 3: the paper's four accuracies, and what they can be (D37).
 
-The seed prints accuracies of 81.23 to 84.93 % for a Bayesian network, a random forest, AdaBoost
+The paper prints accuracies of 81.23 to 84.93 % for a Bayesian network, a random forest, AdaBoost
 and a Gaussian process. The rules of the game say what each of them can reach, and what every
 probability and every credible interval should be.
 """

@@ -76,7 +76,7 @@ def uncertainty(
 ) -> Figure:
     """Draw a credible interval at every number, marked right or wrong.
 
-    Left: probabilities, as the seed. Right: their logits, where the ends can be seen.
+    Left: probabilities, as in the paper. Right: their logits, where the ends can be seen.
     """
     figure = _new(figure, 13.0, 3.1 * len(full))
     panels = figure.subplots(len(full), 2, sharex=True, squeeze=False)

@@ -152,13 +152,14 @@ def _summary(
     exact: data.Exact,
     repeats: int,
 ) -> Scores:
-    each = len(label) // repeats  # every ball once: bins count independent draws
+    each = len(label) // repeats  # of the first repeat, every ball once
     first, table = p > 0.5, reliability(p[:each], label[:each])
     right = (first == (label == 1)).astype(float)
     under = [under_the_rules(fit.probability, exact) for fit in fits]
     of = {
         key: Interval(
-            float(np.mean([row[key] for row in under])), float(np.std([row[key] for row in under]))
+            float(np.mean([row[key] for row in under])),
+            float(np.std([row[key] for row in under], ddof=1 if len(under) > 1 else 0)),
         )
         for key in under[0]
     }

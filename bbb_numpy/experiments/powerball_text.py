@@ -17,7 +17,7 @@ from .powerball_scores import RULE, Interval, Scores
 __all__ = ["Study", "write"]
 
 SHOWN = (0, 1, 3, 5, 10, 14, 17, 18, 20, 25, 30, 40, 50, 60, 69)  # in the table
-CONFUSION = (0.26, 0.068)  # the seed's: bin-3 balls called bin 1, and the other way round
+CONFUSION = (0.26, 0.068)  # the paper's: bin-3 balls called bin 1, and the other way round
 NETWORK = BAYESIAN[0]
 
 
@@ -232,8 +232,8 @@ def _zero(study: Study) -> str:
             table([*head, "R-hat"], rows),
             "",
             _paragraph(
-                "The seed takes the logarithm of the number v and asks for 0, which has none; what",
-                f"it did is not said. Here the network's input is log(v + {study.setup.offset:g}),",
+                "The paper takes the logarithm of the number v and asks for 0, which has none;",
+                f"what it did is not said. Here the network's input is log(v + {study.setup.offset:g}),",
                 "standardised; other offsets for comparison. It finds 'extremely high uncertainty'",
                 "at 0, as never observed. Here the deviation of P(bin 1) at 0 is",
                 f"{min(ratios):.2f} to {max(ratios):.2f} times the largest at a real number, more",
@@ -249,7 +249,7 @@ def _confusion(study: Study) -> str:
         [name, _percent(found.wrong[0], 1), _percent(found.wrong[1], 1)]
         for name, found in study.scores.items()
     ]
-    rows.append(["seed's network, printed", *(_percent(share, 1) for share in CONFUSION)])
+    rows.append(["the paper's network, printed", *(_percent(share, 1) for share in CONFUSION)])
     head = ["called the wrong bin, %", "of bin-3 balls", "of bin-1 balls"]
     first, third = (np.cumsum(study.exact.mass[label]) * 2 for label in (1, 0))
     cut = int(np.argmin(np.abs(third - CONFUSION[0])))
@@ -259,7 +259,7 @@ def _confusion(study: Study) -> str:
             table(head, rows),
             "",
             _paragraph(
-                "Held out. With as many balls of either bin, the seed's two shares give an",
+                "Held out. With as many balls of either bin, the paper's two shares give an",
                 f"accuracy of {_percent(1 - sum(CONFUSION) / 2)} %, not the printed",
                 f"{_percent(PRINTED[NETWORK])} %; for that {share:.0%} of its held-out balls would",
                 f"have to be of bin 3. 'Bin 1 up to {cut}' is wrong for",

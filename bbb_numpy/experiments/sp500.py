@@ -1,6 +1,6 @@
 """S&P 500: is the next day's direction predictable from past prices? (Mullachery et al.; D38).
 
-Walk-forward: every year is forecast by what was known when it began. The seed reports nothing;
+Walk-forward: every year is forecast by what was known when it began. The paper reports nothing;
 here every forecaster is set against the share of rises so far, with errors that respect that the
 companies of one day move together.
 """

@@ -90,7 +90,7 @@ def _statements(
 
     verdict = (
         f"Better than climatology, in standard errors, beyond the {all_of_them:.2f} that one of "
-        f"{len(ratios)} comparisons exceeds by chance in 5 % of the cases: "
+        f"{len(ratios)} comparisons exceeds by chance in at most 5 %: "
         f"{named(1.0, all_of_them)}. Beyond {once:.2f}, which holds for one comparison planned "
         f"ahead: {named(1.0, once)}. Worse beyond {all_of_them:.2f}: {named(-1.0, all_of_them)}; "
         f"beyond {once:.2f}: {named(-1.0, once)}."
@@ -106,7 +106,7 @@ def _statements(
     cluster = (
         f"Companies of one day move together: the variance of a mean over rows is "
         f"{facts['design effect']:.1f} times that of independent rows, so that {len(walk.y)} rows "
-        f"are worth {len(walk.y) / facts['design effect']:.0f}. The error of an accuracy is "
+        f"are worth {len(walk.y) / facts['design effect']:.0f}. The error of the share of rises is "
         f"{clustered}, not {naive:.2%}."
     )
     sampled = walk.results[NUTS_NAME]

@@ -58,8 +58,8 @@ class DualAveraging(NamedTuple):
             log eps <- log eps_0 - error sqrt(t) / 0.1
             mean <- t^-0.75 log eps + (1 - t^-0.75) mean
 
-        They use 0.05 for one chain; the mean acceptance over several has less noise, and with
-        0.05 the last 50 draws of a warm-up still swing about (measured: 0.74 for a wanted 0.574).
+        They use 0.05, with which the last 50 draws of a warm-up still swing about (measured for
+        Langevin: an acceptance of about 0.7 for a wanted 0.574).
         Their anchor is 10 eps_0, to try large steps early; here `first_step_size` has found
         eps_0, and the factor would end a short warm-up with a step many times too large.
         """

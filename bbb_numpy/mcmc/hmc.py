@@ -29,8 +29,8 @@ class HMC:
         eps > 0 of the leapfrog, in units of the metric.
     path : float
         Length of the trajectory in the same units, > 0; path / step_size leapfrog steps, rounded
-        up. A quarter period pi/2 gives independent draws of a Gaussian whose covariance is the
-        metric.
+        up. On a Gaussian whose covariance is the metric a quarter period pi/2 gives independent
+        draws without jitter; with the default jitter successive draws are correlated by 2/pi.
     metric : DiagonalMetric or DenseMetric, optional
         By default unit variances.
     jitter : float

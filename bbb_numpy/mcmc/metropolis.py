@@ -6,7 +6,7 @@ A proposal density q and the acceptance probability alpha make the transition ke
     p(x' \mid x) = q(x' \mid x)\, \alpha(x, x') \;\; (x' \ne x), \qquad
     P(\text{stay at } x) = 1 - \int q(x' \mid x)\, \alpha(x, x')\, dx'
 
-It is p, not q, that is in detailed balance with pi: the seed's proof writes q for both (M5).
+It is p, not q, that is in detailed balance with pi: the paper's proof writes q for both (M5).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Span(NamedTuple):
 def turned(metric: Metric, first: Array, last: Array, total: Array) -> Array:
     r"""Return whether a stretch turns back at either end (A,) bool (M9).
 
-    The seed's criterion is :math:`r \cdot (\theta' - \theta) < 0`, half the time derivative of the
+    The paper's criterion is :math:`r \cdot (\theta' - \theta) < 0`, half the time derivative of the
     squared distance (its middle term has the two positions exchanged, and so the wrong sign). Along
     a trajectory :math:`\theta' - \theta = \int M^{-1} r\, dt`, of which :math:`M^{-1}\sum r` is the
     sum; that form needs no positions and any metric.

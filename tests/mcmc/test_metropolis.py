@@ -89,7 +89,7 @@ def test_the_kernel_is_in_detailed_balance_and_the_proposal_is_not(seed):
     assert imbalance(target.pi, matrix) < 1e-16
     assert np.abs(target.pi @ matrix - target.pi).max() < 1e-15
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=1e-14)
-    assert imbalance(target.pi, table) > 0.03, "the seed's proof writes q for p"
+    assert imbalance(target.pi, table) > 0.03, "the paper's proof writes q for p"
     assert np.abs(target.pi @ table - target.pi).max() > 0.03
 
 
