@@ -319,6 +319,14 @@ def evidence(
     def path(power: float) -> Target:
         return replace(joint, power=power)
 
+    if schedule is not None:
+        schedule = np.asarray(schedule, float)
+        rises = schedule.ndim == 1 and len(schedule) > 1 and np.all(np.diff(schedule) > 0)
+        if not rises or schedule[0] != 0.0 or schedule[-1] != 1.0:
+            raise ValueError(
+                "schedule must rise from 0, the prior, to 1, the posterior, e.g. powers(100); got "
+                f"{schedule}"
+            )
     if schedule is None:
         start = joint.draw_prior(rng, pilot_chains)
         with np.errstate(all="ignore"):  # draws of a wide prior may overflow

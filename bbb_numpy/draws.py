@@ -17,7 +17,7 @@ Array = NDArray[Any]
 STATISTICS = ("acceptance", "accepted", "divergent", "energy", "gradients", "depth")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Draws:
     """T draws of S chains, after warm-up.
 
@@ -80,6 +80,10 @@ class Draws:
         """Step size of the kernel as adapted; nan for one without."""
         part = getattr(self.kernel, "proposal", self.kernel)
         return float(getattr(part, "step_size", np.nan))
+
+    def __repr__(self) -> str:
+        """Return the summary: the arrays would fill the screen."""
+        return f"<Draws: {self.summary()}>"
 
     def summary(self) -> str:
         """Return one line: draws, acceptance, divergences, gradient evaluations."""

@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import not_negative
 from .draws import STATISTICS
 from .files import write_arrays
 from .log_joint import LogJoint
 from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, State, Target
 from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
+from .mcmc.states import evaluate
 
 __all__ = ["Recording", "Run"]
 
@@ -54,12 +56,17 @@ class Recording:
 
     Raises
     ------
+    TypeError, ValueError
+        For arguments of another kind.
     NotADirectoryError
         If there is a file of that name.
     """
 
     def __init__(self, folder: str | Path, every: float) -> None:
-        self.folder, self.every = Path(folder), every
+        if not isinstance(folder, str | Path) or not str(folder):
+            raise TypeError(f"checkpoint must name a folder; got {folder!r}")
+        self.folder = Path(folder)
+        self.every = not_negative("checkpoint_every", every)
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"checkpoint {self.folder} is a file; name a folder")
         self.stored = 0
@@ -106,7 +113,7 @@ class Recording:
             If it is the run of other settings, another start, model or data, or is damaged.
         """
         begun = None if start is None else _sum(start)
-        self.settings = json.dumps({**settings, "start": begun, "target": _print(target)})
+        self.settings = json.dumps({**settings, "start": begun, **_print(target)})
         path = self.folder / "state.npz"
         if not path.exists():
             return None
@@ -137,6 +144,12 @@ class Recording:
             adaptation = _adaptation(arrays, kernel)
         except Exception as error:
             raise ValueError(f"checkpoint {self.folder} is damaged: {error}") from None
+        value, _ = evaluate(target, state.position)
+        if not np.allclose(value, state.log_density, rtol=1e-4, atol=1e-4):
+            raise ValueError(
+                f"checkpoint {self.folder} belongs to another target: where its chains stand, this "
+                f"one has the log densities {value}, not {state.log_density}. Name another folder"
+            )
         self.settings = header["settings"]
         self.files, self.stored = header["files"], header["stored"]
         return Run(state, rng, adaptation, header["steps"], header["harmless"], kept, infos)
@@ -169,12 +182,14 @@ def _sum(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def _print(target: Target) -> str:
+def _print(target: Target) -> dict[str, Any]:
     """Return what tells one target from another: of a function, its name at most."""
     if not isinstance(target, LogJoint):
-        return getattr(target, "__qualname__", type(target).__qualname__)
-    settings = f"{target.model!r} {sorted(target.hyperpriors.items())!r} {target.power}"
-    return f"{settings} {_sum(target.x)} {_sum(target.y)}"
+        return {"target": getattr(target, "__qualname__", type(target).__qualname__)}
+    return {
+        **{"model": repr(target.model), "hyperpriors": repr(sorted(target.hyperpriors.items()))},
+        **{"power": target.power, "x": _sum(target.x), "y": _sum(target.y)},
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from numbers import Integral
@@ -31,6 +32,11 @@ __all__ = ["METRICS", "SAMPLERS", "Draws", "check_sampler", "sample", "sample_ta
 
 Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
+DTYPES = ("float64", "float32", np.float64, np.float32, np.dtype("float64"), np.dtype("float32"))
+OPTIONS = (
+    *("sampler", "draws", "warm_up", "thin", "metric", "target_accept", "progress"),
+    *("checkpoint", "checkpoint_every"),
+)
 SAMPLERS: dict[str, Kernel] = {"nuts": NUTS(), "hmc": HMC(), "mh": MetropolisHastings()}
 
 
@@ -84,7 +90,8 @@ def sample(
     dtype : {'float64', 'float32'}
         Of the chains and their gradients.
     **options
-        As `sample_target`.
+        sampler, draws, warm_up, thin, metric, target_accept, progress, checkpoint and
+        checkpoint_every, as in `sample_target`.
 
     Returns
     -------
@@ -102,14 +109,22 @@ def sample(
     >>> from bbb_numpy.sampling import sample
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-1, 1, (20, 1))
-    >>> model = Model(MLP((1, 5, 1), "tanh"), GaussianPrior(), GaussianLikelihood(learn=True))
+    >>> model = Model(MLP((1, 5, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.3))
     >>> draws = sample(model, x, np.sin(3 * x), draws=50, warm_up=100, chains=2, seed=0)
     >>> draws.positions.shape, draws.layout.size
-    ((50, 2, 17), 17)
+    ((50, 2, 16), 16)
     """
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a Model, e.g. Model(MLP((1, 5, 1))); got {model!r}")
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise TypeError(
+            f"sample has no argument {unknown[0]!r}; besides those in its signature it has "
+            f"{', '.join(OPTIONS)}. Settings of a kernel go into it: sampler=NUTS(step_size=0.1)"
+        )
+    if dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}")
+    kind = np.dtype(dtype)
     target = LogJoint(model, _matrix("x", x, kind), _matrix("y", y, kind), dict(hyperpriors or {}))
     rng = check_generator(seed, "seed")
     wanted = (whole("chains", chains, 1), target.layout.size)
@@ -125,6 +140,8 @@ def sample(
 
 
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} must be real numbers; got complex ones")
     array = np.ascontiguousarray(values, dtype)
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{name} must be a matrix with at least one row; got shape {array.shape}")
@@ -237,7 +254,9 @@ def _run(
     if layout is None:
         layout = Layout((("position", (start.shape[1],)),))
     settings = {
-        **{"kernel": repr(kernel), "warm_up": warm_up, "thin": thin, "metric": metric},
+        # without addresses in memory, by which no other process would know it again
+        "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(kernel)),
+        **{"warm_up": warm_up, "thin": thin, "metric": metric},
         **{"target_accept": target_accept, "dtype": str(start.dtype), "chains": len(start)},
         "seed": int(seed) if isinstance(seed, Integral) else None,
     }

@@ -383,3 +383,12 @@ def test_what_makes_no_sense_is_refused(joint):
         pilot(along(joint), start, own, powers(3), RNG(0))
     with pytest.raises(ValueError, match="chains must be a whole number >= 2"):
         evidence(joint, chains=1)
+
+
+@pytest.mark.parametrize("schedule", [[0.0, 0.5], [0.5, 1.0], [1.0, 0.0], [0.0, 1.0, 1.0], [0.0]])
+def test_a_schedule_must_lead_from_the_prior_to_the_posterior(schedule):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 1))
+    joint = LogJoint(Model(MLP((1, 1))), x, x)
+    with pytest.raises(ValueError, match="schedule must rise from 0"):
+        evidence(joint, seed=0, schedule=np.array(schedule))

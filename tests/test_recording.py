@@ -236,3 +236,19 @@ def test_everything_the_next_step_depends_on_is_read_back_bit_for_bit(
         ends.append((s.position, a.averaging.log_mean, source.random()))
     np.testing.assert_array_equal(ends[0][0], ends[1][0])
     assert ends[0][1:] == ends[1][1:]
+
+
+def test_a_checkpoint_of_another_density_is_refused_by_its_value(tmp_path):
+    def here(p):
+        return -0.5 * (p**2).sum(axis=1), -p
+
+    def there(p):
+        return -0.5 * ((p - 9.0) ** 2).sum(axis=1), 9.0 - p
+
+    there.__qualname__ = here.__qualname__
+    options = {"draws": 20, "warm_up": 20, "seed": 0, "checkpoint": tmp_path / "run"}
+    kept = sample_target(here, np.zeros((4, 2)), **options)
+    again = sample_target(here, np.zeros((4, 2)), **options)
+    assert np.array_equal(kept.positions, again.positions)
+    with pytest.raises(ValueError, match="belongs to another target"):
+        sample_target(there, np.zeros((4, 2)), **options)

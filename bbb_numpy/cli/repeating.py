@@ -43,12 +43,14 @@ def reproduce(args: argparse.Namespace) -> int:
     out = Path(args.out or f"reproduced/{args.experiment}")
     if out.exists() and not out.is_dir():
         raise OSError(f"{out} is a file; name a folder with --out")
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
     out.mkdir(parents=True, exist_ok=True)
     try:
         text = module.reproduce(out, args.seed)
     except Exception as error:
         if not any(out.iterdir()):  # e.g. the data are missing
-            out.rmdir()
+            for folder in made:
+                folder.rmdir()
         if isinstance(error, ModuleNotFoundError):
             raise ValueError(
                 f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[sklearn]' brings it"

@@ -233,8 +233,9 @@ def _zero(study: Study) -> str:
             "",
             _paragraph(
                 "The paper takes the logarithm of the number v and asks for 0, which has none;",
-                f"what it did is not said. Here the network's input is log(v + {study.setup.offset:g}),",
-                "standardised; other offsets for comparison. It finds 'extremely high uncertainty'",
+                "what it did is not said. Here the network's input is",
+                f"log(v + {study.setup.offset:g}), standardised; other offsets for comparison. It",
+                "finds 'extremely high uncertainty'",
                 "at 0, as never observed. Here the deviation of P(bin 1) at 0 is",
                 f"{min(ratios):.2f} to {max(ratios):.2f} times the largest at a real number, more",
                 f"than it in {more} of {len(ratios)} rows. 'Bin 3': the functions, of all drawn,",

@@ -64,11 +64,13 @@ def init(target: Target, position: Array) -> State:
     Raises
     ------
     ValueError
-        If `position` is not a matrix, or the density of a chain is not finite and positive there.
+        If `position` is not a matrix, the target does not return what it should, or the density
+        of a chain is not finite and positive there.
     """
     if position.ndim != 2:
         raise ValueError(f"position must have shape (chains, numbers); got {position.shape}")
     position = position.copy()
+    _check_target(target, position)
     value, gradient = evaluate(target, position)
     bad = np.flatnonzero(~np.isfinite(value))
     if bad.size:
@@ -77,6 +79,20 @@ def init(target: Target, position: Array) -> State:
             "start them elsewhere, narrow the prior, or check the target"
         )
     return State(position, value, gradient)
+
+
+def _check_target(target: Target, position: Array) -> None:
+    """Raise unless the target returns log densities (S,) and gradients (S, D)."""
+    wanted = (position.shape[:1], position.shape)
+    with np.errstate(all="ignore"):
+        found = target(position) if callable(target) else None
+    shapes = tuple(np.shape(part) for part in found) if isinstance(found, tuple) else None
+    if shapes != wanted:
+        given = type(found).__name__ if shapes is None else f"arrays of shapes {shapes}"
+        raise ValueError(
+            "a target must be a function of positions (S, D) that returns a pair, log densities "
+            f"(S,) and gradients (S, D), here of shapes {wanted}; got {given}"
+        )
 
 
 def select(take: Array, new: State, old: State) -> State:

@@ -90,3 +90,18 @@ def test_select_takes_whole_chains():
     for array in select(np.array([True, False]), new, old):
         np.testing.assert_array_equal(array[0], 1.0)
         np.testing.assert_array_equal(array[1], 0.0)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda p: -(p**2).sum(axis=1),
+        lambda p: (-(p**2).sum(axis=1), -2.0 * p[:, :1]),
+        lambda p: (-(p**2).sum(), -2.0 * p),
+        lambda p: (-(p**2).sum(axis=1, keepdims=True), -2.0 * p),
+        None,
+    ],
+)
+def test_a_target_of_other_shapes_is_refused_before_it_can_broadcast(target):
+    with pytest.raises(ValueError, match=r"log densities \(S,\) and gradients \(S, D\)"):
+        init(target, np.zeros((4, 3)))
