@@ -46,6 +46,14 @@ def frequencies(rows: data.Examples, exact: data.Exact, figure: Figure | None = 
     return figure
 
 
+def _clear(panels: Any, used: int) -> None:
+    """Hide the panels of a 2 x 4 grid that are not used; those above them show their numbers."""
+    for ax in panels[used:]:
+        ax.set_axis_off()
+    for ax in panels[used - 4 : 4]:
+        ax.tick_params(labelbottom=True)
+
+
 def boundaries(
     full: Mapping[str, Fitted], exact: data.Exact, figure: Figure | None = None
 ) -> Figure:
@@ -62,8 +70,7 @@ def boundaries(
         ax.step(NUMBERS, p, where="mid", color=BLUE, lw=1.6, label="classifier")
         ax.set_title(name, fontsize="medium")
         ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
-    for ax in panels[len(full) :]:
-        ax.set_axis_off()
+    _clear(panels, len(full))
     panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False)
     panels[0].set(xlim=(-0.5, 69.5), ylim=(-0.03, 1.03))
     figure.supxlabel(BALL)
