@@ -36,11 +36,19 @@ with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain 
     warnings.simplefilter("ignore", TqdmWarning)
     from tqdm.auto import tqdm
 
-__all__ = ["ADVI", "Approximation", "Estimate", "Transformed", "fit"]
+__all__ = ["ADVI", "Approximation", "Estimate", "Transformed", "check_rng", "fit"]
 
 Array = NDArray[Any]
 START = MeanField(0.1, -1.0, 0.01)  # deviations of 0.31: within a factor 10 of most in real space
 RULE = Adam(0.05, schedule=Cosine())
+
+
+def check_rng(rng: Any) -> None:
+    """Raise TypeError unless `rng` is a generator: of a seed every call would draw the same."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); got {rng!r}"
+        )
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,12 @@ class ADVI:
     posterior: MeanField | FullRank = START
 
     def __post_init__(self) -> None:
+        if not isinstance(self.transforms, Blockwise):
+            raise TypeError(
+                "transforms must be a Blockwise, which says how many numbers there are: wrap a "
+                'single transform as Blockwise((("theta", (3,), Logit()),)), with () for one '
+                f"number; got {self.transforms!r}"
+            )
         if not isinstance(self.posterior, (MeanField, FullRank)):
             raise TypeError(
                 "posterior must be a MeanField or a FullRank, whose entropy is known; got "
@@ -193,6 +207,7 @@ class Approximation:
 
     def _zeta(self, rng: np.random.Generator, count: int) -> Array:
         whole("count", count, 1)
+        check_rng(rng)
         eta = self.problem.draw(rng, count, self.phi.dtype)
         blocks = self.problem.layout.views(self.phi)
         return self.problem.posterior.sample(blocks, eta, Workspace()).w
@@ -255,14 +270,19 @@ def fit(
 
     Raises
     ------
-    ValueError
-        If sizes are below 1 or `start` does not fit.
+    TypeError, ValueError
+        If sizes are below 1, `start` does not fit, or `rng` or `optimizer` are none.
     NonFiniteError
         When the ELBO or its gradient is nan or infinite; carries the last phi where both were
         finite.
     """
     whole("steps", steps, 1)
     whole("samples", samples, 1)
+    check_rng(rng)
+    if isinstance(optimizer, type) or not hasattr(optimizer, "update"):
+        raise TypeError(
+            f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {optimizer!r}"
+        )
     phi = problem.init(rng) if start is None else np.array(start, np.result_type(start, np.float32))
     if phi.shape != (problem.layout.size,) or not np.isfinite(phi).all():
         raise ValueError(

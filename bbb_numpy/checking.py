@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .advi import check_rng
 from .arguments import whole
 from .log_joint import LogJoint
 from .numerics import logsumexp
@@ -48,10 +49,31 @@ class Predicted(NamedTuple):
     targets: Array  # (S, N, K)  one draw of y for each position
 
 
+def _check_positions(joint: LogJoint, positions: Array) -> None:
+    wanted = joint.layout.size
+    if np.ndim(positions) != 2 or np.shape(positions)[1] != wanted:
+        hint = "" if np.ndim(positions) < 3 else "; of several chains give draws.flat"
+        raise ValueError(
+            f"positions must have shape (draws, numbers) = (S, {wanted}); got shape "
+            f"{np.shape(positions)}{hint}"
+        )
+
+
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
-    """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data."""
+    """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `rng` is no generator, or the shape of `positions` or `x` is not that of the model's.
+    """
+    check_rng(rng)
+    _check_positions(joint, positions)
+    width = joint.model.network.sizes[0]
+    if x is not None and (np.ndim(x) != 2 or np.shape(x)[1] != width):
+        raise ValueError(f"x must have shape (rows, {width}); got {np.shape(x)}")
     likelihood, params = joint.model.likelihood, joint.params(positions)
     w = np.ascontiguousarray(joint.weights(positions))
     f = joint.model.predict(w, joint.x if x is None else x, Workspace()).copy()
@@ -77,6 +99,7 @@ def prior_predictive(
     x : ndarray (N, d_in), optional
         By default that of `joint`.
     """
+    check_rng(rng)
     return predicted(joint, joint.draw_prior(rng, whole("samples", samples, 1)), rng, x)
 
 
@@ -158,7 +181,7 @@ def posterior_check(
         Rows in an order that means something (time, the input) if "residuals of neighbours" is
         to mean something.
     positions : ndarray (S, D)
-        Draws of the posterior; of the prior for a prior predictive check.
+        Draws of the posterior, e.g. ``draws.flat``; of the prior for a prior predictive check.
     rng : numpy.random.Generator
     quantities : dict of str to callable
         ``quantity(y, mean, deviation)`` returns one number for each position.
@@ -217,6 +240,7 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
             "both models must have the same network and learned numbers; got "
             f"{joint.layout.blocks} and {other.layout.blocks}"
         )
+    _check_positions(joint, positions)
     rise = other(positions)[0] - joint(positions)[0]
     total = float(logsumexp(rise))
     shares = np.exp(rise - total)
@@ -281,5 +305,7 @@ def bayes_factor(first: HasEvidence, second: HasEvidence) -> BayesFactor:
 
 def probabilities(log_evidences: Mapping[str, float]) -> dict[str, float]:
     """Return P(m|D) of models that are equally probable before the data (M20)."""
+    if not log_evidences:
+        raise ValueError("log_evidences must name one model at least; it is empty")
     total = float(logsumexp(np.array(list(log_evidences.values()))))
     return {name: exp(value - total) for name, value in log_evidences.items()}

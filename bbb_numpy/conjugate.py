@@ -189,7 +189,12 @@ class Dirichlet(Conjugate):
     alpha: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        alpha = tuple(positive(f"alpha[{k}]", float(a)) for k, a in enumerate(self.alpha))
+        if np.ndim(self.alpha) == 0:  # text, too
+            raise TypeError(
+                "alpha must be a tuple of positive numbers, one for each class, e.g. (1.0, 1.0); "
+                f"got {self.alpha!r}"
+            )
+        alpha = tuple(positive(f"alpha[{k}]", a) for k, a in enumerate(self.alpha))
         if len(alpha) < 2:
             raise ValueError(f"alpha needs at least 2 numbers, one for each class; got {alpha}")
         object.__setattr__(self, "alpha", alpha)

@@ -7,18 +7,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .drawn import DrawnWeights
 from .draws import Draws
 from .log_joint import LogJoint
+from .model import Model
 from .predictive import BLOCK_NUMBERS
 from .workspace import Workspace
 
-__all__ = ["Convergence", "Line", "blocks_of", "convergence", "draws_of", "import_arviz"]
+__all__ = [
+    "Convergence",
+    "Line",
+    "blocks_of",
+    "convergence",
+    "draws_of",
+    "function_r_hats",
+    "import_arviz",
+    "model_of",
+]
 
 Array = NDArray[Any]
 GOOD = 1.01  # R-hat below which Vehtari et al. (2021) call chains mixed
@@ -52,6 +63,14 @@ def draws_of(draws: Any) -> Draws:
     return found
 
 
+def model_of(draws: Draws) -> Model | None:
+    """Return the model that the target knows, with its data or, when loaded, without."""
+    model = getattr(draws.target, "model", None)
+    if isinstance(model, Model) and DrawnWeights(model).layout == draws.layout:
+        return model
+    return None
+
+
 def blocks_of(joint: LogJoint, positions: Array) -> Iterator[slice]:
     """Cut positions (S, D) so that the activations of a block take bounded memory."""
     numbers = max(1, len(joint.x)) * max(joint.model.network.sizes)
@@ -59,14 +78,17 @@ def blocks_of(joint: LogJoint, positions: Array) -> Iterator[slice]:
     return (slice(begin, begin + size) for begin in range(0, len(positions), size))
 
 
-def _functions(joint: LogJoint, positions: Array) -> Array:
-    """Return E[y|x, w] (S, N, K) of positions (S, D), in their order."""
-    out = np.empty((len(positions), len(joint.x), joint.model.outputs), positions.dtype)
+def _functions(model: Model, draws: Draws, x: Any) -> Array:
+    """Return E[y|x, w] (T, S, N * K) of all draws at rows `x` (N, d_in)."""
+    data = draws.target.x if isinstance(draws.target, LogJoint) else draws.positions
+    x = np.ascontiguousarray(x, data.dtype)
+    joint, positions = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype)), draws.flat
+    out = np.empty((len(positions), len(x), model.outputs), positions.dtype)
     for rows in blocks_of(joint, positions):
         some, work = positions[rows], Workspace()
-        f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x, work)
-        out[rows] = joint.model.likelihood.mean(joint.params(some), f)
-    return out
+        f = model.predict(np.ascontiguousarray(joint.weights(some)), x, work)
+        out[rows] = model.likelihood.mean(joint.params(some), f)
+    return out.reshape(*draws.positions.shape[:2], -1)
 
 
 @dataclass(frozen=True)
@@ -88,6 +110,7 @@ class Convergence:
     draws: int
     chains: int
     lines: tuple[Line, ...]
+    unseen: bool = False  # whether E[y|x] was left out: the draws came without x, none was given
 
     def worst(self, space: str) -> Line:
         """Return the largest R-hat and smallest sizes of ``'functions'`` or ``'weights'``."""
@@ -101,7 +124,10 @@ class Convergence:
 
     @property
     def mixed(self) -> bool:
-        """Whether, weights apart, R-hat < 1.01 and there are 100 effective draws per chain."""
+        """Whether, weights apart, R-hat < 1.01 and there are 100 effective draws per chain.
+
+        Of what was judged: where `unseen`, of the log density and the learned numbers alone.
+        """
         judged = [line for line in self.lines if line.space != "weights"]
         return all(
             line.r_hat < GOOD and min(line.bulk, line.tail) >= ENOUGH * self.chains
@@ -124,10 +150,15 @@ class Convergence:
                 f"{line.tail:9.0f}"
             )
         out.append(
-            "No lack of convergence is seen."
+            f"No lack of convergence is seen{' in these' if self.unseen else ''}."
             if self.mixed
             else f"Wanted are R-hat < {GOOD:g} and {ENOUGH} effective draws per chain: draw more."
         )
+        if self.unseen:
+            out.append(
+                "The functions E[y|x] are not judged, since stored draws come without the data of "
+                "fit:\ngive x, rows in the chains' units; for a learner (X - x_mean_) / x_scale_."
+            )
         if any((line.space, line.name) == ("weights", "W1") for line in self.lines):
             out.append(
                 "Weights are identified only up to the order of hidden units, and with tanh up to "
@@ -137,19 +168,49 @@ class Convergence:
         return "\n".join(out)
 
 
+def _r_hats(az: Any, values: Array) -> Array:
+    """Return R-hat (M,) of numbers (T, S, M); inf where each chain stands still."""
+    with np.errstate(all="ignore"):  # a chain that stands still has no variance
+        r_hat = az.rhat(az.convert_to_dataset({"v": values.swapaxes(0, 1)}))["v"].values
+    return np.where(np.isnan(r_hat), np.inf, r_hat)
+
+
 def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
     """Judge numbers (T, S, M); None if none of them ever changes."""
     values = values.reshape(*values.shape[:2], -1)
     values = values[..., np.ptp(values, axis=(0, 1)) > 0]
     if not values.shape[-1]:
         return None
-    data = az.convert_to_dataset({"v": values.swapaxes(0, 1)})
+    data, r_hat = az.convert_to_dataset({"v": values.swapaxes(0, 1)}), _r_hats(az, values)
     with np.errstate(all="ignore"):  # a chain that stands still has no variance
-        r_hat = az.rhat(data)["v"].values
-        bulk, tail = (az.ess(data, method=m)["v"].values for m in ("bulk", "tail"))
-    r_hat, bulk, tail = np.where(np.isnan(r_hat), np.inf, r_hat), *map(np.nan_to_num, (bulk, tail))
+        bulk, tail = (np.nan_to_num(az.ess(data, method=m)["v"].values) for m in ("bulk", "tail"))
     worst = float(r_hat.max()), float(bulk.min()), float(tail.min())
     return Line(space, name, values.shape[-1], *worst)
+
+
+def _judged(draws: Any) -> Draws:
+    """Return draws of which R-hat can be computed."""
+    found = draws_of(draws)
+    count, chains, _ = found.positions.shape
+    if chains < 2 or count < 4:
+        raise ValueError(f"R-hat needs two chains of four draws at least; got {chains} of {count}")
+    return found
+
+
+def function_r_hats(draws: Any, x: Any) -> Array:
+    """Return R-hat (N * K,) of E[y|x, w] at each of the rows `x` (N, d_in).
+
+    Arguments and errors are those of `convergence`, which tells the largest.
+    """
+    az, found = import_arviz(), _judged(draws)
+    return _r_hats(az, _functions(_model(found), found, x))
+
+
+def _model(draws: Draws) -> Model:
+    model = model_of(draws)
+    if model is None:
+        raise ValueError("x needs draws of a target that knows its model, such as a LogJoint")
+    return model
 
 
 def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergence:
@@ -164,7 +225,8 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
         Two chains at least, of four draws.
     x : array-like (N, d_in), optional
         Rows at which the functions E[y|x, w] are looked at, in the chains' units; by default 50
-        of the data's.
+        of the data's. Draws that were loaded have no data: without `x` their functions are not
+        judged, which the table says.
     weights : bool
         Judge the blocks of weights, too, which `Convergence.mixed` takes no notice of. For many
         weights this takes the longest.
@@ -182,29 +244,24 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     TypeError, ValueError
         For too few chains or draws.
     """
-    az, found = import_arviz(), draws_of(draws)
+    az, found = import_arviz(), _judged(draws)
     count, chains, _ = found.positions.shape
-    if chains < 2 or count < 4:
-        raise ValueError(f"R-hat needs two chains of four draws at least; got {chains} of {count}")
     lines = [_line(az, "functions", "log density", found.log_density)]
-    joint = found.target if isinstance(found.target, LogJoint) else None
+    model = model_of(found) if x is None else _model(found)
     blocks = found.layout.views(found.positions)
-    if joint is not None:
-        if x is None:
-            chosen = np.linspace(0, len(joint.x) - 1, min(50, len(joint.x))).astype(int)
-            x = joint.x[chosen]
-        x = np.ascontiguousarray(x, joint.x.dtype)
-        there = replace(joint, x=x, y=np.zeros((len(x), joint.model.outputs), joint.y.dtype))
-        f = _functions(there, found.flat).reshape(count, chains, -1)
-        lines.insert(0, _line(az, "functions", f"E[y|x] at {len(x)} rows", f))
-        learned = [name for name, _ in joint.model.learned()]
+    if x is None and isinstance(found.target, LogJoint):
+        rows = found.target.x
+        x = rows[np.linspace(0, len(rows) - 1, min(50, len(rows))).astype(int)]
+    if model is not None:
+        if x is not None:
+            f = _functions(model, found, x)
+            lines.insert(0, _line(az, "functions", f"E[y|x] at {len(x)} rows", f))
+        learned = [name for name, _ in model.learned()]
         lines += [_line(az, "functions", name, blocks.pop(name)) for name in learned]
-    elif x is not None:
-        raise ValueError("x needs draws of a LogJoint, which knows its model")
     if weights:
-        space = "numbers" if joint is None else "weights"
+        space = "numbers" if model is None else "weights"
         lines += [_line(az, space, name, block) for name, block in blocks.items()]
     changing = tuple(line for line in lines if line is not None)
     if not changing:
         raise ValueError("no number ever changes: every proposal was rejected")
-    return Convergence(count, chains, changing)
+    return Convergence(count, chains, changing, model is not None and x is None)

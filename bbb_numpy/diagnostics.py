@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import whole
-from .convergence import Convergence, Line, blocks_of, convergence, draws_of, import_arviz
+from .convergence import (
+    Convergence,
+    Line,
+    blocks_of,
+    convergence,
+    draws_of,
+    import_arviz,
+    model_of,
+)
 from .draws import Draws
 from .log_joint import LogJoint
 from .mcmc import MetropolisHastings
@@ -29,16 +37,29 @@ Array = NDArray[Any]
 def _joint(draws: Draws, model: Model | None, x: Any, y: Any) -> LogJoint | None:
     """Return the model with the data of the draws' target, or with those given instead."""
     joint = draws.target if isinstance(draws.target, LogJoint) else None
-    if model is not None:
-        if joint is None and (x is None or y is None):
+    given = [name for name, rows in (("x", x), ("y", y)) if rows is not None]
+    if joint is None:
+        known = model_of(draws) if model is None else model
+        if known is None and given:
             raise ValueError(
-                "these draws are of another target than LogJoint; beside model, give x and y"
+                f"the model of these draws is not known, so that {' and '.join(given)} cannot be "
+                "used; pass model="
             )
-        x = joint.x if joint is not None and x is None else x
-        y = joint.y if joint is not None and y is None else y
-        hyperpriors = {} if joint is None else joint.hyperpriors
-        joint = LogJoint(model, np.asarray(x), np.asarray(y), hyperpriors)
-    elif joint is not None and (x is not None or y is not None):
+        if known is None or (model is None and not given):
+            return None
+        if len(given) < 2:
+            raise ValueError(
+                "these draws come without data (of another target than LogJoint, or loaded); "
+                "beside model, give x and y"
+                if model is not None
+                else f"these draws come without data; give x and y, not {given[0]} alone"
+            )
+        dtype = draws.positions.dtype
+        joint = LogJoint(known, np.asarray(x, dtype), np.asarray(y, dtype))
+    elif model is not None:
+        x, y = (joint.x if x is None else x), (joint.y if y is None else y)
+        joint = LogJoint(model, np.asarray(x), np.asarray(y), joint.hyperpriors)
+    elif given:
         joint = replace(
             joint,
             x=joint.x if x is None else np.asarray(x, joint.x.dtype),
@@ -111,7 +132,8 @@ def to_arviz(
         Rows for the log likelihood and the predictive, in the units in which the chains saw
         them; by default the very rows that they saw. LOO has a meaning for these alone.
     model : Model, optional
-        For draws of a target that is not a `LogJoint`; then `x` and `y` are needed, too.
+        For draws of a target that does not know it; then `x` and `y` are needed, too. Draws
+        that were loaded know their model and have no data: give `x` and `y`.
     log_likelihood, predictive : bool
         Include log P(y|x, w) of every row and draw, and a drawn y: T * S * N numbers each.
     prior : int
@@ -125,9 +147,10 @@ def to_arviz(
     -------
     arviz.InferenceData
         Groups posterior (the blocks of the weights with the units as dimensions, the learned
-        numbers, and their scales in natural units), sample_stats; if the model is known also
-        log_likelihood, posterior_predictive, prior, prior_predictive, observed_data and
-        constant_data. The energy is that of Hamiltonian kernels only.
+        numbers, and their scales in natural units), sample_stats; if model and data are known
+        also log_likelihood, posterior_predictive, prior, prior_predictive, observed_data and
+        constant_data. The energy is that of Hamiltonian kernels only. Without a `LogJoint`
+        hyperpriors are not known: then a model that learns numbers has no prior groups.
 
     Raises
     ------
@@ -160,12 +183,14 @@ def to_arviz(
     posterior = dict(found.layout.views(kept))
     groups: dict[str, Any] = {"sample_stats": _statistics(found, thin)}
     dims, coords = {}, {}
+    known = model_of(found) if joint is None else joint.model
+    if known is not None:
+        names = {name for name, _ in known.learned()}
+        posterior |= _natural({name: posterior[name] for name in names})
+        dims = _dims(known)
     if joint is not None:
         rng, lead = np.random.default_rng(seed), kept.shape[:2]
         shape = joint.y.shape if joint.model.outputs > 1 else joint.y.shape[:1]
-        names = {name for name, _ in joint.model.learned()}
-        posterior |= _natural({name: posterior[name] for name in names})
-        dims = _dims(joint.model)
         coords = {"row": np.arange(len(joint.x))}
         groups |= {"observed_data": {"y": joint.y.reshape(shape)}, "constant_data": {"x": joint.x}}
         if log_likelihood:
@@ -174,7 +199,7 @@ def to_arviz(
         if predictive:
             replicated = _targets(joint, flat, rng)
             groups["posterior_predictive"] = {"y": replicated.reshape(*lead, *shape)}
-        if prior:
+        if prior and (isinstance(found.target, LogJoint) or not names):
             before = joint.draw_prior(rng, prior, flat.dtype)
             blocks = {name: b[None] for name, b in joint.layout.views(before).items()}
             groups["prior"] = blocks | _natural({name: blocks[name] for name in names})

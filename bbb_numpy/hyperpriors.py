@@ -11,6 +11,7 @@ The learned numbers are logarithms, so a density :math:`p(s)` of the scale becom
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 from typing import Any, Protocol
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from .arguments import spread
 from .numerics import LOG_2PI
 
-__all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal"]
+__all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpriors"]
 
 Array = NDArray[Any]
 
@@ -37,6 +38,30 @@ class Hyperprior(Protocol):
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
         """Draw learned numbers (S, K)."""
+
+
+def check_hyperpriors(given: Any) -> dict[str, Hyperprior]:
+    """Return the argument `hyperpriors` as a dict, empty for None.
+
+    Raises
+    ------
+    TypeError
+        Unless it maps names of blocks to objects with all that a `Hyperprior` has.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "hyperpriors must be None or a dict from the name of a block to its density, e.g. "
+            f"{{'log_noise': HalfNormal(1.0)}}; got {given!r}"
+        )
+    for name, one in given.items():
+        whole = all(hasattr(one, part) for part in ("log_density", "slope", "draw"))
+        if isinstance(one, type) or not whole:
+            raise TypeError(
+                f"hyperpriors[{name!r}] must be an object such as HalfNormal(1.0); got {one!r}"
+            )
+    return dict(given)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from .arguments import real, whole
 from .draws import Draws
 from .full_rank import FullRank
-from .hyperpriors import HalfCauchy, Hyperprior
+from .hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from .model import Model
 from .names import OBJECTIVES, POSTERIORS, named
 from .objectives import MAP, MLE
 from .posteriors import MeanField, PointMass
-from .sampling import METRICS, check_sampler, sample
+from .sampling import METRICS, SAMPLERS, check_sampler, sample
 
 __all__ = ["INFERENCES", "SAMPLED", "Sampling", "settled", "trains"]
 
@@ -59,12 +59,18 @@ class Sampling:
         standardised target, and every other number ``LogNormal()`` around its starting value.
     checkpoint : path, optional
         A folder, to which the run is written every minute. The same `fit` goes on from there,
-        bit for bit; it needs a whole number as `random_state`.
+        bit for bit; it needs a whole number as `random_state`, and refuses the folder of another
+        one. A folder belongs to one fit: leave it out in cross-validation, which makes many.
 
     Raises
     ------
     TypeError, ValueError
         Naming the argument, what was given and what is accepted.
+
+    Notes
+    -----
+    The fields are no parameters of the learner: a grid search takes whole objects,
+    ``{"inference": [Sampling("nuts"), Sampling("nuts", metric="dense")]}``.
     """
 
     sampler: Any = "nuts"
@@ -86,15 +92,20 @@ class Sampling:
             raise ValueError(f"metric must be one of {accepted}; got {self.metric!r}")
         if self.target_accept is not None:
             real("target_accept", self.target_accept, 1e-9, 1.0, "> 0 and < 1")
-        if self.hyperpriors is not None:
-            _check_hyperpriors(self.hyperpriors)
+        check_hyperpriors(self.hyperpriors)
+        wanted = "checkpoint must be None or the path of a folder"
         if not isinstance(self.checkpoint, str | os.PathLike | None):
-            raise TypeError(f"checkpoint must be None or the path of a folder; got {self!r}")
+            raise TypeError(f"{wanted}; got {self.checkpoint!r}")
+        if self.checkpoint is not None and not os.fspath(self.checkpoint):
+            raise ValueError(f"{wanted}; got {self.checkpoint!r}")
 
     def run(
         self, model: Model, x: Array, y: Array, seed: Any, dtype: Any, progress: bool | None
     ) -> Draws:
         """Draw from the posterior of `model` given `x` (N, d_in) and `y` (N, K).
+
+        A checkpoint is told the `seed` as a whole number: of a generator it could not know
+        whether it is that of the run on disk. The draws are the same either way.
 
         Raises
         ------
@@ -103,6 +114,9 @@ class Sampling:
         """
         learned = [name for name, _ in model.learned()]
         noise = {name: one for name, one in NOISE.items() if name in learned}
+        if self.checkpoint is not None and isinstance(seed, np.random.Generator):
+            words = seed.integers(2**32, size=4).tolist()  # as `check_generator` seeds from it
+            seed = sum(word << 32 * place for place, word in enumerate(words))
         draws = sample(
             *(model, x, y),
             sampler=self.sampler,
@@ -112,7 +126,7 @@ class Sampling:
             thin=self.thin,
             metric=self.metric,
             target_accept=self.target_accept,
-            hyperpriors=noise | dict(self.hyperpriors or {}),
+            hyperpriors=noise | check_hyperpriors(self.hyperpriors),
             checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
             seed=seed,
             dtype=dtype,
@@ -122,19 +136,6 @@ class Sampling:
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
         target: Any = draws.target
         return replace(draws, target=replace(target))  # without its buffers
-
-
-def _check_hyperpriors(given: Any) -> None:
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            "hyperpriors must be None or a dict from the name of a block to its density, e.g. "
-            f"{{'log_noise': HalfNormal(1.0)}}; got {given!r}"
-        )
-    for name, one in given.items():
-        if isinstance(one, type) or not (hasattr(one, "log_density") and hasattr(one, "slope")):
-            raise TypeError(
-                f"hyperpriors[{name!r}] must be an object such as HalfNormal(1.0); got {one!r}"
-            )
 
 
 def settled(params: Mapping[str, Any]) -> tuple[Sampling | None, dict[str, Any]]:
@@ -147,6 +148,11 @@ def settled(params: Mapping[str, Any]) -> tuple[Sampling | None, dict[str, Any]]
     """
     inference, found = params["inference"], dict(params)
     if isinstance(inference, str):
+        if inference in SAMPLERS and inference not in INFERENCES:
+            raise ValueError(
+                f"inference must be one of {', '.join(INFERENCES)}; got {inference!r}. For that "
+                f"sampler make an object: Sampling({inference!r})"
+            )
         named("inference", inference, dict.fromkeys(INFERENCES))
     elif inference is not None and not isinstance(inference, Sampling):
         given = "the class Sampling; make an object of it: Sampling()"
@@ -169,15 +175,18 @@ def settled(params: Mapping[str, Any]) -> tuple[Sampling | None, dict[str, Any]]
     kind = VARIATIONAL[inference]
     meant = _meant(params, "posterior", POSTERIORS)
     if isinstance(meant, MeanField | FullRank | PointMass) and not isinstance(meant, kind):
-        raise _contradiction(inference, "posterior", posterior, f"a {kind.__name__}")
+        wanted = f"has a {kind.__name__} as its posterior"
+        raise _contradiction(inference, wanted, "posterior", posterior)
     if posterior is None:
         point = kind is PointMass
         found["posterior"] = PointMass() if point else POSTERIORS[inference]
     fits = isinstance(objective, MAP) if kind is PointMass else not isinstance(objective, MLE | MAP)
     known = objective is not None and not isinstance(objective, str)
     if known and not fits:
-        wanted = "MAP()" if kind is PointMass else "an objective of distributions"
-        raise _contradiction(inference, "objective", params["objective"], wanted)
+        wanted = "has MAP() as its objective"
+        if kind is not PointMass:
+            wanted = "trains a distribution of the weights, not a single value of each"
+        raise _contradiction(inference, wanted, "objective", params["objective"])
     return None, found
 
 
@@ -192,11 +201,20 @@ def _meant(params: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> An
     return table.get(value, value) if isinstance(value, str) else value
 
 
-def _contradiction(inference: str, name: str, value: Any, wanted: str) -> ValueError:
+def _contradiction(inference: str, wanted: str, name: str, value: Any) -> ValueError:
     return ValueError(
-        f"inference={inference!r} has {wanted} as its {name}, which contradicts {name}={value!r}; "
-        "leave one of the two out"
+        f"inference={inference!r} {wanted}, which contradicts {name}={value!r}; leave one of the "
+        "two out"
     )
+
+
+def _short(inference: Any) -> str:
+    """Print a sampling by its sampler's name alone."""
+    if not isinstance(inference, Sampling):
+        return repr(inference)
+    sampler = inference.sampler
+    name = repr(sampler) if isinstance(sampler, str) else type(sampler).__name__
+    return f"Sampling({name})"
 
 
 def _refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
@@ -210,8 +228,9 @@ def _refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
         if isinstance(params["warm_up"], int | np.integer):
             hint = f". Draws before the first kept one: Sampling(warm_up={params['warm_up']})"
         raise ValueError(
-            f"inference={params['inference']!r} draws from the posterior and trains nothing, so "
-            f"it cannot use {', '.join(given)}; leave that out, or use inference='mean-field'{hint}"
+            f"inference={_short(params['inference'])} draws from the posterior and trains nothing, "
+            f"so it cannot use {', '.join(given)}; leave that out, or use inference='mean-field'"
+            f"{hint}"
         )
     seed = params["random_state"]
     if sampling.checkpoint is not None and not isinstance(seed, int | np.integer):
@@ -236,10 +255,10 @@ class trains:
         if instance is None:
             return self.method
         if samples(instance.inference):
-            name = self.method.__name__
+            name, inference = self.method.__name__, _short(instance.inference)
             raise AttributeError(
-                f"{owner.__name__} has no {name} with inference={instance.inference!r}: draws of "
-                "one posterior cannot go on to that of other rows. Call fit with all rows, or use "
+                f"{owner.__name__} has no {name} with inference={inference}: draws of one "
+                "posterior cannot go on to that of other rows. Call fit with all rows, or use "
                 "inference='mean-field'"
             )
         return MethodType(self.method, instance)

@@ -20,6 +20,15 @@ Array = NDArray[Any]
 STYLES = ((BLUE, "o", "-"), (VERMILLION, "s", "--"), (GREEN, "^", "-."), (GREY, "D", ":"))
 
 
+def _few(name: str, curves: Mapping[str, Any]) -> None:
+    """Refuse more curves than there are styles."""
+    if len(curves) > len(STYLES):
+        raise ValueError(
+            f"{name} must hold at most {len(STYLES)} curves, one of each style; got "
+            f"{len(curves)}: {', '.join(map(str, curves))}. Draw them on several axes"
+        )
+
+
 def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = None) -> Axes:
     """Draw what happened against what was stated, with 95 % Wilson intervals (D35).
 
@@ -32,7 +41,13 @@ def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = 
     Returns
     -------
     Axes
+
+    Raises
+    ------
+    ValueError
+        For more than four.
     """
+    _few("tables", tables)
     ax = _axes(ax)
     ends = [(min(t.stated.min(), t.seen_low.min()), max(t.stated.max(), t.seen_high.max()))
             for t in tables.values()]  # fmt: skip
@@ -111,7 +126,13 @@ def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> 
     found : mapping of str to Coverage
         At most four, from `calibration.coverage`; many levels make a curve.
     ax : Axes, optional
+
+    Raises
+    ------
+    ValueError
+        For more than four.
     """
+    _few("found", found)
     ax = _axes(ax)
     ax.plot([0, 1], [0, 1], "--", color=BLACK, linewidth=1.0, label="calibrated", zorder=3)
     for (name, one), (colour, marker, style) in zip(found.items(), STYLES, strict=False):

@@ -16,7 +16,7 @@ from tqdm import TqdmWarning
 from . import mcmc
 from .arguments import fraction, whole
 from .draws import STATISTICS, Draws
-from .hyperpriors import Hyperprior
+from .hyperpriors import Hyperprior, check_hyperpriors
 from .layout import Layout
 from .log_joint import LogJoint
 from .mcmc import HMC, NUTS, Kernel, MetropolisHastings, State, Target
@@ -125,7 +125,9 @@ def sample(
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}")
     kind = np.dtype(dtype)
-    target = LogJoint(model, _matrix("x", x, kind), _matrix("y", y, kind), dict(hyperpriors or {}))
+    target = LogJoint(
+        model, _matrix("x", x, kind), _matrix("y", y, kind), check_hyperpriors(hyperpriors)
+    )
     rng = check_generator(seed, "seed")
     wanted = (whole("chains", chains, 1), target.layout.size)
     known = start is not None or isinstance(seed, Integral)

@@ -253,6 +253,8 @@ class Blockwise:
     parts: tuple[tuple[str, tuple[int, ...], Transform], ...]
 
     def __post_init__(self) -> None:
+        for given in self.parts:
+            _check_part(given)
         names = [name for name, _, _ in self.parts]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"parts needs at least one block, and another name for each: {names}")
@@ -312,6 +314,22 @@ class Blockwise:
     def pull_back(self, zeta: Array, d_theta: Array) -> Array:
         """Return the gradient for zeta (..., K)."""
         return self._join(part.pull_back(*pair) for _, part, pair in self._each(zeta, d_theta))
+
+
+def _check_part(given: Any) -> None:
+    """Raise TypeError unless `given` is a name, a shape and a transform."""
+    if not isinstance(given, (tuple, list)) or len(given) != 3:
+        raise TypeError(
+            "parts must be tuples (name, shape, transform), within a tuple: "
+            f'(("rate", (), Log()),), with () for a single number; one of them is {given!r}'
+        )
+    name, shape, part = given
+    if not isinstance(shape, tuple):
+        raise TypeError(
+            f"the shape of block {name} must be a tuple, e.g. () or (3,); got {shape!r}"
+        )
+    if isinstance(part, type) or not hasattr(part, "log_det_slope"):
+        raise TypeError(f"block {name} needs a transform such as Log(); got {part!r}")
 
 
 def _positive(theta: Array) -> Array:

@@ -661,6 +661,15 @@ def test_values_that_are_not_finite_are_refused_with_the_last_finite_phi():
         (
             lambda p: ADVI(poisson, RATE_ONLY, FullRank(limit_gib=1e-9)), ValueError, "limit is",
         ),
+        (
+            lambda p: ADVI(coin, Logit()),
+            *(TypeError, 'Blockwise((("theta", (3,), Logit()),)), with () for one number'),
+        ),
+        (lambda p: fit(p, rng=0), TypeError, "numpy.random.default_rng(0); got 0"),
+        (lambda p: fit(p, rng=fresh(), steps=1).draw(0, 5), TypeError, "rng must be a"),
+        (lambda p: fit(p, rng=fresh(), steps=1).elbo(0), TypeError, "rng must be a"),
+        (lambda p: fit(p, rng=fresh(), optimizer="adam"), TypeError, "Adam(0.05)"),
+        (lambda p: fit(p, rng=fresh(), optimizer=Adam), TypeError, "optimizer must be an object"),
         (lambda p: fit(p, rng=fresh(), steps=0), ValueError, "steps must be"),
         (lambda p: fit(p, rng=fresh(), samples=0), ValueError, "samples must be"),
         (lambda p: fit(p, rng=fresh(), start=np.zeros(3)), ValueError, "have shape (2,)"),

@@ -212,3 +212,29 @@ def test_words_change_where_kass_and_raftery_say():
     assert in_words(7.0) == "very strong, for the first"
     assert (BayesFactor(0.0, 0.0).certain, BayesFactor(1.0, 0.0).certain) == (0.5, 1.0)
     assert BayesFactor(1.96, 1.0).certain == pytest.approx(0.975, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda j: prior_predictive(j, 0), TypeError, r"numpy.random.default_rng\(0\); got 0"),
+        (
+            lambda j: prior_predictive(j, RNG(0), 5, np.ones((3, 7))),
+            *(ValueError, r"x must have shape \(rows, 2\); got \(3, 7\)"),
+        ),
+        (
+            lambda j: posterior_check(j, np.zeros((5, 4, 3)), RNG(0)),
+            *(ValueError, r"\(S, 3\); got shape \(5, 4, 3\); of several chains give draws.flat"),
+        ),
+        (
+            lambda j: posterior_check(j, np.zeros((5, 2)), RNG(0)),
+            *(ValueError, r"positions must have shape .* \(S, 3\); got shape \(5, 2\)$"),
+        ),
+        (lambda j: posterior_check(j, np.zeros((5, 3)), None), TypeError, "rng must be a numpy"),
+        (lambda j: reweight(j, j, np.zeros((5, 4, 3))), ValueError, "give draws.flat"),
+        (lambda j: probabilities({}), ValueError, "one model at least; it is empty"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, error, message, problem):
+    with pytest.raises(error, match=message):
+        call(joint_of(problem))

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from problems import exact_posterior, linear_problem
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, convergence
+from bbb_numpy import (
+    MLP,
+    BayesianMLPRegressor,
+    GaussianLikelihood,
+    GaussianPrior,
+    Model,
+    Sampling,
+    checkpoint,
+    convergence,
+)
 from bbb_numpy.diagnostics import to_arviz
 from bbb_numpy.discrete import CategoricalLikelihood
 from bbb_numpy.draws import Draws
@@ -198,6 +207,101 @@ def test_draws_of_any_density_are_exported_without_a_model(az):
         to_arviz(draws, np.zeros((2, 1)), np.zeros((2, 2)), model=model)
     with pytest.raises(ValueError, match="beside model"):
         to_arviz(draws, model=model)
+
+
+# Loaded draws know their model and have no data
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A learner fitted by sampling; its units of x and y are not the chains'."""
+    rng = np.random.default_rng(5)
+    x = 10.0 + 3.0 * rng.standard_normal((30, 1))
+    y = 50.0 + 7.0 * np.tanh(x[:, 0] - 10.0) + rng.standard_normal(30)
+    inference = Sampling(chains=2, draws=50, warm_up=50)
+    made = BayesianMLPRegressor((2,), activation="tanh", inference=inference, random_state=0)
+    return made.fit(x, y)
+
+
+@pytest.fixture(scope="module")
+def loaded(learned, tmp_path_factory):
+    path = tmp_path_factory.mktemp("stored") / "learner.npz"
+    checkpoint.save(learned, path)
+    return checkpoint.load(path)
+
+
+def test_a_loaded_learner_is_judged_by_its_functions_like_the_one_saved(learned, loaded):
+    x = learned.draws_.target.x
+    assert convergence.convergence(loaded, x) == convergence.convergence(learned, x)
+    assert convergence.convergence(learned, x) == convergence.convergence(learned)  # 30 rows
+
+
+def test_a_loaded_learner_asks_for_rows_and_never_judges_by_its_weights(learned, loaded):
+    found = convergence.convergence(loaded)
+    names = [(line.space, line.name) for line in found.lines]
+    assert names[:2] == [("functions", "log density"), ("functions", "log_noise")]
+    assert names[2:] == [("weights", name) for name in ("W0", "b0", "W1", "b1")]
+    said = " ".join(str(found).split())
+    assert "E[y|x] are not judged" in said
+    assert "give x" in said
+    assert "order of hidden units" in said
+    for judged in (
+        convergence.convergence(learned),
+        convergence.convergence(loaded, np.zeros((2, 1))),
+    ):
+        assert "not judged" not in str(judged)
+
+
+@pytest.mark.parametrize("order", [(2, 0, 1), (1, 0, 2)])
+def test_units_in_another_order_do_not_unmix_stored_draws(order):
+    draws = rearranged(around_a_mode(), order=order)
+    stored = replace(draws, target=SimpleNamespace(model=draws.target.model))
+    assert convergence.convergence(stored).worst("weights").r_hat > 1.5
+    assert convergence.convergence(stored).mixed
+    apart = draws.positions.copy()
+    draws.layout.views(apart)["b1"][:, -1] += 0.5  # planted: another function
+    stored = replace(stored, positions=apart)
+    assert not convergence.convergence(stored, draws.target.x).mixed
+
+
+def test_r_hats_of_functions_are_those_of_which_the_largest_is_told(az, network):
+    x = np.linspace(-1, 1, 14).reshape(7, 2)
+    found = convergence.function_r_hats(network, x)
+    assert found.shape == (7,)
+    assert found.max() == convergence.convergence(network, x, weights=False).lines[0].r_hat
+    model = network.target.model
+    f = model.predict(network.target.weights(network.flat).copy(), x, workspace())[..., 0]
+    each = [az.rhat(f[:, i].reshape(60, 4).T) for i in range(7)]
+    np.testing.assert_allclose(found, each, rtol=1e-10)
+
+
+def test_a_loaded_learner_is_exported_with_the_data_that_are_given(learned, loaded):
+    joint = learned.draws_.target
+    found, before = to_arviz(loaded, joint.x, joint.y), to_arviz(learned)
+    for group in ("posterior", "log_likelihood", "sample_stats", "observed_data", "constant_data"):
+        assert found[group].equals(before[group]), group
+    assert found.posterior_predictive.y.shape == before.posterior_predictive.y.shape
+    # The hyperprior of the noise is not stored: there is no prior to draw from.
+    assert not [group for group in found.groups() if group.startswith("prior")]
+    bare = to_arviz(loaded)
+    assert bare.groups() == ["posterior", "sample_stats"]
+    assert bare.posterior.equals(before.posterior)
+
+
+def test_rows_that_cannot_be_used_are_refused(loaded):
+    x, y = np.zeros((3, 1)), np.zeros((3, 1))
+    with pytest.raises(ValueError, match="give x and y, not x alone"):
+        to_arviz(loaded, x)
+    with pytest.raises(ValueError, match="give x and y, not y alone"):
+        to_arviz(loaded, y=y)
+    draws = sample_target(gaussian, np.zeros((2, 3)), draws=10, warm_up=10, seed=0)
+    for given, said in (
+        ({"x": x}, "x cannot"),
+        ({"y": y}, "y cannot"),
+        ({"x": x, "y": y}, "x and y cannot"),
+    ):
+        with pytest.raises(ValueError, match=f"{said} be used; pass model="):
+            to_arviz(draws, **given)
 
 
 # ArviZ's own tools

@@ -70,6 +70,7 @@ def test_without_the_variable_the_error_says_how_to_set_it(monkeypatch, value):
         with pytest.raises(MissingDataError, match=f"set {ENVIRONMENT}=FOLDER") as caught:
             locate(name, "x.csv")
         assert f"FOLDER/{name}/x.csv" in str(caught.value)
+        assert str(caught.value).count(ENVIRONMENT) == 1
 
 
 def test_a_variable_that_names_no_folder_is_refused_at_once(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from problems import complex_gradient, exact_posterior, linear_problem, relative
 from scipy import stats
 
 from bbb_numpy import GaussianLikelihood, GaussianPrior, Model, Reparameterised
-from bbb_numpy.hyperpriors import HalfCauchy, HalfNormal, LogNormal
+from bbb_numpy.hyperpriors import HalfCauchy, HalfNormal, LogNormal, check_hyperpriors
 from bbb_numpy.log_joint import LogJoint
 
 START = np.log([0.3, 2.0])
@@ -138,3 +138,23 @@ def test_the_log_joint_of_weights_that_shrink_with_their_scale_says_the_same():
 def test_scales_that_are_none_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_hyperpriors_are_objects_by_name():
+    given = {"log_noise": HalfNormal(), "log_scale": LogNormal()}
+    assert check_hyperpriors(given) == given
+    assert check_hyperpriors(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3, "hyperpriors must be None or a dict .*; got 3"),
+        (HalfNormal(), "hyperpriors must be None or a dict"),
+        ({"log_noise": 5}, r"hyperpriors\['log_noise'\] must be an object .*; got 5"),
+        ({"log_noise": HalfNormal}, r"hyperpriors\['log_noise'\] must be an object"),
+    ],
+)
+def test_what_is_no_hyperprior_is_refused(given, message):
+    with pytest.raises(TypeError, match=message):
+        check_hyperpriors(given)

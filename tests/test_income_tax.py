@@ -1,16 +1,21 @@
 """The income tax: no leak, ZIP codes kept whole, and scores that are what they are called."""
 
 import csv
+import json
 import os
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from bbb_numpy.convergence import function_r_hats
 from bbb_numpy.datasets import income_tax as data
 from bbb_numpy.datasets.folder import DamagedDataError, MissingDataError
 from bbb_numpy.datasets.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
-from bbb_numpy.experiments import income_tax
+from bbb_numpy.experiments import income_tax, income_tax_models, income_tax_plots
 from bbb_numpy.experiments.income_tax_models import MODELS, Effort, Mixture, Task, least_squares
+from bbb_numpy.experiments.income_tax_text import _agreement
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
@@ -198,7 +203,72 @@ def test_the_text_says_what_the_numbers_say(cells, tmp_path):
     for name in MODELS:
         assert name in text
     assert "30 ZIP codes" in text
-    assert "'Last value' has no meaning" in " ".join(text.split())
+    said = " ".join(text.split())
+    assert "'Last value' has no meaning" in said
+    numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())["models"]
+    notes = numbers["network, noise by cell, NUTS"]["notes"]
+    largest, median = (
+        np.array([note[f"r-hat, {which}"] for note in notes]) for which in ("largest", "median")
+    )
+    assert (largest > median).all()
+    assert f"largest {largest.max():.2f} in the worst fold, {largest.min():.2f} in the best" in said
+    assert f"median {median.max():.2f} and {median.min():.2f}." in said
+
+
+def test_r_hat_is_that_of_the_draws_in_their_order_over_the_tested_cells(cells, monkeypatch):
+    """Chains that drift alike agree in their means; only halves of a chain, in order, differ."""
+    seen = []
+
+    def record(draws, x):
+        seen.append(function_r_hats(draws, x))
+        drifting = draws.positions.copy()
+        bias = draws.layout.views(drifting)["b1"]  # (T, S, heads)
+        bias += 3.0 * np.linspace(-1, 1, len(bias))[:, None, None]
+        seen.append(function_r_hats(replace(draws, positions=drifting), x))
+        return seen[0]
+
+    monkeypatch.setattr(income_tax_models, "function_r_hats", record)
+    train, test = folds(cells.place, 3, 0)[0]
+    task = Task(
+        *(cells.x[train], cells.y[train, 0], cells.income_class[train]),
+        *(cells.x[test], cells.income_class[test], (0, 0), QUICK),
+    )
+    note = MODELS["network, noise by cell, NUTS"](task).note
+    found, drifting = seen
+    assert found.shape == test.shape
+    assert (note["r-hat, largest"], note["r-hat, median"]) == (found.max(), np.median(found))
+    assert drifting.min() > 1.3
+
+
+def test_without_arviz_the_text_says_so_instead_of_a_number(cells, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    said = " ".join(income_tax.reproduce(tmp_path / "out", effort=QUICK).split())
+    assert "not judged: R-hat, effective sample sizes and to_arviz need ArviZ: pip install" in said
+    assert "R-hat of its chains" not in said
+
+
+def test_chains_that_stand_still_are_told_as_infinite_and_can_be_written(monkeypatch):
+    monkeypatch.setattr(income_tax_models, "function_r_hats", lambda *_: np.array([1, 2, np.inf]))
+    note = income_tax_models._r_hats(None, None)
+    assert note == {"r-hat, largest": None, "r-hat, median": 2.0}
+    said = _agreement([note, {"r-hat, largest": 1.2, "r-hat, median": 1.0}])
+    assert "largest inf in the worst fold, 1.20 in the best; median 2.00 and 1.00" in said
+    assert "have not mixed" in said
+
+
+def test_error_bars_and_markers_of_several_models_stand_side_by_side(cells):
+    results = income_tax.cross_validate(cells, count=2, effort=QUICK)
+    figure = income_tax_plots.draw(cells, results)
+    c, f = figure.axes[2], figure.axes[5]
+    starts = np.array([bar[0].get_xdata() for bar in f.containers], float)  # (models, fifths)
+    assert starts.shape == (4, 5)
+    assert (np.diff(np.log(starts), axis=0) > 0.08).all()
+    assert len({tuple(np.round(np.diff(np.log(one)), 9)) for one in starts}) == 1
+    network, linear = (
+        np.sort(line.get_xdata()) for line in c.lines if "decile" in line.get_label()
+    )
+    assert (linear / network > 1.1).all()
+    assert not any("tenth" in line.get_label() for line in c.lines)
 
 
 def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import csv
 import json
 import pickle
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +98,11 @@ def test_what_goes_together_is_kept():
         ({"inference": "map", "objective": "elbo"}, r"MAP\(\) as its objective.*objective='elbo'"),
         ({"inference": "map", "objective": "mle"}, "contradicts objective='mle'"),
         ({"inference": "mean-field", "objective": MAP()}, "contradicts objective=MAP"),
+        (
+            *({"inference": "mean-field", "objective": "map"},),
+            "'mean-field' trains a distribution of the weights, .*contradicts objective='map'",
+        ),
+        ({"inference": "mh"}, r"got 'mh'. For that sampler make an object: Sampling\('mh'\)"),
         ({"inference": "mean-field", "posterior": "meanfield"}, "posterior must be one of mean-f"),
         ({"inference": "map", "objective": "mpa"}, "objective must be one of elbo"),
         ({"inference": "mcmc"}, "inference must be one of mean-field, full-rank, map, hmc, nuts"),
@@ -137,12 +143,27 @@ def test_what_inference_may_be(value):
         ({"target_accept": 1.0}, ValueError, "target_accept must be > 0 and < 1"),
         ({"hyperpriors": LogNormal()}, TypeError, "hyperpriors must be None or a dict"),
         ({"hyperpriors": {"log_noise": HalfNormal}}, TypeError, r"hyperpriors\['log_noise'\]"),
-        ({"checkpoint": 3}, TypeError, "checkpoint must be"),
+        ({"hyperpriors": 3}, TypeError, "hyperpriors must be None or a dict .*; got 3"),
+        ({"hyperpriors": {"log_noise": 5}}, TypeError, r"hyperpriors\['log_noise'\] .*; got 5"),
+        ({"checkpoint": 3}, TypeError, "checkpoint must be .* path of a folder; got 3$"),
+        ({"checkpoint": ""}, ValueError, "checkpoint must be .* path of a folder; got ''$"),
     ],
 )
 def test_settings_of_sampling_are_checked_at_once(params, kind, message):
     with pytest.raises(kind, match=message):
         Sampling(**params)
+
+
+@pytest.mark.parametrize(
+    ("inference", "shown"), [(SHORT, "Sampling(NUTS)"), (Sampling("hmc"), "Sampling('hmc')")]
+)
+def test_refusals_show_a_sampling_by_its_sampler_alone(inference, shown):
+    with pytest.raises(ValueError, match="trains nothing") as caught:
+        plan(inference=inference, objective="map")
+    assert str(caught.value).startswith(f"inference={shown} draws from the posterior")
+    with pytest.raises(AttributeError) as caught:
+        regressor(inference).partial_fit  # noqa: B018
+    assert f"with inference={shown}: draws" in str(caught.value)
 
 
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
@@ -348,6 +369,18 @@ def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(tmp_path, monkeypatch):
         model.fit(X, 2 * X[:, 0] + Y)
 
 
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_a_run_on_disk_is_that_of_one_seed(make, tmp_path):
+    inference = replace(SHORT, checkpoint=tmp_path / "run")
+    targets = Y if make is regressor else KINDS
+    first = make(inference).fit(X, targets)
+    plain = make(replace(inference, checkpoint=None)).fit(X, targets)
+    assert first.theta_.tobytes() == plain.theta_.tobytes()
+    assert make(inference).fit(X, targets).theta_.tobytes() == plain.theta_.tobytes()
+    with pytest.raises(ValueError, match=r"belongs to another run .*seed"):
+        make(inference, random_state=1).fit(X, targets)
+
+
 def test_the_progress_bar_is_shown_on_request(capsys):
     regressor(progress=True).fit(X, Y)
     assert "draw" in capsys.readouterr().err
@@ -534,6 +567,47 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     with open(out, newline="") as file:
         means = [float(row["mean"]) for row in csv.DictReader(file)]
     assert means == model.predict(read_csv(str(table)).numbers(["size", "age"])).tolist()
+
+
+def line_of_means(printed):
+    """Return the number of the line about R-hat, or None without such a line."""
+    found = [line for line in printed.splitlines() if line.startswith("R-hat of means")]
+    return float(found[0].split()[3]) if found else None
+
+
+SAMPLED_FIT = ["--inference", "nuts", "--draws", "20", "--warm-up", "30", "--hidden", "3"]
+
+
+def test_fit_prints_the_largest_r_hat_of_the_fitted_means(table, tmp_path, capsys):
+    pytest.importorskip("arviz")
+    from bbb_numpy.convergence import convergence
+    from bbb_numpy.sampling import sample
+
+    assert fit(table, tmp_path / "m.npz", *SAMPLED_FIT, "--chains", "2") == 0
+    printed = capsys.readouterr().out
+    model = load(tmp_path / "m.npz")  # without the data: they are given again
+    x = (X - model.x_mean_) / model.x_scale_
+    y = (Y[:, None] - model.y_mean_) / model.y_scale_
+    rows = sample(model.estimator_.model, x, y, draws=4, warm_up=0, chains=2, seed=0).target
+    judged = convergence(replace(model.draws_, target=rows), weights=False).lines[0]
+    assert judged.name == "E[y|x] at 30 rows"
+    assert line_of_means(printed) == pytest.approx(judged.r_hat, abs=6e-5)
+
+
+def test_fit_prints_no_r_hat_where_there_is_none(table, tmp_path, monkeypatch, capsys):
+    assert fit(table, tmp_path / "a.npz", *SAMPLED_FIT, "--chains", "1") == 0
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    assert fit(table, tmp_path / "b.npz", *SAMPLED_FIT, "--chains", "2") == 0
+    assert fit(table, tmp_path / "c.npz", "--epochs", "2") == 0
+    assert line_of_means(capsys.readouterr().out) is None
+
+
+def test_the_command_line_refuses_the_checkpoint_of_another_seed(table, tmp_path, capsys):
+    options = [*SAMPLED_FIT, "--checkpoint", str(tmp_path / "run")]
+    assert fit(table, tmp_path / "a.npz", *options, "--seed", "0") == 0
+    assert fit(table, tmp_path / "b.npz", *options, "--seed", "1") == 2
+    assert "belongs to another run" in capsys.readouterr().err
+    assert not (tmp_path / "b.npz").exists()
 
 
 @pytest.mark.parametrize(

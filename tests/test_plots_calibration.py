@@ -42,6 +42,17 @@ def test_given_axes_are_used():
     assert reliability_diagram({"a": TABLE}, ax=ax) is ax
 
 
+@pytest.mark.parametrize(
+    ("function", "one"), [(reliability_diagram, TABLE), (coverage_curve, coverage(PITS))]
+)
+def test_more_curves_than_styles_are_refused_and_not_dropped(function, one):
+    four = dict.fromkeys("abcd", one)
+    drawn = function(four).get_legend_handles_labels()[1]
+    assert set(four) <= set(drawn)
+    with pytest.raises(ValueError, match=r"at most 4 curves, .* got 5: a, b, c, d, e\."):
+        function(four | {"e": one})
+
+
 def test_reliability_shows_the_table():
     ax = reliability_diagram({"one": TABLE})
     (curve,) = [c for c in ax.containers if c.get_label() == "one"]

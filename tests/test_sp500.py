@@ -264,8 +264,12 @@ def test_the_text_says_what_the_numbers_say(tmp_path, monkeypatch):
 
 def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("BBB_NUMPY_DATA", str(tmp_path))
-    with pytest.raises(MissingDataError, match="sp500"):
+    with pytest.raises(MissingDataError, match="sp500") as caught:
         data.load()
+    said = str(caught.value)
+    assert "Get it from the table of closes that comes with skfolio, or the Kaggle sets" in said
+    assert "one column per company" in said
+    assert not any(word in said for word in ("open", "volume")), "the loader refuses that format"
     (tmp_path / "sp500").mkdir()
     path = tmp_path / "sp500" / data.FILE
 

@@ -289,6 +289,21 @@ def test_impossible_transforms_are_refused(make, said):
         make()
 
 
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((("rate", Log()),), r"tuples \(name, shape, transform\).* is \('rate', Log\(\)\)"),
+        (("rate", (), Log()), "within a tuple: .* is 'rate'"),
+        ((("rate", 3, Log()),), r"shape of block rate must be a tuple, e.g. .*; got 3"),
+        ((("rate", (), Log),), "block rate needs a transform such as Log"),
+        ((("rate", (), 3.0),), "block rate needs a transform such as .*; got 3.0"),
+    ],
+)
+def test_parts_of_another_form_are_refused(parts, said):
+    with pytest.raises(TypeError, match=said):
+        Blockwise(parts)
+
+
 # --- planted errors: each is refused by the check that the right formula passes
 
 

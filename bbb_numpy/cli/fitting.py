@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from matplotlib.backend_bases import FigureCanvasBase
 
 from .. import plots
 from ..checkpoint import CheckpointError, load, save
+from ..convergence import GOOD, convergence
+from ..draws import Draws
 from ..inference import SAMPLED, Sampling
 from ..learners import BayesianMLPRegressor
 from ..objectives import FreeEnergy
@@ -84,6 +87,7 @@ def fit(args: argparse.Namespace) -> int:
     print(f"{len(y)} rows, {len(names)} inputs ({', '.join(names)}), target {args.target}")
     if draws:
         print(f"posterior          {draws.summary()}")
+        _print_convergence(draws)
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
         cost = "free energy" if elbo else f"{args.objective or 'map'} (minimised)"
@@ -99,6 +103,19 @@ def fit(args: argparse.Namespace) -> int:
         _plot(model, inputs, (inputs.values, y), (names[0], args.target), args.plot)
         print(f"picture in {args.plot}")
     return 0
+
+
+def _print_convergence(draws: Draws) -> None:
+    """Print the largest R-hat of the fitted means: with ArviZ, and where it has a meaning."""
+    try:
+        with warnings.catch_warnings():  # of short runs, about which R-hat says enough
+            warnings.simplefilter("ignore")
+            lines = convergence(draws, weights=False).lines
+    except (ImportError, ValueError):  # no ArviZ; one chain, or too few draws
+        return
+    for line in lines:
+        if line.name.startswith("E[y|x]"):
+            print(f"R-hat of means     {line.r_hat:12.4f} (the largest; wanted is < {GOOD:g})")
 
 
 def _inference(args: argparse.Namespace) -> str | Sampling | None:

@@ -82,10 +82,9 @@ ORIGINS = {
         f"{CSV}, column names in capitals: STATEFIPS, STATE, ZIPCODE, AGI_STUB, N1, ...",
     ),
     "sp500": Origin(
-        "daily prices in USD: the Kaggle sets dgawlik/nyse and camnugent/sandp500, and "
-        "the table of closes shipped with skfolio",
-        f"{CSV}: date, then one column of closes per company, or date, symbol, open, high, low, "
-        "close, volume",
+        "the table of closes that comes with skfolio, or the Kaggle sets dgawlik/nyse or "
+        "camnugent/sandp500",
+        f"{CSV}: date (2010-01-04), then one column per company with its daily closes in USD",
     ),
 }
 
@@ -155,7 +154,7 @@ def missing(name: str, file: str, why: str = "") -> MissingDataError:
     """Return the error that says where ``NAME/FILE`` comes from and where it goes."""
     origin, root = ORIGINS[name], folder()
     put = root / name / file if root else f"FOLDER/{name}/{file}"
-    then = "" if root else f" and set {ENVIRONMENT}=FOLDER (export {ENVIRONMENT}=FOLDER)"
+    then = "" if root else f" and set {ENVIRONMENT}=FOLDER in the environment"
     return MissingDataError(
         f"the file {file} of the data set {name!r} is missing{why}. Get it from {origin.source}; "
         f"put it at {put} ({origin.format}){then}"

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..closed_form import ClosedFormKL
+from ..convergence import function_r_hats
 from ..drawn import DrawnWeights
+from ..draws import Draws
 from ..likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..mcmc import NUTS
 from ..model import Likelihood, Model
@@ -65,7 +67,7 @@ class Mixture(NamedTuple):
 
     means: Array  # (T, M, 1)
     scales: Array  # (T, M, 1)
-    note: dict[str, float]
+    note: dict[str, Any]
 
 
 def class_mean(task: Task) -> Mixture:
@@ -175,13 +177,9 @@ def _sampled(hidden: bool, by_cell: bool) -> Callable[[Task], Mixture]:
         )  # fmt: skip
         source = DrawnWeights(ready.model)
         found = _mixture(ready, source, draws.flat, rng, effort.kept)
-        chains = [
-            _mixture(ready, source, draws.positions[:, chain], rng, effort.draws).means[..., 0]
-            for chain in range(effort.chains)
-        ]
         return found._replace(
             note={
-                "r-hat": _r_hat(np.stack(chains)),
+                **_r_hats(draws, ready.test),
                 "divergences": float(draws.divergences),
                 "gradients": float(draws.stats["gradients"].sum()),
             }
@@ -200,14 +198,17 @@ def _parts(task: Task, hidden: bool, by_cell: bool) -> tuple[tuple[int, ...], Li
     return (task.effort.hidden,) if hidden else (), likelihood
 
 
-def _r_hat(chains: Array) -> float:
-    """Return the median over cells of R-hat of the function (Gelman and Rubin), (S, T, M)."""
-    draws = chains.shape[1]
-    if len(chains) < 2 or draws < 2:
-        return 1.0
-    within = chains.var(axis=1, ddof=1).mean(axis=0)
-    between = chains.mean(axis=1).var(axis=0, ddof=1)
-    return float(np.median(np.sqrt((draws - 1) / draws + between / within)))
+def _r_hats(draws: Draws, x: Array) -> dict[str, Any]:
+    """Return the largest and the median over cells of R-hat of the function, or why there is none.
+
+    None stands for infinity, which JSON does not know: each chain stands still.
+    """
+    try:
+        found = function_r_hats(draws, x)
+    except (ImportError, ValueError) as error:  # no ArviZ, or too few chains or draws
+        return {"why no r-hat": str(error)}
+    named = {"r-hat, largest": found.max(), "r-hat, median": np.median(found)}
+    return {name: float(one) if np.isfinite(one) else None for name, one in named.items()}
 
 
 MODELS: dict[str, Callable[[Task], Mixture]] = {

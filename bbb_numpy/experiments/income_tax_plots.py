@@ -80,14 +80,15 @@ def _noise(ax: Axes, cells: Cells, results: Mapping[str, Any], best: str, linear
         cells.returns, results[best].noise, ".", color=BLUE, markersize=4, alpha=0.5,
         label="learned noise of each cell",
     )  # fmt: skip
-    tenths = np.array_split(np.argsort(cells.returns, kind="stable"), 10)
-    for name, colour, marker in ((best, BLACK, "o"), (linear, VERMILLION, "s")):
+    tenths = np.array_split(np.argsort(cells.returns, kind="stable"), 10)  # decile by decile
+    for name, colour, marker, aside in ((best, BLACK, "o", 0.94), (linear, VERMILLION, "s", 1.06)):
         error = cells.y[:, 0] - results[name].mean
         ax.plot(
-            [np.median(cells.returns[t]) for t in tenths],
+            [aside * np.median(cells.returns[t]) for t in tenths],
             [np.sqrt(np.mean(error[t] ** 2)) for t in tenths],
-            marker, color=colour, markersize=7,
-            label=f"RMSE in tenths, {'network' if name == best else 'linear'}",
+            marker, color=colour, markersize=6, markerfacecolor=colour if name == best else "white",
+            markeredgewidth=1.6,
+            label=f"RMSE by decile, {'network' if name == best else 'linear'}",
         )  # fmt: skip
     at = np.array([cells.returns.min(), cells.returns.max()])
     middle = np.median(results[best].noise) * np.sqrt(np.median(cells.returns) / at)
@@ -98,21 +99,26 @@ def _noise(ax: Axes, cells: Cells, results: Mapping[str, Any], best: str, linear
     ax.yaxis.set_minor_formatter(
         FuncFormatter(lambda v, _: f"{v:g}" if f"{v:e}"[0] in "25" else "")
     )
-    ax.set_xlabel("returns of the cell\n(c) noise by size of the cell")
+    ax.set_xlabel(
+        "returns of the cell (deciles at their medians, side by side)\n"
+        "(c) noise by size of the cell"
+    )
     ax.set_ylabel("deviation of log tax")
     _legend(ax, 2)
 
 
 def _by_size(ax: Axes, cells: Cells, results: Mapping[str, Any], styles: Mapping[str, str]) -> None:
     fifths = np.array_split(np.argsort(cells.returns, kind="stable"), 5)
-    for (name, label), (colour, marker, style) in zip(styles.items(), STYLES, strict=True):
-        if name not in results:
-            continue
+    there = {name: label for name, label in styles.items() if name in results}
+    aside = 1.045 ** (2.0 * np.arange(len(there)) - len(there) + 1.0)  # a factor: x is logarithmic
+    for (name, label), (colour, marker, style), shift in zip(
+        there.items(), STYLES, aside, strict=False
+    ):
         held = [coverage(results[name].pit[fifth], (0.9,)) for fifth in fifths]
         share = np.array([one.share[0] for one in held])
         low, high = np.array([(one.low[0], one.high[0]) for one in held]).T
         ax.errorbar(
-            [np.median(cells.returns[fifth]) for fifth in fifths], 100 * share,
+            [shift * np.median(cells.returns[fifth]) for fifth in fifths], 100 * share,
             yerr=100 * np.abs([share - low, high - share]), marker=marker, linestyle=style,
             color=colour, capsize=3, markersize=6, label=label,
         )  # fmt: skip
@@ -120,6 +126,9 @@ def _by_size(ax: Axes, cells: Cells, results: Mapping[str, Any], styles: Mapping
     ax.set_xscale("log")
     ax.set_xticks(ticks := [20, 50, 100, 200, 500, 1000], [f"{tick}" for tick in ticks])
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("returns of the cell, in fifths\n(f) coverage of 90 % intervals by size")
+    ax.set_xlabel(
+        "returns of the cell (fifths at their medians, side by side)\n"
+        "(f) coverage of 90 % intervals by size"
+    )
     ax.set_ylabel("targets inside (%, 95 % interval)")
     _legend(ax, 2)

@@ -82,20 +82,11 @@ def _statements(numbers: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
         f"({_width(linear['coverage 90, small cells'])}) and "
         f"{linear['coverage 90, large cells']:.0%} ({_width(linear['coverage 90, large cells'])})."
     )
-    notes = best["notes"]
-    r_hat = [note["r-hat"] for note in notes]
     compared = (
         f"VI against NUTS: median epistemic deviation {vi['epistemic']:.4f} and "
-        f"{best['epistemic']:.4f}; NLL {vi['nll'][0]:.3f} and {best['nll'][0]:.3f}. The chains of "
-        f"NUTS agree in function space up to a median R-hat of {np.mean(r_hat):.2f} "
-        f"(worst fold {max(r_hat):.2f}), with {sum(n['divergences'] for n in notes):.0f} "
-        "divergences."
-        + (
-            " Above 1.05 they have not mixed: each still tells of its own mode, and the mixture of "
-            "all is between a posterior and an ensemble."
-            if max(r_hat) > 1.05
-            else ""
-        )
+        f"{best['epistemic']:.4f}; NLL {vi['nll'][0]:.3f} and {best['nll'][0]:.3f}. "
+        f"NUTS: {sum(note['divergences'] for note in best['notes']):.0f} divergences. "
+        f"{_agreement(best['notes'])}"
     )
     known = (
         "What the posterior knows: the tax of an average return of a cell of this state and year, "
@@ -112,6 +103,31 @@ def _statements(numbers: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
         "value' has no meaning for one year; climatology is the class mean."
     )
     return noise, size, compared, known, ignorance
+
+
+def _agreement(notes: Sequence[Mapping[str, Any]]) -> str:
+    """Say how far the chains agree on the functions, or why that is not known."""
+    reasons = [note["why no r-hat"] for note in notes if "why no r-hat" in note]
+    if reasons:
+        return f"Whether its chains agree in function space is not judged: {reasons[0]}."
+    largest, median = (
+        np.array([note[f"r-hat, {which}"] for note in notes], float)
+        for which in ("largest", "median")
+    )
+    largest, median = (np.where(np.isnan(one), np.inf, one) for one in (largest, median))
+    mixed = (
+        ""
+        if largest.max() <= 1.05
+        else (
+            " Above 1.05 chains have not mixed: each still tells of its own mode, and the mixture "
+            "of all is between a posterior and an ensemble."
+        )
+    )
+    return (
+        "R-hat of its chains in function space (rank-normalised, of halved chains), over the cells "
+        f"of a fold: largest {largest.max():.2f} in the worst fold, {largest.min():.2f} in the "
+        f"best; median {median.max():.2f} and {median.min():.2f}.{mixed}"
+    )
 
 
 def _width(share: float) -> str:

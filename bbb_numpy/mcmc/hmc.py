@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import fraction, positive, whole
+from ..arguments import positive, real, whole
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
-from .metrics import Metric, identity
+from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init, select
 
 __all__ = ["HMC"]
@@ -43,7 +43,7 @@ class HMC:
     Raises
     ------
     TypeError, ValueError
-        For numbers out of range.
+        For numbers out of range, or a metric that is none.
     """
 
     step_size: float = 0.1
@@ -57,8 +57,8 @@ class HMC:
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         positive("path", self.path)
-        if self.jitter != 1.0:
-            fraction("jitter", self.jitter)
+        check_metric(self.metric)
+        real("jitter", self.jitter, 0.0, np.nextafter(1.0, 2.0), "between 0 and 1")
         whole("max_steps", self.max_steps, 1)
 
     @property

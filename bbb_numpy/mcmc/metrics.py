@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..numerics import inner
 
-__all__ = ["DenseMetric", "DiagonalMetric", "Metric", "identity"]
+__all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
 
 Array = NDArray[Any]
 
@@ -35,6 +35,23 @@ class Metric(Protocol):
 
     def kinetic(self, momentum: Array) -> Array:
         """Return the kinetic energies (S,)."""
+
+
+def check_metric(metric: Any) -> None:
+    """Raise TypeError unless `metric` is None or has what Hamiltonian kernels use of a `Metric`."""
+    parts = ("draw_momentum", "velocity", "kinetic")
+    if metric is None or (
+        not isinstance(metric, type) and all(hasattr(metric, part) for part in parts)
+    ):
+        return
+    given = repr(metric)
+    if isinstance(metric, type):
+        given = f"the class {metric.__name__}"
+    elif isinstance(metric, np.ndarray):
+        given = f"an array of shape {metric.shape}"
+    raise TypeError(
+        "metric must be None, DiagonalMetric(variance) or DenseMetric(covariance); got " + given
+    )
 
 
 def _normal(rng: np.random.Generator, like: Array) -> Array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..arguments import positive, whole
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
-from .metrics import Metric, identity
+from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init
 
 __all__ = ["NUTS", "Span", "join", "turned"]
@@ -124,6 +124,7 @@ class NUTS:
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
+        check_metric(self.metric)
         whole("max_depth", self.max_depth, 1)
 
     def tuned(self, step_size: float, metric: Metric) -> NUTS:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bbb_numpy.mcmc import DenseMetric, DiagonalMetric
+from bbb_numpy.mcmc import HMC, NUTS, DenseMetric, DiagonalMetric
 from bbb_numpy.mcmc.metrics import identity
 
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, -0.2], [0.0, -0.2, 1.5]])
@@ -81,6 +81,20 @@ def test_the_dtype_is_that_of_the_chains(dtype):
 def test_a_variance_that_is_none_is_refused(variance):
     with pytest.raises(ValueError, match="variance must be a vector of finite numbers > 0; got"):
         DiagonalMetric(np.array(variance))
+
+
+@pytest.mark.parametrize("kernel", [HMC, NUTS])
+@pytest.mark.parametrize(
+    ("metric", "given"),
+    [
+        *((3, "3"), ("dense", "'dense'"), (np.ones(3), r"an array of shape \(3,\)")),
+        (DiagonalMetric, "the class DiagonalMetric"),
+    ],
+)
+def test_what_is_no_metric_is_refused_at_once(kernel, metric, given):
+    wanted = r"metric must be None, DiagonalMetric\(variance\) or DenseMetric\(covariance\); got "
+    with pytest.raises(TypeError, match=f"{wanted}{given}$"):
+        kernel(metric=metric)
 
 
 @pytest.mark.parametrize(
