@@ -12,7 +12,6 @@ is that of the sampled mean (M17). By M13 it is KL(q || posterior) less the log 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, sqrt
@@ -20,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import TqdmWarning
 
 from .arguments import whole
 from .full_rank import FullRank
@@ -28,27 +26,17 @@ from .layout import Layout
 from .mcmc.states import Target
 from .optimizers import Adam, Cosine, Optimizer
 from .posteriors import MeanField
+from .progress import tqdm
+from .randomness import check_rng
 from .records import NonFiniteError, Training
 from .transforms import Blockwise, Transform
 from .workspace import Workspace
 
-with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
-    warnings.simplefilter("ignore", TqdmWarning)
-    from tqdm.auto import tqdm
-
-__all__ = ["ADVI", "Approximation", "Estimate", "Transformed", "check_rng", "fit"]
+__all__ = ["ADVI", "Approximation", "Estimate", "Transformed", "fit"]
 
 Array = NDArray[Any]
 START = MeanField(0.1, -1.0, 0.01)  # deviations of 0.31: within a factor 10 of most in real space
 RULE = Adam(0.05, schedule=Cosine())
-
-
-def check_rng(rng: Any) -> None:
-    """Raise TypeError unless `rng` is a generator: of a seed every call would draw the same."""
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); got {rng!r}"
-        )
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from .arguments import fraction, positive, whole
 from .log_joint import LogJoint
-from .mcmc import HMC, DiagonalMetric, Kernel, MetropolisHastings, State, Target
-from .mcmc.adaptation import first_step_size
-from .mcmc.metropolis import Tunable
+from .mcmc import HMC, DiagonalMetric, Kernel, State, Target
+from .mcmc.adaptation import first_step_size, retuned, tunable
 from .mcmc.states import evaluate
 from .numerics import logsumexp, sigmoid
 
@@ -246,11 +245,12 @@ def pilot(
     TypeError
         If the kernel has nothing to tune.
     """
-    part = kernel.proposal if isinstance(kernel, MetropolisHastings) else kernel
-    if not isinstance(part, Tunable):
+    part = tunable(kernel)
+    if part is None:
         raise TypeError(
             "a pilot tunes kernels that have step_size and tuned(step_size, metric); got "
-            f"{part!r}. Pass one kernel for each step of the schedule to anneal instead"
+            f"{getattr(kernel, 'proposal', kernel)!r}. Pass one kernel for each step of the "
+            "schedule to anneal instead"
         )
     wanted = fraction("target_accept", target_accept or part.target_accept)
     state = State(start, *evaluate(path(float(schedule[0])), start))
@@ -263,8 +263,7 @@ def pilot(
         metric = DiagonalMetric(state.position.var(axis=0) + 1e-12)
         if t == 0:
             step_size = first_step_size(target, rng, metric, state, step_size)
-        own = part.tuned(step_size, metric)
-        full = replace(kernel, proposal=own) if isinstance(kernel, MetropolisHastings) else own
+        full = retuned(kernel, step_size, metric)
         tuned.append(full)
         for _ in range(sweeps):
             state, info = full.step(target, rng, state)

@@ -22,7 +22,6 @@ from .reliability import (
     brier,
     brier_parts,
     chance_calibration_error,
-    check_labels,
     clustered_mean,
     expected_calibration_error,
     maximum_calibration_error,
@@ -110,7 +109,6 @@ def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
     """
     proba, labels = np.asarray(proba, float), np.asarray(labels)
     top_label(proba, labels)  # for its checks
-    check_labels(labels, proba.shape[1])
     rows, place = np.arange(len(labels)), labels.astype(int)
     below = np.where(place > 0, proba.cumsum(axis=1)[rows, place - 1], 0.0)
     return np.minimum(below + rng.random(len(labels)) * proba[rows, place], 1.0)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .advi import check_rng
 from .arguments import whole
 from .log_joint import LogJoint
 from .numerics import logsumexp
+from .randomness import check_rng
 from .workspace import Workspace
 
 __all__ = [

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import TqdmWarning
 
 from . import mcmc
 from .arguments import fraction, whole
@@ -21,12 +20,9 @@ from .layout import Layout
 from .log_joint import LogJoint
 from .mcmc import HMC, NUTS, Kernel, MetropolisHastings, State, Target
 from .model import Model
+from .progress import tqdm
 from .randomness import check_generator
 from .recording import Recording, Run
-
-with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
-    warnings.simplefilter("ignore", TqdmWarning)
-    from tqdm.auto import tqdm
 
 __all__ = ["METRICS", "SAMPLERS", "Draws", "check_sampler", "sample", "sample_target"]
 

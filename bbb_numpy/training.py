@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from math import isfinite, nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import TqdmWarning
 
 from .arguments import not_negative, whole
 from .estimators import Estimator
@@ -16,13 +14,10 @@ from .families import is_linear
 from .kl_weights import Constant, Shares, WarmUp, proportional_kl_weights
 from .layout import Layout
 from .optimizers import Adam, Optimizer
+from .progress import tqdm
 from .records import Epoch, NonFiniteError, Training
 from .stopping import EarlyStopping, HeldOut, Watch, minibatches
 from .workspace import Workspace
-
-with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
-    warnings.simplefilter("ignore", TqdmWarning)
-    from tqdm.auto import tqdm
 
 __all__ = ["EarlyStopping", "Epoch", "NonFiniteError", "Training", "fit", "minibatches", "start"]
 

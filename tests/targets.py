@@ -194,3 +194,8 @@ def forgotten(old, new, log_ratio):
 def wrong_sign(old, new, log_ratio):
     """alpha = min(1, pi(old) / pi(new))."""
     return -2.0 * (new.log_density - old.log_density) - log_ratio
+
+
+def negate(phase):
+    """Return the phase with its momentum reversed: the same path, backwards in time."""
+    return phase._replace(momentum=-phase.momentum)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .metrics import Metric
 from .states import State, Target, evaluate
 
-__all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog", "negate"]
+__all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog"]
 
 Array = NDArray[Any]
 DIVERGENT = 1000.0  # nats of energy error: no trajectory of the true motion, exp(-1000) is 0
@@ -66,8 +66,3 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
         value, gradient = evaluate(target, position)
         momentum += half * gradient
     return Phase(position, momentum, value, gradient)
-
-
-def negate(phase: Phase) -> Phase:
-    """Return the phase with its momentum reversed: the same path, backwards in time."""
-    return phase._replace(momentum=-phase.momentum)

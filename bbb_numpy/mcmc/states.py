@@ -51,6 +51,12 @@ def evaluate(target: Target, position: Array) -> tuple[Array, Array]:
     """
     with np.errstate(all="ignore"):
         value, gradient = target(position)
+    return _finite(value, gradient)
+
+
+def _finite(value: Array, gradient: Array) -> tuple[Array, Array]:
+    """Return both, with -inf and 0 where either is not finite."""
+    with np.errstate(all="ignore"):
         outside = ~np.isfinite(value + np.add.reduce(gradient, axis=1))
     if outside.any():
         value, gradient = np.where(outside, -np.inf, value), gradient.copy()
@@ -70,8 +76,10 @@ def init(target: Target, position: Array) -> State:
     if position.ndim != 2:
         raise ValueError(f"position must have shape (chains, numbers); got {position.shape}")
     position = position.copy()
-    _check_target(target, position)
-    value, gradient = evaluate(target, position)
+    with np.errstate(all="ignore"):
+        found = target(position) if callable(target) else None
+    _check_found(found, position)
+    value, gradient = _finite(*found)
     bad = np.flatnonzero(~np.isfinite(value))
     if bad.size:
         raise ValueError(
@@ -81,11 +89,9 @@ def init(target: Target, position: Array) -> State:
     return State(position, value, gradient)
 
 
-def _check_target(target: Target, position: Array) -> None:
-    """Raise unless the target returns log densities (S,) and gradients (S, D)."""
+def _check_found(found: Any, position: Array) -> None:
+    """Raise unless a target has returned log densities (S,) and gradients (S, D)."""
     wanted = (position.shape[:1], position.shape)
-    with np.errstate(all="ignore"):
-        found = target(position) if callable(target) else None
     shapes = tuple(np.shape(part) for part in found) if isinstance(found, tuple) else None
     if shapes != wanted:
         given = type(found).__name__ if shapes is None else f"arrays of shapes {shapes}"

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from targets import Banana, Gaussian, correlated, departure, moved, path
+from targets import Banana, Gaussian, correlated, departure, moved, negate, path
 
 from bbb_numpy.mcmc import HMC, DenseMetric, DiagonalMetric, Phase, hamiltonian
-from bbb_numpy.mcmc.leapfrog import negate
 from bbb_numpy.mcmc.metrics import identity
 
 PERIOD = 12

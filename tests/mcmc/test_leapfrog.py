@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from problems import COMPLEX_STEP
-from targets import Banana, Funnel, correlated, network_target, path
+from targets import Banana, Funnel, correlated, negate, network_target, path
 
 from bbb_numpy.mcmc import DenseMetric, DiagonalMetric, Phase, hamiltonian, init, leapfrog
-from bbb_numpy.mcmc.leapfrog import DIVERGENT, negate
+from bbb_numpy.mcmc.leapfrog import DIVERGENT
 
 NETWORK = network_target()
 TARGETS = {"gaussian": correlated(), "banana": Banana(), "funnel": Funnel(), "network": NETWORK}

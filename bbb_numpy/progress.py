@@ -1,0 +1,11 @@
+"""The progress bar of tqdm (floor 4)."""
+
+import warnings
+
+from tqdm import TqdmWarning
+
+with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm.auto import tqdm
+
+__all__ = ["tqdm"]
