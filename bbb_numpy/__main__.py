@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .arguments import positive, whole
-from .cli import checking, fitting, repeating
+from .benchmark.trials import METHODS, SETS
+from .cli import benchmarking, checking, fitting, repeating
 from .experiments.regression import SETTINGS
 from .gradcheck import BARS
 from .inference import INFERENCES
@@ -86,6 +87,46 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("experiment", choices=list(repeating.EXPERIMENTS), help=listed)
     again.add_argument("--seed", type=_seed, default=0)
     again.add_argument("--out", help="folder to write to (reproduced/EXPERIMENT)")
+
+    bench = command("uci", benchmarking.uci)
+    bench.add_argument(
+        "--data", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help=", ".join(SETS)
+    )
+    bench.add_argument(
+        "--method",
+        nargs="+",
+        choices=list(METHODS),
+        default=list(METHODS),
+        metavar="METHOD",
+        help=", ".join(METHODS),
+    )
+    bench.add_argument(
+        "--splits",
+        type=_whole,
+        default=20,
+        help="of each set; up to 20 those published, of which protein has 5; beyond, the same "
+        "recipe goes on",
+    )
+    bench.add_argument("--jobs", type=_whole, help="worker processes (one for each usable CPU)")
+    bench.add_argument("--out", default="uci", help="folder of records, tables and pictures")
+    bench.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a dask.distributed cluster, tcp://HOST:PORT"
+    )
+    bench.add_argument("--units", type=_whole, help="hidden units (50; protein 100)")
+    bench.add_argument("--seed", type=_seed, default=0)
+    bench.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
+    bench.add_argument(
+        "--retry-failed", action="store_true", help="run trials again that are recorded as failed"
+    )
+    bench.add_argument(
+        "--no-resume", action="store_true", help="set earlier records aside and begin anew"
+    )
+    bench.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="show what is done and the time left (to a person)",
+    )
 
     check = command("gradcheck", checking.gradcheck)
     check.add_argument(

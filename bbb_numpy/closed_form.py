@@ -9,14 +9,13 @@ build on it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .families import Family, need_closed_form_kl, need_density, need_linear
+from .families import Family, closed_form_prior, need_density, need_linear
 from .gradients import Sampled
-from .priors import GaussianPrior
 from .workspace import LogDensities, Workspace
 
 __all__ = ["ClosedFormKL", "add_kl", "check_parts", "remember"]
@@ -35,8 +34,8 @@ def add_kl(
 
     KL = -H(q) - E_q[log P(w)]. Spends `parts`, the posterior's `spread`.
     """
-    posterior, prior = family.density, cast(GaussianPrior, family.model.prior)
-    entropy = posterior.entropy(parts)
+    posterior, prior = family.density, closed_form_prior(family.model)
+    entropy = posterior.entropy(parts, prior.starts)
     expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
     for name, _ in prior.blocks():
         d_blocks[name] *= -weight  # D17
@@ -57,7 +56,7 @@ def check_parts(estimator: str, family: Family) -> None:
     """Raise unless the free energy of `family` has a KL term in closed form."""
     need_density(estimator, family.posterior)
     need_linear(estimator, family.objective)
-    need_closed_form_kl(estimator, family.model)
+    closed_form_prior(family.model, estimator)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from .gradients import Reparameterised, StickingTheLanding
 from .hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from .importance import DoublyReparameterised, SelfNormalised
 from .inference import Sampling
+from .layerwise import LayerwiseGaussianPrior
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .local_reparameterisation import LocalReparameterisation
 from .mixture import ScaleMixturePrior
@@ -51,7 +52,7 @@ WALKS = (mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin)
 # The kinds of object that may stand in each place of a model
 KINDS: dict[str, tuple[type, ...]] = {
     "network": (MLP,),
-    "prior": (GaussianPrior, LaplacePrior, ScaleMixturePrior),
+    "prior": (GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior),
     "likelihood": (
         *(GaussianLikelihood, HeteroscedasticLikelihood, PoissonLikelihood),
         *(BernoulliLikelihood, CategoricalLikelihood),

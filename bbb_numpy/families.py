@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from . import network
 from .full_rank import FullRank
+from .layerwise import LayerwiseGaussianPrior
 from .layout import Layout
 from .model import Model
 from .objectives import LINEAR, MAP, MLE, FreeEnergy, Objective, free_energy
@@ -27,8 +28,8 @@ __all__ = [
     "Density",
     "Family",
     "Posterior",
+    "closed_form_prior",
     "is_linear",
-    "need_closed_form_kl",
     "need_density",
     "need_linear",
 ]
@@ -83,8 +84,8 @@ class Density(Posterior, Protocol):
     def spread(self, blocks: dict[str, Array], work: Workspace) -> Any:
         """Return the deviations, or the factor, and their companions."""
 
-    def entropy(self, parts: Any) -> Entropy:
-        """Return the entropy and the summed variance, from `spread`."""
+    def entropy(self, parts: Any, starts: tuple[int, ...] | None = None) -> Entropy:
+        """Return the entropy and the variances summed, by group if `starts`, from `spread`."""
 
     def add_entropy_vjp(
         self, parts: Any, d_entropy: Any, d_variance: Any, d_theta: dict[str, Array]
@@ -234,13 +235,16 @@ def need_density(estimator: str, posterior: Posterior) -> None:
         raise ValueError(f"{estimator} needs a posterior with a density; use Reparameterised")
 
 
-def need_closed_form_kl(estimator: str, model: Model) -> None:
-    """Raise unless KL(q || prior) has a closed form here."""
-    if not isinstance(model.prior, GaussianPrior):
+def closed_form_prior(
+    model: Model, estimator: str = "this"
+) -> GaussianPrior | LayerwiseGaussianPrior:
+    """Return the prior if KL(q || prior) has a closed form, or raise."""
+    if not isinstance(model.prior, GaussianPrior | LayerwiseGaussianPrior):
         raise ValueError(
             f"{estimator} needs KL(q || prior) in closed form, and there is none for a Gaussian "
             f"q and {_name(model.prior)}. Use GaussianPrior, or Reparameterised, which samples it"
         )
+    return model.prior
 
 
 def is_linear(objective: Objective) -> bool:

@@ -208,22 +208,32 @@ class FullRank:
         u = d_log_q[:, None] * _solve(sample.parts.lower.T, sample.eps)
         self.pull_back(sample, u, d_log_q, d_theta)
 
-    def entropy(self, factor: Factor) -> Entropy:
-        r"""Return :math:`\sum_j \log L_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
+    def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
+        r"""Return :math:`\sum_j \log L_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19).
+
+        With `starts`, where groups of weights begin, variances are summed by group.
+        """
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
         value = np.add.reduce(factor.diagonal.log_softplus) + constant
-        return Entropy(value, np.add.reduce(factor.lower * factor.lower, axis=None))
+        squares = factor.lower * factor.lower  # (P, P); Var w_j is the sum of row j
+        if starts is None:
+            return Entropy(value, np.add.reduce(squares, axis=None))
+        return Entropy(value, np.add.reduceat(np.add.reduce(squares, axis=1), starts))
 
     def add_entropy_vjp(
         self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
     ) -> None:
-        """Add the gradient of entropy and summed variance for L (D19).
+        """Add the gradient of entropy and variances for L (D19).
 
-        ``d H/dL = diag(1/L_jj)`` and ``d sum Var/dL = 2 L`` on the lower triangle.
+        ``d H/dL = diag(1/L_jj)`` and ``d Var w_j/dL = 2 L`` on row j of the lower triangle.
+        `d_variance` is one number for all weights, or (P,).
         """
-        parts = factor.diagonal
-        below = factor.lower[_strict(len(factor.lower))]
-        d_theta["lower"] += 2.0 * d_variance * self.unit * below
+        parts, strict = factor.diagonal, _strict(len(factor.lower))
+        if np.ndim(d_variance):
+            d_squares = (d_variance[:, None] * factor.lower)[strict]
+        else:
+            d_squares = d_variance * factor.lower[strict]
+        d_theta["lower"] += 2.0 * self.unit * d_squares
         d_theta["rho"] += 2.0 * d_variance * parts.softplus * parts.sigmoid
         d_theta["rho"] += d_entropy * parts.ratio
 

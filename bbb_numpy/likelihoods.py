@@ -93,10 +93,10 @@ class GaussianLikelihood:
             The blocks named by `blocks`.
         f : ndarray (S, B, K)
             Network outputs.
-        y : ndarray (B, K)
-            Targets.
+        y : ndarray (B, K) or (S, B, K)
+            Targets: the same for all samples, or each sample has its own.
         """
-        if y.shape != f.shape[1:]:
+        if y.shape not in (f.shape[1:], f.shape):
             raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
         precision: Any
         if self.learn:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .closed_form import remember
-from .families import Family
+from .families import Family, closed_form_prior
 from .network import activate
 from .numerics import (
     LOG_2PI,
@@ -20,7 +20,6 @@ from .numerics import (
     sums_of_squares,
 )
 from .posteriors import Entropy
-from .priors import GaussianPrior
 from .rowwise import LayerTape, Rowwise, open_gates, sum_outer
 from .workspace import Workspace
 
@@ -94,7 +93,8 @@ class LocalReparameterisation(Rowwise):
         weight = self.beta * kl_weight
         # sigma^2 lives where its gradient will be: one array of the size of all weights less
         variance = d_blocks["rho"]
-        variances = _variances(blocks["rho"], variance, work)
+        starts = closed_form_prior(self.model).starts
+        variances = _variances(blocks["rho"], variance, starts, work)
 
         z, tapes = self._forward(blocks["mu"], variance, noise, x, work)
         rowwise, saved = self.model.likelihood.log_density(blocks, z, y, work)
@@ -177,15 +177,17 @@ class Variances(NamedTuple):
     ratio: Array  # (P,)  s(rho) / sigma = d log sigma/d rho
 
 
-def _variances(rho: Array, variance: Array, work: Workspace) -> Variances:
-    """Fill `variance` with sigma^2 and return the rest.
+def _variances(
+    rho: Array, variance: Array, starts: tuple[int, ...] | None, work: Workspace
+) -> Variances:
+    """Fill `variance` with sigma^2 and return the rest; variances summed by group if `starts`.
 
     The readable form ::
 
         parts = softplus_parts(rho)
         variance = parts.softplus**2
         half_slope, ratio = parts.softplus * parts.sigmoid, parts.ratio
-        entropy = MeanField().entropy(parts)
+        entropy = MeanField().entropy(parts, starts)
 
     Block by block, all these passes run in the cache instead of in memory.
     """
@@ -201,6 +203,8 @@ def _variances(rho: Array, variance: Array, work: Workspace) -> Variances:
         np.multiply(sigma, sigma, out=variance[block])
         np.multiply(sigma, slope, out=half_slope[block])
         total += sums_of_squares(sigma)
+    if starts is not None:
+        total = np.add.reduceat(variance, starts)
     value = logs + 0.5 * (1.0 + LOG_2PI) * len(rho)
     return Variances(Entropy(value, total), half_slope, ratio)
 
@@ -248,16 +252,16 @@ def _add_kl_of_variances(
 
     Spends `found`.
     """
-    prior = cast(GaussianPrior, family.model.prior)
+    prior = closed_form_prior(family.model)
     entropy, d_mu, d_rho = found.entropy, d_blocks["mu"], d_blocks["rho"]
     expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
     for name, _ in prior.blocks():
         d_blocks[name] *= -weight  # D17
-    shift = -2.0 * weight * expected.d_variance  # weight / S^2
+    shift = -2.0 * weight * expected.d_variance  # weight / S^2, one number or (P,)
     for start in range(0, len(d_rho), BLOCK):
         block = slice(start, start + BLOCK)
         part, ratio, slope = d_rho[block], found.ratio[block], expected.d_mean[block]
-        part += shift
+        part += shift[block] if np.ndim(shift) else shift
         part *= found.half_slope[block]
         ratio *= weight
         part -= ratio

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .estimators import Estimator
 from .full_rank import FullRank
 from .gradcheck import Report, check
+from .layerwise import LayerwiseGaussianPrior
 from .likelihoods import GaussianLikelihood
 from .mixture import ScaleMixturePrior
 from .model import Model
@@ -49,6 +50,8 @@ CHECKED_POSTERIORS: dict[str, Any] = {
 CHECKED_PRIORS: dict[str, Any] = {
     "gaussian": GaussianPrior(0.8),
     "gaussian-learned": GaussianPrior(0.8, learn=True),
+    "layerwise": LayerwiseGaussianPrior(),
+    "layerwise-learned": LayerwiseGaussianPrior(learn=True),
     "laplace": LaplacePrior(0.7),
     "mixture": ScaleMixturePrior(0.4, 1.0, 0.3),
     "mixture-learned": ScaleMixturePrior(0.4, 1.0, 0.3, learn=True),

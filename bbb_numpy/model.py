@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import network
+from .layerwise import LayerwiseGaussianPrior
 from .layout import Layout
 from .likelihoods import GaussianLikelihood
 from .network import MLP, Tape
@@ -114,7 +115,7 @@ class Model:
     Parameters
     ----------
     network : MLP
-    prior : GaussianPrior, LaplacePrior or ScaleMixturePrior
+    prior : GaussianPrior, LayerwiseGaussianPrior, LaplacePrior or ScaleMixturePrior
     likelihood : GaussianLikelihood, HeteroscedasticLikelihood, or one of `discrete`
         The learned numbers of both, if any, are passed to `forward` as `params`.
 
@@ -130,6 +131,8 @@ class Model:
 
     def __post_init__(self) -> None:
         self.likelihood.targets(self.network.sizes[-1])
+        if isinstance(self.prior, LayerwiseGaussianPrior):
+            object.__setattr__(self, "prior", self.prior.for_network(self.network.sizes))
 
     @property
     def layout(self) -> Layout:

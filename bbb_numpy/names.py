@@ -24,6 +24,7 @@ from .kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
+from .layerwise import LayerwiseGaussianPrior
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .local_reparameterisation import LocalReparameterisation
 from .mixture import ScaleMixturePrior
@@ -50,6 +51,8 @@ POSTERIORS: dict[str, Any] = {
 PRIORS: dict[str, Any] = {
     "gaussian": GaussianPrior(0.5),
     "gaussian-learned": GaussianPrior(0.5, learn=True),
+    "layerwise": LayerwiseGaussianPrior(),
+    "layerwise-learned": LayerwiseGaussianPrior(learn=True),
     "laplace": LaplacePrior(0.35),
     "mixture": ScaleMixturePrior(0.25, 1.0, 0.1),
     "mixture-learned": ScaleMixturePrior(0.25, 1.0, 0.1, learn=True),

@@ -90,14 +90,14 @@ class Tape(NamedTuple):
     """What the forward pass leaves for the backward pass."""
 
     w: Array  # (S, P)
-    inputs: list[Array]  # a_{l-1} of every layer: x (B, d_in), or x and 1; then (S, B, width)
+    inputs: list[Array]  # a_{l-1} of every layer: x as given, or x and 1; then (S, B, width)
     slopes: list[Array]  # activation'(z_l) (S, B, width); for ReLU the gate [z_l > 0]
 
 
 def _with_ones(x: Array, out: Array) -> Array:
-    """Write `x` (B, d_in) and a last column of 1 into `out`."""
-    out[:, :-1] = x
-    out[:, -1] = 1.0
+    """Write `x` (..., B, d_in) and a last column of 1 into `out`."""
+    out[..., :-1] = x
+    out[..., -1] = 1.0
     return out
 
 
@@ -116,8 +116,8 @@ def forward(net: MLP, w: Array, x: Array, work: Workspace) -> tuple[Array, Tape]
     net : MLP
     w : ndarray (S, P)
         Flat weights of S samples.
-    x : ndarray (B, d_in)
-        Rows; B may be 0.
+    x : ndarray (B, d_in) or (S, B, d_in)
+        Rows; B may be 0. The same for all samples, or each sample has its own.
     work : Workspace
         Holds the activations until the next call.
 
@@ -126,14 +126,15 @@ def forward(net: MLP, w: Array, x: Array, work: Workspace) -> tuple[Array, Tape]
     f : ndarray (S, B, K)
     tape : Tape
     """
-    samples, rows = len(w), len(x)
+    samples, rows = len(w), x.shape[-2]
     layers = work.views("layers of w", w, net.layers)
     inputs, slopes, a = [], [], x
     for layer, (weight, bias) in enumerate(layers):
         shape = (samples, rows, bias.shape[-1])
         z = work.array(f"z{layer}", shape, w.dtype)  # (S, B, width)
         if layer == 0 and net.folded:
-            a = _with_ones(x, work.array("x and 1", (rows, net.sizes[0] + 1), w.dtype))
+            shape_of_a = (*x.shape[:-1], net.sizes[0] + 1)
+            a = _with_ones(x, work.array("x and 1", shape_of_a, w.dtype))
             np.matmul(a, work.views("first layer of w", w, net.first), out=z)  # [x 1] [w_0; b_0]
         else:
             _matmul(a, weight, out=z)
@@ -190,7 +191,7 @@ def vjp(net: MLP, tape: Tape, d_f: Array, work: Workspace) -> Array:
         a, weight, (d_weight, d_bias) = tape.inputs[layer], weights[layer][0], d_weights[layer]
         if layer == 0 and net.folded:  # K41, K42 in one product: [x 1]^T delta_0
             d_first = work.views("first layer of d_w", d_w, net.first)
-            np.matmul(a.T, delta, out=d_first)
+            np.matmul(a.swapaxes(-1, -2), delta, out=d_first)
             if scale is not None:
                 d_first *= scale
             break

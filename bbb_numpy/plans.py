@@ -12,6 +12,7 @@ from .families import Family, Posterior
 from .full_rank import FullRank
 from .inference import Sampling, settled
 from .kl_weights import Constant, LinearWarmUp, Shares, WarmUp, proportional_kl_weights
+from .layerwise import LayerwiseGaussianPrior
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .mixture import ScaleMixturePrior
 from .model import Likelihood, Model, Prior
@@ -44,6 +45,9 @@ __all__ = [
     "check_plan",
     "check_sizes",
 ]
+
+
+PRIOR_KINDS = (GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior)
 
 
 class Task(NamedTuple):
@@ -184,7 +188,7 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     return Plan(
         hidden=check_sizes("hidden_layer_sizes", params["hidden_layer_sizes"]),
         activation=activation,
-        prior=part("prior", task.prior, (GaussianPrior, LaplacePrior, ScaleMixturePrior), PRIORS),
+        prior=part("prior", task.prior, PRIOR_KINDS, PRIORS),
         likelihood=_likelihood(params["likelihood"], task),
         posterior=posterior,
         estimator=_estimator(params["estimator"]),

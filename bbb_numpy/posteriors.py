@@ -32,6 +32,7 @@ __all__ = ["Entropy", "MeanField", "MeanFieldSample", "PointMass", "PointSample"
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+Starts = tuple[int, ...] | None
 
 
 class MeanFieldSample(NamedTuple):
@@ -46,7 +47,7 @@ class Entropy(NamedTuple):
     """What a closed-form KL divergence needs of a Gaussian q."""
 
     value: Any  # scalar: -E_q[log q], in nats
-    total_variance: Any  # scalar: the sum of the variances of all weights
+    total_variance: Any  # the sum of the variances of all weights, or (L,) of each group
 
 
 @dataclass(frozen=True)
@@ -196,11 +197,16 @@ class MeanField:
         np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])
         np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])
 
-    def entropy(self, parts: SoftplusParts) -> Entropy:
-        r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)`, from `spread` (D18)."""
-        constant = 0.5 * (1.0 + LOG_2PI) * len(parts.softplus)
-        value = np.add.reduce(parts.log_softplus) + constant
-        return Entropy(value, sums_of_squares(parts.softplus))
+    def entropy(self, parts: SoftplusParts, starts: Starts = None) -> Entropy:
+        r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)`, from `spread` (D18).
+
+        With `starts`, where groups of weights begin, variances are summed by group.
+        """
+        sigma = parts.softplus
+        value = np.add.reduce(parts.log_softplus) + 0.5 * (1.0 + LOG_2PI) * len(sigma)
+        if starts is None:
+            return Entropy(value, sums_of_squares(sigma))
+        return Entropy(value, np.add.reduceat(sigma * sigma, starts))
 
     def add_entropy_vjp(
         self,
@@ -209,7 +215,9 @@ class MeanField:
         d_variance: Any,
         d_theta: dict[str, Array],
     ) -> None:
-        """Add the gradient of entropy and summed variance for rho (D18). Spends `parts`.
+        """Add the gradient of entropy and variances for rho (D18). Spends `parts`.
+
+        `d_variance` is one number for all weights, or (P,).
 
         ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
         """

@@ -28,6 +28,7 @@ __all__ = [
     "Predictive",
     "Source",
     "log_predictive_density",
+    "mixture",
     "predict",
     "predict_classes",
     "sample_functions",
@@ -195,6 +196,31 @@ def sample_functions(
     for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
         out[which, rows] = likelihood.mean(params, f)
     return out
+
+
+def mixture(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> tuple[Array, Array]:
+    """Return the components of the predictive mixture at `x`, means and deviations of y (D5).
+
+    ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood.
+
+    Returns
+    -------
+    means, deviations : ndarray (S, N, K)
+    """
+    likelihood = estimator.model.likelihood
+    means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
+    deviations = np.empty_like(means)
+    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+        deviations[which, rows] = np.sqrt(likelihood.variance(params, f))
+        means[which, rows] = likelihood.mean(params, f)
+    return means, deviations
 
 
 def sample_targets(

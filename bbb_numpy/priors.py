@@ -30,7 +30,7 @@ class ExpectedLogPrior(NamedTuple):
 
     value: Any  # scalar, nats
     d_mean: Any  # (P,)  with respect to the mean of each weight
-    d_variance: Any  # scalar: the same with respect to the variance of every weight
+    d_variance: Any  # the same with respect to the variance of every weight, scalar or (P,)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class GaussianPrior:
     def __post_init__(self) -> None:
         spread("scale of the prior", self.scale)
         flag("learn", self.learn)
+
+    @property
+    def starts(self) -> None:
+        """All weights are one group."""
+        return
 
     def blocks(self) -> Blocks:
         """Name the learned blocks: ``prior_log_scale`` (1,) or none."""

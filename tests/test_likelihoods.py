@@ -211,6 +211,25 @@ def test_targets_of_another_shape_are_refused(likelihood):
         likelihood.log_density(params, f, np.zeros((4, 2)), Workspace())
 
 
+@pytest.mark.equation("K15", "D1")
+@pytest.mark.parametrize("learn", [False, True])
+def test_targets_of_their_own_give_each_sample_what_it_has_alone(learn):
+    likelihood = GaussianLikelihood(0.8, learn)
+    f, _, rng = draw(0)
+    y = rng.standard_normal(f.shape)
+    params = {"log_noise": np.array([0.1, -0.4, 0.2])}
+    slopes, slopes_alone = ({"log_noise": np.zeros(3)} for _ in range(2))
+    rowwise, saved = likelihood.log_density(params, f, y, Workspace())
+    d_f = likelihood.vjp(saved, np.ones(len(f)), slopes)
+    together = np.zeros(3)
+    for s in range(len(f)):
+        alone, saved = likelihood.log_density(params, f[s : s + 1], y[s], Workspace())
+        np.testing.assert_array_equal(rowwise[s], alone[0])
+        np.testing.assert_array_equal(d_f[s], likelihood.vjp(saved, np.ones(1), slopes_alone)[0])
+        together += slopes_alone["log_noise"]
+    np.testing.assert_allclose(slopes["log_noise"], together, rtol=1e-14)
+
+
 def test_fixed_noise_has_no_learned_block():
     assert GaussianLikelihood(2.0).blocks(3) == ()
     assert GaussianLikelihood(2.0).init(3, np.float32).size == 0

@@ -47,6 +47,22 @@ def test_samples_and_rows_do_not_mix(shape):
             assert np.allclose(together[s, row], alone[0, 0], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.equation("K31", "K37", "K41", "K42")
+@given(shape=shapes)
+def test_rows_of_their_own_give_each_sample_what_it_has_alone(shape):
+    net, w, x, rng = draw(shape)
+    own = rng.standard_normal((len(w), *x.shape))
+    work = Workspace()
+    f, tape = forward(net, w, own, work)
+    d_f = rng.standard_normal(f.shape)
+    pulled = vjp(net, tape, d_f.copy(), work)
+    for s in range(len(w)):
+        there = Workspace()
+        alone, tape = forward(net, w[s : s + 1], own[s], there)
+        assert np.array_equal(f[s], alone[0])
+        assert np.array_equal(pulled[s], vjp(net, tape, d_f[s : s + 1].copy(), there)[0])
+
+
 @pytest.mark.equation("K36")
 @given(shape=shapes)
 def test_without_hidden_layer_the_network_is_affine(shape):

@@ -1,0 +1,273 @@
+"""The text of the benchmark's page, and the files of its output folder.
+
+Every number is computed from the records; only the published ones are typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import pictures, tables, verdicts
+from .machine import machine_time, settings_table, versions
+from .published import COLUMNS, METRICS, PUBLISHED
+from .tables import LABELS, SPLITS, Record, cells, current
+from .verdicts import FAMILY, SAMPLERS, Verdict, against_baseline, against_best, alone
+
+__all__ = ["page", "write"]
+
+PROTOCOL = """\
+- The standard splits: 90 % of the rows to train, 10 % to test, {splits} of them ({protein} for
+  protein), drawn by the published recipe.
+- One hidden layer of ReLU units; how many, see the settings below.
+- Inputs and target standardised with the mean and deviation of the training part; RMSE and mean
+  negative log-likelihood per point in the units of the target, in which the logarithm of that
+  deviation is contained.
+- The likelihood of a test row is that of the whole predictive mixture,
+  log (1/T) sum_t p(y | x, w_t) by logsumexp over the posterior samples, not of one Gaussian and
+  not of the mean network.
+- What is chosen (prior scales, noise, epochs, step size) is chosen inside each training part: by
+  the bound itself where the method has one, else by a validation fold. No test row is seen before
+  the final score.
+- Means and standard errors (deviation over the square root of the number of splits) are over the
+  splits. Test parts overlap between splits and so do training parts even more: the standard error
+  is the customary one, and too small for a new data set of the same kind."""
+
+TRAPS = """\
+- `wine_red`, `concrete` and `protein` have repeated rows, inputs and target alike, so a random
+  split puts copies of some test rows into the training part: a model that memorises is rewarded.
+- The target of `wine_red` takes whole numbers only. A density that puts narrow peaks on them gets
+  any log-likelihood it likes; one Gaussian noise for all rows cannot, but the NLL there is still
+  that of a density for a target that has none.
+- `boston`'s target is capped, and its column `B` encodes a race-based assumption. The set is used
+  as the customary benchmark only.
+- `energy` has two targets in its source. Here as in the literature it is the heating load.
+- `protein` had more units in most of the literature than in Sagar's table: rows with different
+  widths are not strictly like for like.
+- The published numbers were obtained with other budgets and other ways to choose hyperparameters,
+  some of them not inside the training part. They are printed with two decimals; ours are compared
+  unrounded and must be strictly lower.
+- To name the better of several methods cell by cell uses the test scores. The counts of each
+  method alone, above, do not."""
+
+REMARKS = {
+    "local-reparam": "The same posterior as the mean field's; only the gradient is less noisy.",
+    "renyi": "Its bound is biased on minibatches.",
+    "eubo": "Sagar's objective with its misprints put right: the inclusive KL by self-normalised "
+    "importance weights, biased with few samples and on minibatches. As printed it cannot learn.",
+    "map": "A point: its predictive mixture has a single member, so more samples change nothing.",
+    "ensemble": "An equal mixture of networks trained to MAP from different starts; its members "
+    "take the place of posterior samples.",
+    "hmc": "All training rows at every step, no batches, with the exact gradient.",
+    "nuts": "All training rows at every step, no batches, with the exact gradient.",
+}
+
+
+def page(records: Iterable[Record], command: str) -> str:
+    """Return the text of ``benchmarks/uci.md``.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        As read from the record file; of a repeated trial the last one counts.
+    command : str
+        The command that wrote them.
+    """
+    rows = current(records)
+    if not rows:
+        raise ValueError("there is no record to write about; run some trials first")
+    found = cells(rows)
+    fine = tables.succeeded(rows)
+    parts = [
+        "# UCI regression: every method on the standard splits",
+        f"Written by the program from {len(rows)} records, one for each trial: {len(fine)} "
+        f"finished, {len(rows) - len(fine)} failed. They are in `uci_records.jsonl` beside this "
+        "page.",
+        "## What was run\n\n" + PROTOCOL.format(splits=SPLITS["boston"], protein=SPLITS["protein"]),
+        "## Results\n\nRMSE / NLL, mean ± standard error over the splits, lower is better. Bold: "
+        "the lowest mean of ours.\n\n" + tables.markdown(rows),
+        _complete(rows),
+        "![RMSE and NLL of every set and method](uci_scores.png)\n\n"
+        "![Coverage of central intervals less their level](uci_calibration.png)\n\n"
+        "![Histograms of the predictive distribution function at the targets](uci_pit.png)",
+        "## What was to be reached\n\n"
+        + _target(
+            f"The mean-field family ({_names(FAMILY)}) against Bayes by Backprop's best public "
+            "implementation",
+            against_baseline(rows),
+            alone(against_baseline, rows, FAMILY),
+        )
+        + "\n\n"
+        + _target(
+            f"Sampling ({_names(SAMPLERS)}) with the same gradient against the best published "
+            "number (Sagar's column, reported false, is no number to reach)",
+            against_best(rows),
+            alone(against_best, rows, SAMPLERS),
+        ),
+        "## Methods compared on the same splits\n\n" + _paired(rows),
+        "## Settings and seeds\n\n" + settings_table(rows),
+        "## Deviations and remarks\n\n" + _remarks(rows),
+        "## Traps\n\n" + TRAPS,
+        "## Machine time\n\n" + machine_time(fine),
+        "## Versions\n\n" + versions(rows),
+        "## Where the published numbers are from\n\n"
+        + "\n".join(f"- {row.name}: {row.source}." for row in PUBLISHED),
+        "## To repeat it\n\n"
+        f"```\n{command}\n```\n\n"
+        "The same numbers come out on any number of workers. Interrupted, the same command goes on "
+        "where it was. The data are those of the folder that `BBB_NUMPY_DATA` names.",
+    ]
+    missing = [name for name in COLUMNS if name not in {one for one, _ in found}]
+    if missing:
+        parts.insert(2, f"Not run: {', '.join(missing)}.")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def write(out: Path, records: Iterable[Record], command: str) -> str:
+    """Write ``table.md``, ``table.csv``, ``trials.csv`` and the pictures into `out`.
+
+    Returns
+    -------
+    str
+        The text for the terminal: the table and how many cells reach what.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
+    OSError
+        If a file cannot be written.
+    """
+    rows = current(records)
+    text = page(rows, command)  # before anything is written
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "table.md").write_text(_of_folder(text), encoding="utf-8")
+    (out / "table.csv").write_text(tables.cells_csv(rows), encoding="utf-8")
+    (out / "trials.csv").write_text(tables.trials_csv(rows), encoding="utf-8")
+    if tables.succeeded(rows):
+        for draw in (pictures.scores, pictures.calibration, pictures.pit):
+            draw(rows).savefig(out / f"{draw.__name__}.png", dpi=100)
+    lines = [_plain(rows), "", _complete(rows)]
+    for title, found in (
+        ("mean-field family below Bayes by Backprop's public numbers", against_baseline(rows)),
+        ("HMC or NUTS below the best published number", against_best(rows)),
+    ):
+        if any(one.cell for one in found):
+            lines.append(f"{title}: {verdicts.count(found)}")
+    return "\n".join(lines)
+
+
+def _plain(rows: Sequence[Record]) -> str:
+    """Return the results for a terminal: a block per set, a line per method."""
+    lines: list[str] = []
+    name = ""
+    for cell in cells(rows).values():
+        if cell.set != name:
+            name = cell.set
+            lines += ["", f"{name:36}  {'RMSE':>15}  {'NLL':>15}  splits  seconds each"]
+        rmse, nll = (str(cell.scores.get(metric, "failed")) for metric in METRICS)
+        done = f"{len(cell.splits)}/{SPLITS.get(name, len(cell.splits))}"
+        label = LABELS.get(cell.method, cell.method)
+        each = f"{cell.seconds:.1f}" if cell.splits else "–"
+        lines.append(f"{label:36}  {rmse:>15}  {nll:>15}  {done:>6}  {each:>12}")
+    failed = [
+        f"  {cell.set}, {cell.method}, split {split}: {error}"
+        for cell in cells(rows).values()
+        for split, error in cell.failed.items()
+    ]
+    return "\n".join([*lines[1:], *(["", "Failed:"] if failed else []), *failed])
+
+
+def _of_folder(text: str) -> str:
+    """Return the page with the file names of the output folder."""
+    for name in ("scores", "calibration", "pit"):
+        text = text.replace(f"uci_{name}.png", f"{name}.png")
+    return text.replace("uci_records.jsonl", "records.jsonl")
+
+
+def _names(methods: Sequence[str]) -> str:
+    return ", ".join(LABELS[method] for method in methods)
+
+
+def _complete(rows: Sequence[Record]) -> str:
+    missing = tables.incomplete(rows)
+    if missing:
+        return "Published splits are missing in: " + "; ".join(missing) + "."
+    return "Every set and method above has all published splits."
+
+
+def _target(title: str, found: Sequence[Verdict], single: dict[str, int]) -> str:
+    lines = [f"**{title}: {verdicts.count(found)}.**", "", verdicts.table(found), ""]
+    short = [f"{one.set} {one.metric.upper()}" for one in found if not one.met]
+    lines.append(f"Falls short: {', '.join(short)}." if short else "No cell falls short.")
+    each = ", ".join(f"{LABELS[method]} {count}" for method, count in single.items())
+    lines.append(f"Each method alone, cells of {len(found)}: {each or 'not run'}.")
+    return "\n".join(lines)
+
+
+def _paired(rows: Sequence[Record]) -> str:
+    """Compare every method with the one of the lowest mean NLL, set by set, on common splits."""
+    found = {key: cell for key, cell in cells(rows).items() if cell.scores}
+    sets = list(dict.fromkeys(name for name, _ in found))
+    lines = [
+        "Differences to the method with the lowest mean NLL of the set, on the splits that both "
+        "have, ± their standard error. Errors of the two means, which contain how much the splits "
+        "differ, do not answer which of two methods is better; these do.",
+        "",
+        "| set | method | less | RMSE | NLL | splits |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in sets:
+        own = [cell for (one, _), cell in found.items() if one == name]
+        first = min(own, key=lambda cell: cell.scores["nll"].mean).method
+        for cell in own:
+            gaps = [tables.paired(rows, name, cell.method, first, m) for m in ("rmse", "nll")]
+            if cell.method != first and gaps[0] and gaps[1]:
+                label, less = LABELS.get(cell.method, cell.method), LABELS.get(first, first)
+                rmse, nll = (
+                    f"{gap.mean:+.3f}" + (f" ± {gap.error:.3f}" if gap.count > 1 else "")
+                    for gap in gaps
+                    if gap
+                )
+                lines.append(f"| {name} | {label} | {less} | {rmse} | {nll} | {gaps[0].count} |")
+    return "\n".join(lines)
+
+
+def _fewer_rows(rows: Sequence[Record]) -> list[str]:
+    """Name methods that were trained on fewer rows than others on the same set."""
+    most: dict[str, int] = {}
+    least: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            name, count = row["set"], row["rows"]["train"]
+            most[name] = max(most.get(name, 0), count)
+            key = (name, row["method"])
+            least[key] = min(least.get(key, count), count)
+    return [
+        f"- {LABELS.get(method, method)} on {name}: trained on {count} of {most[name]} rows."
+        for (name, method), count in least.items()
+        if count < most[name]
+    ]
+
+
+def _remarks(rows: Sequence[Record]) -> str:
+    lines = [
+        f"- {LABELS.get(method, method)}: {REMARKS[method]}"
+        for method in dict.fromkeys(row["method"] for row in rows)
+        if method in REMARKS
+    ]
+    lines += _fewer_rows(rows)
+    beyond = sorted({row["set"] for row in rows if row["split"] >= SPLITS.get(row["set"], np.inf)})
+    if beyond:
+        lines.append(
+            f"- Splits beyond the published ones, by the same recipe: {', '.join(beyond)}."
+        )
+    failed: Any = [row for row in rows if row["status"] != "ok"]
+    if failed:
+        lines.append(
+            f"- {len(failed)} failed trials are in no mean: such means may be over easier splits."
+        )
+    return "\n".join(lines) or "None."

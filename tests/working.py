@@ -1,0 +1,136 @@
+"""Trials that take next to no time, for workers of every kind: they import this module."""
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bbb_numpy.benchmark.executors import processes
+from bbb_numpy.benchmark.running import run
+from bbb_numpy.version import __version__
+
+
+@dataclass(frozen=True)
+class Settings:
+    seed: int = 0
+    rows: int = 30
+    seconds: float = 0.0  # to sleep
+    folder: str = ""  # for notes between processes
+
+
+@dataclass(frozen=True)
+class Trial:
+    split: int
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def key(self):
+        return f"toy/sum/{self.split:02d}"
+
+
+def trials(count, **settings):
+    return [Trial(split, Settings(**settings)) for split in range(count)]
+
+
+def versions():
+    return {"bbb_numpy": __version__, "numpy": np.__version__}
+
+
+def quick(trial):
+    """Numbers that only the trial decides; how often it was run is noted in a folder."""
+    time.sleep(trial.settings.seconds)
+    rng = np.random.default_rng([trial.settings.seed, trial.split])
+    x = rng.standard_normal((trial.settings.rows, 5))
+    if trial.settings.folder:
+        note(trial, "run")
+    return {"seed": trial.split, "metrics": {"sum": float(np.sum(x @ x.T))}, "versions": versions()}
+
+
+def real(trial):
+    """Train a small network, as the benchmark does, on products large enough for BLAS threads."""
+    from bbb_numpy import BayesianMLPRegressor  # slow with scikit-learn: only workers that need it
+
+    rng = np.random.default_rng([trial.settings.seed, trial.split])
+    x = rng.standard_normal((trial.settings.rows, 4))
+    y = np.sin(x[:, 0]) + 0.1 * rng.standard_normal(trial.settings.rows)
+    model = BayesianMLPRegressor((50,), epochs=3, random_state=trial.split, progress=False)
+    model.fit(x, y)
+    mean, deviation = model.predict(x, return_std=True)
+    square = rng.standard_normal((300, 300))
+    return {
+        "metrics": {"mean": mean.tolist(), "deviation": deviation.tolist()},
+        "notes": {"product": float(np.sum((square @ square) @ square))},
+        "versions": versions(),
+    }
+
+
+def note(trial, what):
+    with open(Path(trial.settings.folder, what), "a") as file:
+        file.write(f"{trial.split}\n")
+
+
+def noted(folder, what="run"):
+    path = Path(folder, what)
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def failing(trial):
+    if trial.split == 1:
+        raise Odd("one", "two")
+    if trial.split == 2:
+        return {"metrics": {"nll": float("nan")}, "versions": versions()}
+    if trial.split == 3:
+        return {"metrics": {"nll": np.ones(2)}, "versions": versions()}
+    return quick(trial)
+
+
+class Odd(Exception):
+    """Cannot be unpickled, which breaks a process pool that tries."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+
+def deadly(trial):
+    """The trial 3 takes its worker with it, always; trial 5 the first time."""
+    first = 5 not in noted(trial.settings.folder, "death")
+    if trial.split == 3 or (trial.split == 5 and first):
+        note(trial, "death")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return quick(trial)
+
+
+def threads(trial):
+    """How many threads BLAS has, by its own word."""
+    import threadpoolctl
+
+    pools = threadpoolctl.threadpool_info()
+    counts = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+    name = "OPENBLAS_NUM_THREADS"
+    return {"metrics": {"most": max(counts)}, "notes": {name: os.environ.get(name)}} | {
+        "versions": versions()
+    }
+
+
+def main():
+    """``python working.py OUT FOLDER COUNT SECONDS JOBS [LATER]``: a run to be killed.
+
+    The first four trials take SECONDS each, the others LATER, where it is given.
+    """
+    out, folder, count, seconds, jobs, *later = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are deaf
+    work = trials(int(count), seconds=float(seconds), folder=folder)
+    if later:
+        work[4:] = trials(int(count), seconds=float(later[0]), folder=folder)[4:]
+    run(work, Path(out), partial(processes, int(jobs)), quick, progress=False)
+
+
+if __name__ == "__main__":
+    import working  # so that workers find the trials by the name of the module
+
+    working.main()
