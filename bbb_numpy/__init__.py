@@ -18,6 +18,7 @@ from .gradients import Reparameterised, StickingTheLanding
 from .hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from .importance import DoublyReparameterised, SelfNormalised
 from .kl_weights import CyclicalWarmUp, LinearWarmUp
+from .layerwise import LayerwiseGaussianPrior
 from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .local_reparameterisation import LocalReparameterisation
 from .mcmc import HMC, NUTS, MetropolisHastings
@@ -67,6 +68,7 @@ __all__ = [
     "HalfNormal",
     "HeteroscedasticLikelihood",
     "LaplacePrior",
+    "LayerwiseGaussianPrior",
     "LinearWarmUp",
     "LocalReparameterisation",
     "LogNormal",

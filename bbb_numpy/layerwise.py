@@ -2,8 +2,8 @@ r"""A Gaussian prior with a scale of its own for every layer, fixed or learned (
 
 One scale for all weights says that a wider layer sends a larger signal: with H hidden units and
 output weights of deviation s the function's prior deviation grows like :math:`s \sqrt H`. Neal
-(1996) divides the scale of each layer after the first by the square root of its inputs, and the
-prior over functions no longer depends on the width.
+(1996) divides the scale of the output weights by the square root of H, and the prior over functions
+has a limit. Its deviation is then the same for every width, but for the part of the biases.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import flag, spread
+from .arguments import flag, spread, whole
 from .numerics import LOG_2PI, sums_of_squares, write_gradient
 from .priors import ExpectedLogPrior
 from .workspace import Workspace
@@ -45,8 +45,9 @@ class LayerwiseGaussianPrior:
 
     Raises
     ------
-    ValueError
-        If a scale is not between 1e-150 and 1e150, or their number is not that of the layers.
+    TypeError, ValueError
+        If a scale is not a number between 1e-150 and 1e150, or their number is not that of the
+        layers.
     """
 
     scales: tuple[float, ...] | None = None
@@ -55,29 +56,34 @@ class LayerwiseGaussianPrior:
 
     def __post_init__(self) -> None:
         flag("learn", self.learn)
+        if self.sizes is not None:
+            object.__setattr__(self, "sizes", _widths(self.sizes))
         if self.scales is None:
             if self.sizes is not None:
                 scales = (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
                 object.__setattr__(self, "scales", scales)
             return
         given: Any = self.scales
-        if isinstance(given, (str, int, float)) or not len(given):
+        each = () if isinstance(given, str) or not np.iterable(given) else tuple(given)
+        if not each:
             raise ValueError(
                 f"scales must be one number for each layer, e.g. (1.0, 0.1); got {given!r}"
             )
-        object.__setattr__(self, "scales", tuple(self.scales))
-        for scale in self.scales:
-            spread("every scale of the prior", scale)
-        if self.sizes is not None and len(self.scales) != len(self.sizes) - 1:
+        each = tuple(spread("every scale of the prior", scale) for scale in each)
+        object.__setattr__(self, "scales", each)
+        if self.sizes is not None and len(each) != len(self.sizes) - 1:
             raise ValueError(
-                f"scales has {len(self.scales)} numbers, the network of sizes {self.sizes} has "
+                f"scales has {len(each)} numbers, the network of sizes {self.sizes} has "
                 f"{len(self.sizes) - 1} layers; give one scale for each"
             )
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
         """Return the prior for a network of these widths."""
-        if self.sizes is not None and tuple(self.sizes) != tuple(sizes):
-            raise ValueError(f"the prior is for a network of sizes {self.sizes}; got {sizes}")
+        if self.sizes not in (None, tuple(sizes)):
+            raise ValueError(
+                f"the prior is for a network of sizes {self.sizes}; got {sizes}. Give each model "
+                "a prior of its own, without sizes"
+            )
         return replace(self, sizes=tuple(sizes))
 
     @cached_property
@@ -185,3 +191,12 @@ class LayerwiseGaussianPrior:
         value = np.add.reduce(-0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI))
         each = np.repeat(precision, self.counts)  # (P,)
         return ExpectedLogPrior(value, -each * mean, -0.5 * each)
+
+
+def _widths(given: Any) -> tuple[int, ...]:
+    """Return the widths of a network, or raise."""
+    if isinstance(given, str) or not np.iterable(given) or len(each := tuple(given)) < 2:
+        raise ValueError(
+            f"sizes of the prior must be the widths of its network, e.g. (1, 100, 1); got {given!r}"
+        )
+    return tuple(whole("every size of the prior's network", size, 1) for size in each)

@@ -278,7 +278,7 @@ def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(tmp_pa
         "BrokenProcessPool: its worker died, again while it ran alone"
     )
     assert noted(tmp_path, "death").count(5) == 1
-    assert noted(tmp_path, "death").count(3) <= 3
+    assert noted(tmp_path, "death").count(3) <= 4
     quiet = go([trial for trial in work if trial.split != 3], tmp_path / "quiet")
     assert numbers(outcome.records) == numbers(quiet.records)
 

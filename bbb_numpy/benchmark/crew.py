@@ -43,7 +43,7 @@ class Crew(Generic[T]):
 
     A process pool breaks with the first worker that dies, and does not say what it was doing. So
     all trials in flight are submitted again to a new pool; those that lose a second pool are run
-    alone, one by one, and whichever loses its worker then is to blame.
+    alone, one by one, and whichever loses its worker twice then is to blame.
 
     Parameters
     ----------
@@ -74,6 +74,7 @@ class Crew(Generic[T]):
         self._alone = False  # what is in flight is one suspect
         self._flying: dict[Future[str], T] = {}
         self._losses: Counter[str] = Counter()
+        self._deaths: Counter[str] = Counter()  # of its worker, while it ran alone
 
     def work(self, trials: Iterable[T]) -> None:
         """Begin the trials in their order, and return when all are kept or blamed.
@@ -150,11 +151,14 @@ class Crew(Generic[T]):
             self._replace(broken)
 
     def _lose(self, trial: T, error: BaseException) -> None:
+        name = type(error).__name__
+        several = not isinstance(error, BrokenExecutor)  # dask has tried it on several workers
         self._losses[trial.key] += 1
-        if self._alone:
-            self._blame(trial, f"{type(error).__name__}: its worker died, again while it ran alone")
-        elif self._losses[trial.key] > 1 or not isinstance(error, BrokenExecutor):
-            self._suspects.append(trial)  # dask has tried it on several workers already
+        self._deaths[trial.key] += self._alone
+        if self._alone and (several or self._deaths[trial.key] > 1):
+            self._blame(trial, f"{name}: its worker died, again while it ran alone")
+        elif self._losses[trial.key] > 1 or several:
+            self._suspects.append(trial)
         else:
             self._queue.appendleft(trial)
 

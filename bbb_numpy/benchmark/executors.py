@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib import import_module
 from multiprocessing.context import SpawnContext, SpawnProcess
 from signal import SIG_IGN, SIGINT, signal
@@ -102,11 +101,11 @@ def _follow() -> None:
         os._exit(1)
 
 
-@cache
 def limit_blas() -> None:
-    """Give this process, a worker, one BLAS thread; once NumPy is loaded this takes threadpoolctl.
+    """Give this process, a worker, one BLAS thread in each library that is loaded by now.
 
-    Workers of `processes`, and of dask with a nanny, have one from the beginning.
+    Needs threadpoolctl. Workers of `processes`, and of dask with a nanny, have one from the
+    beginning.
     """
     with suppress(ImportError):
         import_module("threadpoolctl").threadpool_limits(1)

@@ -7,8 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import Any
 
 __all__ = ["BusyError", "locked", "writable"]
 
@@ -31,12 +30,12 @@ def locked(out: Path) -> Iterator[None]:
         If the folder cannot be written.
     """
     owner = out / ".lock.owner"  # not in the lock file itself, which FileLock may empty
-    lock = FileLock(out / ".lock")
+    lock = _file_lock(out / ".lock")
     with writable(out):
         out.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
-        except Timeout:
+        except TimeoutError:
             raise _busy(out, owner) from None
     try:
         with writable(out):
@@ -45,6 +44,17 @@ def locked(out: Path) -> Iterator[None]:
     finally:
         owner.unlink(missing_ok=True)
         lock.release()
+
+
+def _file_lock(path: Path) -> Any:
+    try:
+        from filelock import FileLock
+    except ImportError as error:
+        raise OSError(
+            f"keeping two runs out of one folder needs {error.name}; pip install 'bbb-numpy[uci]' "
+            "brings it"
+        ) from None
+    return FileLock(path)
 
 
 def _busy(out: Path, owner: Path) -> BusyError:

@@ -23,6 +23,8 @@ EXPERIMENTS = {
     "occam": ("occam", "evidence against data complexity, from real numbers"),
     "powerball": ("powerball", "which bin a lottery ball is from; needs data"),
     "income-tax": ("income_tax", "Vermont's income tax per return; needs data"),
+    "mnist": ("mnist", "SGD, MAP and Bayes by Backprop on digits, pruning; needs data"),
+    "bandit": ("bandit", "Thompson sampling among mushrooms; needs data"),
     "sp500": ("sp500", "next-day direction, walk-forward; needs data"),
 }
 
