@@ -134,7 +134,7 @@ def _panel(ax: Axes, at: Array, curves: Array, prior: float | None) -> None:
 def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) -> Axes:
     """Draw density and distribution function of signal-to-noise ratios in dB (D36).
 
-    Blundell et al. 2015, Figure 5.
+    Blundell et al. 2015, Figure 4.
 
     Parameters
     ----------

@@ -227,7 +227,7 @@ def test_the_output_folder_holds_tables_and_pictures(tmp_path):
     assert "`records.jsonl`" in text
     assert "uci_records" not in text
     assert "HMC or NUTS below the best published number" in said
-    assert "Published splits are missing in: boston, map: 3 of 20 splits" in said
+    assert "Published splits are missing in: boston, map, hmc: 3 of 20 splits" in said
     assert max(map(len, said.splitlines()[:8])) <= 100
     said = page.write(tmp_path / "failed", [failure()], COMMAND)
     assert "boston, hmc, split 0: ValueError: planted" in said

@@ -1,6 +1,7 @@
 """The methods of the benchmark: together as alone, with the priors and the lengths asked for."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from bbb_numpy.benchmark import methods
 from bbb_numpy.benchmark.methods import METHODS, Candidate, Fit, Settings, fit
 from bbb_numpy.gradients import Reparameterised
 from bbb_numpy.layerwise import LayerwiseGaussianPrior
+from bbb_numpy.objectives import MAP
 from bbb_numpy.posteriors import PointMass
 from bbb_numpy.training import fit as train
 from bbb_numpy.workspace import Workspace
@@ -35,10 +37,10 @@ def bits(found):
 
 
 @all_methods
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit(method, dtype):
-    x, y = part(dtype)
-    settings = methods.Settings(**{**vars(TINY), "dtype": dtype})
+@pytest.mark.parametrize(("dtype", "units"), [("float32", 4), ("float32", 50), ("float64", 50)])
+def test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit(method, dtype, units):
+    x, y = part(dtype, 45)  # the last batch is smaller
+    settings = replace(TINY, dtype=dtype, units=units)
     together = fit(x, y, method, PRIORS, settings, [7, 0])
     alone = [fit(x, y, method, [one], settings, [7, 0])[0] for one in PRIORS]
     assert [bits(found) for found in together] == [bits(found) for found in alone]
@@ -108,7 +110,7 @@ def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method):
 
 def test_the_bound_is_the_free_energy_per_row_at_the_end():
     x, y = part("float64")
-    settings = Settings(**{**vars(TINY), "dtype": "float64", "steps": 900})
+    settings = replace(TINY, dtype="float64", steps=900)
     (found,) = fit(x, y, "mean-field", [Candidate(1.0)], settings, [7, 0])
     (estimator,), (theta,) = found.sources, found.thetas
     rng = np.random.default_rng(1)
@@ -119,7 +121,7 @@ def test_the_bound_is_the_free_energy_per_row_at_the_end():
     # the bound is a mean over 15 epochs, whose steps move theta a little still
     error = np.std(values) * math.sqrt(1 / 800 + 1 / 15)
     assert found.bound == pytest.approx(np.mean(values), abs=4 * error)
-    assert 4 * error < 0.1
+    assert 4 * error < 0.2
 
 
 @pytest.mark.parametrize("method", SAMPLED)
@@ -132,7 +134,7 @@ def test_samplers_return_all_draws_of_all_chains_and_how_they_went(method):
 
 
 @pytest.mark.parametrize("method", SAMPLED)
-def test_without_steps_chains_stay_at_their_own_starts(monkeypatch, method):
+def test_every_chain_begins_at_a_point_estimate_of_its_own(monkeypatch, method):
     begun = []
     monkeypatch.setattr(
         methods, "sample", lambda *args, **options: begun.append(options["start"]) or 1 / 0
@@ -151,7 +153,7 @@ def test_an_ensemble_has_members_from_different_starts():
 
 
 def test_members_share_the_samples_and_a_point_needs_one():
-    point = Reparameterised(methods.model(3, Candidate(1.0), TINY), PointMass())
+    point = Reparameterised(methods.model(3, Candidate(1.0), TINY), PointMass(), MAP())
     spread = Reparameterised(methods.model(3, Candidate(1.0), TINY))
     theta = np.zeros(1)
     assert [n for *_, n in Fit((point, point), (theta, theta)).members(500)] == [1, 1]
@@ -164,7 +166,7 @@ def test_members_share_the_samples_and_a_point_needs_one():
     [
         ({"units": 0}, "units must be a whole number >= 1"),
         ({"steps": 1.5}, "steps must be a whole number >= 1"),
-        ({"samples": True}, "samples must be a whole number"),
+        ({"samples": 0}, "samples must be a whole number >= 1"),
         ({"seed": -1}, "seed must be a whole number >= 0"),
         ({"warm_up": -1}, "warm_up must be a whole number >= 0"),
         ({"folds": 6}, "folds must be at most 5, each is a fifth; got 6"),
@@ -180,7 +182,6 @@ def test_impossible_settings_are_refused(changed, message):
 
 
 def test_a_planted_difference_between_together_and_alone_is_seen(monkeypatch):
-    # replicates that begin where the first one does, not each with its own random numbers
     right = methods.fit_replicates
 
     def wrong(estimators, starts, *rest, **options):
@@ -189,4 +190,4 @@ def test_a_planted_difference_between_together_and_alone_is_seen(monkeypatch):
 
     monkeypatch.setattr(methods, "fit_replicates", wrong)
     with pytest.raises(AssertionError):
-        test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit("map", "float32")
+        test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit("map", "float32", 4)

@@ -47,7 +47,8 @@ def _chosen(rows: Sequence[Record]) -> list[str]:
     lines = ["| set | method | chosen |", "|---|---|---|"]
     for (name, method), group in _groups(rows).items():
         found = [row["chosen"] for row in group if row.get("chosen")]
-        keys = list(dict.fromkeys(key for one in found for key in one))
+        # what else was tried, a table in itself, stays in the records
+        keys = dict.fromkeys(k for one in found for k, v in one.items() if not isinstance(v, dict))
         if keys:
             text = "; ".join(f"{k}: {_values(one.get(k) for one in found)}" for k in keys)
             lines.append(f"| {name} | {LABELS.get(method, method)} | {text} |")

@@ -245,12 +245,12 @@ def _below(found: Mapping[tuple[str, str], Cell]) -> list[str]:
 
 
 def incomplete(records: Iterable[Record]) -> list[str]:
-    """Name the cells that rest on fewer than the published splits."""
-    return [
-        f"{cell.set}, {cell.method}: {_of(cell)}"
-        for cell in cells(records).values()
-        if not cell.complete
-    ]
+    """Name the cells that rest on fewer than the published splits, those alike together."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for cell in cells(records).values():
+        if not cell.complete:
+            alike.setdefault((cell.set, _of(cell)), []).append(cell.method)
+    return [f"{name}, {', '.join(methods)}: {of}" for (name, of), methods in alike.items()]
 
 
 def cells_csv(records: Iterable[Record]) -> str:
