@@ -211,8 +211,8 @@ for method in methods:
     print(f"{method:15}" + "".join(f"{one.mean:12.4f}" if one else f"{'-':>12}" for one in cells))
 
 # %% [markdown]
-# And on the test rows themselves, where no method is quite right: what the two short cuts cost beside
-# the mixture.
+# And on the test rows themselves, where no method is quite right: what the two short cuts cost
+# beside the mixture.
 
 # %%
 print("plug-in / one Gaussian, each less the mixture, nats per point on test rows")
@@ -228,8 +228,8 @@ for method in methods:
     print(line)
 
 # %% [markdown]
-# If the first number is large, the widths matter; if the second is small, one Gaussian with the right
-# width would have done.
+# If the first number is large, the widths matter; if the second is small, one Gaussian with the
+# right width would have done.
 #
 # A Gaussian of *any* fixed width around a function with test RMSE $R$
 # has at best the mean NLL
