@@ -90,15 +90,14 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = command("uci", benchmarking.uci)
     bench.add_argument(
-        "--data", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help=", ".join(SETS)
+        "--data", nargs="+", choices=SETS, metavar="SET", help=f"{', '.join(SETS)} (all)"
     )
     bench.add_argument(
         "--method",
         nargs="+",
         choices=list(METHODS),
-        default=list(METHODS),
         metavar="METHOD",
-        help=", ".join(METHODS),
+        help=f"{', '.join(METHODS)} (all)",
     )
     bench.add_argument(
         "--splits",

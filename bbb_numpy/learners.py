@@ -48,7 +48,7 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
         used or not, adds about noise variance / N to the predictive variance: take more than
         the 20 of the default for many rows or little noise.
     activation : {'relu', 'tanh'}
-    prior : str or GaussianPrior, LaplacePrior, ScaleMixturePrior, optional
+    prior : str or GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior, optional
         Default ``GaussianPrior(0.5)``.
     likelihood : str or GaussianLikelihood, HeteroscedasticLikelihood, ..., optional
         Default ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that

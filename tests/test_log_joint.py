@@ -15,6 +15,7 @@ from bbb_numpy import (
     GaussianPrior,
     HeteroscedasticLikelihood,
     LaplacePrior,
+    LayerwiseGaussianPrior,
     MeanField,
     Model,
     PoissonLikelihood,
@@ -30,6 +31,8 @@ from bbb_numpy.workspace import Workspace
 PRIORS = {
     "gaussian": GaussianPrior(0.8),
     "gaussian, learned": GaussianPrior(0.8, learn=True),
+    "layerwise": LayerwiseGaussianPrior((1.1, 0.5)),
+    "layerwise, learned": LayerwiseGaussianPrior((1.1, 0.5), learn=True),
     "laplace": LaplacePrior(0.7),
     "mixture": ScaleMixturePrior(0.3, 1.2, 0.2),
     "mixture, learned": ScaleMixturePrior(0.3, 1.2, 0.2, learn=True),
@@ -77,7 +80,7 @@ def complex_rows(target, position):
     return out
 
 
-@pytest.mark.equation("D33", "D32", "D17", "D1")
+@pytest.mark.equation("D33", "D32", "D39", "D17", "D1")
 @pytest.mark.parametrize("power", [1.0, 0.3, 0.0])
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("prior", PRIORS)
@@ -110,7 +113,7 @@ class TestEveryModel:
 
 @pytest.mark.equation("D33")
 @pytest.mark.parametrize("likelihood", ["gaussian, learned", "gaussian", "heteroscedastic"])
-@pytest.mark.parametrize("prior", ["gaussian", "laplace", "mixture"])
+@pytest.mark.parametrize("prior", ["gaussian", "layerwise", "laplace", "mixture"])
 def test_it_is_what_map_maximises(prior, likelihood):
     """The very value and gradient of variational inference, with a point for q."""
     target, position = problem(prior, likelihood)
@@ -224,7 +227,7 @@ def test_in_float32_it_is_the_same_to_rounding():
 HYPERPRIORS_HERE = {name: HYPERPRIORS[name] for name in ("prior_log_scale", "log_noise")}
 
 
-@pytest.mark.equation("D32", "D33")
+@pytest.mark.equation("D32", "D33", "D39")
 @pytest.mark.parametrize("prior", PRIORS)
 def test_draws_from_the_prior_follow_hyperpriors_and_prior(prior):
     target, _ = problem(prior)
@@ -237,6 +240,16 @@ def test_draws_from_the_prior_follow_hyperpriors_and_prior(prior):
         scale = np.exp(target.params(position)["prior_log_scale"])
         assert stats.kstest(scale[:, 0], stats.halfcauchy(scale=0.5).cdf).pvalue > 1e-3
         assert stats.kstest((weights / scale)[:, 3], "norm").pvalue > 1e-3
+    elif prior == "layerwise, learned":
+        scale = np.exp(target.params(position)["prior_log_scale"])  # W0, b0: 12 weights
+        for layer, weight in ((0, 11), (1, 12)):
+            cauchy = stats.halfcauchy(scale=0.5).cdf
+            assert stats.kstest(scale[:, layer], cauchy).pvalue > 1e-3
+            assert stats.kstest(weights[:, weight] / scale[:, layer], "norm").pvalue > 1e-3
+        assert np.abs(np.corrcoef(np.log(scale).T)[0, 1]) < 4 / np.sqrt(4000)
+    elif prior == "layerwise":
+        for weight, scale in ((11, 1.1), (12, 0.5)):
+            assert stats.kstest(weights[:, weight], stats.norm(scale=scale).cdf).pvalue > 1e-3
     elif prior == "gaussian":
         assert stats.kstest(weights[:, 3], stats.norm(scale=0.8).cdf).pvalue > 1e-3
     elif prior == "laplace":

@@ -18,7 +18,7 @@ SHAPES = [(2, (2,), 1), (1, (3,), 2), (1, (), 2), (2, (1, 2), 1)]
 # gradients alone: a constant in a value shows in no derivative, and is not claimed here
 EVERY_TAG = (
     "K19-K30", "K37-K42", "R5-R8", "W3-W5", "M2", "M3", "G4", "G8", "D1", "D9", "D10", "D12-D22",
-    "D24-D27",
+    "D24-D27", "D39",
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def makes_sense(which):
         return False
     rowwise = by in ("local-reparameterisation", "flipout")
     if by.startswith("closed-form-kl") or rowwise:
-        closed = prior.startswith("gaussian") and "elbo" in objective
+        closed = prior.startswith(("gaussian", "layerwise")) and "elbo" in objective
         return closed and not (rowwise and posterior == "full-rank")
     wanted = {
         "sticking-the-landing": ("elbo", "tempered-elbo"),
@@ -92,7 +92,7 @@ REASONS = (
     *(f"a point mass has no density, so {name} is infinite"
       for name in ("FreeEnergy", "Renyi", "EUBO")),
     *(f"a point estimate cannot learn the numbers of {name}:"
-      for name in ("GaussianPrior", "ScaleMixturePrior")),
+      for name in ("GaussianPrior", "LayerwiseGaussianPrior", "ScaleMixturePrior")),
     "a point mass has no noise to mirror",
     "the EUBO's weights are exponentials of log q: differentiated through the samples",
     *(f"{by} needs an objective that is linear in log q, FreeEnergy; got {name}."

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..benchmark import executors, page
 from ..benchmark.running import run
-from ..benchmark.trials import expected_cost, measure, trials
+from ..benchmark.trials import METHODS, SETS, expected_cost, measure, trials
 from ..datasets import uci as sets
 
 __all__ = ["QUICK", "uci"]
@@ -27,16 +27,22 @@ QUICK = {
 
 def uci(args: argparse.Namespace) -> int:
     """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
+    if args.scheduler is not None and args.jobs is not None:
+        raise ValueError(
+            "--jobs counts processes of this machine, --scheduler sends the work to a cluster; "
+            "leave one out"
+        )
     changed = dict(QUICK) if args.quick else {}
     for name in ("units", "seed"):
         if getattr(args, name) is not None:
             changed[name] = getattr(args, name)
+    args.data, args.method = args.data or SETS, args.method or METHODS
     todo = trials(tuple(args.data), tuple(args.method), args.splits, **changed)
     for name in dict.fromkeys(args.data):
         sets.load(name)  # what is missing is said before any work
     executor: Callable[[], Executor] = partial(executors.processes, args.jobs)
     if args.scheduler is not None:
-        executor = partial(executors.scheduler, args.scheduler)
+        executor = partial(_cluster, args.scheduler)
     out = Path(args.out)
     outcome = run(
         *(todo, out, executor, measure, args.progress),
@@ -53,6 +59,14 @@ def uci(args: argparse.Namespace) -> int:
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)
     return 1 if outcome.failed else 0
+
+
+def _cluster(address: str) -> Executor:
+    """Connect to a cluster; what is not installed is the user's to mend, not an accident."""
+    try:
+        return executors.scheduler(address)
+    except ImportError as error:
+        raise ValueError(str(error)) from None
 
 
 def _command(args: argparse.Namespace) -> str:
