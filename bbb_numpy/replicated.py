@@ -1,11 +1,11 @@
 """R problems of one shape, e.g. the splits of a data set, as a single problem (floor 3).
 
-Replicates have the same network, posterior, objective and number of rows; the rows themselves, the
-starting points and the scales of the prior are their own. Their weight vectors side by side are one
-long vector, of which the posterior is one mean field, and the objective a sum over replicates. So
-`Reparameterised` and the update rules train it as they are: a `ReplicatedModel` only views the
-weights (S, R P) as S R networks, each with the rows of its replicate, and the calls that a small
-network spends most of its time in are made once for all.
+Replicates have the same network, posterior, objective and number of rows; the rows themselves,
+the starting points and the scales of the prior are their own. Their weight vectors side by side
+are one long vector, of which the posterior is one mean field, and the objective a sum over
+replicates (D40). So `Reparameterised` and the update rules train it as they are: a
+`ReplicatedModel` only views the weights (S, R P) as S R networks, each with the rows of its
+replicate, and the calls that a small network spends most of its time in are made once for all.
 """
 
 from __future__ import annotations

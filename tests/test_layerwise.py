@@ -26,6 +26,7 @@ from bbb_numpy import (
     checkpoint,
     local_reparameterisation,
 )
+from bbb_numpy.encoding import decode, encode
 from bbb_numpy.full_rank import FullRank
 from bbb_numpy.log_joint import LogJoint
 from bbb_numpy.workspace import Workspace
@@ -331,10 +332,9 @@ def test_the_default_scales_give_functions_of_one_size_for_every_width(sizes):
     expected = partial(second_moment, sizes, scales)
     assert moment_error(LayerwiseGaussianPrior(), sizes, expected) < 4
     # with unlimited widths every layer halves the square and the biases are lost in it
-    limit = 1.0 / 2 ** (len(sizes) - 2)
     x = np.array([0.6, -1.1])
-    rest = expected(x) / second_moment((2, 1), (1.0,), x) - limit
-    assert 0 < rest * (x @ x + 1.0) <= sum(1.0 / width for width in sizes[1:-1])
+    rest = expected(x) - (x @ x + 1.0) / 2 ** (len(sizes) - 2)
+    assert 0 < rest <= sum(1.0 / width for width in sizes[1:-1]) + 1e-12
 
 
 @pytest.mark.equation("D39")
@@ -496,6 +496,28 @@ def test_a_learner_with_it_is_saved_and_loaded_bit_for_bit(prior, tmp_path):
         one.partial_fit(x, y)
     np.testing.assert_array_equal(twin.theta_, model.theta_)
     np.testing.assert_array_equal(twin.predict(x), model.predict(x))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scales": ["1.0", 0.4]},
+        {"scales": [1.3, [0.4]]},
+        {"scales": 1.3},
+        {"scales": [1.3, 0.4, 0.4]},
+        {"sizes": [2, 0, 1]},
+        {"sizes": [2, 3.5, 1]},
+        {"sizes": "231"},
+        {"sizes": 3},
+        {"sizes": None, "scales": []},
+        {"learn": 1},
+    ],
+)
+def test_a_file_that_holds_an_impossible_prior_is_refused(changes):
+    right = encode("prior", bound())
+    wrong = {"class": right["class"], "arguments": right["arguments"] | changes}
+    with pytest.raises(checkpoint.CheckpointError, match="prior: LayerwiseGaussianPrior"):
+        decode("prior", wrong)
 
 
 @pytest.mark.equation("D39", "D33")

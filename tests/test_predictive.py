@@ -10,14 +10,16 @@ from problems import VALID, linear_problem, problems
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised, predictive
 from bbb_numpy.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.drawn import DrawnWeights
 from bbb_numpy.full_rank import FullRank
-from bbb_numpy.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from bbb_numpy.matrix import estimator as estimator_of
 from bbb_numpy.matrix import problem as problem_of
 from bbb_numpy.numerics import softplus
 from bbb_numpy.predictive import (
     ClassPredictive,
     log_predictive_density,
+    mixture,
     predict,
     predict_classes,
     sample_functions,
@@ -326,3 +328,66 @@ def test_the_network_of_the_mean_weights_is_not_the_mean_of_the_networks():
     assert abs(found.mean.item() - 0.8 / np.sqrt(2 * np.pi)) < 4 * error
     at_the_mean = estimator.model.predict(theta[None, :4], np.ones((1, 1)), predictive.Workspace())
     assert at_the_mean.item() == 0.0
+
+
+@pytest.mark.equation("D5")
+@given(problem=problems(rows=st.integers(1, 5)), samples=st.integers(1, 300))
+def test_components_of_the_mixture_are_the_functions_drawn_and_their_noise(problem, samples):
+    e, theta, x = problem.estimator, problem.theta, problem.x
+    means, deviations = mixture(e, theta, x, rng=rng(), samples=samples)
+    functions = sample_functions(e, theta, x, rng=rng(), samples=samples)
+    assert means.shape == deviations.shape == (samples, *problem.y.shape)
+    assert np.array_equal(means, functions)
+    assert np.all(deviations > 0)
+    found = predict(e, theta, x, rng=rng(), samples=samples)
+    spread = np.sqrt((deviations**2).mean(axis=0))
+    assert np.allclose(found.aleatoric, spread, rtol=1e-9)
+
+
+@pytest.mark.equation("D5", "D12")
+@pytest.mark.parametrize(
+    "likelihood", [GaussianLikelihood(0.4, True), HeteroscedasticLikelihood(0.5)]
+)
+def test_the_density_of_the_mixture_is_the_log_predictive_density(likelihood):
+    heads = likelihood.heads(2)
+    estimator, theta, x = class_problem(likelihood, heads)
+    y = np.random.default_rng(5).standard_normal((7, 2))
+    means, deviations = mixture(estimator, theta, x, rng=rng(), samples=300)
+    logs = -0.5 * (((y - means) / deviations) ** 2 + np.log(2 * np.pi)) - np.log(deviations)
+    together = np.log(np.exp(logs.sum(axis=-1)).mean(axis=0))  # outputs share their weights
+    found = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=300)
+    assert np.allclose(found, together, rtol=1e-10)
+    # planted: the mean of log densities, and outputs mixed one by one, are not it
+    assert not np.allclose(logs.sum(axis=-1).mean(axis=0), found, rtol=1e-3)
+    assert not np.allclose(np.log(np.exp(logs).mean(axis=0)).sum(axis=-1), found, rtol=1e-3)
+
+
+@pytest.mark.equation("D5", "M7")
+def test_each_component_of_drawn_weights_has_the_noise_drawn_with_it():
+    model = Model(MLP((1, 1)), likelihood=GaussianLikelihood(learn=True))
+    draws = np.column_stack([np.arange(6.0), np.zeros(6), np.log(1.0 + np.arange(6.0))])
+    means, deviations = mixture(
+        DrawnWeights(model), draws, np.array([[1.0], [2.0]]), rng=rng(), samples=6
+    )
+    slopes = means[:, 0, 0]
+    assert sorted(slopes) == list(range(6))  # as many samples as draws: each once
+    assert np.array_equal(means[:, 1, 0], 2 * slopes)
+    assert np.allclose(deviations, (1.0 + slopes)[:, None, None], rtol=1e-12)
+
+
+@pytest.mark.equation("D5")
+def test_small_blocks_give_the_mixture_that_one_block_gives_in_the_dtype_of_theta(monkeypatch):
+    estimator, x, _ = linear_problem()
+    theta = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1], np.float32)
+    whole = mixture(estimator, theta, x, rng=rng(), samples=7)
+    assert all(part.dtype == np.float32 for part in whole)
+    monkeypatch.setattr(predictive, "BLOCK_NUMBERS", 24)
+    blocks = mixture(estimator, theta, x, rng=rng(), samples=7)
+    for part, other in zip(whole, blocks, strict=True):
+        assert np.allclose(part, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_mixture_without_components_is_refused():
+    estimator, x, _ = linear_problem()
+    with pytest.raises(ValueError, match="samples must be a whole number >= 1; got 0"):
+        mixture(estimator, np.zeros(6), x, rng=rng(), samples=0)

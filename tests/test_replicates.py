@@ -167,7 +167,7 @@ def joint_case(samples=3, learn=True, priors=None):
     return built, together, theta, noise, xs, ys
 
 
-@pytest.mark.equation("K21", "K30")
+@pytest.mark.equation("D40", "K21", "K30")
 @pytest.mark.parametrize("learn", [True, False])
 @pytest.mark.parametrize("samples", [1, 3])
 def test_the_gradient_is_that_of_the_sum_over_replicates(samples, learn):

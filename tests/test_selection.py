@@ -167,7 +167,7 @@ def test_a_fold_that_is_fitted_too_does_not_pass_that_check(monkeypatch):
 
     monkeypatch.setattr(selection, "_losses", fitted_to_all_rows)
     with pytest.raises(AssertionError):
-        test_folds_are_disjoint_fifths_of_the_training_part(monkeypatch, "map", 50, 2)
+        test_folds_are_disjoint_fifths_of_the_training_part(monkeypatch, "map", 2, 50)
 
 
 @without_bound
