@@ -118,7 +118,10 @@ def _parser() -> argparse.ArgumentParser:
         "--retry-failed", action="store_true", help="run trials again that are recorded as failed"
     )
     bench.add_argument(
-        "--no-resume", action="store_true", help="set earlier records aside and begin anew"
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on from what is recorded; without, earlier records are set aside",
     )
     bench.add_argument(
         "--progress",

@@ -68,7 +68,7 @@ _CLASSES = (
 )
 CLASSES: dict[str, Any] = {kind.__name__: kind for kind in _CLASSES}
 CLASSES["NoWarmUp"] = kl_weights.Constant  # its own name is a schedule's already
-CAREFUL = (Sampling, LogNormal, LayerwiseGaussianPrior)  # check the types of their arguments themselves
+CAREFUL = (Sampling, LogNormal, LayerwiseGaussianPrior)  # check all their arguments themselves
 LABELS = {kind: label for label, kind in CLASSES.items()}
 # Classes and functions that are arguments themselves
 NAMED: dict[str, Any] = {

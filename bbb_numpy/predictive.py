@@ -191,6 +191,7 @@ def sample_functions(
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
     """
+    whole("samples", samples, 1)
     likelihood = estimator.model.likelihood
     out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
@@ -214,6 +215,7 @@ def mixture(
     -------
     means, deviations : ndarray (S, N, K)
     """
+    whole("samples", samples, 1)
     likelihood = estimator.model.likelihood
     means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     deviations = np.empty_like(means)
@@ -232,6 +234,7 @@ def sample_targets(
     samples: int = 10,
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
+    whole("samples", samples, 1)
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
     blocks = {}  # drawn from last: the weights' noise comes from the same generator
     for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):

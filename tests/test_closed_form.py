@@ -473,7 +473,7 @@ def test_every_row_counts_once_however_the_rows_are_ordered(seed):
 def test_the_passes_in_the_cache_give_what_the_readable_form_gives(dtype, centre, size, seed):
     rho = (centre + np.random.default_rng(seed).uniform(-1, 1, size)).astype(dtype)
     variance = np.empty_like(rho)
-    found = local_reparameterisation._variances(rho, variance, Workspace())
+    found = local_reparameterisation._variances(rho, variance, None, Workspace())
     parts = softplus_parts(rho.astype(float))
     entropy = MeanField().entropy(parts)
     digits = 20 * float(np.finfo(dtype).eps)

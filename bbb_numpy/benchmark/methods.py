@@ -150,6 +150,8 @@ def fit(
     Candidates that differ in their prior alone are trained as one computation where that wins.
     All have the same random numbers.
     """
+    if len({candidate[1:] for candidate in candidates}) > 1:
+        raise ValueError("candidates that are fitted together may differ in their prior alone")
     rngs = [np.random.default_rng(seed) for _ in candidates]
     return METHODS[method](x, y, candidates, settings, rngs)
 

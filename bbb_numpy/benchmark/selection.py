@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def select_and_fit(
         for batch in alike(some):
             losses = [_losses(x, y, method, batch, settings, seed, out) for out in folds]
             tried.update(zip(batch, np.mean(losses, axis=0).tolist(), strict=True))
-        return min(tried, key=tried.__getitem__)
+        return _lowest(tried)
 
     best = compare(refinements(method, compare(candidates(method))))
     final = fit(x, y, method, [best], settings, [seed, 0])[0]
@@ -88,20 +88,44 @@ def _by_bound(
     x: Array, y: Array, method: str, settings: Settings, seed: int
 ) -> tuple[Fit, dict[str, Any]]:
     fits: dict[Candidate, Fit] = {}
-
-    def bound(candidate: Candidate) -> float:
-        found = fits[candidate].bound
-        assert found is not None  # of a method that minimises one
-        return found
+    bounds: dict[Candidate, float] = {}
 
     def compare(some: Sequence[Candidate]) -> Candidate:
         for batch in alike(some):
-            found = fit(x, y, method, batch, settings, [seed, 0])
-            fits.update(zip(batch, found, strict=True))
-        return min(fits, key=bound)
+            found = _fits(x, y, method, batch, settings, [seed, 0])
+            for candidate, one in zip(batch, found, strict=True):
+                bounds[candidate] = inf if one is None or one.bound is None else one.bound
+                if one is not None:
+                    fits[candidate] = one
+        return _lowest(bounds)
 
     best = compare(refinements(method, compare(candidates(method))))
-    return fits[best], _chosen(best, {c: bound(c) for c in fits}, "bound")
+    return fits[best], _chosen(best, bounds, "bound")
+
+
+def _lowest(tried: dict[Candidate, float]) -> Candidate:
+    """Return the best candidate; one that diverged is none."""
+    finite = {candidate: value for candidate, value in tried.items() if isfinite(value)}
+    if not finite:
+        raise ArithmeticError(f"every candidate diverged: {', '.join(map(_label, tried))}")
+    return min(finite, key=finite.__getitem__)
+
+
+def _fits(
+    x: Array,
+    y: Array,
+    method: str,
+    batch: Sequence[Candidate],
+    settings: Settings,
+    seed: Sequence[int],
+) -> list[Fit | None]:
+    """Fit candidates together; None for one that diverges, which the others do not feel."""
+    try:
+        return [*fit(x, y, method, batch, settings, seed)]
+    except ArithmeticError:
+        if len(batch) == 1:
+            return [None]
+        return [_fits(x, y, method, [one], settings, seed)[0] for one in batch]
 
 
 def alike(some: Sequence[Candidate]) -> list[list[Candidate]]:
@@ -135,8 +159,8 @@ def _losses(
     """Fit candidates to all rows but `out`, and return their loss there."""
     rest = np.ones(len(x), bool)
     rest[out] = False
-    fits = fit(x[rest], y[rest], method, batch, _pilot(settings), [seed, 3])
-    return [_loss(found, x[~rest], y[~rest], seed) for found in fits]
+    fits = _fits(x[rest], y[rest], method, batch, _pilot(settings), [seed, 3])
+    return [inf if one is None else _loss(one, x[~rest], y[~rest], seed) for one in fits]
 
 
 def _loss(found: Fit, x: Array, y: Array, seed: int) -> float:
@@ -155,11 +179,13 @@ def _chosen(best: Candidate, tried: dict[Candidate, float], by: str) -> dict[str
         "learning_rate": best.learning_rate,
         "length": best.length,
         "by": by,
-        "tried": {
-            f"{_prior(c)}, rate {c.learning_rate:g}, length {c.length:g}": value
-            for c, value in tried.items()
-        },
+        "tried": {_label(c): v if isfinite(v) else None for c, v in tried.items()},
     }
+
+
+def _label(candidate: Candidate) -> str:
+    rest = f"rate {candidate.learning_rate:g}, length {candidate.length:g}"
+    return f"{_prior(candidate)}, {rest}"
 
 
 def _prior(candidate: Candidate) -> str:

@@ -142,7 +142,7 @@ def _data(name: str, splits: int) -> uci.UCISet:
 
 
 def measure(trial: Trial) -> dict[str, Any]:
-    """Run a trial and return its record.
+    """Run a trial and return what is recorded of it, beside the trial itself.
 
     Everything random comes from the trial's seed, so that the numbers do not depend on where
     or beside what it runs.
@@ -153,7 +153,8 @@ def measure(trial: Trial) -> dict[str, Any]:
         Whatever goes wrong; the record of a failure is made by the caller.
     """
     wall, cpu = perf_counter(), process_time()
-    data = _data(trial.set, max(trial.split + 1, published_splits(trial.set)))
+    beyond = trial.split >= published_splits(trial.set)
+    data = _data(trial.set, 50 * (1 + trial.split // 50) if beyond else published_splits(trial.set))
     train, test = data.training_rows(trial.split), data.test_rows[trial.split]
     fit, chosen, scaled = fit_part(
         data.x[train], data.y[train], trial.method, trial.settings, trial.seed

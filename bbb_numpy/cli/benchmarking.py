@@ -36,9 +36,10 @@ def uci(args: argparse.Namespace) -> int:
     for name in ("units", "seed"):
         if getattr(args, name) is not None:
             changed[name] = getattr(args, name)
-    args.data, args.method = args.data or SETS, args.method or METHODS
-    todo = trials(tuple(args.data), tuple(args.method), args.splits, **changed)
-    for name in dict.fromkeys(args.data):
+    args.data = tuple(dict.fromkeys(args.data or SETS))
+    args.method = tuple(dict.fromkeys(args.method or METHODS))
+    todo = trials(args.data, args.method, args.splits, **changed)
+    for name in args.data:
         sets.load(name)  # what is missing is said before any work
     executor: Callable[[], Executor] = partial(executors.processes, args.jobs)
     if args.scheduler is not None:
@@ -46,7 +47,7 @@ def uci(args: argparse.Namespace) -> int:
     out = Path(args.out)
     outcome = run(
         *(todo, out, executor, measure, args.progress),
-        resume=not args.no_resume,
+        resume=args.resume,
         retry_failed=args.retry_failed,
         cost=expected_cost,
     )
