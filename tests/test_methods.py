@@ -56,6 +56,13 @@ def test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit(method, d
 
 
 @all_methods
+@pytest.mark.parametrize("other", [Candidate(1.0, 3e-3), Candidate(1.0, length=0.5)])
+def test_candidates_that_differ_in_more_than_the_prior_are_refused(method, other):
+    with pytest.raises(ValueError, match="may differ in their prior alone"):
+        fit(*part(), method, [Candidate(1.0), other], TINY, [7, 0])
+
+
+@all_methods
 def test_all_candidates_have_the_same_random_numbers(method):
     same = fit(*part(), method, [Candidate(1.0), Candidate(1.0)], TINY, [7, 0])
     assert bits(same[0]) == bits(same[1])

@@ -387,7 +387,9 @@ def test_small_blocks_give_the_mixture_that_one_block_gives_in_the_dtype_of_thet
         assert np.allclose(part, other, rtol=1e-5, atol=1e-6)
 
 
-def test_a_mixture_without_components_is_refused():
+@pytest.mark.parametrize("samples", [0, -3, 2.5])
+@pytest.mark.parametrize("function", [mixture, sample_functions, sample_targets])
+def test_impossible_numbers_of_components_and_draws_are_refused(function, samples):
     estimator, x, _ = linear_problem()
-    with pytest.raises(ValueError, match="samples must be a whole number >= 1; got 0"):
-        mixture(estimator, np.zeros(6), x, rng=rng(), samples=0)
+    with pytest.raises(ValueError, match=f"samples must be a whole number >= 1; got {samples}"):
+        function(estimator, np.zeros(6), x, rng=rng(), samples=samples)

@@ -201,6 +201,58 @@ def test_runs_that_compare_are_shorter_and_the_last_is_not(monkeypatch, method):
         assert one == replace(settings, warm_up=40, draws=13, members=2, chains=2)
 
 
+@all_methods
+@pytest.mark.parametrize("how", ["nan", "an error"])
+@pytest.mark.parametrize("which", [0, 2])
+def test_a_candidate_that_diverges_loses_and_says_so(monkeypatch, method, how, which):
+    bad, best = candidates(method)[which], candidates(method)[1]
+    order = lowest(method, best)
+    fits = Fits(monkeypatch, lambda one: math.nan if one == bad else order(one))
+    if how == "an error":
+        monkeypatch.setattr(selection, "fit", diverging(fits.fit, bad))
+    found, chosen = select_and_fit(*numbered(), method, TINY, 3)
+    assert found.sources == (best,)
+    assert chosen["tried"][name_of(bad)] is None  # JSON has no nan
+    others = {name: value for name, value in chosen["tried"].items() if name != name_of(bad)}
+    assert others == {name_of(one): order(one) for one in fits.tried if one != bad}
+
+
+def diverging(fit, bad):
+    """Return a fit that fails if one of its candidates is among `bad`."""
+
+    def failing(x, y, method, some, settings, seed):
+        if set(some) & {bad}:
+            raise ArithmeticError("planted")
+        return fit(x, y, method, some, settings, seed)
+
+    return failing
+
+
+@all_methods
+def test_if_every_candidate_diverges_the_trial_fails_and_names_them(monkeypatch, method):
+    Fits(monkeypatch, lambda one: math.nan)
+    with pytest.raises(ArithmeticError, match=r"every candidate diverged: .*rate 0.01, length"):
+        select_and_fit(*numbered(), method, TINY, 3)
+
+
+@pytest.mark.parametrize("method", ["mean-field", "map", "hmc"])
+def test_a_candidate_that_diverges_leaves_the_others_as_they_were(monkeypatch, method):
+    x, y = part()
+    bad = candidates(method)[0]
+    tried = select_and_fit(x, y, method, TINY, 3)[1]["tried"]
+    monkeypatch.setattr(selection, "fit", diverging(selection.fit, bad))
+    found = select_and_fit(x, y, method, TINY, 3)[1]["tried"]
+    for one in candidates(method)[1:]:
+        assert found[name_of(one)] == pytest.approx(tried[name_of(one)], rel=1e-6)
+    assert found[name_of(bad)] is None
+
+
+def test_other_errors_are_not_taken_for_divergence(monkeypatch):
+    monkeypatch.setattr(selection, "fit", lambda *given: int("planted"))
+    with pytest.raises(ValueError, match="planted"):
+        select_and_fit(*numbered(), "map", TINY, 3)
+
+
 def test_candidates_that_differ_in_more_than_the_prior_are_not_fitted_together():
     some = [Candidate(1.0), Candidate(2.0), Candidate(1.0, 3e-3), Candidate(2.0, length=0.5)]
     assert alike([*some, Candidate(None)]) == [

@@ -414,16 +414,20 @@ def test_without_a_number_there_are_the_published_splits_and_more_go_on():
     assert trials.trials(("boston",), ("map",), 50)[:20] == trials.trials(("boston",), ("map",), 20)
 
 
-def test_a_split_beyond_the_published_ones_is_asked_of_the_data(monkeypatch):
+def test_splits_beyond_the_published_ones_are_asked_of_the_data_fifty_at_a_time(monkeypatch):
     asked = []
-    monkeypatch.setattr(trials, "_data", lambda name, splits: asked.append((name, splits)) or toy())
-    measure(trial(split=3))
+
+    def asking(name, splits):
+        asked.append((name, splits))
+        return toy()._replace(test_rows=standard_splits(60, splits))
+
+    monkeypatch.setattr(trials, "_data", asking)
+    found = [measure(trial(split=k)) for k in (3, 25, 49, 50)]
     measure(trial(split=3, name="protein"))
-    data = toy()._replace(test_rows=standard_splits(60, 26))
-    toys(monkeypatch, data)
-    beyond = measure(trial(split=25))
-    assert asked == [("boston", 20), ("protein", 5)]
-    assert beyond["metrics"] != measure(trial(split=5))["metrics"]
+    measure(trial(split=7, name="protein"))
+    boston = [("boston", count) for count in (20, 50, 50, 100)]
+    assert asked == [*boston, ("protein", 5), ("protein", 50)]
+    assert len({record["metrics"]["nll"] for record in found}) == 4
 
 
 def test_splits_of_a_set_stand_side_by_side_and_keys_are_names_of_one_trial_each():

@@ -107,6 +107,13 @@ def test_a_second_call_measures_nothing_and_changes_no_record(small, out, capsys
     assert (out / "table.csv").read_text() == text
 
 
+def test_what_is_named_twice_is_measured_once_and_resuming_can_be_asked_for(small, out, capsys):
+    assert uci(out, data=("boston", "boston"), method=("map", "map"), splits=1) == 0
+    assert "1 of 1 finished" in capsys.readouterr().out
+    assert uci(out, "--resume", splits=1) == 0
+    assert "0 trials measured now" in capsys.readouterr().out
+
+
 def test_more_methods_and_splits_are_added_to_what_is_there(small, out, capsys):
     assert uci(out, splits=1) == 0
     first = numbers(out)
@@ -274,11 +281,6 @@ def test_records_of_another_version_are_named_and_left_alone(small, idle, out, c
     assert uci(out) == 2
     assert "version 99" in one_line(capsys)
     assert (out / FILE).read_text() == text
-
-
-def test_a_set_that_is_named_twice_is_refused(small, idle, out, capsys):
-    assert uci(out, data=("boston", "boston")) == 2
-    assert "boston/map/00" in one_line(capsys)
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named(small, idle, out, capsys):
