@@ -73,8 +73,9 @@ REMARKS = {
     "take the place of posterior samples.",
     "full-rank": "Trained for fewer steps than the others: each costs P^2 instead of P.",
     "hmc": "All training rows at every step, no batches, with the exact gradient. Chains begin at "
-    "point estimates and are short; take what they give for something between the posterior and an "
-    "ensemble.",
+    "point estimates, are short, and have not mixed: functions of different chains of a trial "
+    "differ by more than those of one (R-hat of predictions well above 1.1 where it was looked "
+    "at). Take what they give for something between the posterior and an ensemble.",
     "nuts": "As HMC; its trees may not grow as deep as they would.",
 }
 
