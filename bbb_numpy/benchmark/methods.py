@@ -6,6 +6,7 @@ they differ in how they come to a posterior.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -296,21 +297,23 @@ def _draw(
         steps=settings.start_steps,
         batch_size=settings.start_batch,
     )
-    draws = sample(
-        model(x.shape[1], candidate, settings),
-        x,
-        y,
-        sampler=kernel,
-        chains=settings.chains,
-        start=np.stack([one.thetas[0] for one in starts]),
-        draws=settings.draws,
-        warm_up=settings.warm_up,
-        thin=settings.thin,
-        hyperpriors={"log_noise": HalfCauchy(1.0)},
-        seed=rng,
-        dtype=settings.dtype,
-        progress=False,
-    )
+    with warnings.catch_warnings():  # how many diverged is recorded
+        warnings.filterwarnings("ignore", message=".*divergent transitions", category=UserWarning)
+        draws = sample(
+            model(x.shape[1], candidate, settings),
+            x,
+            y,
+            sampler=kernel,
+            chains=settings.chains,
+            start=np.stack([one.thetas[0] for one in starts]),
+            draws=settings.draws,
+            warm_up=settings.warm_up,
+            thin=settings.thin,
+            hyperpriors={"log_noise": HalfCauchy(1.0)},
+            seed=rng,
+            dtype=settings.dtype,
+            progress=False,
+        )
     kernel_used: Any = draws.kernel
     target: Any = draws.target
     notes = {
