@@ -93,7 +93,6 @@ def dots(number, label, line=0.0):
         ax.set(title=name, xlabel=label)
     axes[0, 0].set_yticks(range(len(methods)), methods)
     axes[0, 0].set_ylim(len(methods) - 0.5, -0.5)
-    plt.show()
 
 
 # %% [markdown]
@@ -261,6 +260,7 @@ for name in sets:
 print("below the best single width by more than two standard errors:")
 print("; ".join(below) or "none")
 dots(beyond_one_width, "NLL less best width's")
+plt.show()
 
 # %% [markdown]
 # If the methods with many different functions (samplers, ensemble) are below the dashed line and
@@ -312,6 +312,7 @@ for method in methods:
         line += f"{' / '.join(f'{one.mean:.2f}' if one else '-' for one in pair):>15}"
     print(line)
 dots(test_rmse, "noise / test RMSE", 1.0)
+plt.show()
 
 # %% [markdown]
 # If a row has a noise well below its test RMSE and is still near the best possible width in the
