@@ -130,7 +130,7 @@ def test_training_together_is_training_alone_bit_for_bit(parts, samples, dtype):
         {"shuffle": False},
         {"warm_up": LinearWarmUp(1.0), "kl_weights": geometric_kl_weights},
     ],
-    ids=str,
+    ids=["SGD", "momentum", "not shuffled", "weights of the KL term"],
 )
 def test_every_option_of_training_means_the_same(options):
     assert_same(*both(estimators(), samples=2, **options))
