@@ -15,6 +15,7 @@ from problems import VALID, problems, seeds
 from bbb_numpy import GaussianPrior
 from bbb_numpy.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from bbb_numpy.full_rank import FullRank
+from bbb_numpy.layerwise import LayerwiseGaussianPrior
 from bbb_numpy.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.matrix import Case, estimator, problem
 from bbb_numpy.mixture import SMALLEST
@@ -86,6 +87,17 @@ def textbook_loss(np_like, theta, case):
         if isinstance(prior, GaussianPrior):
             scale = exp(parts["prior_log_scale"]) if prior.learn else np.array([prior.scale])
             return normal(w, 0.0, scale).sum()
+        if isinstance(prior, LayerwiseGaussianPrior):  # D39
+            total, begin = 0.0, 0
+            for layer, (d_in, d_out) in enumerate(pairwise(model.network.sizes)):
+                end = begin + d_in * d_out + d_out
+                if prior.learn:
+                    scale = exp(parts["prior_log_scale"][layer])
+                else:
+                    scale = np.array(prior.scales[layer])
+                total = total + normal(w[begin:end], 0.0, scale).sum()
+                begin = end
+            return total
         if prior.learn:
             t1, t2, a = (parts["prior_mixture"][i] for i in range(3))
             narrow = SMALLEST + log(1 + exp(t2))
