@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
+from ..files import replacing
 from .folder import locked, writable
 
 __all__ = [
@@ -251,12 +251,8 @@ def _mend(path: Path, data: bytes, reading: Reading) -> list[str]:
         )
     whole = HEADER + b"".join(line + b"\n" for line in reading.lines)
     if whole != data:
-        unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
-        try:
-            _write(unfinished, whole)
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with replacing(path) as file:
+            file.write(whole)
     return messages
 
 

@@ -18,6 +18,7 @@ from .. import training
 from ..arguments import positive, real, whole
 from ..closed_form import ClosedFormKL
 from ..drawn import DrawnWeights
+from ..families import is_linear
 from ..full_rank import FullRank
 from ..gradients import Reparameterised
 from ..hyperpriors import HalfCauchy
@@ -190,7 +191,7 @@ def _train(
         "warm_up": LinearWarmUp(0.5) if free_energy else Constant(),
         "progress": False,
     }
-    linear = free_energy or isinstance(estimators[0].objective, MAP)
+    linear = is_linear(estimators[0].objective)
     if len(estimators) > 1 and linear and isinstance(estimators[0], Reparameterised):
         count = len(estimators)
         states = fit_replicates(estimators, starts, [x] * count, [y] * count, rngs=rngs, **options)
@@ -208,9 +209,15 @@ def _train(
 
 
 def _variational(
-    parts: Callable[[Model], Any], steps: str = "steps", samples: str | None = None
+    parts: Callable[[Model], Any],
+    steps: str = "steps",
+    samples: str | None = None,
+    rows: str = "batch_size",
 ) -> Method:
-    """Return the method that minimises a bound, given how its estimator is made of a model."""
+    """Return the method that minimises an objective, from how its estimator is made of a model.
+
+    `steps`, `samples` (None: 1) and `rows` name the settings of its training.
+    """
 
     def method(
         x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
@@ -219,27 +226,11 @@ def _variational(
         return _train(
             *(estimators, x, y, candidates[0], rngs),
             steps=getattr(settings, steps),
-            batch_size=settings.batch_size,
+            batch_size=min(getattr(settings, rows), len(x)),
             samples=1 if samples is None else getattr(settings, samples),
         )
 
     return method
-
-
-def eubo(
-    x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
-) -> list[Fit]:
-    """Fit by Sagar's Algorithm 1, corrected (G2-G8): large minibatches, many samples."""
-    estimators = [
-        SelfNormalised(model(x.shape[1], c, settings), MeanField(rho_offset=-4.0), EUBO())
-        for c in candidates
-    ]
-    return _train(
-        *(estimators, x, y, candidates[0], rngs),
-        steps=settings.eubo_steps,
-        batch_size=min(settings.eubo_rows, len(x)),
-        samples=settings.eubo_samples,
-    )
 
 
 def _points(
@@ -341,7 +332,10 @@ METHODS: dict[str, Method] = {
     "renyi": _variational(
         lambda model: Reparameterised(model, QS, Renyi(0.5)), samples="renyi_samples"
     ),
-    "eubo": eubo,
+    # Sagar's Algorithm 1, corrected (G2-G8): large minibatches, many samples
+    "eubo": _variational(
+        lambda model: SelfNormalised(model, QS, EUBO()), "eubo_steps", "eubo_samples", "eubo_rows"
+    ),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
     "hmc": _sampled(lambda settings: HMC(path=settings.path, max_steps=settings.leaps)),
     "nuts": _sampled(lambda settings: NUTS(max_depth=settings.depth)),

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from ..plots import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION
 from .published import BASELINE, COLUMNS, METRICS, best
-from .tables import LABELS, Cell, Record, cells, succeeded
+from .tables import LABELS, LEVELS, Cell, Record, cells, known_first, succeeded
 
 __all__ = ["LEVELS", "calibration", "pit", "scores"]
 
 Array = NDArray[Any]
-LEVELS = np.arange(1, 20) / 20  # of `metrics.coverage` in a record
 PURPLE, ORANGE = "#CC79A7", "#B87F00"
 STYLES: dict[str, tuple[str, str, Any]] = {  # colour, marker, line
     "mean-field": (BLUE, "o", "-"),
@@ -270,8 +269,7 @@ def _need(found: Mapping[Any, Any]) -> None:
 
 
 def _order(methods: Iterable[str]) -> list[str]:
-    present = set(methods)
-    return [name for name in LABELS if name in present] + sorted(present - set(LABELS))
+    return known_first(methods, LABELS)
 
 
 def _short(method: str) -> str:

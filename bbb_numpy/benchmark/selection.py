@@ -3,8 +3,7 @@
 Methods that minimise a bound on the evidence are compared by that bound, on all training rows:
 the fit that reached the lowest is the result. The others are fitted to four fifths of the training
 rows and compared by the log density of the rest, of one or several folds; the best is fitted again
-to all. The noise is no
-candidate: every method learns it with the weights.
+to all. The noise is no candidate: every method learns it with the weights.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference import SAMPLED
 from ..numerics import logsumexp
 from ..predictive import log_predictive_density
 from .methods import Candidate, Fit, Settings, fit
@@ -24,7 +24,6 @@ from .methods import Candidate, Fit, Settings, fit
 __all__ = ["BY_BOUND", "candidates", "select_and_fit"]
 
 Array = NDArray[Any]
-SAMPLED = ("hmc", "nuts")
 BY_BOUND = ("mean-field", "local-reparam", "full-rank", "renyi")
 PRIORS = (None, 1.0, 2.0)  # N(0, 1) as Sagar; layer by layer, and twice as wide
 HELD_OUT = 0.2  # of the training rows

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ..datasets.uci import published_splits
 from .published import COLUMNS, METRICS, PUBLISHED
 
 __all__ = [
     "LABELS",
+    "LEVELS",
     "SPLITS",
     "Cell",
     "Summary",
@@ -26,6 +28,7 @@ __all__ = [
     "cells_csv",
     "current",
     "incomplete",
+    "known_first",
     "markdown",
     "paired",
     "published_rows",
@@ -46,7 +49,8 @@ LABELS = {  # in the order of the rows
     "hmc": "HMC",
     "nuts": "NUTS",
 }
-SPLITS = {name: 5 if name == "protein" else 20 for name in COLUMNS}  # that are published
+SPLITS = {name: published_splits(name) for name in COLUMNS}
+LEVELS = np.arange(1, 20) / 20  # of the central intervals, `metrics.coverage` of a record
 
 
 @dataclass(frozen=True)
@@ -104,10 +108,15 @@ def _places(records: Iterable[Record]) -> tuple[dict[str, int], dict[str, int]]:
     """Return the order of sets and methods: the published one, then those unknown to it."""
     orders: list[dict[str, int]] = []
     for key, known in (("set", COLUMNS), ("method", tuple(LABELS))):
-        seen = sorted({one[key] for one in records})
-        names = [name for name in known if name in seen] + [n for n in seen if n not in known]
+        names = known_first((one[key] for one in records), known)
         orders.append({name: i for i, name in enumerate(names)})
     return orders[0], orders[1]
+
+
+def known_first(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the different names, those `known` in their order before the others."""
+    present, known = set(names), list(known)
+    return [name for name in known if name in present] + sorted(present - set(known))
 
 
 def succeeded(records: Iterable[Record]) -> list[Record]:
@@ -161,8 +170,7 @@ def markdown(records: Iterable[Record], published: bool = True) -> str:
     """
     found = cells(records)
     sets = list(dict.fromkeys(name for name, _ in found))
-    order = [label for label in LABELS if any(method == label for _, method in found)]
-    order += sorted({method for _, method in found} - set(LABELS))
+    order = known_first((method for _, method in found), LABELS)
     lowest = {
         (name, metric): min(
             (c.scores[metric].mean for c in found.values() if c.set == name and c.scores),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..inference import SAMPLED
 from .published import BASELINE, COLUMNS, METRICS, best
 from .tables import LABELS, Cell, Record, cells
 
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 FAMILY = ("mean-field", "local-reparam", "full-rank", "renyi")
-SAMPLERS = ("hmc", "nuts")
+SAMPLERS = SAMPLED
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..arguments import whole
 from .folder import DamagedDataError, download, find, numbers, read
 
-__all__ = ["NAMES", "UCISet", "load", "standard_splits"]
+__all__ = ["NAMES", "UCISet", "load", "published_splits", "standard_splits"]
 
 Array = NDArray[Any]
 CLOSE = 1e-7  # relative; one row out of place changes the sums by more
@@ -103,6 +103,11 @@ _SETS = {
     ),
 }
 NAMES = tuple(_SETS)
+
+
+def published_splits(name: str) -> int:
+    """Return the number of published splits of a set: 20, and 5 for protein."""
+    return _SETS[name].splits
 
 
 def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]:

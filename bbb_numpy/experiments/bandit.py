@@ -8,7 +8,6 @@ was killed goes on where it was and ends with the same numbers.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict
@@ -16,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from time import process_time
 from typing import Any
-from uuid import uuid4
 from zlib import crc32
 
 import numpy as np
@@ -26,11 +24,13 @@ from ..benchmark.executors import processes, stop
 from ..benchmark.folder import locked
 from ..datasets import mushroom
 from ..datasets.mushroom import Mushrooms
+from ..files import write_text
 from ..progress import tqdm
 from . import bandit_plots, bandit_text
 from .bandit_models import (
     AGENTS,
     Agent,
+    Game,
     Settings,
     begin,
     game,
@@ -145,14 +145,19 @@ def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
     return int(eaten[longest]) + 1, int(eaten[longest + 1])
 
 
+def _games(seed: int, settings: Settings, data: Mushrooms) -> list[Game]:
+    """Return the mushrooms of every run."""
+    return [
+        game(data.x, data.poisonous, settings.interactions, (seed, run))
+        for run in range(settings.runs)
+    ]
+
+
 def measure(
     seed: int, settings: Settings, data: Mushrooms, ate: Mapping[str, Array]
 ) -> dict[str, dict[str, Any]]:
     """Return every agent's numbers, one of each run, from what it ate (runs, T)."""
-    games = [
-        game(data.x, data.poisonous, settings.interactions, (seed, run))
-        for run in range(settings.runs)
-    ]
+    games = _games(seed, settings, data)
     last = slice(settings.interactions - max(settings.interactions // 10, 1), None)
     out: dict[str, dict[str, Any]] = {}
     for name, eaten in ate.items():
@@ -243,7 +248,7 @@ def _reproduce(
             )
         if text_file.exists():
             return text_file.read_text("utf-8").removesuffix("\n")
-    _write_text(settings_file, key)
+    write_text(settings_file, key)
     _play_all(out, seed, settings, agents, data, given, jobs, progress)
     ate, seconds = {}, {}
     for agent in agents:
@@ -254,23 +259,10 @@ def _reproduce(
         ate[agent.name] = np.array([state.ate for state, _ in states])
         seconds[agent.name] = sum(spent for _, spent in states)
     numbers = measure(seed, settings, data, ate)
-    games = [
-        game(data.x, data.poisonous, settings.interactions, (seed, run))
-        for run in range(settings.runs)
-    ]
+    games = _games(seed, settings, data)
     bandit_plots.draw(settings, games, ate).savefig(out / "bandit.png", dpi=100)
     found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
-    _write_text(out / "numbers.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
+    write_text(out / "numbers.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
     text = bandit_text.summarise(seed, settings, numbers, seconds)
-    _write_text(text_file, text + "\n")
+    write_text(text_file, text + "\n")
     return text
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Replace a file only when all is written."""
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ every epoch the state is stored, so that the same call goes on after an interrup
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..datasets import mnist as data
 from ..datasets.mnist import MNIST
+from ..files import write_text
 from ..progress import tqdm
 from . import mnist_plots
 from .mnist_models import (
@@ -237,7 +237,4 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON, replacing an older file only when all is written."""
-    unfinished = path.with_name(f".{path.name}")
-    unfinished.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", "utf-8")
-    os.replace(unfinished, path)
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
