@@ -1,44 +1,41 @@
 """Bayes by Backprop in pure NumPy, every gradient derived by hand and checked.
 
-Read in this order, which is also the order of imports: `numerics`, `layout`, `workspace`;
-`network`, `posteriors`, `full_rank`, `priors`, `likelihoods`, `discrete`; `model`, `objectives`,
-`kl_weights`, `log_joint`; `families`, `gradients`, `closed_form`, `optimizers`, `mcmc`; `training`,
-`sampling`, `predictive`;
-`names`, `base_learner`, `learners`, `classifier`, `checkpoint`. `gradcheck` stands beside them.
+`plain` is the report on one screen. The folders are floors, each importing from those before it
+only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluation`, `learners`,
+`data`, `plots`, `uci`, `studies`, `cli`. `gradcheck` stands beside them.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from .closed_form import ClosedFormKL
-from .discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from .flipout import Flipout
-from .full_rank import FullRank
 from .gradcheck import check
-from .gradients import Reparameterised, StickingTheLanding
-from .hyperpriors import HalfCauchy, HalfNormal, LogNormal
-from .importance import DoublyReparameterised, SelfNormalised
-from .kl_weights import CyclicalWarmUp, LinearWarmUp
-from .layerwise import LayerwiseGaussianPrior
-from .likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from .local_reparameterisation import LocalReparameterisation
-from .mcmc import HMC, NUTS, MetropolisHastings
-from .mixture import ScaleMixturePrior
-from .model import Model
-from .network import MLP
-from .objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
-from .optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
-from .posteriors import MeanField, PointMass
-from .priors import GaussianPrior, LaplacePrior
+from .gradients.closed_form import ClosedFormKL
+from .gradients.flipout import Flipout
+from .gradients.importance import DoublyReparameterised, SelfNormalised
+from .gradients.local_reparameterisation import LocalReparameterisation
+from .gradients.reparameterised import Reparameterised, StickingTheLanding
+from .model.joint import Model
+from .model.kl_weights import CyclicalWarmUp, LinearWarmUp
+from .model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
+from .parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from .parts.full_rank import FullRank
+from .parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
+from .parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .parts.mixture import ScaleMixturePrior
+from .parts.network import MLP
+from .parts.posteriors import MeanField, PointMass
+from .parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from .sampling import sample
+from .sampling.mcmc import HMC, NUTS, MetropolisHastings
 from .training import EarlyStopping, NonFiniteError
+from .training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .checkpoint import load, save
-    from .classifier import BayesianMLPClassifier
-    from .diagnostics import to_arviz
-    from .inference import Sampling
-    from .learners import BayesianMLPRegressor
-    from .sampling import sample
+    from .evaluation.arviz_export import to_arviz
+    from .learners.checkpoint import load, save
+    from .learners.classifier import BayesianMLPClassifier
+    from .learners.inference import Sampling
+    from .learners.regressor import BayesianMLPRegressor
 
 __all__ = [
     "EUBO",
@@ -94,13 +91,12 @@ __all__ = [
     "to_arviz",
 ]
 LAZY = {
-    "Sampling": "inference",
-    "sample": "sampling",
-    "to_arviz": "diagnostics",
-    "BayesianMLPClassifier": "classifier",
-    "BayesianMLPRegressor": "learners",
-    "load": "checkpoint",
-    "save": "checkpoint",
+    "Sampling": "learners.inference",
+    "to_arviz": "evaluation.arviz_export",
+    "BayesianMLPClassifier": "learners.classifier",
+    "BayesianMLPRegressor": "learners.regressor",
+    "load": "learners.checkpoint",
+    "save": "learners.checkpoint",
 }
 
 

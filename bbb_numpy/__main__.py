@@ -8,15 +8,18 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .arguments import positive, whole
-from .benchmark.trials import METHODS, SETS
-from .cli import benchmarking, checking, fitting, repeating
-from .experiments.regression import SETTINGS
+from .cli import fit as fitting
+from .cli import gradcheck as checking
+from .cli import reproduce as repeating
+from .cli import uci as benchmarking
 from .gradcheck import BARS
-from .inference import INFERENCES
-from .names import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
-from .network import ACTIVATIONS
-from .sampling import METRICS
+from .gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
+from .learners.inference import INFERENCES
+from .numeric.arguments import positive, whole
+from .parts.network import ACTIVATIONS
+from .sampling.run import METRICS
+from .studies.kebude.regression import SETTINGS
+from .uci.trials import METHODS, SETS
 from .version import __version__
 
 __all__ = ["main"]

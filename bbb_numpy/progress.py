@@ -1,4 +1,4 @@
-"""The progress bar of tqdm (floor 4)."""
+"""The progress bar of tqdm."""
 
 import warnings
 

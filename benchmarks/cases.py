@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.closed_form import ClosedFormKL
-from bbb_numpy.flipout import Flipout
-from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import Reparameterised, StickingTheLanding
-from bbb_numpy.importance import DoublyReparameterised, SelfNormalised
-from bbb_numpy.local_reparameterisation import LocalReparameterisation
-from bbb_numpy.objectives import EUBO, Renyi
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.flipout import Flipout
+from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
+from bbb_numpy.model.objectives import EUBO, Renyi
+from bbb_numpy.parts.full_rank import FullRank
 
 from . import floor
 from .problems import PROBLEMS, Array, Problem, Step

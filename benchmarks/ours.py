@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bbb_numpy.workspace import Workspace
+from bbb_numpy.numeric.workspace import Workspace
 
 from .problems import KL_WEIGHT, OPTIMIZER, Array, Problem, Step
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bbb_numpy import BernoulliLikelihood
-from bbb_numpy.log_joint import LogJoint
+from bbb_numpy.model.log_joint import LogJoint
 
 from .problems import Array
 

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from bbb_numpy import Reparameterised
-from bbb_numpy.stopping import minibatches
+from bbb_numpy.training.stopping import minibatches
 
 from .peer_torch import ADAMS, VERSION
 from .problems import Array

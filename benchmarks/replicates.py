@@ -29,8 +29,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
 from bbb_numpy import MLP, Adam, GaussianLikelihood, GaussianPrior, Model, Reparameterised
-from bbb_numpy.replicates import fit_replicates
 from bbb_numpy.training import fit, start
+from bbb_numpy.training.replicates import fit_replicates
 from benchmarks import results
 from benchmarks.problems import Array
 from benchmarks.round_robin import Spread, spread

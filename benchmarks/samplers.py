@@ -27,9 +27,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
 from bbb_numpy import MLP, BernoulliLikelihood, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.log_joint import LogJoint
-from bbb_numpy.mcmc import HMC, NUTS, DiagonalMetric
-from bbb_numpy.sampling import Draws, sample_target
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
+from bbb_numpy.sampling.run import Draws, sample_target
 from benchmarks import results
 from benchmarks.problems import Array
 from benchmarks.round_robin import Spread, spread
@@ -82,7 +82,7 @@ def regression() -> Posterior:
 
 def powerball() -> Posterior:
     """Return the Powerball classification; needs BBB_NUMPY_DATA."""
-    from bbb_numpy.datasets import powerball as data
+    from bbb_numpy.data import powerball as data
 
     found = data.examples(data.load())
     x = np.log1p(np.asarray(found.number, float)).reshape(-1, 1)
@@ -201,7 +201,7 @@ def race(
 
 def ess(target: LogJoint, positions: Array) -> float:
     """Return the least bulk effective sample size of the function at 20 rows (T, S, D)."""
-    from bbb_numpy.workspace import Workspace
+    from bbb_numpy.numeric.workspace import Workspace
 
     draws, chains, size = positions.shape
     w = np.ascontiguousarray(target.weights(positions.reshape(-1, size)))

@@ -10,7 +10,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from bbb_numpy.benchmark import journal, page, pictures
+from bbb_numpy.uci import journal, page, pictures
 
 HERE = Path(__file__).parent
 COMMAND = "bbb-numpy uci --jobs 2 --out uci"

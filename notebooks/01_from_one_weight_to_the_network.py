@@ -32,8 +32,13 @@ import numpy as np
 from matplotlib.patches import Ellipse
 
 import bbb_numpy as bbb
-from bbb_numpy import datasets, gradcheck, network, objectives, plots, predictive, training
-from bbb_numpy.numerics import LOG_2PI, sigmoid, softplus
+from bbb_numpy import data as datasets
+from bbb_numpy import gradcheck, training
+from bbb_numpy.evaluation import predictive
+from bbb_numpy.model import objectives
+from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
+from bbb_numpy.parts import network
+from bbb_numpy.plots import fits as plots
 
 BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"  # Okabe and Ito
 SKY, VERMILLION, GREY = "#56B4E9", "#D55E00", "#666666"
@@ -656,10 +661,10 @@ verify("network, K1-K42", lambda t: network_free_energy(t, eps), theta, gates=ga
 # ## 7. The library does the same
 #
 # `bbb_numpy` has the same pieces under the same names, for any depth, with all samples and rows
-# at once: [`network.vjp`](../bbb_numpy/network.py) holds K37-K42,
-# [`posteriors.MeanField.pull_back`](../bbb_numpy/posteriors.py) holds K21 and K30, and
-# [`gradients.Reparameterised`](../bbb_numpy/gradients.py) joins them. Same theta, same noise,
-# same numbers:
+# at once: [`network.vjp`](../bbb_numpy/parts/network.py) holds K37-K42,
+# [`posteriors.MeanField.pull_back`](../bbb_numpy/parts/posteriors.py) holds K21 and K30, and
+# [`Reparameterised`](../bbb_numpy/gradients/reparameterised.py) joins them. Same theta, same
+# noise, same numbers:
 
 # %%
 model = bbb.Model(net, bbb.GaussianPrior(s_0), bbb.GaussianLikelihood(s_y))
@@ -797,6 +802,7 @@ plt.show()
 #
 # **Where to read on.** [derivations.md](../derivations.md) derives K1 to K44 in the report's order,
 # with the printed form beside the corrected one. Then the code, from the floor up:
-# [numerics](../bbb_numpy/numerics.py), [network](../bbb_numpy/network.py),
-# [posteriors](../bbb_numpy/posteriors.py), [gradients](../bbb_numpy/gradients.py),
-# [training](../bbb_numpy/training.py).
+# [numerics](../bbb_numpy/numeric/elementary.py), [network](../bbb_numpy/parts/network.py),
+# [posteriors](../bbb_numpy/parts/posteriors.py),
+# [the gradient](../bbb_numpy/gradients/reparameterised.py),
+# [training](../bbb_numpy/training/loop.py).

@@ -24,14 +24,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
-from bbb_numpy.closed_form import ClosedFormKL
-from bbb_numpy.experiments import estimator_variance, exact_pictures
-from bbb_numpy.flipout import Flipout
-from bbb_numpy.gradients import StickingTheLanding
-from bbb_numpy.importance import DoublyReparameterised
-from bbb_numpy.local_reparameterisation import LocalReparameterisation
-from bbb_numpy.numerics import LOG_2PI, sigmoid, softplus
-from bbb_numpy.objectives import Renyi
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.flipout import Flipout
+from bbb_numpy.gradients.importance import DoublyReparameterised
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.gradients.reparameterised import StickingTheLanding
+from bbb_numpy.model.objectives import Renyi
+from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
+from bbb_numpy.studies.ours import estimator_variance
+from bbb_numpy.studies.ours import plots as exact_pictures
 
 plt.rcParams.update({"figure.dpi": 100})
 

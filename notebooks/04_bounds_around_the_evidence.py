@@ -24,12 +24,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bbb_numpy import Adam, Cosine, MeanField, check
-from bbb_numpy.experiments import evidence_bounds, exact_pictures
-from bbb_numpy.experiments import linear_gaussian as exact
-from bbb_numpy.full_rank import FullRank
-from bbb_numpy.gradients import Reparameterised, StickingTheLanding
-from bbb_numpy.importance import SelfNormalised
-from bbb_numpy.objectives import EUBO, Renyi, log_weights
+from bbb_numpy.gradients.importance import SelfNormalised
+from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
+from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.studies import linear_gaussian as exact
+from bbb_numpy.studies.ours import evidence_bounds
+from bbb_numpy.studies.ours import plots as exact_pictures
 from bbb_numpy.training import fit, start
 
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito

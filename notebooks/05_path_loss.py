@@ -27,8 +27,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bbb_numpy.datasets import path_loss as radio
-from bbb_numpy.experiments import path_loss as study
+from bbb_numpy.data import path_loss as radio
+from bbb_numpy.studies.wu.path_loss import study
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito

@@ -25,15 +25,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
-from bbb_numpy import annealing, mcmc, predictive, training
-from bbb_numpy.closed_form import ClosedFormKL
-from bbb_numpy.convergence import convergence
-from bbb_numpy.drawn import DrawnWeights
-from bbb_numpy.full_rank import FullRank
-from bbb_numpy.hyperpriors import LogNormal
-from bbb_numpy.log_joint import LogJoint
-from bbb_numpy.sampling import sample, sample_target
-from bbb_numpy.workspace import Workspace
+from bbb_numpy import training
+from bbb_numpy.evaluation import predictive
+from bbb_numpy.evaluation.convergence import convergence
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.hyperpriors import LogNormal
+from bbb_numpy.sampling import annealing, mcmc
+from bbb_numpy.sampling.draws import DrawnWeights
+from bbb_numpy.sampling.run import sample, sample_target
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
@@ -651,5 +653,4 @@ assert gap["mean field"] > gap["full rank"] > np.log(48) - 1
 # 3. Give HMC in section 3 the metric `DenseMetric(covariance)`. What is the best path now?
 # 4. Take `HalfCauchy(1.0)` for the noise in section 5. Where do the chains go, and does $\hat R$ in
 #    function space notice?
-# 5. Export the draws with `bbb_numpy.diagnostics.to_arviz`, and compare 1-3-1 with 1-1-1 by
-#    `az.loo`.
+# 5. Export the draws with `bbb_numpy.to_arviz`, and compare 1-3-1 with 1-1-1 by `az.loo`.

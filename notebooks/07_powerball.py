@@ -27,13 +27,13 @@ from itertools import combinations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bbb_numpy.datasets import powerball as data
-from bbb_numpy.datasets.folder import MissingDataError
-from bbb_numpy.experiments import powerball as study
-from bbb_numpy.experiments import powerball_plots as pictures
-from bbb_numpy.experiments.powerball_coverage import covered, play, simulated
-from bbb_numpy.experiments.powerball_models import BAYESIAN, METHODS, Setup, logit, train
-from bbb_numpy.experiments.powerball_scores import under_the_rules
+from bbb_numpy.data import powerball as data
+from bbb_numpy.data.locate import MissingDataError
+from bbb_numpy.studies.mullachery.powerball import plots as pictures
+from bbb_numpy.studies.mullachery.powerball import study
+from bbb_numpy.studies.mullachery.powerball.coverage import covered, play, simulated
+from bbb_numpy.studies.mullachery.powerball.models import BAYESIAN, METHODS, Setup, logit, train
+from bbb_numpy.studies.mullachery.powerball.scores import under_the_rules
 
 plt.rcParams.update({"figure.dpi": 80})
 

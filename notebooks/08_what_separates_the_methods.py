@@ -28,12 +28,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
-from bbb_numpy.benchmark import journal, tables
-from bbb_numpy.benchmark.pictures import STYLES
-from bbb_numpy.calibration import normal_cdf
-from bbb_numpy.inference import Sampling
-from bbb_numpy.numerics import logsumexp
-from bbb_numpy.workspace import Workspace
+from bbb_numpy.evaluation.calibration import normal_cdf
+from bbb_numpy.learners.inference import Sampling
+from bbb_numpy.numeric.elementary import logsumexp
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.uci import journal, tables
+from bbb_numpy.uci.pictures import STYLES
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 BLACK, BLUE, VERMILLION, GREY = "#000000", "#0072B2", "#D55E00", "#5A5A5A"  # Okabe and Ito

@@ -6,19 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-    matrix,
-    network,
-)
-from bbb_numpy.full_rank import FullRank
-from bbb_numpy.numerics import softplus_parts
-from bbb_numpy.objectives import free_energy
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy.gradients import matrix
+from bbb_numpy.model.objectives import free_energy
+from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.parts import network
+from bbb_numpy.parts.full_rank import FullRank
 
 COMPLEX_STEP = 1e-30
 

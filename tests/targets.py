@@ -11,8 +11,8 @@ import numpy as np
 from scipy import special, stats
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.log_joint import LogJoint
-from bbb_numpy.mcmc import State, leapfrog
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.sampling.mcmc import State, leapfrog
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bbb_numpy.benchmark.executors import processes
-from bbb_numpy.benchmark.running import run
+from bbb_numpy.uci.executors import processes
+from bbb_numpy.uci.running import run
 from bbb_numpy.version import __version__
 
 
@@ -53,7 +53,7 @@ def quick(trial):
 
 def real(trial):
     """Train a small network, as the benchmark does, on products large enough for BLAS threads."""
-    from bbb_numpy import BayesianMLPRegressor  # slow with scikit-learn: only workers that need it
+    from bbb_numpy import BayesianMLPRegressor
 
     rng = np.random.default_rng([trial.settings.seed, trial.split])
     x = rng.standard_normal((trial.settings.rows, 4))

@@ -1,1 +1,0 @@
-"""Every inference method on the standard splits of the UCI sets: resumable, on any executor."""

@@ -1,0 +1,218 @@
+"""``bbb-numpy fit`` and ``predict``: from CSV file to model to CSV file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backend_bases import FigureCanvasBase
+
+from ..evaluation.convergence import GOOD, convergence
+from ..learners.checkpoint import CheckpointError, load, save
+from ..learners.inference import SAMPLED, Sampling
+from ..learners.regressor import BayesianMLPRegressor
+from ..model.objectives import FreeEnergy
+from ..parts.priors import GaussianPrior
+from ..plots import fits as plots
+from ..sampling.draws import Draws
+from ..training.optimizers import Adam, Cosine
+from .csv_tables import NumberTable, TableError, read_csv, write_csv
+
+__all__ = ["fit", "predict"]
+
+TRAINING = {"epochs": 1000, "batch_size": 32, "samples": 1, "learning_rate": 1e-2}
+SAMPLING = ("chains", "draws", "warm_up", "thin", "metric", "target_accept", "checkpoint")
+PARTS = ("posterior", "estimator", "objective")
+
+
+def fit(args: argparse.Namespace) -> int:
+    """Fit the target column of a CSV file and store the model."""
+    _check_outputs([args.data], args.model, args.plot)
+    table = read_csv(args.data)
+    try:
+        target = table.numbers([args.target])
+    except TableError as error:
+        raise TableError(
+            f"the target must be a column of numbers: {error}. For classes use "
+            "BayesianMLPClassifier from Python"
+        ) from None
+    names = args.inputs or [name for name in table.columns if name != args.target]
+    if args.target in names:
+        raise TableError(f"the target {args.target!r} cannot be one of the inputs")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableError(f"--inputs names {', '.join(twice)} more than once; name each column once")
+    if not names:
+        raise TableError(f"{table.source} has no column besides the target {args.target!r}")
+    _check_plot(args.plot, names, "Leave it out, or fit with one column: --inputs NAME")
+    if args.prior and args.prior_scale is not None:
+        raise ValueError("--prior and --prior-scale exclude each other; leave one out")
+    inference = _inference(args)
+    given = {name: getattr(args, name) for name in TRAINING}
+    train: dict[str, Any]
+    train = {name: TRAINING[name] if value is None else value for name, value in given.items()}
+    rate = train.pop("learning_rate")
+    optimizer = None if isinstance(inference, Sampling) else Adam(rate, schedule=Cosine())
+    inputs = table.numbers(names)
+    model = BayesianMLPRegressor(
+        tuple(args.hidden),
+        activation=args.activation,
+        prior=args.prior if args.prior_scale is None else GaussianPrior(args.prior_scale),
+        likelihood=args.likelihood,
+        inference=inference,
+        posterior=args.posterior,
+        estimator=args.estimator,
+        objective=args.objective,
+        optimizer=optimizer,
+        **train,
+        random_state=args.seed,
+    )
+    y = target.values[:, 0]
+    model.fit(inputs, y)
+    draws = getattr(model, "draws_", None)
+    whole = draws.finished if draws else model.training_.stopped != "interrupted"
+    if not whole:  # never put half a fit in place of an older file
+        print(f"nothing stored in {args.model}", file=sys.stderr)
+        return 130
+    noise = getattr(model, "noise_scale_", None)  # of Gaussian noise alone
+    if noise is not None and not np.isfinite(noise).all():
+        raise ValueError("the noise deviation overflowed; lower --learning-rate")
+    save(model, args.model)
+    density = float(model.log_predictive_density(inputs, y).mean())
+    print(f"{len(y)} rows, {len(names)} inputs ({', '.join(names)}), target {args.target}")
+    if draws:
+        print(f"posterior          {draws.summary()}")
+        _print_convergence(draws)
+    else:
+        elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
+        cost = "free energy" if elbo else f"{args.objective or 'map'} (minimised)"
+        print(f"{cost:<18} {model.history_[-1].objective:12.4f} nats")
+    if noise is not None:
+        form = "12.4f" if noise[0] < 1e6 else "12.4g"
+        print(f"noise deviation    {noise[0]:{form}} (units of {args.target})")
+    if len(y) > 1:
+        print(f"R^2 on these rows  {model.score(inputs, y):12.4f}")
+    print(f"log density        {density:12.4f} nats per row, on these rows")
+    print(f"stored in {args.model}")
+    if args.plot:
+        _plot(model, inputs, (inputs.values, y), (names[0], args.target), args.plot)
+        print(f"picture in {args.plot}")
+    return 0
+
+
+def _print_convergence(draws: Draws) -> None:
+    """Print the largest R-hat of the fitted means: with ArviZ, and where it has a meaning."""
+    try:
+        with warnings.catch_warnings():  # of short runs, about which R-hat says enough
+            warnings.simplefilter("ignore")
+            lines = convergence(draws, weights=False).lines
+    except (ImportError, ValueError):  # no ArviZ; one chain, or too few draws
+        return
+    for line in lines:
+        if line.name.startswith("E[y|x]"):
+            print(f"R-hat of means     {line.r_hat:12.4f} (the largest; wanted is < {GOOD:g})")
+
+
+def _inference(args: argparse.Namespace) -> str | Sampling | None:
+    """Return the learner's `inference`, with the settings of a sampler."""
+    settings = {name: getattr(args, name) for name in SAMPLING if getattr(args, name) is not None}
+    if args.inference not in SAMPLED:
+        if settings:
+            raise ValueError(
+                f"{_options(settings)} belong to a sampler: add --inference nuts or hmc, or leave "
+                "them out"
+            )
+        return None if args.inference is None else str(args.inference)
+    unused = [name for name in (*TRAINING, *PARTS) if getattr(args, name) is not None]
+    if unused:
+        raise ValueError(
+            f"--inference {args.inference} draws from the posterior and trains nothing; leave "
+            f"{_options(unused)} out"
+        )
+    return Sampling(args.inference, **settings)
+
+
+def _options(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def predict(args: argparse.Namespace) -> int:
+    """Predict every row of a CSV file with a stored model."""
+    _check_outputs([args.model, args.data], args.output, args.plot)
+    model = load(args.model)
+    if not isinstance(model, BayesianMLPRegressor):
+        raise CheckpointError(f"{args.model} holds a {type(model).__name__}; use it from Python")
+    names = getattr(model, "feature_names_in_", None)
+    table = read_csv(args.data)
+    if names is None:
+        raise CheckpointError(
+            f"{args.model} was fitted without column names; use it from Python, or fit it with "
+            "bbb-numpy fit"
+        )
+    _check_plot(args.plot, list(names), "Leave it out, or fit a model with one column")
+    inputs = table.numbers(list(names))
+    found = model.predict_distribution(inputs)
+    columns: dict[str, Any] = {}
+    for name in ("mean", "epistemic", "aleatoric", "total"):
+        values = getattr(found, name)  # (N,) or (N, K)
+        each = (
+            {name: values}
+            if values.ndim == 1
+            else {f"{name}_{k}": values[:, k] for k in range(values.shape[1])}
+        )
+        columns |= each
+    write_csv(args.output, columns)
+    if args.plot:
+        _plot(model, inputs, None, (names[0], "prediction"), args.plot)
+    return 0
+
+
+def _plot(
+    model: BayesianMLPRegressor,
+    inputs: NumberTable,
+    data: tuple[Any, Any] | None,
+    labels: tuple[str, str],
+    path: str,
+) -> None:
+    """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
+    low, high = inputs.values.min(), inputs.values.max()
+    margin = 0.1 * (high - low) or 1.0
+    grid = np.linspace(low - margin, high + margin, 300)[:, None]
+    ax = plots.fit(grid, model.predict_distribution(NumberTable(inputs.columns, grid)), data=data)
+    ax.set_xlabel(labels[0])
+    ax.set_ylabel(labels[1])
+    figure = ax.get_figure(root=True)
+    if figure is not None:
+        figure.savefig(path, dpi=150)
+
+
+def _check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
+    """Refuse outputs that cannot be written, or would replace an input, before any work."""
+    taken = {Path(path).resolve() for path in inputs if path != "-"}
+    for path in outputs:
+        if not path or path == "-":
+            continue
+        place = Path(path).resolve()
+        if not place.parent.is_dir():
+            raise TableError(f"the folder of {path} does not exist; make it first")
+        if place.exists() and not place.is_file():
+            raise TableError(f"{path} is no regular file; name a file to write")
+        if place in taken:
+            raise TableError(f"{path} would replace another file of this command; name another")
+        taken.add(place)
+
+
+def _check_plot(path: str | None, names: Sequence[str], advice: str) -> None:
+    """Refuse a picture that cannot be drawn before any work is done."""
+    if path and len(names) != 1:
+        raise TableError(
+            f"--plot draws one input column; there are {len(names)} ({', '.join(names)}). {advice}"
+        )
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if path and Path(path).suffix.lstrip(".").lower() not in kinds:
+        raise TableError(f"--plot {path}: the ending must be one of {', '.join(sorted(kinds))}")

@@ -1,0 +1,151 @@
+"""``bbb-numpy gradcheck``: one architecture term by term, or every combination (``--all``)."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from ..gradcheck import BARS, Report, check, format_table
+from ..gradients import matrix
+from ..gradients.reparameterised import Reparameterised
+from ..model.joint import Model
+from ..model.objectives import TERMS
+from ..numeric.workspace import Workspace
+from ..parts.likelihoods import GaussianLikelihood
+from ..parts.network import MLP
+from ..parts.posteriors import MeanField
+from ..parts.priors import GaussianPrior
+
+__all__ = ["gradcheck"]
+
+# options of a single architecture, with their defaults
+ONE: dict[str, Any] = {
+    "layers": [3, 7, 5, 2],
+    "samples": 4,
+    "batch": 6,
+    "prior_scale": 1.0,
+    "noise_scale": 0.5,
+    "fixed_noise": False,
+    "rho": -1.0,
+    "kl_weight": 0.25,
+}
+SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differences proves little
+
+
+def gradcheck(args: argparse.Namespace) -> int:
+    """Check every gradient of one architecture, or (--all) of every combination of parts."""
+    if args.all:
+        given = [f"--{name.replace('_', '-')}" for name in ONE if getattr(args, name) != ONE[name]]
+        if given:
+            raise ValueError(f"--all checks networks of its own; leave out {', '.join(given)}")
+    return _every_combination(args) if args.all else _every_term(args)
+
+
+def _every_combination(args: argparse.Namespace) -> int:
+    """Check all valid combinations and count the reasons for refusing the others."""
+    methods = sorted(BARS, reverse=True) if args.method == "both" else [args.method or "complex"]
+    refused: Counter[str] = Counter()
+    valid = []
+    for which in matrix.combinations():
+        try:
+            valid.append((which, matrix.estimator(which, activation=args.activation)))
+        except ValueError as error:
+            refused[str(error)] += 1
+    failed = []
+    for method in methods:
+        errors, skipped = {}, []
+        for which, built in tqdm(valid, unit="combination", leave=False, disable=None):
+            case = matrix.problem(built, np.random.default_rng(args.seed))
+            report = matrix.check_case(case, method, args.most if method == "central" else None)
+            errors[which] = report.error
+            skipped.append(report.skipped)
+            if not report.passed:
+                failed.append((which, method, report))
+        oracle = {"complex": "the complex step", "central": "central differences"}[method]
+        print(f"largest relative error of each gradient against {oracle}\n")
+        print(matrix.format_matrix(errors))
+        worst = max(errors, key=lambda which: errors[which])
+        print(
+            f"\n{len(errors)} valid combinations, largest {method} error {errors[worst]:.1e} "
+            f"(bar {BARS[method]:g}) in {worst}; {np.mean(skipped):.1%} of the coordinates skipped "
+            "at kinks"
+        )
+    print(f"\n{refused.total()} combinations are refused when they are built:")
+    for reason, count in refused.most_common():
+        print(f"{count:>6}  {reason}")
+    for which, _, report in failed[:10]:
+        print(f"\nFAILED: {which}\n{report}")
+    print(f"\nFAILED: {len(failed)} checks" if failed else "\nevery gradient passes")
+    return 1 if failed else 0
+
+
+def _every_term(args: argparse.Namespace) -> int:
+    """Check the report's model, term by term."""
+    model = Model(
+        MLP(tuple(args.layers), args.activation),
+        GaussianPrior(args.prior_scale),
+        GaussianLikelihood(args.noise_scale, learn=not args.fixed_noise),
+    )
+    estimator = Reparameterised(model, MeanField(0.7, args.rho, 1.0))
+    rng = np.random.default_rng(args.seed)
+    theta = estimator.init(rng)
+    noise = estimator.draw(rng, args.samples)
+    x = rng.standard_normal((args.batch, args.layers[0]))
+    y = rng.standard_normal((args.batch, args.layers[-1]))
+    work = Workspace()
+
+    def gates(point: Any) -> Any:
+        return estimator.gates(point, noise, x)
+
+    reports: list[tuple[str, Report]] = []
+    for method in [args.method] if args.method in BARS else sorted(BARS, reverse=True):
+        for title, objective in TERMS.items():
+            term = replace(estimator, objective=objective)
+            report = check(
+                partial(
+                    term.value_and_grad, noise=noise, x=x, y=y, kl_weight=args.kl_weight, work=work
+                ),
+                theta,
+                method=method,
+                blocks=estimator.layout.slices,
+                coordinate=estimator.coordinate,
+                gates=gates,
+                most=args.most,
+                rng=rng,
+            )
+            reports.append((title, report))
+    print(
+        f"layers {'-'.join(map(str, args.layers))}, {args.activation}, "
+        f"{model.layout.size} weights, {args.samples} samples, {args.batch} rows, "
+        f"KL weight {args.kl_weight:g}\n"
+    )
+    print(format_table(reports) + "\n")
+    unproved = []
+    for method in BARS:
+        found = [report for _, report in reports if report.method == method]
+        if found:
+            error, skipped = max(r.error for r in found), np.mean([r.skipped for r in found])
+            print(
+                f"largest {method} error {error:.1e} (bar {BARS[method]:g}), "
+                f"{skipped:.1%} of the coordinates skipped at kinks"
+            )
+            if skipped > SKIPPED:
+                unproved.append(method)
+                print(
+                    f"more than {SKIPPED:.0%} skipped: the {method} check proves too little; use "
+                    "--method complex, which skips none, or fewer rows"
+                )
+    failed = [f"{title} ({report.method})" for title, report in reports if not report.passed]
+    if failed:
+        print(f"FAILED: {', '.join(failed)}")
+    elif unproved:
+        print(f"NOT PROVED: {', '.join(unproved)}")
+    else:
+        print("every gradient passes")
+    return 1 if failed or unproved else 0

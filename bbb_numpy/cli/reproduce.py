@@ -1,0 +1,67 @@
+"""``bbb-numpy report`` and ``reproduce``: the experiments of the sources."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+from pathlib import Path
+
+from ..studies.kebude import report as kebude
+
+__all__ = ["EXPERIMENTS", "report", "reproduce"]
+
+# name on the command line: (module of bbb_numpy.studies, what it is)
+EXPERIMENTS = {
+    "krasser": ("krasser.study", "10 sin(2 pi x) with a learned mixture prior"),
+    "wu-quartic": ("wu.quartic", "-x^4 + 3x^2 + 1 by MLE, MAP and VI"),
+    "wu-path-loss": ("wu.path_loss.study", "a radio field over a plane with buildings"),
+    "sagar-toy": ("sagar.study", "Algorithm 1 as printed and corrected"),
+    "estimator-variance": ("ours.estimator_variance", "variances of all gradient estimators"),
+    "evidence-bounds": ("ours.evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO"),
+    "coin": ("mullachery.coin.study", "closed form, grid and Metropolis-Hastings agree on a coin"),
+    "occam": ("mullachery.occam.study", "evidence against data complexity, from real numbers"),
+    "powerball": ("mullachery.powerball.study", "which bin a lottery ball is from; needs data"),
+    "income-tax": ("mullachery.income_tax.study", "Vermont's income tax per return; needs data"),
+    "mnist": (
+        "blundell.mnist.study",
+        "SGD, MAP and Bayes by Backprop on digits, pruning; needs data",
+    ),
+    "bandit": ("blundell.bandit.study", "Thompson sampling among mushrooms; needs data"),
+    "sp500": ("mullachery.sp500.study", "next-day direction, walk-forward; needs data"),
+}
+
+
+def report(args: argparse.Namespace) -> int:
+    """Train on the report's problems, print what happened, write the figures."""
+    results = kebude.run_all(
+        args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
+    )
+    print(kebude.summarise(results))
+    print(f"figures, this text and its numbers are in {args.out}{os.sep}")
+    return 0
+
+
+def reproduce(args: argparse.Namespace) -> int:
+    """Repeat an experiment of the sources, print what happened, write pictures and numbers."""
+    module = import_module(f"bbb_numpy.studies.{EXPERIMENTS[args.experiment][0]}")
+    out = Path(args.out or f"reproduced/{args.experiment}")
+    if out.exists() and not out.is_dir():
+        raise OSError(f"{out} is a file; name a folder with --out")
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        text = module.reproduce(out, args.seed)
+    except Exception as error:
+        if not any(out.iterdir()):  # e.g. the data are missing
+            for folder in made:
+                folder.rmdir()
+        if isinstance(error, ModuleNotFoundError):
+            raise ValueError(
+                f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[sklearn]' brings it"
+            ) from None
+        raise
+    (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    print(f"pictures, this text and its numbers are in {out}{os.sep}")
+    return 0

@@ -1,0 +1,80 @@
+"""``bbb-numpy uci``: every method on the standard splits of the UCI sets."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+
+from ..data import uci as sets
+from ..uci import executors, page
+from ..uci.running import run
+from ..uci.trials import METHODS, SETS, expected_cost, measure, trials
+
+__all__ = ["QUICK", "uci"]
+
+# Settings of --quick: everything runs, nothing converges
+QUICK = {
+    **{"samples": 100, "steps": 300, "full_rank_steps": 60, "eubo_steps": 20, "eubo_rows": 500},
+    **{"members": 2, "chains": 2, "warm_up": 20, "draws": 50, "thin": 1, "start_steps": 200},
+    **{"leaps": 10, "depth": 3},
+}
+
+
+def uci(args: argparse.Namespace) -> int:
+    """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
+    if args.scheduler is not None and args.jobs is not None:
+        raise ValueError(
+            "--jobs counts processes of this machine, --scheduler sends the work to a cluster; "
+            "leave one out"
+        )
+    changed = dict(QUICK) if args.quick else {}
+    for name in ("units", "seed"):
+        if getattr(args, name) is not None:
+            changed[name] = getattr(args, name)
+    args.data = tuple(dict.fromkeys(args.data or SETS))
+    args.method = tuple(dict.fromkeys(args.method or METHODS))
+    todo = trials(args.data, args.method, args.splits, **changed)
+    for name in args.data:
+        sets.load(name)  # what is missing is said before any work
+    executor: Callable[[], Executor] = partial(executors.processes, args.jobs)
+    if args.scheduler is not None:
+        executor = partial(_cluster, args.scheduler)
+    out = Path(args.out)
+    outcome = run(
+        *(todo, out, executor, measure, args.progress),
+        resume=args.resume,
+        retry_failed=args.retry_failed,
+        cost=expected_cost,
+    )
+    print(page.write(out, [*outcome.records, *outcome.failed], _command(args)))
+    print(
+        f"{outcome.done} trials measured now in {outcome.seconds:.0f} s, "
+        f"{len(outcome.records)} of {len(todo)} finished, {len(outcome.failed)} failed"
+    )
+    print(f"records, tables and pictures are in {out}/")
+    if outcome.failed:
+        print("failed trials are tried again with --retry-failed", file=sys.stderr)
+    return 1 if outcome.failed else 0
+
+
+def _cluster(address: str) -> Executor:
+    """Connect to a cluster; what is not installed is the user's to mend, not an accident."""
+    try:
+        return executors.scheduler(address)
+    except ImportError as error:
+        raise ValueError(str(error)) from None
+
+
+def _command(args: argparse.Namespace) -> str:
+    """Return the command that makes these records, as one would type it."""
+    words = ["bbb-numpy", "uci", "--data", *args.data, "--method", *args.method]
+    for name in ("splits", "units", "seed", "jobs"):
+        if getattr(args, name) is not None:
+            words += [f"--{name}", str(getattr(args, name))]
+    words += ["--quick"] if args.quick else []
+    return shlex.join([*words, "--out", args.out])

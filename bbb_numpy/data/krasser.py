@@ -1,0 +1,59 @@
+"""Krasser's regression problem: 32 noisy points on one period of a sine."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import not_negative, whole
+from .kebude import Toy
+
+__all__ = ["one_period", "ten_sine"]
+
+Array = NDArray[Any]
+
+
+def ten_sine(x: Array) -> Array:
+    r"""Return :math:`10 \sin 2\pi x`, elementwise."""
+    return 10.0 * np.sin(2.0 * np.pi * x)
+
+
+def one_period(
+    rng: np.random.Generator,
+    rows: int = 32,
+    low: float = -0.5,
+    high: float = 0.5,
+    noise: float = 1.0,
+) -> Toy:
+    r"""Draw :math:`y = 10 \sin 2\pi x + \epsilon` on evenly spaced x.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws the noise alone: the x are not random.
+    rows : int
+        N >= 1.
+    low, high : float
+        First and last x.
+    noise : float
+        Standard deviation of epsilon, >= 0, in units of y.
+
+    Returns
+    -------
+    Toy
+        float64.
+
+    Raises
+    ------
+    ValueError
+        If rows < 1, the range is empty or the noise is negative or not finite.
+    """
+    whole("rows", rows, 1)
+    not_negative("noise", noise)
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise ValueError(f"low and high must be finite with low < high; got {low}, {high}")
+    x = np.linspace(low, high, rows)[:, None]  # (N, 1)
+    return Toy(x, ten_sine(x) + noise * rng.standard_normal((rows, 1)), ten_sine)

@@ -1,0 +1,174 @@
+"""Five UCI regression sets with their standard splits.
+
+The splits are those of Hernandez-Lobato and Adams (2015): row numbers, so they mean something
+only for the published rows in the published order. `load` therefore checks what it found against
+known sums over rows and their places, and refuses anything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import whole
+from .locate import DamagedDataError, download, find, numbers, read
+
+__all__ = ["NAMES", "UCISet", "load", "published_splits", "standard_splits"]
+
+Array = NDArray[Any]
+CLOSE = 1e-7  # relative; one row out of place changes the sums by more
+
+
+class UCISet(NamedTuple):
+    """A regression set and its standard splits."""
+
+    x: Array  # (N, d_in)  in the units of the source
+    y: Array  # (N, 1)
+    test_rows: tuple[NDArray[np.int_], ...]  # row numbers of each test part, published order
+    names: tuple[str, ...]  # d_in inputs, then the target
+
+    def training_rows(self, split: int) -> NDArray[np.int_]:
+        """Return the row numbers of the training part of a split, increasing."""
+        rest = np.ones(len(self.y), bool)
+        rest[self.test_rows[split]] = False
+        return np.flatnonzero(rest)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a set: its columns, rows, standard splits, and sums (see `_check`)."""
+
+    columns: tuple[str, ...]
+    rows: int
+    splits: int
+    targets: float
+    inputs: float
+    file: str = ""
+
+
+_SETS = {
+    "boston": _Known(
+        (
+            *("CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX"),
+            *("PTRATIO", "B", "LSTAT", "MEDV"),
+        ),
+        506,
+        20,
+        21.333115045489627,
+        970.1298012146937,
+    ),
+    "concrete": _Known(
+        (
+            *("cement", "blast_furnace_slag", "fly_ash", "water", "superplasticizer"),
+            *("coarse_aggregate", "fine_aggregate", "age", "strength"),
+        ),
+        1030,
+        20,
+        32.8219067546825,
+        2367.0891397738073,
+    ),
+    "energy": _Known(
+        (
+            *("relative_compactness", "surface_area", "wall_area", "roof_area"),
+            *("overall_height", "orientation", "glazing_area", "glazing_area_distribution"),
+            "heating_load",
+        ),
+        768,
+        20,
+        23.53298937337451,
+        1184.6810362483745,
+    ),
+    "protein": _Known(
+        (*(f"F{i}" for i in range(1, 10)), "RMSD"),
+        45730,
+        5,
+        7.785701946661225,
+        1387278.0123091785,
+        "protein.csv.gz",
+    ),
+    "wine_red": _Known(
+        (
+            *("fixed_acidity", "volatile_acidity", "citric_acid", "residual_sugar", "chlorides"),
+            *("free_sulfur_dioxide", "total_sulfur_dioxide", "density", "pH", "sulphates"),
+            *("alcohol", "quality"),
+        ),
+        1599,
+        20,
+        5.6669770168855536,
+        87.61986297186525,
+    ),
+}
+NAMES = tuple(_SETS)
+
+
+def published_splits(name: str) -> int:
+    """Return the number of published splits of a set: 20, and 5 for protein."""
+    return _SETS[name].splits
+
+
+def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]:
+    """Return the row numbers of the test part of every split, in the published order.
+
+    Splits beyond 20 (for ``protein``: 5) continue the published recipe, but are not published.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows N; nine tenths of them, rounded, are for training.
+    splits : int
+    """
+    whole("rows", rows, 2)
+    whole("splits", splits, 1)
+    state = np.random.RandomState(1)
+    end = round(rows * 9.0 / 10)
+    return tuple(state.choice(range(rows), rows, replace=False)[end:] for _ in range(splits))
+
+
+def load(name: str, splits: int | None = None) -> UCISet:
+    """Load a set from the data folder, or else from OpenML.
+
+    Parameters
+    ----------
+    name : {'boston', 'concrete', 'energy', 'protein', 'wine_red'}
+    splits : int, optional
+        Default: the published number, 20, and 5 for protein.
+
+    Raises
+    ------
+    ValueError
+        If there is no such set.
+    MissingDataError
+        If it is in neither place; says where to get it and where to put it.
+    DamagedDataError
+        If what is there is not the published set in the published order.
+    """
+    if name not in _SETS:
+        raise ValueError(f"there is no UCI set {name!r}; there are {', '.join(NAMES)}")
+    known = _SETS[name]
+    path = find(name, known.file or f"{name}.csv")
+    if path is None:
+        table, path = download(name, known.columns), Path(f"OpenML's copy of {name}")
+    else:
+        table = numbers(path, read(path, known.columns), known.columns)
+    x, y = np.ascontiguousarray(table[:, :-1]), table[:, -1:].copy()
+    _check(path, known, x, y)
+    parts = standard_splits(len(y), known.splits if splits is None else splits)
+    return UCISet(x, y, parts, known.columns)
+
+
+def _check(path: Path, known: _Known, x: Array, y: Array) -> None:
+    """Refuse other rows, or another order: means of y and of sum_j x_j, weighted by place."""
+    if len(y) != known.rows:
+        raise DamagedDataError(f"{path.name} has {len(y)} rows; the set has {known.rows}")
+    place = np.arange(1, len(y) + 1) / (0.5 * len(y) * (len(y) + 1))
+    found = float(place @ y[:, 0]), float(place @ x.sum(axis=1))
+    if not np.allclose(found, (known.targets, known.inputs), rtol=CLOSE, atol=0.0):
+        raise DamagedDataError(
+            f"{path.name} does not hold the published rows in the published order, to which the "
+            f"standard splits belong: means weighted by place {found[0]:.9g} and {found[1]:.9g}, "
+            f"published {known.targets:.9g} and {known.inputs:.9g}"
+        )

@@ -1,0 +1,231 @@
+"""Draws as ArviZ's InferenceData, and `convergence`.
+
+ArviZ is optional: extra `diagnostics`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.joint import Model
+from ..model.log_joint import LogJoint
+from ..numeric.arguments import whole
+from ..numeric.workspace import Workspace
+from ..sampling.draws import Draws
+from ..sampling.mcmc import MetropolisHastings
+from ..version import __version__
+from .convergence import Convergence, Line, blocks_of, convergence, draws_of, import_arviz, model_of
+
+__all__ = ["Convergence", "Line", "convergence", "to_arviz"]
+
+Array = NDArray[Any]
+
+
+def _joint(draws: Draws, model: Model | None, x: Any, y: Any) -> LogJoint | None:
+    """Return the model with the data of the draws' target, or with those given instead."""
+    joint = draws.target if isinstance(draws.target, LogJoint) else None
+    given = [name for name, rows in (("x", x), ("y", y)) if rows is not None]
+    if joint is None:
+        known = model_of(draws) if model is None else model
+        if known is None and given:
+            raise ValueError(
+                f"the model of these draws is not known, so that {' and '.join(given)} cannot be "
+                "used; pass model="
+            )
+        if known is None or (model is None and not given):
+            return None
+        if len(given) < 2:
+            raise ValueError(
+                "these draws come without data (of another target than LogJoint, or loaded); "
+                "beside model, give x and y"
+                if model is not None
+                else f"these draws come without data; give x and y, not {given[0]} alone"
+            )
+        dtype = draws.positions.dtype
+        joint = LogJoint(known, np.asarray(x, dtype), np.asarray(y, dtype))
+    elif model is not None:
+        x, y = (joint.x if x is None else x), (joint.y if y is None else y)
+        joint = LogJoint(model, np.asarray(x), np.asarray(y), joint.hyperpriors)
+    elif given:
+        joint = replace(
+            joint,
+            x=joint.x if x is None else np.asarray(x, joint.x.dtype),
+            y=joint.y if y is None else np.asarray(y, joint.y.dtype),
+        )
+    if joint is not None and joint.layout != draws.layout:
+        raise ValueError(
+            f"model has the blocks {joint.layout.blocks}, the draws {draws.layout.blocks}"
+        )
+    return joint
+
+
+def _rowwise(joint: LogJoint, positions: Array) -> Array:
+    """Return log P(y|x, w) (S, N) of positions (S, D)."""
+    return np.concatenate([joint.rowwise(positions[rows]) for rows in blocks_of(joint, positions)])
+
+
+def _targets(joint: LogJoint, positions: Array, rng: np.random.Generator) -> Array:
+    """Draw one data set of targets (S, N, K) for each of the positions (S, D)."""
+    out = np.empty((len(positions), len(joint.x), joint.model.outputs), positions.dtype)
+    for rows in blocks_of(joint, positions):
+        some, work = positions[rows], Workspace()
+        f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x, work)
+        out[rows] = joint.model.likelihood.draw(rng, joint.params(some), f)
+    return out
+
+
+def _natural(blocks: dict[str, Array]) -> dict[str, Array]:
+    """Return the scales of blocks that are named as logarithms: log_noise makes noise."""
+    return {
+        name.replace("log_", "", 1): np.exp(values)
+        for name, values in blocks.items()
+        if "log_" in name
+    }
+
+
+def _dims(model: Model) -> dict[str, list[str]]:
+    """Name the axes of every block, of the scales in natural units, and of the data."""
+    last = len(model.network.sizes) - 2
+    dims = {"x": ["row", "input"], "y": ["row", "target"][: 1 + (model.outputs > 1)]}
+    below = "input"
+    for layer in range(last + 1):
+        above = "output" if layer == last else f"unit_{layer}"
+        dims |= {f"W{layer}": [below, above], f"b{layer}": [above]}
+        below = above
+    for name, shape in model.likelihood.blocks(model.outputs):
+        if shape == (model.outputs,):
+            dims |= {name: ["target"], name.replace("log_", "", 1): ["target"]}
+    return dims
+
+
+def to_arviz(
+    draws: Any,
+    x: Any = None,
+    y: Any = None,
+    *,
+    model: Model | None = None,
+    log_likelihood: bool = True,
+    predictive: bool = True,
+    prior: int = 500,
+    thin: int = 1,
+    seed: int = 0,
+) -> Any:
+    """Return draws as ArviZ's InferenceData, for its tables and pictures.
+
+    Parameters
+    ----------
+    draws : Draws, or a learner with ``draws_``
+    x, y : array-like (N, d_in), (N, K), optional
+        Rows for the log likelihood and the predictive, in the units in which the chains saw
+        them; by default the very rows that they saw. LOO has a meaning for these alone.
+    model : Model, optional
+        For draws of a target that does not know it; then `x` and `y` are needed, too. Draws
+        that were loaded know their model and have no data: give `x` and `y`.
+    log_likelihood, predictive : bool
+        Include log P(y|x, w) of every row and draw, and a drawn y: T * S * N numbers each.
+    prior : int
+        Draws from the prior and its predictive, >= 0.
+    thin : int
+        Keep every so many-th draw.
+    seed : int
+        Of the draws from the predictive and the prior.
+
+    Returns
+    -------
+    arviz.InferenceData
+        Groups posterior (the blocks of the weights with the units as dimensions, the learned
+        numbers, and their scales in natural units), sample_stats; if model and data are known
+        also log_likelihood, posterior_predictive, prior, prior_predictive, observed_data and
+        constant_data. The energy is that of Hamiltonian kernels only. Without a `LogJoint`
+        hyperpriors are not known: then a model that learns numbers has no prior groups.
+
+    Raises
+    ------
+    ImportError
+        Without ArviZ.
+    TypeError, ValueError
+        For arguments that cannot be used.
+
+    Notes
+    -----
+    ``az.loo`` warns where one row changes the posterior so much that its importance weights have
+    a heavy tail (Pareto k above 0.7): its number is then not to be trusted there. ArviZ's
+    R-hat of weights is judged in `convergence`.
+
+    A learner's chains saw standardised targets: in units of y the log likelihood of a row is
+    ``log(y_scale_)`` lower, summed over the targets.
+    """
+    whole("prior", prior, 0), whole("thin", thin, 1)
+    az, found = import_arviz(), draws_of(draws)
+    joint = _joint(found, model, x, y)
+    kept = found.positions[::thin].swapaxes(0, 1)  # (S, T, D): the chain first
+    flat = kept.reshape(-1, kept.shape[-1])
+    kernel = found.kernel
+    part = getattr(kernel, "proposal", kernel)
+    attributes = {
+        **{"inference_library": "bbb_numpy", "inference_library_version": __version__},
+        **{"sampler": type(kernel).__name__, "tuning_steps": found.warm_up},
+        **({} if part is kernel else {"proposal": type(part).__name__}),
+    }
+    posterior = dict(found.layout.views(kept))
+    groups: dict[str, Any] = {"sample_stats": _statistics(found, thin)}
+    dims, coords = {}, {}
+    known = model_of(found) if joint is None else joint.model
+    if known is not None:
+        names = {name for name, _ in known.learned()}
+        posterior |= _natural({name: posterior[name] for name in names})
+        dims = _dims(known)
+    if joint is not None:
+        rng, lead = np.random.default_rng(seed), kept.shape[:2]
+        shape = joint.y.shape if joint.model.outputs > 1 else joint.y.shape[:1]
+        coords = {"row": np.arange(len(joint.x))}
+        groups |= {"observed_data": {"y": joint.y.reshape(shape)}, "constant_data": {"x": joint.x}}
+        if log_likelihood:
+            rowwise = _rowwise(joint, flat)
+            groups["log_likelihood"] = {"y": rowwise.reshape(*lead, -1)}  # (S, T, N)
+        if predictive:
+            replicated = _targets(joint, flat, rng)
+            groups["posterior_predictive"] = {"y": replicated.reshape(*lead, *shape)}
+        if prior and (isinstance(found.target, LogJoint) or not names):
+            before = joint.draw_prior(rng, prior, flat.dtype)
+            blocks = {name: b[None] for name, b in joint.layout.views(before).items()}
+            groups["prior"] = blocks | _natural({name: blocks[name] for name in names})
+            groups["prior_predictive"] = {
+                "y": _targets(joint, before, rng).reshape(1, prior, *shape)
+            }
+    likelihood = groups.pop("log_likelihood", None)
+    with warnings.catch_warnings():  # the axes are in order, however few the draws are
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        made = az.from_dict(
+            posterior=posterior,
+            **groups,
+            dims=dims,
+            coords=coords,
+            attrs=dict(attributes),
+            posterior_attrs=attributes,
+        )
+        if likelihood is not None:  # one number per row, whatever the targets of a row
+            added = az.from_dict(log_likelihood=likelihood, dims={"y": ["row"]}, coords=coords)
+            made.extend(added)
+    return made
+
+
+def _statistics(draws: Draws, thin: int) -> dict[str, Array]:
+    """Return what the kernel tells of every draw under ArviZ's names, (S, T) each."""
+    stats = {name: values[::thin].T for name, values in draws.stats.items()}
+    out = {
+        **{"lp": draws.log_density[::thin].T, "acceptance_rate": stats["acceptance"]},
+        **{"diverging": stats["divergent"].astype(bool), "n_steps": stats["gradients"]},
+    }
+    if not isinstance(draws.kernel, MetropolisHastings):
+        out["energy"] = stats["energy"]
+    if stats["depth"].any():
+        out["tree_depth"] = stats["depth"]
+    if np.isfinite(draws.step_size):
+        out["step_size"] = np.full(out["lp"].shape, draws.step_size)
+    return out

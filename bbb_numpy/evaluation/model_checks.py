@@ -1,0 +1,311 @@
+"""Model checking (M20, M22): what the model can say before and after the data.
+
+`prior_predictive` draws what the model expects before any data; `posterior_check` compares data
+replicated from the posterior with those seen; `reweight` asks what another prior would have
+made of the same draws; `bayes_factor` compares evidences.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from math import erf, exp
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.log_joint import LogJoint
+from ..numeric.arguments import whole
+from ..numeric.elementary import logsumexp
+from ..numeric.randomness import check_rng
+from ..numeric.workspace import Workspace
+
+__all__ = [
+    "QUANTITIES",
+    "BayesFactor",
+    "Check",
+    "Predicted",
+    "Quantity",
+    "Reweighted",
+    "bayes_factor",
+    "in_words",
+    "posterior_check",
+    "predicted",
+    "prior_predictive",
+    "probabilities",
+    "reweight",
+]
+
+Array = NDArray[Any]
+FEW = 0.1  # of the draws: with fewer effective ones, `reweight` warns
+
+
+class Predicted(NamedTuple):
+    """What S positions say of the targets at N rows."""
+
+    mean: Array  # (S, N, K)  E[y|x, w]: functions, probabilities or rates
+    deviation: Array  # (S, N, K)  of y around it
+    targets: Array  # (S, N, K)  one draw of y for each position
+
+
+def _check_positions(joint: LogJoint, positions: Array) -> None:
+    wanted = joint.layout.size
+    if np.ndim(positions) != 2 or np.shape(positions)[1] != wanted:
+        hint = "" if np.ndim(positions) < 3 else "; of several chains give draws.flat"
+        raise ValueError(
+            f"positions must have shape (draws, numbers) = (S, {wanted}); got shape "
+            f"{np.shape(positions)}{hint}"
+        )
+
+
+def predicted(
+    joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
+) -> Predicted:
+    """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `rng` is no generator, or the shape of `positions` or `x` is not that of the model's.
+    """
+    check_rng(rng)
+    _check_positions(joint, positions)
+    width = joint.model.network.sizes[0]
+    if x is not None and (np.ndim(x) != 2 or np.shape(x)[1] != width):
+        raise ValueError(f"x must have shape (rows, {width}); got {np.shape(x)}")
+    likelihood, params = joint.model.likelihood, joint.params(positions)
+    w = np.ascontiguousarray(joint.weights(positions))
+    f = joint.model.predict(w, joint.x if x is None else x, Workspace()).copy()
+    mean = likelihood.mean(params, f).copy()
+    deviation = np.broadcast_to(np.sqrt(likelihood.variance(params, f)), mean.shape)
+    return Predicted(mean, deviation, likelihood.draw(rng, params, f))
+
+
+def prior_predictive(
+    joint: LogJoint, rng: np.random.Generator, samples: int = 100, x: Array | None = None
+) -> Predicted:
+    """Return what the model expects before it sees a target (M22).
+
+    Weights come from the prior, learned scales from their hyperpriors. Of the data only `x` is
+    used, and not even that if it is given.
+
+    Parameters
+    ----------
+    joint : LogJoint
+    rng : numpy.random.Generator
+    samples : int
+        S >= 1.
+    x : ndarray (N, d_in), optional
+        By default that of `joint`.
+    """
+    check_rng(rng)
+    return predicted(joint, joint.draw_prior(rng, whole("samples", samples, 1)), rng, x)
+
+
+class Quantity(Protocol):
+    """A test quantity: a number for each of S data sets, which may look at the prediction."""
+
+    def __call__(self, y: Array, mean: Array, deviation: Array) -> Array:
+        """Return numbers (S,) of targets `y` (S or 1, N, K) under predictions (S, N, K)."""
+
+
+def _mean(y: Array, mean: Array, deviation: Array) -> Array:
+    return y.mean(axis=(1, 2))
+
+
+def _spread(y: Array, mean: Array, deviation: Array) -> Array:
+    return y.std(axis=(1, 2))
+
+
+def _smallest(y: Array, mean: Array, deviation: Array) -> Array:
+    return y.min(axis=(1, 2))
+
+
+def _largest(y: Array, mean: Array, deviation: Array) -> Array:
+    return y.max(axis=(1, 2))
+
+
+def _squares(y: Array, mean: Array, deviation: Array) -> Array:
+    return (((y - mean) / deviation) ** 2).sum(axis=(1, 2))
+
+
+def _outlier(y: Array, mean: Array, deviation: Array) -> Array:
+    return np.abs((y - mean) / deviation).max(axis=(1, 2))
+
+
+def _neighbours(y: Array, mean: Array, deviation: Array) -> Array:
+    z = (y - mean) / deviation
+    return (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))
+
+
+QUANTITIES: Mapping[str, Quantity] = {
+    "mean of y": _mean,
+    "deviation of y": _spread,
+    "smallest y": _smallest,
+    "largest y": _largest,
+    "sum of squared residuals": _squares,  # in units of the model's own deviation
+    "largest residual": _outlier,
+    "residuals of neighbours": _neighbours,  # mean product of one row's and the next one's
+}
+
+
+class Check(NamedTuple):
+    """One test quantity, for the data and for replications of them."""
+
+    observed: Array  # (S,)  a number for each position: residuals depend on it
+    replicated: Array  # (S,)
+
+    @property
+    def p_value(self) -> float:
+        """P(T(replicated) > T(observed)), equals counted half (M22).
+
+        Near 0 or 1: the model does not produce such data. It is not uniform under a right model
+        but closer to 1/2, since the data have been used to find the posterior.
+        """
+        above = self.replicated > self.observed
+        return float(np.mean(above + 0.5 * (self.replicated == self.observed)))
+
+
+def posterior_check(
+    joint: LogJoint,
+    positions: Array,
+    rng: np.random.Generator,
+    quantities: Mapping[str, Quantity] = QUANTITIES,
+) -> dict[str, Check]:
+    """Compare the data with one replication for each draw of the posterior (M22).
+
+    Parameters
+    ----------
+    joint : LogJoint
+        Rows in an order that means something (time, the input) if "residuals of neighbours" is
+        to mean something.
+    positions : ndarray (S, D)
+        Draws of the posterior, e.g. ``draws.flat``; of the prior for a prior predictive check.
+    rng : numpy.random.Generator
+    quantities : dict of str to callable
+        ``quantity(y, mean, deviation)`` returns one number for each position.
+
+    Returns
+    -------
+    dict of str to Check
+    """
+    at = predicted(joint, positions, rng)
+    found = {}
+    for name, quantity in quantities.items():
+        observed = quantity(joint.y[None], at.mean, at.deviation)
+        found[name] = Check(
+            np.broadcast_to(observed, len(positions)),
+            quantity(at.targets, at.mean, at.deviation),
+        )
+    return found
+
+
+class Reweighted(NamedTuple):
+    """Draws of one posterior as weighted draws of another."""
+
+    shares: Array  # (S,)  they sum to 1
+    effective: float  # equal draws that would do as well
+    log_ratio: float  # log P'(D) - log P(D): the Bayes factor of the two priors, nats
+
+    def mean(self, values: Array) -> Array:
+        """Return the mean of `values` (S, ...) under the other posterior."""
+        return np.tensordot(self.shares, values, axes=1)
+
+    def resample(self, rng: np.random.Generator, samples: int) -> Array:
+        """Return the indices (samples,) of equally weighted draws."""
+        return rng.choice(len(self.shares), size=samples, p=self.shares)
+
+
+def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
+    """Ask what other priors would have made of the data, without sampling again (M22).
+
+    The shares are proportional to P'(w, u, D) / P(w, u, D). Also for another noise or
+    likelihood of the same layout.
+
+    Parameters
+    ----------
+    joint, other : LogJoint
+        The model that was sampled, and the one in question: the same network and learned blocks.
+    positions : ndarray (S, D)
+        Draws of the first posterior.
+
+    Warns
+    -----
+    UserWarning
+        If less than a tenth of the draws is effective: sample the other model itself.
+    """
+    if joint.layout != other.layout:
+        raise ValueError(
+            "both models must have the same network and learned numbers; got "
+            f"{joint.layout.blocks} and {other.layout.blocks}"
+        )
+    _check_positions(joint, positions)
+    rise = other(positions)[0] - joint(positions)[0]
+    total = float(logsumexp(rise))
+    shares = np.exp(rise - total)
+    effective = float(1.0 / np.sum(shares**2))
+    if effective < FEW * len(shares):
+        warnings.warn(
+            f"only {effective:.1f} of {len(shares)} draws are effective under the other model; "
+            "its posterior lies elsewhere: sample it",
+            stacklevel=2,
+        )
+    return Reweighted(shares, effective, total - float(np.log(len(shares))))
+
+
+class HasEvidence(Protocol):
+    """An `annealing.Annealed`, or anything with these two."""
+
+    @property
+    def log_evidence(self) -> float:
+        """In nats."""
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+
+
+class BayesFactor(NamedTuple):
+    """log P(D|first) - log P(D|second), in nats, and its standard error."""
+
+    log: float
+    error: float
+
+    @property
+    def words(self) -> str:
+        """Kass and Raftery's (1995) scale, and which model it speaks for."""
+        return in_words(self.log)
+
+    @property
+    def certain(self) -> float:
+        """Probability that the sign is right, as far as the standard error knows."""
+        if self.error == 0.0:
+            return 1.0 if self.log else 0.5
+        return 0.5 * (1.0 + erf(abs(self.log) / self.error / 2.0**0.5))
+
+
+def in_words(log_factor: float) -> str:
+    """Put a log Bayes factor (nats) in the words of Kass and Raftery (1995), by 2 log B."""
+    size = 2.0 * abs(log_factor)
+    if size < 2.0:
+        return "not worth more than a bare mention"
+    how = "positive" if size < 6.0 else "strong" if size < 10.0 else "very strong"
+    return f"{how}, for the {'first' if log_factor > 0 else 'second'}"
+
+
+def bayes_factor(first: HasEvidence, second: HasEvidence) -> BayesFactor:
+    """Return the Bayes factor of two models on the same data (M20).
+
+    The estimates must come from independent runs: their errors are added as such.
+    """
+    error = float(np.hypot(first.error, second.error))
+    return BayesFactor(first.log_evidence - second.log_evidence, error)
+
+
+def probabilities(log_evidences: Mapping[str, float]) -> dict[str, float]:
+    """Return P(m|D) of models that are equally probable before the data (M20)."""
+    if not log_evidences:
+        raise ValueError("log_evidences must name one model at least; it is empty")
+    total = float(logsumexp(np.array(list(log_evidences.values()))))
+    return {name: exp(value - total) for name, value in log_evidences.items()}

@@ -1,0 +1,319 @@
+"""The posterior predictive: means, deviations and functions, in bounded memory.
+
+The predictive distribution integrates over weights, P(y|x, D) = E_q[P(y|x, w)], here by
+S weight samples. By the law of total variance (D4) ::
+
+    Var[y] = Var_q[E[y|w]]   +  E_q[Var[y|w]]
+             epistemic^2        aleatoric^2
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.joint import Model
+from ..numeric.arguments import whole
+from ..numeric.elementary import logsumexp
+from ..numeric.workspace import Workspace
+from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+
+__all__ = [
+    "ClassPredictive",
+    "Predictive",
+    "Source",
+    "log_predictive_density",
+    "mixture",
+    "predict",
+    "predict_classes",
+    "sample_functions",
+    "sample_targets",
+]
+
+Array = NDArray[Any]
+BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
+
+
+class Source(Protocol):
+    """Where weights come from: a gradient estimator, or `bbb_numpy.sampling.draws.DrawnWeights`."""
+
+    @property
+    def model(self) -> Model:
+        """Network, prior and likelihood."""
+
+    def noise_blocks(
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+    ) -> Iterator[Array]:
+        """Yield the noise of `samples` weight vectors, at most `block` at a time."""
+
+    def weights(self, theta: Array, eps: Array, work: Workspace | None) -> Array:
+        """Return the weights (S, P) that `theta` makes of it."""
+
+    def params(self, theta: Array, eps: Array) -> dict[str, Array]:
+        """Return the numbers that prior and likelihood learned, one set or S."""
+
+
+class Predictive(NamedTuple):
+    """Moments of the predictive distribution, (N, K) each, in units of y."""
+
+    mean: Array
+    epistemic: Array  # deviation of the mean between weight samples: falls with more data
+    aleatoric: Array  # deviation of y around one function: does not
+
+    @property
+    def total(self) -> Array:
+        """Deviation of a new y: sqrt(epistemic^2 + aleatoric^2) (D4)."""
+        return np.hypot(self.epistemic, self.aleatoric)
+
+
+class ClassPredictive(NamedTuple):
+    """Class probabilities, and the entropy of the predictive distribution split (D29), in nats.
+
+    ``H[E p] = (H[E p] - E H[p]) + E H[p]``: what more data would tell (the mutual information
+    of class and weights) and what they would not.
+    """
+
+    proba: Array  # (N, K)  E_q[p(y = k|x, w)]
+    aleatoric: Array  # (N,)  E_q of the entropy of p(y|x, w)
+
+    @property
+    def total(self) -> Array:
+        """Entropy (N,) of the predictive distribution."""
+        return _entropy(self.proba)
+
+    @property
+    def epistemic(self) -> Array:
+        """Mutual information (N,) of class and weights: total - aleatoric, >= 0."""
+        return np.maximum(self.total - self.aleatoric, 0.0)
+
+
+def _weight_blocks(
+    estimator: Source, theta: Array, rng: np.random.Generator, samples: int
+) -> Iterator[tuple[Array, dict[str, Array]]]:
+    """Draw `samples` weight vectors, a block (S_b, P) at a time, with their learned numbers.
+
+    The cut depends on the network alone, so the functions drawn from one generator state do
+    not depend on the rows at which they are evaluated.
+    """
+    whole("samples", samples, 1)
+    size = max(estimator.model.layout.size, 1)
+    block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
+    work = Workspace()
+    for eps in estimator.noise_blocks(rng, samples, block, theta.dtype, work):
+        yield estimator.weights(theta, eps, work), estimator.params(theta, eps)
+
+
+def _row_blocks(estimator: Source, samples: int, rows: int) -> list[slice]:
+    width = max(estimator.model.network.sizes)
+    block = max(1, BLOCK_NUMBERS // (samples * width))
+    return [slice(begin, begin + block) for begin in range(0, rows, block)]
+
+
+def _outputs(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    rng: np.random.Generator,
+    samples: int,
+) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
+    """Yield (samples, rows, outputs (S_b, B, K), learned numbers) until all S x N are covered."""
+    x = np.ascontiguousarray(x, theta.dtype)
+    width = estimator.model.network.sizes[0]
+    if x.ndim != 2 or x.shape[1] != width:
+        raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
+    begin, work = 0, Workspace()
+    for w, params in _weight_blocks(estimator, theta, rng, samples):
+        for rows in _row_blocks(estimator, len(w), len(x)):
+            f = estimator.model.predict(w, x[rows], work)
+            yield slice(begin, begin + len(w)), rows, f, params
+        begin += len(w)
+
+
+def predict(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> Predictive:
+    """Return mean, epistemic and aleatoric deviation at every row of `x` (N, d_in).
+
+    Memory does not grow with `samples`: blocks of samples are merged into running moments
+    (Chan, Golub and LeVeque 1983), so that 10,000 samples at a million rows need little
+    more than their three results.
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Weight samples S >= 1. With one sample the epistemic deviation is 0.
+
+    Returns
+    -------
+    Predictive
+    """
+    shape = (len(x), estimator.model.outputs)
+    mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
+    for seen, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+        old, new = seen.start, seen.stop - seen.start
+        aleatoric = estimator.model.likelihood.variance(params, f)
+        f = estimator.model.likelihood.mean(params, f)
+        block_mean, aleatoric = f.mean(axis=0), np.broadcast_to(aleatoric, f.shape)
+        variance[rows] += aleatoric.mean(axis=0) * (new / samples)
+        f -= block_mean
+        shift = block_mean - mean[rows]
+        squares[rows] += np.einsum("sbk,sbk->bk", f, f) + shift**2 * (old * new / (old + new))
+        mean[rows] += shift * (new / (old + new))
+    return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
+
+
+def sample_functions(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 10,
+) -> Array:
+    """Return `samples` functions E[y|x, w] with w drawn from q, evaluated at `x`: (S, N, K).
+
+    One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
+    classes and counts these are probabilities and rates.
+    """
+    whole("samples", samples, 1)
+    likelihood = estimator.model.likelihood
+    out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
+    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+        out[which, rows] = likelihood.mean(params, f)
+    return out
+
+
+def mixture(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> tuple[Array, Array]:
+    """Return the components of the predictive mixture at `x`, means and deviations of y (D5).
+
+    ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood.
+
+    Returns
+    -------
+    means, deviations : ndarray (S, N, K)
+    """
+    whole("samples", samples, 1)
+    likelihood = estimator.model.likelihood
+    means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
+    deviations = np.empty_like(means)
+    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+        deviations[which, rows] = np.sqrt(likelihood.variance(params, f))
+        means[which, rows] = likelihood.mean(params, f)
+    return means, deviations
+
+
+def sample_targets(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 10,
+) -> Array:
+    """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
+    whole("samples", samples, 1)
+    heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
+    blocks = {}  # drawn from last: the weights' noise comes from the same generator
+    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+        heads[which, rows] = f
+        blocks[which.start] = (which, params)
+    draw = estimator.model.likelihood.draw
+    return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
+
+
+def predict_classes(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> ClassPredictive:
+    """Return class probabilities at every row of `x`, and their entropies (D29).
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ...
+        With a categorical likelihood, or a Bernoulli one with a single output.
+    theta : ndarray
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+    samples : int
+        Weight samples S >= 1.
+
+    Returns
+    -------
+    ClassPredictive
+
+    Raises
+    ------
+    ValueError
+        For another likelihood.
+    """
+    likelihood = estimator.model.likelihood
+    binary = isinstance(likelihood, BernoulliLikelihood) and estimator.model.outputs == 1
+    if not binary and not isinstance(likelihood, CategoricalLikelihood):
+        raise ValueError(
+            "class probabilities need a categorical likelihood, or a Bernoulli one with a single "
+            f"output; got {likelihood!r} with {estimator.model.outputs} outputs"
+        )
+    proba = np.zeros((len(x), 2 if binary else estimator.model.outputs), theta.dtype)
+    aleatoric = np.zeros(len(x), theta.dtype)
+    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+        p = likelihood.mean(params, f)  # (S, B, K)
+        if binary:
+            p = np.concatenate([1.0 - p, p], axis=-1)
+        proba[rows] += p.sum(axis=0) / samples
+        aleatoric[rows] += _entropy(p).sum(axis=0) / samples
+    proba /= proba.sum(axis=-1, keepdims=True)  # of one weight sample: 1 to rounding already
+    return ClassPredictive(proba, aleatoric)
+
+
+def _entropy(p: Array) -> Array:
+    """Return -sum_k p_k log p_k over the last axis, with 0 log 0 = 0."""
+    return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
+
+
+def log_predictive_density(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    y: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> Array:
+    """Return log P(y|x, D) = log E_q[P(y|x, w)] of each row (N,), in nats (D5).
+
+    The mean over samples is taken of densities, not of their logarithms, by a running
+    logsumexp; it is a lower estimate for few samples.
+    """
+    y = np.ascontiguousarray(y, theta.dtype)
+    log_sum, work = np.full(len(x), -np.inf, theta.dtype), Workspace()
+    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+        rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows], work)
+        log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
+    return log_sum - log(samples)

@@ -1,0 +1,227 @@
+r"""Which weights matter: signal-to-noise ratios, and networks without the rest.
+
+Blundell et al. 2015, Section 5.1: order the weights by :math:`|\mu| / \sigma` and remove those
+with the lowest ratios (D36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gradients.family import Family
+from ..numeric.arguments import real
+from ..numeric.elementary import softplus
+from ..numeric.layout import Layout
+from ..parts.posteriors import MeanField
+
+__all__ = [
+    "REMOVED_RHO",
+    "SHARES",
+    "Step",
+    "decibels",
+    "lowest",
+    "matrices",
+    "moments_of_draws",
+    "prune",
+    "prune_draws",
+    "signal_to_noise",
+    "signal_to_noise_of",
+    "sweep",
+]
+
+Array = NDArray[Any]
+SHARES = (0.0, 0.5, 0.75, 0.95, 0.98)  # those of the paper's table
+REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
+
+
+class Step(NamedTuple):
+    """One network of a sweep."""
+
+    share: float  # of the eligible weights that are removed
+    left: int  # weights that are not
+    threshold: float  # dB: the largest ratio that is removed, nan if none is
+    score: float  # what the caller's function says of it
+
+
+def signal_to_noise(mean: Any, deviation: Any) -> Array:
+    r"""Return :math:`|\mu| / \sigma`, elementwise; the deviations must be positive (D36).
+
+    Raises
+    ------
+    ValueError
+        If a deviation is not positive or a number is not finite.
+    """
+    mean, deviation = np.asarray(mean, float), np.asarray(deviation, float)
+    if not (np.all(deviation > 0) and np.isfinite(mean).all() and np.isfinite(deviation).all()):
+        raise ValueError(
+            "signal_to_noise needs finite means and deviations > 0; the smallest deviation is "
+            f"{deviation.min(initial=np.inf):g}. A weight that was removed has no ratio"
+        )
+    return np.abs(mean) / deviation
+
+
+def signal_to_noise_of(family: Family, theta: Array) -> Array:
+    """Return the ratio (P,) of every weight and bias of a mean-field `theta`.
+
+    Raises
+    ------
+    ValueError
+        For another posterior: only independent weights can be judged one by one.
+    """
+    blocks = _mean_field(family, theta)
+    return signal_to_noise(blocks["mu"], softplus(np.asarray(blocks["rho"], float)))
+
+
+def moments_of_draws(draws: Any) -> tuple[Array, Array]:
+    """Return mean and deviation (P,) of draws (T, P) of the weights, T >= 2.
+
+    They say something of one mode only: draws that visit permutations of the hidden units, or
+    a tanh unit with both its signs, have means near 0 for weights that matter.
+    """
+    draws = np.asarray(draws, float)
+    if draws.ndim != 2 or len(draws) < 2:
+        raise ValueError(f"draws must be (draws, weights) with 2 draws or more; got {draws.shape}")
+    return draws.mean(axis=0), draws.std(axis=0, ddof=1)
+
+
+def decibels(ratio: Any) -> Array:
+    """Return 10 log10(ratio), elementwise; -inf for 0.
+
+    The paper's figure is in dB and does not say of what; this is the ratio itself, not its
+    square, which would be twice as much.
+    """
+    with np.errstate(divide="ignore"):
+        return 10.0 * np.log10(np.asarray(ratio, float))
+
+
+def matrices(layout: Layout) -> NDArray[np.bool_]:
+    """Return which of the P weights stand in matrices ``W0``, ``W1``, ..., not in biases."""
+    chosen = np.zeros(layout.size, bool)
+    for name, where in layout.slices.items():
+        chosen[where] = name.startswith("W")
+    return chosen
+
+
+def lowest(
+    ratio: Any, share: float, eligible: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """Return which weights (P,) to remove: the given share with the lowest ratios (D36).
+
+    Parameters
+    ----------
+    ratio : ndarray (P,)
+    share : float
+        Between 0 and 1, of the eligible weights; the number is rounded. Of equal ratios the
+        first go first, so that the number is always met.
+    eligible : ndarray (P,) of bool, optional
+        Default: all. `matrices` leaves the biases alone.
+    """
+    ratio = np.asarray(ratio, float)
+    share = real("share", share, 0.0, float(np.nextafter(1.0, 2.0)), "between 0 and 1")
+    eligible = np.ones(ratio.shape, bool) if eligible is None else np.asarray(eligible)
+    if ratio.ndim != 1 or eligible.shape != ratio.shape or eligible.dtype != bool:
+        raise ValueError(
+            "ratio must be a vector and eligible a vector of truth values like it; got shapes "
+            f"{ratio.shape} and {eligible.shape}, dtype {eligible.dtype}"
+        )
+    if np.isnan(ratio).any():
+        raise ValueError("ratio contains nan; a weight without a ratio cannot be ordered")
+    order = np.flatnonzero(eligible)[np.argsort(ratio[eligible], kind="stable")]
+    removed = np.zeros(len(ratio), bool)
+    removed[order[: round(share * len(order))]] = True
+    return removed
+
+
+def prune(
+    family: Family,
+    theta: Array,
+    share: float,
+    eligible: NDArray[np.bool_] | None = None,
+) -> Array:
+    r"""Return a copy of a mean-field `theta` without the weights of lowest ratio (D36).
+
+    A removed weight has mu = 0 and rho = `REMOVED_RHO`, whose softplus is exactly 0 in floating
+    point: every sampled network has exactly 0 in its place, which is to remove it. A small but
+    positive sigma would leave noise, and mu = 0 alone its old sigma: N(0, sigma^2) is a weight.
+
+    The result is for predicting. Its free energy is finite but meaningless, since the entropy
+    of a removed weight is about -1000 nats; to train on, remove again after every step.
+
+    Parameters
+    ----------
+    family : Family
+        Any estimator with a `MeanField` posterior.
+    theta : ndarray
+    share, eligible
+        As for `lowest`.
+
+    Raises
+    ------
+    ValueError
+        For another posterior.
+    """
+    removed = lowest(signal_to_noise_of(family, theta), share, eligible)
+    pruned = np.array(theta)
+    blocks = family.layout.views(pruned)
+    blocks["mu"][removed] = 0.0
+    blocks["rho"][removed] = REMOVED_RHO
+    return pruned
+
+
+def prune_draws(draws: Any, share: float, eligible: NDArray[np.bool_] | None = None) -> Array:
+    """Return a copy of draws (T, P) with 0 for the weights of lowest |mean| / deviation.
+
+    See `moments_of_draws` for when this means anything.
+    """
+    mean, deviation = moments_of_draws(draws)
+    pruned = np.array(draws)
+    pruned[:, lowest(signal_to_noise(mean, deviation), share, eligible)] = 0.0
+    return pruned
+
+
+def sweep(
+    family: Family,
+    theta: Array,
+    score: Callable[[Array], float],
+    shares: Sequence[float] = SHARES,
+    eligible: NDArray[np.bool_] | None = None,
+) -> list[Step]:
+    """Remove more and more weights of one trained `theta` and score every network.
+
+    Parameters
+    ----------
+    family, theta, eligible
+        As for `prune`.
+    score : callable
+        From a theta to a number, e.g. its error on test data; use the same noise every time.
+    shares : sequence of float
+        Default: 0 and the paper's 50, 75, 95 and 98 %.
+
+    Returns
+    -------
+    list of Step
+    """
+    ratio = signal_to_noise_of(family, theta)
+    steps = []
+    for share in shares:
+        removed = lowest(ratio, share, eligible)
+        threshold = float(decibels(ratio[removed].max())) if removed.any() else float("nan")
+        value = float(score(prune(family, theta, share, eligible)))
+        if not isfinite(value):
+            raise ValueError(f"score returned {value} after removing a share of {share:g}")
+        steps.append(Step(float(share), int((~removed).sum()), threshold, value))
+    return steps
+
+
+def _mean_field(family: Family, theta: Array) -> dict[str, Array]:
+    if not isinstance(family.posterior, MeanField):
+        raise ValueError(
+            "pruning by signal-to-noise needs independent weights, a MeanField posterior; got "
+            f"{type(family.posterior).__name__}. For draws use prune_draws"
+        )
+    return family.layout.views(np.asarray(theta))

@@ -1,0 +1,280 @@
+"""Are probabilities of classes right? Reliability, calibration errors, Brier score.
+
+All of it is about pairs of a stated probability and what happened, 0 or 1. Several classes
+become such pairs by `top_label`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import positive, whole
+
+__all__ = [
+    "BINNINGS",
+    "BrierParts",
+    "Reliability",
+    "brier",
+    "brier_parts",
+    "chance_calibration_error",
+    "clustered_mean",
+    "expected_calibration_error",
+    "maximum_calibration_error",
+    "reliability",
+    "top_label",
+    "wilson",
+]
+
+Array = NDArray[Any]
+BINNINGS = ("equal width", "equal mass")
+NORMAL_95 = 1.959963984540054  # the 97.5 % point of N(0, 1)
+
+
+class Reliability(NamedTuple):
+    """Probabilities in M bins beside what happened, (M,) each; empty bins are left out."""
+
+    low: Array  # edges of the bin
+    high: Array
+    rows: Array  # how many
+    stated: Array  # mean stated probability
+    seen: Array  # share of ones
+    seen_low: Array  # Wilson interval of `seen`, 95 %
+    seen_high: Array
+    deviation: Array  # of `seen` around `stated`, if all stated probabilities were right
+
+
+class BrierParts(NamedTuple):
+    """The Brier score and its parts: score = reliability - resolution + uncertainty + within."""
+
+    score: float
+    reliability: float  # mean (stated - seen)^2 over bins: 0 is calibrated
+    resolution: float  # mean (seen - base rate)^2 over bins: more is better
+    uncertainty: float  # base rate (1 - base rate): what the base rate alone scores
+    within: float  # what binning hides: variance less twice the covariance inside bins
+
+
+def wilson(successes: Any, trials: Any, z: float = NORMAL_95) -> tuple[Array, Array]:
+    r"""Return the interval of Wilson (1927) for a share, elementwise (D35).
+
+    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`: never a single point,
+    not even at 0 or all successes, and inside [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Unless 0 <= successes <= trials and trials >= 1 everywhere, and z > 0.
+    """
+    successes, trials = np.asarray(successes, float), np.asarray(trials, float)
+    z = positive("z", z)
+    if not (np.all(trials >= 1) and np.all((successes >= 0) & (successes <= trials))):
+        raise ValueError(
+            "wilson needs 0 <= successes <= trials and trials >= 1; got successes "
+            f"{_range(successes)} and trials {_range(trials)}"
+        )
+    share, extra = successes / trials, z * z / trials
+    middle = (share + 0.5 * extra) / (1.0 + extra)
+    half = np.sqrt(extra * (share * (1.0 - share) + 0.25 * extra)) / (1.0 + extra)
+    low = np.where(successes == 0, 0.0, middle - half)  # exactly, where rounding is not
+    high = np.where(successes == trials, 1.0, middle + half)
+    return low, high
+
+
+def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
+    r"""Return the mean of `values` (N,) and its standard error when groups hang together (D35).
+
+    With residuals r the error is :math:`\frac1N \sqrt{\frac{G}{G - 1} \sum_g (\sum_{i \in g}
+    r_i)^2}` over G groups: rows of one group, such as the companies of one day, may be correlated
+    in any way, groups may not. With one row per group it is the usual deviation over sqrt(N).
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, or there are fewer than two groups.
+    """
+    values, groups = np.asarray(values, float), np.asarray(groups)
+    if values.ndim != 1 or values.shape != groups.shape:
+        raise ValueError(
+            "values and groups must be vectors of one length; got shapes "
+            f"{values.shape} and {groups.shape}"
+        )
+    names, place = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"clustered_mean needs two groups or more; got {len(names)}")
+    mean = values.mean()
+    sums = np.bincount(place, values - mean)
+    variance = sums @ sums * len(names) / (len(names) - 1)
+    return float(mean), float(np.sqrt(variance) / len(values))
+
+
+def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
+    """Return the largest probability of each row and whether its class came, (N,) each.
+
+    Parameters
+    ----------
+    proba : ndarray (N, K)
+        Rows sum to 1.
+    labels : ndarray (N,)
+        Whole numbers 0, ..., K - 1.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit or a label is none of the K classes.
+    """
+    proba, labels = np.asarray(proba, float), np.asarray(labels)
+    if proba.ndim != 2 or labels.shape != proba.shape[:1]:
+        raise ValueError(
+            f"proba must be (rows, classes) and labels (rows,); got {proba.shape} and "
+            f"{labels.shape}"
+        )
+    check_labels(labels, proba.shape[1])
+    if not np.all(np.abs(proba.sum(axis=1) - 1.0) < 1e-6):
+        raise ValueError("the rows of proba must sum to 1; divide each by its sum")
+    best = proba.argmax(axis=1)
+    return proba[np.arange(len(proba)), best], (best == labels).astype(float)
+
+
+def check_labels(labels: Array, classes: int) -> None:
+    """Raise ValueError unless all labels are whole numbers from 0 to `classes` - 1."""
+    wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
+    if wrong.any():
+        raise ValueError(
+            f"labels must be whole numbers from 0 to {classes - 1}; got {labels[wrong][0]}"
+        )
+
+
+def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> Reliability:
+    """Sort rows into bins of their stated probability and count what happened (D35).
+
+    Parameters
+    ----------
+    proba : ndarray (N,)
+        Probability that y is 1.
+    y : ndarray (N,)
+        0 or 1.
+    bins : int
+        M >= 1, at most; empty ones are left out.
+    binning : {'equal width', 'equal mass'}
+        Edges at k / M, or at the quantiles of `proba`. Equal probabilities always share a bin.
+
+    Returns
+    -------
+    Reliability
+
+    Raises
+    ------
+    ValueError
+        For probabilities outside [0, 1], other y, no rows, or an unknown binning.
+    """
+    proba, y = _pairs(proba, y)
+    whole("bins", bins, 1)
+    if binning not in BINNINGS:
+        raise ValueError(f"binning must be one of {BINNINGS}; got {binning!r}")
+    if binning == "equal width":
+        edges = np.arange(bins + 1) / bins
+    else:
+        edges = np.quantile(proba, np.arange(bins + 1) / bins)
+        edges = np.unique(edges) if edges[0] < edges[-1] else edges[[0, -1]]
+    place = _place(proba, edges)
+    count = np.bincount(place, minlength=len(edges) - 1)
+    kept = np.flatnonzero(count)
+    stated, ones, variance = (
+        np.bincount(place, values, len(edges) - 1)[kept]
+        for values in (proba, y, proba * (1 - proba))
+    )
+    count = count[kept]
+    seen_low, seen_high = wilson(ones, count)
+    return Reliability(
+        edges[kept],
+        edges[kept + 1],
+        count,
+        stated / count,
+        ones / count,
+        seen_low,
+        seen_high,
+        np.sqrt(variance) / count,
+    )
+
+
+def expected_calibration_error(table: Reliability) -> float:
+    """Return the mean over rows of |stated - seen| of their bin (D35).
+
+    It is not 0 for right probabilities: compare `chance_calibration_error`.
+    """
+    return float(table.rows @ np.abs(table.stated - table.seen) / table.rows.sum())
+
+
+def maximum_calibration_error(table: Reliability) -> float:
+    """Return the largest |stated - seen| of any bin (D35)."""
+    return float(np.abs(table.stated - table.seen).max())
+
+
+def chance_calibration_error(table: Reliability) -> float:
+    r"""Return what `expected_calibration_error` is on average when all probabilities are right.
+
+    :math:`E|Z| = \sqrt{2 / \pi}` deviations per bin, in the normal limit (D35).
+    """
+    chance = np.sqrt(2.0 / np.pi) * table.deviation
+    return float(table.rows @ chance / table.rows.sum())
+
+
+def brier(proba: Any, y: Any) -> Array:
+    """Return the Brier score of each row (N,); its mean is the score (D35).
+
+    ``(p - y)^2`` for probabilities (N,) of 1; for classes (N, K) with one-hot y the sum over
+    classes, which for two classes is twice that.
+    """
+    proba, y = np.asarray(proba, float), np.asarray(y, float)
+    if proba.shape != y.shape or proba.ndim not in (1, 2):
+        raise ValueError(
+            "proba and y must both be (rows,), or (rows, classes) with one-hot y; got shapes "
+            f"{proba.shape} and {y.shape}"
+        )
+    squares = (proba - y) ** 2
+    return squares if squares.ndim == 1 else squares.sum(axis=1)
+
+
+def brier_parts(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> BrierParts:
+    """Split the Brier score of probabilities (N,) of 1 (Murphy 1973; D35).
+
+    Exact to rounding for any bins: what they hide is a part of its own, `within`
+    (Stephenson, Coelho and Jolliffe 2008), and 0 if all probabilities of a bin are equal.
+    """
+    proba, y = _pairs(proba, y)
+    table = reliability(proba, y, bins, binning)
+    share, base = table.rows / len(y), y.mean()
+    place = _place(proba, np.append(table.low, table.high[-1]))
+    stray = proba - table.stated[place]
+    return BrierParts(
+        float(brier(proba, y).mean()),
+        float(share @ (table.stated - table.seen) ** 2),
+        float(share @ (table.seen - base) ** 2),
+        float(base * (1.0 - base)),
+        float(np.mean(stray * stray - 2.0 * stray * (y - table.seen[place]))),
+    )
+
+
+def _place(proba: Array, edges: Array) -> NDArray[np.intp]:
+    """Return the bin [low, high) of each probability; the last one is closed."""
+    return np.clip(np.searchsorted(edges, proba, side="right") - 1, 0, len(edges) - 2)
+
+
+def _pairs(proba: Any, y: Any) -> tuple[Array, Array]:
+    proba, y = np.asarray(proba, float), np.asarray(y, float)
+    if proba.ndim != 1 or proba.shape != y.shape or not proba.size:
+        raise ValueError(
+            "proba and y must be vectors of one length >= 1; got shapes "
+            f"{proba.shape} and {y.shape}. For several classes see top_label"
+        )
+    if not np.all((proba >= 0) & (proba <= 1)):
+        raise ValueError(f"proba must lie between 0 and 1; got {_range(proba)}")
+    if not np.all((y == 0) | (y == 1)):
+        raise ValueError(f"y must be 0 or 1; got {y[(y != 0) & (y != 1)][0]:g}")
+    return proba, y
+
+
+def _range(values: Array) -> str:
+    return f"{values.min():g} to {values.max():g}" if values.size else "none"

@@ -1,1 +1,0 @@
-"""Runs that reproduce what the source documents claim (floor 5)."""

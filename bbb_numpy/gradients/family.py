@@ -1,0 +1,251 @@
+"""What every gradient estimator shares: theta, noise, weights; and what it refuses.
+
+An estimator is a frozen dataclass (model, posterior, objective). It adds one method to
+those here, `value_and_grad`, with all of its mathematics in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.joint import Model
+from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, Objective, free_energy
+from ..numeric.layout import Layout
+from ..numeric.workspace import Workspace
+from ..parts import network
+from ..parts.full_rank import FullRank
+from ..parts.posteriors import Entropy, MeanField, PointMass
+from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+
+__all__ = [
+    "Density",
+    "Family",
+    "Posterior",
+    "closed_form_prior",
+    "is_linear",
+    "need_density",
+    "need_linear",
+]
+
+Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Posterior(Protocol):
+    """What every posterior has: `MeanField`, `FullRank`, `PointMass`, or one's own."""
+
+    def blocks(self, size: int) -> Blocks:
+        """Name the blocks of theta for `size` weights."""
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta."""
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        size: int,
+        dtype: Any,
+        out: Array | None = None,
+    ) -> Array:
+        """Draw the noise of `samples` weight vectors."""
+
+    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> Any:
+        """Turn noise into weights, with what the pull-back needs."""
+
+    def log_density(self, sample: Any) -> Array:
+        """Return log q (S,)."""
+
+    def pull_back(
+        self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the gradient for theta, given cotangents of w and of log q."""
+
+
+class Density(Posterior, Protocol):
+    """What a posterior with a density has as well: `MeanField` and `FullRank`."""
+
+    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> Any:
+        """Return given weights as a sample."""
+
+    def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent times d log q/dw, theta fixed."""
+
+    def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: dict[str, Array]) -> None:
+        """Write the direct partials of log q for theta, w fixed."""
+
+    def factor(self, blocks: dict[str, Array], work: Workspace) -> Any:
+        """Return the deviations, or the factor, and their companions."""
+
+    def entropy(self, parts: Any, starts: tuple[int, ...] | None = None) -> Entropy:
+        """Return the entropy and the variances summed, by group if `starts`, from `spread`."""
+
+    def add_entropy_vjp(
+        self, parts: Any, d_entropy: Any, d_variance: Any, d_theta: dict[str, Array]
+    ) -> None:
+        """Add the gradient of both."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A model, a posterior and an objective: everything but the gradient.
+
+    Parameters
+    ----------
+    model : Model
+    posterior : MeanField, FullRank or PointMass
+    objective : callable
+        From log densities to a value and cotangents, see `bbb_numpy.model.objectives`.
+
+    Raises
+    ------
+    ValueError
+        If posterior, prior and objective do not go together; the message says why.
+    """
+
+    model: Model
+    posterior: Posterior = MeanField()
+    objective: Objective = free_energy
+
+    def __post_init__(self) -> None:
+        point, prior = isinstance(self.posterior, PointMass), self.model.prior
+        if isinstance(self.objective, MLE | MAP) and not point:
+            raise ValueError(
+                f"{_name(self.objective)} estimates one weight vector: without log q in the "
+                "objective every deviation shrinks to 0. Use PointMass, or FreeEnergy"
+            )
+        if point and not isinstance(self.objective, MLE | MAP):
+            raise ValueError(
+                f"a point mass has no density, so {_name(self.objective)} is infinite for it. "
+                "Use MLE or MAP, or another posterior"
+            )
+        if point and prior.blocks():
+            raise ValueError(
+                f"a point estimate cannot learn the numbers of {_name(prior)}: under MAP the "
+                "density P(w) grows without bound as weights and prior shrink together, and MLE "
+                "has no prior. Fix the prior (learn=False), or use a posterior with deviations"
+            )
+        if isinstance(self.posterior, FullRank):
+            self.posterior.check_size(self.model.layout.size)
+
+    @property
+    def density(self) -> Density:
+        """The posterior, for estimators that have made sure that it has a density."""
+        return cast(Density, self.posterior)
+
+    @property
+    def beta(self) -> float:
+        """Weight of the KL term, for estimators of the free energy alone."""
+        return cast(FreeEnergy, self.objective).beta
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The blocks of theta: the posterior's, then the prior's and the likelihood's own."""
+        return Layout(self.posterior.blocks(self.model.layout.size) + self.model.learned())
+
+    def coordinate(self, index: int) -> str:
+        """Name one number of theta down to the layer, e.g. ``'rho W1[0, 3]'``."""
+        name = self.layout.coordinate(index)
+        block = name.split("[")[0]
+        if block not in ("mu", "rho"):
+            return name
+        inside = index - self.layout.slices[block].start
+        return f"{block} {self.model.layout.coordinate(inside)}"
+
+    def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
+        """Return the starting theta, one flat vector of `dtype`."""
+        model = self.model
+        variational = self.posterior.init(rng, model.layout.size, dtype)
+        learned = (model.prior.init(dtype), model.likelihood.init(model.outputs, dtype))
+        return np.concatenate([variational, *learned])
+
+    def draw_weights(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        dtype: Any = np.float64,
+        work: Workspace | None = None,
+    ) -> Array:
+        """Draw the noise (S, P) of S weight vectors, for predictions (K1)."""
+        size = self.model.layout.size
+        width = 0 if isinstance(self.posterior, PointMass) else size
+        out = None if work is None else work.array("eps", (samples, width), dtype)
+        return self.posterior.draw(rng, samples, size, dtype, out)
+
+    def noise_blocks(
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+    ) -> Iterator[Array]:
+        """Yield the noise of `samples` weight vectors, at most `block` at a time.
+
+        Whole blocks are drawn: the first weight vectors do not depend on how many are asked for.
+        """
+        for begin in range(0, samples, block):
+            yield self.draw_weights(rng, block, dtype, work)[: samples - begin]
+
+    def weights(self, theta: Array, eps: Array, work: Workspace | None = None) -> Array:
+        """Return the weights (S, P) that `theta` makes of noise from `draw_weights` (K3, K4)."""
+        return self.posterior.sample(self.layout.views(theta), eps, work or Workspace()).w
+
+    def params(self, theta: Array, eps: Array) -> dict[str, Array]:
+        """View the numbers that prior and likelihood learned: one set, whatever the weights."""
+        return self.layout.views(theta)
+
+    def log_likelihood(
+        self, theta: Array, eps: Array, x: Array, y: Array, work: Workspace
+    ) -> Array:
+        """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `eps` makes."""
+        blocks = self.layout.views(theta)
+        w = self.posterior.sample(blocks, eps, work).w
+        return self.model.evaluate(w, blocks, x, y, work).log_likelihood
+
+    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
+        """Return what changes at the kinks of the objective, one flat bool array.
+
+        Which ReLU units are on and, for a Laplace prior, the signs of the weights.
+        """
+        w = self.weights(theta, noise)
+        on = network.gates(self.model.network, w, x)
+        signs = w.ravel() > 0 if isinstance(self.model.prior, LaplacePrior) else np.zeros(0, bool)
+        return np.concatenate([on, signs])
+
+
+def _name(part: Any) -> str:
+    return getattr(part, "__name__", type(part).__name__)
+
+
+def need_linear(estimator: str, objective: Objective) -> None:
+    """Raise unless the objective is the (tempered) free energy."""
+    if not isinstance(objective, FreeEnergy):
+        raise ValueError(
+            f"{estimator} needs an objective that is linear in log q, FreeEnergy; got "
+            f"{_name(objective)}. Use Reparameterised, which differentiates any of them"
+        )
+
+
+def need_density(estimator: str, posterior: Posterior) -> None:
+    """Raise for a point mass."""
+    if isinstance(posterior, PointMass):
+        raise ValueError(f"{estimator} needs a posterior with a density; use Reparameterised")
+
+
+def closed_form_prior(
+    model: Model, estimator: str = "this"
+) -> GaussianPrior | LayerwiseGaussianPrior:
+    """Return the prior if KL(q || prior) has a closed form, or raise."""
+    if not isinstance(model.prior, GaussianPrior | LayerwiseGaussianPrior):
+        raise ValueError(
+            f"{estimator} needs KL(q || prior) in closed form, and there is none for a Gaussian "
+            f"q and {_name(model.prior)}. Use GaussianPrior, or Reparameterised, which samples it"
+        )
+    return model.prior
+
+
+def is_linear(objective: Objective) -> bool:
+    """Whether the minibatch costs of an epoch are unbiased for the cost of all data (D30)."""
+    return isinstance(objective, LINEAR) or not hasattr(objective, "__dataclass_fields__")

@@ -1,0 +1,174 @@
+"""Every combination of posterior, prior, likelihood, estimator and objective, checked.
+
+`combinations` enumerates all of them by their short names; `estimator` builds one or raises the
+error that says why it makes no sense; `problem` draws a small case of it, and `check_case` runs the
+gradient check through the function that training calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gradcheck import Report, check
+from ..model.joint import Model
+from ..numeric.workspace import Workspace
+from ..parts.full_rank import FullRank
+from ..parts.likelihoods import GaussianLikelihood
+from ..parts.mixture import ScaleMixturePrior
+from ..parts.network import MLP
+from ..parts.posteriors import MeanField, PointMass
+from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from .catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS, Estimator
+
+__all__ = [
+    "Case",
+    "Combination",
+    "check_case",
+    "combinations",
+    "estimator",
+    "format_matrix",
+    "problem",
+]
+
+Array = NDArray[Any]
+# Wide posteriors, priors and noise of about unit size: the log densities and their slopes are
+# then of the size of the gradient, which a check to 1e-12 needs where exponentials of them
+# enter and samples cancel (Renyi, EUBO, antithetic noise).
+CHECKED_POSTERIORS: dict[str, Any] = {
+    "mean-field": MeanField(0.3, -0.5, 0.5),
+    "full-rank": FullRank(0.3, -0.5, 0.5),
+    "point": PointMass(0.3),
+}
+CHECKED_PRIORS: dict[str, Any] = {
+    "gaussian": GaussianPrior(0.8),
+    "gaussian-learned": GaussianPrior(0.8, learn=True),
+    "layerwise": LayerwiseGaussianPrior(),
+    "layerwise-learned": LayerwiseGaussianPrior(learn=True),
+    "laplace": LaplacePrior(0.7),
+    "mixture": ScaleMixturePrior(0.4, 1.0, 0.3),
+    "mixture-learned": ScaleMixturePrior(0.4, 1.0, 0.3, learn=True),
+}
+
+
+class Combination(NamedTuple):
+    """The short names of one estimator's parts."""
+
+    posterior: str
+    prior: str
+    likelihood: str
+    estimator: str
+    objective: str
+
+    def __str__(self) -> str:
+        return " / ".join(self)
+
+
+class Case(NamedTuple):
+    """One call of value_and_grad."""
+
+    estimator: Estimator
+    theta: Array
+    noise: Array
+    x: Array
+    y: Array
+    kl_weight: float
+
+
+def combinations() -> Iterator[Combination]:
+    """Yield all combinations of short names, valid or not."""
+    tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, OBJECTIVES)
+    for names in product(*tables):
+        yield Combination(*names)
+
+
+def estimator(
+    which: Combination,
+    inputs: int = 2,
+    hidden: tuple[int, ...] = (2,),
+    targets: int = 2,
+    activation: str = "relu",
+) -> Estimator:
+    """Build the estimator of a combination on a small network.
+
+    Raises
+    ------
+    ValueError
+        If the combination makes no sense; the message says why.
+    """
+    likelihood = LIKELIHOODS[which.likelihood]
+    if isinstance(likelihood, GaussianLikelihood):
+        likelihood = replace(likelihood, scale=0.8)
+    model = Model(
+        MLP((inputs, *hidden, likelihood.heads(targets)), activation),
+        CHECKED_PRIORS[which.prior],
+        likelihood,
+    )
+    posterior, objective = CHECKED_POSTERIORS[which.posterior], OBJECTIVES[which.objective]
+    return ESTIMATORS[which.estimator](model, posterior, objective)
+
+
+def problem(
+    built: Estimator,
+    rng: np.random.Generator,
+    samples: int = 4,
+    rows: int = 2,
+    kl_weight: float = 0.7,
+) -> Case:
+    """Draw theta, noise and data; the targets come from the model itself."""
+    theta = built.init(rng)
+    if "lower" in built.layout.slices:  # correlated weights: L starts diagonal
+        lower = built.layout.views(theta)["lower"]
+        lower[...] = 0.1 * rng.standard_normal(lower.shape)
+    x = rng.standard_normal((rows, built.model.network.sizes[0]))
+    w = built.weights(theta, built.draw_weights(rng, 1))
+    heads = built.model.predict(w, x, Workspace())
+    y = built.model.likelihood.draw(rng, built.layout.views(theta), heads)[0]
+    noise = built.draw(rng, samples, rows=rows)
+    return Case(built, theta, noise, x, y, kl_weight)
+
+
+def check_case(case: Case, method: str = "complex", most: int | None = None) -> Report:
+    """Check the gradient of a case, with the frozen parts of a surrogate frozen at its theta."""
+
+    def value_and_grad(theta: Array) -> tuple[Any, Array]:
+        return case.estimator.value_and_grad(
+            theta, case.noise, case.x, case.y, case.kl_weight, None, case.theta
+        )
+
+    return check(
+        value_and_grad,
+        case.theta,
+        method=method,
+        blocks=case.estimator.layout.slices,
+        coordinate=case.estimator.coordinate,
+        gates=lambda theta: case.estimator.gates(theta, case.noise, case.x),
+        most=most,
+    )
+
+
+def format_matrix(errors: Mapping[Combination, float]) -> str:
+    """Lay out the errors: one line per posterior, estimator, objective and prior.
+
+    One column per likelihood; a combination that is not in `errors` is shown as ``-``.
+    """
+    columns = list(LIKELIHOODS)
+    lines = sorted({(c.posterior, c.estimator, c.objective, c.prior) for c in errors})
+    head = f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'prior':<17}"
+    head += "".join(f"{name:>17}" for name in columns)
+    out, before = [head, "-" * len(head)], ("", "", "", "")
+    for line in lines:
+        shown = ["" if line[: i + 1] == before[: i + 1] else name for i, name in enumerate(line)]
+        posterior, name, objective, prior = line
+        cells = []
+        for likelihood in columns:
+            which = Combination(posterior, prior, likelihood, name, objective)
+            cells.append(f"{errors[which]:>17.1e}" if which in errors else f"{'-':>17}")
+        out.append(f"{shown[0]:<11}{shown[1]:<26}{shown[2]:<14}{shown[3]:<17}" + "".join(cells))
+        before = line
+    return "\n".join(out)

@@ -1,0 +1,68 @@
+"""What estimators share that give each row of a minibatch its own weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..parts.network import MLP
+from ..parts.posteriors import MeanField
+from .closed_form import check_parts
+from .family import Family
+
+__all__ = ["LayerTape", "Rowwise", "open_gates", "sum_outer"]
+
+Array = NDArray[Any]
+
+
+class LayerTape(NamedTuple):
+    """What the forward pass of one layer leaves for its backward pass."""
+
+    a: Array  # (S, B, I), or (B, I) in the first layer
+    noise: tuple[Array, ...]
+    slope: Array | None  # (S, B, O)  activation'(z); None in the last layer
+
+
+@dataclass(frozen=True)
+class Rowwise(Family):
+    """An estimator that gives each row of a minibatch its own weights, layer by layer."""
+
+    def _need_mean_field(self) -> None:
+        name = type(self).__name__
+        check_parts(name, self)
+        if not isinstance(self.posterior, MeanField):
+            raise ValueError(
+                f"{name} needs weights that are independent under q, MeanField; got "
+                f"{type(self.posterior).__name__}. Use ClosedFormKL"
+            )
+
+    def pairs(self, flat: Array) -> list[tuple[Array, Array]]:
+        """View `flat` (P,) as the pairs W (d_in, d_out), b (d_out,) of each layer."""
+        views = list(self.model.network.layout.views(flat).values())
+        return list(zip(views[0::2], views[1::2], strict=True))
+
+    def widths(self) -> list[tuple[int, int]]:
+        """Return (inputs, outputs) of every layer."""
+        sizes = self.model.network.sizes
+        return list(pairwise(sizes))
+
+
+def sum_outer(a: Array, g: Array, d_weight: Array, d_bias: Array) -> None:
+    """Write a^T g and 1^T g, summed over samples and rows, for g (S, B, O)."""
+    if a.ndim == 2:  # all samples share the inputs of the first layer
+        g = g[0] if len(g) == 1 else np.add.reduce(g, axis=0)
+    rows = g.reshape(-1, g.shape[-1])
+    np.matmul(a.reshape(-1, a.shape[-1]).T, rows, out=d_weight)
+    np.matmul(np.ones(len(rows), rows.dtype), rows, out=d_bias)
+
+
+def open_gates(net: MLP, tapes: list[LayerTape]) -> NDArray[np.bool_]:
+    """Return which ReLU units are on, one flat bool array; empty for tanh."""
+    if net.activation != "relu":
+        return np.zeros(0, bool)
+    slopes = [tape.slope.ravel() != 0 for tape in tapes if tape.slope is not None]
+    return np.concatenate([*slopes, np.zeros(0, bool)])

@@ -1,0 +1,347 @@
+"""A Bayesian MLP for classes with scikit-learn's habits; scikit-learn is optional."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..evaluation import predictive
+from ..evaluation.predictive import ClassPredictive
+from ..model.joint import Likelihood
+from ..numeric.arguments import whole
+from ..numeric.randomness import check_generator
+from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from .base import Learner, Targets
+from .cautions import need_finite
+from .habits import ClassifierHabits
+from .inference import trains
+from .plan import CLASSIFICATION, Plan
+from .rows import check_labels, check_same_rows, codes, distinct
+from .scores import check_weights
+
+__all__ = ["BayesianMLPClassifier"]
+
+Array = NDArray[Any]
+
+
+class BayesianMLPClassifier(ClassifierHabits, Learner):
+    """Bayesian multilayer perceptron for classes, by variational inference or sampling.
+
+    Probabilities are averages over the posterior of the weights. Their entropy splits into
+    what more data would tell (epistemic) and what they would not (aleatoric).
+
+    Parts of the model are given as objects or by short name, see `bbb_numpy.gradients.catalogue`.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int
+        Widths of the hidden layers; ``()`` for none.
+    activation : {'relu', 'tanh'}
+    prior : str or GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior, optional
+        Default ``GaussianPrior(1.5)``, wider than the regressor's: certain classes need large
+        logits.
+    likelihood : {'bernoulli', 'categorical'} or an object, optional
+        Default: one logit (Bernoulli) for two classes, one logit per class (categorical) for
+        more.
+    inference : {'mean-field', 'full-rank', 'map', 'hmc', 'nuts'} or Sampling, optional
+    posterior, estimator, objective, kl_weights, warm_up, optimizer : optional
+        As of `BayesianMLPRegressor`.
+    epochs, batch_size : int
+        Passes over the data; rows per step.
+    samples, predict_samples : int
+        Weight samples per training step, and per prediction. Few samples underestimate the
+        probability of the classes that only a few of them favour.
+    standardize : bool
+        Bring inputs to mean 0 and deviation 1 (constant columns to 0).
+    early_stopping, validation_fraction, dtype, random_state, progress : optional
+        As of `BayesianMLPRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray (C,)
+        The labels, sorted, in the type they were given in; the order of all probabilities.
+    theta_, estimator_, training_, draws_, history_, n_iter_ : optional
+        As of `BayesianMLPRegressor`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray (d_in,) of str
+        Only after fitting a data frame with text column names.
+    x_mean_, x_scale_ : ndarray (d_in,)
+        Shift and scale of inputs.
+
+    Notes
+    -----
+    As `BayesianMLPRegressor`: arguments are checked by `fit`, and a call that fails leaves an
+    earlier fit as it was.
+
+    Labels may be text, whole numbers, truth values, or of any type that can be sorted.
+    """
+
+    task = CLASSIFICATION
+    classes_: Array
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (50,),
+        *,
+        activation: str = "relu",
+        prior: Any = None,
+        likelihood: Any = None,
+        inference: Any = None,
+        posterior: Any = None,
+        estimator: Any = None,
+        objective: Any = None,
+        kl_weights: Any = None,
+        warm_up: Any = None,
+        optimizer: Any = None,
+        epochs: int = 100,
+        batch_size: int = 32,
+        samples: int = 4,
+        predict_samples: int = 500,
+        standardize: bool = True,
+        early_stopping: Any = None,
+        validation_fraction: float = 0.0,
+        dtype: Any = "float64",
+        random_state: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.prior = prior
+        self.likelihood = likelihood
+        self.inference = inference
+        self.posterior = posterior
+        self.estimator = estimator
+        self.objective = objective
+        self.kl_weights = kl_weights
+        self.warm_up = warm_up
+        self.optimizer = optimizer
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.samples = samples
+        self.predict_samples = predict_samples
+        self.standardize = standardize
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
+
+    @trains
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, epochs: int = 1
+    ) -> BayesianMLPClassifier:
+        """Go on training, with the optimizer's memory and the generator as they were left.
+
+        Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
+
+        Parameters
+        ----------
+        X, y : array-like (N, d_in), (N,)
+        classes : array-like (C,)
+            All labels that will ever occur; needed in the first call, optional later.
+        epochs : int
+            Passes over these rows, >= 1.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError, NonFiniteError
+            As `fit`; also when `classes` are missing or change, for a label that is not among
+            them, and when arguments that shape the model were changed.
+        """
+        plan = self._plan_to_go_on()
+        epochs = whole("epochs", epochs, 1)
+        named = None if classes is None else distinct(check_labels(classes, "classes"), "classes")
+        if "training_" in self.__dict__:
+            if named is not None and not np.array_equal(named, self.classes_):
+                raise ValueError(
+                    f"classes {_some(named)} are not those of the first call, "
+                    f"{_some(self.classes_)}; call fit to start anew"
+                )
+            return self._go_on(X, y, plan, epochs)
+        if named is None:
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit, since later rows may "
+                "have labels that these have not: partial_fit(X, y, classes=np.unique(all_labels))"
+            )
+
+        def read() -> Targets:
+            return self._targets(check_labels(y), named, plan)
+
+        fitted, (x, numbers), _ = self._begin(X, read, plan, held_out=0.0)
+        return self._advance(fitted, x, numbers, plan, epochs=epochs)
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable label of each row (N,), in the type of the labels."""
+        places = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[places]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class (N, C), in the order of `classes_`."""
+        return self.predict_distribution(X).proba
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return log probabilities (N, C), also of classes whose probability rounds to 0."""
+        x = self._check_rows(X)
+        proba = self._distribution(x).proba
+        logs = np.log(np.where(proba > 0, proba, 1.0))
+        small = proba < 1e-8  # 1 - p has lost their digits, or exp(logit) is 0
+        for place in np.flatnonzero(small.any(axis=0)):
+            rows = np.flatnonzero(small[:, place])
+            logs[rows, place] = self._log_density(x[rows], np.full(len(rows), place))
+        return logs
+
+    def predict_distribution(self, X: Any) -> ClassPredictive:
+        """Return class probabilities and the split of their entropy, in nats (D29).
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+
+        Returns
+        -------
+        ClassPredictive
+            `proba` (N, C), and (N,) each `aleatoric`, `epistemic` (the mutual information of
+            class and weights) and `total`, their sum.
+        """
+        return self._distribution(self._check_rows(X))
+
+    def _distribution(self, x: Array) -> ClassPredictive:
+        """Return the distribution at standardised rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = predictive.predict_classes(
+                self.estimator_,
+                self.theta_,
+                x,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )
+        need_finite("the prediction", found.proba, x)
+        proba = found.proba.astype(np.float64)
+        proba /= proba.sum(axis=1, keepdims=True)  # exactly, also from float32
+        return ClassPredictive(proba, found.aleatoric.astype(np.float64))
+
+    def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Return class probabilities of single weight vectors drawn from the posterior.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        n_samples : int
+            Number of functions S.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            None gives the functions that `predict_proba` averages, the same at every call.
+
+        Returns
+        -------
+        ndarray (N, C, S)
+        """
+        x = self._check_rows(X)
+        n_samples = whole("n_samples", n_samples, 1)
+        rng = self._generator() if random_state is None else check_generator(random_state)
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = predictive.sample_functions(
+                self.estimator_, self.theta_, x, rng=rng, samples=n_samples
+            )
+        drawn = np.moveaxis(p, 0, -1).astype(np.float64)  # (N, K, S)
+        need_finite("a function drawn from the posterior", drawn, x)
+        return np.concatenate([1.0 - drawn, drawn], axis=1) if drawn.shape[1] == 1 else drawn
+
+    def log_predictive_density(self, X: Any, y: Any) -> Array:
+        """Return log P(y|x, D) of each row (N,), in nats per row (D5).
+
+        Raises
+        ------
+        ValueError
+            Also for a label that is not among `classes_`.
+        """
+        x = self._check_rows(X)
+        places = self._known(check_labels(y))
+        check_same_rows(X=x, y=places)
+        return self._log_density(x, places)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, the share of rows whose label is predicted.
+
+        Parameters
+        ----------
+        X, y : array-like (N, d_in), (N,)
+        sample_weight : array-like (N,), optional
+            Weights >= 0 of the rows.
+
+        Returns
+        -------
+        float
+            A label that is not among `classes_` counts as a row predicted wrongly.
+        """
+        predicted = self.predict(X)
+        places = codes(check_labels(y), self.classes_)
+        check_same_rows(X=predicted, y=places)
+        weight = check_weights(sample_weight, places)
+        return float(weight @ (places == codes(predicted, self.classes_)))
+
+    def _log_density(self, x: Array, places: NDArray[np.intp]) -> Array:
+        """Return the log probability (N,) of the class at each of `places`."""
+        targets = _encoded(places, len(self.classes_), self.estimator_.model.likelihood)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = predictive.log_predictive_density(
+                self.estimator_,
+                self.theta_,
+                x,
+                targets,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )
+        need_finite("the log density of y", found, x)
+        return found.astype(np.float64)
+
+    def _first_targets(self, y: Any, plan: Plan) -> Targets:
+        labels = check_labels(y)
+        return self._targets(labels, distinct(labels), plan)
+
+    def _targets(self, labels: Array, classes: Array, plan: Plan) -> Targets:
+        likelihood = plan.likelihood
+        if likelihood is None:
+            likelihood = BernoulliLikelihood() if len(classes) == 2 else CategoricalLikelihood()
+        if isinstance(likelihood, BernoulliLikelihood) and len(classes) > 2:
+            raise ValueError(
+                f"a Bernoulli likelihood has two classes; y has {len(classes)}: {_some(classes)}. "
+                "Use likelihood='categorical', or None"
+            )
+        numbers = _encoded(self._known(labels, classes), len(classes), likelihood)
+        return Targets(numbers, likelihood, False, {"classes_": classes})
+
+    def _next_targets(self, y: Any, dtype: Any) -> Array:
+        likelihood = self.estimator_.model.likelihood
+        encoded = _encoded(self._known(check_labels(y)), len(self.classes_), likelihood)
+        return encoded.astype(dtype)
+
+    def _known(self, labels: Array, classes: Array | None = None) -> NDArray[np.intp]:
+        """Return the place of each label among the classes, or name the first that has none."""
+        classes = self.classes_ if classes is None else classes
+        places = codes(labels, classes)
+        if (places < 0).any():
+            row = int(np.argmin(places))
+            raise ValueError(
+                f"y holds the label {labels[row]!s} at row {row}, which is not among the classes "
+                f"{_some(classes)}"
+            )
+        return places
+
+
+def _encoded(places: NDArray[np.intp], classes: int, likelihood: Likelihood) -> Array:
+    """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
+    if isinstance(likelihood, BernoulliLikelihood):
+        return places[:, None].astype(np.float64)
+    return np.eye(classes)[places]
+
+
+def _some(labels: Array) -> str:
+    """List a few labels."""
+    shown = ", ".join(map(str, labels[:5]))
+    return f"[{shown}, ...]" if len(labels) > 5 else f"[{shown}]"

@@ -1,0 +1,318 @@
+"""A learner's constructor arguments: their defaults, and checks that name the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..gradients.catalogue import (
+    ESTIMATORS,
+    KL_WEIGHTS,
+    LIKELIHOODS,
+    OBJECTIVES,
+    POSTERIORS,
+    PRIORS,
+    WARM_UPS,
+    Estimator,
+    named,
+)
+from ..gradients.family import Family, Posterior
+from ..model.joint import Likelihood, Model, Prior
+from ..model.kl_weights import LinearWarmUp, NoWarmUp, Shares, WarmUp, proportional_kl_weights
+from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Objective, Renyi
+from ..numeric.arguments import real, whole
+from ..numeric.randomness import check_random_state
+from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from ..parts.full_rank import FullRank
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from ..parts.mixture import ScaleMixturePrior
+from ..parts.network import ACTIVATIONS, MLP
+from ..parts.posteriors import MeanField, PointMass
+from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from ..training import EarlyStopping
+from ..training.optimizers import SGD, Adam, Cosine, Momentum, Optimizer
+from .inference import Sampling, settled
+
+__all__ = [
+    "CLASSIFICATION",
+    "REGRESSION",
+    "Plan",
+    "Task",
+    "check_dtype",
+    "check_flag",
+    "check_function",
+    "check_part",
+    "check_plan",
+    "check_sizes",
+]
+
+
+PRIOR_KINDS = (GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior)
+
+
+class Task(NamedTuple):
+    """What distinguishes the two learners' arguments."""
+
+    prior: Any  # the default
+    likelihood: Any  # the default; None: chosen from the number of classes
+    warm_up: WarmUp  # the default of `fit`, where the objective allows one
+    likelihoods: tuple[type, ...]  # what is accepted
+    elsewhere: str  # what to do about the others
+
+
+# Measured, see benchmarks/defaults.py. Little noise to start with, and a KL term that comes in
+# slowly, let the network fit before the prior prunes units that it has not used yet; sigma starts
+# above the report's 0.0067, so that few steps are enough for it to grow where there are few data.
+REGRESSION = Task(
+    GaussianPrior(0.5),
+    GaussianLikelihood(0.1, learn=True),
+    LinearWarmUp(0.5),
+    (
+        *(GaussianLikelihood, HeteroscedasticLikelihood, PoissonLikelihood),
+        *(BernoulliLikelihood, CategoricalLikelihood),
+    ),
+    "",
+)
+CLASSIFICATION = Task(
+    GaussianPrior(1.5),
+    None,
+    NoWarmUp(),
+    (BernoulliLikelihood, CategoricalLikelihood),
+    " For numbers and counts use BayesianMLPRegressor",
+)
+POSTERIOR = MeanField(rho_offset=-4.0)
+OPTIMIZER = Adam(learning_rate=1e-2, schedule=Cosine())
+# Without a wish of the user: the first that goes with the other parts
+AUTOMATIC = ("reparameterised", "self-normalised")
+
+
+class Plan(NamedTuple):
+    """The constructor's arguments, checked, with defaults in place of None."""
+
+    hidden: tuple[int, ...]
+    activation: str
+    prior: Prior
+    likelihood: Likelihood | None  # None: chosen from the number of classes
+    posterior: Posterior
+    estimator: str | type | None  # None: chosen from the other parts
+    objective: Objective
+    kl_weights: Shares
+    warm_up: WarmUp | None  # None: that of the task in `fit`, none in `partial_fit`
+    optimizer: Optimizer
+    epochs: int
+    batch_size: int
+    samples: int
+    predict_samples: int
+    standardize: bool
+    early_stopping: EarlyStopping | None
+    validation_fraction: float
+    dtype: Any
+    progress: bool | None
+    sampling: Sampling | None  # None: what follows from the other arguments is trained
+
+    def warm_up_in_fit(self, task: Task) -> WarmUp:
+        """Return what `fit` does without a wish of the user: only FreeEnergy has a KL term."""
+        natural = task.warm_up if isinstance(self.objective, FreeEnergy) else NoWarmUp()
+        return natural if self.warm_up is None else self.warm_up
+
+    def model(self, inputs: int, targets: int, likelihood: Likelihood) -> Model:
+        """Return the model for data of these widths."""
+        network = MLP((inputs, *self.hidden, likelihood.heads(targets)), self.activation)
+        return Model(network, self.prior, likelihood)
+
+    def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator:
+        """Return the estimator for data of these widths.
+
+        Raises
+        ------
+        ValueError
+            If posterior, prior, likelihood, estimator and objective do not go together, or the
+            posterior's parameters would not fit in memory; the message says why.
+        """
+        model, refusal = self.model(inputs, targets, likelihood), ValueError()
+        for wish in AUTOMATIC if self.estimator is None else (self.estimator,):
+            make = ESTIMATORS[wish] if isinstance(wish, str) else wish
+            try:
+                built: Estimator = make(model, self.posterior, self.objective)
+                return built
+            except ValueError as error:
+                refusal = error
+        parts = {
+            "estimator": getattr(self.estimator, "__name__", self.estimator),
+            "posterior": self.posterior,
+            "prior": self.prior,
+            "objective": self.objective,
+        }
+        given = ", ".join(f"{name}={part}" for name, part in parts.items() if part is not None)
+        raise ValueError(f"{refusal} (given: {given})")
+
+
+def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
+    """Check all constructor arguments of a learner and fill in the defaults.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, what was given and what is accepted.
+    """
+    sampling, params = settled(params)
+
+    def part(
+        name: str, default: Any, kinds: tuple[type, ...], table: Mapping[str, Any] | None = None
+    ) -> Any:
+        value = params[name]
+        return default if value is None else check_part(name, value, kinds, table)
+
+    activation = params["activation"]
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {ACTIVATIONS}; got {activation!r}")
+    posterior = part("posterior", POSTERIOR, (MeanField, FullRank, PointMass), POSTERIORS)
+    natural = MAP() if isinstance(posterior, PointMass) else FreeEnergy()
+    objective = part("objective", natural, (FreeEnergy, Renyi, EUBO, MLE, MAP), OBJECTIVES)
+    if isinstance(objective, Renyi) and objective.alpha == 1.0:
+        objective = FreeEnergy()  # its limit, with the estimators that this one allows
+    samples = whole("samples", params["samples"], 1)
+    if isinstance(objective, EUBO) and samples == 1:
+        raise ValueError(
+            "samples must be at least 2 for the EUBO, better 100: the weight of a single "
+            "sample is 1 whatever the data say, so that nothing would be learned; got 1"
+        )
+    warm_up = check_function("warm_up", params["warm_up"], None, WARM_UPS)
+    idle = warm_up is not None and not isinstance(warm_up, NoWarmUp)
+    if isinstance(objective, MLE) and (idle or params["kl_weights"] is not None):
+        raise ValueError(
+            f"the objective MLE has no prior term for {'warm_up' if idle else 'kl_weights'} to "
+            "weigh; leave that out, or use the objective 'map'"
+        )
+    check_random_state(params["random_state"])
+    return Plan(
+        hidden=check_sizes("hidden_layer_sizes", params["hidden_layer_sizes"]),
+        activation=activation,
+        prior=part("prior", task.prior, PRIOR_KINDS, PRIORS),
+        likelihood=_likelihood(params["likelihood"], task),
+        posterior=posterior,
+        estimator=_estimator(params["estimator"]),
+        objective=objective,
+        kl_weights=check_function(
+            "kl_weights", params["kl_weights"], proportional_kl_weights, KL_WEIGHTS
+        ),
+        warm_up=warm_up,
+        optimizer=part("optimizer", OPTIMIZER, (Adam, SGD, Momentum)),
+        samples=samples,
+        standardize=check_flag("standardize", params["standardize"]),
+        early_stopping=part("early_stopping", None, (EarlyStopping,)),
+        validation_fraction=real("validation_fraction", params["validation_fraction"], 0, 1),
+        dtype=check_dtype(params["dtype"]),
+        progress=check_flag("progress", params["progress"], (None, True, False)),
+        sampling=sampling,
+        **{
+            name: whole(name, params[name], 1)
+            for name in ("epochs", "batch_size", "predict_samples")
+        },
+    )
+
+
+def _likelihood(value: Any, task: Task) -> Any:
+    if value is None:
+        return task.likelihood
+    fitting = {n: one for n, one in LIKELIHOODS.items() if isinstance(one, task.likelihoods)}
+    table = (
+        LIKELIHOODS if isinstance(value, str) and value in LIKELIHOODS else fitting
+    )  # a misspelt name: what would fit
+    found = named("likelihood", value, table) if isinstance(value, str) else value
+    try:
+        return check_part("likelihood", found, task.likelihoods)
+    except TypeError as error:
+        raise TypeError(f"{error}.{task.elsewhere}") from None
+
+
+def _estimator(value: Any) -> Any:
+    """Return a name, a class of gradient estimators, or None."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        named("estimator", value, ESTIMATORS)
+        return value
+    if isinstance(value, type) and issubclass(value, Family) and hasattr(value, "value_and_grad"):
+        return value
+    names = ", ".join(map(repr, ESTIMATORS))
+    raise TypeError(
+        f"estimator must be None, one of the names {names}, or a class such as Reparameterised; "
+        f"got {value!r}"
+    )
+
+
+def check_flag(name: str, value: Any, accepted: tuple[bool | None, ...] = (True, False)) -> Any:
+    """Return a bool (or None, if accepted), or raise TypeError."""
+    if value is None and None in accepted:
+        return None
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be one of {accepted}; got {value!r}")
+    return bool(value)
+
+
+def check_part(
+    name: str, value: Any, kinds: tuple[type, ...], table: Mapping[str, Any] | None = None
+) -> Any:
+    """Return a part of the model: `value`, or the entry of `table` that it names.
+
+    Raises
+    ------
+    TypeError
+        Unless it is an object of one of `kinds`, or text.
+    ValueError
+        If no entry has this name.
+    """
+    if isinstance(value, kinds):
+        return value
+    if isinstance(value, str) and table is not None:
+        return named(name, value, table)
+    accepted = " or ".join(kind.__name__ for kind in kinds)
+    if table is not None:
+        accepted += f", or one of the names {', '.join(map(repr, table))}"
+    if isinstance(value, type):
+        given = f"the class {value.__name__}; make an object of it: {value.__name__}()"
+    else:
+        given = f"{value!r} of type {type(value).__name__}"
+    raise TypeError(f"{name} must be None or an object of type {accepted}; got {given}")
+
+
+def check_sizes(name: str, value: Any) -> tuple[int, ...]:
+    """Return layer widths as a tuple of int; one number stands for one layer, () for none."""
+    if isinstance(value, Integral):
+        value = (value,)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(
+            f"{name} must be a tuple of whole numbers >= 1, e.g. (50,) or (100, 100), or () for "
+            f"no hidden layer; got {value!r}"
+        )
+    return tuple(whole(f"{name}[{i}]", width, 1) for i, width in enumerate(value))
+
+
+def check_function(name: str, value: Any, default: Any, table: Mapping[str, Any]) -> Any:
+    """Return the entry of `table` that `value` names, or `value` if it can be called."""
+    if value is None:
+        return default
+    if isinstance(value, str):
+        return named(name, value, table)
+    if isinstance(value, type) or not callable(value):
+        example = "function" if name == "kl_weights" else "LinearWarmUp(0.5)"
+        raise TypeError(
+            f"{name} must be None, one of {', '.join(map(repr, table))}, or a {example} like those "
+            f"of bbb_numpy.model.kl_weights; got {value!r}"
+        )
+    return value
+
+
+def check_dtype(value: Any) -> np.dtype[Any]:
+    """Return the dtype of training and prediction, or raise ValueError."""
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        dtype = np.dtype(object)
+    if value is None or dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be 'float64' or 'float32'; got {value!r}")
+    return dtype

@@ -1,0 +1,376 @@
+"""A Bayesian MLP for regression with scikit-learn's habits.
+
+scikit-learn itself is optional. The learner for classes is in `classifier`, what both share in
+`base_learner`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..evaluation import predictive
+from ..evaluation.predictive import Predictive
+from ..numeric.arguments import whole
+from ..numeric.randomness import check_generator
+from ..parts.discrete import PoissonLikelihood
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .base import Learner, Targets
+from .cautions import need_finite
+from .habits import NoProbabilities, RegressorHabits, UndefinedMetricWarning
+from .inference import trains
+from .plan import Plan
+from .rows import check_counts, check_targets, standardised
+from .scores import check_weights, r_squared
+
+__all__ = ["BayesianMLPRegressor"]
+
+Array = NDArray[Any]
+
+
+class BayesianMLPRegressor(RegressorHabits, Learner):
+    """Bayesian multilayer perceptron for regression, by variational inference or sampling.
+
+    Every weight has a posterior distribution; predictions average over it and come with
+    deviations: epistemic (what more data would remove) and aleatoric (noise).
+
+    Parts of the model are given as objects or by short name, see `bbb_numpy.gradients.catalogue`.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int
+        Widths of the hidden layers; ``()`` for none. Under a mean-field posterior every unit,
+        used or not, adds about noise variance / N to the predictive variance: take more than
+        the 20 of the default for many rows or little noise.
+    activation : {'relu', 'tanh'}
+    prior : str or GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior, optional
+        Default ``GaussianPrior(0.5)``.
+    likelihood : str or GaussianLikelihood, HeteroscedasticLikelihood, ..., optional
+        Default ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
+        depends on X, 'poisson' models counts by their log rate; 'bernoulli' (columns of 0 and 1)
+        and 'categorical' (rows of probabilities) work too. With ``standardize=True`` scales are
+        in units of the standardised target.
+    inference : {'mean-field', 'full-rank', 'map', 'hmc', 'nuts'} or Sampling, optional
+        The first three train, with the posterior of that name ('map': a point). The others draw
+        from the posterior itself, weights together with the scales that are learned: slower, but
+        without a family's restrictions. `Sampling` has their settings, e.g.
+        ``Sampling("nuts", chains=8)``. All rows are used at every step; posterior, estimator,
+        objective, kl_weights, warm_up, optimizer, early_stopping and validation_fraction are
+        refused, epochs, batch_size and samples unused. By default what the other arguments say
+        is trained.
+    posterior : str or MeanField, FullRank, PointMass, optional
+        Default ``MeanField(rho_offset=-4.0)``, for the objectives 'map' and 'mle' a
+        ``PointMass()``. 'full-rank' is for small networks.
+    estimator : str or class, optional
+        Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. Default: 'reparameterised',
+        for the EUBO 'self-normalised'.
+    objective : str or FreeEnergy, Renyi, EUBO, MLE, MAP, optional
+        Default ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the
+        EUBO are biased on minibatches (D30): prefer a `batch_size` of all rows, and many
+        `samples`.
+    kl_weights : {'proportional', 'geometric'} or callable, optional
+        How the minibatches of an epoch share the KL term.
+    warm_up : {'none', 'linear', 'cyclical'} or LinearWarmUp, CyclicalWarmUp, optional
+        Factor on the KL term that rises to 1 during training; 'none' for none. By default `fit`
+        uses ``LinearWarmUp(0.5)`` where there is a KL term (`FreeEnergy`), `partial_fit` none.
+        One that is given runs over the epochs of each call, as a schedule does; 'map' has
+        its prior weighed by it.
+    optimizer : Adam, SGD or Momentum, optional
+        Default ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
+        call of `fit` or `partial_fit`.
+    epochs, batch_size : int
+        Passes over the data; rows per step. Few data need many epochs, since every weight's
+        deviation has to grow towards the prior's; many data need fewer.
+    samples, predict_samples : int
+        Weight samples per training step, and per prediction: so many of the draws, if sampled.
+    standardize : bool
+        Bring inputs and real targets to mean 0 and deviation 1 for training (constant columns
+        to 0); undone in everything that is returned. Counts, zeros and ones stay as they are.
+    early_stopping : EarlyStopping, optional
+    validation_fraction : float
+        Share of the rows held out by `fit` to record (and stop by) a validation loss, >= 0
+        and < 1. `partial_fit` trains on all its rows.
+    dtype : {'float64', 'float32'}
+        Of training and prediction; results are float64.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        With a whole number, the same data give bit-identical results.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal or notebook.
+
+    Attributes
+    ----------
+    theta_ : ndarray
+        Everything learned, flat, in the blocks of ``estimator_.layout``; after sampling the
+        draws of all chains, (T, D).
+    estimator_ : Reparameterised, LocalReparameterisation, ... or DrawnWeights
+        Model, posterior, objective and gradient; after sampling, of the model alone.
+    training_ : Training
+        theta, the optimizer's memory and the history; not after sampling.
+    draws_ : Draws
+        Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data,
+        standardised. `bbb_numpy.evaluation.arviz_export` judges whether the chains have converged.
+    history_ : list of Epoch
+        Not after sampling.
+    n_iter_ : int
+        Epochs trained; after sampling, draws of each chain.
+    noise_scale_ : ndarray (K,)
+        Noise deviation of each output, in units of y, its mean over the draws if sampled; of a
+        Gaussian likelihood alone.
+    n_features_in_, n_outputs_, y_ndim_ : int
+        Widths of X and y in `fit`, and the number of axes of y.
+    feature_names_in_ : ndarray (d_in,) of str
+        Only after fitting a data frame with text column names.
+    x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
+        Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 where nothing is
+        standardised.
+    rng_ : numpy.random.Generator
+        From which `partial_fit` goes on drawing.
+    predict_seed_ : int
+        Seed of the weight samples of all predictions, so that they can be repeated and a
+        row's prediction does not depend on the other rows.
+
+    Notes
+    -----
+    Arguments are checked by `fit`, not by the constructor. A call that fails leaves an
+    earlier fit as it was, with one exception: after `NonFiniteError`, and after Ctrl-C, the
+    model holds the state after the last finished epoch (if no epoch was finished, an earlier
+    fit is kept). Ctrl-C while sampling leaves the draws so far; before the first draw it is
+    raised, and an earlier fit is kept.
+    """
+
+    n_outputs_: int
+    y_ndim_: int
+    predict_proba = NoProbabilities()
+    predict_log_proba = NoProbabilities()
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (20,),
+        *,
+        activation: str = "relu",
+        prior: Any = None,
+        likelihood: Any = None,
+        inference: Any = None,
+        posterior: Any = None,
+        estimator: Any = None,
+        objective: Any = None,
+        kl_weights: Any = None,
+        warm_up: Any = None,
+        optimizer: Any = None,
+        epochs: int = 1000,
+        batch_size: int = 32,
+        samples: int = 1,
+        predict_samples: int = 100,
+        standardize: bool = True,
+        early_stopping: Any = None,
+        validation_fraction: float = 0.0,
+        dtype: Any = "float64",
+        random_state: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.prior = prior
+        self.likelihood = likelihood
+        self.inference = inference
+        self.posterior = posterior
+        self.estimator = estimator
+        self.objective = objective
+        self.kl_weights = kl_weights
+        self.warm_up = warm_up
+        self.optimizer = optimizer
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.samples = samples
+        self.predict_samples = predict_samples
+        self.standardize = standardize
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def noise_scale_(self) -> Array:
+        """Noise deviation of each output (K,), in units of y."""
+        theta, likelihood = self.theta_, self.estimator_.model.likelihood
+        if not isinstance(likelihood, GaussianLikelihood):
+            raise AttributeError(
+                f"{type(likelihood).__name__} has no one noise scale: its noise depends on X. Use "
+                "predict_distribution(X).aleatoric"
+            )
+        blocks = self.estimator_.layout.views(theta)
+        scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
+        return scale.mean(axis=0) * self.y_scale_
+
+    @trains
+    def partial_fit(self, X: Any, y: Any, epochs: int = 1) -> BayesianMLPRegressor:
+        """Go on training, with the optimizer's memory and the generator as they were left.
+
+        Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
+        Estimator, objective, KL weights, batch size and learning rate may have been changed.
+
+        Parameters
+        ----------
+        X, y : array-like (N, d_in), (N,) or (N, K)
+            Of the same widths as before.
+        epochs : int
+            Passes over these rows, >= 1.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError, NonFiniteError
+            As `fit`; also when arguments that shape the model were changed since.
+        """
+        plan = self._plan_to_go_on()
+        epochs = whole("epochs", epochs, 1)
+        if "training_" in self.__dict__:
+            return self._go_on(X, y, plan, epochs)
+        fitted, (x, targets), _ = self._begin(X, lambda: self._first_targets(y, plan), plan, 0.0)
+        return self._advance(fitted, x, targets, plan, epochs=epochs)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the predictive mean, and on request the total deviation, in units of y.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        return_std : bool
+            Also return the deviation of a new y; `predict_distribution` splits it.
+
+        Returns
+        -------
+        mean : ndarray (N,) or (N, K)
+        std : ndarray, same shape
+            Only with ``return_std=True``.
+
+        Raises
+        ------
+        ValueError
+            Also if the network overflows for a row far from those of `fit`.
+        """
+        distribution = self.predict_distribution(X)
+        return (distribution.mean, distribution.total) if return_std else distribution.mean
+
+    def predict_distribution(self, X: Any) -> Predictive:
+        """Return mean, epistemic and aleatoric deviation in units of y, (N,) or (N, K) each."""
+        x = self._check_rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = predictive.predict(
+                self.estimator_,
+                self.theta_,
+                x,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )
+            mean = p.mean * self.y_scale_ + self.y_mean_
+            scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
+        need_finite("the prediction", np.concatenate(scaled, axis=1), x)
+        return Predictive(*(self._like_y(part) for part in scaled))
+
+    def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Return functions drawn from the posterior, evaluated at `X`, in units of y.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        n_samples : int
+            Number of functions S.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            None gives the functions that `predict` averages, the same at every call.
+
+        Returns
+        -------
+        ndarray (N, S) or (N, K, S)
+        """
+        return self._sample(predictive.sample_functions, X, n_samples, random_state)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Return targets drawn from the predictive distribution; as `sample_functions`."""
+        return self._sample(predictive.sample_targets, X, n_samples, random_state)
+
+    def log_predictive_density(self, X: Any, y: Any) -> Array:
+        """Return log P(y|x, D) of each row (N,), in nats per row, for y in its own units (D5)."""
+        x, targets = self._check_pair(X, y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = predictive.log_predictive_density(
+                self.estimator_,
+                self.theta_,
+                x,
+                targets,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )
+        need_finite("the log density of y", found, x)
+        return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 of the predictive mean, averaged over outputs; 1 is best.
+
+        Parameters
+        ----------
+        X, y : array-like (N, d_in), (N,) or (N, K)
+        sample_weight : array-like (N,), optional
+            Weights >= 0 of the rows.
+
+        Returns
+        -------
+        float
+            nan, with an `UndefinedMetricWarning`, for a single row. For a constant y, 1.0 if it
+            is predicted exactly and else 0.0.
+        """
+        self._check_pair(X, y)
+        y = check_targets(y).reshape(-1, self.n_outputs_)  # (N, K)
+        weight = check_weights(sample_weight, y)
+        if len(y) < 2:
+            warnings.warn(
+                "R^2 is not defined for fewer than two rows", UndefinedMetricWarning, stacklevel=2
+            )
+            return float("nan")
+        return r_squared(y, self.predict(X).reshape(y.shape), weight)
+
+    def _first_targets(self, y: Any, plan: Plan) -> Targets:
+        likelihood = plan.likelihood
+        assert likelihood is not None  # a regressor's default
+        if isinstance(likelihood, PoissonLikelihood):
+            check_counts(y)
+        array = check_targets(y)
+        numbers = array.reshape(len(array), -1)  # (N, K)
+        likelihood.check_targets(numbers, plan.dtype)
+        real = isinstance(likelihood, GaussianLikelihood | HeteroscedasticLikelihood)
+        fitted = {"y_ndim_": array.ndim, "n_outputs_": numbers.shape[1]}
+        return Targets(numbers, likelihood, real, fitted)
+
+    def _next_targets(self, y: Any, dtype: Any) -> Array:
+        likelihood = self.estimator_.model.likelihood
+        if isinstance(likelihood, PoissonLikelihood):
+            check_counts(y)
+        array = check_targets(y)
+        array = array.reshape(len(array), -1)  # (N, K)
+        if array.shape[1] != self.n_outputs_:
+            raise ValueError(
+                f"y has {array.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
+            )
+        likelihood.check_targets(array, dtype)
+        return standardised(array, self.y_mean_, self.y_scale_, dtype, "y")
+
+    def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
+        x = self._check_rows(X)
+        n_samples = whole("n_samples", n_samples, 1)
+        rng = self._generator() if random_state is None else check_generator(random_state)
+        with np.errstate(over="ignore", invalid="ignore"):
+            drawn = draw(self.estimator_, self.theta_, x, rng=rng, samples=n_samples)  # (S, N, K)
+            drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
+        need_finite("a function drawn from the posterior", drawn, x)
+        return self._like_y(drawn)
+
+    def _like_y(self, array: Array) -> Array:
+        """Drop the axis of outputs (N, K, ...) when y had none."""
+        return array[:, 0] if self.y_ndim_ == 1 else array

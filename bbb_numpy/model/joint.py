@@ -1,0 +1,226 @@
+"""Network + prior + likelihood: the log joint density and its gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.layout import Layout
+from ..numeric.workspace import Workspace
+from ..parts import network
+from ..parts.likelihoods import GaussianLikelihood
+from ..parts.network import MLP, Tape
+from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
+
+__all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
+
+Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Prior(Protocol):
+    """What a prior has: `GaussianPrior`, `LaplacePrior`, `ScaleMixturePrior`, or one's own."""
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks."""
+
+    def init(self, dtype: Any) -> Array:
+        """Return their starting values, one flat vector."""
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight."""
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        """Return log P(w) (S,) of weights (S, P)."""
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P)."""
+
+
+class Likelihood(Protocol):
+    """What a likelihood has: those of `likelihoods` and `discrete`, or one's own."""
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need."""
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs."""
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise ValueError unless `y` (B, K) can be targets."""
+
+    def blocks(self, outputs: int) -> Blocks:
+        """Name the learned blocks for K = `outputs`."""
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return their starting values, one flat vector."""
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, Any]:
+        """Return log P(y|x, w) (S, B) of every row, and what `vjp` needs."""
+
+    def vjp(self, saved: Any, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent (S,) back to the outputs (S, B, heads) and the learned blocks."""
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K)."""
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return Var[y|x, w], broadcastable to (S, B, K)."""
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K)."""
+
+
+class Evaluation(NamedTuple):
+    """The log likelihood of one forward pass, and what its backward pass needs."""
+
+    log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
+    tape: Tape
+    saved: Any
+    counts: Array | None = None  # (B,)  how often each row occurs
+
+
+class Joint(NamedTuple):
+    """Both log densities of one forward pass, and what the backward pass needs."""
+
+    log_prior: Array  # (S,)  log P(w)
+    log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
+    evaluation: Evaluation
+    params: dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Model:
+    """log P(w, D) = log P(w) + log P(D|w) of S flat weight vectors at once.
+
+    Parameters
+    ----------
+    network : MLP
+    prior : GaussianPrior, LayerwiseGaussianPrior, LaplacePrior or ScaleMixturePrior
+    likelihood : GaussianLikelihood, HeteroscedasticLikelihood, or one of `discrete`
+        The learned numbers of both, if any, are passed to `forward` as `params`.
+
+    Raises
+    ------
+    ValueError
+        If the network's last width does not fit the likelihood.
+    """
+
+    network: MLP
+    prior: Prior = GaussianPrior()
+    likelihood: Likelihood = GaussianLikelihood()
+
+    def __post_init__(self) -> None:
+        self.likelihood.targets(self.network.sizes[-1])
+        if isinstance(self.prior, LayerwiseGaussianPrior):
+            object.__setattr__(self, "prior", self.prior.for_network(self.network.sizes))
+
+    @property
+    def layout(self) -> Layout:
+        """The blocks of one flat weight vector, P numbers."""
+        return self.network.layout
+
+    @property
+    def outputs(self) -> int:
+        """Number of target columns K."""
+        return self.likelihood.targets(self.network.sizes[-1])
+
+    def learned(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Name the numbers that prior and likelihood learn, in the order of theta."""
+        return self.prior.blocks() + self.likelihood.blocks(self.outputs)
+
+    def evaluate(
+        self,
+        w: Array,
+        params: dict[str, Array],
+        x: Array,
+        y: Array,
+        work: Workspace,
+        counts: Array | None = None,
+    ) -> Evaluation:
+        """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...).
+
+        `counts` (B,) says how often each row occurs; not for a likelihood with learned numbers.
+        """
+        f, tape = network.forward(self.network, w, x, work)  # (S, B, heads)
+        rowwise, saved = self.likelihood.log_density(params, f, y, work)  # (S, B)
+        total = np.add.reduce(rowwise, axis=1) if counts is None else rowwise @ counts
+        return Evaluation(total, tape, saved, counts)
+
+    def forward(
+        self,
+        w: Array,
+        params: dict[str, Array],
+        x: Array,
+        y: Array,
+        work: Workspace,
+        counts: Array | None = None,
+    ) -> Joint:
+        """Evaluate both log densities for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
+        found = self.evaluate(w, params, x, y, work, counts)
+        log_prior = self.prior.log_density(params, w, work)
+        return Joint(log_prior, found.log_likelihood, found, params)
+
+    def likelihood_vjp(
+        self,
+        found: Evaluation,
+        d_log_likelihood: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> Array:
+        """Pull a cotangent (S,) of the log likelihood back to the weights (K37-K42).
+
+        Returns
+        -------
+        d_w : ndarray (S, P)
+            `d_params` receives the gradient of the likelihood's own numbers. The tape is
+            spent: its activations are overwritten.
+        """
+        d_f = self.likelihood.vjp(found.saved, d_log_likelihood, d_params)
+        if found.counts is not None:
+            d_f *= found.counts[:, None]
+        return network.vjp(self.network, found.tape, d_f, work)
+
+    def vjp(
+        self,
+        joint: Joint,
+        d_log_prior: Array,
+        d_log_likelihood: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> Array:
+        """Pull cotangents (S,) of the two log densities back to the weights.
+
+        Returns
+        -------
+        d_w : ndarray (S, P)
+            The likelihood by backpropagation (K37-K42), the prior in closed form (K19).
+            `d_params` receives the gradient of the numbers that both learn. The tape is
+            spent: its activations and weights are overwritten.
+        """
+        d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, work)
+        w = joint.evaluation.tape.w
+        self.prior.add_vjp(joint.params, w, d_log_prior, d_w, d_params, work)
+        return d_w
+
+    def predict(self, w: Array, x: Array, work: Workspace) -> Array:
+        """Return the network outputs (S, B, heads) alone; they live in `work`."""
+        return network.forward(self.network, w, x, work)[0]

@@ -1,0 +1,107 @@
+"""How much of the KL term each minibatch and each epoch pays (contract 5, D6, D24).
+
+*Shares* pi_i divide one KL term between the minibatches of an epoch and sum to 1. A *warm-up*
+multiplies all of them by one factor beta(epoch), 0 < beta <= 1, which is 1 in the last epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..numeric.arguments import real, whole
+
+__all__ = [
+    "CyclicalWarmUp",
+    "LinearWarmUp",
+    "NoWarmUp",
+    "Shares",
+    "WarmUp",
+    "geometric_kl_weights",
+    "proportional_kl_weights",
+]
+
+Array = NDArray[Any]
+Shares = Callable[[Any], Array]
+WarmUp = Callable[[int, int], float]
+
+
+def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
+    """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
+
+    With one example per step this is the 1/n of K18; with a ragged last minibatch it stays
+    exact, where 1/M would not.
+    """
+    rows = np.asarray(batch_sizes, float)
+    return rows / rows.sum()
+
+
+def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
+    """Return Blundell's pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
+
+    The first minibatches are ruled by the prior, the last ones by the data (Blundell et
+    al. 2015, Section 3.4). Only the number M of minibatches matters.
+    """
+    half_powers = 0.5 ** np.arange(1.0, len(np.asarray(batch_sizes)) + 1.0)
+    return half_powers / half_powers.sum()
+
+
+@dataclass(frozen=True)
+class NoWarmUp:
+    """No warm-up: factor 1 in every epoch."""
+
+    def __call__(self, epoch: int, epochs: int) -> float:
+        """Return beta in `epoch` (counted from 0) of `epochs`."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class LinearWarmUp:
+    """beta rises linearly to 1 over the first `share` of the epochs, then stays there (D24).
+
+    Epoch e of a ramp of R epochs has beta = (e + 1) / R, so that no epoch ignores the KL term.
+
+    Parameters
+    ----------
+    share : float
+        Part of the epochs that the ramp takes, > 0 and <= 1.
+    """
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
+
+    def __call__(self, epoch: int, epochs: int) -> float:
+        """Return beta in `epoch` (counted from 0) of `epochs`."""
+        return min((epoch + 1) / max(self.share * epochs, 1.0), 1.0)
+
+
+@dataclass(frozen=True)
+class CyclicalWarmUp:
+    """The ramp of `LinearWarmUp`, started again in each of several cycles (D24; Fu et al. 2019).
+
+    Parameters
+    ----------
+    cycles : int
+        Number of equal cycles, >= 1. The last one takes the epochs that do not divide.
+    share : float
+        Part of a cycle that its ramp takes, > 0 and <= 1.
+    """
+
+    cycles: int = 4
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        whole("cycles", self.cycles, 1)
+        real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
+
+    def __call__(self, epoch: int, epochs: int) -> float:
+        """Return beta in `epoch` (counted from 0) of `epochs`."""
+        length = max(epochs // self.cycles, 1)
+        inside = epoch - length * min(epoch // length, self.cycles - 1)
+        return LinearWarmUp(self.share)(inside, length)

@@ -1,0 +1,165 @@
+"""log P(w, s, D) of a model over its weights and scales: what samplers draw from (D33).
+
+The weights' part is `Model.forward` and `Model.vjp`, the functions by which variational inference
+is trained. A chain has its own noise and prior scales beside its own weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.layout import Layout
+from ..numeric.workspace import Workspace
+from ..parts.hyperpriors import Hyperprior, LogNormal
+from .joint import Model
+
+__all__ = ["LogJoint"]
+
+Array = NDArray[Any]
+DEFAULT = LogNormal()
+
+
+@dataclass(frozen=True, eq=False)
+class LogJoint:
+    r"""The log joint density of weights, scales and data, and its gradient, of S chains (D33).
+
+    .. math::
+        \log P(w, u, D) = \log P(w \mid u) + \beta \log P(D \mid w, u) + \log p(u)
+
+    with u the learned numbers (logarithms of scales) of prior and likelihood.
+
+    Parameters
+    ----------
+    model : Model
+    x, y : ndarray (N, d_in), (N, K)
+        All the data.
+    hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy
+        By name of the block, e.g. ``{"log_noise": HalfNormal(1.0)}``. Blocks that are not named
+        get ``LogNormal()``: within a factor of e of the value that the model was made with.
+    power : float
+        beta in [0, 1], of the likelihood alone: 1 is the posterior, 0 the prior.
+
+    Raises
+    ------
+    ValueError
+        If rows do not match, a name is no block of the model, or `power` is out of range.
+    """
+
+    model: Model
+    x: Array
+    y: Array
+    hyperpriors: Mapping[str, Hyperprior] = field(default_factory=dict)
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        width = self.model.network.sizes[0]
+        if self.x.ndim != 2 or self.x.shape[1] != width:
+            raise ValueError(f"x must have shape (rows, {width}); got {self.x.shape}")
+        wanted = (len(self.x), self.model.outputs)
+        if self.y.shape != wanted:
+            raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {self.y.shape}")
+        known = [name for name, _ in self.model.learned()]
+        for name in self.hyperpriors:
+            if name not in known:
+                there = ", ".join(known) or "none: nothing is learned (learn=True)"
+                raise ValueError(f"hyperpriors names {name!r}; the model's blocks are {there}")
+        if not 0.0 <= self.power <= 1.0:
+            raise ValueError(f"power must be between 0 and 1; got {self.power}")
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The blocks of one position: the weights layer by layer, then the learned numbers."""
+        return Layout(self.model.layout.blocks + self._learned.blocks)
+
+    @cached_property
+    def _learned(self) -> Layout:
+        return Layout(self.model.learned())
+
+    @cached_property
+    def _start(self) -> dict[str, Array]:
+        """The learned numbers that the model was made with."""
+        model = self.model
+        flat = (model.prior.init(np.float64), model.likelihood.init(model.outputs, np.float64))
+        return self._learned.views(np.concatenate(flat))
+
+    @cached_property
+    def _rows(self) -> tuple[Array, Array, Array | None]:
+        """The rows to evaluate: equal ones once, with their counts, if that halves them."""
+        whole = (self.x, self.y, None)
+        if self.model.likelihood.blocks(self.model.outputs):
+            return whole
+        both = np.concatenate([self.x, self.y], axis=1)
+        rows, counts = np.unique(both, axis=0, return_counts=True)
+        if 2 * len(rows) > len(both):
+            return whole
+        width = self.x.shape[1]
+        x, y = (np.ascontiguousarray(part) for part in (rows[:, :width], rows[:, width:]))
+        return x, y, counts.astype(both.dtype)
+
+    @cached_property
+    def _works(self) -> dict[int, Workspace]:
+        """Buffers for each number of chains: trees of NUTS end one by one."""
+        return {}
+
+    def weights(self, position: Array) -> Array:
+        """View the weights (..., P) of positions (..., D)."""
+        return position[..., : self.model.layout.size]
+
+    def params(self, position: Array) -> dict[str, Array]:
+        """View the learned numbers of positions (..., D), by block."""
+        return self._learned.views(position[..., self.model.layout.size :])
+
+    def __call__(self, position: Array) -> tuple[Array, Array]:
+        """Return the log density (S,), in nats, and its gradient (S, D), at positions (S, D).
+
+        Both are fresh arrays. Non-finite where the network overflows.
+        """
+        work = self._works.get(len(position))
+        if work is None:
+            if len(self._works) > 4:
+                self._works.clear()
+            work = self._works[len(position)] = Workspace()
+        weights = self.weights(position)
+        w = work.array("w", weights.shape, position.dtype)  # the backward pass overwrites them
+        np.copyto(w, weights)
+        gradient = np.zeros_like(position)
+        params, d_params = self.params(position), self.params(gradient)
+
+        x, y, counts = self._rows
+        joint = self.model.forward(w, params, x, y, work, counts)  # K11-K16, K31-K36
+        value = joint.log_prior + self.power * joint.log_likelihood
+        ones = np.ones(len(position), position.dtype)
+        d_w = self.model.vjp(joint, ones, self.power * ones, d_params, work)  # K19, K37-K42
+        np.copyto(self.weights(gradient), d_w)
+        for name, u in params.items():
+            hyperprior = self.hyperpriors.get(name, DEFAULT)
+            value = value + np.add.reduce(hyperprior.log_density(u, self._start[name]), axis=-1)
+            d_params[name] += hyperprior.slope(u, self._start[name])  # D32
+        return value, gradient
+
+    def rowwise(self, position: Array) -> Array:
+        """Return log P(y|x, w, u) (S, N) of every row, for positions (S, D)."""
+        work = Workspace()
+        f = self.model.predict(np.ascontiguousarray(self.weights(position)), self.x, work)
+        params = self.params(position)
+        return self.model.likelihood.log_density(params, f, self.y, work)[0]
+
+    def log_likelihood(self, position: Array) -> Array:
+        """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""
+        return self.rowwise(position).sum(axis=-1)
+
+    def draw_prior(self, rng: np.random.Generator, chains: int, dtype: Any = np.float64) -> Array:
+        """Draw positions (S, D) from hyperpriors and prior."""
+        position = np.empty((chains, self.layout.size))
+        for name, block in self.params(position).items():
+            hyperprior = self.hyperpriors.get(name, DEFAULT)
+            block[...] = hyperprior.draw(rng, block.shape, self._start[name])
+        weights = self.weights(position)
+        weights[...] = self.model.prior.draw(rng, self.params(position), weights.shape)
+        return position.astype(dtype)

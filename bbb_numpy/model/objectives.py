@@ -1,0 +1,231 @@
+"""Objectives: from (S,) log densities to one number and its cotangents.
+
+An objective sees the three log densities of S weight samples and nothing else. It returns
+the value to *minimise* and its derivatives with respect to each of them; one chain rule
+(`bbb_numpy.gradients.reparameterised`) turns those into the gradient for theta.
+
+On minibatch i, which pays the share pi_i of the KL term, every objective is pi_i times
+itself with the log likelihood multiplied by 1 / pi_i (D30). For those that are linear in the
+log densities (`FreeEnergy`, `MLE`, `MAP`) the minibatches of an epoch then cost, in expectation,
+what all data cost at once. The others hold exp(log likelihood): their minibatches are biased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import not_negative, real
+from ..numeric.elementary import log1p, logsumexp
+from ..numeric.workspace import LogDensities
+
+__all__ = [
+    "EUBO",
+    "LINEAR",
+    "MAP",
+    "MLE",
+    "TERMS",
+    "Cotangents",
+    "FreeEnergy",
+    "Objective",
+    "Renyi",
+    "free_energy",
+    "likelihood_term",
+    "log_weights",
+    "posterior_term",
+    "prior_term",
+]
+
+Array = NDArray[Any]
+
+
+class Cotangents(NamedTuple):
+    """Derivatives of the value with respect to each log density, (S,) each."""
+
+    posterior: Array
+    prior: Array
+    likelihood: Array
+
+
+Objective = Callable[[LogDensities, float], tuple[Any, Cotangents]]
+
+
+def _weighted_means(
+    terms: LogDensities, weights: tuple[float, float, float]
+) -> tuple[Any, Cotangents]:
+    """Return sum_t weight_t mean_s(term_t), and weight_t / S for every sample."""
+    samples = len(terms.prior)
+    each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
+    posterior, prior, likelihood = (weight * each for weight in weights)
+    value = posterior @ terms.posterior + prior @ terms.prior + likelihood @ terms.likelihood
+    return value, Cotangents(posterior, prior, likelihood)
+
+
+@dataclass(frozen=True)
+class FreeEnergy:
+    r"""Variational free energy F = -ELBO, in nats (K5, K17, K18 corrected, D8, R1-R3).
+
+    .. math:: F = \frac1S \sum_s \beta \pi_i [\log q(w_s|\theta) - \log P(w_s)] - \log P(D_i|w_s)
+
+    With mean-field q, Gaussian prior, unit noise, S = 1 and :math:`\pi_i = 1/n` this is K18
+    with the sign of :math:`\log\sigma_{data}` corrected and no constant dropped:
+
+    .. math:: \frac1n \sum_j \Big[-\log\sigma_j + \log\sigma_{data} - \tfrac12\epsilon_j^2
+              + \frac{w_j^2}{2\sigma_{data}^2}\Big] + \tfrac12 (y - \hat y)^2 + \tfrac12\log 2\pi
+
+    Parameters
+    ----------
+    beta : float
+        Weight >= 0 of the KL term (D24). 1 is the ELBO; below 1 the posterior is "cold": -F is
+        then no bound on the log evidence of this model.
+    """
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        not_negative("beta", self.beta)
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``beta pi_i / S``, ``-beta pi_i / S`` and ``-1 / S``.
+
+        Parameters
+        ----------
+        terms : LogDensities
+            Three arrays (S,); the likelihood is summed over the rows of the minibatch.
+        kl_weight : float
+            The share pi_i of the KL term that this minibatch pays, see `kl_weights`.
+        """
+        weight = self.beta * kl_weight
+        return _weighted_means(terms, (weight, -weight, -1.0))
+
+
+free_energy = FreeEnergy()
+
+
+@dataclass(frozen=True)
+class MLE:
+    """Maximum likelihood, -log P(D|w): the point estimate without a prior (W1)."""
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``0``, ``0`` and ``-1 / S``."""
+        return _weighted_means(terms, (0.0, 0.0, -1.0))
+
+
+@dataclass(frozen=True)
+class MAP:
+    """Maximum a posteriori, -log P(D|w) - log P(w): the point estimate with a prior (W2)."""
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``0``, ``-pi_i / S`` and ``-1 / S``."""
+        return _weighted_means(terms, (0.0, -kl_weight, -1.0))
+
+
+def log_weights(terms: LogDensities, kl_weight: float) -> Array:
+    """Return log P(w) - log q(w) + log P(D_i|w) / pi_i of each sample (S,) (G1, G7, D30).
+
+    With all data in one minibatch these are the logarithms of the importance weights of q for
+    the posterior; the mean of the weights estimates the evidence (G1). With pi_i = B_i / N the
+    likelihood has Sagar's N/S scaling, of which the exponential is biased.
+    """
+    return terms.prior - terms.posterior + terms.likelihood / kl_weight
+
+
+def _self_normalised(logs: Array) -> Array:
+    """Return exp(logs) / sum exp(logs), the largest subtracted first (G7)."""
+    shares = np.exp(logs - logs.max())
+    return shares / shares.sum()
+
+
+@dataclass(frozen=True)
+class Renyi:
+    r"""Renyi's bound of order alpha (Li and Turner 2016), as a loss in nats (D25).
+
+    .. math:: -\frac{1}{1-\alpha} \Big[\mathrm{logsumexp}_s\, (1-\alpha) \log w_s - \log S\Big],
+              \qquad \log w_s = \log P(w_s, D) - \log q(w_s)
+
+    ``alpha = 0`` is the importance-weighted bound of Burda et al. (2016), IWAE; ``alpha = 1`` is
+    the ELBO, its limit, and nothing is lost next to it: with m the mean of the log w, the value is
+    computed there as ``m + log1p(mean(expm1((1 - alpha) (log w - m)))) / (1 - alpha)``.
+
+    Parameters
+    ----------
+    alpha : float
+        Any finite number; below 1 the bound covers the posterior's mass, above 1 it seeks modes.
+    """
+
+    alpha: float = 0.0
+
+    def __post_init__(self) -> None:
+        real("alpha", self.alpha, -1e6, 1e6)
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.
+
+        With u = softmax((1 - alpha) log w) over the samples.
+        """
+        order = 1.0 - self.alpha
+        if order == 0.0:
+            return free_energy(terms, kl_weight)
+        logs = log_weights(terms, kl_weight)
+        centred = logs - np.mean(logs)
+        if np.max(np.abs(order * centred.real), initial=0.0) < 1.0:
+            mean = log1p(np.atleast_1d(np.mean(np.expm1(order * centred))))[0]
+            bound = np.mean(logs) + mean / order
+        else:
+            bound = (logsumexp(order * logs) - log(len(logs))) / order
+        share = _self_normalised(order * logs.real)
+        return -kl_weight * bound, Cotangents(kl_weight * share, -kl_weight * share, -share)
+
+
+@dataclass(frozen=True)
+class EUBO:
+    r"""Evidence upper bound with self-normalised weights (G2-G8): Sagar's Algorithm 1, corrected.
+
+    .. math:: U = E_{P(w|D)}[\log P(D, w) - \log q(w|\theta)] = \log P(D) + KL(P(w|D) \| q)
+
+    estimated by :math:`\sum_s \hat w_s \log w_s` with :math:`\hat w = \mathrm{softmax}(\log w)`.
+    The estimate is below U for few samples: with S = 1 it is the ELBO and teaches q nothing.
+
+    Its cotangents are those of a surrogate, with the weights and the samples held fixed (G8):
+    they raise log q where the posterior has mass, and for the learned numbers of prior and
+    likelihood they raise the evidence (D27), which minimising U would lower.
+    """
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
+        logs = log_weights(terms, kl_weight)
+        share = _self_normalised(logs.real)
+        seen = np.where(share > 0, logs, 0.0)  # a sample of density 0 has share 0: 0 (-inf) = 0
+        cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)
+        return kl_weight * (share @ seen), cotangents
+
+
+LINEAR = (FreeEnergy, MLE, MAP)
+
+
+def posterior_term(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+    """Return the first term of K5 alone, pi_i mean log q(w|theta); for gradient checks."""
+    return _weighted_means(terms, (kl_weight, 0.0, 0.0))
+
+
+def prior_term(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+    """Return the second term of K5 alone, -pi_i mean log P(w); for gradient checks."""
+    return _weighted_means(terms, (0.0, -kl_weight, 0.0))
+
+
+def likelihood_term(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+    """Return the third term of K5 alone, -mean log P(D|w); for gradient checks."""
+    return _weighted_means(terms, (0.0, 0.0, -1.0))
+
+
+TERMS: dict[str, Objective] = {
+    "posterior": posterior_term,
+    "prior": prior_term,
+    "likelihood": likelihood_term,
+    "free energy": free_energy,
+}

@@ -1,0 +1,82 @@
+"""Checks of single arguments, with errors that name them."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+__all__ = ["flag", "fraction", "not_negative", "positive", "real", "standard_deviation", "whole"]
+
+INFINITY = float("inf")
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return `value` as an int.
+
+    Raises
+    ------
+    TypeError
+        If it is no number (text, None, a truth value).
+    ValueError
+        If it is not a whole number >= `least`.
+    """
+    wanted = f"{name} must be a whole number >= {least}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{wanted}; got {value!r}")
+    number = _float(wanted, value)
+    if not least <= number < INFINITY or number != np.floor(number):
+        raise ValueError(f"{wanted}; got {value!r}")
+    return int(value) if isinstance(value, Integral) else int(number)
+
+
+def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> float:
+    """Return `value` as a float, or raise unless ``low <= value < high``."""
+    wanted = f"{name} must be {wanted or f'a number >= {low:g} and < {high:g}'}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{wanted}; got {value!r}")
+    number = _float(wanted, value)
+    if not low <= number < high:
+        raise ValueError(f"{wanted}; got {value!r}")
+    return number
+
+
+def _float(wanted: str, value: Any) -> float:
+    """Return a number as a float, or say that it is larger than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{wanted}; got a number of {len(str(abs(value)))} digits") from None
+
+
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is positive and finite."""
+    smallest = float(np.nextafter(0.0, 1.0))
+    return real(name, value, smallest, INFINITY, "positive and finite")
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is finite and at least 0."""
+    return real(name, value, 0.0, INFINITY, "finite and >= 0")
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is at least 0 and below 1."""
+    return real(name, value, 0.0, 1.0)
+
+
+def standard_deviation(name: str, value: Any) -> float:
+    """Return a standard deviation as a float, or raise.
+
+    Within 1e-150 and 1e150 its square and the square's inverse are finite.
+    """
+    wanted = "positive and finite, between 1e-150 and 1e150"
+    return real(name, value, 1e-150, 1e150, wanted)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool, or raise TypeError: 'no' and 1 are not truth values."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)

@@ -1,0 +1,68 @@
+"""Named blocks of one flat vector, as views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order, names and shapes of the blocks that share one flat vector.
+
+    Parameters
+    ----------
+    blocks : tuple of (name, shape)
+        In the order in which they lie in memory.
+    """
+
+    blocks: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where each block lies in the flat vector."""
+        out, start = {}, 0
+        for name, shape in self.blocks:
+            out[name] = slice(start, start + prod(shape))
+            start += prod(shape)
+        return out
+
+    @cached_property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return sum(prod(shape) for _, shape in self.blocks)
+
+    def views(self, flat: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return every block of `flat` (..., size) as a view (..., *shape); nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If the last axis of `flat` does not have length `size`.
+        """
+        if flat.shape[-1] != self.size:
+            raise ValueError(
+                f"flat has {flat.shape[-1]} numbers in its last axis, this layout needs "
+                f"{self.size} ({', '.join(name for name, _ in self.blocks)}); "
+                "build the vector with the same network and likelihood"
+            )
+        lead = flat.shape[:-1]
+        return {
+            name: flat[..., self.slices[name]].reshape(lead + shape) for name, shape in self.blocks
+        }
+
+    def coordinate(self, index: int) -> str:
+        """Name the block and the place inside it of one flat index, e.g. ``'W1[0, 3]'``."""
+        for name, shape in self.blocks:
+            where = self.slices[name]
+            if where.start <= index < where.stop:
+                inside = np.unravel_index(index - where.start, shape)
+                return f"{name}[{', '.join(str(int(i)) for i in inside)}]"
+        raise IndexError(f"index {index} is outside this layout of {self.size} numbers")

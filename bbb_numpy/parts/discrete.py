@@ -1,0 +1,259 @@
+"""Likelihoods P(D | w) of classes and counts; those of real targets: `likelihoods`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.elementary import inner, log_factorial, log_softmax, softplus_parts
+from ..numeric.workspace import Workspace
+
+__all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
+
+Array = NDArray[Any]
+MOST_LOG_RATE = 43.6
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def _same_shape(f: Array, y: Array) -> None:
+    if y.shape != f.shape[1:]:
+        raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
+
+
+def _refuse(y: Array, allowed: Array, what: str) -> None:
+    """Raise naming the first number of `y` (B, K) that is not allowed."""
+    if not allowed.all():
+        row, column = (int(i) for i in np.argwhere(~allowed)[0])
+        raise ValueError(f"{what}; got {y[row, column]!s} at row {row}, column {column}")
+
+
+@dataclass(frozen=True)
+class BernoulliLikelihood:
+    """P(D|w) = prod s(z)^y (1 - s(z))^(1 - y) with logits z = f(x, w) and y in {0, 1} (D13).
+
+    Several columns are independent yes-or-no questions (multi-label).
+    """
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need."""
+        return targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs."""
+        return heads
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise ValueError unless every number of `y` (B, K) is 0 or 1."""
+        _refuse(y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1")
+
+    def blocks(self, outputs: int) -> Blocks:
+        """Name the learned blocks: none."""
+        return ()
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks: none."""
+        return np.zeros(0, dtype)
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, Array]:
+        """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
+
+        Parameters
+        ----------
+        params : dict
+            Empty.
+        f : ndarray (S, B, K)
+            Logits z.
+        y : ndarray (B, K)
+            0 or 1.
+
+        Returns
+        -------
+        rowwise : ndarray (S, B)
+        slope : ndarray (S, B, K)
+            d log P/dz = y - sigmoid(z).
+        """
+        _same_shape(f, y)
+        parts = softplus_parts(f, work.softplus_parts(f, "likelihood "))
+        rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(parts.softplus, axis=-1)
+        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)
+
+    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent (S,) back to the logits: (y - sigmoid(z)) cotangent (S, B, K) (D13)."""
+        return np.multiply(saved, cotangent[:, None, None], out=saved)
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the probabilities of 1 (S, B, K)."""
+        return softplus_parts(f).sigmoid
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance p (1 - p) (S, B, K)."""
+        p = self.mean(params, f)
+        return p * (1.0 - p)
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K), 0 or 1."""
+        return (rng.random(f.shape) < self.mean(params, f)).astype(f.dtype)
+
+
+@dataclass(frozen=True)
+class CategoricalLikelihood:
+    """P(D|w) = prod softmax(z)_y with one logit z_k = f_k(x, w) for each of K classes (D14).
+
+    Targets are one-hot rows (B, K); any row of probabilities works, as for soft labels.
+    """
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` classes need."""
+        return targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many classes K belong to `heads` network outputs."""
+        return heads
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1."""
+        _refuse(y, (y >= 0) & (y <= 1), "targets of a categorical likelihood must be one-hot rows")
+        wrong = np.flatnonzero(np.abs(y.sum(axis=1) - 1.0) > 1e-6)
+        if wrong.size:
+            raise ValueError(
+                "targets of a categorical likelihood must be one-hot rows that sum to 1; row "
+                f"{wrong[0]} sums to {y[wrong[0]].sum():g}. Encode labels: np.eye(K)[labels]"
+            )
+
+    def blocks(self, outputs: int) -> Blocks:
+        """Name the learned blocks: none."""
+        return ()
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks: none."""
+        return np.zeros(0, dtype)
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, Array]:
+        """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
+
+        Parameters
+        ----------
+        params : dict
+            Empty.
+        f : ndarray (S, B, K)
+            Logits z.
+        y : ndarray (B, K)
+            One-hot.
+
+        Returns
+        -------
+        rowwise : ndarray (S, B)
+        slope : ndarray (S, B, K)
+            d log P/dz = y - softmax(z).
+        """
+        _same_shape(f, y)
+        logs = log_softmax(f)  # (S, B, K)
+        rowwise = inner(logs, np.broadcast_to(y, f.shape))
+        return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)
+
+    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent (S,) back to the logits: (y - softmax(z)) cotangent (S, B, K) (D14)."""
+        return np.multiply(saved, cotangent[:, None, None], out=saved)
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the class probabilities (S, B, K)."""
+        return np.exp(log_softmax(f))
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance p_k (1 - p_k) of each indicator (S, B, K)."""
+        p = self.mean(params, f)
+        return p * (1.0 - p)
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw one-hot targets (S, B, K)."""
+        edges = np.cumsum(self.mean(params, f), axis=-1)
+        below = (rng.random(f.shape[:-1])[..., None] * edges[..., -1:] >= edges).sum(axis=-1)
+        return np.eye(f.shape[-1], dtype=f.dtype)[below]
+
+
+@dataclass(frozen=True)
+class PoissonLikelihood:
+    """P(D|w) = prod e^(-rate) rate^y / y! with log rate = f(x, w) and counts y (D15)."""
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need."""
+        return targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs."""
+        return heads
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise ValueError unless `y` (B, K) holds counts that `dtype` holds exactly."""
+        _refuse(y, (y >= 0) & (y == np.floor(y)), "counts must be whole numbers >= 0")
+        exact = 2.0 ** (np.finfo(dtype).nmant + 1)
+        what = f"counts above {exact:.0f} are not exact in {np.dtype(dtype)}; count in larger units"
+        _refuse(y, y <= exact, what)
+
+    def blocks(self, outputs: int) -> Blocks:
+        """Name the learned blocks: none."""
+        return ()
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks: none."""
+        return np.zeros(0, dtype)
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, Array]:
+        """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
+
+        Parameters
+        ----------
+        params : dict
+            Empty.
+        f : ndarray (S, B, K)
+            Log rates.
+        y : ndarray (B, K)
+            Counts.
+
+        Returns
+        -------
+        rowwise : ndarray (S, B)
+        slope : ndarray (S, B, K)
+            d log P/df = y - e^f.
+        """
+        _same_shape(f, y)
+        rate = np.exp(f, out=work.array("rate", f.shape, f.dtype))
+        constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
+        rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant
+        return rowwise, np.subtract(y, rate, out=rate)
+
+    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent (S,) back to the log rates: (y - e^f) cotangent (S, B, K) (D15)."""
+        return np.multiply(saved, cotangent[:, None, None], out=saved)
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the rates (S, B, K)."""
+        return np.exp(f)
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance (S, B, K): of a Poisson count, its rate."""
+        return np.exp(f)
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw counts (S, B, K).
+
+        Raises
+        ------
+        ValueError
+            For a rate above 9e18, the largest that NumPy draws counts for.
+        """
+        if f.size and f.max() > MOST_LOG_RATE:
+            raise ValueError(
+                f"cannot draw counts of log rate {f.max():g}; at most {MOST_LOG_RATE} is possible. "
+                "The network extrapolates far: draw nearer to the data"
+            )
+        return rng.poisson(np.exp(f)).astype(f.dtype)

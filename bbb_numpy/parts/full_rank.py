@@ -1,0 +1,254 @@
+r"""The full-rank Gaussian posterior q(w | theta) = N(mu, L L^T), for small networks.
+
+The formulas of automatic differentiation variational inference as Mullachery et al. print
+them (M1-M4), with L lower triangular and its diagonal a softplus, so that it is never
+singular, and with the gradient masked to the lower triangle, which the print forgets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import not_negative, positive, real, standard_deviation
+from ..numeric.elementary import (
+    LOG_2PI,
+    SoftplusParts,
+    inverse_softplus,
+    softplus_parts,
+    standard_normal,
+    sums_of_squares,
+)
+from ..numeric.workspace import Workspace
+from .posteriors import Entropy
+
+__all__ = ["Factor", "FullRank", "FullRankSample"]
+
+Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+COPIES = 11  # of 8 P^2 bytes at the peak of a fit with Adam, measured
+
+
+class Factor(NamedTuple):
+    """The Cholesky factor and the companions of its diagonal."""
+
+    lower: Array  # (P, P)  L, zero above the diagonal
+    diagonal: SoftplusParts  # (P,) each: L_jj, s(rho), log L_jj, s(rho) / L_jj
+
+
+class FullRankSample(NamedTuple):
+    """S weight samples and what their pull-back needs."""
+
+    w: Array  # (S, P)  mu + L eps
+    eps: Array  # (S, P)
+    parts: Factor
+
+
+@dataclass(frozen=True)
+class FullRank:
+    """One Gaussian with all correlations, q(w|theta) = N(w; mu, L L^T) (M1).
+
+    theta holds mu (P,), rho (P,) with ``L_jj = softplus(rho_j)``, and the strict lower triangle
+    of L row by row, P (P - 1) / 2 numbers, each in units of `unit`.
+
+    Parameters
+    ----------
+    mu_scale : float
+        Initial mu ~ N(0, mu_scale^2).
+    rho_offset, rho_halfwidth : float
+        Initial rho ~ U(offset - halfwidth, offset + halfwidth); the strict lower triangle
+        starts at 0, without correlations. `pack` starts anywhere else.
+    unit : float
+        L_jk = unit * lower_jk below the diagonal, > 0. Adam moves every number of theta by about
+        its learning rate; a row of L has up to P - 1 of them, which together would drown the
+        data. A small unit lets correlations grow slowly, and changes no optimum.
+    limit_gib : float
+        Refuse networks whose training would need more memory than this, in GiB.
+
+    Raises
+    ------
+    ValueError
+        If a scale is negative or a number is not finite.
+    """
+
+    mu_scale: float = 0.1
+    rho_offset: float = -5.0
+    rho_halfwidth: float = 0.01
+    unit: float = 1.0
+    limit_gib: float = 4.0
+
+    def __post_init__(self) -> None:
+        not_negative("mu_scale", self.mu_scale)
+        not_negative("rho_halfwidth", self.rho_halfwidth)
+        real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
+        standard_deviation("unit", self.unit)
+        positive("limit_gib", self.limit_gib)
+
+    def check_size(self, size: int) -> None:
+        """Raise ValueError, before anything is allocated, if `size` weights are too many."""
+        needed = COPIES * 8.0 * size**2 / 2**30
+        if needed > self.limit_gib:
+            raise ValueError(
+                f"a full-rank posterior of {size:,} weights has a factor of "
+                f"{size * (size + 1) // 2:,} numbers; training it needs about {needed:,.1f} GiB, "
+                f"the limit is {self.limit_gib:g} GiB. Use MeanField, a smaller network, or a "
+                "larger FullRank(limit_gib=...)"
+            )
+
+    def blocks(self, size: int) -> Blocks:
+        """Name the blocks of theta for `size` weights (M1)."""
+        return (("mu", (size,)), ("rho", (size,)), ("lower", (size * (size - 1) // 2,)))
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta: mu, rho, and zeros."""
+        mu = self.mu_scale * rng.standard_normal(size)
+        rho = rng.uniform(-self.rho_halfwidth, self.rho_halfwidth, size) + self.rho_offset
+        return np.concatenate([mu, rho, np.zeros(size * (size - 1) // 2)]).astype(dtype)
+
+    def pack(self, mean: Array, covariance: Array) -> Array:
+        """Return the theta of the Gaussian with this mean (P,) and covariance (P, P).
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit or the covariance is not symmetric.
+        numpy.linalg.LinAlgError
+            If it is not positive definite.
+        """
+        size = len(mean)
+        if np.shape(covariance) != (size, size) or not np.allclose(
+            covariance, np.transpose(covariance)
+        ):
+            raise ValueError(
+                f"covariance must be a symmetric matrix {(size, size)} for {size} means; got shape "
+                f"{np.shape(covariance)}"
+            )
+        factor = np.linalg.cholesky(covariance)
+        lower = factor[_strict(len(mean))] / self.unit
+        return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        size: int,
+        dtype: Any,
+        out: Array | None = None,
+    ) -> Array:
+        """Draw the noise eps ~ N(0, 1) (samples, size) (M1)."""
+        return standard_normal(rng, np.empty((samples, size), dtype) if out is None else out)
+
+    def factor(self, blocks: dict[str, Array], work: Workspace) -> Factor:
+        """Return L (P, P), its diagonal softplus(rho), and that one's companions (M1)."""
+        rho, lower = blocks["rho"], blocks["lower"]
+        size, parts = len(rho), softplus_parts(rho, work.softplus_parts(rho))
+        factor = work.array("factor", (size, size), np.result_type(rho, lower))
+        factor.fill(0.0)
+        factor[_strict(size)] = self.unit * lower  # row by row
+        factor.flat[:: size + 1] = parts.softplus
+        return Factor(factor, parts)
+
+    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> FullRankSample:
+        """Turn noise (S, P) into weights w = mu + L eps (M1)."""
+        factor = self.factor(blocks, work)
+        w = work.array("w", eps.shape, np.result_type(factor.lower, eps))
+        np.matmul(eps, factor.lower.T, out=w)
+        w += blocks["mu"]
+        return FullRankSample(w, eps, factor)
+
+    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> FullRankSample:
+        """Return given weights (S, P) as a sample of this q, with eps = L^-1 (w - mu)."""
+        factor = self.factor(blocks, work)
+        return FullRankSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
+
+    def log_density(self, sample: FullRankSample) -> Array:
+        r"""Return log q(w|theta) (S,), constants kept (M1).
+
+        :math:`-\sum_j \log L_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
+        :math:`|\det L|` is the product of the diagonal.
+        """
+        logs = np.add.reduce(sample.parts.diagonal.log_softplus)
+        return -0.5 * sums_of_squares(sample.eps) - logs - 0.5 * LOG_2PI * sample.eps.shape[-1]
+
+    def pull_back(
+        self,
+        sample: FullRankSample,
+        d_w: Array,
+        d_log_q: Array | None,
+        d_theta: dict[str, Array],
+    ) -> None:
+        """Write the gradient for mu and L, given cotangents of w (S, P) and of log q (S,).
+
+        ``d_mu = sum_s d_w`` (M2) and ``dL = tril(sum_s d_w eps^T) - (sum_s d_log_q) diag(1/L_jj)``
+        (M3): entries above the diagonal are no parameters and have no gradient.
+        """
+        np.add.reduce(d_w, axis=0, out=d_theta["mu"])  # M2
+        diagonal = sample.parts.diagonal
+        d_factor = d_w.T @ sample.eps  # (P, P); M3 before the mask
+        np.multiply(d_factor[_strict(len(d_factor))], self.unit, out=d_theta["lower"])
+        np.multiply(np.diagonal(d_factor), diagonal.sigmoid, out=d_theta["rho"])
+        if d_log_q is not None:
+            d_theta["rho"] -= np.add.reduce(d_log_q) * diagonal.ratio
+
+    def add_density_slope(self, sample: FullRankSample, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent (S,) times d log q/dw = -L^-T eps, theta fixed, to `d_w` (W3, D20)."""
+        d_w -= cotangent[:, None] * _solve(sample.parts.lower.T, sample.eps)
+
+    def pull_back_direct(
+        self, sample: FullRankSample, d_log_q: Array, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the direct partials of log q for mu and L, w held fixed (W4, W5, G8).
+
+        With u = L^-T eps, ``d log q/d mu = u`` and ``d log q/dL = tril(u eps^T) - diag(1/L_jj)``.
+        """
+        u = d_log_q[:, None] * _solve(sample.parts.lower.T, sample.eps)
+        self.pull_back(sample, u, d_log_q, d_theta)
+
+    def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
+        r"""Return :math:`\sum_j \log L_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19).
+
+        With `starts`, where groups of weights begin, variances are summed by group.
+        """
+        constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
+        value = np.add.reduce(factor.diagonal.log_softplus) + constant
+        squares = factor.lower * factor.lower  # (P, P); Var w_j is the sum of row j
+        if starts is None:
+            return Entropy(value, np.add.reduce(squares, axis=None))
+        return Entropy(value, np.add.reduceat(np.add.reduce(squares, axis=1), starts))
+
+    def add_entropy_vjp(
+        self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
+    ) -> None:
+        """Add the gradient of entropy and variances for L (D19).
+
+        ``d H/dL = diag(1/L_jj)`` and ``d Var w_j/dL = 2 L`` on row j of the lower triangle.
+        `d_variance` is one number for all weights, or (P,).
+        """
+        parts, strict = factor.diagonal, _strict(len(factor.lower))
+        if np.ndim(d_variance):
+            d_squares = (d_variance[:, None] * factor.lower)[strict]
+        else:
+            d_squares = d_variance * factor.lower[strict]
+        d_theta["lower"] += 2.0 * self.unit * d_squares
+        d_theta["rho"] += 2.0 * d_variance * parts.softplus * parts.sigmoid
+        d_theta["rho"] += d_entropy * parts.ratio
+
+
+def _solve(triangle: Array, rows: Array) -> Array:
+    """Return triangle^-1 applied to each row; nan where a deviation has underflowed to 0."""
+    try:
+        return np.linalg.solve(triangle, rows.T).T
+    except np.linalg.LinAlgError:
+        return np.full(rows.shape, np.nan, np.result_type(triangle, rows))
+
+
+@lru_cache(maxsize=4)
+def _strict(size: int) -> NDArray[np.bool_]:
+    """Return the mask of the strict lower triangle (P, P)."""
+    mask = np.tri(size, k=-1, dtype=bool)
+    mask.flags.writeable = False
+    return mask

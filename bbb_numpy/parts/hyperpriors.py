@@ -1,0 +1,179 @@
+r"""Densities of the scales that prior and likelihood learn (D32).
+
+Variational inference gives these numbers a point estimate; a sampler draws them like the
+weights, and for that they need a proper prior. With :math:`u = \log s` flat on the real line the
+posterior of the prior's scale is improper: as s and the weights shrink to 0 together, the density
+of the weights given s makes up for their shrinking, and a constant is left at u = -infinity.
+
+The learned numbers are logarithms, so a density :math:`p(s)` of the scale becomes
+:math:`p(e^u)\, e^u`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import standard_deviation
+from ..numeric.elementary import LOG_2PI
+
+__all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpriors"]
+
+Array = NDArray[Any]
+
+
+class Hyperprior(Protocol):
+    """What a hyperprior has: `LogNormal`, `HalfNormal`, `HalfCauchy`, or one's own."""
+
+    def log_density(self, u: Array, start: Array) -> Array:
+        """Return the log density (S, K) of learned numbers `u` (S, K)."""
+
+    def slope(self, u: Array, start: Array) -> Array:
+        """Return its derivative for `u` (S, K)."""
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+        """Draw learned numbers (S, K)."""
+
+
+def check_hyperpriors(given: Any) -> dict[str, Hyperprior]:
+    """Return the argument `hyperpriors` as a dict, empty for None.
+
+    Raises
+    ------
+    TypeError
+        Unless it maps names of blocks to objects with all that a `Hyperprior` has.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "hyperpriors must be None or a dict from the name of a block to its density, e.g. "
+            f"{{'log_noise': HalfNormal(1.0)}}; got {given!r}"
+        )
+    for name, one in given.items():
+        whole = all(hasattr(one, part) for part in ("log_density", "slope", "draw"))
+        if isinstance(one, type) or not whole:
+            raise TypeError(
+                f"hyperpriors[{name!r}] must be an object such as HalfNormal(1.0); got {one!r}"
+            )
+    return dict(given)
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    r"""A learned number u is :math:`N(\log\mathrm{median}, \mathrm{width}^2)` (D32).
+
+    For the logarithm of a scale: a log-normal scale. It suits every other learned number too.
+
+    Parameters
+    ----------
+    median : float, optional
+        Of the scale, > 0. By default the value that the prior or likelihood was made with.
+    width : float
+        Deviation of u, > 0: with 1, two thirds of the mass within a factor of e.
+
+    Raises
+    ------
+    ValueError
+        If a number is not between 1e-150 and 1e150.
+    """
+
+    median: float | None = None
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        standard_deviation("width of the hyperprior", self.width)
+        if self.median is not None:
+            standard_deviation("median of the hyperprior", self.median)
+
+    def _centre(self, start: Array) -> Any:
+        return start if self.median is None else log(self.median)
+
+    def log_density(self, u: Array, start: Array) -> Array:
+        """Return -(u - m)^2 / (2 width^2) - log width - log(2 pi) / 2, each number (D32)."""
+        z = (u - self._centre(start)) / self.width
+        return -0.5 * z * z - log(self.width) - 0.5 * LOG_2PI
+
+    def slope(self, u: Array, start: Array) -> Array:
+        """Return -(u - m) / width^2 (D32)."""
+        return -(u - self._centre(start)) / self.width**2
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+        """Draw learned numbers (S, K)."""
+        return self._centre(start) + self.width * rng.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class HalfNormal:
+    r"""A scale s = e^u with :math:`p(s) = \sqrt{2/\pi}\, e^{-s^2/(2 c^2)} / c` for s > 0 (D32).
+
+    Parameters
+    ----------
+    scale : float
+        c > 0, in the units of s.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not between 1e-150 and 1e150.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        standard_deviation("scale of the hyperprior", self.scale)
+
+    def log_density(self, u: Array, start: Array) -> Array:
+        """Return log(2/pi)/2 - log c - s^2 / (2 c^2) + u, the last term log ds/du (D32)."""
+        return 0.5 * log(2.0 / np.pi) - log(self.scale) - 0.5 * self._ratio(u) ** 2 + u
+
+    def slope(self, u: Array, start: Array) -> Array:
+        """Return 1 - s^2 / c^2 (D32)."""
+        return 1.0 - self._ratio(u) ** 2
+
+    def _ratio(self, u: Array) -> Array:
+        return np.exp(u - log(self.scale))  # s / c
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+        """Draw learned numbers (S, K)."""
+        return np.log(np.abs(rng.standard_normal(shape))) + log(self.scale)
+
+
+@dataclass(frozen=True)
+class HalfCauchy:
+    r"""A scale s = e^u with :math:`p(s) = 2 / (\pi c (1 + s^2/c^2))` for s > 0 (D32).
+
+    Parameters
+    ----------
+    scale : float
+        c > 0, the median, in the units of s.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not between 1e-150 and 1e150.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        standard_deviation("scale of the hyperprior", self.scale)
+
+    def log_density(self, u: Array, start: Array) -> Array:
+        """Return log(2/pi) - log(2 cosh v) with v = u - log c: the Jacobian is in it (D32)."""
+        v = u - log(self.scale)
+        size = np.where(v.real < 0, -v, v)
+        return log(2.0 / np.pi) - size - np.log(1.0 + np.exp(-2.0 * size))
+
+    def slope(self, u: Array, start: Array) -> Array:
+        """Return -tanh(u - log c) (D32)."""
+        return -np.tanh(u - log(self.scale))
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+        """Draw learned numbers (S, K)."""
+        return np.log(np.tan(0.5 * np.pi * rng.random(shape))) + log(self.scale)

@@ -1,0 +1,278 @@
+"""Likelihoods P(D | w) of real targets: Gaussian noise, one or varying.
+
+Every likelihood has the same methods; those of counts and classes are in `discrete`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import flag, standard_deviation
+from ..numeric.elementary import LOG_2PI, SoftplusParts, inner, softplus_parts, write_gradient
+from ..numeric.workspace import Workspace
+
+__all__ = [
+    "GaussianLikelihood",
+    "GaussianResiduals",
+    "HeteroscedasticLikelihood",
+    "HeteroscedasticResiduals",
+]
+
+Array = NDArray[Any]
+
+
+class GaussianResiduals(NamedTuple):
+    """What the forward pass of the Gaussian likelihood leaves for its backward pass."""
+
+    plain: Array  # (S, B, K)  y - f
+    scaled: Array  # (S, B, K)  (y - f) / sigma_y^2
+
+
+@dataclass(frozen=True)
+class GaussianLikelihood:
+    """P(D|w) = prod over rows and outputs of N(y; f(x, w), sigma_y^2) (K14-K16, D1).
+
+    The report fixes sigma_y = 1 (K14), with which its first problem cannot be learnt:
+    there the noise deviation is 0.06.
+
+    Parameters
+    ----------
+    scale : float
+        Noise deviation sigma_y > 0, in units of y; the starting value when it is learned.
+    learn : bool
+        Learn one ``log_noise = log sigma_y`` per output, by its own gradient (D1).
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not between 1e-150 and 1e150.
+    """
+
+    scale: float = 1.0
+    learn: bool = False
+
+    def __post_init__(self) -> None:
+        standard_deviation("scale of the noise", self.scale)
+        flag("learn", self.learn)
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need."""
+        return targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs."""
+        return heads
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise unless `y` can be targets: any finite number can."""
+
+    def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Name the learned blocks for K = `outputs`: ``log_noise`` (K,) or none."""
+        return (("log_noise", (outputs,)),) if self.learn else ()
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        return np.full(outputs if self.learn else 0, log(self.scale), dtype)
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, GaussianResiduals]:
+        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept.
+
+        :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k-f_k)^2/(2\sigma_k^2)]`
+        (K15, D1). With sigma_y = 1 and without the constant this is K16.
+
+        Parameters
+        ----------
+        params : dict
+            The blocks named by `blocks`.
+        f : ndarray (S, B, K)
+            Network outputs.
+        y : ndarray (B, K) or (S, B, K)
+            Targets: the same for all samples, or each sample has its own.
+        """
+        if y.shape not in (f.shape[1:], f.shape):
+            raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
+        precision: Any
+        if self.learn:
+            log_noise = params["log_noise"][..., None, :]  # (1, K), or (S, 1, K): one per sample
+            precision, log_scales = np.exp(-2.0 * log_noise), np.add.reduce(log_noise, axis=-1)
+        else:
+            precision, log_scales = self.scale**-2, f.shape[-1] * log(self.scale)
+        residual = work.array("residual", f.shape, f.dtype)
+        scaled = work.array("scaled residual", f.shape, f.dtype)
+        np.subtract(y, f, out=residual)
+        np.multiply(residual, precision, out=scaled)
+        rowwise = inner(residual, scaled)
+        rowwise *= -0.5
+        rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]
+        return rowwise, GaussianResiduals(residual, scaled)
+
+    def vjp(self, saved: GaussianResiduals, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent (S,) of the summed rows back to the outputs and the noise.
+
+        ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus sign of
+        the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
+        ``d log P/d log_noise_k = sum_b ((y - f)^2 / sigma_k^2 - 1)``.
+
+        Returns
+        -------
+        d_f : ndarray (S, B, K)
+            Overwrites the saved residuals.
+        """
+        if self.learn:
+            squares = np.einsum("sbk,sbk->sk", saved.plain, saved.scaled)
+            squares -= saved.plain.shape[1]
+            write_gradient(d_params["log_noise"], cotangent, squares)  # D1
+        return np.multiply(saved.scaled, cotangent[:, None, None], out=saved.scaled)
+
+    def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
+        """Return sigma_y of each output, (K,) or (S, K), learned or fixed, in units of y."""
+        if self.learn:
+            return np.exp(params["log_noise"])
+        return np.full(outputs, self.scale)
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K): the outputs themselves."""
+        return f
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance, broadcastable to outputs `f` (S, B, K)."""
+        return self.noise_scale(params, f.shape[-1])[..., None, :] ** 2
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K) around the outputs `f`."""
+        noise = rng.standard_normal(f.shape, f.dtype.type)
+        scale = self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
+        return f + scale.astype(f.dtype) * noise
+
+
+class HeteroscedasticResiduals(NamedTuple):
+    """What the forward pass of the heteroscedastic likelihood leaves for its backward pass."""
+
+    residual: Array  # (S, B, K)  (y - m) / sigma
+    sigma: Array  # (S, B, K)
+    slope: Array  # (S, B, K)  d sigma / dh
+
+
+@dataclass(frozen=True)
+class HeteroscedasticLikelihood:
+    r"""P(D|w) = prod N(y; m(x, w), sigma(x, w)^2): the noise depends on x (D12).
+
+    The network has two heads of K outputs each: first the means m, then raw numbers h with
+    :math:`\sigma = \mathrm{floor} + \mathrm{softplus}(h)`.
+
+    Parameters
+    ----------
+    floor : float
+        Smallest noise deviation, > 0, in units of y. It bounds the density, which a network
+        that passes through a data point could otherwise make infinite.
+
+    Raises
+    ------
+    ValueError
+        If `floor` is not between 1e-150 and 1e150.
+    """
+
+    floor: float = 1e-3
+
+    def __post_init__(self) -> None:
+        standard_deviation("floor", self.floor)
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need: two each."""
+        return 2 * targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs.
+
+        Raises
+        ------
+        ValueError
+            If `heads` is odd.
+        """
+        if heads % 2:
+            raise ValueError(
+                "a heteroscedastic likelihood needs two network outputs for each target, a mean "
+                f"and a raw deviation; got {heads} outputs. Use an even last size"
+            )
+        return heads // 2
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise unless `y` can be targets: any finite number can."""
+
+    def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Name the learned blocks: none, the network's second head carries the noise."""
+        return ()
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks: none."""
+        return np.zeros(0, dtype)
+
+    def _heads(self, f: Array, work: Workspace) -> tuple[Array, Array, SoftplusParts]:
+        """Return m, sigma (S, B, K) and the softplus parts of h."""
+        outputs = f.shape[-1] // 2
+        raw = work.array("raw deviation", (*f.shape[:-1], outputs), f.dtype)
+        np.copyto(raw, f[..., outputs:])
+        parts = softplus_parts(raw, work.softplus_parts(raw, "likelihood "))
+        return f[..., :outputs], parts.softplus + self.floor, parts
+
+    def log_density(
+        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+    ) -> tuple[Array, HeteroscedasticResiduals]:
+        r"""Return log P(y|x, w) (S, B) of every row, summed over targets, constants kept (D12).
+
+        :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`.
+
+        Parameters
+        ----------
+        params : dict
+            Empty.
+        f : ndarray (S, B, 2K)
+            Network outputs: means, then raw deviations.
+        y : ndarray (B, K)
+            Targets.
+        """
+        wanted = (f.shape[1], f.shape[2] // 2)
+        if y.shape != wanted:
+            raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
+        mean, sigma, parts = self._heads(f, work)
+        residual = (y - mean) / sigma
+        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)
+        rowwise -= 0.5 * LOG_2PI * y.shape[-1]
+        return rowwise, HeteroscedasticResiduals(residual, sigma, parts.sigmoid)
+
+    def vjp(
+        self, saved: HeteroscedasticResiduals, cotangent: Array, d_params: dict[str, Array]
+    ) -> Array:
+        """Pull a cotangent (S,) of the summed rows back to both heads (D12).
+
+        ``d log P/dm = (y - m) / sigma^2`` and
+        ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
+
+        Returns
+        -------
+        d_f : ndarray (S, B, 2K)
+        """
+        r, sigma, slope = saved
+        d_mean = r / sigma
+        d_raw = (r * r - 1.0) / sigma * slope
+        return np.concatenate([d_mean, d_raw], axis=-1) * cotangent[:, None, None]
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K): the first head."""
+        return f[..., : f.shape[-1] // 2]
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance (S, B, K), from the second head."""
+        return self._heads(f, Workspace())[1] ** 2
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K) around the means."""
+        mean, sigma, _ = self._heads(f, Workspace())
+        return mean + sigma * rng.standard_normal(mean.shape, f.dtype.type)

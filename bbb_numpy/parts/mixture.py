@@ -1,0 +1,205 @@
+"""The scale mixture of two Gaussians as a prior, fixed or learned (R4-R8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import flag, fraction, standard_deviation
+from ..numeric.elementary import (
+    LOG_2PI,
+    inner,
+    inverse_softplus,
+    log_softmax,
+    logsumexp,
+    softplus_parts,
+    write_gradient,
+)
+from ..numeric.workspace import Workspace
+
+__all__ = ["ScaleMixturePrior"]
+
+Array = NDArray[Any]
+SMALLEST = 1e-6  # learned deviation of the narrow component of a mixture
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class _Components(NamedTuple):
+    """The two Gaussians of the scale mixture, from their unconstrained numbers (R8)."""
+
+    sigma: tuple[Any, Any]
+    log_sigma: tuple[Any, Any]
+    log_share: tuple[Any, Any]  # log pi, log(1 - pi)
+    slopes: tuple[Any, Any, Any]  # d sigma2/d t2, d (sigma1 - sigma2)/d t1, pi
+
+
+@dataclass(frozen=True)
+class ScaleMixturePrior:
+    r"""P(w) = prod_j [pi N(w_j; 0, sigma1^2) + (1 - pi) N(w_j; 0, sigma2^2)] (R4).
+
+    Fixed as Blundell et al. (2015) use it, or learned as Krasser does. The learned numbers are
+    ``prior_mixture = (t1, t2, a)`` with (R8) ::
+
+        sigma2 = 1e-6 + softplus(t2),   sigma1 = sigma2 + softplus(t1),   pi = sigmoid(a)
+
+    so that no step can leave the domain, and the wide component stays the wide one. The 1e-6
+    keeps 1 / sigma^3 finite, in float32 too, and stops a narrow component that collapses.
+
+    Parameters
+    ----------
+    pi : float
+        Weight of the wide component, between 0 and 1.
+    sigma1, sigma2 : float
+        Deviations of the wide and of the narrow component, sigma1 > sigma2 > 0.
+    learn : bool
+        Learn all three, shared by all layers; the arguments are the starting values.
+
+    Raises
+    ------
+    ValueError
+        If pi is not strictly between 0 and 1, a deviation is out of range, or
+        sigma1 <= sigma2 (equal components would have one gradient and never part), or a
+        learned sigma2 would start as good as collapsed.
+    """
+
+    pi: float = 0.2
+    sigma1: float = 1.0
+    sigma2: float = 0.1
+    learn: bool = False
+
+    def __post_init__(self) -> None:
+        flag("learn", self.learn)
+        if fraction("pi", self.pi) == 0.0:
+            raise ValueError(
+                "pi must be > 0 and < 1; got 0: with one component alone use GaussianPrior"
+            )
+        for name in ("sigma1", "sigma2"):
+            standard_deviation(f"{name} of the prior", getattr(self, name))
+        if not self.sigma1 > self.sigma2 * (1.0 + 1e-9):
+            raise ValueError(
+                f"sigma1 must be larger than sigma2; got {self.sigma1:g} and {self.sigma2:g}. "
+                "Swap them and use 1 - pi; for one component use GaussianPrior"
+            )
+        if self.learn and not self.sigma2 > 2 * SMALLEST:
+            raise ValueError(
+                f"a learned sigma2 must start above {2 * SMALLEST:g}; got {self.sigma2:g}: such a "
+                "prior has collapsed onto 0 before the first step"
+            )
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: ``prior_mixture`` (3,) = (t1, t2, a), or none."""
+        return (("prior_mixture", (3,)),) if self.learn else ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector (R8)."""
+        if not self.learn:
+            return np.zeros(0, dtype)
+        raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - SMALLEST])
+        return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
+
+    def values(self, params: dict[str, Array]) -> tuple[float, float, float]:
+        """Return pi, sigma1, sigma2 as they are now."""
+        if not self.learn:
+            return self.pi, self.sigma1, self.sigma2
+        c = self._components(params)
+        return float(c.slopes[2]), float(c.sigma[0]), float(c.sigma[1])
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior."""
+        pi, sigma1, sigma2 = self.values(params)
+        return (pi * sigma1**2 + (1.0 - pi) * sigma2**2) ** 0.5
+
+    def _components(self, params: dict[str, Array]) -> _Components:
+        if not self.learn:
+            sigma = (self.sigma1, self.sigma2)
+            shares = (log(self.pi), log(1.0 - self.pi))
+            return _Components(sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi))
+        raw = np.ascontiguousarray(params["prior_mixture"].T)  # (3,), or (3, S): one per sample
+        if raw.ndim == 2:
+            raw = raw[:, :, None]  # (3, S, 1), beside weights (S, P)
+        parts = softplus_parts(raw)
+        narrow = SMALLEST + parts.softplus[1]  # R8
+        wide = narrow + parts.softplus[0]  # R8
+        log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)  # log sigmoid(a), log sigmoid(-a)
+        return _Components(
+            (wide, narrow),
+            (np.log(wide), np.log(narrow)),
+            (log_pi[0], log_pi[1]),
+            (parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
+        )
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        r"""Return log P(w) (S,) of weights (S, P) by logsumexp over the two components (R4).
+
+        With :math:`l_k = \log\pi_k - \log\sigma_k - w^2 / (2\sigma_k^2)` a weight contributes
+        :math:`\mathrm{logsumexp}(l_1, l_2) - \tfrac12\log 2\pi`. The printed
+        :math:`\log(\pi N_1 + (1-\pi) N_2)` is -inf where both densities underflow, from
+        \|w\| = 39 sigma1 on.
+        """
+        c = self._components(params)
+        square = np.multiply(w, w, out=work.array("w^2", w.shape, w.dtype))
+        logs = work.array("log components", (2, *w.shape), w.dtype)
+        for k in range(2):
+            np.multiply(square, -0.5 * c.sigma[k] ** -2, out=logs[k])
+            logs[k] += c.log_share[k] - c.log_sigma[k]
+        total = logsumexp(logs, axis=0)  # (S, P)
+        logs -= total  # logarithms of the responsibilities, for `add_vjp`
+        return np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
+
+        After `log_density` with the same workspace, whose responsibilities
+        :math:`r = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - r it spends; 1 - r is not formed as a
+        difference, which would lose it next to 1 ::
+
+            d log P/dw      = -w [r / sigma1^2 + (1 - r) / sigma2^2]                    R5
+            d log P/dsigma1 = sum_j r (w^2 / sigma1^3 - 1 / sigma1)                     R6
+            d log P/dsigma2 = sum_j (1 - r) (w^2 / sigma2^3 - 1 / sigma2)               R6
+            d log P/da      = sum_j (r - pi) = sum_j [r (1 - pi) - (1 - r) pi]          R7
+            d/dt1 = d/dsigma1 sigmoid(t1),  d/dt2 = (d/dsigma1 + d/dsigma2) sigmoid(t2) R8
+
+        Overwrites `w`.
+        """
+        c = self._components(params)
+        (s1, s2), slopes = c.sigma, c.slopes
+        wide, narrow = work.array("log components", (2, *w.shape), w.dtype)  # (S, P) each
+        np.exp(wide, out=wide)
+        np.exp(narrow, out=narrow)
+        if self.learn:
+            square = work.array("w^2", w.shape, w.dtype)
+            mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]  # (S, 1)
+            moment = [inner(r, square)[:, None] for r in (wide, narrow)]  # (S, 1)
+            d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
+            d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6
+            d_t1 = d_wide * slopes[1]  # R8
+            d_t2 = (d_wide + d_narrow) * slopes[0]  # R8
+            d_a = mass[0] * (1.0 - slopes[2]) - mass[1] * slopes[2]  # R7
+            d_each = np.concatenate([d_t1, d_t2, d_a], axis=1)  # (S, 3)
+            write_gradient(d_params["prior_mixture"], cotangent, d_each)
+        wide *= s1**-2
+        narrow *= s2**-2
+        wide += narrow
+        w *= wide  # R5
+        w *= -cotangent[:, None]
+        d_w += w
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior: a component each, then a Gaussian number."""
+        c = self._components(params)
+        wide = np.log(rng.random(shape)) < c.log_share[0]
+        return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])

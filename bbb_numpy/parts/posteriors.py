@@ -1,0 +1,291 @@
+r"""Variational posteriors q(w | theta) that factorise: mean field, and a point mass.
+
+Every posterior, `full_rank.FullRank` too, has the same methods. Two of them differentiate
+log q, and together they are what Wu's split form (W4, W5) keeps apart:
+
+* `add_density_slope`: through the weights, d log q(w; theta)/dw with theta held fixed;
+* `pull_back_direct`: the direct partials, d log q(w; theta)/d theta with w held fixed.
+
+`pull_back` is their sum, in the report's cancelled form (K21, K30).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import not_negative, real
+from ..numeric.elementary import (
+    LOG_2PI,
+    SoftplusParts,
+    inverse_softplus,
+    softplus_parts,
+    standard_normal,
+    sums_of_squares,
+)
+from ..numeric.workspace import Workspace
+
+__all__ = ["Entropy", "MeanField", "MeanFieldSample", "PointMass", "PointSample"]
+
+Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+Starts = tuple[int, ...] | None
+
+
+class MeanFieldSample(NamedTuple):
+    """S weight samples and what their pull-back needs."""
+
+    w: Array  # (S, P)  mu + sigma eps
+    eps: Array  # (S, P)
+    parts: SoftplusParts  # (P,) each: sigma, s(rho), log sigma, s(rho) / sigma
+
+
+class Entropy(NamedTuple):
+    """What a closed-form KL divergence needs of a Gaussian q."""
+
+    value: Any  # scalar: -E_q[log q], in nats
+    total_variance: Any  # the sum of the variances of all weights, or (L,) of each group
+
+
+@dataclass(frozen=True)
+class MeanField:
+    """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
+
+    The parameters are the starting values of the report's Section 7; `pack` makes a theta
+    that starts anywhere else.
+
+    Parameters
+    ----------
+    mu_scale : float
+        Initial mu ~ N(0, mu_scale^2). The report: variance 0.01, so 0.1.
+    rho_offset, rho_halfwidth : float
+        Initial rho ~ U(offset - halfwidth, offset + halfwidth). The report: -5 and 0.01,
+        which starts every sigma between 0.00665 and 0.00678.
+
+    Raises
+    ------
+    ValueError
+        If a scale is negative or a number is not finite.
+    """
+
+    mu_scale: float = 0.1
+    rho_offset: float = -5.0
+    rho_halfwidth: float = 0.01
+
+    def __post_init__(self) -> None:
+        not_negative("mu_scale", self.mu_scale)
+        not_negative("rho_halfwidth", self.rho_halfwidth)
+        real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
+
+    def blocks(self, size: int) -> Blocks:
+        """Name the blocks of theta for `size` weights (K2)."""
+        return (("mu", (size,)), ("rho", (size,)))
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta (2 * size,): all mu, then all rho (report, Section 7)."""
+        mu = self.mu_scale * rng.standard_normal(size)
+        rho = rng.uniform(-self.rho_halfwidth, self.rho_halfwidth, size) + self.rho_offset
+        return np.concatenate([mu, rho]).astype(dtype)
+
+    def pack(self, mean: Array, deviation: Array) -> Array:
+        """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0.
+
+        Raises
+        ------
+        ValueError
+            If a deviation is not positive, or the two are not vectors of one length.
+        """
+        if np.ndim(mean) != 1 or np.shape(mean) != np.shape(deviation):
+            raise ValueError(
+                f"mean and deviation must be vectors of one length; got shapes {np.shape(mean)} "
+                f"and {np.shape(deviation)}"
+            )
+        if not np.all(np.asarray(deviation) > 0):
+            raise ValueError(f"deviations must be positive; got {np.min(deviation):g}")
+        return np.concatenate([mean, inverse_softplus(deviation)])
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        size: int,
+        dtype: Any,
+        out: Array | None = None,
+    ) -> Array:
+        """Draw the noise eps ~ N(0, 1) (samples, size), one per weight and bias (K1, D11)."""
+        return standard_normal(rng, np.empty((samples, size), dtype) if out is None else out)
+
+    def factor(self, blocks: dict[str, Array], work: Workspace) -> SoftplusParts:
+        """Return sigma = softplus(rho) and its companions (P,) (K3)."""
+        rho = blocks["rho"]
+        return softplus_parts(rho, work.views("softplus parts of rho", rho, work.softplus_parts))
+
+    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> MeanFieldSample:
+        """Turn noise (S, P) into weights: sigma = softplus(rho), w = mu + sigma eps (K3, K4)."""
+        mu, parts = blocks["mu"], self.factor(blocks, work)
+        w = work.array("w", eps.shape, np.result_type(mu, eps))  # (S, P)
+        np.multiply(eps, parts.softplus[None], out=w)
+        w += mu[None]  # K4
+        return MeanFieldSample(w, eps, parts)
+
+    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> MeanFieldSample:
+        """Return given weights (S, P) as a sample of this q, with eps = (w - mu) / sigma."""
+        parts = self.factor(blocks, work)
+        return MeanFieldSample(w, (w - blocks["mu"]) / parts.softplus, parts)
+
+    def log_density(self, sample: MeanFieldSample) -> Array:
+        r"""Return log q(w|theta) of each sample (S,), constants kept (K6-K10).
+
+        As a function of theta with eps held fixed,
+        :math:`\sum_j [-\log\sigma_j - \tfrac12\epsilon_j^2 - \tfrac12\log 2\pi]`: the
+        squared distance of K9 is eps^2 exactly (K10), so mu has dropped out.
+        """
+        constant = np.add.reduce(sample.parts.log_softplus) + 0.5 * LOG_2PI * sample.eps.shape[-1]
+        return -0.5 * sums_of_squares(sample.eps) - constant  # K10
+
+    def pull_back(
+        self,
+        sample: MeanFieldSample,
+        d_w: Array,
+        d_log_q: Array | None,
+        d_theta: dict[str, Array],
+    ) -> None:
+        """Write the gradient for (mu, rho), given cotangents of w and of log q.
+
+        Parameters
+        ----------
+        sample : MeanFieldSample
+            Its `ratio` is overwritten, unless `d_log_q` is None.
+        d_w : ndarray (S, P)
+            Cotangent of the weights, that is of everything but log q.
+        d_log_q : ndarray (S,) or None
+            Cotangent of `log_density`; None where log q enters by no sample.
+        d_theta : dict
+            Blocks 'mu' and 'rho' (P,) of the gradient to fill.
+        """
+        d_mu, d_rho = d_theta["mu"], d_theta["rho"]
+        # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
+        # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
+        #         - (sum_s d_log_q) s(rho) / sigma                     K25: d log sigma/drho)
+        if len(d_w) == 1:  # one sample is its own sum: two passes over memory instead of three
+            d_mu[...] = d_w[0]
+            np.multiply(d_w[0], sample.eps[0], out=d_rho)
+        else:
+            np.add.reduce(d_w, axis=0, out=d_mu)
+            np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho, casting="same_kind")
+        d_rho *= sample.parts.sigmoid
+        if d_log_q is not None:
+            ratio = sample.parts.ratio
+            ratio *= np.add.reduce(d_log_q)
+            d_rho -= ratio
+
+    def add_density_slope(self, sample: MeanFieldSample, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20)."""
+        d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus
+
+    def pull_back_direct(
+        self, sample: MeanFieldSample, d_log_q: Array, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the direct partials of log q for (mu, rho), w held fixed (W4, W5, G8).
+
+        ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
+        """
+        eps, parts = sample.eps, sample.parts
+        np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])
+        np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])
+
+    def entropy(self, parts: SoftplusParts, starts: Starts = None) -> Entropy:
+        r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)`, from `spread` (D18).
+
+        With `starts`, where groups of weights begin, variances are summed by group.
+        """
+        sigma = parts.softplus
+        value = np.add.reduce(parts.log_softplus) + 0.5 * (1.0 + LOG_2PI) * len(sigma)
+        if starts is None:
+            return Entropy(value, sums_of_squares(sigma))
+        return Entropy(value, np.add.reduceat(sigma * sigma, starts))
+
+    def add_entropy_vjp(
+        self,
+        parts: SoftplusParts,
+        d_entropy: float,
+        d_variance: Any,
+        d_theta: dict[str, Array],
+    ) -> None:
+        """Add the gradient of entropy and variances for rho (D18). Spends `parts`.
+
+        `d_variance` is one number for all weights, or (P,).
+
+        ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
+        """
+        sigma, slope, ratio = parts.softplus, parts.sigmoid, parts.ratio
+        ratio *= d_entropy
+        slope *= 2.0 * d_variance
+        slope *= sigma
+        ratio += slope
+        d_theta["rho"] += ratio
+
+
+class PointSample(NamedTuple):
+    """The weights of a point mass, one row for each of S identical samples."""
+
+    w: Array  # (S, P)
+
+
+@dataclass(frozen=True)
+class PointMass:
+    """All mass on one weight vector mu: the point estimates MLE and MAP (W1, W2).
+
+    Parameters
+    ----------
+    mu_scale : float
+        Initial mu ~ N(0, mu_scale^2).
+    """
+
+    mu_scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        not_negative("mu_scale", self.mu_scale)
+
+    def blocks(self, size: int) -> Blocks:
+        """Name the blocks of theta for `size` weights."""
+        return (("mu", (size,)),)
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta (size,)."""
+        return (self.mu_scale * rng.standard_normal(size)).astype(dtype)
+
+    def pack(self, mean: Array) -> Array:
+        """Return the theta (P,) of the point `mean`."""
+        return np.array(mean)
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        size: int,
+        dtype: Any,
+        out: Array | None = None,
+    ) -> Array:
+        """Return the noise of a point mass: none, (samples, 0)."""
+        return np.empty((samples, 0), dtype)
+
+    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> PointSample:
+        """Return the one weight vector for every sample, (S, P)."""
+        mu = blocks["mu"]
+        w = work.array("w", (len(eps), len(mu)), mu.dtype)
+        w[...] = mu
+        return PointSample(w)
+
+    def log_density(self, sample: PointSample) -> Array:
+        """Return 0 for each sample: a density at a point has no finite logarithm to add."""
+        return np.zeros(len(sample.w), sample.w.dtype)
+
+    def pull_back(
+        self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the gradient for mu: the sum of `d_w` (S, P) over samples."""
+        np.add.reduce(d_w, axis=0, out=d_theta["mu"])

@@ -1,0 +1,381 @@
+"""Prior densities P(w) of all weights and biases: Gaussian, layer by layer, Laplace.
+
+A prior may own numbers that are learned with everything else: `blocks` names them, `params`
+holds them, `add_vjp` writes their gradient. They are unconstrained: any real number is allowed.
+One set serves all S weight vectors (a block of shape (K,), as in variational inference), or each
+has its own (S, K), as the chains of a sampler do (D33).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import flag, standard_deviation, whole
+from ..numeric.elementary import LOG_2PI, sums_of_squares, write_gradient
+from ..numeric.workspace import Workspace
+
+__all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior", "LayerwiseGaussianPrior"]
+
+
+Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class ExpectedLogPrior(NamedTuple):
+    """E_q[log P(w)] for a Gaussian q, and its derivatives."""
+
+    value: Any  # scalar, nats
+    d_mean: Any  # (P,)  with respect to the mean of each weight
+    d_variance: Any  # the same with respect to the variance of every weight, scalar or (P,)
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """P(w) = prod_j N(w_j; 0, scale^2) (K11-K13, D17).
+
+    The report sets the scale to "the data's" deviation sigma_data; here it is a number of
+    its own, since the spread of weights and the spread of targets have different units.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation, > 0; the starting value when it is learned.
+    learn : bool
+        Learn ``prior_log_scale = log scale`` by its own gradient (D17).
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not between 1e-150 and 1e150.
+    """
+
+    scale: float = 1.0
+    learn: bool = False
+
+    def __post_init__(self) -> None:
+        standard_deviation("scale of the prior", self.scale)
+        flag("learn", self.learn)
+
+    @property
+    def starts(self) -> None:
+        """All weights are one group."""
+        return
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: ``prior_log_scale`` (1,) or none."""
+        return (("prior_log_scale", (1,)),) if self.learn else ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        return np.full(1 if self.learn else 0, log(self.scale), dtype)
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior."""
+        return float(np.exp(params["prior_log_scale"][0])) if self.learn else self.scale
+
+    def _precision(self, params: dict[str, Array]) -> tuple[Any, Any]:
+        """Return 1 / scale^2 and log scale."""
+        if not self.learn:
+            return self.scale**-2, log(self.scale)
+        log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
+        return np.exp(-2.0 * log_scale), log_scale
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
+
+        :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
+        K13 is the same without :math:`\tfrac12\log 2\pi`.
+        """
+        precision, log_scale = self._precision(params)
+        return -0.5 * precision * sums_of_squares(w) - w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
+
+        For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
+        Overwrites `w`, which no later step of a backward pass needs.
+        """
+        precision, _ = self._precision(params)
+        if self.learn:
+            slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)
+            write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
+        w *= (-cotangent * precision)[:, None]
+        d_w += w
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior."""
+        scale = np.exp(params["prior_log_scale"]) if self.learn else self.scale
+        return rng.standard_normal(shape) * scale
+
+    def expected_log_density(
+        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
+    ) -> ExpectedLogPrior:
+        r"""Return E_q[log P(w)] for q of mean (P,) and summed variance (D18, D19).
+
+        :math:`-P (\log S + \tfrac12\log 2\pi) - (|\mu|^2 + \sum_j \mathrm{Var}\,w_j) / (2S^2)`
+        with S the scale. `d_params` receives its derivative with respect to log S (D17).
+        """
+        precision, log_scale = self._precision(params)
+        size, squares = len(mean), sums_of_squares(mean) + total_variance
+        if self.learn:
+            d_params["prior_log_scale"][0] = precision * squares - size
+        value = -0.5 * precision * squares - size * (log_scale + 0.5 * LOG_2PI)
+        return ExpectedLogPrior(value, -precision * mean, -0.5 * precision)
+
+
+@dataclass(frozen=True)
+class LaplacePrior:
+    """P(w) = prod_j exp(-|w_j| / scale) / (2 scale), heavier tails than a Gaussian (D16).
+
+    Parameters
+    ----------
+    scale : float
+        Mean of abs(w), > 0; the standard deviation is sqrt(2) scale.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not between 1e-150 and 1e150.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        standard_deviation("scale of the prior", self.scale)
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: none."""
+        return ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks: none."""
+        return np.zeros(0, dtype)
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior."""
+        return self.scale * 2.0**0.5
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16)."""
+        size = np.multiply(w, np.sign(w.real), out=work.array("abs w", w.shape, w.dtype))
+        return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - w.shape[-1] * log(
+            2.0 * self.scale
+        )
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
+
+        At w = 0, where the density has a kink, the slope is taken as 0. Overwrites `w`.
+        """
+        np.sign(w.real, out=w, casting="unsafe")
+        w *= (-cotangent / self.scale)[:, None]
+        d_w += w
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior."""
+        return rng.laplace(0.0, self.scale, shape)
+
+
+@dataclass(frozen=True)
+class LayerwiseGaussianPrior:
+    r"""P(w) = prod over layers l and their weights j of N(w_j; 0, scale_l^2) (D39).
+
+    One scale for all weights says that a wider layer sends a larger signal: with H hidden units
+    and output weights of deviation s the function's prior deviation grows like
+    :math:`s \sqrt H`. Neal (1996) divides the scale of the output weights by the square root of
+    H, and the prior over functions has a limit. Its deviation is then the same for every width,
+    but for the part of the biases: a layer's biases have the scale of its weights.
+
+    Parameters
+    ----------
+    scales : tuple of float, optional
+        One deviation > 0 for each layer, from the input on; the starting values when they are
+        learned. Default: 1 for the first layer, 1 / sqrt(inputs of the layer) for the others.
+    learn : bool
+        Learn ``prior_log_scale = log scale`` (L,).
+    sizes : tuple of int, optional
+        Widths of the network, which `Model` fills in.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a scale is not a number between 1e-150 and 1e150, or their number is not that of the
+        layers.
+    """
+
+    scales: tuple[float, ...] | None = None
+    learn: bool = False
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        flag("learn", self.learn)
+        if self.sizes is not None:
+            object.__setattr__(self, "sizes", _widths(self.sizes))
+        if self.scales is None:
+            if self.sizes is not None:
+                scales = (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
+                object.__setattr__(self, "scales", scales)
+            return
+        given: Any = self.scales
+        each = () if isinstance(given, str) or not np.iterable(given) else tuple(given)
+        if not each:
+            raise ValueError(
+                f"scales must be one number for each layer, e.g. (1.0, 0.1); got {given!r}"
+            )
+        each = tuple(standard_deviation("every scale of the prior", scale) for scale in each)
+        object.__setattr__(self, "scales", each)
+        if self.sizes is not None and len(each) != len(self.sizes) - 1:
+            raise ValueError(
+                f"scales has {len(each)} numbers, the network of sizes {self.sizes} has "
+                f"{len(self.sizes) - 1} layers; give one scale for each"
+            )
+
+    def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
+        """Return the prior for a network of these widths."""
+        if self.sizes not in (None, tuple(sizes)):
+            raise ValueError(
+                f"the prior is for a network of sizes {self.sizes}; got {sizes}. Give each model "
+                "a prior of its own, without sizes"
+            )
+        return replace(self, sizes=tuple(sizes))
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Number of weights and biases of each layer, L numbers that sum to P."""
+        if self.sizes is None:
+            raise ValueError(
+                "a LayerwiseGaussianPrior has to know its network: make a Model of both, or use "
+                "for_network(sizes)"
+            )
+        pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
+        return tuple((d_in + 1) * d_out for d_in, d_out in pairs)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where the weights of each layer begin in the flat vector, L numbers."""
+        return tuple(sum(self.counts[:layer]) for layer in range(len(self.counts)))
+
+    def _layers(self, w: Array) -> list[Array]:
+        """View each layer's part of `w` (..., P)."""
+        return [
+            w[..., start : start + count]
+            for start, count in zip(self.starts, self.counts, strict=True)
+        ]
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: ``prior_log_scale`` (L,) or none."""
+        return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        return np.array([log(s) for s in self.scales or ()] if self.learn else [], dtype)
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the smallest of the layers' deviations."""
+        return float(np.min(np.exp(self._log_scales(params, np.float64))))
+
+    def _log_scales(self, params: dict[str, Array], dtype: Any) -> Array:
+        """Return log scale of each layer, (L,) or (S, L)."""
+        if self.learn:
+            return params["prior_log_scale"]
+        return np.array([log(scale) for scale in self.scales or ()], dtype)
+
+    def _squares(self, w: Array) -> Array:
+        """Return sum_j w_j^2 of each layer (S, L)."""
+        return np.stack([sums_of_squares(part) for part in self._layers(w)], axis=-1)
+
+    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+        r"""Return log P(w) (S,) of weights (S, P), constants kept (D39).
+
+        :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
+        weights w_l in layer l.
+        """
+        log_scales = self._log_scales(params, w.real.dtype)
+        counts = np.array(self.counts, w.real.dtype)
+        terms = -0.5 * np.exp(-2.0 * log_scales) * self._squares(w)  # (S, L)
+        terms -= counts * (log_scales + 0.5 * LOG_2PI)
+        return np.add.reduce(terms, axis=-1)
+
+    def add_vjp(
+        self,
+        params: dict[str, Array],
+        w: Array,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+        work: Workspace,
+    ) -> None:
+        """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
+
+        For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l. Overwrites `w`,
+        which no later step of a backward pass needs.
+        """
+        log_scales = self._log_scales(params, w.real.dtype)
+        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
+        if self.learn:
+            slope = precision * self._squares(w) - np.array(self.counts, w.real.dtype)  # (S, L)
+            write_gradient(d_params["prior_log_scale"], cotangent, slope)
+        factors = -cotangent[:, None] * precision  # (S, L)
+        for layer, part in enumerate(self._layers(w)):
+            part *= factors[:, layer, None]
+        d_w += w
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior."""
+        scales = np.exp(self._log_scales(params, np.float64))
+        return rng.standard_normal(shape) * np.repeat(scales, self.counts, axis=-1)
+
+    def expected_log_density(
+        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
+    ) -> ExpectedLogPrior:
+        r"""Return E_q[log P(w)] for q of mean (P,) and variances summed by layer (L,) (D39).
+
+        :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi)
+        - (|\mu_l|^2 + \sum_{j \in l} \mathrm{Var}\,w_j) / (2 s_l^2)]`. `d_params` receives its
+        derivative with respect to the log s_l.
+        """
+        log_scales = self._log_scales(params, mean.real.dtype)
+        precision, counts = np.exp(-2.0 * log_scales), np.array(self.counts, mean.real.dtype)
+        squares = self._squares(mean) + total_variance  # (L,)
+        if self.learn:
+            d_params["prior_log_scale"][...] = precision * squares - counts
+        value = np.add.reduce(-0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI))
+        each = np.repeat(precision, self.counts)  # (P,)
+        return ExpectedLogPrior(value, -each * mean, -0.5 * each)
+
+
+def _widths(given: Any) -> tuple[int, ...]:
+    """Return the widths of a network, or raise."""
+    if isinstance(given, str) or not np.iterable(given) or len(each := tuple(given)) < 2:
+        raise ValueError(
+            f"sizes of the prior must be the widths of its network, e.g. (1, 100, 1); got {given!r}"
+        )
+    return tuple(whole("every size of the prior's network", size, 1) for size in each)

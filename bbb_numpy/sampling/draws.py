@@ -1,0 +1,161 @@
+"""What a sampler leaves: draws of several chains, and how they stand for a posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.joint import Model
+from ..numeric.layout import Layout
+from ..numeric.workspace import Workspace
+from .mcmc import Target
+
+__all__ = ["STATISTICS", "DrawnWeights", "Draws"]
+
+
+Array = NDArray[Any]
+STATISTICS = ("acceptance", "accepted", "divergent", "energy", "gradients", "depth")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Draws:
+    """T draws of S chains, after warm-up.
+
+    Attributes
+    ----------
+    positions : ndarray (T, S, D)
+    log_density : ndarray (T, S)
+        In nats, unnormalised.
+    stats : dict of str to ndarray (T, S)
+        The fields of `mcmc.Info`. With thinning: "acceptance" and "energy" of the step that was
+        kept, "gradients" and "divergent" summed over the steps between.
+    kernel : MetropolisHastings, HMC, NUTS or one's own
+        As adapted.
+    target : callable
+    layout : Layout
+        Names the D numbers.
+    warm_up : int
+        Draws that were made before and are not kept.
+    warm_up_divergent : int
+        Divergences among them, which do no harm.
+    finished : bool
+        False after Ctrl-C.
+    """
+
+    positions: Array
+    log_density: Array
+    stats: dict[str, Array]
+    kernel: Any
+    target: Target
+    layout: Layout
+    warm_up: int
+    warm_up_divergent: int
+    finished: bool
+
+    @property
+    def flat(self) -> Array:
+        """All draws of all chains, (T * S, D)."""
+        return self.positions.reshape(-1, self.positions.shape[-1])
+
+    def block(self, name: str) -> Array:
+        """Return the draws of one block, (T, S, ...), e.g. ``'W0'`` or ``'log_noise'``.
+
+        Raises
+        ------
+        KeyError
+            If there is none of that name; the message lists them.
+        """
+        blocks = self.layout.views(self.positions)
+        if name not in blocks:
+            raise KeyError(f"no block {name!r}; there are {', '.join(blocks)}")
+        return blocks[name]
+
+    @property
+    def divergences(self) -> int:
+        """Number of draws on whose way, since the draw before, a transition diverged."""
+        return int(np.count_nonzero(self.stats["divergent"]))
+
+    @property
+    def step_size(self) -> float:
+        """Step size of the kernel as adapted; nan for one without."""
+        part = getattr(self.kernel, "proposal", self.kernel)
+        return float(getattr(part, "step_size", np.nan))
+
+    def __repr__(self) -> str:
+        """Return the summary: the arrays would fill the screen."""
+        return f"<Draws: {self.summary()}>"
+
+    def summary(self) -> str:
+        """Return one line: draws, acceptance, divergences, gradient evaluations."""
+        draws, chains = self.log_density.shape
+        unfinished = "" if self.finished else " (interrupted)"
+        if not draws:
+            return f"no draws of {chains} chains{unfinished}"
+        gradients = int(self.stats["gradients"].sum())
+        return (
+            f"{draws} draws of {chains} chains{unfinished}, "
+            f"acceptance {self.stats['acceptance'].mean():.2f}, step size {self.step_size:.3g}, "
+            f"{self.divergences} divergent, {gradients:,} gradient evaluations"
+        )
+
+
+@dataclass(frozen=True)
+class DrawnWeights:
+    """Equally weighted draws (T, D) as a posterior, for everything in `evaluation.predictive`.
+
+    There `theta` is the matrix of draws, weights first, then the scales that the chain sampled
+    with them; the "noise" is the choice of rows.
+
+    Parameters
+    ----------
+    model : Model
+    """
+
+    model: Model
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The blocks of one draw, D numbers: those of `LogJoint.layout`."""
+        return Layout(self.model.layout.blocks + self.model.learned())
+
+    def draw_weights(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        dtype: Any = np.float64,
+        work: Workspace | None = None,
+    ) -> Array:
+        """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw."""
+        return rng.permutation((rng.random() + np.arange(samples)) / samples)
+
+    def noise_blocks(
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+    ) -> Iterator[Array]:
+        """Yield what `draw_weights` returns, at most `block` numbers at a time.
+
+        All are drawn at once, so that as many samples as there are draws take each of them once.
+        """
+        eps = self.draw_weights(rng, samples, dtype, work)
+        for begin in range(0, samples, block):
+            yield eps[begin : begin + block]
+
+    def _chosen(self, theta: Array, eps: Array) -> Array:
+        if theta.ndim != 2 or theta.shape[1] != self.layout.size or not len(theta):
+            raise ValueError(
+                f"theta must hold draws (T, {self.layout.size}), one at least; got {theta.shape}"
+            )
+        return theta[(eps * len(theta)).astype(int)]
+
+    def weights(self, theta: Array, eps: Array, work: Workspace | None = None) -> Array:
+        """Return the weights (S, P) of the chosen draws."""
+        return np.ascontiguousarray(self._chosen(theta, eps)[:, : self.model.layout.size])
+
+    def params(self, theta: Array, eps: Array) -> dict[str, Array]:
+        """Return the scales that were drawn with these weights, (S, ...) each."""
+        learned = Layout(self.model.learned())
+        return learned.views(self._chosen(theta, eps)[:, self.model.layout.size :])

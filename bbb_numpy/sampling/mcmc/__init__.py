@@ -1,0 +1,51 @@
+"""Markov chain Monte Carlo on any log density with its gradient.
+
+A *target* is a function from positions (S, D) of S chains to log densities (S,), in nats, and
+gradients (S, D): `model.log_joint.LogJoint`, or one's own. A *kernel* is a frozen dataclass with
+two methods ::
+
+    init(target, position) -> state
+    step(target, rng, state) -> (state, info)
+
+Both are pure: the same arguments, with the generator in the same state, give the same results.
+"""
+
+from .adaptation import Adaptation, begin, update
+from .hmc import HMC
+from .leapfrog import Phase, hamiltonian, leapfrog
+from .metrics import DenseMetric, DiagonalMetric, Metric
+from .metropolis import (
+    GaussianWalk,
+    Independent,
+    Langevin,
+    LogNormalWalk,
+    MetropolisHastings,
+    StudentWalk,
+)
+from .nuts import NUTS
+from .states import Info, Kernel, State, Target, init
+
+__all__ = [
+    "HMC",
+    "NUTS",
+    "Adaptation",
+    "DenseMetric",
+    "DiagonalMetric",
+    "GaussianWalk",
+    "Independent",
+    "Info",
+    "Kernel",
+    "Langevin",
+    "LogNormalWalk",
+    "Metric",
+    "MetropolisHastings",
+    "Phase",
+    "State",
+    "StudentWalk",
+    "Target",
+    "begin",
+    "hamiltonian",
+    "init",
+    "leapfrog",
+    "update",
+]

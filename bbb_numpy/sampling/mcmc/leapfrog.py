@@ -1,0 +1,68 @@
+r"""The leapfrog integrator of Hamilton's equations (M8).
+
+With the potential energy :math:`-\log\pi(\theta)` and the kinetic energy
+:math:`\tfrac12 r^T M^{-1} r`, the motion :math:`\dot\theta = M^{-1} r`,
+:math:`\dot r = \nabla\log\pi(\theta)` keeps their sum H.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .metrics import Metric
+from .states import State, Target, evaluate
+
+__all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog"]
+
+Array = NDArray[Any]
+DIVERGENT = 1000.0  # nats of energy error: no trajectory of the true motion, exp(-1000) is 0
+
+
+class Phase(NamedTuple):
+    """Positions and momenta of S chains."""
+
+    position: Array  # (S, D)
+    momentum: Array  # (S, D)
+    log_density: Array  # (S,)
+    gradient: Array  # (S, D)
+
+    @property
+    def state(self) -> State:
+        """The position alone."""
+        return State(self.position, self.log_density, self.gradient)
+
+
+def hamiltonian(metric: Metric, phase: Phase) -> Array:
+    """Return the energy H = -log pi + r^T M^-1 r / 2 (S,); inf where it is not a number."""
+    with np.errstate(all="ignore"):
+        energy = metric.kinetic(phase.momentum) - phase.log_density
+    return np.where(np.isnan(energy), np.inf, energy)
+
+
+def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Phase:
+    r"""Return the phase one step later (M8).
+
+    Three lines ::
+
+        r     <- r + (eps/2) grad log pi(theta)
+        theta <- theta + eps M^-1 r
+        r     <- r + (eps/2) grad log pi(theta)
+
+    Each line shifts one half of (theta, r) by a function of the other: a shear, of determinant 1.
+    Read upwards with -eps the lines undo themselves. The error of H is of order eps^2.
+
+    Parameters
+    ----------
+    step_size : float or ndarray (S, 1)
+        eps; negative for backwards in time.
+    """
+    half = 0.5 * step_size
+    with np.errstate(all="ignore"):  # a diverging trajectory overflows; `evaluate` says so
+        momentum = phase.momentum + half * phase.gradient
+        position = phase.position + step_size * metric.velocity(momentum)
+        value, gradient = evaluate(target, position)
+        momentum += half * gradient
+    return Phase(position, momentum, value, gradient)

@@ -1,0 +1,110 @@
+"""What every kernel starts from and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Info", "Kernel", "State", "Target", "evaluate", "init", "select"]
+
+Array = NDArray[Any]
+Target = Callable[[Array], tuple[Array, Array]]
+
+
+class State(NamedTuple):
+    """Where S chains are."""
+
+    position: Array  # (S, D)
+    log_density: Array  # (S,)  in nats, unnormalised
+    gradient: Array  # (S, D)  of the log density
+
+
+class Info(NamedTuple):
+    """What one step did, for each of S chains."""
+
+    acceptance: Array  # (S,)  probability, for NUTS its mean over the trajectory
+    accepted: Array  # (S,) bool  whether the chain moved
+    divergent: Array  # (S,) bool  whether the energy error passed `leapfrog.DIVERGENT`
+    energy: Array  # (S,)  of the new state: -log density + kinetic
+    gradients: Array  # (S,) int  evaluations of the target's gradient
+    depth: Array  # (S,) int  doublings of a NUTS trajectory, else 0
+
+
+class Kernel(Protocol):
+    """What a kernel has: `MetropolisHastings`, `HMC`, `NUTS`, or one's own."""
+
+    def init(self, target: Target, position: Array) -> State:
+        """Return the state at `position` (S, D)."""
+
+    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+        """Move every chain once."""
+
+
+def evaluate(target: Target, position: Array) -> tuple[Array, Array]:
+    """Return log density (S,) and gradient (S, D); where either is not finite, -inf and 0.
+
+    A trajectory that leaves what can be computed has left the posterior: -inf rejects it. The
+    rule depends on the position alone, so the leapfrog stays reversible.
+    """
+    with np.errstate(all="ignore"):
+        value, gradient = target(position)
+    return _finite(value, gradient)
+
+
+def _finite(value: Array, gradient: Array) -> tuple[Array, Array]:
+    """Return both, with -inf and 0 where either is not finite."""
+    with np.errstate(all="ignore"):
+        outside = ~np.isfinite(value + np.add.reduce(gradient, axis=1))
+    if outside.any():
+        value, gradient = np.where(outside, -np.inf, value), gradient.copy()
+        gradient[outside] = 0.0
+    return value, gradient
+
+
+def init(target: Target, position: Array) -> State:
+    """Return the state of S chains that start at `position` (S, D).
+
+    Raises
+    ------
+    ValueError
+        If `position` is not a matrix, the target does not return what it should, or the density
+        of a chain is not finite and positive there.
+    """
+    if position.ndim != 2:
+        raise ValueError(f"position must have shape (chains, numbers); got {position.shape}")
+    position = position.copy()
+    with np.errstate(all="ignore"):
+        found = target(position) if callable(target) else None
+    _check_found(found, position)
+    value, gradient = _finite(*found)
+    bad = np.flatnonzero(~np.isfinite(value))
+    if bad.size:
+        raise ValueError(
+            f"the log density or its gradient is not finite where chains {bad.tolist()} start; "
+            "start them elsewhere, narrow the prior, or check the target"
+        )
+    return State(position, value, gradient)
+
+
+def _check_found(found: Any, position: Array) -> None:
+    """Raise unless a target has returned log densities (S,) and gradients (S, D)."""
+    wanted = (position.shape[:1], position.shape)
+    shapes = tuple(np.shape(part) for part in found) if isinstance(found, tuple) else None
+    if shapes != wanted:
+        given = type(found).__name__ if shapes is None else f"arrays of shapes {shapes}"
+        raise ValueError(
+            "a target must be a function of positions (S, D) that returns a pair, log densities "
+            f"(S,) and gradients (S, D), here of shapes {wanted}; got {given}"
+        )
+
+
+def select(take: Array, new: State, old: State) -> State:
+    """Return the states of `new` where `take` (S,) is true, else those of `old`."""
+    return State(
+        np.where(take[:, None], new.position, old.position),
+        np.where(take, new.log_density, old.log_density),
+        np.where(take[:, None], new.gradient, old.gradient),
+    )

@@ -1,0 +1,1 @@
+"""Blundell et al.'s own experiments: MNIST and the mushroom bandit."""

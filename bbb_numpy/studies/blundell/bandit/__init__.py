@@ -1,0 +1,1 @@
+"""Thompson sampling among mushrooms."""

@@ -1,0 +1,1 @@
+"""MNIST by SGD, MAP and Bayes by Backprop, and pruning."""

@@ -1,0 +1,247 @@
+"""The networks of the MNIST experiment: what is trained, and its state between two epochs."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.encoding import decode, encode, take_array
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
+from bbb_numpy.numeric.files import write_arrays
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.discrete import CategoricalLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.training import fit, start
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer, State
+from bbb_numpy.training.state import Epoch, Training
+
+__all__ = [
+    "CANDIDATES",
+    "FORMAT",
+    "GRID",
+    "METHODS",
+    "Candidate",
+    "Run",
+    "Settings",
+    "begin",
+    "build",
+    "classes_of_mean",
+    "load",
+    "save",
+    "train_epoch",
+]
+
+Array = NDArray[Any]
+METHODS = ("SGD", "MAP", "BBB")
+# The paper's choices of pi, -log sigma1 and -log sigma2
+GRID = ((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8))
+START = 0.05  # deviation of the first weights: sqrt(2 / 784), of a ReLU layer that keeps its scale
+FORMAT = "bbb_numpy.mnist 1"
+SHARES: dict[str, Shares] = {
+    "proportional": proportional_kl_weights,
+    "geometric": geometric_kl_weights,
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a network is trained with, apart from the number of epochs."""
+
+    method: str  # one of METHODS
+    optimizer: str  # 'SGD' or 'Adam'
+    learning_rate: float
+    prior: tuple[float, int, int] = (0.5, 0, 6)  # pi, -log sigma1, -log sigma2; not for SGD
+    rho: float = -5.0  # every sigma starts at softplus(rho); BBB only
+    shares: str = "proportional"
+
+    @property
+    def name(self) -> str:
+        """What it is, in a few words."""
+        prior = "pi {:g}, -log sigma1 {}, -log sigma2 {}".format(*self.prior)
+        parts = [f"{self.optimizer} {self.learning_rate:g}"]
+        parts += [prior] if self.method != "SGD" else []
+        parts += [f"KL weights {self.shares}"] if self.shares != "proportional" else []
+        return ", ".join(parts)
+
+
+CANDIDATES = (
+    Candidate("SGD", "SGD", 1e-3),
+    Candidate("SGD", "SGD", 3e-3),
+    Candidate("MAP", "SGD", 1e-3, (0.75, 0, 6)),
+    Candidate("MAP", "SGD", 3e-3, (0.75, 0, 6)),
+    Candidate("MAP", "SGD", 3e-3, (0.75, 2, 6)),
+    Candidate("BBB", "SGD", 1e-3, (0.5, 0, 6)),
+    Candidate("BBB", "SGD", 1e-3, (0.5, 0, 6), shares="geometric"),
+    Candidate("BBB", "Adam", 1e-3, (0.5, 0, 6)),
+    Candidate("BBB", "Adam", 1e-3, (0.25, 1, 6)),
+    Candidate("BBB", "Adam", 1e-3, (0.75, 2, 8)),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How large the experiment is; the defaults are those of the command."""
+
+    seed: int = 0
+    hidden: int = 400  # units of each of two layers
+    train: int = 50_000  # the first images of the training part
+    validation: int = 10_000  # the last ones
+    test: int = 10_000
+    batch: int = 128
+    search: int = 5  # epochs of every candidate; the best of a method goes on from there
+    epochs: tuple[int, int, int] = (30, 30, 90)  # of SGD, MAP and BBB, those of the search too
+    draws: int = 50  # weight vectors that predictions are averaged over
+    pruning_draws: int = 10
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The settings as JSON holds them."""
+        return json.loads(json.dumps(asdict(self)))
+
+
+@dataclass
+class Run:
+    """One network in training: all that its next epoch depends on."""
+
+    training: Training
+    rng: np.random.Generator
+    errors: list[float] = field(default_factory=list)  # of the mean network, validation images
+    seconds: float = 0.0  # of processor time
+
+
+def build(candidate: Candidate, hidden: int) -> Reparameterised:
+    """Return network, prior, likelihood, posterior and objective of a candidate."""
+    pi, wide, narrow = candidate.prior
+    prior = ScaleMixturePrior(pi, exp(-wide), exp(-narrow))
+    model = Model(MLP((784, hidden, hidden, 10)), prior, CategoricalLikelihood())
+    if candidate.method == "BBB":
+        return Reparameterised(model, MeanField(START, candidate.rho), FreeEnergy())
+    return Reparameterised(model, PointMass(START), MLE() if candidate.method == "SGD" else MAP())
+
+
+def optimizer_of(candidate: Candidate, factor: float = 1.0) -> Optimizer:
+    """Return the update rule with its learning rate times `factor`."""
+    rate = candidate.learning_rate * factor
+    return Adam(rate) if candidate.optimizer == "Adam" else SGD(rate)
+
+
+def begin(candidate: Candidate, settings: Settings) -> Run:
+    """Return the state before the first epoch; networks of one method start alike."""
+    rng = np.random.default_rng([settings.seed, METHODS.index(candidate.method)])
+    estimator = build(candidate, settings.hidden)
+    return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
+
+
+def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y: Array) -> None:
+    """Train for one more epoch, in place.
+
+    The learning rate falls along half a cosine over all epochs of the method, epoch by epoch.
+    `x` (N, 784) and one-hot `y` (N, 10) in float32.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C; `run` is as before the epoch, but for the generator.
+    """
+    began = time.process_time()
+    epochs = settings.epochs[METHODS.index(candidate.method)]
+    estimator = build(candidate, settings.hidden)
+    trained = fit(
+        estimator,
+        run.training,
+        x,
+        y,
+        rng=run.rng,
+        optimizer=optimizer_of(candidate, Cosine()(len(run.errors), epochs)),
+        epochs=1,
+        batch_size=settings.batch,
+        kl_weights=SHARES[candidate.shares],
+        progress=False,
+    )
+    if trained.stopped == "interrupted":
+        raise KeyboardInterrupt
+    run.training = trained
+    run.seconds += time.process_time() - began
+
+
+def classes_of_mean(candidate: Candidate, settings: Settings, theta: Array, x: Array) -> Array:
+    """Return the classes (N,) that one network gives, that with the mean weights."""
+    model = build(candidate, settings.hidden).model
+    weights = theta[None, : model.layout.size]
+    work = Workspace()
+    return np.concatenate(
+        [model.predict(weights, x[i : i + 1000], work)[0].argmax(1) for i in range(0, len(x), 1000)]
+    )
+
+
+def save(path: Path, run: Run, candidate: Candidate, settings: Settings) -> None:
+    """Write the state of a run, replacing an older file only when all is written."""
+    state = run.training
+    header = {
+        **{"format": FORMAT, "candidate": asdict(candidate), "settings": settings.record},
+        **{"rng": encode("rng", run.rng), "seconds": run.seconds},
+        "steps": state.optimizer_state.steps,
+    }
+    write_arrays(
+        path,
+        {
+            "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
+            "theta": state.theta,
+            "history": np.array(state.history, float).reshape(-1, len(Epoch._fields)),
+            "errors": np.array(run.errors, float),
+            **{f"optimizer.{name}": array for name, array in state.optimizer_state.arrays.items()},
+        },
+    )
+
+
+def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
+    """Return the state that `save` wrote, or `begin` if there is no file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or belongs to another run; names it.
+    """
+    run = begin(candidate, settings)
+    if not path.exists():
+        return run
+    state = run.training
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = dict(content)
+        header = json.loads(arrays.pop("header").tobytes())
+        given = json.loads(json.dumps(asdict(candidate)))
+        stored = (header["format"], header["candidate"], header["settings"])
+        if stored != (FORMAT, given, settings.record):
+            raise ValueError("it is the state of another network or of other settings")
+        run.rng = decode("rng", header["rng"])
+        run.errors = take_array(arrays, "errors", (None,), (np.float64,)).tolist()
+        run.seconds = float(header["seconds"])
+        rows = take_array(arrays, "history", (len(run.errors), 5), (np.float64,), nan=True)
+        shape, kinds = state.theta.shape, (np.float32,)
+        memory = {
+            name: take_array(arrays, f"optimizer.{name}", shape, kinds)
+            for name in state.optimizer_state.arrays
+        }
+        run.training = Training(
+            take_array(arrays, "theta", shape, kinds),
+            State(int(header["steps"]), memory),
+            [Epoch(*row) for row in rows.tolist()],
+        )
+    except Exception as error:  # damage can upset every layer from zip to JSON
+        raise ValueError(
+            f"{path} cannot be read: {error}. Delete it to train this network again"
+        ) from None
+    return run

@@ -1,0 +1,207 @@
+"""MLE, MAP, VI and ensembles trained and judged side by side (W1, W2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..evaluation import predictive
+from ..evaluation.predictive import Predictive
+from ..gradients.catalogue import Estimator
+from ..gradients.closed_form import ClosedFormKL
+from ..gradients.reparameterised import Reparameterised
+from ..learners.rows import moments
+from ..model.joint import Likelihood, Model
+from ..model.objectives import MAP, MLE
+from ..numeric.elementary import logsumexp
+from ..parts.likelihoods import GaussianLikelihood
+from ..parts.network import MLP
+from ..parts.posteriors import MeanField, PointMass
+from ..parts.priors import GaussianPrior
+from ..training import fit, start
+from ..training.optimizers import Adam, Cosine
+
+__all__ = ["METHODS", "Fitted", "Setup", "average", "judge", "table", "train"]
+
+Array = NDArray[Any]
+
+METHODS: dict[str, Callable[[Model], Estimator]] = {
+    "MLE": lambda model: Reparameterised(model, PointMass(0.3), MLE()),  # W1
+    "MAP": lambda model: Reparameterised(model, PointMass(0.3), MAP()),  # W2
+    "VI": lambda model: ClosedFormKL(model, MeanField(0.3, -4.0)),
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a network is trained, whatever the method; inputs and targets are standardised."""
+
+    hidden: tuple[int, ...] = (20,)
+    activation: str = "tanh"
+    prior_scale: float = 2.0
+    likelihood: Likelihood = GaussianLikelihood(0.2, learn=True)  # in standardised units
+    epochs: int = 3000
+    batch_size: int = 40
+    learning_rate: float = 1e-2
+    samples: int = 1  # of the weights per step; a point needs no more
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """One trained network, or several as an equal mixture, in the units of the data."""
+
+    estimator: Estimator
+    thetas: tuple[Array, ...]
+    x_scale: tuple[Array, Array]  # mean and deviation, (d_in,) each
+    y_scale: tuple[Array, Array]  # (K,) each
+    seed: int
+
+    def _inputs(self, x: Array) -> Array:
+        return (x - self.x_scale[0]) / self.x_scale[1]
+
+    def predict(self, x: Array, samples: int = 100) -> Predictive:
+        """Return the moments of the mixture at `x` (N, d_in); the same weights for any `x`.
+
+        Between members the means vary too, which is epistemic (D4 with the member as part of w).
+        """
+        parts = [
+            predictive.predict(
+                self.estimator,
+                theta,
+                self._inputs(x),
+                rng=np.random.default_rng([self.seed, member]),
+                samples=self._samples(samples),
+            )
+            for member, theta in enumerate(self.thetas)
+        ]
+        means, epistemic, aleatoric = (np.stack(moment) for moment in zip(*parts, strict=True))
+        between = means.var(axis=0, ddof=1) if len(means) > 1 else 0.0
+        mean, scale = self.y_scale
+        return Predictive(
+            mean + scale * means.mean(axis=0),
+            scale * np.sqrt(np.mean(epistemic**2, axis=0) + between),
+            scale * np.sqrt(np.mean(aleatoric**2, axis=0)),
+        )
+
+    def functions(self, x: Array, samples: int = 50) -> Array:
+        """Return functions (members * samples, N, K) drawn from the mixture."""
+        mean, scale = self.y_scale
+        drawn = [
+            predictive.sample_functions(
+                self.estimator,
+                theta,
+                self._inputs(x),
+                rng=np.random.default_rng([self.seed, member]),
+                samples=self._samples(samples),
+            )
+            for member, theta in enumerate(self.thetas)
+        ]
+        return mean + scale * np.concatenate(drawn)
+
+    def log_density(self, x: Array, y: Array, samples: int = 100) -> Array:
+        """Return log P(y|x, D) (N,) of the mixture, in nats, of y in its own units (D5)."""
+        mean, scale = self.y_scale
+        logs = [
+            predictive.log_predictive_density(
+                self.estimator,
+                theta,
+                self._inputs(x),
+                (y - mean) / scale,
+                rng=np.random.default_rng([self.seed, member]),
+                samples=self._samples(samples),
+            )
+            for member, theta in enumerate(self.thetas)
+        ]
+        return logsumexp(np.stack(logs), axis=0) - np.log(len(logs) * np.prod(scale))
+
+    def _samples(self, wanted: int) -> int:
+        """Return how many weight samples are needed: a point has only one."""
+        return 1 if isinstance(self.estimator.posterior, PointMass) else wanted
+
+
+def train(
+    build: Callable[[Model], Estimator],
+    setup: Setup,
+    x: Array,
+    y: Array,
+    *,
+    seed: int,
+    members: int = 1,
+) -> Fitted:
+    """Standardise, train `members` networks from different starts, and return their mixture.
+
+    Parameters
+    ----------
+    build : callable
+        From a model to an estimator: an entry of `METHODS`, or one's own.
+    setup : Setup
+    x, y : ndarray (N, d_in), (N, K)
+    seed : int
+        Same seed, same numbers.
+    members : int
+    """
+    x_scale, y_scale = moments(x, True), moments(y, True)
+    outputs = setup.likelihood.heads(y.shape[1])
+    net = MLP((x.shape[1], *setup.hidden, outputs), setup.activation)
+    estimator = build(Model(net, GaussianPrior(setup.prior_scale), setup.likelihood))
+    optimizer, thetas = Adam(setup.learning_rate, schedule=Cosine()), []
+    for rng in np.random.default_rng(seed).spawn(members):
+        trained = fit(
+            estimator,
+            start(estimator, rng, optimizer),
+            (x - x_scale[0]) / x_scale[1],
+            (y - y_scale[0]) / y_scale[1],
+            rng=rng,
+            optimizer=optimizer,
+            epochs=setup.epochs,
+            batch_size=setup.batch_size,
+            samples=setup.samples,
+            progress=False,
+        )
+        if trained.stopped == "interrupted":
+            raise KeyboardInterrupt
+        thetas.append(trained.theta)
+    return Fitted(estimator, tuple(thetas), x_scale, y_scale, seed)
+
+
+def judge(fitted: Fitted, x: Array, y: Array, truth: Array) -> dict[str, float]:
+    """Measure a fit on held-out rows.
+
+    Returns
+    -------
+    dict
+        ``rmse`` of the mean to the noiseless `truth`; ``log density`` per row, in nats;
+        ``coverage`` of y by mean +- 1.96 total deviations; mean ``epistemic`` deviation.
+    """
+    p = fitted.predict(x)
+    return {
+        "rmse": float(np.sqrt(np.mean((p.mean - truth) ** 2))),
+        "log density": float(fitted.log_density(x, y).mean()),
+        "coverage": float(np.mean(np.abs(y - p.mean) < 1.96 * p.total)),
+        "epistemic": float(p.epistemic.mean()),
+    }
+
+
+def average(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, float]]:
+    """Return mean and standard error over repetitions of every number; error 0 of one alone."""
+    out = {}
+    for key in rows[0]:
+        values = np.array([row[key] for row in rows])
+        error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+        out[key] = (float(values.mean()), float(error))
+    return out
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out text: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [
+        "  ".join(f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}" for i, (cell, width) in
+                  enumerate(zip(row, widths, strict=True)))
+        for row in (head, *rows)
+    ]  # fmt: skip
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])

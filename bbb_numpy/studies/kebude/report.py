@@ -1,0 +1,346 @@
+"""The report's Section 8: its figures, its claims, and the numbers behind them.
+
+`run_all` writes figures, text and numbers of all eight experiments; `run` does one. Every
+verdict in the text follows from the numbers beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import hypot
+from pathlib import Path
+from typing import cast
+
+from matplotlib.figure import Figure
+
+from bbb_numpy.plots import fits as plots
+
+from . import regression
+from .regression import CASES, SETTINGS, Result
+
+__all__ = ["readme_figure", "run", "run_all", "summarise", "write_numbers"]
+
+
+def run(
+    problem: int = 2,
+    x_range: float | None = None,
+    setting: str = "should-be",
+    *,
+    seed: int = 0,
+    out: Path | None = None,
+    rows: int | None = None,
+    epochs: int | None = None,
+) -> Result:
+    """Run one experiment as `regression.run`; with `out`, write its figure into that folder."""
+    result = regression.run(problem, x_range, setting, seed=seed, rows=rows, epochs=epochs)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        _draw(result, out / f"{result.name}.png")
+    return result
+
+
+def run_all(
+    problem: int | None = None,
+    x_range: float | None = None,
+    setting: str | None = None,
+    *,
+    seed: int = 0,
+    out: Path = Path("report"),
+    rows: int | None = None,
+    epochs: int | None = None,
+) -> list[Result]:
+    """Run every case in both settings; write figures, ``report.txt`` and ``numbers.json``.
+
+    A selection writes files of its own, such as ``report-problem2-printed.txt``, and leaves those
+    of all cases as they are.
+
+    Parameters
+    ----------
+    problem, x_range, setting : optional
+        Run only those; 0.5, 1, 2.5 and 4 are the ranges.
+    seed : int
+    out : Path
+        Folder, made if missing. Files of earlier runs are overwritten.
+    rows, epochs : int, optional
+        Instead of the report's, for a quick look.
+
+    Returns
+    -------
+    list of Result
+        By case as in `CASES`, as printed first.
+
+    Raises
+    ------
+    ValueError
+        If nothing fits `problem`, `x_range` and `setting`.
+    """
+    chosen = [
+        (*case, name)
+        for case in CASES
+        for name in SETTINGS
+        if problem in (None, case[0]) and x_range in (None, case[1]) and setting in (None, name)
+    ]
+    if not chosen:
+        known = ", ".join(f"problem {key[0]} with x_range {key[1]:g}" for key in CASES)
+        raise ValueError(
+            f"there is no experiment with problem={problem}, x_range={x_range}, "
+            f"setting={setting!r}; there are {known}, each with setting {' or '.join(SETTINGS)}"
+        )
+    results = [run(*which, seed=seed, out=out, rows=rows, epochs=epochs) for which in chosen]
+    every = len(chosen) == len(CASES) * len(SETTINGS)
+    names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
+    part = "" if every else "-".join(["", *(name for name in names if name)])
+    if any(r.case.problem == 2 for r in results):
+        _draw_deviations(results, out / f"epistemic{part}.png")
+    write_numbers(results, out / f"numbers{part}.json")
+    (out / f"report{part}.txt").write_text(summarise(results) + "\n", encoding="utf-8")
+    return results
+
+
+def readme_figure(path: Path = Path("figures/fit.png"), seed: int = 0) -> Result:
+    """Write the README's picture: problem 2 on [-4, 4] as it should be."""
+    result = regression.run(2, 4.0, "should-be", seed=seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _draw(result, path)
+    return result
+
+
+def write_numbers(results: Sequence[Result], path: Path) -> None:
+    """Write case, setting, seed and `Numbers` of every result as JSON."""
+    rows = [
+        {
+            "problem": result.case.problem,
+            "x_range": result.case.x_range,
+            "setting": result.setting.title,
+            "seed": result.seed,
+            "rows": len(result.data.x),
+            "epochs": len(result.history),
+            **asdict(result.numbers),
+        }
+        for result in results
+    ]
+    path.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _draw(result: Result, path: Path) -> None:
+    axes = plots.report_figure(
+        result.history,
+        result.x,
+        result.predictive,
+        data=result.data[:2],
+        truth=result.data.truth,
+        y_limits=result.case.y_limits,
+        title=f"problem {result.case.problem}, x in {result.case.interval}, {result.setting.title}",
+    )
+    cast(Figure, axes[0].figure).savefig(path, dpi=100)
+
+
+def _draw_deviations(results: Sequence[Result], path: Path) -> None:
+    """Draw problem 2's epistemic deviations of all ranges together, a panel per setting."""
+    cubic = [r for r in results if r.case.problem == 2]
+    titles = list(dict.fromkeys(r.setting.title for r in cubic))
+    figure = Figure(figsize=(4.8 * len(titles), 4.2), layout="constrained")
+    panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+    for ax, letter, title in zip(panels, "ab", titles, strict=False):
+        own = {f"data in {r.case.interval}": r for r in cubic if r.setting.title == title}
+        plots.deviations(
+            cubic[0].x,
+            {name: r.predictive.epistemic for name, r in own.items()},
+            ranges={name: r.case.data for name, r in own.items()},
+            ax=ax,
+        )
+        ax.set_xlabel(f"x (dimensionless)\n({letter}) {title}")
+        if letter != "a":
+            ax.set_ylabel("")
+    figure.savefig(path, dpi=100)
+
+
+def summarise(results: Sequence[Result]) -> str:
+    """Say what the results show: two tables, then the claims of Section 8 one by one.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Any of them; claims that compare the three ranges need all three of one setting.
+
+    Returns
+    -------
+    str
+        Plain text, at most 100 columns.
+    """
+    parts = [_settings_text(results), _inside_table(results), _outside_table(results)]
+    for how in SETTINGS.values():
+        own = [r for r in results if r.setting == how]
+        cubic = sorted((r for r in own if r.case.problem == 2), key=lambda r: -r.case.x_range)
+        if own:
+            lines = (_claims(cubic) if len(cubic) == 3 else []) + _honesty(own)
+            parts.append("\n".join([f"{how.title.capitalize()}:", *lines]))
+    return "\n\n".join(parts)
+
+
+def _settings_text(results: Sequence[Result]) -> str:
+    lines = ["Network 1-100-1, ReLU; mean-field posterior started as in the report's Section 7."]
+    for how in SETTINGS.values():
+        own = [r for r in results if r.setting == how]
+        if not own:
+            continue
+        noise = how.likelihood
+        lines.append(
+            f"{how.title}: {type(how.optimizer).__name__}, learning rate "
+            f"{how.optimizer.learning_rate:g}, {len(own[0].history)} epochs, "
+            f"{how.batch_size} row(s) and {how.samples} weight sample(s) per step,\n"
+            f"  noise deviation {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
+            f"x and y {'standardised' if how.standardise else 'as they are'}, prior deviation "
+            + (
+                f"{how.prior_scale:g}."
+                if how.prior_scale
+                else "sigma_data from the report's text\n  ("
+                + ", ".join(
+                    f"{value:.3g} for problem {problem}"
+                    for problem, value in sorted({(r.case.problem, r.case.sigma_data) for r in own})
+                )
+                + ")."
+            )
+        )
+    worst = max(r.numbers.gradient_error for r in results)
+    lines.append(
+        f"Largest relative error of the gradient, all coordinates of all {len(results)} "
+        f"trained models: {worst:.1e}"
+    )
+    return "\n".join(lines)
+
+
+def _table(title: str, results: Sequence[Result], rows: Sequence[Mapping[str, str]]) -> str:
+    cells = [("problem", "setting", *rows[0])]
+    cells += [
+        (_title(r), r.setting.title, *row.values()) for r, row in zip(results, rows, strict=True)
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i < 2 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    return "\n".join([title, lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _inside_table(results: Sequence[Result]) -> str:
+    rows = [
+        {
+            "RMSE": f"{n.rmse:.3g}",
+            "sd(truth)": f"{n.truth_sd:.3g}",
+            "noise": f"{n.noise_learned:.3g}",
+            "true": f"{n.noise_true:.3g}",
+            "in 95%": f"{n.coverage:.1%}",
+            "in 2 sd": f"{n.truth_in_epistemic:.0%}",
+            "nats/row": f"{n.free_energy:.3f}",
+        }
+        for n in (r.numbers for r in results)
+    ]
+    title = (
+        "Inside the data range: error to the true curve and its deviation, noise deviation\n"
+        "learned or fixed, share of fresh y in the 95% interval, share of the truth in mean +- 2\n"
+        "epistemic deviations, free energy"
+    )
+    return _table(title, results, rows)
+
+
+def _outside_table(results: Sequence[Result]) -> str:
+    rows = [
+        {
+            "inside": f"{n.epistemic_inside:.2g}",
+            "at ends": f"{n.epistemic_left:.2g}, {n.epistemic_right:.2g}",
+            "ratio": f"{n.ratio:.1f}",
+            "error": f"{n.misses:.1f} sd",
+            "bend": f"{n.bend_outside:.3f}, {n.bend_panel:.3f}",
+            "truth leaves": f"{n.truth_left:.2f}, {n.truth_right:.2f}",
+        }
+        for n in (r.numbers for r in results)
+    ]
+    title = (
+        "Epistemic deviation inside the data and at the ends of the panel (x = -6, 6; problem 1:\n"
+        "x = -0.5, 1); error of the mean at the ends in total deviations; bend of the mean\n"
+        "outside the data, and over the panel (0 straight, 1 as the truth); where, outside the\n"
+        "data, the truth leaves mean +- 2 total deviations (the end of the panel if it does not)"
+    )
+    return _table(title, results, rows)
+
+
+def _title(result: Result) -> str:
+    return f"{result.case.problem} {result.case.interval}"
+
+
+def _holds(claim: bool) -> str:
+    return "holds" if claim else "DOES NOT HOLD"
+
+
+def _claims(cubic: Sequence[Result]) -> list[str]:
+    """Judge Section 8 on three results of one setting, widest range first."""
+    wide, middle, narrow = (r.numbers for r in cubic)
+    all_three = (wide, middle, narrow)
+    rise = [0.5 * (n.epistemic_left + n.epistemic_right) - n.epistemic_inside for n in all_three]
+    ends = [0.5 * (n.epistemic_left + n.epistemic_right) for n in all_three]
+    return [
+        "  'wider where there is no data': at x = +-6 the epistemic deviation is "
+        + ", ".join(f"{n.ratio:.1f}" for n in all_three)
+        + f"\n    times that inside: {_holds(min(n.ratio for n in all_three) > 1)}.",
+        f"  'a smaller increase beyond [-2.5, 2.5]' than beyond [-4, 4]: {rise[1]:.2g} against "
+        f"{rise[0]:.2g}: {_holds(rise[1] < rise[0])}.",
+        f"  'the belief in its correctness increases' on [-1, 1]: deviation at +-6 {ends[2]:.2g} "
+        f"against {ends[1]:.2g}\n    and {ends[0]:.2g}: {_holds(ends[2] < min(ends[:2]))}. "
+        f"The mean is wrong there by {narrow.misses:.0f}, {middle.misses:.0f} and "
+        f"{wide.misses:.0f} total deviations.",
+        f"  'the linearity of the fit increases' on [-1, 1]: bend over the panel "
+        f"{narrow.bend_panel:.3f} against\n    {middle.bend_panel:.3f} and {wide.bend_panel:.3f}: "
+        f"{_holds(narrow.bend_panel < min(middle.bend_panel, wide.bend_panel))}. Outside the data "
+        f"all are straight (largest bend {max(n.bend_outside for n in all_three):.3f}).",
+    ]
+
+
+def _honesty(own: Sequence[Result]) -> list[str]:
+    """Say what the results of one setting do not show, as far as their numbers say so."""
+    numbers = [(_title(r), r.numbers) for r in own]
+    lines = []
+    still = [n for _, n in numbers if n.sigma_law and abs(n.sigma_end / n.sigma_law - 1) < 0.05]
+    if still:
+        first, ends = still[0], [n.sigma_end for n in still]
+        lines.append(
+            f"the median sigma went from {first.sigma_start:.5f} to {min(ends):.5f} ... "
+            f"{max(ends):.5f}; sigma_0 exp(learning rate * epochs),\n    into which no data enter, "
+            f"gives {first.sigma_law:.5f}: in {len(still)} of {len(own)} runs the bands are the "
+            "initial sigma."
+        )
+    lines.append(
+        "the truth is in mean +- 2 epistemic deviations on "
+        + ", ".join(f"{n.truth_in_epistemic:.0%}" for _, n in numbers)
+        + " of the data range,\n    in mean +- 2 total deviations on "
+        + ", ".join(f"{n.truth_in_total:.0%}" for _, n in numbers)
+        + ", in the order of the tables."
+    )
+    for kind, runs in (
+        ("narrow", [(t, n) for t, n in numbers if n.coverage < 0.93]),
+        ("wide", [(t, n) for t, n in numbers if n.coverage > 0.97]),
+    ):
+        if runs:
+            values = ", ".join(f"{n.coverage:.1%} ({title})" for title, n in runs)
+            lines.append(f"the 95% interval is too {kind}: of fresh y it holds\n    {values}.")
+    lines += [
+        f"{title}: the learned noise {n.noise_learned:.3g} is above the true {n.noise_true:.3g}: "
+        "it is learned from\n    E_q[(y - f)^2], which has the epistemic variance in it: "
+        f"sqrt({n.noise_true:.3g}^2 + {n.epistemic_inside:.2g}^2) = "
+        f"{hypot(n.noise_true, n.epistemic_inside):.3g}."
+        for (title, n), r in zip(numbers, own, strict=True)
+        if r.setting.likelihood.learn and n.noise_learned > 1.05 * n.noise_true
+    ]
+    lines += [
+        f"{title}: RMSE {n.rmse:.3g}, of a constant {n.truth_sd:.3g}: the curve is not learned.\n"
+        f"    Its deviation is {n.truth_sd / n.noise_true:.2g} times that of the noise in the "
+        f"data, {n.truth_sd / n.noise_learned:.2g} times that in the model."
+        for title, n in numbers
+        if n.rmse > 0.9 * n.truth_sd
+    ]
+    return [f"  {line}" for line in lines]

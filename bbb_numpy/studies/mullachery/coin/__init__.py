@@ -1,0 +1,1 @@
+"""A coin, with and without conjugacy (M18, M19)."""

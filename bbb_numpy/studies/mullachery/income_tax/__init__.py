@@ -1,0 +1,1 @@
+"""Vermont's income tax per return."""

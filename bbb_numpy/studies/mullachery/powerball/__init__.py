@@ -1,0 +1,1 @@
+"""Which bin a lottery ball is from (D37)."""

@@ -1,0 +1,216 @@
+"""The pictures of the Powerball experiment (D37)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import pi
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bbb_numpy.data import powerball as data
+from bbb_numpy.plots.fits import BLACK, BLUE, GREY, VERMILLION
+
+from .coverage import intervals, undecided
+from .models import NUMBERS, Fitted, Setup, logit, network
+from .scores import RULE, Scores
+
+__all__ = ["boundaries", "calibration", "confusion", "frequencies", "uncertainty", "weights"]
+
+Array = NDArray[Any]
+BALL = "number of the ball"
+P_BIN_1 = "P(bin 1 | number)"
+
+
+def frequencies(rows: data.Examples, exact: data.Exact, figure: Figure | None = None) -> Figure:
+    """Draw how often each number came in the two bins, and how often it should have."""
+    figure = _new(figure, 8.6, 4.0)
+    ax = figure.subplots()
+    count = len(rows.number) // 2
+    for label, place, colour, style, mark in (
+        (1, 1, BLUE, "-", "o"),
+        (0, 3, VERMILLION, "--", "s"),
+    ):
+        seen = np.bincount(rows.number[rows.label == label], minlength=len(NUMBERS))
+        ax.plot(NUMBERS[1:], seen[1:], mark, color=colour, ms=4.5, label=f"bin {place}, seen")
+        wanted = 2 * count * exact.mass[label]
+        ax.plot(
+            np.arange(1, len(wanted)), wanted[1:], style, color=colour, label=f"bin {place}, exact"
+        )
+    ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
+    ax.set(xlim=(0, 70), xlabel=BALL, ylabel=f"draws (of {count})")
+    ax.set_ylim(bottom=0)
+    _above(ax, 5)
+    return figure
+
+
+def _clear(panels: Any, used: int) -> None:
+    """Hide the panels of a 2 x 4 grid that are not used; those above them show their numbers."""
+    for ax in panels[used:]:
+        ax.set_axis_off()
+    for ax in panels[used - 4 : 4]:
+        ax.tick_params(labelbottom=True)
+
+
+def boundaries(
+    full: Mapping[str, Fitted], exact: data.Exact, figure: Figure | None = None
+) -> Figure:
+    """Draw the probabilities of every classifier, and shade where it says bin 1."""
+    figure = _new(figure, 13.0, 6.6)
+    panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
+    for ax, (name, fitted) in zip(panels, full.items(), strict=False):
+        p = fitted.probability
+        says = np.where(p > 0.5, 2.0, -1.0)
+        ax.stairs(
+            says, np.arange(71) - 0.5, baseline=-1, fill=True, color="#D9ECF8", label="says bin 1"
+        )
+        ax.plot(exact.probability, color=BLACK, lw=1.1, ls="--", label="exact")
+        ax.step(NUMBERS, p, where="mid", color=BLUE, lw=1.6, label="classifier")
+        ax.set_title(name, fontsize="medium")
+        ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
+    _clear(panels, len(full))
+    panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False)
+    panels[0].set(xlim=(-0.5, 69.5), ylim=(-0.03, 1.03))
+    figure.supxlabel(BALL)
+    figure.supylabel(P_BIN_1)
+    return figure
+
+
+def uncertainty(
+    full: Mapping[str, Fitted], exact: data.Exact, figure: Figure | None = None
+) -> Figure:
+    """Draw a credible interval at every number, marked right or wrong.
+
+    Left: probabilities, as in the paper. Right: their logits, where the ends can be seen.
+    """
+    figure = _new(figure, 13.0, 3.1 * len(full))
+    panels = figure.subplots(len(full), 2, sharex=True, squeeze=False)
+    where, truth = undecided(exact), exact.probability
+    for (name, fitted), (left, right) in zip(full.items(), panels, strict=True):
+        assert fitted.functions is not None  # as of every network
+        low, high = intervals(fitted.functions, 0.95)
+        holds = (low[where] <= truth[where]) & (truth[where] <= high[where])
+        others = np.setdiff1d(NUMBERS, where)
+        for ax, turn in ((left, _same), (right, logit)):
+            for some, colour, mark, size, label in (
+                (where[holds], BLUE, "o", 4.0, "95 % interval, right"),
+                (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
+                (others, GREY, "d", 4.5, "no truth, or one of 0 or 1"),
+            ):
+                middle = turn(np.median(fitted.functions, axis=0)[some])
+                ends = [middle - turn(low[some]), turn(high[some]) - middle]
+                ax.errorbar(
+                    some, middle, ends, fmt=mark, color=colour, ms=size, lw=1.3, label=label
+                )
+            ax.plot(where, turn(truth[where]), color=BLACK, lw=1.2, label="exact", zorder=5)
+        left.set(ylim=(-0.03, 1.03), ylabel=f"{name}\n{P_BIN_1}")
+        right.set(ylabel="its logit")
+    panels[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
+    panels[-1, 1].set(xlabel=BALL)
+    found = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*found, loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def calibration(scores: Mapping[str, Scores]) -> Figure:
+    """Draw how often bin 1 came against how often it was said to come, held out."""
+    figure = Figure(figsize=(13.0, 6.6), layout="constrained")
+    panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
+    for ax, (name, found) in zip(panels, scores.items(), strict=True):
+        part = found.reliability
+        bars = [part.seen - part.seen_low, part.seen_high - part.seen]
+        ax.plot([0, 1], [0, 1], color=GREY, lw=1.0, ls="--")
+        ax.errorbar(
+            part.stated,
+            part.seen,
+            np.maximum(bars, 0.0),
+            fmt="o",
+            color=BLACK if name == RULE else BLUE,
+            ms=4.5,
+        )
+        ax.set_title(f"{name}: ECE {found.calibration_error:.3f}", fontsize="medium")
+    panels[0].set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    figure.supxlabel(P_BIN_1 + ", mean of a bin of probabilities")
+    figure.supylabel("share of bin 1 among its balls")
+    return figure
+
+
+def confusion(scores: Mapping[str, Scores]) -> Figure:
+    """Draw the confusion matrix of every classifier, held out, in per cent of each bin."""
+    figure = Figure(figsize=(11.0, 5.6), layout="constrained")
+    panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
+    for ax, (name, found) in zip(panels, scores.items(), strict=True):
+        third, first = found.wrong
+        shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
+        ax.imshow(shares, cmap="Blues", vmin=0, vmax=100)
+        for (row, column), share in np.ndenumerate(shares):
+            ax.text(
+                *(column, row, f"{share:.1f} %"),
+                ha="center",
+                va="center",
+                color="white" if share > 55 else "black",
+            )
+        ax.set_title(name, fontsize="medium")
+        ax.set(xticks=[0, 1], yticks=[0, 1], xticklabels=["bin 1", "bin 3"])
+        ax.set_yticklabels(["bin 1", "bin 3"])
+    figure.supxlabel("called")
+    figure.supylabel("is")
+    return figure
+
+
+def weights(full: Mapping[str, Fitted], setup: Setup, figure: Figure | None = None) -> Figure:
+    """Draw the posterior density of the weights of each layer, pooled over its units.
+
+    Units can be exchanged, and the signs around one turned, without changing the function.
+    """
+    figure = _new(figure, 13.0, 6.4)
+    panels = figure.subplots(2, 4, sharey=False)
+    titles = {
+        "W0": "input to hidden",
+        "b0": "bias of hidden",
+        "W1": "hidden to output",
+        "b1": "bias of output",
+    }
+    for row, scale in zip(panels, (1.0, 4.0), strict=True):
+        layout = network(setup, scale).layout
+        for ax, (block, title) in zip(row, titles.items(), strict=True):
+            reach = 0.0
+            for kind, colour, style in (("NUTS", BLUE, "-"), ("VI", VERMILLION, "--")):
+                drawn = full[f"{kind}, prior {scale:g}"].weights
+                assert drawn is not None  # as of every network
+                values = layout.views(drawn)[block].ravel()
+                reach = max(reach, float(np.quantile(np.abs(values), 0.998)))
+                edges = np.linspace(-reach, reach, 46)
+                density, _ = np.histogram(values, edges, density=True)
+                ax.stairs(density, edges, color=colour, ls=style, lw=1.5, label=kind)
+            line = np.linspace(-reach, reach, 201)
+            prior = np.exp(-0.5 * (line / scale) ** 2) / (scale * np.sqrt(2 * pi))
+            ax.plot(line, prior, ":", color=BLACK, lw=1.5, label="prior")
+            ax.set(xlabel=f"{block}, {title}", ylim=(0, None))
+        row[0].set_ylabel(f"density, prior N(0, {scale**2:g})")
+    for ax in panels[0]:
+        _above(ax, 3)
+    return figure
+
+
+def _new(figure: Figure | None, width: float, height: float) -> Figure:
+    """Return the empty figure that is given, or a new one."""
+    return figure or Figure(figsize=(width, height), layout="constrained")
+
+
+def _same(p: Array) -> Array:
+    return p
+
+
+def _above(ax: Axes, columns: int) -> None:
+    """Put the legend above the axes, where it covers nothing."""
+    ax.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=columns,
+        frameon=False,
+        fontsize="small",
+    )

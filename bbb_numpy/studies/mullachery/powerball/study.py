@@ -1,0 +1,175 @@
+"""Powerball, bin 1 against bin 3: the paper's four accuracies, and what they can be (D37).
+
+The paper prints accuracies of 81.23 to 84.93 % for a Bayesian network, a random forest, AdaBoost
+and a Gaussian process. The rules of the game say what each of them can reach, and what every
+probability and every credible interval should be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bbb_numpy.data import powerball as data
+
+from . import plots
+from .coverage import LEVELS, covered, intervals, simulated
+from .models import BAYESIAN, METHODS, PRINTED, Fitted, Setup, train
+from .scores import Scores, cross_validate
+from .text import Study, write
+
+__all__ = ["OFFSETS", "PRINTED", "Setup", "fit_all", "reproduce", "zeros"]
+
+UNTIL = "2017-12-31"  # the last day before the paper
+OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
+
+
+def fit_all(rows: data.Examples, seed: int, setup: Setup) -> dict[str, Fitted]:
+    """Train every classifier on all rows, with longer chains and paths of NUTS."""
+    longer = replace(
+        setup,
+        warm_up=3 * setup.warm_up,
+        draws=4 * setup.draws,
+        max_depth=setup.max_depth + 1,
+    )
+    return {name: train(name, rows, seed, longer) for name in METHODS}
+
+
+def zeros(rows: data.Examples, seed: int, setup: Setup) -> dict[float, Fitted]:
+    """Train the network by NUTS with every one of `OFFSETS`, to see what 0 owes to them."""
+    return {
+        offset: train("NUTS, prior 1", rows, seed, replace(setup, offset=offset))
+        for offset in OFFSETS
+    }
+
+
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    *,
+    setup: Setup | None = None,
+    folds: int = 5,
+    repeats: int = 2,
+    sets: int = 6,
+) -> str:
+    """Run everything, write pictures and ``numbers.json`` into `out`, return the text.
+
+    Parameters
+    ----------
+    out : Path
+        Folder, made if missing.
+    seed : int
+        Of shuffles, chains and simulated draws.
+    setup : Setup, optional
+        Shorter chains for a quick look.
+    folds, repeats : int
+        Of the cross-validation.
+    sets : int
+        Data sets played by the rules, to judge the credible intervals.
+
+    Raises
+    ------
+    MissingDataError
+        If the draws are not in the data folder; says where to get them.
+    ModuleNotFoundError
+        Without scikit-learn, whose classifiers are compared.
+    """
+    setup = Setup() if setup is None else setup
+    draws = data.load(UNTIL)
+    out.mkdir(parents=True, exist_ok=True)
+    rows, shares = data.examples(draws), data.rules(draws)
+    exact = data.exact(shares)
+    full = fit_all(rows, seed, setup)
+    study = Study(
+        draws,
+        exact,
+        cross_validate(rows, exact, setup, seed, folds, repeats),
+        full,
+        zeros(rows, seed, setup),
+        simulated(shares, len(draws.days), setup, seed, sets),
+        {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets},
+        setup,
+    )
+    pictures = {
+        "data": plots.frequencies(rows, exact),
+        "boundaries": plots.boundaries(full, exact),
+        "uncertainty": plots.uncertainty({name: full[name] for name in BAYESIAN[:3]}, exact),
+        "calibration": plots.calibration(study.scores),
+        "confusion": plots.confusion(study.scores),
+        "weights": plots.weights(full, setup),
+    }
+    for name, figure in pictures.items():
+        figure.savefig(out / f"{name}.png", dpi=100)
+    text = json.dumps(_numbers(study), indent=1, allow_nan=False)
+    (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
+    return write(study)
+
+
+def _numbers(study: Study) -> dict[str, Any]:
+    """Return all numbers, for a file."""
+    return {
+        **study.sizes,
+        "setup": asdict(study.setup),
+        "draws": len(study.draws.days),
+        "shares": {str(balls): share for balls, share in study.exact.shares.items()},
+        "ceiling": study.exact.accuracy,
+        "least log loss": study.exact.log_loss,
+        "exact": _plain(study.exact.probability),
+        "printed": PRINTED,
+        "scores": {name: _scores(scores) for name, scores in study.scores.items()},
+        "all draws": {name: _fitted(fitted, study) for name, fitted in study.full.items()},
+        "zero": {str(offset): _zero(fitted) for offset, fitted in study.zero.items()},
+        "coverage": {
+            name: {
+                str(level): {"numbers": found[0]._asdict(), "balls": found[1]._asdict()}
+                for level, found in levels.items()
+            }
+            for name, levels in study.coverage.items()
+        },
+    }
+
+
+def _scores(scores: Scores) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for key, value in scores._asdict().items():
+        if key == "reliability":
+            plain[key] = {name: _plain(part) for name, part in value._asdict().items()}
+        elif key == "rhat":
+            plain[key] = _plain(value)
+        else:
+            plain[key] = value._asdict() if hasattr(value, "_asdict") else value
+    return plain
+
+
+def _fitted(fitted: Fitted, study: Study) -> dict[str, Any]:
+    plain: dict[str, Any] = {"probability": _plain(fitted.probability), "seconds": fitted.seconds}
+    if fitted.functions is not None:
+        low, high = intervals(fitted.functions, LEVELS[-1])
+        plain |= {"low": _plain(low), "high": _plain(high), "divergent": fitted.divergent}
+        plain["deviation"] = _plain(fitted.functions.std(axis=0))
+        held = covered(fitted.functions, study.exact)
+        plain["covered"] = {str(level): list(shares) for level, shares in held.items()}
+        if fitted.rhat is not None:
+            plain["rhat"] = {"logits": _plain(fitted.rhat), "weights": fitted.weight_rhat}
+    return plain
+
+
+def _zero(fitted: Fitted) -> Mapping[str, float]:
+    assert fitted.functions is not None  # as of every network
+    low, high = intervals(fitted.functions, LEVELS[-1])
+    return {
+        "probability": float(fitted.probability[0]),
+        "deviation": float(fitted.functions[:, 0].std()),
+        "low": float(low[0]),
+        "high": float(high[0]),
+    }
+
+
+def _plain(values: Any) -> list[float | None]:
+    """Return numbers as JSON has them: nan, where nothing can be, as null."""
+    return [float(value) if np.isfinite(value) else None for value in np.asarray(values, float)]

@@ -1,0 +1,1 @@
+"""Is the next day's direction predictable from past prices? (D38)."""

@@ -1,0 +1,1 @@
+"""Sagar's Algorithm 1, as printed and corrected, where the posterior is known."""

@@ -1,0 +1,1 @@
+"""A radio field over a plane with buildings (W6)."""

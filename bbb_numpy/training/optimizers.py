@@ -1,0 +1,215 @@
+"""Update rules and step-size schedules.
+
+A rule is a frozen dataclass of hyperparameters. Its memory is a `State` of flat arrays,
+made by `init` and, like theta, updated in place by `update`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import cos, pi, sqrt
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import fraction, positive, whole
+
+__all__ = ["SGD", "Adam", "Constant", "Cosine", "Momentum", "Optimizer", "State", "StepDecay"]
+
+Array = NDArray[Any]
+Schedule = Callable[[float, int], float]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Factor 1 at every step."""
+
+    def __call__(self, epoch: float, epochs: int) -> float:
+        """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Half a cosine from 1 down to `final` over the whole training."""
+
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        fraction("final", self.final)
+
+    def __call__(self, epoch: float, epochs: int) -> float:
+        """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
+        wave = 0.5 * (1.0 + cos(pi * min(epoch / max(epochs, 1), 1.0)))
+        return self.final + (1.0 - self.final) * wave
+
+
+@dataclass(frozen=True)
+class StepDecay:
+    """Multiply by `factor` after every `every` epochs."""
+
+    every: int = 100
+    factor: float = 0.5
+
+    def __post_init__(self) -> None:
+        whole("every", self.every, 1)
+        positive("factor", self.factor)
+
+    def __call__(self, epoch: float, epochs: int) -> float:
+        """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
+        return float(self.factor ** (int(epoch) // self.every))
+
+
+@dataclass
+class State:
+    """What a rule remembers: the number of steps taken and arrays shaped like theta."""
+
+    steps: int = 0
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """Return an independent copy."""
+        return State(self.steps, {name: array.copy() for name, array in self.arrays.items()})
+
+
+class Optimizer(Protocol):
+    """What training needs of an update rule."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size before the schedule."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Factor on the step size."""
+
+    def init(self, theta: Array) -> State:
+        """Return the state before the first step."""
+
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+        """Take one step in place; `grad` may be overwritten."""
+
+
+def _check_schedule(schedule: Any) -> None:
+    if isinstance(schedule, type) or not callable(schedule):
+        raise TypeError(
+            "schedule must be an object such as Constant(), Cosine() or StepDecay(100, 0.5), which "
+            f"gives a factor for (epoch, epochs); got {schedule!r}"
+        )
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Plain gradient descent, theta <- theta - eta grad (K43 for mu, K44 for rho).
+
+    Parameters
+    ----------
+    learning_rate : float
+        eta > 0. The report: 1e-3.
+    schedule : callable
+        Factor on eta, from (epoch, epochs).
+    """
+
+    learning_rate: float = 1e-3
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        positive("learning_rate", self.learning_rate)
+        _check_schedule(self.schedule)
+
+    def init(self, theta: Array) -> State:
+        """Return the state before the first step."""
+        return State()
+
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+        """Take one step in place; `grad` is overwritten."""
+        state.steps += 1
+        grad *= self.learning_rate * factor
+        theta -= grad  # K43, K44
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """Heavy ball: v <- momentum v + grad; theta <- theta - eta v (D2)."""
+
+    learning_rate: float = 1e-3
+    momentum: float = 0.9
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        positive("learning_rate", self.learning_rate)
+        _check_schedule(self.schedule)
+        fraction("momentum", self.momentum)
+
+    def init(self, theta: Array) -> State:
+        """Return the state before the first step."""
+        return State(0, {"velocity": np.zeros_like(theta)})
+
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+        """Take one step in place; `grad` is overwritten."""
+        velocity = state.arrays["velocity"]
+        state.steps += 1
+        velocity *= self.momentum
+        velocity += grad
+        np.multiply(velocity, self.learning_rate * factor, out=grad)
+        theta -= grad
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam (Kingma and Ba 2015) with bias correction (D3).
+
+    Parameters
+    ----------
+    learning_rate : float
+        Step size > 0.
+    beta1, beta2 : float
+        Decay of the first and second moment, in [0, 1).
+    epsilon : float
+        Added to the root of the second moment, > 0.
+    schedule : callable
+        Factor on the learning rate, from (epoch, epochs).
+    """
+
+    learning_rate: float = 1e-2
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        positive("learning_rate", self.learning_rate)
+        _check_schedule(self.schedule)
+        positive("epsilon", self.epsilon)
+        fraction("beta1", self.beta1)
+        fraction("beta2", self.beta2)
+
+    def init(self, theta: Array) -> State:
+        """Return the state before the first step."""
+        return State(0, {"m": np.zeros_like(theta), "v": np.zeros_like(theta)})
+
+    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+        """Take one step in place; `grad` is overwritten."""
+        # With M = m / (1 - beta1) and V = v / (1 - beta2), which saves two passes, the rule
+        #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2
+        #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
+        # is M <- beta1 M + grad, V <- beta2 V + grad^2, theta <- theta - rate M / (sqrt(V) + floor)
+        state.steps += 1
+        unbias_m = (1.0 - self.beta1) / (1.0 - self.beta1**state.steps)
+        unbias_root_v = sqrt((1.0 - self.beta2) / (1.0 - self.beta2**state.steps))
+        floor = self.epsilon / unbias_root_v
+        rate = self.learning_rate * factor * unbias_m / unbias_root_v
+
+        m, v = state.arrays["m"], state.arrays["v"]
+        m *= self.beta1
+        m += grad
+        v *= self.beta2
+        np.multiply(grad, grad, out=grad)
+        v += grad
+        root = np.sqrt(v, out=grad)  # the gradient is spent; its memory is in the cache
+        root += floor
+        np.divide(m, root, out=root)
+        root *= rate
+        theta -= root

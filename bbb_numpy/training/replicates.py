@@ -1,0 +1,251 @@
+"""Training problems of one shape at once, each as `training.fit` trains it.
+
+A small network spends most of a step on the way into NumPy's functions, not inside them.
+Replicates, e.g. the splits of a data set, go that way once for all of them, see
+`bbb_numpy.gradients.replicated`.
+
+Each draws from its own generator what it would draw alone, and theta becomes what it would become
+alone, bit for bit, but in two cases where one term of a step is rounded otherwise: a prior that
+learns its scale with S > 1, and a fixed `GaussianPrior` of another scale for each replicate. The
+recorded history may differ in the last digit of its sums over S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gradients.reparameterised import Reparameterised
+from ..gradients.replicated import replicated
+from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
+from ..numeric.arguments import not_negative, whole
+from ..numeric.layout import Layout
+from ..numeric.workspace import Workspace
+from ..progress import tqdm
+from .optimizers import Adam, Optimizer, State
+from .state import Epoch, NonFiniteError, Training
+from .stopping import minibatches
+
+__all__ = ["fit_replicates", "stack", "unstack"]
+
+Array = NDArray[Any]
+NO_WARM_UP = NoWarmUp()
+
+
+def stack(layout: Layout, vectors: Sequence[Array]) -> Array:
+    """Return R vectors of `layout` as one, each block of all R side by side."""
+    return np.concatenate([vector[where] for where in layout.slices.values() for vector in vectors])
+
+
+def unstack(layout: Layout, flat: Array, count: int) -> list[Array]:
+    """Return the R = `count` vectors that `stack` put together."""
+    blocks = [
+        flat[count * where.start : count * where.stop].reshape(count, -1)
+        for where in layout.slices.values()
+    ]
+    return [np.concatenate([block[r] for block in blocks]) for r in range(count)]
+
+
+def fit_replicates(
+    estimators: Sequence[Reparameterised],
+    trainings: Sequence[Training],
+    xs: Sequence[Array],
+    ys: Sequence[Array],
+    *,
+    rngs: Sequence[np.random.Generator],
+    optimizer: Optimizer | None = None,
+    epochs: int = 100,
+    batch_size: int = 32,
+    samples: int = 1,
+    shuffle: bool = True,
+    kl_weights: Shares = proportional_kl_weights,
+    warm_up: WarmUp = NO_WARM_UP,
+    progress: bool | None = None,
+) -> list[Training]:
+    """Do what `training.fit` does for each of R replicates, all in one computation.
+
+    Parameters
+    ----------
+    estimators : sequence of Reparameterised
+        See `replicated`.
+    trainings : sequence of Training
+        From `training.start`, or from an earlier fit; all after the same number of steps.
+    xs, ys : sequences of ndarray (N, d_in), (N, K)
+        The rows of each; N is the same for all.
+    rngs : sequence of numpy.random.Generator
+        One for each, used as `training.fit` uses it.
+    optimizer, epochs, batch_size, samples, shuffle, kl_weights, warm_up, progress
+        As in `training.fit`, and the same for all. Early stopping needs a fit for each.
+
+    Returns
+    -------
+    list of Training
+        One for each, as the states passed in, which are not changed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        On replicates that differ in shape or parts, see `replicated`.
+    NonFiniteError
+        When the free energy of a replicate is nan or infinite; names the replicate and carries
+        its last state known to be finite. The others are unharmed: train them again without it.
+    """
+    for name, value, least in (("epochs", epochs, 0), ("samples", samples, 1)):
+        whole(name, value, least)
+    optimizer = Adam() if optimizer is None else optimizer
+    estimator, count = replicated(estimators), len(estimators)
+    if not len(trainings) == len(xs) == len(ys) == len(rngs) == count:
+        lengths = [len(part) for part in (estimators, trainings, xs, ys, rngs)]
+        raise ValueError(
+            f"estimators, trainings, xs, ys and rngs must have one entry each; got {lengths}"
+        )
+    single = estimators[0].layout
+    state = _together(single, trainings, optimizer)
+    dtype = state.theta.dtype
+    model = estimators[0].model
+    x = _rows(xs, "xs", model.network.sizes[0], dtype)
+    y = _rows(ys, "ys", model.outputs, dtype)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"xs have {x.shape[1]} rows, ys {y.shape[1]}; they must be as many")
+    batches = minibatches(x.shape[1], batch_size)
+    pi = np.asarray(kl_weights([batch.stop - batch.start for batch in batches]), float)
+    if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
+        raise ValueError(
+            f"kl_weights must return {len(batches)} shares >= 0 that sum to 1; got {pi}"
+        )
+    shares = pi.tolist()
+    last, spare = state.copy(), state.copy()
+    work, scratch = Workspace(), Workspace()
+    x_epoch, y_epoch = x.copy(), y.copy()
+    before = [training.history for training in trainings]
+    hidden = None if progress is None else not progress
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        tqdm(total=epochs, unit="epoch", leave=False, disable=hidden) as bar,
+    ):
+        for epoch in range(epochs):
+            beta = not_negative("the value of warm_up(epoch, epochs)", warm_up(epoch, epochs))
+            if shuffle:
+                for r, rng in enumerate(rngs):
+                    order = rng.permutation(x.shape[1])
+                    x_epoch[r], y_epoch[r] = x[r][order], y[r][order]
+            sums: Any = np.zeros((3, count))  # objective, kl and nll of each
+            factor = 0.0
+            for step, (rows, share) in enumerate(zip(batches, shares, strict=True)):
+                noise = _noise(estimators, rngs, samples, dtype, scratch, rows.stop - rows.start)
+                value, grad = estimator.value_and_grad(
+                    state.theta, noise, x_epoch[:, rows], y_epoch[:, rows], beta * share, work
+                )
+                if not np.isfinite(value).all():
+                    known = spare if step == 0 else last
+                    raise _failure(value, epoch, step, _apart(single, known, before))
+                factor = optimizer.schedule(epoch + step / len(batches), epochs)
+                optimizer.update(state.theta, grad, state.optimizer_state, factor)
+                terms = work.log_densities  # (S, R) each
+                sums[0] += value
+                kl = np.add.reduce(terms.posterior - terms.prior).astype(float)
+                sums[1] += share * kl / samples
+                sums[2] -= np.add.reduce(terms.likelihood).astype(float) / samples
+            rate = optimizer.learning_rate * factor
+            state.history.append(Epoch(sums[0], sums[1], sums[2], rate, nan))
+            bar.update()
+            spare.take(state)
+            last, spare = spare, last
+        if epochs:  # the last update has not been measured yet
+            value, _ = estimator.value_and_grad(
+                state.theta, noise, x_epoch[:, rows], y_epoch[:, rows], beta * share, work
+            )
+            if not np.isfinite(value).all():
+                raise _failure(value, epoch, step + 1, _apart(single, spare, before))
+    return _apart(single, state, before)
+
+
+def _noise(
+    estimators: Sequence[Reparameterised],
+    rngs: Sequence[np.random.Generator],
+    samples: int,
+    dtype: Any,
+    work: Workspace,
+    rows: int,
+) -> Array:
+    """Draw for each replicate what it would draw alone, side by side (S, R P)."""
+    for r, (estimator, rng) in enumerate(zip(estimators, rngs, strict=True)):
+        noise = estimator.draw(rng, samples, dtype, work, rows)  # (S, P)
+        if r == 0:
+            width = noise.shape[1]
+            out = work.array("noise of all", (samples, len(rngs) * width), dtype)
+        out[:, r * width : (r + 1) * width] = noise
+    return out
+
+
+def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimizer) -> Training:
+    """Return one state of all replicates, with an empty history."""
+    first = trainings[0]
+    names = optimizer.init(first.theta).arrays.keys()
+    for r, one in enumerate(trainings):
+        memory = one.optimizer_state
+        if one.theta.shape != (single.size,) or one.theta.dtype != first.theta.dtype:
+            raise ValueError(
+                f"theta of replicate {r} has shape {one.theta.shape} and dtype {one.theta.dtype}; "
+                f"needed are ({single.size},) and {first.theta.dtype}, as for replicate 0"
+            )
+        if memory.arrays.keys() != names or memory.steps != first.optimizer_state.steps:
+            raise ValueError(
+                f"replicate {r} was trained for {memory.steps} steps with memory "
+                f"{sorted(memory.arrays)}, replicate 0 for {first.optimizer_state.steps}; all must "
+                f"have been started with {type(optimizer).__name__} and be equally far"
+            )
+    memory = State(
+        first.optimizer_state.steps,
+        {
+            name: stack(single, [t.optimizer_state.arrays[name] for t in trainings])
+            for name in names
+        },
+    )
+    return Training(stack(single, [training.theta for training in trainings]), memory)
+
+
+def _apart(single: Layout, state: Training, before: list[list[Epoch]]) -> list[Training]:
+    """Return the state of each replicate, its epochs after those `before`."""
+    count, memory = len(before), state.optimizer_state
+    thetas = unstack(single, state.theta, count)
+    arrays = {name: unstack(single, array, count) for name, array in memory.arrays.items()}
+    out, recorded = [], cast(Any, state.history)  # sums (R,) in place of numbers
+    for r in range(count):
+        mine = {name: parts[r] for name, parts in arrays.items()}
+        epochs = [
+            Epoch(float(e.objective[r]), float(e.kl[r]), float(e.nll[r]), e.learning_rate, nan)
+            for e in recorded
+        ]
+        out.append(Training(thetas[r], State(memory.steps, mine), before[r] + epochs))
+    return out
+
+
+def _rows(given: Sequence[Array], name: str, width: int, dtype: Any) -> Array:
+    """Return the rows of all replicates (R, N, width) in `dtype`, or say what does not fit."""
+    shapes = {np.shape(rows) for rows in given}
+    shape = shapes.pop()
+    if shapes or len(shape) != 2 or shape[1] != width or shape[0] == 0:
+        raise ValueError(
+            f"{name} must hold arrays of one shape (rows, {width}), rows >= 1; got "
+            f"{sorted({shape} | shapes)}. Train sets of another size in another call"
+        )
+    with np.errstate(over="ignore"):
+        out = np.array(given, dtype)
+    if not np.isfinite(out).all():
+        raise ValueError(f"{name} contain nan or infinity as {dtype}; remove or impute such rows")
+    return out
+
+
+def _failure(value: Array, epoch: int, step: int, known: list[Training]) -> NonFiniteError:
+    which = int(np.flatnonzero(~np.isfinite(value))[0])
+    return NonFiniteError(
+        f"free energy of replicate {which} is {value[which]} in epoch {epoch}, step {step} (all "
+        "counted from 0); lower the learning rate, or train the others without it and this one "
+        "with training.fit, which says more",
+        known[which],
+    )

@@ -1,0 +1,65 @@
+"""What training changes, and what it records of every epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .optimizers import State
+
+__all__ = ["Epoch", "NonFiniteError", "Training"]
+
+Array = NDArray[Any]
+
+
+class NonFiniteError(ArithmeticError):
+    """The free energy became nan or infinite; `training` is the last finite state."""
+
+    def __init__(self, message: str, training: Training) -> None:
+        super().__init__(message)
+        self.training = training
+
+
+class Epoch(NamedTuple):
+    """What one finished epoch cost: sums over its minibatches, in nats (contract 5).
+
+    Each minibatch is measured at the theta of its own step. For the free energy,
+    ``objective = kl + nll``, with the KL term tempered or warmed up ``beta kl + nll``.
+    """
+
+    objective: float  # what was minimised: the free energy of the whole training set
+    kl: float  # its complexity part, sum_i pi_i mean_s [log q(w) - log P(w)], at full weight
+    nll: float  # its likelihood part, -sum_i mean_s log P(D_i|w)
+    learning_rate: float  # of the last step
+    validation: float  # mean NLL per validation row; nan without validation rows
+
+
+@dataclass
+class Training:
+    """Everything that training changes: theta, the optimizer's memory, the history."""
+
+    theta: Array
+    optimizer_state: State
+    history: list[Epoch] = field(default_factory=list)
+    stopped: str = ""
+
+    def column(self, name: str) -> Array:
+        """Return one field of `Epoch` over all epochs as an array."""
+        return np.array([getattr(epoch, name) for epoch in self.history])
+
+    def copy(self) -> Training:
+        """Return an independent copy."""
+        return Training(
+            self.theta.copy(), self.optimizer_state.copy(), list(self.history), self.stopped
+        )
+
+    def take(self, other: Training) -> None:
+        """Overwrite the numbers with those of `other`, which has the same shapes."""
+        np.copyto(self.theta, other.theta)
+        for name, array in other.optimizer_state.arrays.items():
+            np.copyto(self.optimizer_state.arrays[name], array)
+        self.optimizer_state.steps = other.optimizer_state.steps
+        self.history.extend(other.history[len(self.history) :])

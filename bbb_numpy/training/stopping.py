@@ -1,0 +1,98 @@
+"""When training stops early, and the validation loss by which it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gradients.catalogue import Estimator
+from ..numeric.arguments import not_negative, whole
+from ..numeric.workspace import Workspace
+from .state import Training
+
+__all__ = ["EarlyStopping", "HeldOut", "Watch", "minibatches"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop when the monitored number has not fallen by `min_delta` for `patience` epochs.
+
+    The monitored number is the validation loss when validation rows are given, otherwise
+    the free energy per training row. With validation rows the state after the best epoch is
+    what training returns, whether it was stopped or not.
+
+    Parameters
+    ----------
+    patience : int
+        Epochs without improvement, >= 1.
+    min_delta : float
+        Smallest fall that counts, in nats per row, >= 0.
+    """
+
+    patience: int = 50
+    min_delta: float = 1e-4
+
+    def __post_init__(self) -> None:
+        whole("patience", self.patience, 1)
+        not_negative("min_delta", self.min_delta)
+
+
+def minibatches(rows: int, batch_size: int) -> list[slice]:
+    """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
+    whole("batch_size", batch_size, 1)
+    return [slice(start, min(start + batch_size, rows)) for start in range(0, rows, batch_size)]
+
+
+class HeldOut:
+    """Validation loss, always with the same noise so that epochs can be compared."""
+
+    SAMPLES = 32
+    NUMBERS = 1_000_000  # at most about this many in one block of activations
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        theta: Array,
+        rows: tuple[Array, Array],
+        rng: np.random.Generator,
+    ) -> None:
+        self.estimator = estimator
+        self.x, self.y = rows
+        self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
+        self.work = Workspace()
+        width = max(estimator.model.network.sizes)
+        self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
+
+    def loss(self, theta: Array) -> float:
+        """Return E_q[-log P(y|x, w)] per row."""
+        total = 0.0
+        for rows in self.blocks:
+            log_likelihood = self.estimator.log_likelihood(
+                theta, self.noise, self.x[rows], self.y[rows], self.work
+            )  # (SAMPLES,)
+            total -= float(log_likelihood.mean())
+        return total / len(self.x)
+
+
+class Watch:
+    """Counts the epochs since the monitored number last fell enough, and keeps that state."""
+
+    def __init__(self, rule: EarlyStopping | None, state: Training) -> None:
+        self.rule, self.lowest, self.waited = rule, float("inf"), 0
+        self.best = state.copy() if rule else state
+
+    def should_stop(self, value: float, state: Training) -> bool:
+        """Return whether `value`, of the epoch that led to `state`, ends training."""
+        if self.rule is None:
+            return False
+        if value < self.lowest - self.rule.min_delta:
+            self.lowest, self.waited = value, 0
+            self.best.take(state)
+        else:
+            self.waited += 1
+        return self.waited >= self.rule.patience

@@ -1,0 +1,343 @@
+"""The methods of the UCI benchmark: from a training part to a posterior.
+
+Every method has the same network, likelihood (Gaussian with learned noise) and family of priors;
+they differ in how they come to a posterior.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import training
+from ..gradients.closed_form import ClosedFormKL
+from ..gradients.family import is_linear
+from ..gradients.importance import SelfNormalised
+from ..gradients.local_reparameterisation import LocalReparameterisation
+from ..gradients.reparameterised import Reparameterised
+from ..model.joint import Model
+from ..model.kl_weights import LinearWarmUp, NoWarmUp
+from ..model.objectives import EUBO, MAP, FreeEnergy, Renyi
+from ..numeric.arguments import positive, real, whole
+from ..parts.full_rank import FullRank
+from ..parts.hyperpriors import HalfCauchy
+from ..parts.likelihoods import GaussianLikelihood
+from ..parts.network import MLP
+from ..parts.posteriors import MeanField, PointMass
+from ..parts.priors import LayerwiseGaussianPrior
+from ..sampling.draws import DrawnWeights
+from ..sampling.mcmc import HMC, NUTS
+from ..sampling.run import sample
+from ..training.optimizers import Adam, Cosine
+from ..training.replicates import fit_replicates
+
+__all__ = ["METHODS", "Candidate", "Fit", "Settings", "fit"]
+
+Array = NDArray[Any]
+Method = Callable[..., "list[Fit]"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all trials of a set share. Numbers of steps are those of one full fit.
+
+    Parameters
+    ----------
+    units : int
+        ReLU units of the one hidden layer.
+    samples : int
+        Posterior samples of the predictive mixture, at least.
+    batch_size, steps, full_rank_steps : int
+        Of training; a full-rank step costs as much as twenty others.
+    renyi_samples : int
+        Weight samples per step of Renyi's bound.
+    eubo_samples, eubo_rows, eubo_steps : int
+        Samples, rows per step (all if there are no more) and steps of the EUBO, whose weights
+        are biased on minibatches (D30).
+    members : int
+        Point estimates of an ensemble.
+    chains, warm_up, draws, thin : int
+        Of HMC and NUTS.
+    start_batch, start_steps : int
+        Chains begin at point estimates, trained so long on minibatches of so many rows.
+    path, leaps : float, int
+        Longest trajectory of HMC, in units of the metric and in leapfrog steps.
+    depth : int
+        Deepest tree of NUTS, of at most 2^depth - 1 leapfrog steps.
+    pilot : float
+        Length of the runs of HMC and NUTS by which priors are compared, in units of warm-up and
+        draws.
+    folds : int
+        Validation folds of a fifth of the training part each, at most 5, on which methods without
+        a bound compare candidates.
+    seed : int
+    dtype : {'float32', 'float64'}
+    """
+
+    units: int = 50
+    samples: int = 500
+    batch_size: int = 32
+    steps: int = 6000
+    full_rank_steps: int = 1000
+    renyi_samples: int = 5
+    eubo_samples: int = 50
+    eubo_rows: int = 2000
+    eubo_steps: int = 300
+    members: int = 5
+    chains: int = 4
+    warm_up: int = 400
+    draws: int = 125
+    thin: int = 2
+    start_batch: int = 32
+    start_steps: int = 1500
+    path: float = 1.0
+    leaps: int = 100
+    depth: int = 5
+    pilot: float = 0.4
+    folds: int = 2
+    seed: int = 0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name not in ("path", "pilot", "dtype"):
+                whole(name, value, 0 if name in ("seed", "warm_up") else 1)
+        positive("path", self.path)
+        if self.folds > 5:
+            raise ValueError(f"folds must be at most 5, each is a fifth; got {self.folds}")
+        real("pilot", self.pilot, 0.01, 1.0, "between 0.01 and 1")
+        if self.dtype not in ("float32", "float64"):
+            raise ValueError(f"dtype must be 'float32' or 'float64'; got {self.dtype!r}")
+
+
+class Candidate(NamedTuple):
+    """Hyperparameters of one fit."""
+
+    prior: float | None  # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
+    learning_rate: float = 1e-2
+    length: float = 1.0  # in units of the settings' steps
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A posterior: one or more sources of weights, equally weighted, with what they learned."""
+
+    sources: tuple[Any, ...]
+    thetas: tuple[Array, ...]
+    bound: float | None = None  # the objective per row, in nats; lower is better
+    notes: dict[str, float] = field(default_factory=dict)
+
+    def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
+        """Yield each source with what it learned and its share of `samples`."""
+        for source, theta in zip(self.sources, self.thetas, strict=True):
+            point = isinstance(getattr(source, "posterior", None), PointMass)
+            yield source, theta, 1 if point else -(-samples // len(self.sources))
+
+
+def fit(
+    x: Array,
+    y: Array,
+    method: str,
+    candidates: Sequence[Candidate],
+    settings: Settings,
+    seed: Sequence[int],
+) -> list[Fit]:
+    """Fit a method to standardised rows `x` (N, d_in), `y` (N, 1), once for each candidate.
+
+    Candidates that differ in their prior alone are trained as one computation where that wins.
+    All have the same random numbers.
+    """
+    if len({candidate[1:] for candidate in candidates}) > 1:
+        raise ValueError("candidates that are fitted together may differ in their prior alone")
+    rngs = [np.random.default_rng(seed) for _ in candidates]
+    return METHODS[method](x, y, candidates, settings, rngs)
+
+
+def model(inputs: int, candidate: Candidate, settings: Settings) -> Model:
+    """Return network, prior and likelihood."""
+    scale = candidate.prior
+    scales = (1.0, 1.0) if scale is None else (scale, scale * settings.units**-0.5)
+    network = MLP((inputs, settings.units, 1))
+    return Model(network, LayerwiseGaussianPrior(scales), GaussianLikelihood(0.3, learn=True))
+
+
+def _train(
+    estimators: Sequence[Any],
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    rngs: Sequence[np.random.Generator],
+    steps: int,
+    batch_size: int,
+    samples: int = 1,
+) -> list[Fit]:
+    """Train with Adam and a step size that falls to 0, together if there are several."""
+    optimizer = Adam(candidate.learning_rate, schedule=Cosine())
+    starts = [
+        training.start(estimator, rng, optimizer, x.dtype)
+        for estimator, rng in zip(estimators, rngs, strict=True)
+    ]
+    free_energy = isinstance(estimators[0].objective, FreeEnergy)
+    options: dict[str, Any] = {
+        "optimizer": optimizer,
+        "epochs": max(1, round(steps * candidate.length / -(-len(x) // batch_size))),
+        "batch_size": batch_size,
+        "samples": samples,
+        "warm_up": LinearWarmUp(0.5) if free_energy else NoWarmUp(),
+        "progress": False,
+    }
+    linear = is_linear(estimators[0].objective)
+    if len(estimators) > 1 and linear and isinstance(estimators[0], Reparameterised):
+        count = len(estimators)
+        states = fit_replicates(estimators, starts, [x] * count, [y] * count, rngs=rngs, **options)
+    else:
+        states = [
+            training.fit(estimator, start, x, y, rng=rng, **options)
+            for estimator, start, rng in zip(estimators, starts, rngs, strict=True)
+        ]
+    fits = []
+    for estimator, state in zip(estimators, states, strict=True):
+        last = state.history[-max(1, len(state.history) // 20) :]
+        bound = float(np.mean([epoch.objective for epoch in last])) / len(x)
+        fits.append(Fit((estimator,), (state.theta,), bound))
+    return fits
+
+
+def _variational(
+    parts: Callable[[Model], Any],
+    steps: str = "steps",
+    samples: str | None = None,
+    rows: str = "batch_size",
+) -> Method:
+    """Return the method that minimises an objective, from how its estimator is made of a model.
+
+    `steps`, `samples` (None: 1) and `rows` name the settings of its training.
+    """
+
+    def method(
+        x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
+    ) -> list[Fit]:
+        estimators = [parts(model(x.shape[1], c, settings)) for c in candidates]
+        return _train(
+            *(estimators, x, y, candidates[0], rngs),
+            steps=getattr(settings, steps),
+            batch_size=min(getattr(settings, rows), len(x)),
+            samples=1 if samples is None else getattr(settings, samples),
+        )
+
+    return method
+
+
+def _points(
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rngs: Sequence[np.random.Generator],
+    steps: int,
+    batch_size: int,
+) -> list[Fit]:
+    """Return point estimates from different starts (W2)."""
+    one = Reparameterised(model(x.shape[1], candidate, settings), PointMass(0.3), MAP())
+    return _train([one] * len(rngs), x, y, candidate, rngs, steps, batch_size)
+
+
+def ensemble(
+    x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
+) -> list[Fit]:
+    """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
+    found = []
+    for candidate, rng in zip(candidates, rngs, strict=True):
+        starts = rng.spawn(settings.members)
+        members = _points(x, y, candidate, settings, starts, settings.steps, settings.batch_size)
+        sources = tuple(source for one in members for source in one.sources)
+        found.append(Fit(sources, tuple(theta for one in members for theta in one.thetas)))
+    return found
+
+
+def _sampled(kernel: Callable[[Settings], Any]) -> Method:
+    """Return the method that draws from the posterior of weights and noise."""
+
+    def method(
+        x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
+    ) -> list[Fit]:
+        return [
+            _draw(kernel(settings), x, y, candidate, settings, rng)
+            for candidate, rng in zip(candidates, rngs, strict=True)
+        ]
+
+    return method
+
+
+def _draw(
+    kernel: Any,
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> Fit:
+    """Draw with several chains, each of which begins at a point estimate of its own."""
+    starts = _points(
+        *(x, y, candidate, settings, rng.spawn(settings.chains)),
+        steps=settings.start_steps,
+        batch_size=settings.start_batch,
+    )
+    with warnings.catch_warnings():  # how many diverged is recorded
+        warnings.filterwarnings("ignore", message=".*divergent transitions", category=UserWarning)
+        draws = sample(
+            model(x.shape[1], candidate, settings),
+            x,
+            y,
+            sampler=kernel,
+            chains=settings.chains,
+            start=np.stack([one.thetas[0] for one in starts]),
+            draws=settings.draws,
+            warm_up=settings.warm_up,
+            thin=settings.thin,
+            hyperpriors={"log_noise": HalfCauchy(1.0)},
+            seed=rng,
+            dtype=settings.dtype,
+            progress=False,
+        )
+    kernel_used: Any = draws.kernel
+    target: Any = draws.target
+    notes = {
+        "acceptance": float(draws.stats["acceptance"].mean()),
+        "divergent": float(draws.divergences),
+        "gradients_per_draw": float(draws.stats["gradients"].mean()),
+        "step_size": float(kernel_used.step_size),
+    }
+    return Fit((DrawnWeights(target.model),), (draws.flat,), None, notes)
+
+
+QS = MeanField(rho_offset=-4.0)
+METHODS: dict[str, Method] = {
+    # Bayes by Backprop as in the report
+    "mean-field": _variational(lambda model: Reparameterised(model, QS)),
+    # the same bound, with the KL in closed form and noise at the units (D18, D21)
+    "local-reparam": _variational(lambda model: LocalReparameterisation(model, QS)),
+    # all correlations between weights (M1-M4)
+    "full-rank": _variational(
+        lambda model: ClosedFormKL(model, FullRank(rho_offset=-4.0, unit=0.01)), "full_rank_steps"
+    ),
+    # a point (W2)
+    "map": _variational(lambda model: Reparameterised(model, PointMass(0.3), MAP())),
+    # Renyi's bound of order 1/2 (Li and Turner 2016) on minibatches (D25, D30)
+    "renyi": _variational(
+        lambda model: Reparameterised(model, QS, Renyi(0.5)), samples="renyi_samples"
+    ),
+    # Sagar's Algorithm 1, corrected (G2-G8): large minibatches, many samples
+    "eubo": _variational(
+        lambda model: SelfNormalised(model, QS, EUBO()), "eubo_steps", "eubo_samples", "eubo_rows"
+    ),
+    # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
+    "hmc": _sampled(lambda settings: HMC(path=settings.path, max_steps=settings.leaps)),
+    "nuts": _sampled(lambda settings: NUTS(max_depth=settings.depth)),
+    "ensemble": ensemble,
+}

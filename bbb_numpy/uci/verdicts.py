@@ -1,0 +1,116 @@
+"""Which cells reach what was published: unrounded means against the numbers as printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..learners.inference import SAMPLED
+from .published import BASELINE, COLUMNS, METRICS, best
+from .tables import LABELS, Cell, Record, cells
+
+__all__ = [
+    "FAMILY",
+    "SAMPLERS",
+    "Verdict",
+    "against_baseline",
+    "against_best",
+    "alone",
+    "count",
+    "table",
+]
+
+FAMILY = ("mean-field", "local-reparam", "full-rank", "renyi")
+SAMPLERS = SAMPLED
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The better one of some methods in one cell, beside the number to get below."""
+
+    set: str
+    metric: str
+    bar: float
+    holder: str  # of the bar
+    cell: Cell | None  # of the method with the lowest mean; None if none has a score
+
+    @property
+    def margin(self) -> float:
+        """How far the mean is below the bar, in units of the metric; nan without a mean."""
+        return self.bar - self.cell.scores[self.metric].mean if self.cell else float("nan")
+
+    @property
+    def met(self) -> bool:
+        """Whether the unrounded mean is strictly below the bar as printed."""
+        return self.margin > 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every published split is in the mean."""
+        return self.cell is not None and self.cell.complete
+
+
+def against_baseline(records: Iterable[Record], methods: Sequence[str] = FAMILY) -> list[Verdict]:
+    """Return the ten cells of some methods beside Bayes by Backprop's public implementation."""
+    bars = {
+        (n, m): (BASELINE.score(n, m), BASELINE.name) for n in COLUMNS for m in METRICS
+    }  # fmt: skip
+    return _verdicts(records, methods, bars)
+
+
+def against_best(records: Iterable[Record], methods: Sequence[str] = SAMPLERS) -> list[Verdict]:
+    """Return the ten cells of some methods beside the best number not reported false."""
+    return _verdicts(records, methods, {(n, m): best(n, m) for n in COLUMNS for m in METRICS})
+
+
+def _verdicts(
+    records: Iterable[Record],
+    methods: Sequence[str],
+    bars: dict[tuple[str, str], tuple[float, str]],
+) -> list[Verdict]:
+    found = [cell for cell in cells(records).values() if cell.method in methods and cell.scores]
+    verdicts = []
+    for (name, metric), (bar, holder) in bars.items():
+        own = [cell for cell in found if cell.set == name]
+        lowest = min(own, key=lambda cell: cell.scores[metric].mean, default=None)
+        verdicts.append(Verdict(name, metric, bar, holder, lowest))
+    return verdicts
+
+
+def alone(verdict: Any, records: Sequence[Record], methods: Sequence[str]) -> dict[str, int]:
+    """Return in how many cells each method reaches the bars of `verdict` all by itself.
+
+    Choosing the better of several methods cell by cell looks at test scores: these counts do not.
+    """
+    return {
+        method: sum(one.met for one in verdict(records, (method,)))
+        for method in methods
+        if any(record["method"] == method for record in records)
+    }
+
+
+def table(verdicts: Sequence[Verdict]) -> str:
+    """Return a Markdown table, a line per cell."""
+    lines = ["| cell | to get below | ours | below by | met |", "|---|---|---|---|---|"]
+    for one in verdicts:
+        where = f"{one.set}, {one.metric.upper()}"
+        bar = f"{one.bar:.2f} ({one.holder})"
+        if one.cell is None:
+            lines.append(f"| {where} | {bar} | – | – | no result |")
+            continue
+        score = one.cell.scores[one.metric]
+        ours = f"{score.mean:.4f} ({LABELS.get(one.cell.method, one.cell.method)})"
+        by = f"{one.margin:+.4f} ± {score.error:.4f}" if score.count > 1 else f"{one.margin:+.4f}"
+        met = "yes" if one.met else "**no**"
+        so_far = "" if one.complete else f", on {score.count} splits so far"
+        lines.append(f"| {where} | {bar} | {ours} | {by} | {met}{so_far} |")
+    return "\n".join(lines)
+
+
+def count(verdicts: Sequence[Verdict]) -> str:
+    """Say how many cells are met, and on how many of them splits are missing."""
+    met = [one for one in verdicts if one.met]
+    partial = sum(not one.complete for one in met)
+    text = f"{len(met)} of {len(verdicts)} cells"
+    return f"{text}, {partial} of them with splits missing" if partial else text

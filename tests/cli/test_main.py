@@ -1,0 +1,433 @@
+"""The command line, typed as a newcomer would: rightly and wrongly."""
+
+import csv
+import io
+import re
+import subprocess
+import sys
+import types
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, MeanField, __version__, save
+from bbb_numpy.__main__ import main
+from bbb_numpy.cli import gradcheck as checking
+from bbb_numpy.cli import reproduce as repeating
+from bbb_numpy.cli.csv_tables import read_csv
+from bbb_numpy.gradients import matrix
+from bbb_numpy.learners.checkpoint import load
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (60, 2))
+    y = x[:, 0] - 2 * x[:, 1] + 0.1 * rng.standard_normal(60)
+    path = tmp_path / "data.csv"
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([["size", "age", "price"], *np.column_stack([x, y]).tolist()])
+    return path
+
+
+def fit(data, model, *options):
+    return main(
+        ["fit", str(data), "--target", "price", "--model", str(model), "--epochs", "60", *options]
+    )
+
+
+@pytest.mark.equation("K21", "K30")
+def test_gradcheck_prints_the_table_and_every_gradient_passes(capsys):
+    layers = ["--layers", "3", "7", "5", "2"]
+    assert main(["gradcheck", *layers, "--samples", "4", "--batch", "6"]) == 0
+    out = capsys.readouterr().out
+    assert "every gradient passes" in out
+    assert all(block in out for block in ("mu", "rho", "log_noise"))
+    assert all(term in out for term in ("posterior", "prior", "likelihood", "free energy"))
+    largest = re.search(r"largest complex error (\S+)", out)
+    assert float(largest[1]) <= 1e-12
+
+
+def test_gradcheck_exits_with_one_and_names_the_term_when_a_formula_is_wrong(capsys, monkeypatch):
+    true_pull_back = MeanField.pull_back
+
+    def plus_one_over_sigma(self, sample, d_w, d_log_q, d_theta):
+        wrong = 2 * d_log_q.sum() * sample.parts.ratio
+        true_pull_back(self, sample, d_w, d_log_q, d_theta)
+        d_theta["rho"] += wrong
+
+    monkeypatch.setattr(MeanField, "pull_back", plus_one_over_sigma)
+    assert main(["gradcheck", "--layers", "1", "3", "1", "--method", "complex"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: posterior (complex), free energy (complex)" in out
+    assert "<- above 1e-12" in out
+
+
+@pytest.mark.parametrize("options", [["--activation", "tanh"], ["--fixed-noise"], ["--rho", "-40"]])
+def test_gradcheck_takes_any_architecture(options, capsys):
+    assert main(["gradcheck", "--layers", "2", "1", "--method", "complex", *options]) == 0
+    assert ("log_noise" in capsys.readouterr().out) is ("--fixed-noise" not in options)
+
+
+def few_combinations():
+    return [
+        matrix.Combination(posterior, prior, "gaussian-learned", estimator, objective)
+        for posterior, prior, estimator, objective in (
+            ("mean-field", "mixture-learned", "reparameterised", "elbo"),
+            ("full-rank", "gaussian", "sticking-the-landing", "elbo"),
+            ("mean-field", "laplace", "flipout", "elbo"),  # refused
+        )
+    ]
+
+
+@pytest.mark.parametrize("method", [[], ["--method", "both", "--most", "5"]])
+def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, capsys, monkeypatch):
+    monkeypatch.setattr(matrix, "combinations", few_combinations)
+    assert main(["gradcheck", "--all", *method]) == 0
+    out = capsys.readouterr().out
+    assert "2 valid combinations, largest complex error" in out
+    assert "1 combinations are refused" in out
+    assert "Flipout needs KL(q || prior) in closed form" in out
+    assert ("central differences" in out or "largest central error" in out) is bool(method)
+    assert "every gradient passes" in out
+
+
+def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkeypatch):
+    monkeypatch.setattr(matrix, "combinations", few_combinations)
+    right = ScaleMixturePrior.add_vjp
+
+    def forgets_the_prior(self, params, w, cotangent, d_w, d_params, work):
+        right(self, params, w, 0 * cotangent, d_w, d_params, work)
+
+    monkeypatch.setattr(ScaleMixturePrior, "add_vjp", forgets_the_prior)
+    assert main(["gradcheck", "--all"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: mean-field / mixture-learned / gaussian-learned / reparameterised / elbo" in out
+    assert "FAILED: 1 checks" in out
+
+
+def test_a_check_that_skips_too_much_does_not_pass(capsys):
+    # 200 rows through 60 ReLU units: many coordinates move some unit across its kink
+    wide = ["--layers", "2", "30", "30", "1", "--batch", "200", "--most", "40"]
+    assert main(["gradcheck", *wide, "--method", "central"]) == 1
+    out = capsys.readouterr().out
+    assert "NOT PROVED: central" in out
+    assert "FAILED" not in out
+
+
+@pytest.mark.parametrize("scale", ["30", "1000"])
+def test_a_wide_prior_does_not_fail_a_right_gradient(scale, capsys):
+    assert main(["gradcheck", "--prior-scale", scale, "--most", "20"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "complaint"),
+    [
+        (["report", "--seed", "-1"], "argument --seed: must be a whole number >= 0; got -1"),
+        (["report", "--seed", "x"], "argument --seed: must be a whole number >= 0; got 'x'"),
+        (["gradcheck", "--samples", "0"], "--samples: must be a whole number >= 1; got 0"),
+        (["gradcheck", "--rho", "x"], "--rho: invalid float value: 'x'"),
+        (["reproduce", "keras"], "invalid choice: 'keras'"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_is_accepted(typed, complaint, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(typed)
+    assert error.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_reproduce_writes_text_and_says_where(tmp_path, capsys, monkeypatch):
+    module = types.SimpleNamespace(reproduce=lambda out, seed: f"seed {seed}")
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    out = tmp_path / "there"
+    assert main(["reproduce", "krasser", "--seed", "3", "--out", str(out)]) == 0
+    assert (out / "krasser.txt").read_text() == "seed 3\n"
+    assert "seed 3\npictures" in capsys.readouterr().out
+
+
+def test_every_experiment_of_the_command_line_is_there():
+    for module, _ in repeating.EXPERIMENTS.values():
+        assert callable(import_module(f"bbb_numpy.studies.{module}").reproduce)
+
+
+def test_help_shows_no_none(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    assert "None" not in capsys.readouterr().out
+
+
+def test_fit_then_predict_writes_mean_and_deviations_for_every_row(data, tmp_path, capsys):
+    model, out = tmp_path / "m.npz", tmp_path / "p.csv"
+    assert fit(data, model) == 0
+    printed = capsys.readouterr().out
+    assert "60 rows, 2 inputs (size, age), target price" in printed
+    assert main(["predict", str(model), str(data), "--output", str(out)]) == 0
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 60
+    for row in rows:
+        epistemic, aleatoric, total = (float(row[k]) for k in ("epistemic", "aleatoric", "total"))
+        assert total == pytest.approx(np.hypot(epistemic, aleatoric))
+    with open(data, newline="") as file:
+        prices = [float(row["price"]) for row in csv.DictReader(file)]
+    means = [float(row["mean"]) for row in rows]
+    assert np.corrcoef(means, prices)[0, 1] > 0.95
+
+
+def test_the_order_of_the_columns_and_extra_ones_do_not_matter(data, tmp_path, capsys):
+    model, shuffled = tmp_path / "m.npz", tmp_path / "s.csv"
+    fit(data, model)
+    capsys.readouterr()
+    with open(data, newline="") as file:
+        rows = list(csv.DictReader(file))
+    with open(shuffled, "w", newline="") as file:
+        writer = csv.DictWriter(file, ["name", "age", "price", "size"])
+        writer.writeheader()
+        writer.writerows({**row, "name": "text"} for row in rows)
+    outputs = []
+    for path in (data, shuffled):
+        assert main(["predict", str(model), str(path)]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_a_picture_is_drawn_for_one_input_column_and_refused_for_two(data, tmp_path, capsys):
+    picture = tmp_path / "fit.png"
+    assert fit(data, tmp_path / "m.npz", "--plot", str(picture)) == 2
+    assert "--plot draws one input column; there are 2 (size, age)" in capsys.readouterr().err
+    assert not picture.exists()
+    assert not (tmp_path / "m.npz").exists()
+    assert fit(data, tmp_path / "m.npz", "--inputs", "size", "--plot", str(picture)) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["fit", "DATA", "--target", "cost"], "no column 'cost'; it has 'size', 'age', 'price'"),
+        (["fit", "DATA", "--target", "price", "--inputs", "price"], "cannot be one of the inputs"),
+        (["fit", "DATA", "--target", "price", "--inputs", "rooms"], "no column 'rooms'"),
+        (["fit", "none.csv", "--target", "price"], "cannot read none.csv"),
+        (["predict", "none.npz", "DATA"], "none.npz"),
+        (["predict", "DATA", "DATA"], "data.csv"),
+        (["gradcheck", "--layers", "3"], "sizes must be at least two whole numbers"),
+    ],
+)
+def test_wrong_input_is_one_line_on_standard_error_and_exit_code_two(
+    argv, message, data, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([str(data) if word == "DATA" else word for word in argv]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["gradcheck", "--samples", "0"],
+        ["gradcheck", "--noise-scale", "-1"],
+        ["fit", "x.csv", "--target", "y", "--batch-size", "0"],
+        ["fit", "x.csv"],
+        ["train"],
+        [],
+    ],
+)
+def test_impossible_options_are_refused_by_the_parser(argv, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_text_in_a_numeric_column_is_named(data, tmp_path, capsys):
+    text = data.read_text().splitlines()
+    text[3] = "1.0,old,2.0"
+    data.write_text("\n".join(text))
+    assert fit(data, tmp_path / "m.npz") == 2
+    assert "column 'age' is 'old' in data row 3" in capsys.readouterr().err
+
+
+def test_python_m_and_the_version(capsys):
+    run = subprocess.run(
+        [sys.executable, "-m", "bbb_numpy", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == f"bbb-numpy {__version__}"
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("finished", [0, 2])
+def test_ctrl_c_during_fit_never_replaces_an_older_model(
+    finished, data, tmp_path, monkeypatch, capsys
+):
+    model, calls = tmp_path / "m.npz", []
+    assert fit(data, model) == 0
+    before, true_draw = model.read_bytes(), MeanField.draw
+
+    def interrupted(self, *args, **options):
+        calls.append(1)
+        if len(calls) > 2 * finished:  # 60 rows, 32 a step: two steps an epoch
+            raise KeyboardInterrupt
+        return true_draw(self, *args, **options)
+
+    monkeypatch.setattr(MeanField, "draw", interrupted)
+    assert fit(data, model) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert model.read_bytes() == before
+
+
+def test_an_output_never_replaces_an_input_or_what_is_no_file(data, tmp_path, capsys):
+    before = data.read_bytes()
+    assert fit(data, data) == 2
+    assert fit(data, tmp_path) == 2
+    assert data.read_bytes() == before
+    assert "would replace another file" in capsys.readouterr().err
+
+
+def test_a_row_of_empty_cells_is_refused_and_not_dropped(data, tmp_path, capsys):
+    fit(data, tmp_path / "m.npz")
+    data.write_text("size,age\n1,2\n,\n3,4\n")
+    assert main(["predict", str(tmp_path / "m.npz"), str(data)]) == 2
+    assert "column 'size' is empty in data row 2" in capsys.readouterr().err
+
+
+def test_a_column_named_twice_and_a_picture_of_unknown_kind_are_refused_before_any_work(
+    data, tmp_path, capsys
+):
+    model = tmp_path / "m.npz"
+    assert fit(data, model, "--inputs", "size", "size") == 2
+    assert "--inputs names size more than once" in capsys.readouterr().err
+    assert fit(data, model, "--inputs", "size", "--plot", str(tmp_path / "a.doc")) == 2
+    assert "the ending must be one of" in capsys.readouterr().err
+    assert not model.exists()
+
+
+def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
+    data,
+    tmp_path,
+    capsys,
+):
+    path, out = tmp_path / "m.npz", tmp_path / "p.csv"
+    fit(data, path)
+    printed = capsys.readouterr().out
+    main(["predict", str(path), str(data), "--output", str(out)])
+    model, table = load(str(path)), read_csv(str(data))
+    inputs, prices = table.numbers(["size", "age"]), table.numbers(["price"]).values[:, 0]
+    for title, value in (
+        ("free energy", model.history_[-1].objective),
+        ("noise deviation", model.noise_scale_[0]),
+        ("R^2 on these rows", model.score(inputs, prices)),
+        ("log density", model.log_predictive_density(inputs, prices).mean()),
+    ):
+        assert f"{title:<18} {value:12.4f}" in printed
+    expected = model.predict_distribution(inputs)
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    for name in ("mean", "epistemic", "aleatoric", "total"):
+        assert [float(row[name]) for row in rows] == getattr(expected, name).tolist()
+
+
+def test_every_option_of_fit_reaches_the_model(data, tmp_path):
+    path = tmp_path / "m.npz"
+    options = {
+        "--hidden": ["4", "3"], "--activation": ["tanh"], "--batch-size": ["20"],
+        "--samples": ["2"], "--learning-rate": ["0.02"], "--prior-scale": ["0.7"], "--seed": ["5"],
+    }  # fmt: skip
+    fit(data, path, *(word for name, values in options.items() for word in (name, *values)))
+    model = load(str(path))
+    assert tuple(model.hidden_layer_sizes) == (4, 3)
+    assert (model.activation, model.batch_size, model.samples) == ("tanh", 20, 2)
+    assert (model.optimizer.learning_rate, model.prior.scale) == (0.02, 0.7)
+    assert (model.epochs, model.random_state) == (60, 5)
+
+
+def test_every_option_of_gradcheck_reaches_the_check(monkeypatch, capsys):
+    calls, true_check = [], checking.check
+
+    def spy(value_and_grad, theta, **options):
+        calls.append((value_and_grad, options))
+        return true_check(value_and_grad, theta, **options)
+
+    monkeypatch.setattr(checking, "check", spy)
+    argv = "--layers 2 3 1 --samples 3 --batch 5 --activation tanh --prior-scale 0.7"
+    more = "--noise-scale 0.3 --kl-weight 0.125 --most 2"
+    assert main(["gradcheck", *argv.split(), *more.split()]) == 0
+    assert [options["method"] for _, options in calls] == ["complex"] * 4 + ["central"] * 4
+    for step, options in calls:
+        model, given = step.func.__self__.model, step.keywords
+        assert (model.network.sizes, model.network.activation) == ((2, 3, 1), "tanh")
+        assert (model.prior.scale, model.likelihood.scale) == (0.7, 0.3)
+        assert (len(given["noise"]), given["x"].shape, given["y"].shape) == (3, (5, 2), (5, 1))
+        assert (given["kl_weight"], options["most"]) == (0.125, 2)
+
+
+def test_a_reader_who_leaves_early_is_no_error(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--most", "1"]) == 0
+
+
+def test_all_refuses_the_options_of_a_single_architecture(capsys):
+    assert main(["gradcheck", "--all", "--layers", "3", "4", "2", "--rho", "3"]) == 2
+    assert "leave out --layers, --rho" in capsys.readouterr().err
+
+
+def test_every_output_has_columns_of_its_own(tmp_path, capsys):
+    frame = pd.DataFrame({"a": np.linspace(-1, 1, 30)})
+    y = np.stack([frame["a"], -frame["a"]], axis=1)
+    save(BayesianMLPRegressor(epochs=2, random_state=0).fit(frame, y), tmp_path / "m.npz")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert main(["predict", str(tmp_path / "m.npz"), str(tmp_path / "d.csv")]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert list(rows[0])[:4] == ["mean_0", "mean_1", "epistemic_0", "epistemic_1"]
+    assert all(np.isfinite(float(value)) for row in rows for value in row.values())
+
+
+def test_a_classifier_and_a_target_of_classes_are_sent_to_python(data, tmp_path, capsys):
+    x = np.linspace(-1, 1, 20)[:, None]
+    save(BayesianMLPClassifier(epochs=2, random_state=0).fit(x, x[:, 0] > 0), tmp_path / "m.npz")
+    assert main(["predict", str(tmp_path / "m.npz"), str(data)]) == 2
+    assert "holds a BayesianMLPClassifier; use it from Python" in capsys.readouterr().err
+    labels = tmp_path / "labels.csv"
+    labels.write_text("a,kind\n1,yes\n2,no\n")
+    assert main(["fit", str(labels), "--target", "kind"]) == 2
+    assert "For classes use BayesianMLPClassifier" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--prior", "mixture-learned", "--estimator", "antithetic", "--samples", "2"],
+        ["--posterior", "point", "--objective", "map"],
+        ["--objective", "mle"],
+        ["--inference", "map"],
+        ["--likelihood", "heteroscedastic", "--objective", "iwae", "--samples", "3"],
+    ],
+)
+def test_parts_are_chosen_by_name(options, data, tmp_path, capsys):
+    assert fit(data, tmp_path / "m.npz", *options) == 0
+    assert "stored in" in capsys.readouterr().out
+
+
+def test_parts_that_do_not_go_together_are_refused_before_any_work(data, tmp_path, capsys):
+    model = tmp_path / "m.npz"
+    assert fit(data, model, "--prior", "laplace", "--estimator", "flipout") == 2
+    assert "Flipout needs KL(q || prior) in closed form" in capsys.readouterr().err
+    assert fit(data, model, "--prior", "laplace", "--prior-scale", "1") == 2
+    assert "exclude each other" in capsys.readouterr().err
+    assert not model.exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["reproduce", "krasser", "--out", str(tmp_path / "taken")]) == 2
+    assert "is a file; name a folder" in capsys.readouterr().err

@@ -1,0 +1,474 @@
+"""ArviZ reads our draws; LOO is leave-one-out; functions converge where weights cannot."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pytest
+from problems import exact_posterior, linear_problem
+
+from bbb_numpy import MLP, BayesianMLPRegressor, GaussianLikelihood, GaussianPrior, Model, Sampling
+from bbb_numpy.evaluation import convergence
+from bbb_numpy.evaluation.arviz_export import to_arviz
+from bbb_numpy.learners import checkpoint
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.elementary import LOG_2PI
+from bbb_numpy.parts.discrete import CategoricalLikelihood
+from bbb_numpy.parts.hyperpriors import HalfNormal
+from bbb_numpy.sampling.draws import Draws
+from bbb_numpy.sampling.mcmc import HMC, NUTS, MetropolisHastings
+from bbb_numpy.sampling.run import sample, sample_target
+
+matplotlib.use("Agg")
+# ArviZ 0.23 calls a function of Matplotlib in a way that Matplotlib 3.11 calls old.
+drawn_by_arviz = pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
+
+
+@pytest.fixture(scope="module")
+def az():
+    return convergence.import_arviz()
+
+
+@pytest.fixture(scope="module")
+def network():
+    """A small network with learned noise, sampled: 4 chains of 60 draws."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (12, 2))
+    y = np.tanh(x[:, :1]) + 0.4 * rng.standard_normal((12, 1))
+    model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(0.7), GaussianLikelihood(0.5, learn=True))
+    hyper = {"log_noise": HalfNormal(1.0)}
+    return sample(model, x, y, hyperpriors=hyper, draws=60, warm_up=60, seed=1)
+
+
+@pytest.fixture(scope="module")
+def exported(network):
+    return to_arviz(network)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    """Linear regression with 8 chains of 500 draws, for which everything has a closed form."""
+    estimator, x, y = linear_problem(seed=2, rows=40)
+    draws = sample(estimator.model, x, y, chains=8, draws=500, warm_up=200, metric="dense", seed=3)
+    return estimator, x, y, draws
+
+
+# What is in the groups
+
+
+def test_the_chain_comes_first_and_the_units_are_dimensions(exported, network):
+    posterior = exported.posterior
+    assert posterior.W0.dims == ("chain", "draw", "input", "unit_0")
+    assert posterior.b0.dims == ("chain", "draw", "unit_0")
+    assert posterior.W1.dims == ("chain", "draw", "unit_0", "output")
+    assert posterior.log_noise.dims == posterior.noise.dims == ("chain", "draw", "target")
+    for name in ("W0", "b0", "W1", "b1", "log_noise"):
+        found = posterior[name].values
+        np.testing.assert_array_equal(found.swapaxes(0, 1), network.block(name))
+    np.testing.assert_array_equal(posterior.noise, np.exp(posterior.log_noise))
+
+
+def test_the_statistics_have_the_names_that_arviz_knows(exported, network):
+    stats = exported.sample_stats
+    for name, ours in {
+        "acceptance_rate": "acceptance",
+        "diverging": "divergent",
+        "energy": "energy",
+        "n_steps": "gradients",
+        "tree_depth": "depth",
+    }.items():
+        np.testing.assert_array_equal(stats[name].values.T, network.stats[ours])
+    assert stats.diverging.dtype == bool
+    np.testing.assert_array_equal(stats.lp.values.T, network.log_density)
+    assert (stats.step_size == network.step_size).all()
+    attributes = exported.posterior.attrs
+    assert attributes["inference_library"] == "bbb_numpy"
+    assert (attributes["sampler"], attributes["tuning_steps"]) == ("NUTS", 60)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "absent"),
+    [(HMC(), {"tree_depth"}), (MetropolisHastings(), {"tree_depth", "energy"})],
+)
+def test_a_kernel_without_trees_or_momenta_tells_of_none(kernel, absent):
+    draws = sample_target(gaussian, np.zeros((2, 1)), sampler=kernel, draws=10, warm_up=20, seed=0)
+    found = set(to_arviz(draws).sample_stats)
+    every = {"tree_depth", "energy", "lp", "acceptance_rate", "diverging", "n_steps", "step_size"}
+    assert found == every - absent
+
+
+def gaussian(position):
+    """The standard normal."""
+    return -0.5 * np.sum(position**2, axis=1), -position
+
+
+@pytest.mark.equation("D33")
+def test_log_likelihood_and_priors_add_up_to_the_log_density_of_the_chain(exported, network):
+    likelihood = exported.log_likelihood.y
+    assert likelihood.dims == ("chain", "draw", "row")
+    joint = network.target
+    prior = replace(joint, power=0.0)(network.flat)[0].reshape(60, 4)
+    total = likelihood.sum("row").values.T + prior
+    np.testing.assert_allclose(total, exported.sample_stats.lp.values.T, rtol=0, atol=1e-10)
+
+
+def test_blocks_bound_the_memory_and_change_nothing(exported, network, monkeypatch):
+    monkeypatch.setattr(convergence, "BLOCK_NUMBERS", 100)  # two positions at a time
+    again = to_arviz(network)
+    for group in ("log_likelihood", "posterior_predictive", "prior_predictive"):
+        np.testing.assert_allclose(again[group].y, exported[group].y, rtol=1e-12, atol=1e-12)
+
+
+def test_replicated_targets_scatter_around_the_functions_with_the_noise_of_their_draw(network):
+    found = to_arviz(replace(network, positions=np.tile(network.positions, (20, 1, 1))))
+    joint, noise = network.target, found.posterior.noise.values  # (S, T, 1)
+    f = joint.model.predict(joint.weights(network.flat).copy(), joint.x, workspace())[..., 0]
+    f = np.tile(f.reshape(60, 4, 12), (20, 1, 1)).swapaxes(0, 1)
+    z = (found.posterior_predictive.y.values - f) / noise
+    assert abs(z.mean()) < 4 / z.size**0.5
+    assert abs((z**2).mean() - 1) < 4 * (2 / z.size) ** 0.5
+
+
+def workspace():
+    return convergence.Workspace()
+
+
+@pytest.mark.equation("D32")
+def test_the_prior_group_is_drawn_from_prior_and_hyperprior(network):
+    prior = to_arviz(network, prior=20_000, predictive=False, log_likelihood=False).prior
+    assert prior.W0.dims == ("chain", "draw", "input", "unit_0")
+    squares = prior.W0.values**2 / 0.7**2
+    assert abs(squares.mean() - 1) < 4 * (2 / squares.size) ** 0.5
+    squares = prior.noise.values**2  # half-normal of scale 1
+    assert abs(squares.mean() - 1) < 4 * (2 / squares.size) ** 0.5
+
+
+def test_thinning_keeps_every_so_many_th_draw(exported, network):
+    thinned = to_arviz(network, thin=7, prior=0)
+    assert thinned.posterior.sizes["draw"] == 9
+    for group, name in (("posterior", "W0"), ("sample_stats", "lp"), ("log_likelihood", "y")):
+        np.testing.assert_array_equal(thinned[group][name], exported[group][name][:, ::7])
+    assert "prior" not in thinned.groups()
+
+
+def test_other_rows_can_be_given(network):
+    x, y = np.zeros((3, 2)), np.ones((3, 1))
+    found = to_arviz(network, x, y)
+    np.testing.assert_array_equal(found.observed_data.y, [1, 1, 1])
+    there = replace(network.target, x=x, y=y)
+    np.testing.assert_allclose(
+        found.log_likelihood.y.values[2, 5], there.rowwise(network.positions[5, 2:3])[0]
+    )
+
+
+@pytest.mark.parametrize("kind", ["two targets", "classes"])
+def test_several_targets_have_an_axis_and_one_likelihood_per_row(az, kind):
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((40, 1))
+    y = rng.standard_normal((40, 2)) if kind == "two targets" else np.eye(2)[rng.integers(0, 2, 40)]
+    likelihood = GaussianLikelihood() if kind == "two targets" else CategoricalLikelihood()
+    model = Model(MLP((1, 2)), GaussianPrior(), likelihood)
+    draws = sample(model, x, y, draws=300, warm_up=100, chains=2, seed=0)
+    found = to_arviz(draws)
+    assert found.posterior_predictive.y.dims == ("chain", "draw", "row", "target")
+    assert found.log_likelihood.y.shape == (2, 300, 40)
+    assert "unit_0" not in found.posterior.dims  # there is no hidden layer
+    assert az.loo(found, pointwise=True).loo_i.sizes == {"row": 40}
+
+
+def test_a_learner_with_draws_is_taken_for_them(network, exported):
+    found = to_arviz(SimpleNamespace(draws_=network))
+    assert found.posterior.equals(exported.posterior)
+
+
+def test_draws_of_any_density_are_exported_without_a_model(az):
+    draws = sample_target(gaussian, np.zeros((2, 3)), draws=50, warm_up=50, seed=0)
+    found = to_arviz(draws)
+    assert found.groups() == ["posterior", "sample_stats"]
+    assert found.posterior.position.shape == (2, 50, 3)
+    found = convergence.convergence(draws)
+    assert [line.space for line in found.lines] == ["functions", "numbers"]
+    assert "hidden units" not in str(found)
+    apart = replace(draws, positions=draws.positions + np.array([0.0, 9.0])[:, None])
+    assert not convergence.convergence(apart).mixed
+    model = Model(MLP((1, 2)))  # has 4 weights, the draws 3 numbers
+    with pytest.raises(ValueError, match="blocks"):
+        to_arviz(draws, np.zeros((2, 1)), np.zeros((2, 2)), model=model)
+    with pytest.raises(ValueError, match="beside model"):
+        to_arviz(draws, model=model)
+
+
+# Loaded draws know their model and have no data
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A learner fitted by sampling; its units of x and y are not the chains'."""
+    rng = np.random.default_rng(5)
+    x = 10.0 + 3.0 * rng.standard_normal((30, 1))
+    y = 50.0 + 7.0 * np.tanh(x[:, 0] - 10.0) + rng.standard_normal(30)
+    inference = Sampling(chains=2, draws=50, warm_up=50)
+    made = BayesianMLPRegressor((2,), activation="tanh", inference=inference, random_state=0)
+    return made.fit(x, y)
+
+
+@pytest.fixture(scope="module")
+def loaded(learned, tmp_path_factory):
+    path = tmp_path_factory.mktemp("stored") / "learner.npz"
+    checkpoint.save(learned, path)
+    return checkpoint.load(path)
+
+
+def test_a_loaded_learner_is_judged_by_its_functions_like_the_one_saved(learned, loaded):
+    x = learned.draws_.target.x
+    assert convergence.convergence(loaded, x) == convergence.convergence(learned, x)
+    assert convergence.convergence(learned, x) == convergence.convergence(learned)  # 30 rows
+
+
+def test_a_loaded_learner_asks_for_rows_and_never_judges_by_its_weights(learned, loaded):
+    found = convergence.convergence(loaded)
+    names = [(line.space, line.name) for line in found.lines]
+    assert names[:2] == [("functions", "log density"), ("functions", "log_noise")]
+    assert names[2:] == [("weights", name) for name in ("W0", "b0", "W1", "b1")]
+    said = " ".join(str(found).split())
+    assert "E[y|x] are not judged" in said
+    assert "give x" in said
+    assert "order of hidden units" in said
+    for judged in (
+        convergence.convergence(learned),
+        convergence.convergence(loaded, np.zeros((2, 1))),
+    ):
+        assert "not judged" not in str(judged)
+
+
+@pytest.mark.parametrize("order", [(2, 0, 1), (1, 0, 2)])
+def test_units_in_another_order_do_not_unmix_stored_draws(order):
+    draws = rearranged(around_a_mode(), order=order)
+    stored = replace(draws, target=SimpleNamespace(model=draws.target.model))
+    assert convergence.convergence(stored).worst("weights").r_hat > 1.5
+    assert convergence.convergence(stored).mixed
+    apart = draws.positions.copy()
+    draws.layout.views(apart)["b1"][:, -1] += 0.5  # planted: another function
+    stored = replace(stored, positions=apart)
+    assert not convergence.convergence(stored, draws.target.x).mixed
+
+
+def test_r_hats_of_functions_are_those_of_which_the_largest_is_told(az, network):
+    x = np.linspace(-1, 1, 14).reshape(7, 2)
+    found = convergence.function_r_hats(network, x)
+    assert found.shape == (7,)
+    assert found.max() == convergence.convergence(network, x, weights=False).lines[0].r_hat
+    model = network.target.model
+    f = model.predict(network.target.weights(network.flat).copy(), x, workspace())[..., 0]
+    each = [az.rhat(f[:, i].reshape(60, 4).T) for i in range(7)]
+    np.testing.assert_allclose(found, each, rtol=1e-10)
+
+
+def test_a_loaded_learner_is_exported_with_the_data_that_are_given(learned, loaded):
+    joint = learned.draws_.target
+    found, before = to_arviz(loaded, joint.x, joint.y), to_arviz(learned)
+    for group in ("posterior", "log_likelihood", "sample_stats", "observed_data", "constant_data"):
+        assert found[group].equals(before[group]), group
+    assert found.posterior_predictive.y.shape == before.posterior_predictive.y.shape
+    # The hyperprior of the noise is not stored: there is no prior to draw from.
+    assert not [group for group in found.groups() if group.startswith("prior")]
+    bare = to_arviz(loaded)
+    assert bare.groups() == ["posterior", "sample_stats"]
+    assert bare.posterior.equals(before.posterior)
+
+
+def test_rows_that_cannot_be_used_are_refused(loaded):
+    x, y = np.zeros((3, 1)), np.zeros((3, 1))
+    with pytest.raises(ValueError, match="give x and y, not x alone"):
+        to_arviz(loaded, x)
+    with pytest.raises(ValueError, match="give x and y, not y alone"):
+        to_arviz(loaded, y=y)
+    draws = sample_target(gaussian, np.zeros((2, 3)), draws=10, warm_up=10, seed=0)
+    for given, said in (
+        ({"x": x}, "x cannot"),
+        ({"y": y}, "y cannot"),
+        ({"x": x, "y": y}, "x and y cannot"),
+    ):
+        with pytest.raises(ValueError, match=f"{said} be used; pass model="):
+            to_arviz(draws, **given)
+
+
+# ArviZ's own tools
+
+
+@drawn_by_arviz
+def test_the_tables_and_pictures_of_arviz_work(az, exported):
+    table = az.summary(exported, var_names=["noise", "b1"])
+    assert set(table.columns) >= {"mean", "ess_bulk", "r_hat"}
+    assert "unit_0" in az.rhat(exported).W0.dims
+    assert "unit_0" in az.ess(exported).W0.dims
+    assert az.bfmi(exported).shape == (4,)
+    for axes in (
+        az.plot_trace(exported, var_names=["noise", "b1"]),
+        az.plot_ppc(exported, num_pp_samples=10),
+        az.plot_ppc(exported, group="prior", num_pp_samples=10),
+        az.plot_energy(exported),
+        az.plot_rank(exported, var_names=["noise"]),
+    ):
+        figure = np.ravel(axes)[0].figure
+        figure.canvas.draw()
+        matplotlib.pyplot.close(figure)
+
+
+def leave_one_out(estimator, x, y):
+    """log P(y_i | the other rows) (N,) of the conjugate model, exactly (D8)."""
+    noise, found = estimator.model.likelihood.scale, []
+    for i in range(len(x)):
+        others = np.delete(np.arange(len(x)), i)
+        q = exact_posterior(estimator, x[others], y[others])
+        phi = np.append(x[i], 1.0)
+        variance = noise**2 + phi @ np.linalg.solve(q.precision, phi)
+        found.append(-0.5 * ((y[i, 0] - phi @ q.mean) ** 2 / variance + np.log(variance) + LOG_2PI))
+    return np.array(found)
+
+
+@pytest.mark.equation("D8", "D33")
+def test_loo_is_leave_one_out(az, linear):
+    estimator, x, y, draws = linear
+    exact = leave_one_out(estimator, x, y)
+    found = to_arviz(draws, prior=0)
+    runs = np.array(
+        [az.loo(found.sel(chain=[c]), pointwise=True).loo_i.values for c in range(8)]
+    )  # (8, N): eight independent estimates
+    error = runs.std(axis=0, ddof=1) / 8**0.5
+    z = (runs.mean(axis=0) - exact) / error
+    assert np.sqrt((z**2).mean()) < 1.8  # t of 7 degrees: deviation 1.18
+    total = runs.sum(axis=1)
+    assert abs(total.mean() - exact.sum()) < 4 * total.std(ddof=1) / 8**0.5
+    assert abs(az.loo(found).elpd_loo - exact.sum()) < 4 * total.std(ddof=1) / 8**0.5
+    # planted error: the posterior has seen row i, so this is too good
+    seen = np.logaddexp.reduce(draws.target.rowwise(draws.flat), axis=0) - np.log(len(draws.flat))
+    assert seen.sum() - exact.sum() > 20 * total.std(ddof=1) / 8**0.5
+
+
+def test_loo_warns_of_a_row_that_it_cannot_leave_out(az):
+    estimator, x, y = linear_problem(seed=2, rows=6)
+    x[0], y[0] = [30.0, 0.0], [-20.0]  # one row far out decides a weight alone
+    draws = sample(estimator.model, x, y, draws=200, warm_up=200, metric="dense", seed=0)
+    with pytest.warns(UserWarning, match="Pareto"):
+        az.loo(to_arviz(draws))
+
+
+# Convergence
+
+
+def around_a_mode(seed=0):
+    """Draws as of 4 perfect chains around one mode of a tanh network with learned noise."""
+    rng = np.random.default_rng(seed)
+    model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.3, learn=True))
+    x = rng.uniform(-1, 1, (8, 1))
+    joint = LogJoint(model, x, np.sin(3 * x))
+    mode = np.array([1.0, -2.0, 3.0, 0.5, 0.0, -0.5, 2.0, -1.0, 1.0, 0.1, -1.0])
+    positions = mode + 0.05 * rng.standard_normal((200, 4, 11))
+    return drawn(joint, positions)
+
+
+def drawn(joint, positions):
+    log_density = joint(positions.reshape(-1, positions.shape[-1]))[0].reshape(positions.shape[:2])
+    return Draws(positions, log_density, {}, NUTS(), joint, joint.layout, 0, 0, True)
+
+
+def rearranged(draws, order=(0, 1, 2), signs=(1, 1, 1)):
+    """Exchange the hidden units of the last chain, and turn their signs."""
+    positions = draws.positions.copy()
+    blocks = draws.layout.views(positions)
+    order, signs = np.array(order), np.array(signs, float)
+    for name, axis in (("W0", -1), ("b0", -1), ("W1", -2)):
+        last = blocks[name][:, -1]  # (T, ...)
+        shape = (3, 1) if axis == -2 else (3,)
+        last[...] = np.take(last, order, axis=axis) * signs.reshape(shape)
+    return drawn(draws.target, positions)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"order": (2, 0, 1)}, {"signs": (-1, 1, -1)}, {"order": (1, 0, 2), "signs": (1, -1, 1)}],
+)
+def test_units_in_another_order_change_the_weights_r_hat_and_no_function(change):
+    """tanh is odd: negating what goes into a unit and what comes out of it changes nothing."""
+    draws = around_a_mode()
+    before = convergence.convergence(draws)
+    after = convergence.convergence(rearranged(draws, **change))
+    assert before.worst("weights").r_hat < 1.02
+    assert after.worst("weights").r_hat > 1.5
+    assert after.worst("weights").bulk < 10
+    kept, found = ([o for o in c.lines if o.space == "functions"] for c in (before, after))
+    assert found == kept  # to the bit
+    assert before.mixed
+    assert after.mixed
+    assert "order of hidden units" in str(after)
+
+
+def test_a_chain_with_other_functions_is_found():
+    draws = around_a_mode()
+    positions = draws.positions.copy()
+    draws.layout.views(positions)["b1"][:, -1] += 0.5
+    found = convergence.convergence(drawn(draws.target, positions))
+    assert found.worst("functions").r_hat > 1.05
+    assert not found.mixed
+    assert "draw more" in str(found)
+
+
+def test_the_table_is_that_of_arviz(az, network):
+    found = {line.name: line for line in convergence.convergence(network).lines}
+    exported = to_arviz(network)
+    r_hat, size = az.rhat(exported), az.ess(exported, method="tail")
+    assert found["W0"].r_hat == float(r_hat.W0.max())
+    assert found["log_noise"].tail == float(size.log_noise.min())
+    assert found["W0"].count == 6
+    assert found["E[y|x] at 12 rows"].count == 12
+    elsewhere = convergence.convergence(network, np.zeros((3, 2)), weights=False)
+    assert elsewhere.lines[0].name == "E[y|x] at 3 rows"
+    with pytest.raises(ValueError, match="nothing in 'weights'"):
+        elsewhere.worst("weights")
+
+
+def test_chains_that_stand_still_have_not_converged():
+    draws = around_a_mode()
+    stuck = np.broadcast_to(draws.positions[:1], draws.positions.shape).copy()
+    found = convergence.convergence(drawn(draws.target, stuck))
+    assert found.worst("functions").r_hat > 100
+    same = np.broadcast_to(stuck[:, :1], stuck.shape).copy()
+    with pytest.raises(ValueError, match="no number ever changes"):
+        convergence.convergence(drawn(draws.target, same))
+
+
+# What is refused
+
+
+def test_what_cannot_be_judged_is_refused(network):
+    one = replace(network, positions=network.positions[:, :1])
+    with pytest.raises(ValueError, match="two chains"):
+        convergence.convergence(one)
+    with pytest.raises(ValueError, match="interrupted"):
+        to_arviz(replace(network, positions=network.positions[:0]))
+    with pytest.raises(TypeError, match="learner with draws_"):
+        to_arviz(network.positions)
+    plain = replace(network, target=gaussian)
+    with pytest.raises(ValueError, match="knows its model"):
+        convergence.convergence(plain, np.zeros((3, 2)))
+
+
+def test_without_arviz_the_message_says_what_to_install(network, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(ImportError, match=r"bbb-numpy\[diagnostics\]"):
+        to_arviz(network)
+    with pytest.raises(ImportError, match=r"bbb-numpy\[diagnostics\]"):
+        convergence.convergence(network)
+
+
+def test_the_first_import_of_the_day_warns_of_nothing(tmp_path):
+    """ArviZ announces another version once a day; here every day is the first."""
+    code = "from bbb_numpy.evaluation.convergence import import_arviz; import_arviz()"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)}
+    run = [sys.executable, "-W", "error::FutureWarning", "-c"]
+    subprocess.run([*run, code], env=environment, check=True, capture_output=True, text=True)

@@ -1,0 +1,240 @@
+"""Model checking: p-values, prior predictions, other priors, Bayes factors; all exactly known."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, PoissonLikelihood
+from bbb_numpy.evaluation.model_checks import (
+    QUANTITIES,
+    BayesFactor,
+    Check,
+    bayes_factor,
+    in_words,
+    posterior_check,
+    predicted,
+    prior_predictive,
+    probabilities,
+    reweight,
+)
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.parts.hyperpriors import LogNormal
+from bbb_numpy.sampling.annealing import evidence
+from bbb_numpy.studies import linear_gaussian as closed
+
+RNG = np.random.default_rng
+
+
+def draws_of(truth, rng, samples):
+    """Draw exactly from a Gaussian posterior."""
+    factor = np.linalg.cholesky(truth.posterior.covariance)
+    return truth.posterior.mean + rng.standard_normal((samples, len(factor))) @ factor.T
+
+
+def joint_of(problem, prior=None):
+    model = problem.model
+    if prior is not None:
+        model = Model(model.network, GaussianPrior(prior), model.likelihood)
+    return LogJoint(model, problem.x, problem.y)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return closed.draw(RNG(0), rows=25, noise=0.5, prior=1.0)
+
+
+@pytest.mark.equation("M22")
+def test_prior_predictions_have_the_moments_of_the_model(problem):
+    # y ~ N(0, s^2 Phi Phi' + noise^2 I) before any data
+    at = prior_predictive(joint_of(problem), RNG(1), 20_000)
+    design = np.column_stack([problem.x, np.ones(len(problem.x))])
+    variance = (design**2).sum(axis=1)
+    assert at.targets.shape == at.mean.shape == (20_000, 25, 1)
+    assert (at.deviation == 0.5).all()
+    error = np.sqrt(2.0 / 20_000)
+    found = at.targets[..., 0].var(axis=0) / (variance + 0.25)
+    assert np.abs(found - 1.0).max() < 5 * error
+    assert np.abs(at.mean[..., 0].var(axis=0) / variance - 1.0).max() < 5 * error
+    elsewhere = prior_predictive(joint_of(problem), RNG(1), 5, np.zeros((3, 2)))
+    assert elsewhere.mean.shape == (5, 3, 1)
+    assert np.ptp(elsewhere.mean, axis=1).max() == 0.0  # at one x, one function has one value
+
+
+@pytest.mark.equation("M22", "D32")
+def test_prior_predictions_draw_the_learned_scales_from_their_hyperpriors():
+    model = Model(MLP((1, 4, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.3, learn=True))
+    joint = LogJoint(
+        model, np.zeros((2, 1)), np.zeros((2, 1)), {"log_noise": LogNormal(median=2.0, width=0.5)}
+    )
+    logs = np.log(prior_predictive(joint, RNG(2), 10_000).deviation[:, 0, 0])
+    assert abs(logs.mean() - np.log(2.0)) < 4 * 0.5 / 100
+    assert logs.std() == pytest.approx(0.5, rel=0.04)
+
+
+@pytest.mark.equation("M22")
+def test_prior_p_values_are_uniform_and_posterior_ones_are_not():
+    # 400 data sets from the model itself: of prior p-values the variance is 1/12, of posterior
+    # ones it is smaller, as the data have been used twice
+    before, after = [], []
+    for seed in range(400):
+        rng = RNG(seed)
+        problem = closed.draw(rng, rows=8, noise=0.5, prior=1.0)
+        joint, truth = joint_of(problem), closed.exact(problem)
+        some = {"deviation": QUANTITIES["deviation of y"]}
+        before.append(posterior_check(joint, joint.draw_prior(rng, 200), rng, some))
+        after.append(posterior_check(joint, draws_of(truth, rng, 200), rng, some))
+    p, q = (np.array([one["deviation"].p_value for one in some]) for some in (before, after))
+    edges = np.linspace(0.0, 1.0, 6)
+    counts = np.histogram(p, edges)[0]
+    assert ((counts - 80.0) ** 2 / 80.0).sum() < 18.5  # chi squared, 4 degrees: 1 in 1000
+    assert q.var() < 0.5 / 12.0
+    assert abs(p.mean() - 0.5) < 4 * (1.0 / 12.0 / 400) ** 0.5
+    assert abs(q.mean() - 0.5) < 4 * q.std() / 20.0
+
+
+@pytest.mark.equation("M22")
+def test_the_p_value_of_the_sum_of_squares_is_that_of_chi_squared():
+    # with the weights known, T(replicated) is chi squared with N degrees of freedom
+    rows = 6
+    joint = LogJoint(
+        Model(MLP((1, 1)), GaussianPrior(1.0), GaussianLikelihood(2.0)),
+        np.zeros((rows, 1)),
+        np.full((rows, 1), 2.0),
+    )
+    at_zero = np.zeros((40_000, 2))
+    found = posterior_check(joint, at_zero, RNG(3))["sum of squared residuals"]
+    assert (found.observed == rows).all()
+    # P(chi2_6 > t) = e^(-t/2) (1 + t/2 + (t/2)^2 / 2)
+    exact = np.exp(-3.0) * (1.0 + 3.0 + 4.5)
+    assert abs(found.p_value - exact) < 4 * (exact * (1 - exact) / 40_000) ** 0.5
+
+
+@pytest.mark.equation("M22")
+def test_each_misfit_is_seen_by_its_own_quantity():
+    x = np.linspace(-2.0, 2.0, 60)[:, None]
+    model = Model(MLP((1, 1)), GaussianPrior(2.0), GaussianLikelihood(0.5))
+    noise = 0.5 * RNG(4).standard_normal(x.shape)
+    stray = noise.copy()
+    stray[30] = 4.0
+    data = {
+        "right": x + noise,
+        "residuals of neighbours": x**2 + noise,  # a curve through a line
+        "sum of squared residuals": x + 2.0 * noise,
+        "largest residual": x + stray,
+    }
+    p = {}
+    for name, y in data.items():
+        joint = LogJoint(model, x, y)
+        truth = closed.exact(closed.Regression(model, x, y))
+        found = posterior_check(joint, draws_of(truth, RNG(5), 2000), RNG(6))
+        p[name] = {quantity: one.p_value for quantity, one in found.items()}
+    assert all(0.02 < value < 0.98 for value in p["right"].values())
+    for name in list(data)[1:]:
+        assert p[name][name] < 0.005
+    # and not by every one: the mean of y is fitted by the bias
+    assert all(0.02 < one["mean of y"] < 0.98 for one in p.values())
+
+
+@pytest.mark.equation("M22")
+def test_p_values_count_equals_half():
+    tie = Check(np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.0, 2.0, 0.0, 1.0]))
+    assert tie.p_value == 0.5
+    assert Check(np.ones(4), np.zeros(4)).p_value == 0.0
+
+
+def test_counts_are_replicated_as_counts():
+    model = Model(MLP((1, 1)), GaussianPrior(0.5), PoissonLikelihood())
+    joint = LogJoint(model, np.ones((5, 1)), np.array([[0.0], [1], [2], [0], [3]]))
+    at = predicted(joint, joint.draw_prior(RNG(7), 100), RNG(8))
+    assert np.array_equal(at.targets, np.round(at.targets))
+    assert np.allclose(at.deviation**2, at.mean)
+    assert set(posterior_check(joint, joint.draw_prior(RNG(7), 100), RNG(8))) == set(QUANTITIES)
+
+
+@pytest.mark.equation("M22")
+def test_reweighted_draws_are_those_of_the_other_posterior(problem):
+    one, other = closed.exact(problem), closed.exact(problem, prior_scale=1.4)
+    draws = draws_of(one, RNG(9), 20_000)
+    found = reweight(joint_of(problem), joint_of(problem, 1.4), draws)
+    assert found.shares.sum() == pytest.approx(1.0, abs=1e-12)
+    spread = (found.shares[:, None] * (draws - other.posterior.mean)) ** 2
+    off = found.mean(draws) - other.posterior.mean
+    assert np.abs(off / np.sqrt(spread.sum(axis=0))).max() < 4
+    assert np.abs(one.posterior.mean - other.posterior.mean).max() > 0.0
+    # the mean ratio is the Bayes factor of the two priors, exactly known
+    exact = other.log_evidence - one.log_evidence
+    error = (1.0 / found.effective - 1.0 / len(draws)) ** 0.5
+    assert abs(found.log_ratio - exact) < 4 * error
+    assert abs(exact) > 10 * error
+    chosen = draws[found.resample(RNG(10), 20_000)]
+    assert np.allclose(chosen.mean(axis=0), found.mean(draws), atol=0.02)
+
+
+@pytest.mark.equation("M22")
+def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
+    draws = draws_of(closed.exact(problem), RNG(11), 500)
+    same = reweight(joint_of(problem), joint_of(problem), draws)
+    assert np.allclose(same.shares, 1.0 / 500)
+    assert (same.effective, same.log_ratio) == pytest.approx((500.0, 0.0), abs=1e-9)
+    with pytest.warns(UserWarning, match=r"of 500 draws are effective"):
+        reweight(joint_of(problem), joint_of(problem, 0.05), draws)
+    wider = LogJoint(
+        Model(MLP((2, 3, 1)), GaussianPrior(1.0), problem.model.likelihood), problem.x, problem.y
+    )
+    with pytest.raises(ValueError, match="same network and learned numbers"):
+        reweight(joint_of(problem), wider, draws)
+
+
+@pytest.mark.equation("M20")
+def test_the_bayes_factor_by_annealing_is_the_exact_one(problem):
+    exact = [closed.exact(problem, prior_scale=s).log_evidence for s in (1.0, 10.0)]
+    runs = [
+        evidence(joint_of(problem, s), chains=400, steps=100, seed=seed)
+        for seed, s in enumerate((1.0, 10.0))
+    ]
+    factor = bayes_factor(*runs)
+    assert abs(factor.log - (exact[0] - exact[1])) < 4 * factor.error
+    assert factor.error < 0.3
+    assert factor.words == in_words(exact[0] - exact[1])
+    assert factor.certain > 0.99
+    assert bayes_factor(*runs[::-1]).log == -factor.log
+    share = probabilities({"tight": runs[0].log_evidence, "wide": runs[1].log_evidence})
+    assert sum(share.values()) == pytest.approx(1.0)
+    assert np.log(share["tight"] / share["wide"]) == pytest.approx(factor.log)
+
+
+@pytest.mark.equation("M20")
+def test_words_change_where_kass_and_raftery_say():
+    # 2 log B at 2, 6, 10; Bayes factors of about 3, 20, 150
+    words = [in_words(0.5 * twice) for twice in (0.0, 1.9, 2.1, 5.9, 6.1, 9.9, 10.1)]
+    bare, positive, strong, most = dict.fromkeys(words)
+    assert words == [bare, bare, positive, positive, strong, strong, most]
+    assert in_words(-7.0) == "very strong, for the second"
+    assert in_words(7.0) == "very strong, for the first"
+    assert (BayesFactor(0.0, 0.0).certain, BayesFactor(1.0, 0.0).certain) == (0.5, 1.0)
+    assert BayesFactor(1.96, 1.0).certain == pytest.approx(0.975, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda j: prior_predictive(j, 0), TypeError, r"numpy.random.default_rng\(0\); got 0"),
+        (
+            lambda j: prior_predictive(j, RNG(0), 5, np.ones((3, 7))),
+            *(ValueError, r"x must have shape \(rows, 2\); got \(3, 7\)"),
+        ),
+        (
+            lambda j: posterior_check(j, np.zeros((5, 4, 3)), RNG(0)),
+            *(ValueError, r"\(S, 3\); got shape \(5, 4, 3\); of several chains give draws.flat"),
+        ),
+        (
+            lambda j: posterior_check(j, np.zeros((5, 2)), RNG(0)),
+            *(ValueError, r"positions must have shape .* \(S, 3\); got shape \(5, 2\)$"),
+        ),
+        (lambda j: posterior_check(j, np.zeros((5, 3)), None), TypeError, "rng must be a numpy"),
+        (lambda j: reweight(j, j, np.zeros((5, 4, 3))), ValueError, "give draws.flat"),
+        (lambda j: probabilities({}), ValueError, "one model at least; it is empty"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, error, message, problem):
+    with pytest.raises(error, match=message):
+        call(joint_of(problem))

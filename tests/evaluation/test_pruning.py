@@ -1,0 +1,194 @@
+"""Removing weights by their signal-to-noise ratio removes just these, and no others."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy.evaluation import predictive
+from bbb_numpy.evaluation.pruning import (
+    REMOVED_RHO,
+    decibels,
+    lowest,
+    matrices,
+    moments_of_draws,
+    prune,
+    prune_draws,
+    signal_to_noise,
+    signal_to_noise_of,
+    sweep,
+)
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.numeric.elementary import inverse_softplus, softplus
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.training import fit, start
+from bbb_numpy.training.optimizers import Adam
+
+MODEL = Model(MLP((3, 6, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.3, learn=True))
+
+
+def spread_out(dtype=np.float64):
+    """A family and a theta whose ratios are 1, 2, ..., P in a random order."""
+    family = Reparameterised(MODEL, MeanField())
+    rng = np.random.default_rng(0)
+    theta = family.init(rng)
+    blocks = family.layout.views(theta)
+    size = MODEL.layout.size
+    rank = rng.permutation(size) + 1.0
+    deviation = rng.uniform(0.1, 2.0, size)
+    blocks["mu"][...] = rank * deviation * rng.choice([-1.0, 1.0], size)
+    blocks["rho"][...] = inverse_softplus(deviation)
+    return family, theta.astype(dtype), rank
+
+
+@pytest.mark.equation("D36")
+def test_the_ratio_is_that_of_mean_and_deviation():
+    family, theta, rank = spread_out()
+    assert signal_to_noise_of(family, theta) == pytest.approx(rank, rel=1e-12)
+    assert signal_to_noise(-3.0, 1.5) == 2.0
+    assert decibels([1.0, 10.0, 0.0]).tolist() == [0.0, 10.0, -np.inf]
+
+
+@pytest.mark.equation("D36")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.98, 1.0])
+def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(share, dtype):
+    family, theta, rank = spread_out(dtype)
+    before = theta.copy()
+    pruned = prune(family, theta, share)
+    size = MODEL.layout.size
+    removed = rank <= round(share * size)
+    assert removed.sum() == round(share * size)
+    noise = family.draw_weights(np.random.default_rng(1), 50, dtype)
+    w = family.weights(pruned, noise).copy()
+    assert (w[:, removed] == 0.0).all()
+    assert (w[:, ~removed] == family.weights(theta, noise)[:, ~removed]).all()
+    assert (theta == before).all(), "the theta passed in is never changed"
+    assert pruned.dtype == dtype
+    assert (pruned[2 * size :] == theta[2 * size :]).all(), "learned noise is no weight"
+
+
+@pytest.mark.equation("D36")
+def test_mu_zero_alone_does_not_remove_a_weight():
+    """Planted: keep sigma. The sampled weight is noise, and so is what it feeds."""
+    family, theta, _ = spread_out()
+    half = theta.copy()
+    blocks = family.layout.views(half)
+    removed = lowest(signal_to_noise_of(family, theta), 0.5)
+    blocks["mu"][removed] = 0.0
+    noise = family.draw_weights(np.random.default_rng(1), 50)
+    assert np.abs(family.weights(half, noise)[:, removed]).max() > 0.1
+    x = np.random.default_rng(2).standard_normal((20, 3))
+    found = [
+        predictive.predict(family, one, x, rng=np.random.default_rng(3), samples=200).epistemic
+        for one in (half, prune(family, theta, 0.5))
+    ]
+    assert found[0].mean() > 1.1 * found[1].mean()
+
+
+def test_everything_stays_finite_at_a_removed_weight():
+    assert softplus(np.array([REMOVED_RHO])) == 0.0
+    assert softplus(np.array([REMOVED_RHO], np.float32)) == 0.0
+    family = ClosedFormKL(MODEL, MeanField())
+    theta = prune(family, spread_out()[1], 0.5)
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal((5, 3)), rng.standard_normal((5, 1))
+    value, grad = family.value_and_grad(
+        theta, family.draw(rng, 2), x, y, 1.0, Workspace()
+    )[:2]  # fmt: skip
+    assert np.isfinite(value)
+    assert np.isfinite(grad).all()
+
+
+def test_ties_and_eligible_weights():
+    assert lowest(np.ones(10), 0.3).nonzero()[0].tolist() == [0, 1, 2]
+    eligible = matrices(MODEL.layout)
+    assert eligible.sum() == 3 * 6 + 6
+    assert not eligible[MODEL.layout.slices["b0"]].any()
+    family, theta, _ = spread_out()
+    pruned = prune(family, theta, 1.0, eligible)
+    blocks = family.layout.views(pruned)
+    assert (blocks["mu"][eligible] == 0).all()
+    assert (blocks["mu"][~eligible] != 0).all()
+
+
+@pytest.mark.equation("D36")
+def test_a_trained_network_keeps_its_error_without_the_weights_it_does_not_need():
+    """Inputs 2 to 8 are irrelevant, so most of the weights are; what is kept is the signal."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((200, 8))
+    y = np.sin(1.5 * x[:, :1]) + 0.1 * rng.standard_normal((200, 1))
+    model = Model(MLP((8, 12, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.1))
+    family = ClosedFormKL(model, MeanField(0.2, -3.0))
+    optimizer = Adam(2e-2)
+    trained = fit(
+        family, start(family, rng, optimizer), x, y, rng=rng, optimizer=optimizer,
+        epochs=1500, batch_size=50, progress=False,
+    )  # fmt: skip
+    fresh = rng.standard_normal((500, 8))
+    truth = np.sin(1.5 * fresh[:, :1])
+
+    def rmse(theta):
+        p = predictive.predict(family, theta, fresh, rng=np.random.default_rng(7), samples=50)
+        return np.sqrt(np.mean((p.mean - truth) ** 2))
+
+    steps = sweep(family, trained.theta, rmse)
+    scores = {step.share: step.score for step in steps}
+    assert [step.left for step in steps] == [121, 61, 30, 6, 2]
+    assert scores[0.0] < 0.1
+    assert scores[0.5] < 1.3 * scores[0.0]
+    assert scores[0.98] > 3 * scores[0.0]
+    assert np.isnan(steps[0].threshold)
+    assert all(a.threshold < b.threshold for a, b in pairwise(steps[1:]))
+    # Planted: removing the highest ratios instead destroys the network at once.
+    ratio = signal_to_noise_of(family, trained.theta)
+    wrong = trained.theta.copy()
+    blocks = family.layout.views(wrong)
+    blocks["mu"][lowest(-ratio, 0.5)] = 0.0
+    blocks["rho"][lowest(-ratio, 0.5)] = REMOVED_RHO
+    assert rmse(wrong) > 3 * scores[0.5]
+
+
+@pytest.mark.equation("D36")
+def test_draws_of_a_mean_field_posterior_have_its_ratios():
+    rng = np.random.default_rng(8)
+    mean, deviation = rng.normal(0, 2, 9), rng.uniform(0.5, 1.5, 9)
+    draws = mean + deviation * rng.standard_normal((20_000, 9))
+    found = signal_to_noise(*moments_of_draws(draws))
+    ratio = signal_to_noise(mean, deviation)
+    # Var of the estimated ratio: 1/T for the mean, ratio^2 / (2 T) for the deviation.
+    assert np.abs((found - ratio) / np.sqrt((1 + ratio**2 / 2) / 20_000)).max() < 4
+    pruned = prune_draws(draws, 4 / 9)
+    removed = (pruned == 0).all(axis=0)
+    assert removed.nonzero()[0].tolist() == np.sort(np.argsort(ratio)[:4]).tolist()
+    assert (pruned[:, ~removed] == draws[:, ~removed]).all()
+
+
+def test_draws_from_two_mirrored_modes_hide_a_weight_that_matters():
+    """Why pruning by draws needs one mode: a tanh unit may flip both its signs."""
+    rng = np.random.default_rng(9)
+    sign = rng.choice([-1.0, 1.0], (1000, 1))
+    draws = sign * np.array([3.0, -2.0]) + 0.1 * rng.standard_normal((1000, 2))
+    assert signal_to_noise(*moments_of_draws(draws)).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lowest(np.ones(3), 1.2), "between 0 and 1; got 1.2"),
+        (lambda: lowest(np.ones(3), 0.5, np.ones(2, bool)), r"shapes \(3,\) and \(2,\)"),
+        (lambda: lowest(np.array([np.nan, 1]), 0.5), "nan"),
+        (lambda: signal_to_noise([1.0], [0.0]), "smallest deviation is 0"),
+        (lambda: moments_of_draws(np.ones((1, 3))), r"\(1, 3\)"),
+        (
+            lambda: prune(Reparameterised(MODEL, FullRank()), np.zeros(1), 0.5),
+            "MeanField posterior; got FullRank",
+        ),
+        (lambda: sweep(*spread_out()[:2], lambda theta: np.nan), "score returned nan"),
+    ],
+)
+def test_errors_say_what_came_and_what_is_accepted(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,198 @@
+"""Reliability, calibration errors and the Brier score say what they say they say."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy.evaluation import calibration
+from bbb_numpy.evaluation.reliability import (
+    BINNINGS,
+    brier,
+    brier_parts,
+    chance_calibration_error,
+    clustered_mean,
+    expected_calibration_error,
+    maximum_calibration_error,
+    reliability,
+    top_label,
+    wilson,
+)
+
+
+def coins(rng, rows, tilt=0.0):
+    """Stated probabilities, and outcomes whose true log odds are `tilt` times larger."""
+    logit = rng.normal(0.0, 1.5, rows)
+    true = 1 / (1 + np.exp(-(1 + tilt) * logit))
+    return 1 / (1 + np.exp(-logit)), (rng.random(rows) < true).astype(float)
+
+
+@pytest.mark.equation("D35")
+@pytest.mark.parametrize(("ones", "rows"), [(0, 7), (7, 7), (3, 10), (1, 1), (50, 1000)])
+def test_wilson_ends_are_z_deviations_of_their_own_binomial_away(ones, rows):
+    low, high = wilson(ones, rows, 2.0)
+    for end in (low, high):
+        if end not in (0, 1):
+            away = abs(ones / rows - end) / np.sqrt(end * (1 - end) / rows)
+            assert away == pytest.approx(2.0, rel=1e-9)
+    assert 0 <= low <= ones / rows <= high <= 1
+    assert (low == 0) == (ones == 0)
+    assert (high == 1) == (ones == rows)
+
+
+@pytest.mark.equation("D35")
+def test_wilson_intervals_hold_the_truth_about_as_often_as_they_say():
+    """Exact sum over the binomial: near 95 % on average over p, where 1.96 Wald errors are not."""
+    rows = 30
+    ones = np.arange(rows + 1)
+    log_choose = np.cumsum(np.log(np.maximum(ones, 1)))
+    log_choose = log_choose[-1] - log_choose - log_choose[::-1]
+    low, high = wilson(ones, rows)
+    wald = 1.96 * np.sqrt(ones / rows * (1 - ones / rows) / rows)
+    held, held_wald = [], []
+    for p in np.linspace(0.005, 0.995, 199):
+        mass = np.exp(log_choose + ones * np.log(p) + (rows - ones) * np.log1p(-p))
+        held.append(mass[(low <= p) & (p <= high)].sum())
+        held_wald.append(mass[np.abs(ones / rows - p) <= wald].sum())
+    assert np.mean(held) == pytest.approx(0.95, abs=0.01)
+    assert np.mean(held_wald) < 0.91
+
+
+@pytest.mark.equation("D35")
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_the_table_counts_every_row_once_with_its_mean_and_share(binning):
+    rng = np.random.default_rng(0)
+    p, y = coins(rng, 500)
+    table = reliability(p, y, 8, binning)
+    assert table.rows.sum() == 500
+    for low, high, rows, stated, seen in zip(*table[:5], strict=True):
+        inside = (p >= low) & ((p < high) | (p == p.max()) & (p <= high))
+        assert rows == inside.sum()
+        assert stated == pytest.approx(p[inside].mean(), rel=1e-12)
+        assert seen == pytest.approx(y[inside].mean(), rel=1e-12)
+    if binning == "equal mass":
+        assert np.ptp(table.rows) <= 2
+
+
+def test_equal_probabilities_share_a_bin_and_the_ends_belong_somewhere():
+    p, y = np.array([0.0, 0.5, 0.5, 0.5, 1.0]), np.array([0, 1, 0, 1, 1])
+    for binning in BINNINGS:
+        table = reliability(p, y, 4, binning)
+        assert table.rows.tolist() == [1, 3, 1] or table.rows.tolist() == [1, 4]
+        assert table.rows.sum() == 5
+    constant = reliability(np.full(6, 0.3), [0, 0, 1, 0, 1, 0], 5, "equal mass")
+    assert constant.rows.tolist() == [6]
+    assert constant.seen[0] == pytest.approx(1 / 3)
+
+
+@pytest.mark.equation("D35")
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning):
+    rng = np.random.default_rng(1)
+    tables = [reliability(*coins(rng, 800), 10, binning) for _ in range(200)]
+    gap = [expected_calibration_error(t) - chance_calibration_error(t) for t in tables]
+    # The normal limit is not exact in bins of few rows: an allowance of 3 % of the mean.
+    assert abs(np.mean(gap)) < 4 * np.std(gap) / 200**0.5 + 0.03 * chance_calibration_error(
+        tables[0]
+    )
+    assert np.mean([expected_calibration_error(t) for t in tables]) > 0.01, "not 0 by itself"
+    held = np.mean([(t.seen_low <= t.stated) & (t.stated <= t.seen_high) for t in tables if
+                    len(t.rows) == 10])  # fmt: skip
+    assert held == pytest.approx(0.95, abs=0.015)
+
+
+@pytest.mark.equation("D35")
+def test_overconfident_probabilities_are_caught():
+    """Planted: the log odds stated are twice the true ones."""
+    rng = np.random.default_rng(2)
+    p, y = coins(rng, 4000, tilt=-0.5)
+    table = reliability(p, y)
+    assert expected_calibration_error(table) > 5 * chance_calibration_error(table)
+    assert maximum_calibration_error(table) > 0.12  # at most 0.15: p less sigmoid(logit p / 2)
+    assert maximum_calibration_error(table) >= expected_calibration_error(table)
+    assert ((table.seen > table.stated) == (table.stated < 0.5))[[0, 1, -2, -1]].all()
+
+
+@pytest.mark.equation("D35")
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("bins", [1, 3, 10])
+def test_the_parts_of_the_brier_score_add_up_for_any_bins(binning, bins):
+    rng = np.random.default_rng(3)
+    p, y = coins(rng, 300, tilt=0.4)
+    parts = brier_parts(p, y, bins, binning)
+    total = parts.reliability - parts.resolution + parts.uncertainty + parts.within
+    assert parts.score == pytest.approx(total, rel=1e-12)
+    assert parts.score == pytest.approx(np.mean((p - y) ** 2), rel=1e-12)
+    if bins > 1:
+        assert abs(parts.within) > 1e-6, "Murphy's three parts alone do not add up"
+
+
+def test_nothing_is_hidden_when_every_bin_has_one_probability():
+    rng = np.random.default_rng(4)
+    p = rng.choice([0.05, 0.35, 0.65, 0.95], 400)
+    y = (rng.random(400) < p).astype(float)
+    assert brier_parts(p, y, 10).within == pytest.approx(0.0, abs=1e-14)
+    assert brier_parts(np.full(400, y.mean()), y).score == pytest.approx(y.mean() * (1 - y.mean()))
+
+
+@pytest.mark.equation("D35")
+def test_the_brier_score_is_proper():
+    """The expected score of stating q is lowest at the true p, here without any sampling."""
+    q = np.linspace(0, 1, 101)
+    for p in (0.0, 0.17, 0.5, 0.93):
+        ones, zeros = brier(q, np.ones(101)), brier(q, np.zeros(101))
+        assert q[np.argmin(p * ones + (1 - p) * zeros)] == pytest.approx(p, abs=0.0051)
+    both = brier(np.stack([1 - q, q], 1), np.tile([0.0, 1.0], (101, 1)))
+    assert both == pytest.approx(2 * brier(q, np.ones(101)))
+
+
+def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
+    proba = np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]])
+    stated, right = top_label(proba, [1, 2])
+    assert stated.tolist() == [0.5, 0.6]
+    assert right.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: reliability([0.5, 1.2], [0, 1]), "between 0 and 1; got 0.5 to 1.2"),
+        (lambda: reliability([0.5, 0.2], [0, 2]), "y must be 0 or 1; got 2"),
+        (lambda: reliability([0.5], [0, 1]), "vectors of one length"),
+        (lambda: reliability([], []), "length >= 1"),
+        (lambda: reliability([0.5], [1], binning="mass"), "equal mass"),
+        (lambda: reliability([np.nan], [1]), "between 0 and 1"),
+        (lambda: wilson(3, 2), "successes 3 to 3 and trials 2 to 2"),
+        (lambda: clustered_mean([1.0, 2.0], [0, 0]), "two groups or more; got 1"),
+        (lambda: clustered_mean([1.0, 2.0], [0]), "vectors of one length"),
+        (lambda: top_label([[0.5, 0.4]], [0]), "sum to 1"),
+        (lambda: top_label([[0.5, 0.5]], [2]), "from 0 to 1; got 2"),
+        (lambda: top_label([0.5, 0.5], [0, 1]), "rows, classes"),
+        (lambda: brier([0.5], [[1.0]]), "one-hot"),
+    ],
+)
+def test_errors_say_what_came_and_what_is_accepted(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.equation("D35")
+def test_the_clustered_error_is_the_scatter_of_means_over_repetitions():
+    """Twenty companies share half of their variance each day; the naive error is 3 times less."""
+    rng = np.random.default_rng(5)
+    day = np.repeat(np.arange(60), 20)
+    means, errors, naive = [], [], []
+    for _ in range(600):
+        values = rng.standard_normal(60)[day] + rng.standard_normal(1200)
+        mean, error = clustered_mean(values, day)
+        means.append(mean), errors.append(error), naive.append(values.std() / 1200**0.5)
+    scatter = np.std(means)
+    # the deviation of a sample deviation is 1 / sqrt(2 * 600) = 3 % of it
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(scatter, rel=0.12)
+    assert np.mean(naive) < 0.4 * scatter, "planted: independent rows"
+    values = rng.standard_normal(30)
+    expected = values.std(ddof=1) / 30**0.5
+    assert clustered_mean(values, np.arange(30))[1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_calibration_offers_the_same_functions():
+    assert calibration.reliability is reliability
+    assert calibration.brier_parts is brier_parts

@@ -1,0 +1,144 @@
+"""families: what every estimator shares, and the combinations that it refuses."""
+
+import numpy as np
+import pytest
+from problems import INVALID, VALID, linear_problem
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.family import is_linear
+from bbb_numpy.gradients.flipout import Flipout
+from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.gradients.matrix import estimator, problem
+from bbb_numpy.gradients.reparameterised import StickingTheLanding
+from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.discrete import PoissonLikelihood
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.parts.priors import LaplacePrior
+
+NET = MLP((2, 3, 2))
+
+
+def test_theta_holds_the_posteriors_blocks_then_the_priors_then_the_likelihoods():
+    model = Model(NET, ScaleMixturePrior(learn=True), GaussianLikelihood(0.3, learn=True))
+    family = Reparameterised(model, FullRank())
+    size = NET.layout.size
+    assert dict(family.layout.blocks) == {
+        "mu": (size,), "rho": (size,), "lower": (size * (size - 1) // 2,),
+        "prior_mixture": (3,), "log_noise": (2,),
+    }  # fmt: skip
+    assert [name for name, _ in family.layout.blocks][-2:] == ["prior_mixture", "log_noise"]
+    theta = family.init(np.random.default_rng(0), np.float32)
+    assert theta.dtype == np.float32
+    blocks = family.layout.views(theta)
+    assert np.allclose(blocks["log_noise"], np.log(0.3))
+    assert model.prior.values(blocks) == pytest.approx((0.2, 1.0, 0.1), rel=1e-5)
+
+
+def test_coordinates_are_named_down_to_the_layer_and_learned_numbers_by_their_block():
+    model = Model(NET, GaussianPrior(learn=True), GaussianLikelihood(learn=True))
+    family, size = Reparameterised(model, FullRank()), NET.layout.size
+    assert family.coordinate(0) == "mu W0[0, 0]"
+    assert family.coordinate(size + 1) == "rho W0[0, 1]"
+    assert family.coordinate(2 * size + 3) == "lower[3]"
+    assert family.coordinate(family.layout.size - 3) == "prior_log_scale[0]"
+    assert family.coordinate(family.layout.size - 1) == "log_noise[1]"
+    with pytest.raises(IndexError):
+        family.coordinate(family.layout.size)
+
+
+@pytest.mark.parametrize("which", VALID[::11], ids=str)
+def test_log_likelihood_and_weights_are_those_of_the_model(which):
+    rng = np.random.default_rng(0)
+    case = problem(estimator(which), rng)
+    family, theta = case.estimator, case.theta
+    eps = family.draw_weights(rng, 3)
+    w = family.weights(theta, eps).copy()
+    params = family.layout.views(theta)
+    expected = family.model.evaluate(w, params, case.x, case.y, Workspace()).log_likelihood
+    found = family.log_likelihood(theta, eps, case.x, case.y, Workspace())
+    assert np.array_equal(found, expected)
+    assert w.shape == (3, family.model.layout.size)
+
+
+@pytest.mark.parametrize("which", VALID[::11], ids=str)
+def test_all_noise_is_drawn_from_the_generator_that_was_passed(which):
+    built = estimator(which)
+    first = built.draw(np.random.default_rng(3), 4, np.float32, None, 2)
+    again = built.draw(np.random.default_rng(3), 4, np.float32, Workspace(), 2)
+    assert first.dtype == np.float32
+    assert len(first) == 4
+    assert np.array_equal(first, again)
+
+
+def test_gates_are_those_of_the_network_and_the_signs_of_the_weights_under_laplace():
+    estimator, x, _ = linear_problem()
+    theta = np.array([1.0, -2.0, 0.5, -9.0, -9.0, -9.0])
+    noise = np.zeros((2, 3))
+    assert estimator.gates(theta, noise, x).size == 0
+    laplace = Reparameterised(Model(MLP((2, 1)), LaplacePrior()))
+    assert laplace.gates(theta, noise, x).tolist() == [True, False, True] * 2
+
+
+@pytest.mark.equation("D30")
+def test_only_exponentials_of_the_likelihood_are_biased_on_minibatches():
+    assert all(is_linear(o) for o in (FreeEnergy(0.3), MLE(), MAP(), *TERMS.values()))
+    assert not any(is_linear(o) for o in (Renyi(0.5), Renyi(0.0), EUBO()))
+
+
+def test_a_network_whose_last_width_does_not_fit_the_likelihood_is_refused():
+    with pytest.raises(ValueError, match=r"two network outputs for each target.*got 3 outputs"):
+        Model(MLP((2, 3)), likelihood=HeteroscedasticLikelihood())
+    assert Model(MLP((2, 4)), likelihood=HeteroscedasticLikelihood()).outputs == 2
+    assert Model(MLP((2, 4)), likelihood=PoissonLikelihood()).outputs == 4
+
+
+MODEL = Model(NET)
+REFUSED = [
+    (lambda: Reparameterised(MODEL, MeanField(), MLE()), "MLE estimates one weight vector"),
+    (lambda: Reparameterised(MODEL, FullRank(), MAP()), "MAP estimates one weight vector"),
+    (lambda: Reparameterised(MODEL, PointMass()), "a point mass has no density, so FreeEnergy"),
+    (
+        lambda: Reparameterised(MODEL, PointMass(), TERMS["posterior"]),
+        "a point mass has no density, so posterior_term",
+    ),
+    (
+        lambda: Reparameterised(Model(NET, GaussianPrior(learn=True)), PointMass(), MAP()),
+        "a point estimate cannot learn the numbers of GaussianPrior.*learn=False",
+    ),
+    (lambda: Reparameterised(MODEL, PointMass(), MAP(), True), "no noise to mirror"),
+    (lambda: Reparameterised(MODEL, MeanField(), EUBO()), "Use SelfNormalised"),
+    (lambda: StickingTheLanding(MODEL, MeanField(), Renyi(0.5)), "linear in log q.*got Renyi"),
+    (
+        lambda: StickingTheLanding(MODEL, MeanField(), TERMS["prior"]),
+        "linear in log q.*got prior_term",
+    ),
+    (lambda: ClosedFormKL(Model(NET, LaplacePrior())), "closed form.*LaplacePrior"),
+    (lambda: Flipout(Model(NET, ScaleMixturePrior())), "closed form.*ScaleMixturePrior"),
+    (lambda: LocalReparameterisation(MODEL, FullRank()), "independent under q.*got FullRank"),
+    (
+        lambda: DoublyReparameterised(MODEL, MeanField(), Renyi(0.5)),
+        r"gradient of IWAE, Renyi\(0.0\); got Renyi\(alpha=0.5\)",
+    ),
+    (
+        lambda: DoublyReparameterised(MODEL, MeanField(), Renyi(0.0), antithetic=True),
+        "needs independent samples",
+    ),
+    (lambda: SelfNormalised(MODEL), r"gradient of EUBO\(\); got FreeEnergy"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_what_does_not_go_together_is_refused_with_the_reason(case):
+    make, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_no_reason_is_longer_than_a_person_reads():
+    assert max(map(len, INVALID.values())) < 300

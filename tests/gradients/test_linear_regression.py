@@ -1,0 +1,453 @@
+"""Exact answers: without hidden layer and with Gaussian noise everything has a closed form."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from problems import exact_posterior, linear_problem
+
+from bbb_numpy import Adam, Cosine, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
+from bbb_numpy.gradients.reparameterised import StickingTheLanding
+from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi, free_energy
+from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.numeric.workspace import LogDensities, Workspace
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.studies import linear_gaussian as closed
+from bbb_numpy.studies.ours.evidence_bounds import bound, draw, draw_posterior, place
+from bbb_numpy.training import fit, start
+
+
+def sampled_free_energy(estimator, theta, x, y, samples=40_000, seed=0):
+    """Mean and standard error of F over weight samples, from value_and_grad's own terms."""
+    work = Workspace()
+    noise = estimator.draw(np.random.default_rng(seed), samples)
+    estimator.value_and_grad(theta, noise, x, y, 1.0, work)
+    t = work.log_densities
+    each = t.posterior - t.prior - t.likelihood
+    return each.mean(), each.std() / np.sqrt(samples)
+
+
+def kl_to_posterior(theta, exact):
+    """KL(q || posterior) between Gaussians, in nats (D8)."""
+    mu, sigma = theta[: len(exact.mean)], softplus(theta[len(exact.mean) :])
+    gap = mu - exact.mean
+    _, log_det = np.linalg.slogdet(exact.precision)
+    trace = np.sum(np.diag(exact.precision) * sigma**2)
+    return 0.5 * (trace + gap @ exact.precision @ gap - len(mu) - log_det) - np.log(sigma).sum()
+
+
+def inverse_softplus(sigma):
+    return np.log(np.expm1(sigma))
+
+
+@pytest.mark.equation("K5", "D8")
+@pytest.mark.parametrize("seed", range(5))
+def test_free_energy_exceeds_minus_log_evidence_by_the_kl_to_the_posterior(seed):
+    estimator, x, y = linear_problem(seed)
+    exact = exact_posterior(estimator, x, y)
+    rng = np.random.default_rng(seed)
+    theta = np.concatenate(
+        [exact.mean + 0.05 * rng.standard_normal(3), inverse_softplus(rng.uniform(0.02, 0.2, 3))]
+    )
+    mean, error = sampled_free_energy(estimator, theta, x, y)
+    gap = kl_to_posterior(theta, exact)
+    assert gap > 0
+    assert abs(mean - (gap - exact.log_evidence)) < 4 * error
+    assert mean + 4 * error > -exact.log_evidence
+
+
+@pytest.mark.equation("K18", "D8")
+def test_the_printed_sign_of_log_sigma_data_claims_more_than_the_evidence():
+    # K18 as printed: 2 P log sigma_data too small, so "F" falls below -log evidence
+    estimator, x, y = linear_problem(prior=50.0)
+    exact = exact_posterior(estimator, x, y)
+    theta = np.concatenate([exact.mean, inverse_softplus(1 / np.sqrt(np.diag(exact.precision)))])
+    mean, error = sampled_free_energy(estimator, theta, x, y)
+    assert mean > -exact.log_evidence - 4 * error
+    printed = mean - 2 * len(exact.mean) * np.log(estimator.model.prior.scale)
+    assert printed < -exact.log_evidence - 4 * error
+
+
+@pytest.mark.equation("D8")
+def test_the_gradient_vanishes_in_expectation_at_the_mean_field_optimum_and_not_beside_it():
+    estimator, x, y = linear_problem()
+    exact = exact_posterior(estimator, x, y)
+    sigma = 1 / np.sqrt(np.diag(exact.precision))
+    optimum = np.concatenate([exact.mean, inverse_softplus(sigma)])
+
+    def mean_over_errors(theta):
+        rng = np.random.default_rng(1)
+        grads = np.array(
+            [
+                estimator.value_and_grad(theta, estimator.draw(rng, 50), x, y, 1.0)[1]
+                for _ in range(400)
+            ]
+        )
+        return np.abs(grads.mean(axis=0)) / (grads.std(axis=0) / np.sqrt(len(grads)))
+
+    assert mean_over_errors(optimum).max() < 4
+    beside = optimum + np.concatenate([0.3 * sigma, np.full(3, 0.3)])
+    assert mean_over_errors(beside).min() > 4
+
+
+@pytest.mark.equation("D8", "K43", "K44")
+def test_training_ends_at_the_posterior_mean_and_one_over_root_diagonal_precision():
+    estimator, x, y = linear_problem()
+    exact = exact_posterior(estimator, x, y)
+    ends = []
+    for seed in range(6):
+        rng, optimizer = np.random.default_rng(seed), Adam(2e-2, schedule=Cosine())
+        training = fit(
+            estimator, start(estimator, rng, optimizer), x, y,
+            rng=rng, optimizer=optimizer, epochs=2500, batch_size=len(x), samples=8,
+        )  # fmt: skip
+        ends.append(training.theta)
+    mu, sigma = np.split(np.array(ends), 2, axis=1)
+    sigma = softplus(sigma)
+    best = 1 / np.sqrt(np.diag(exact.precision))
+    # every run ends within a fifth of the posterior's own deviation; over runs there is no bias
+    assert np.abs((mu - exact.mean) / best).max() < 0.2
+    assert np.abs(sigma / best - 1).max() < 0.2
+    assert np.abs((mu.mean(axis=0) - exact.mean) / best).max() < 0.03
+    assert np.abs(sigma.mean(axis=0) / best - 1).max() < 0.03
+    for found, target in ((mu, exact.mean), (sigma, best)):
+        error = found.std(axis=0, ddof=1) / np.sqrt(len(ends))
+        assert np.all(np.abs(found.mean(axis=0) - target) < 6 * error)
+
+
+@pytest.mark.equation("D8")
+def test_mean_field_is_narrower_than_the_marginals_when_inputs_are_correlated():
+    estimator, x, y = linear_problem()
+    exact = exact_posterior(estimator, x, y)
+    marginal = np.sqrt(np.diag(np.linalg.inv(exact.precision)))
+    assert np.all(1 / np.sqrt(np.diag(exact.precision)) < marginal)
+
+
+# --- D28: where every objective leads, and the order of the bounds -----------------------------
+
+COUNTS = (1, 2, 5, 10, 50, 200)
+
+
+@pytest.fixture(scope="module", params=range(3))
+def regression(request):
+    """A regression with correlated inputs, and its exact answers."""
+    problem = closed.draw(np.random.default_rng(request.param))
+    truth = closed.exact(problem)
+    deviation = truth.posterior.deviation
+    correlation = truth.posterior.covariance / np.outer(deviation, deviation)
+    assert abs(correlation[0, 1]) > 0.7  # or mean field would be as good as full rank
+    return problem, truth
+
+
+def train(estimator, problem, seed=0, epochs=6000, samples=8, rate=5e-2, variational=None):
+    """Train on all rows at once and return theta."""
+    rng, optimizer = np.random.default_rng(seed), Adam(rate, schedule=Cosine())
+    begin = start(estimator, rng, optimizer, variational=variational)
+    return fit(
+        estimator, begin, problem.x, problem.y,
+        rng=rng, optimizer=optimizer, epochs=epochs, batch_size=len(problem.x), samples=samples,
+    )  # fmt: skip
+
+
+def beside(truth):
+    """Return Gaussians that are no optimum of anything: with and without correlations."""
+    mean = truth.posterior.mean + 0.4 * truth.posterior.deviation
+    covariance = truth.posterior.covariance
+    return [
+        closed.Gaussian(mean, np.diag(1.7 * np.diag(covariance))),
+        closed.Gaussian(mean, 0.8 * covariance + 0.3 * np.diag(np.diag(covariance))),
+    ]
+
+
+@pytest.mark.equation("D8", "D28")
+def test_two_ways_to_the_evidence_agree(regression):
+    # as the density of y, and as joint over posterior at any weights
+    problem, truth = regression
+    estimator, theta = place(problem, truth.posterior)
+    noise = estimator.draw(np.random.default_rng(0), 20)
+    terms = closed.log_densities(estimator, theta, noise, problem)
+    ratios = terms.prior + terms.likelihood - terms.posterior
+    assert np.abs(ratios - truth.log_evidence).max() < 1e-10
+
+
+@pytest.mark.equation("D28", "M1", "M4")
+def test_at_the_posterior_minus_f_is_the_log_evidence_for_every_sample(regression):
+    problem, truth = regression
+    theta = FullRank().pack(*truth.posterior)
+    rng = np.random.default_rng(1)
+    for estimator in (
+        Reparameterised(problem.model, FullRank()),
+        StickingTheLanding(problem.model, FullRank()),
+    ):
+        value, _ = estimator.value_and_grad(theta, estimator.draw(rng, 1), problem.x, problem.y)
+        assert abs(value + truth.log_evidence) < 1e-10
+    # ClosedFormKL replaces log q - log P by its mean, so it needs the mean of the rest as well
+    estimator = ClosedFormKL(problem.model, FullRank())
+    noise = closed.exact_noise(len(truth.precision))
+    value, grad = estimator.value_and_grad(theta, noise, problem.x, problem.y)
+    assert abs(value + truth.log_evidence) < 1e-10
+    assert np.abs(grad).max() < 1e-9
+
+
+@pytest.mark.equation("D20", "D28", "M2", "M3")
+def test_full_rank_training_ends_at_the_log_evidence_to_1e_6(regression):
+    problem, truth = regression
+    estimator = StickingTheLanding(problem.model, FullRank())
+    theta = train(estimator, problem).theta
+    q = closed.gaussian(estimator, theta)
+    assert closed.kl(q, truth.posterior) < 1e-6
+    exact_mean = closed.exact_noise(len(truth.precision))  # of F, which is quadratic in the noise
+    value, _ = estimator.value_and_grad(theta, exact_mean, problem.x, problem.y)
+    assert abs(value + truth.log_evidence) < 1e-6
+    assert np.abs(q.mean - truth.posterior.mean).max() < 1e-3 * truth.posterior.deviation.max()
+
+
+@pytest.mark.equation("D18", "D19", "D28")
+def test_closed_form_kl_leads_to_the_same_optima(regression):
+    problem, truth = regression
+    for posterior, target in (
+        (MeanField(), closed.reverse_optimum(truth)),
+        (FullRank(), truth.posterior),
+    ):
+        estimator = ClosedFormKL(problem.model, posterior, antithetic=True)
+        q = closed.gaussian(estimator, train(estimator, problem).theta)
+        assert np.abs((q.mean - target.mean) / target.deviation).max() < 0.03
+        assert np.abs(q.covariance - target.covariance).max() < 0.05 * target.covariance.max()
+        # above the least possible by what the noise of the gradient costs, and not below it
+        gap = closed.kl(q, truth.posterior) - closed.kl(target, truth.posterior)
+        assert -1e-12 < gap < 5e-3
+
+
+@pytest.mark.equation("D8", "D28")
+def test_no_neighbour_of_the_reverse_optimum_is_closer_and_none_of_the_inclusive_one(regression):
+    _, truth = regression
+    reverse, inclusive = closed.reverse_optimum(truth), closed.inclusive_optimum(truth)
+    precision, covariance = truth.precision, truth.posterior.covariance
+    gaps = [np.log(np.diag(m)).sum() - np.linalg.slogdet(m)[1] for m in (precision, covariance)]
+    assert closed.kl(reverse, truth.posterior) == pytest.approx(0.5 * gaps[0], rel=1e-9)
+    assert closed.kl(truth.posterior, inclusive) == pytest.approx(0.5 * gaps[1], rel=1e-9)
+    rng = np.random.default_rng(0)
+    for optimum, distance in (
+        (reverse, lambda q: closed.kl(q, truth.posterior)),
+        (inclusive, lambda q: closed.kl(truth.posterior, q)),
+    ):
+        least = distance(optimum)
+        for _ in range(20):
+            shift, factor = 1e-2 * rng.standard_normal((2, len(optimum.mean)))
+            mean = optimum.mean + shift * optimum.deviation
+            near = closed.Gaussian(mean, np.diag((optimum.deviation * np.exp(factor)) ** 2))
+            assert distance(near) > least
+
+
+@pytest.mark.equation("G4", "G6", "G8", "D28")
+@pytest.mark.parametrize("family", [MeanField(), FullRank()], ids=["mean field", "full rank"])
+def test_the_eubo_is_trained_to_the_inclusive_optimum(regression, family):
+    # Far from the posterior the weights degenerate, so training starts at twice its deviations.
+    problem, truth = regression
+    full = isinstance(family, FullRank)
+    deviation = truth.posterior.deviation
+    target = truth.posterior if full else closed.inclusive_optimum(truth)
+    wide = np.diag(4.0 * deviation**2) if full else 2.0 * deviation
+    begin = family.pack(truth.posterior.mean + deviation, wide)
+    estimator = SelfNormalised(problem.model, family, EUBO())
+    ends = [
+        closed.gaussian(
+            estimator,
+            train(estimator, problem, seed, 600, 500, 2e-2, variational=begin).theta,
+        )
+        for seed in range(5)
+    ]
+    found = np.array(
+        [np.concatenate([(q.mean - target.mean) / deviation, q.deviation / deviation - 1])
+         for q in ends]
+    )  # fmt: skip
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(ends))
+    bias = 10.0 / 500  # of the self-normalised gradient, of the order 1 / samples
+    assert np.all(np.abs(found.mean(axis=0)) < 4 * error + bias)
+    assert np.abs(found).max() < 0.05
+    if full:
+        assert max(closed.kl(truth.posterior, q) for q in ends) < 5e-3
+    else:  # and not at the reverse one, which is far narrower
+        reverse = closed.reverse_optimum(truth).deviation / deviation - 1
+        assert np.all(reverse[:2] < -0.2)
+
+
+@pytest.mark.equation("D20", "D28")
+def test_sticking_the_landing_has_no_variance_at_the_posterior(regression):
+    problem, truth = regression
+    theta = FullRank().pack(*truth.posterior)
+    assert worst_variance(StickingTheLanding, problem, FullRank(), theta) < 1e-20
+    assert worst_variance(Reparameterised, problem, FullRank(), theta) > 1.0
+    assert worst_variance(ClosedFormKL, problem, FullRank(), theta) > 1.0
+
+
+@pytest.mark.equation("D20", "D28")
+def test_sticking_the_landing_has_no_variance_at_a_posterior_that_factorises():
+    # orthogonal columns make the precision diagonal, and then mean field contains the posterior
+    problem = closed.draw(np.random.default_rng(0), rows=40)
+    columns = np.linalg.qr(np.column_stack([np.ones(40), problem.x]))[0][:, 1:]
+    problem = problem._replace(x=5.0 * columns)
+    truth = closed.exact(problem)
+    assert np.abs(truth.precision - np.diag(np.diag(truth.precision))).max() < 1e-10
+    theta = MeanField().pack(truth.posterior.mean, truth.posterior.deviation)
+    assert worst_variance(StickingTheLanding, problem, MeanField(), theta) < 1e-20
+    assert worst_variance(Reparameterised, problem, MeanField(), theta) > 1.0
+    # with correlations the best mean field is not the posterior, and noise remains
+    problem = closed.draw(np.random.default_rng(0))
+    best = closed.reverse_optimum(closed.exact(problem))
+    theta = MeanField().pack(best.mean, best.deviation)
+    assert worst_variance(StickingTheLanding, problem, MeanField(), theta) > 1.0
+
+
+@pytest.mark.equation("D26", "D28")
+def test_the_doubly_reparameterised_gradient_has_no_variance_at_the_posterior(regression):
+    problem, truth = regression
+    theta = FullRank().pack(*truth.posterior)
+    for maker, expected in ((DoublyReparameterised, True), (Reparameterised, False)):
+        found = worst_variance(maker, problem, FullRank(), theta, Renyi(0.0), samples=5)
+        assert (found < 1e-20) == expected
+
+
+def worst_variance(maker, problem, posterior, theta, objective=free_energy, samples=1):
+    """Return the largest variance of any number of the gradient, over 200 draws."""
+    estimator, rng = maker(problem.model, posterior, objective), np.random.default_rng(2)
+    grads = [
+        estimator.value_and_grad(theta, estimator.draw(rng, samples), problem.x, problem.y)[1]
+        for _ in range(200)
+    ]
+    return np.var(grads, axis=0).max()
+
+
+@pytest.mark.equation("G2", "G6", "D25", "D28")
+def test_the_bounds_are_in_order_around_the_log_evidence(regression):
+    # Every difference is judged by its own standard error, from the same samples.
+    problem, truth = regression
+    rng = np.random.default_rng(3)
+    for q in [closed.reverse_optimum(truth), closed.inclusive_optimum(truth), *beside(truth)]:
+        logs = draw(problem, q, rng, repeats=400, most=COUNTS[-1]) - truth.log_evidence
+        iwae = [bound("IWAE", logs, count) for count in COUNTS]
+        for fewer, more in pairwise(iwae):
+            assert standard_errors(more - fewer) > 4  # a rise that is seen, not only no fall
+        assert abs(standard_errors(iwae[0] + closed.kl(q, truth.posterior))) < 4  # k = 1: ELBO
+        assert all(standard_errors(values) < 4 for values in iwae)  # none above the evidence
+        above = draw_posterior(problem, q, truth, rng, 40_000) - truth.log_evidence
+        assert abs(standard_errors(above - closed.kl(truth.posterior, q))) < 4
+        assert standard_errors(above) > 4
+        # the self-normalised estimate rises from the ELBO towards the EUBO and stays below
+        eubo = [bound("EUBO", logs, count) for count in COUNTS]
+        assert np.array_equal(eubo[0], iwae[0])
+        for fewer, more in pairwise(eubo):
+            assert standard_errors(more - fewer) > 0
+        assert all(standard_errors(v - closed.kl(truth.posterior, q)) < 4 for v in eubo)
+
+
+@pytest.mark.equation("D28")
+def test_the_gap_of_iwae_falls_as_the_variance_of_the_weights_over_2k(regression):
+    problem, truth = regression
+    q = closed.Gaussian(truth.posterior.mean, 1.5 * truth.posterior.covariance)
+    logs = draw(problem, q, np.random.default_rng(4), 2000, 200) - truth.log_evidence
+    variance = np.exp(closed.renyi_divergence(2.0, truth.posterior, q)) - 1.0
+    for count in (50, 200):
+        gap = bound("IWAE", logs, count)
+        error = gap.std() / np.sqrt(len(gap))
+        # the next term of the expansion is of the order variance^2 / k^2
+        assert abs(gap.mean() + variance / (2 * count)) < 4 * error + 3 * variance**2 / count**2
+
+
+def standard_errors(values):
+    """Return the mean of independent values in its standard errors."""
+    return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
+
+
+@pytest.mark.equation("D25", "D28")
+def test_the_library_s_objectives_are_the_bounds_measured_here(regression):
+    problem, truth = regression
+    q = beside(truth)[0]
+    estimator, theta = place(problem, q)
+    noise = estimator.draw(np.random.default_rng(5), 50)
+    terms = closed.log_densities(estimator, theta, noise, problem)
+    logs = (terms.prior + terms.likelihood - terms.posterior)[None]
+    for count in (1, 10, 50):
+        sets = [LogDensities(*(term[i : i + count] for term in terms)) for i in range(0, 50, count)]
+        for kind, objective, sign in (
+            ("IWAE", Renyi(0.0), -1),
+            ("Renyi 1/2", Renyi(0.5), -1),
+            ("EUBO", EUBO(), 1),
+        ):
+            mean = sign * np.mean([objective(one, 1.0)[0] for one in sets])
+            assert bound(kind, logs, count)[0] == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.equation("D25")
+def test_renyi_bounds_fall_as_alpha_rises_and_tend_to_their_exact_values(regression):
+    problem, truth = regression
+    alphas = (-2.0, -0.5, 0.0, 0.3, 0.7, 1.0, 1.5, 3.0)
+    for q in beside(truth):
+        estimator, theta = place(problem, q)
+        noise = estimator.draw(np.random.default_rng(6), 20_000)
+        terms = closed.log_densities(estimator, theta, noise, problem)
+        found = [-Renyi(alpha)(terms, 1.0)[0] for alpha in alphas]
+        assert np.all(np.diff(found) < 0)  # for any samples, by the inequality of power means
+        exact = [closed.renyi(truth, q, alpha) for alpha in alphas]
+        # below 0 it may be +infinity, above 1 -infinity: such moments of the weights do not exist
+        assert exact == sorted(exact, reverse=True)
+        assert all(more > less for more, less in pairwise(exact) if np.isfinite([more, less]).all())
+        assert np.isfinite(exact[2:6]).all()
+        assert exact[2] == truth.log_evidence
+        assert exact[5] == pytest.approx(closed.elbo(truth, q))
+        for alpha in (0.3, 0.7):
+            powers = np.exp((1 - alpha) * (terms.prior + terms.likelihood - terms.posterior
+                                           - truth.log_evidence))  # fmt: skip
+            error = powers.std() / powers.mean() / np.sqrt(len(powers)) / (1 - alpha)
+            at = alphas.index(alpha)
+            assert abs(found[at] - exact[at]) < 4 * error
+    assert closed.renyi_divergence(1.0 - 1e-6, q, truth.posterior) == pytest.approx(
+        closed.kl(q, truth.posterior), rel=1e-4
+    )
+
+
+@pytest.mark.equation("D17", "D28")
+@pytest.mark.parametrize("family", [MeanField(), FullRank()], ids=["mean field", "full rank"])
+def test_a_learned_prior_scale_ends_at_the_mean_square_of_the_weights(regression, family):
+    problem, _ = regression
+    model = Model(problem.model.network, GaussianPrior(0.3, learn=True), problem.model.likelihood)
+    estimator = ClosedFormKL(model, family, antithetic=True)
+    theta = train(estimator, problem).theta
+    q = closed.gaussian(estimator, theta)
+    mean_square = np.mean(q.mean**2 + q.deviation**2)
+    variance = np.exp(2.0 * theta[-1])
+    assert variance == pytest.approx(mean_square, rel=5e-3)
+    # there, and only there, the slope is 0: exactly, as the complexity cost has no noise
+    noise = closed.exact_noise(len(q.mean))
+    for factor, zero in ((1.0, True), (1.1, False)):
+        there = theta.copy()
+        there[-1] = 0.5 * np.log(factor * mean_square)
+        _, grad = estimator.value_and_grad(there, noise, problem.x, problem.y)
+        assert (abs(grad[-1]) < 1e-12) == zero
+    if isinstance(family, FullRank):  # q is the posterior, so the evidence is at its maximum
+        top = closed.exact(problem, variance**0.5).log_evidence
+        for factor in (0.9, 1.1):
+            assert closed.exact(problem, factor * variance**0.5).log_evidence < top
+
+
+@pytest.mark.equation("D24", "D28")
+def test_a_tempered_optimum_is_the_posterior_of_a_tempered_prior(regression):
+    # beta KL(q, prior) - E[log lik] is least at q proportional to prior lik^(1 / beta)
+    problem, truth = regression
+    beta = 0.25
+    prior = np.eye(3) / problem.model.prior.scale**2
+    data = truth.precision - prior
+    precision = prior + data / beta
+    mean = np.linalg.solve(precision, data @ np.linalg.solve(data, truth.precision)
+                           @ truth.posterior.mean / beta)  # fmt: skip
+    theta = FullRank().pack(mean, np.linalg.inv(precision))
+    noise = closed.exact_noise(3)
+    estimator = ClosedFormKL(problem.model, FullRank(), FreeEnergy(beta))
+    _, grad = estimator.value_and_grad(theta, noise, problem.x, problem.y)
+    assert np.abs(grad).max() < 1e-8
+    _, grad = ClosedFormKL(problem.model, FullRank()).value_and_grad(
+        theta, noise, problem.x, problem.y
+    )
+    assert np.abs(grad).max() > 1e-2

@@ -1,0 +1,238 @@
+"""An independent oracle: automatic differentiation of a loss written from the equations alone.
+
+HIPS autograd when it is installed (it is in the `test` extra), PyTorch when that is.
+"""
+
+from itertools import pairwise
+from math import lgamma
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import VALID, problems, seeds
+
+from bbb_numpy import GaussianPrior
+from bbb_numpy.gradients.matrix import Case, estimator, problem
+from bbb_numpy.model.objectives import MAP, MLE, Renyi
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.parts.mixture import SMALLEST
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
+
+EVERYTHING = ("K5", "K17", "K18", "K21", "K30", "K42", "D1")
+FAMILY = (
+    "R1-R8", "W1", "W2", "M1-M3", "D12-D19", "D23", "D24", "D25", "D30", "D31", "K21", "K30",
+)  # fmt: skip
+
+
+def textbook_outputs(np_like, w, x, network):
+    """The network's outputs for one weight vector, layer by layer."""
+    a, at = x, 0
+    for layer, (d_in, d_out) in enumerate(pairwise(network.sizes)):
+        weight = w[at : at + d_in * d_out].reshape((d_in, d_out))
+        at += d_in * d_out
+        z = a @ weight + w[at : at + d_out]
+        at += d_out
+        if layer == len(network.sizes) - 2:
+            a = z
+        elif network.activation == "relu":
+            a = z * (z > 0)
+        else:
+            a = np_like.tanh(z)
+    return a
+
+
+def textbook_free_energy(np_like, theta, problem):
+    """F of K5, densities as printed in textbooks, layer by layer, one sample at a time."""
+    estimator, eps, x, y, pi = (
+        problem.estimator, problem.noise, problem.x, problem.y, problem.kl_weight,
+    )  # fmt: skip
+    prior, likelihood = estimator.model.prior.scale, estimator.model.likelihood
+    size = eps.shape[1]
+    mu, rho, rest = theta[:size], theta[size : 2 * size], theta[2 * size :]
+    log_noise = rest if likelihood.learn else np.log(likelihood.scale)
+    noise = np_like.exp(rest) if likelihood.learn else likelihood.scale
+    sigma = np_like.log(1 + np_like.exp(rho))
+    total = 0.0
+    for e in eps:
+        w = mu + sigma * e
+        a = textbook_outputs(np_like, w, x, estimator.model.network)
+        log_q = (-np_like.log(sigma) - 0.5 * ((w - mu) / sigma) ** 2).sum()
+        log_prior = (-np.log(prior) - 0.5 * (w / prior) ** 2).sum()
+        log_likelihood = (-0.5 * np.log(2 * np.pi) - log_noise - 0.5 * ((y - a) / noise) ** 2).sum()
+        total = total + pi * (log_q - log_prior) - log_likelihood
+    return total / len(eps)
+
+
+def textbook_loss(np_like, theta, case):
+    """The loss of any posterior, prior, likelihood and objective that samples weights."""
+    self, eps, x, y, pi = case.estimator, case.noise, case.x, case.y, case.kl_weight
+    model, size, samples = self.model, self.model.layout.size, len(case.noise)
+    exp, log = np_like.exp, np_like.log
+    parts, at = {}, 0
+    for name, (length,) in self.layout.blocks:
+        parts[name], at = theta[at : at + length], at + length
+
+    def normal(value, mean, deviation):
+        return -0.5 * np.log(2 * np.pi) - log(deviation) - 0.5 * ((value - mean) / deviation) ** 2
+
+    def log_prior(w):
+        prior = model.prior
+        if isinstance(prior, LaplacePrior):
+            return (-np.log(2 * prior.scale) - np_like.abs(w) / prior.scale).sum()
+        if isinstance(prior, GaussianPrior):
+            scale = exp(parts["prior_log_scale"]) if prior.learn else np.array([prior.scale])
+            return normal(w, 0.0, scale).sum()
+        if isinstance(prior, LayerwiseGaussianPrior):  # D39
+            total, begin = 0.0, 0
+            for layer, (d_in, d_out) in enumerate(pairwise(model.network.sizes)):
+                end = begin + d_in * d_out + d_out
+                if prior.learn:
+                    scale = exp(parts["prior_log_scale"][layer])
+                else:
+                    scale = np.array(prior.scales[layer])
+                total = total + normal(w[begin:end], 0.0, scale).sum()
+                begin = end
+            return total
+        if prior.learn:
+            t1, t2, a = (parts["prior_mixture"][i] for i in range(3))
+            narrow = SMALLEST + log(1 + exp(t2))
+            wide, share = narrow + log(1 + exp(t1)), 1 / (1 + exp(-a))
+        else:
+            share, wide, narrow = prior.pi, prior.sigma1, prior.sigma2
+        both = share * exp(normal(w, 0.0, wide)) + (1 - share) * exp(normal(w, 0.0, narrow))
+        return log(both).sum()
+
+    def log_likelihood(f):
+        likelihood = model.likelihood
+        if isinstance(likelihood, BernoulliLikelihood):
+            p = 1 / (1 + exp(-f))
+            return (y * log(p) + (1 - y) * log(1 - p)).sum()
+        if isinstance(likelihood, CategoricalLikelihood):
+            return (y * log(exp(f) / exp(f).sum(axis=1).reshape((-1, 1)))).sum()
+        if isinstance(likelihood, PoissonLikelihood):
+            return (y * f - exp(f)).sum() - sum(lgamma(v + 1) for v in np.ravel(y))
+        if isinstance(likelihood, HeteroscedasticLikelihood):
+            half = f.shape[1] // 2
+            return normal(y, f[:, :half], likelihood.floor + log(1 + exp(f[:, half:]))).sum()
+        noise = exp(parts["log_noise"]) if likelihood.learn else np.array([likelihood.scale])
+        return normal(y, f, noise).sum()
+
+    mu, log_joint, log_weight = parts["mu"], [], []
+    value_of_mle = 0.0
+    for e in eps:
+        if isinstance(self.posterior, PointMass):
+            w, log_q = mu, 0.0
+        else:
+            sigma = log(1 + exp(parts["rho"]))
+            noise = sigma * e
+            if isinstance(self.posterior, FullRank):
+                rows, columns = np.nonzero(np.tri(size, k=-1))
+                pick = np.zeros((size, len(rows)))
+                pick[rows, np.arange(len(rows))] = e[columns]
+                noise = noise + pick @ parts["lower"]
+            # |L^-1 (w - mu)|^2 is |eps|^2 for fixed noise, det L the product of its diagonal (M1)
+            w = mu + noise
+            log_q = -log(sigma).sum() - 0.5 * (e @ e) - 0.5 * size * np.log(2 * np.pi)
+        data = log_likelihood(textbook_outputs(np_like, w, x, model.network))
+        value_of_mle = value_of_mle - data / samples
+        log_joint.append(pi * log_prior(w) + data)
+        log_weight.append(log_prior(w) - log_q + data / pi)
+    objective = self.objective
+    if isinstance(objective, MLE):
+        return value_of_mle
+    if isinstance(objective, MAP):
+        return -sum(log_joint) / samples
+    if isinstance(objective, Renyi):
+        order = 1 - objective.alpha
+        return -pi / order * log(sum(exp(order * v) for v in log_weight) / samples)
+    kl = -sum(v for v in log_weight) / samples * pi - value_of_mle
+    return objective.beta * kl + value_of_mle
+
+
+cases = problems(rho=st.sampled_from([-5.0, -1.0, 1.0]), rows=st.integers(1, 5))
+SAMPLED = [which for which in VALID if which.estimator in ("reparameterised", "antithetic")]
+
+
+@st.composite
+def family_cases(draw):
+    """A problem of any combination that differentiates through sampled weights."""
+    which = draw(st.sampled_from(SAMPLED))
+    built = estimator(which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(ACTIVATIONS))
+    rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(1, 3))
+    return problem(
+        built, rng, draw(st.sampled_from([2, 4])), rows, draw(st.sampled_from([1.0, 0.7]))
+    )
+
+
+ACTIVATIONS = st.sampled_from(["relu", "tanh"])
+
+
+def agree(problem, value, grad):
+    if isinstance(problem, Case):
+        ours, our_grad = problem.estimator.value_and_grad(*problem[1:6])
+    else:
+        ours, our_grad = problem.value_and_grad(problem.theta)
+    assert ours == pytest.approx(value, rel=1e-11, abs=1e-9)
+    assert np.abs(our_grad - grad).max() <= 1e-9 * (1e-6 + np.abs(grad).max())
+
+
+def by_autograd(loss, case):
+    autograd = pytest.importorskip("autograd", reason="HIPS autograd is not installed")
+    import autograd.numpy as anp
+
+    return autograd.value_and_grad(lambda theta: loss(anp, theta, case))(case.theta)
+
+
+def by_pytorch(loss, case):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    class Torch:
+        """The four functions of NumPy's interface that the textbook loss uses."""
+
+        exp, log = staticmethod(torch.exp), staticmethod(torch.log)
+        tanh = staticmethod(torch.tanh)
+
+    tensors = case._replace(
+        noise=torch.as_tensor(case.noise), x=torch.as_tensor(case.x), y=torch.as_tensor(case.y)
+    )
+    theta = torch.tensor(case.theta, requires_grad=True)
+    value = loss(Torch, theta, tensors)
+    value.backward()
+    return value.item(), theta.grad.numpy()
+
+
+@pytest.mark.equation(*EVERYTHING)
+@settings(max_examples=60)
+@given(problem=cases)
+def test_autograd_gives_the_same_value_and_gradient(problem):
+    agree(problem, *by_autograd(textbook_free_energy, problem))
+
+
+@pytest.mark.equation(*EVERYTHING)
+@settings(max_examples=60)
+@given(problem=cases)
+def test_pytorch_gives_the_same_value_and_gradient(problem):
+    agree(problem, *by_pytorch(textbook_free_energy, problem))
+
+
+@pytest.mark.equation(*FAMILY)
+@settings(max_examples=250)
+@given(case=family_cases())
+def test_autograd_gives_the_same_for_every_posterior_prior_likelihood_and_objective(case):
+    agree(case, *by_autograd(textbook_loss, case))
+
+
+@pytest.mark.equation("R5", "D12", "D25")
+@pytest.mark.parametrize("which", SAMPLED[::97], ids=str)
+def test_the_oracle_sees_a_gradient_that_is_one_part_in_a_million_off(which):
+    case = problem(estimator(which), np.random.default_rng(0))
+    value, grad = by_autograd(textbook_loss, case)
+    agree(case, value, grad)
+    with pytest.raises(AssertionError):
+        agree(case, value, grad * (1 + 1e-6))
+    with pytest.raises(AssertionError):
+        agree(case, value * (1 + 1e-6), grad)

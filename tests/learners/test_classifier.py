@@ -1,0 +1,407 @@
+"""The classifier: labels of any type, probabilities that add up, entropies that split."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bbb_numpy
+from bbb_numpy.learners.classifier import BayesianMLPClassifier
+from bbb_numpy.learners.rows import NotFittedError
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.training import EarlyStopping
+from bbb_numpy.training.optimizers import Adam
+
+sklearn = pytest.importorskip("sklearn")
+from sklearn.base import clone  # noqa: E402
+from sklearn.metrics import accuracy_score, log_loss  # noqa: E402
+from sklearn.model_selection import cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+
+def data(classes=2, rows=60, seed=0):
+    """Blobs that overlap a little, one per class, with their codes."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(rows) % classes
+    angle = 2 * np.pi * codes / classes
+    centre = 1.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return centre + rng.normal(size=(rows, 2)), codes
+
+
+def learner(**params):
+    settings = {"hidden_layer_sizes": (5,), "epochs": 5, "predict_samples": 20, "random_state": 0}
+    return BayesianMLPClassifier(**settings | params)
+
+
+def state(model):
+    """Everything that predictions and further training depend on, as comparable numbers."""
+    memory = model.training_.optimizer_state
+    return (
+        model.theta_.tobytes(),
+        {name: array.tobytes() for name, array in memory.arrays.items()},
+        str(model.rng_.bit_generator.state),
+        model.x_mean_.tobytes(),
+        model.classes_.tolist(),
+    )
+
+
+# scikit-learn's habits
+
+
+@parametrize_with_checks([BayesianMLPClassifier()])
+def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def test_it_is_a_step_of_a_pipeline_and_scored_by_any_metric():
+    x, y = data(3)
+    inside = make_pipeline(StandardScaler(), learner(standardize=False, epochs=30))
+    assert cross_val_score(inside, x, y, cv=3, scoring="neg_log_loss").min() > -np.log(3)
+
+
+def test_clones_and_pickles_give_the_same_numbers():
+    x, y = data(3)
+    model = learner(prior=GaussianPrior(0.3)).fit(x, y)
+    assert state(clone(model).fit(x, y)) == state(model)
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.predict_proba(x), model.predict_proba(x))
+    assert state(twin.partial_fit(x, y)) == state(model.partial_fit(x, y))
+
+
+def test_real_structure_is_found_at_the_defaults():
+    x, y = data(3, rows=150)
+    model = bbb_numpy.BayesianMLPClassifier(random_state=0).fit(x, y)
+    x_new, y_new = data(3, rows=300, seed=1)
+    assert model.score(x_new, y_new) > 0.75  # the best possible is about 0.8
+    assert model.log_predictive_density(x_new, y_new).mean() > -0.65
+    assert model.score(x_new, (y_new + 1) % 3) < 0.2  # the check can fail
+
+
+WITHOUT_SKLEARN = """
+import sys
+sys.modules["sklearn"] = None
+import numpy as np
+from bbb_numpy import BayesianMLPClassifier
+x = np.linspace(-1, 1, 20)[:, None]
+model = BayesianMLPClassifier((5,), epochs=3, random_state=0)
+assert repr(model) == "BayesianMLPClassifier(hidden_layer_sizes=(5,), epochs=3, random_state=0)"
+model.fit(x, x[:, 0] > 0)
+assert 0 <= model.score(x, x[:, 0] > 0) <= 1
+print(model.theta_.tobytes().hex())
+"""
+
+
+def test_it_works_without_scikit_learn_and_gives_the_same_numbers():
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_SKLEARN],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    x = np.linspace(-1, 1, 20)[:, None]
+    assert run.stdout.strip() == learner(epochs=3).fit(x, x[:, 0] > 0).theta_.tobytes().hex()
+
+
+# Labels
+
+TYPES = {
+    "text": np.array(["no", "yes", "maybe"]),
+    "object": np.array(["no", "yes", "maybe"], object),
+    "int": np.array([7, -3, 40]),
+    "unsigned": np.array([7, 2**64 - 1, 40], np.uint64),
+    "whole floats": np.array([7.0, -3.0, 40.0]),
+    "dates": np.array(["2020", "2021", "2022"], "datetime64[Y]"),
+}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("labels", TYPES.values(), ids=TYPES)
+def test_labels_of_any_type_come_back_in_that_type(labels, classes):
+    x, codes = data(classes)
+    y, order = labels[codes], np.argsort(labels[:classes])
+    model, plain = learner().fit(x, y), learner().fit(x, np.argsort(order)[codes])
+    np.testing.assert_array_equal(model.classes_, np.sort(labels[:classes]))
+    assert model.predict(x).dtype == model.classes_.dtype == labels.dtype
+    np.testing.assert_array_equal(model.theta_, plain.theta_)
+    np.testing.assert_array_equal(model.predict(x), model.classes_[plain.predict(x)])
+    assert model.score(x, y) == plain.score(x, np.argsort(order)[codes])
+    assert state(learner().fit(x, list(y))) == state(model)
+
+
+def test_truth_values_and_a_pandas_column():
+    pandas = pytest.importorskip("pandas")
+    x, y = data()
+    model = learner().fit(x, y > 0)
+    assert model.classes_.dtype == bool
+    text = pandas.Series(np.where(y > 0, "on", "off"), dtype="category")
+    frame = pandas.DataFrame(x, columns=["a", "b"])
+    other = learner().fit(frame, text)
+    assert list(other.classes_) == ["off", "on"]
+    np.testing.assert_array_equal(other.predict(frame) == "on", model.predict(x))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "message"),
+    [
+        (lambda y: np.where(y, "a", "a"), ValueError, "y has only one class, a"),
+        (lambda y: ["a", *y[1:]], TypeError, "y mixes labels of several types"),
+        (lambda y: [None, *y[1:]], ValueError, "NaN or None at row 0"),
+        (lambda y: y + 0.5, ValueError, "Unknown label type: continuous"),
+        (lambda y: np.stack([y, y], axis=1), ValueError, "one label per row"),
+        (lambda y: y[1:], ValueError, "X and y must have the same number of rows"),
+        (lambda y: None, ValueError, "requires y"),
+        (lambda y: [], ValueError, "y is empty"),
+    ],
+)
+def test_bad_labels_are_named_and_change_nothing(spoil, kind, message):
+    x, y = data()
+    model = learner().fit(x, y)
+    before = state(model)
+    with pytest.raises(kind, match=message):
+        model.fit(x, spoil(y))
+    assert state(model) == before
+    with pytest.raises(kind, match=message):
+        learner().fit(x, spoil(y))
+
+
+def test_labels_unknown_to_the_model():
+    x, y = data()
+    model = learner().fit(x, y)
+    before = state(model)
+    strange = np.where(np.arange(60) == 3, 9, y)
+    for method in (model.partial_fit, model.log_predictive_density):
+        with pytest.raises(
+            ValueError, match=r"label 9 at row 3, .* not among the classes \[0, 1\]"
+        ):
+            method(x, strange)
+    right = model.predict(x) == y
+    right[3] = False
+    assert model.score(x, strange) == right.mean()  # an unknown label is predicted wrongly
+    with pytest.raises(TypeError, match="labels of another type, text such as '0'"):
+        model.score(x, y.astype(str))
+    assert state(model) == before
+
+
+# Probabilities
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("classes", "likelihood"), [(2, None), (2, "categorical"), (4, None)])
+def test_probabilities_add_up_and_decide(classes, likelihood, dtype):
+    x, y = data(classes)
+    model = learner(likelihood=likelihood, dtype=dtype, epochs=20).fit(x, y)
+    single = classes == 2 and likelihood is None
+    kind = BernoulliLikelihood if single else CategoricalLikelihood
+    assert type(model.estimator_.model.likelihood) is kind
+    assert model.estimator_.model.network.sizes == (2, 5, 1 if single else classes)
+    p = model.predict_proba(x)
+    assert p.dtype == np.float64
+    assert p.shape == (60, classes)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(model.predict(x), model.classes_[p.argmax(axis=1)])
+    tolerance = 1e-10 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(x)), p, rtol=tolerance)
+    np.testing.assert_allclose(
+        model.log_predictive_density(x, y), np.log(p[np.arange(60), y]), rtol=1e-4, atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "categorical"])
+def test_log_probabilities_of_what_is_next_to_impossible_are_finite(likelihood):
+    x, y = data()
+    model = learner(likelihood=likelihood, epochs=30, prior=GaussianPrior(3.0)).fit(x, y)
+    far = 1e4 * x
+    p, logs = model.predict_proba(far), model.predict_log_proba(far)
+    assert (p == 0).any()
+    assert np.isfinite(logs).all()
+    assert logs.min() < -800  # far below the logarithm of the smallest number
+    np.testing.assert_allclose(logs[p > 1e-8], np.log(p[p > 1e-8]), atol=1e-12)
+
+
+def test_both_likelihoods_of_two_classes_find_about_the_same():
+    x, y = data(rows=200)
+    one, two = (
+        learner(likelihood=name, epochs=60, predict_samples=200).fit(x, y)
+        for name in ("bernoulli", "categorical")
+    )
+    assert np.abs(one.predict_proba(x) - two.predict_proba(x)).mean() < 0.05
+
+
+@pytest.mark.equation("D29")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_entropy_splits_into_what_data_could_tell_and_what_they_could_not(classes):
+    x, y = data(classes)
+    model = learner(epochs=20).fit(x, y)
+    d = model.predict_distribution(x)
+    functions = model.sample_functions(x, 20)  # (N, C, S): those that predict_proba averages
+    np.testing.assert_allclose(functions.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(functions.mean(axis=2), d.proba, rtol=1e-10)
+    entropy = -(functions * np.log(functions)).sum(axis=1)  # (N, S)
+    np.testing.assert_allclose(d.aleatoric, entropy.mean(axis=1), rtol=1e-9)
+    total = -(d.proba * np.log(d.proba)).sum(axis=1)
+    np.testing.assert_allclose(d.total, total, rtol=1e-12)
+    np.testing.assert_allclose(d.epistemic, total - entropy.mean(axis=1), rtol=1e-9, atol=1e-12)
+    assert (d.epistemic > 0).all()
+
+
+def test_far_from_the_data_the_classes_are_less_certain_than_a_point_estimate_says():
+    x, y = data()
+    bayes = learner(epochs=200).fit(x, y).predict_distribution(100 * x)
+    point = learner(posterior="point", epochs=200).fit(x, y).predict_distribution(100 * x)
+    assert (point.epistemic == 0).all()
+    assert bayes.epistemic.mean() > 0.01
+    assert bayes.total.mean() > 3 * point.total.mean()
+
+
+def test_functions_follow_their_random_state():
+    x, y = data()
+    model = learner().fit(x, y)
+    np.testing.assert_array_equal(model.sample_functions(x), model.sample_functions(x))
+    assert (model.sample_functions(x, 2, 5) != model.sample_functions(x, 2, 6)).all()
+    with pytest.raises((TypeError, ValueError), match="n_samples must be a whole number"):
+        model.sample_functions(x, 0)
+
+
+def test_scores_are_scikit_learns():
+    x, y = data(3)
+    model, weight = learner(epochs=20).fit(x, y), np.linspace(0, 1, 60)
+    assert model.score(x, y) == pytest.approx(accuracy_score(y, model.predict(x)), rel=1e-12)
+    assert model.score(x, y, sample_weight=weight) == pytest.approx(
+        accuracy_score(y, model.predict(x), sample_weight=weight), rel=1e-12
+    )
+    assert -model.log_predictive_density(x, y).mean() == pytest.approx(
+        log_loss(y, model.predict_proba(x)), rel=1e-9
+    )
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.score(x, y, sample_weight=-weight)
+
+
+def test_rows_for_which_the_network_overflows_are_named():
+    x, y = data(3)
+    x *= 0.6  # 1e308 is then 1.4e308 deviations: finite, which its product with a weight is not
+    model = learner(prior=GaussianPrior(3.0), epochs=100).fit(x, y)
+    x[4] = [1e308, -1e308]
+    for method in (model.predict, model.predict_proba, model.sample_functions):
+        with pytest.raises(ValueError, match="overflows float64 at row 4"):
+            method(x)
+    with pytest.raises(ValueError, match="overflows float64 at row 4"):
+        model.log_predictive_density(x, y)
+
+
+# Going on
+
+
+def test_partial_fits_in_a_row_are_one_fit():
+    x, y = data(3)
+    whole = learner(epochs=4, optimizer=Adam(1e-2)).fit(x, y)
+    parts = learner(optimizer=Adam(1e-2))
+    parts.partial_fit(x, y, classes=[2, 0, 1]).partial_fit(x, y, epochs=2)
+    assert state(parts.partial_fit(x, y, classes=[0, 1, 2])) == state(whole)
+
+
+def test_classes_may_come_later_than_their_rows():
+    x, y = data(3)
+    model = learner().partial_fit(x[y < 2], y[y < 2], classes=[0, 1, 2], epochs=2)
+    assert model.predict_proba(x).shape == (60, 3)
+    model.partial_fit(x[y == 2], y[y == 2])
+    assert model.n_iter_ == 3
+
+
+def test_partial_fit_needs_to_know_all_classes_and_keeps_them():
+    x, y = data(3)
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
+        learner().partial_fit(x, y)
+    with pytest.raises(ValueError, match=r"label 2 at row 2, which is not among the classes"):
+        learner().partial_fit(x, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="classes has only one class"):
+        learner().partial_fit(x, y, classes=[1])
+    model = learner().fit(x, y)
+    with pytest.raises(ValueError, match=r"classes \[0, 1\] are not those of the first call"):
+        model.partial_fit(x, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="likelihood changed"):
+        learner(likelihood="bernoulli").fit(x[y < 2], y[y < 2]).set_params(
+            likelihood="categorical", hidden_layer_sizes=(5,)
+        ).partial_fit(x[y < 2], y[y < 2])
+
+
+def test_another_fit_may_have_other_classes():
+    x, y = data(3)
+    model = learner().fit(x, y)
+    model.fit(x, np.where(y, "a", "b"))
+    assert list(model.classes_) == ["a", "b"]
+    assert model.predict_proba(x).shape == (60, 2)
+
+
+def test_validation_rows_stop_training():
+    x, y = data(3)
+    model = learner(epochs=500, early_stopping=EarlyStopping(3), validation_fraction=0.25)
+    assert model.fit(x, y).training_.stopped == "early stopping"
+    assert model.n_iter_ < 500
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"prior": "mixture-learned"},
+        {"prior": "laplace"},
+        {"posterior": "full-rank"},
+        {"posterior": "point", "objective": "mle"},
+        {"estimator": "flipout"},
+        {"estimator": "local-reparameterisation"},
+        {"objective": "renyi", "batch_size": 60},
+        {"objective": "eubo", "batch_size": 60, "samples": 20},
+        {"kl_weights": "geometric", "warm_up": "cyclical"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_any_valid_combination_fits_and_predicts(params, classes):
+    x, y = data(classes)
+    model = learner(**params).fit(x, y)
+    assert np.isfinite(model.log_predictive_density(x, y)).all()
+    assert model.predict(x).shape == (60,)
+
+
+@pytest.mark.parametrize(
+    ("params", "classes", "kind", "message"),
+    [
+        ({"likelihood": "bernoulli"}, 3, ValueError, r"Bernoulli.* has two classes; y has 3"),
+        ({"likelihood": "poisson"}, 2, TypeError, "use BayesianMLPRegressor"),
+        ({"likelihood": "gaussian"}, 2, TypeError, "likelihood must be"),
+        ({"objective": "map", "posterior": "mean-field"}, 2, ValueError, "Use PointMass"),
+        ({"prior": 1.0}, 2, TypeError, "prior must be"),
+        ({"epochs": 0}, 2, ValueError, "epochs"),
+    ],
+)
+def test_bad_arguments_are_named_at_fit(params, classes, kind, message):
+    with pytest.raises(kind, match=message):
+        learner(**params).fit(*data(classes))
+
+
+METHODS = ["predict", "predict_proba", "predict_log_proba", "predict_distribution"]
+
+
+@pytest.mark.parametrize("method", [*METHODS, "sample_functions"])
+def test_methods_need_fit_first_and_the_same_width(method):
+    x, y = data()
+    with pytest.raises(NotFittedError, match=r"not fitted yet; call fit\(X, y\) first"):
+        getattr(learner(), method)(x)
+    with pytest.raises(
+        ValueError, match="X has 1 features, but BayesianMLPClassifier is expecting"
+    ):
+        getattr(learner().fit(x, y), method)(x[:, :1])
+
+
+@pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "classes_"])
+def test_fitted_attributes_are_absent_before_fit(name):
+    assert not hasattr(learner(), name)
+    assert hasattr(learner().fit(*data()), name)

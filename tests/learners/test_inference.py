@@ -1,0 +1,687 @@
+"""inference: one argument chooses the posterior's approximation, or draws from the posterior."""
+
+import csv
+import json
+import pickle
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bbb_numpy.__main__ import main
+from bbb_numpy.cli.csv_tables import read_csv
+from bbb_numpy.evaluation import predictive
+from bbb_numpy.learners.checkpoint import CheckpointError, load, save
+from bbb_numpy.learners.classifier import BayesianMLPClassifier
+from bbb_numpy.learners.inference import INFERENCES, Sampling
+from bbb_numpy.learners.plan import check_plan
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy.learners.rows import NotFittedError
+from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.sampling import mcmc
+from bbb_numpy.sampling.draws import DrawnWeights
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    NUTS,
+    DiagonalMetric,
+    GaussianWalk,
+    MetropolisHastings,
+    StudentWalk,
+)
+from bbb_numpy.training import EarlyStopping
+from bbb_numpy.training.optimizers import Adam
+
+SHORT = Sampling(NUTS(max_depth=4), chains=2, draws=20, warm_up=30)
+NUMBERS = np.random.default_rng(0)
+X = NUMBERS.normal(size=(30, 2))
+Y = 5.0 + 3.0 * (X[:, 0] - X[:, 1] + 0.3 * NUMBERS.normal(size=30))
+KINDS = np.array(["no", "yes", "maybe"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+
+
+# So short a warm-up ends with any step size; the sampler's own tests judge it
+pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+
+
+def regressor(inference=SHORT, **params):
+    settings = {"hidden_layer_sizes": (3,), "activation": "tanh", "random_state": 0}
+    settings |= {"epochs": 3, "predict_samples": 20}
+    return BayesianMLPRegressor(**settings | params, inference=inference)
+
+
+def classifier(inference=SHORT, **params):
+    settings = {"hidden_layer_sizes": (3,), "activation": "tanh", "random_state": 0}
+    return BayesianMLPClassifier(**settings | {"epochs": 3} | params, inference=inference)
+
+
+def plan(**params):
+    return check_plan(BayesianMLPRegressor(**params).get_params())
+
+
+# What the names mean
+
+
+def test_each_name_chooses_posterior_and_objective():
+    expected = {"mean-field": (MeanField, FreeEnergy()), "full-rank": (FullRank, FreeEnergy())}
+    expected["map"] = (PointMass, MAP())
+    for name, (kind, objective) in expected.items():
+        found = plan(inference=name)
+        assert isinstance(found.posterior, kind)
+        assert found.objective == objective
+        assert found.sampling is None
+    for name in ("hmc", "nuts"):
+        assert plan(inference=name).sampling == Sampling(name)
+    assert plan(inference=SHORT).sampling is SHORT
+    assert plan().sampling is None
+
+
+def test_by_default_the_other_arguments_decide():
+    assert plan() == plan(inference="mean-field")
+    for objective in ("mle", "map", MLE(), MAP()):
+        assert plan(objective=objective).posterior == PointMass()
+
+
+def test_what_goes_together_is_kept():
+    wide = MeanField(rho_offset=-1.0)
+    assert plan(inference="mean-field", posterior=wide, objective="iwae")[4:7] == (
+        *(wide, None, Renyi(0.0)),
+    )
+    assert plan(inference="map", posterior=PointMass(0.5)).posterior == PointMass(0.5)
+    assert (
+        plan(inference="full-rank", posterior="full-rank", estimator="antithetic").sampling is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"inference": "mean-field", "posterior": "full-rank"}, "contradicts posterior='full-rank"),
+        ({"inference": "full-rank", "posterior": MeanField()}, "contradicts posterior=MeanField"),
+        ({"inference": "map", "posterior": "mean-field"}, "has a PointMass as its posterior"),
+        ({"inference": "map", "objective": "elbo"}, r"MAP\(\) as its objective.*objective='elbo'"),
+        ({"inference": "map", "objective": "mle"}, "contradicts objective='mle'"),
+        ({"inference": "mean-field", "objective": MAP()}, "contradicts objective=MAP"),
+        (
+            *({"inference": "mean-field", "objective": "map"},),
+            "'mean-field' trains a distribution of the weights, .*contradicts objective='map'",
+        ),
+        ({"inference": "mh"}, r"got 'mh'. For that sampler make an object: Sampling\('mh'\)"),
+        ({"inference": "mean-field", "posterior": "meanfield"}, "posterior must be one of mean-f"),
+        ({"inference": "map", "objective": "mpa"}, "objective must be one of elbo"),
+        ({"inference": "mcmc"}, "inference must be one of mean-field, full-rank, map, hmc, nuts"),
+        ({"objective": "mle", "warm_up": "linear"}, "MLE has no prior term for warm_up"),
+        ({"objective": "mle", "kl_weights": "geometric"}, "no prior term for kl_weights"),
+        ({"inference": "nuts", "posterior": "full-rank"}, "cannot use posterior='full-rank'"),
+        ({"inference": "nuts", "objective": "map"}, "cannot use objective='map'"),
+        ({"inference": "hmc", "estimator": "flipout"}, "cannot use estimator='flipout'"),
+        ({"inference": "hmc", "optimizer": Adam()}, "trains nothing.*optimizer=Adam"),
+        ({"inference": SHORT, "kl_weights": "geometric"}, "kl_weights='geometric'"),
+        ({"inference": "nuts", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
+        ({"inference": "nuts", "validation_fraction": 0.2}, "validation_fraction=0.2"),
+        ({"inference": "nuts", "warm_up": 200}, r"warm_up=200.*Sampling\(warm_up=200\)"),
+        ({"inference": Sampling(checkpoint="run")}, "random_state must be a whole number"),
+    ],
+)
+def test_contradictions_are_errors_that_say_so(params, message):
+    with pytest.raises(ValueError, match=message):
+        plan(**params)
+
+
+@pytest.mark.parametrize("value", [Sampling, NUTS(), 4, ["nuts"]])
+def test_what_inference_may_be(value):
+    with pytest.raises(TypeError, match=r"inference must be None, .*'nuts', or .*Sampling\('nuts'"):
+        plan(inference=value)
+
+
+@pytest.mark.parametrize(
+    ("params", "kind", "message"),
+    [
+        ({"sampler": "gibbs"}, ValueError, "sampler must be one of 'nuts'"),
+        ({"sampler": NUTS}, TypeError, "sampler must be"),
+        ({"chains": 0}, ValueError, "chains must be"),
+        ({"draws": "many"}, TypeError, "draws must be"),
+        ({"warm_up": -1}, ValueError, "warm_up must be"),
+        ({"thin": 1.5}, ValueError, "thin must be"),
+        ({"metric": "full"}, ValueError, "metric must be one of 'diagonal', 'dense'"),
+        ({"target_accept": 1.0}, ValueError, "target_accept must be > 0 and < 1"),
+        ({"hyperpriors": LogNormal()}, TypeError, "hyperpriors must be None or a dict"),
+        ({"hyperpriors": {"log_noise": HalfNormal}}, TypeError, r"hyperpriors\['log_noise'\]"),
+        ({"hyperpriors": 3}, TypeError, "hyperpriors must be None or a dict .*; got 3"),
+        ({"hyperpriors": {"log_noise": 5}}, TypeError, r"hyperpriors\['log_noise'\] .*; got 5"),
+        ({"checkpoint": 3}, TypeError, "checkpoint must be .* path of a folder; got 3$"),
+        ({"checkpoint": ""}, ValueError, "checkpoint must be .* path of a folder; got ''$"),
+    ],
+)
+def test_settings_of_sampling_are_checked_at_once(params, kind, message):
+    with pytest.raises(kind, match=message):
+        Sampling(**params)
+
+
+@pytest.mark.parametrize(
+    ("inference", "shown"), [(SHORT, "Sampling(NUTS)"), (Sampling("hmc"), "Sampling('hmc')")]
+)
+def test_refusals_show_a_sampling_by_its_sampler_alone(inference, shown):
+    with pytest.raises(ValueError, match="trains nothing") as caught:
+        plan(inference=inference, objective="map")
+    assert str(caught.value).startswith(f"inference={shown} draws from the posterior")
+    with pytest.raises(AttributeError) as caught:
+        regressor(inference).partial_fit  # noqa: B018
+    assert f"with inference={shown}: draws" in str(caught.value)
+
+
+def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
+    model = regressor("mean-field").fit(X, Y)
+    before = model.predict(X)
+    model.set_params(inference=replace(SHORT, hyperpriors={"log_scale": HalfNormal()}))
+    with pytest.raises(
+        ValueError, match="hyperpriors names 'log_scale'; the model's blocks are lo"
+    ):
+        model.fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+# What is sampled
+
+
+@pytest.mark.parametrize("sampler", ["nuts", "hmc"])
+def test_a_linear_model_is_sampled_from_its_exact_posterior(sampler):
+    """Without hidden layers the posterior is N(m, C), C^-1 = A^T A / s^2 + 1 / p^2."""
+    noise, scale = 0.5, 0.7
+    model = BayesianMLPRegressor(
+        *((),), prior=GaussianPrior(scale), likelihood=GaussianLikelihood(noise), random_state=1,
+        inference=Sampling(sampler, draws=500, warm_up=300), standardize=False,
+    ).fit(X, Y / 3.0 - 1.0)  # fmt: skip
+    ones = np.column_stack([X, np.ones(30)])
+    covariance = np.linalg.inv(ones.T @ ones / noise**2 + np.eye(3) / scale**2)
+    mean = covariance @ ones.T @ (Y / 3.0 - 1.0) / noise**2
+    deviation = np.sqrt(np.diag(covariance))
+    chains = model.draws_.positions  # (T, S, D)
+    error = chains.mean(axis=0).std(axis=0, ddof=1) / np.sqrt(4)  # of the mean, between chains
+    assert (np.abs(chains.mean(axis=(0, 1)) - mean) < 5 * np.maximum(error, 0.01 * deviation)).all()
+    np.testing.assert_allclose(chains.std(axis=(0, 1)), deviation, rtol=0.1)
+    found = model.set_params(predict_samples=2000).predict_distribution(X)
+    function = np.sqrt(np.einsum("nd,de,ne->n", ones, covariance, ones))
+    np.testing.assert_allclose(found.mean, ones @ mean, atol=0.2 * function.max())
+    np.testing.assert_allclose(found.epistemic, function, rtol=0.12)
+    np.testing.assert_allclose(found.aleatoric, noise, rtol=1e-12)
+
+
+def test_predictions_are_those_of_the_draws():
+    model = regressor().fit(X, Y)
+    drawn, draws = DrawnWeights(model.draws_.target.model), model.draws_.flat
+    x = (X - model.x_mean_) / model.x_scale_
+    shift, scale = model.y_mean_[0], model.y_scale_[0]
+    options = {"samples": 20}
+
+    def rng():
+        return np.random.default_rng(model.predict_seed_)
+
+    expected = predictive.predict(drawn, draws, x, rng=rng(), **options)
+    found = model.predict_distribution(X)
+    np.testing.assert_array_equal(found.mean, expected.mean[:, 0] * scale + shift)
+    np.testing.assert_array_equal(found.epistemic, expected.epistemic[:, 0] * scale)
+    functions = predictive.sample_functions(drawn, draws, x, rng=rng(), **options)
+    np.testing.assert_array_equal(
+        model.sample_functions(X, 20), functions[:, :, 0].T * scale + shift
+    )
+    density = predictive.log_predictive_density(
+        drawn, draws, x, (Y[:, None] - shift) / scale, rng=rng(), **options
+    )
+    np.testing.assert_array_equal(model.log_predictive_density(X, Y), density - np.log(scale))
+    assert model.sample_y(X, 3).shape == (30, 3)
+    assert model.score(X, Y) > 0.5
+
+
+def test_what_a_sampled_model_has():
+    model = regressor().fit(X, Y)
+    draws = model.draws_
+    assert draws.positions.shape == (20, 2, 14)  # 3 * 2 + 3 + 3 + 1 weights, the noise
+    assert (model.theta_.shape, model.n_iter_) == ((40, 14), 20)
+    noise = np.exp(draws.block("log_noise")).mean(axis=(0, 1))
+    np.testing.assert_allclose(model.noise_scale_, noise * model.y_scale_, rtol=1e-12)
+    with pytest.raises(AttributeError, match=r"has no epochs; draws_\.stats"):
+        _ = model.history_
+    assert not hasattr(model, "training_")
+    fixed = regressor(likelihood="gaussian").fit(X, Y)
+    np.testing.assert_allclose(fixed.noise_scale_, 0.1 * fixed.y_scale_, rtol=1e-12)
+    for name in ("theta_", "history_", "n_iter_", "noise_scale_"):
+        with pytest.raises(NotFittedError):
+            getattr(regressor(), name)
+
+
+def test_the_default_hyperprior_of_the_noise_is_wide_and_can_be_replaced():
+    hyperpriors = regressor(prior="gaussian-learned").fit(X, Y).draws_.target.hyperpriors
+    assert hyperpriors == {"log_noise": HalfCauchy(1.0)}
+    given = {"log_noise": HalfNormal(0.3), "prior_log_scale": LogNormal(0.5)}
+    model = regressor(replace(SHORT, hyperpriors=given), prior="gaussian-learned").fit(X, Y)
+    assert model.draws_.target.hyperpriors == given
+    assert regressor(likelihood="heteroscedastic").fit(X, Y).draws_.target.hyperpriors == {}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_the_same_seed_gives_the_same_draws_bit_for_bit(make, dtype):
+    y = Y if make is regressor else KINDS
+    one, two = (make(dtype=dtype).fit(X, y) for _ in range(2))
+    assert one.theta_.dtype == dtype
+    assert one.theta_.tobytes() == two.theta_.tobytes()
+    other = make(dtype=dtype, random_state=1).fit(X, y)
+    assert other.theta_.tobytes() != one.theta_.tobytes()
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+@pytest.mark.parametrize("labels", [KINDS, KINDS == "yes"], ids=["three", "two"])
+def test_a_classifier_predicts_from_draws(labels):
+    model = classifier("hmc" if labels.dtype == bool else "nuts")
+    model.set_params(inference=Sampling(model.inference, chains=2, draws=50, warm_up=100))
+    found = model.fit(X, labels).predict_distribution(X)
+    np.testing.assert_allclose(found.proba.sum(axis=1), 1.0, rtol=1e-12)
+    assert (found.epistemic > 0).any()
+    assert model.score(X, labels) > 0.85
+    assert model.log_predictive_density(X, labels).mean() > np.log(1.0 / len(model.classes_))
+    assert model.sample_functions(X, 5).shape == (30, len(model.classes_), 5)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), found.proba, rtol=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "bernoulli", "heteroscedastic"])
+def test_every_likelihood_can_be_sampled(likelihood):
+    y = {"poisson": np.floor(np.abs(Y)), "bernoulli": Y > 5}.get(likelihood, Y)
+    model = regressor(likelihood=likelihood).fit(X, y)
+    assert np.isfinite(model.predict_distribution(X).total).all()
+    assert np.isfinite(model.log_predictive_density(X, y)).all()
+
+
+def test_several_outputs_are_sampled_together():
+    y = np.column_stack([Y, -Y])
+    model = regressor().fit(X, y)
+    assert model.predict(X).shape == (30, 2)
+    assert model.noise_scale_.shape == (2,)
+
+
+# Going on, starting anew, interruption
+
+
+def test_draws_are_not_trained_further():
+    model = regressor().fit(X, Y)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match="has no partial_fit with inference=Sampling"):
+        model.partial_fit(X, Y)
+    with pytest.raises(AttributeError, match="has no partial_fit with inference='hmc'"):
+        classifier("hmc").partial_fit(X, KINDS, classes=np.unique(KINDS))
+    with pytest.raises(ValueError, match="holds draws of its posterior, which partial_fit cannot"):
+        model.set_params(inference=None).partial_fit(X, Y)
+    assert BayesianMLPRegressor.partial_fit.__doc__.startswith("Go on training")
+
+
+def test_fit_starts_anew_whatever_was_fitted_before():
+    model = regressor().fit(X, Y)
+    model.set_params(inference="mean-field").fit(X, Y)
+    assert not hasattr(model, "draws_")
+    assert model.theta_.tobytes() == regressor("mean-field").fit(X, Y).theta_.tobytes()
+    assert model.partial_fit(X, Y).n_iter_ == 4
+    model.set_params(inference=SHORT).fit(X, Y)
+    assert not hasattr(model, "training_")
+    assert model.theta_.tobytes() == regressor().fit(X, Y).theta_.tobytes()
+
+
+def interrupt_at(monkeypatch, step):
+    calls, true_step = [], NUTS.step
+
+    def interrupted(self, *args):
+        calls.append(1)
+        if len(calls) == step:
+            raise KeyboardInterrupt
+        return true_step(self, *args)
+
+    monkeypatch.setattr(NUTS, "step", interrupted)
+
+
+def test_ctrl_c_keeps_the_draws_so_far(monkeypatch):
+    whole = regressor().fit(X, Y)
+    interrupt_at(monkeypatch, 30 + 8)
+    with pytest.warns(UserWarning, match="interrupted by user after 37 steps; 7 of 20 draws"):
+        part = regressor().fit(X, Y)
+    assert not part.draws_.finished
+    assert part.n_iter_ == 7
+    np.testing.assert_array_equal(part.draws_.positions, whole.draws_.positions[:7])
+    assert np.isfinite(part.predict(X)).all()
+
+
+def test_ctrl_c_before_the_first_draw_leaves_the_earlier_fit(monkeypatch):
+    model = regressor().fit(X, Y)
+    before = model.predict(X)
+    interrupt_at(monkeypatch, 12)
+    with (
+        pytest.warns(UserWarning, match="0 of 20 draws"),
+        pytest.raises(KeyboardInterrupt, match="before the first draw"),
+    ):
+        model.fit(X, Y + X[:, 0])
+    np.testing.assert_array_equal(model.predict(X), before)
+    assert model.draws_.finished
+
+
+def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(tmp_path, monkeypatch):
+    whole = regressor().fit(X, Y)
+    model = regressor(replace(SHORT, checkpoint=tmp_path / "run"))
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 40)
+        with pytest.warns(UserWarning, match="the same call goes on"):
+            model.fit(X, Y)
+    assert model.fit(X, Y).theta_.tobytes() == whole.theta_.tobytes()
+    with pytest.raises(ValueError, match="belongs to another run"):
+        model.fit(X, 2 * X[:, 0] + Y)
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_a_run_on_disk_is_that_of_one_seed(make, tmp_path):
+    inference = replace(SHORT, checkpoint=tmp_path / "run")
+    targets = Y if make is regressor else KINDS
+    first = make(inference).fit(X, targets)
+    plain = make(replace(inference, checkpoint=None)).fit(X, targets)
+    assert first.theta_.tobytes() == plain.theta_.tobytes()
+    assert make(inference).fit(X, targets).theta_.tobytes() == plain.theta_.tobytes()
+    with pytest.raises(ValueError, match=r"belongs to another run .*seed"):
+        make(inference, random_state=1).fit(X, targets)
+
+
+def test_the_progress_bar_is_shown_on_request(capsys):
+    regressor(progress=True).fit(X, Y)
+    assert "draw" in capsys.readouterr().err
+    regressor(progress=False).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+# Files
+
+
+SETTINGS = [
+    *("hmc", "nuts"),
+    Sampling("mh", chains=1, draws=5, warm_up=5),
+    Sampling(NUTS(max_depth=4), draws=5, warm_up=40, thin=2, target_accept=0.9),
+    Sampling(HMC(path=2.0, jitter=0.5), draws=5, warm_up=60, metric="dense"),
+    Sampling(MetropolisHastings(StudentWalk(0.1, degrees=4.0)), draws=5, warm_up=0),
+    replace(SHORT, hyperpriors={"log_noise": LogNormal(None, 2.0)}),
+]
+
+
+@pytest.mark.parametrize("inference", SETTINGS, ids=str)
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_draws_and_settings_come_back(make, inference, tmp_path):
+    y = Y if make is regressor else KINDS
+    if isinstance(inference, str):
+        inference = replace(SHORT, sampler=inference)
+    if make is classifier and inference.hyperpriors:
+        inference = replace(inference, hyperpriors={})
+    model = make(inference, dtype="float32").fit(X, y)
+    save(model, tmp_path / "m")
+    twin = load(tmp_path / "m")
+    assert repr(twin.get_params()) == repr(model.get_params())
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    np.testing.assert_array_equal(
+        twin.log_predictive_density(X, y), model.log_predictive_density(X, y)
+    )
+    one, other = model.draws_, twin.draws_
+    np.testing.assert_array_equal(one.positions, other.positions)
+    np.testing.assert_array_equal(one.log_density, other.log_density)
+    for name, stat in one.stats.items():
+        np.testing.assert_array_equal(stat, other.stats[name])
+    assert repr(one.kernel) == repr(other.kernel)
+    assert one.summary() == other.summary()
+    assert (one.warm_up, one.layout) == (other.warm_up, other.layout)
+    with pytest.raises(ValueError, match="holds its draws, not the data of fit"):
+        other.target(other.positions[0])
+    assert twin.fit(X, y).theta_.tobytes() == model.theta_.tobytes()
+
+
+def test_files_hold_no_data(tmp_path):
+    save(regressor().fit(X, Y), tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as file:
+        assert not [name for name in file.files if len(X) in file[name].shape]
+
+
+def test_pickles_predict_the_same_and_leave_buffers_out():
+    model = regressor().fit(X, Y)
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    assert "_works" not in vars(model.draws_.target)
+    value, _ = twin.draws_.target(twin.draws_.positions[-1])
+    np.testing.assert_allclose(value, twin.draws_.log_density[-1], rtol=1e-12)
+
+
+def test_what_cannot_be_stored_is_named(tmp_path):
+    sampler = HMC(metric=DiagonalMetric(np.ones(14)))
+    model = regressor(replace(SHORT, sampler=sampler)).fit(X, Y)
+    with pytest.raises(CheckpointError, match=r"inference\.sampler\.metric = Diagonal"):
+        save(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def header(**changes):
+    def change(head, arrays):
+        head["draws"] |= changes
+
+    return change
+
+
+def array(name, make):
+    def change(head, arrays):
+        arrays[name] = make(arrays[name])
+
+    return change
+
+
+def nan_in(a):
+    a = a.copy()
+    a.flat[0] = np.nan
+    return a
+
+
+def model_part(name, value):
+    def change(head, arrays):
+        head["model"][name] = value
+
+    return change
+
+
+def sampling_part(name, value):
+    def change(head, arrays):
+        head["parameters"]["inference"]["arguments"][name] = value
+
+    return change
+
+
+MEAN_FIELD = {"class": "MeanField", "arguments": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (header(more=1), "draws: missing [], unknown ['more']"),
+        (header(finished=1), "finished must be true or false"),
+        (header(warm_up=-1), "warm_up must be a whole number"),
+        (header(warm_up_divergent=0.5), "warm_up_divergent must be"),
+        (header(kernel=None), "kernel must be a sampler of the package"),
+        (header(kernel={"class": "Sampling", "arguments": {}}), "kernel: Sampling: missing"),
+        (lambda h, a: h["draws"].pop("kernel"), "draws: missing ['kernel']"),
+        (lambda h, a: h.update(draws=None), "model: posterior must be a"),
+        (lambda h, a: h.update(draws=[1]), "draws must be a table"),
+        (lambda h, a: a.pop("positions"), "positions is missing"),
+        (lambda h, a: a.update(theta=np.zeros(3)), "unknown entries ['theta']"),
+        (array("positions", nan_in), "positions holds nan"),
+        (array("positions", lambda p: p[:, :, :-1]), "positions must have shape (None, None, 14)"),
+        (array("positions", lambda p: p[:0]), "at least one draw"),
+        (array("positions", lambda p: p.astype(int)), "positions must have dtype"),
+        (array("log_density", lambda d: d[1:]), "log_density must have shape (20, 2)"),
+        (array("stats.depth", lambda d: d.astype(float)), "stats.depth must have dtype int64"),
+        (array("stats.energy", lambda d: d[:, :1]), "stats.energy must have shape"),
+        (lambda h, a: a.pop("stats.accepted"), "stats.accepted is missing"),
+        (array("metric", lambda m: -m), "metric: variance must be"),
+        (array("metric", lambda m: m[1:]), "metric must have shape (14,)"),
+        (array("metric", lambda m: np.diag(-m)), "metric: covariance must be positive definite"),
+        (model_part("estimator", "Flipout"), "draws have no posterior, objective or gradient"),
+        (model_part("posterior", MEAN_FIELD), "draws have no posterior"),
+        (sampling_part("chains", "4"), "inference: Sampling: chains must be"),
+        (sampling_part("sampler", MEAN_FIELD), "inference.sampler: MeanField: missing"),
+        (sampling_part("hyperpriors", {"class": "table", "arguments": {"a": 1}}), "hyperpriors['a"),
+        (sampling_part("draws", True), "draws must be a whole number"),
+    ],
+)
+def test_every_changed_field_is_found_and_named(tmp_path, change, message):
+    path = tmp_path / "m.npz"
+    save(regressor().fit(X, Y), path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    head = json.loads(arrays.pop("header").tobytes())
+    change(head, arrays)
+    np.savez(path, header=np.frombuffer(json.dumps(head).encode(), np.uint8), **arrays)
+    with pytest.raises(CheckpointError) as caught:
+        load(path)
+    assert message in str(caught.value)
+
+
+# The command line
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "data.csv"
+    with open(path, "w", newline="") as file:
+        rows = np.column_stack([X, Y]).tolist()
+        csv.writer(file).writerows([["size", "age", "price"], *rows])
+    return path
+
+
+def fit(table, path, *options):
+    return main(["fit", str(table), "--target", "price", "--model", str(path), *options])
+
+
+def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
+    path, out = tmp_path / "m.npz", tmp_path / "p.csv"
+    settings = ["--chains", "2", "--draws", "20", "--warm-up", "30", "--thin", "2"]
+    settings += ["--metric", "diagonal", "--target-accept", "0.9", "--activation", "tanh"]
+    assert fit(table, path, "--hidden", "3", "--inference", "nuts", *settings) == 0
+    printed = capsys.readouterr().out
+    model = load(path)
+    assert model.inference == Sampling("nuts", 2, 20, 30, 2, "diagonal", 0.9)
+    assert f"posterior          {model.draws_.summary()}" in printed
+    assert "20 draws of 2 chains" in printed
+    assert f"noise deviation    {model.noise_scale_[0]:12.4f}" in printed
+    assert main(["predict", str(path), str(table), "--output", str(out)]) == 0
+    with open(out, newline="") as file:
+        means = [float(row["mean"]) for row in csv.DictReader(file)]
+    assert means == model.predict(read_csv(str(table)).numbers(["size", "age"])).tolist()
+
+
+def line_of_means(printed):
+    """Return the number of the line about R-hat, or None without such a line."""
+    found = [line for line in printed.splitlines() if line.startswith("R-hat of means")]
+    return float(found[0].split()[3]) if found else None
+
+
+SAMPLED_FIT = ["--inference", "nuts", "--draws", "20", "--warm-up", "30", "--hidden", "3"]
+
+
+def test_fit_prints_the_largest_r_hat_of_the_fitted_means(table, tmp_path, capsys):
+    pytest.importorskip("arviz")
+    from bbb_numpy.evaluation.convergence import convergence
+    from bbb_numpy.sampling.run import sample
+
+    assert fit(table, tmp_path / "m.npz", *SAMPLED_FIT, "--chains", "2") == 0
+    printed = capsys.readouterr().out
+    model = load(tmp_path / "m.npz")  # without the data: they are given again
+    x = (X - model.x_mean_) / model.x_scale_
+    y = (Y[:, None] - model.y_mean_) / model.y_scale_
+    rows = sample(model.estimator_.model, x, y, draws=4, warm_up=0, chains=2, seed=0).target
+    judged = convergence(replace(model.draws_, target=rows), weights=False).lines[0]
+    assert judged.name == "E[y|x] at 30 rows"
+    assert line_of_means(printed) == pytest.approx(judged.r_hat, abs=6e-5)
+
+
+def test_fit_prints_no_r_hat_where_there_is_none(table, tmp_path, monkeypatch, capsys):
+    assert fit(table, tmp_path / "a.npz", *SAMPLED_FIT, "--chains", "1") == 0
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    assert fit(table, tmp_path / "b.npz", *SAMPLED_FIT, "--chains", "2") == 0
+    assert fit(table, tmp_path / "c.npz", "--epochs", "2") == 0
+    assert line_of_means(capsys.readouterr().out) is None
+
+
+def test_the_command_line_refuses_the_checkpoint_of_another_seed(table, tmp_path, capsys):
+    options = [*SAMPLED_FIT, "--checkpoint", str(tmp_path / "run")]
+    assert fit(table, tmp_path / "a.npz", *options, "--seed", "0") == 0
+    assert fit(table, tmp_path / "b.npz", *options, "--seed", "1") == 2
+    assert "belongs to another run" in capsys.readouterr().err
+    assert not (tmp_path / "b.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--chains", "4"], "--chains belong to a sampler: add --inference nuts or hmc"),
+        (["--inference", "map", "--draws", "9", "--warm-up", "0"], "--draws, --warm-up belong to"),
+        (["--inference", "nuts", "--epochs", "10"], "trains nothing; leave --epochs out"),
+        (["--inference", "hmc", "--learning-rate", "0.1", "--posterior", "point"], "--posterior"),
+        (["--inference", "nuts", "--target-accept", "1.5"], "target_accept must be > 0 and < 1"),
+        (["--inference", "map", "--posterior", "mean-field"], "contradicts posterior='mean-field'"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, message, table, tmp_path, capsys):
+    assert fit(table, tmp_path / "m.npz", *options) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("step", [5, 35])
+def test_ctrl_c_while_sampling_stores_nothing(step, table, tmp_path, monkeypatch, capsys):
+    interrupt_at(monkeypatch, step)
+    options = ["--inference", "nuts", "--draws", "20", "--warm-up", "30", "--hidden", "3"]
+    assert fit(table, tmp_path / "m.npz", *options) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_every_inference_is_an_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    assert all(name in capsys.readouterr().out for name in ["{" + ",".join(INFERENCES) + "}"])
+
+
+# scikit-learn's habits
+
+pytest.importorskip("sklearn")
+from sklearn.base import clone  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+QUICK = Sampling(NUTS(max_depth=3), chains=2, draws=20, warm_up=60)
+
+
+@parametrize_with_checks(
+    [
+        BayesianMLPRegressor((4,), activation="tanh", inference=QUICK),
+        BayesianMLPClassifier((4,), activation="tanh", inference=replace(QUICK, sampler="hmc")),
+    ]
+)
+def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def test_clones_and_grids_take_settings():
+    twin = clone(regressor())
+    assert repr(twin.inference) == repr(SHORT)
+    assert twin.fit(X, Y).theta_.tobytes() == regressor().fit(X, Y).theta_.tobytes()
+    grid = {"inference": ["map", SHORT, replace(SHORT, sampler="hmc")]}
+    search = GridSearchCV(regressor(), grid, cv=2).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_walks_and_kernels_of_files_are_those_of_the_package():
+    from bbb_numpy.learners.encoding import KERNELS, WALKS
+
+    assert {kind.__name__ for kind in (*KERNELS, *WALKS)} <= set(mcmc.__all__)
+    assert GaussianWalk in WALKS

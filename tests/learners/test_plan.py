@@ -1,0 +1,220 @@
+"""plans: every constructor argument is checked, and a refusal names it."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy.gradients.catalogue import PRIORS
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.family import Family
+from bbb_numpy.gradients.importance import SelfNormalised
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.plan import (
+    CLASSIFICATION,
+    REGRESSION,
+    check_flag,
+    check_part,
+    check_plan,
+    check_sizes,
+)
+from bbb_numpy.model.kl_weights import (
+    LinearWarmUp,
+    NoWarmUp,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
+from bbb_numpy.model.objectives import EUBO, MAP, FreeEnergy, Renyi
+from bbb_numpy.parts.discrete import BernoulliLikelihood
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.training.optimizers import Adam, Cosine
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("value", [1, 0, "yes", None])
+def test_flags_are_true_or_false(value):
+    assert check_flag("standardize", np.True_) is True
+    with pytest.raises(TypeError, match="standardize must be one of"):
+        check_flag("standardize", value)
+    assert check_flag("progress", None, (None, True, False)) is None
+
+
+def test_layer_widths():
+    assert check_sizes("hidden", 50) == (50,)
+    assert check_sizes("hidden", np.int64(50)) == (50,)
+    assert check_sizes("hidden", [3, 4.0]) == (3, 4)
+    assert check_sizes("hidden", np.array([3, 4])) == (3, 4)
+    assert check_sizes("hidden", ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        ((5, 0), ValueError, r"hidden\[1\] must be a whole number >= 1; got 0"),
+        (0, ValueError, r"hidden\[0\]"),
+        (("5",), TypeError, r"hidden\[0\]"),
+        ("50", TypeError, "hidden must be a tuple.*got '50'"),
+        (None, TypeError, "hidden must be a tuple.*got None"),
+        (2.5, TypeError, "hidden must be a tuple"),
+        (True, TypeError, "hidden"),
+    ],
+)
+def test_other_layer_widths_are_refused(value, kind, message):
+    with pytest.raises(kind, match=message):
+        check_sizes("hidden", value)
+
+
+def test_a_class_is_not_an_object():
+    assert check_part("prior", GaussianPrior(2.0), (GaussianPrior,)) == GaussianPrior(2.0)
+    with pytest.raises(TypeError, match=r"prior must be None or .*GaussianPrior; got the class"):
+        check_part("prior", GaussianPrior, (GaussianPrior,))
+    with pytest.raises(TypeError, match=r"got 1.0 of type float"):
+        check_part("prior", 1.0, (GaussianPrior,))
+
+
+def test_text_names_an_entry_of_the_table_if_there_is_one():
+    assert check_part("prior", "laplace", (GaussianPrior,), PRIORS) is PRIORS["laplace"]
+    with pytest.raises(ValueError, match=r"prior must be one of gaussian, .*; got 'lapl'"):
+        check_part("prior", "lapl", (GaussianPrior,), PRIORS)
+    with pytest.raises(TypeError, match=r"optimizer must be None or .*got 'adam' of type str"):
+        check_part("optimizer", "adam", (Adam,))
+
+
+PARAMETERS = {
+    "hidden_layer_sizes": (5,),
+    "activation": "relu",
+    **dict.fromkeys(("prior", "likelihood", "posterior", "optimizer", "early_stopping")),
+    **dict.fromkeys(("inference", "estimator", "objective", "kl_weights", "warm_up")),
+    **dict.fromkeys(("epochs", "batch_size", "samples", "predict_samples"), 1),
+    "standardize": True,
+    "validation_fraction": 0.0,
+    "dtype": "float32",
+    "random_state": None,
+    "progress": None,
+}
+
+
+def test_none_stands_for_the_default():
+    plan = check_plan(PARAMETERS)
+    assert (plan.prior, plan.likelihood) == (REGRESSION.prior, REGRESSION.likelihood)
+    assert (plan.posterior, plan.objective) == (MeanField(rho_offset=-4.0), FreeEnergy())
+    assert plan.optimizer == Adam(1e-2, schedule=Cosine())
+    assert plan.kl_weights is proportional_kl_weights
+    assert plan.early_stopping is None
+    assert plan.dtype == np.float32
+    assert check_plan(PARAMETERS | {"prior": GaussianPrior(3.0)}).prior == GaussianPrior(3.0)
+    assert check_plan(PARAMETERS, CLASSIFICATION).prior == CLASSIFICATION.prior
+    assert check_plan(PARAMETERS, CLASSIFICATION).likelihood is None
+
+
+def test_the_default_objective_follows_the_posterior():
+    assert check_plan(PARAMETERS | {"posterior": "point"}).objective == MAP()
+    assert check_plan(PARAMETERS | {"posterior": "full-rank"}).objective == FreeEnergy()
+
+
+def test_the_default_warm_up_needs_a_kl_term():
+    def warm_up(**params):
+        return check_plan(PARAMETERS | params).warm_up_in_fit(REGRESSION)
+
+    assert warm_up() == LinearWarmUp(0.5)
+    assert warm_up(objective="iwae") == warm_up(posterior="point") == NoWarmUp()
+    assert warm_up(warm_up="none") == NoWarmUp()
+    assert warm_up(warm_up=LinearWarmUp(0.1)) == LinearWarmUp(0.1)
+    assert check_plan(PARAMETERS).warm_up_in_fit(CLASSIFICATION) == NoWarmUp()
+
+
+def test_renyi_of_order_one_is_the_elbo_and_no_other_order_is():
+    assert check_plan(PARAMETERS | {"objective": Renyi(1.0)}).objective == FreeEnergy()
+    assert check_plan(PARAMETERS | {"objective": Renyi(0.99)}).objective == Renyi(0.99)
+
+
+def test_functions_by_name_and_by_themselves():
+    for value in ("geometric", geometric_kl_weights):
+        assert check_plan(PARAMETERS | {"kl_weights": value}).kl_weights is geometric_kl_weights
+
+
+def build(**params):
+    plan = check_plan(PARAMETERS | params)
+    return plan.build(3, 2, plan.likelihood)
+
+
+def test_a_plan_builds_its_estimator():
+    assert build().model.network.sizes == (3, 5, 2)
+    assert build(likelihood="heteroscedastic").model.network.sizes == (3, 5, 4)
+    assert type(build()) is Reparameterised
+    assert type(build(estimator=ClosedFormKL)) is ClosedFormKL
+    assert build(estimator="antithetic").antithetic
+    assert type(build(objective=EUBO(), samples=2)) is SelfNormalised
+    assert build(posterior=FullRank()).posterior == FullRank()
+
+
+def test_a_refusal_says_what_was_given():
+    with pytest.raises(
+        ValueError,
+        match=r"no closed form|in closed form.*\(given: estimator=closed-form-kl, .*LaplacePrior",
+    ):
+        build(estimator="closed-form-kl", prior=LaplacePrior(1.0))
+    with pytest.raises(ValueError, match=r"\(given: estimator=ClosedFormKL, "):
+        build(estimator=ClosedFormKL, prior=LaplacePrior(1.0))
+    with pytest.raises(ValueError, match=r"point mass.*\(given: posterior=PointMass.*FreeEnergy"):
+        build(posterior="point", objective="elbo")
+
+
+def test_a_classifier_takes_no_likelihood_of_numbers():
+    plan = check_plan(PARAMETERS | {"likelihood": "bernoulli"}, CLASSIFICATION)
+    assert plan.likelihood == BernoulliLikelihood()
+    for value in ("poisson", GaussianLikelihood()):
+        with pytest.raises(TypeError, match=r"likelihood must be .*Bernoulli.*use BayesianMLPReg"):
+            check_plan(PARAMETERS | {"likelihood": value}, CLASSIFICATION)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("hidden_layer_sizes", (0,), ValueError),
+        ("activation", "swish", ValueError),
+        ("activation", None, ValueError),
+        ("activation", ["relu"], ValueError),
+        ("prior", 1.0, TypeError),
+        ("prior", "gauss", ValueError),
+        ("estimator", 1.0, TypeError),
+        ("estimator", "flip", ValueError),
+        ("estimator", Family, TypeError),
+        ("estimator", Adam, TypeError),
+        ("objective", "elb", ValueError),
+        ("objective", FreeEnergy, TypeError),
+        ("kl_weights", [1.0], TypeError),
+        ("kl_weights", "equal", ValueError),
+        ("warm_up", 0.5, TypeError),
+        ("warm_up", "slow", ValueError),
+        ("warm_up", LinearWarmUp, TypeError),
+        ("likelihood", GaussianPrior(), TypeError),
+        ("posterior", 0.1, TypeError),
+        ("optimizer", Adam, TypeError),
+        ("optimizer", "adam", TypeError),
+        ("optimizer", Cosine(), TypeError),
+        ("epochs", 0, ValueError),
+        ("epochs", "100", TypeError),
+        ("batch_size", 0, ValueError),
+        ("batch_size", -3, ValueError),
+        ("batch_size", None, TypeError),
+        ("samples", 0, ValueError),
+        ("predict_samples", 0, ValueError),
+        ("standardize", "yes", TypeError),
+        ("early_stopping", True, TypeError),
+        ("validation_fraction", 1.0, ValueError),
+        ("validation_fraction", -0.1, ValueError),
+        ("dtype", "float16", ValueError),
+        ("dtype", "number", ValueError),
+        ("dtype", None, ValueError),
+        ("dtype", int, ValueError),
+        ("progress", "bar", TypeError),
+        ("random_state", -1, ValueError),
+        ("random_state", "seed", TypeError),
+    ],
+)
+def test_every_bad_argument_is_named(name, value, kind):
+    with pytest.raises(kind, match=name):
+        check_plan(PARAMETERS | {name: value})

@@ -1,0 +1,934 @@
+"""The regressor: scikit-learn's habits, undone standardisation, and nothing lost on failure."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bbb_numpy
+from bbb_numpy.gradients.importance import SelfNormalised
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.habits import Parameters
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy.learners.rows import NotFittedError
+from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, geometric_kl_weights
+from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
+from bbb_numpy.parts.discrete import PoissonLikelihood
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.training import EarlyStopping, NonFiniteError
+from bbb_numpy.training.optimizers import SGD, Adam, Momentum, StepDecay
+
+sklearn = pytest.importorskip("sklearn")
+from sklearn.base import clone  # noqa: E402
+from sklearn.metrics import r2_score  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+
+def data(rows=40, inputs=3, outputs=None, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, inputs))
+    shape = (rows,) if outputs is None else (rows, outputs)
+    f = x[:, 0] - 0.5 * x[:, -1] ** 2
+    return x, np.reshape(f if outputs is None else np.outer(f, 1.0 + np.arange(outputs)), shape)
+
+
+def learner(**params):
+    settings = {"hidden_layer_sizes": (5,), "epochs": 3, "predict_samples": 20, "random_state": 0}
+    settings["warm_up"] = "none"  # of 3 epochs, there is no time for one
+    return BayesianMLPRegressor(**settings | params)
+
+
+def state(model):
+    """Everything that predictions and further training depend on, as comparable numbers."""
+    t = model.training_
+    memory = t.optimizer_state
+    return (
+        t.theta.tobytes(),
+        {name: array.tobytes() for name, array in memory.arrays.items()},
+        memory.steps,
+        [tuple(map(str, epoch)) for epoch in t.history],
+        str(model.rng_.bit_generator.state),
+        model.x_mean_.tobytes(),
+        model.y_scale_.tobytes(),
+    )
+
+
+# scikit-learn's habits
+
+
+@parametrize_with_checks([BayesianMLPRegressor()])
+def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def test_it_is_a_step_of_a_pipeline():
+    x, y = data()
+    inside = make_pipeline(StandardScaler(), learner(standardize=False)).fit(x, y)
+    assert inside.predict(x).shape == (40,)
+
+
+def test_a_grid_over_prior_objects():
+    x, y = data()
+    grid = {"prior": [GaussianPrior(0.1), GaussianPrior(1.0)], "hidden_layer_sizes": [(2,), (5,)]}
+    search = GridSearchCV(learner(epochs=100), grid, cv=2).fit(x, y)
+    assert search.best_params_["prior"] in grid["prior"]
+    assert search.best_estimator_.estimator_.model.prior == search.best_params_["prior"]
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_a_clone_fits_to_the_same_numbers():
+    x, y = data()
+    model = learner(prior=GaussianPrior(0.3), optimizer=SGD(1e-3)).fit(x, y)
+    twin = clone(model)
+    assert not hasattr(twin, "training_")
+    assert state(twin.fit(x, y)) == state(model)
+
+
+def test_pickled_models_predict_and_go_on_the_same():
+    x, y = data()
+    model = learner().fit(x, y)
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.predict(x), model.predict(x))
+    assert state(twin.partial_fit(x, y)) == state(model.partial_fit(x, y))
+
+
+def test_data_frames_carry_their_names():
+    pandas = pytest.importorskip("pandas")
+    x, y = data()
+    frame = pandas.DataFrame(x, columns=["a", "b", "c"])
+    model = learner().fit(frame, pandas.Series(y))
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(model.predict(frame), learner().fit(x, y).predict(x))
+    with pytest.raises(ValueError, match="Feature names must be in the same order"):
+        model.predict(frame[["c", "b", "a"]])
+    with pytest.raises(ValueError, match="unseen at fit time"):
+        model.partial_fit(frame.rename(columns={"a": "z"}), y)
+    assert not hasattr(model.fit(x, y), "feature_names_in_")
+
+
+def test_score_is_r2():
+    x, y = data(outputs=2)
+    model, weight = learner().fit(x, y), np.linspace(0, 1, 40)
+    assert model.score(x, y) == pytest.approx(r2_score(y, model.predict(x)), rel=1e-12)
+    assert model.score(x, y, sample_weight=weight) == pytest.approx(
+        r2_score(y, model.predict(x), sample_weight=weight), rel=1e-12
+    )
+    y[:, 1] = 7.0
+    assert model.score(x, y) == pytest.approx(r2_score(y, model.predict(x)), rel=1e-12)
+    with pytest.warns(UserWarning, match="fewer than two rows"):
+        assert np.isnan(model.score(x[:1], y[:1]))
+
+
+@pytest.mark.parametrize(
+    "weight", [np.ones(39), -np.ones(40), np.zeros(40), np.ones((40, 1)), ["a"] * 40]
+)
+def test_bad_sample_weights_are_refused(weight):
+    x, y = data()
+    with pytest.raises(ValueError, match="sample_weight"):
+        learner().fit(x, y).score(x, y, sample_weight=weight)
+
+
+WITHOUT_SKLEARN = """
+import sys
+sys.modules["sklearn"] = None
+import pickle
+import numpy as np
+from bbb_numpy.learners import BayesianMLPRegressor
+from bbb_numpy.priors import GaussianPrior
+from bbb_numpy.validation import NotFittedError
+assert NotFittedError.__module__ == "bbb_numpy.learners.rows"
+assert issubclass(NotFittedError, ValueError) and issubclass(NotFittedError, AttributeError)
+model = BayesianMLPRegressor((5,), epochs=3, random_state=0)
+try:
+    model.predict([[1.0]])
+except NotFittedError as error:
+    assert "call fit" in str(error)
+else:
+    raise SystemExit("predict before fit must fail")
+assert repr(model) == "BayesianMLPRegressor(hidden_layer_sizes=(5,), epochs=3, random_state=0)"
+model.set_params(prior=GaussianPrior(0.3))
+assert model.get_params()["prior"] == GaussianPrior(0.3)
+try:
+    model.set_params(priors=None)
+except ValueError as error:
+    assert "priors" in str(error) and "'prior'" in str(error)
+else:
+    raise SystemExit("unknown parameters must fail")
+x = np.linspace(-1, 1, 20)[:, None]
+model.fit(x, 2 * x[:, 0])
+model = pickle.loads(pickle.dumps(model))
+assert np.isfinite(model.score(x, 2 * x[:, 0]))
+print(model.theta_.tobytes().hex())
+"""
+
+
+def test_it_works_without_scikit_learn_and_gives_the_same_numbers():
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_SKLEARN],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    x = np.linspace(-1, 1, 20)[:, None]
+    here = learner(prior=GaussianPrior(0.3), warm_up=None).fit(x, 2 * x[:, 0])
+    assert run.stdout.strip() == here.theta_.tobytes().hex()
+
+
+def test_the_fallback_agrees_with_scikit_learn_on_parameters():
+    model = learner(prior=GaussianPrior(0.3))
+    assert Parameters.get_params(model) == model.get_params()
+    assert Parameters.set_params(model, epochs=7) is model
+    assert model.epochs == 7
+
+
+# What is predicted
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("outputs", [None, 1, 2])
+def test_results_have_the_axes_of_y(outputs, dtype):
+    x, y = data(outputs=outputs)
+    model = learner(dtype=dtype).fit(x, y)
+    mean, std = model.predict(x, return_std=True)
+    assert mean.shape == std.shape == y.shape
+    assert mean.dtype == std.dtype == np.float64
+    assert model.theta_.dtype == dtype
+    assert all(part.shape == y.shape for part in model.predict_distribution(x))
+    assert model.sample_y(x, 4).shape == model.sample_functions(x, 4).shape == (*y.shape, 4)
+    assert model.log_predictive_density(x, y).shape == (40,)
+    assert model.noise_scale_.shape == (outputs or 1,)
+
+
+def test_total_variance_is_epistemic_plus_aleatoric():
+    x, y = data()
+    model = learner().fit(x, y)
+    mean, std = model.predict(x, return_std=True)
+    d = model.predict_distribution(x)
+    np.testing.assert_array_equal(mean, d.mean)
+    np.testing.assert_allclose(std**2, d.epistemic**2 + d.aleatoric**2, rtol=1e-12)
+    np.testing.assert_allclose(d.aleatoric, model.noise_scale_[0], rtol=1e-12)
+
+
+def test_predictions_repeat_and_rows_do_not_know_each_other():
+    x, y = data()
+    model = learner().fit(x, y)
+    mean, std = model.predict(x, return_std=True)
+    np.testing.assert_array_equal(model.predict(x), mean)
+    order = np.random.default_rng(1).permutation(40)
+    for rows in (order, order[:7], order[:1]):
+        alone = model.predict(x[rows], return_std=True)
+        np.testing.assert_allclose(alone[0], mean[rows], rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(alone[1], std[rows], rtol=1e-12)
+
+
+def test_predict_averages_the_functions_that_sample_functions_returns():
+    x, y = data()
+    model = learner().fit(x, y)
+    f = model.sample_functions(x, 20)  # (N, S)
+    d = model.predict_distribution(x)
+    np.testing.assert_allclose(f.mean(axis=1), d.mean, rtol=1e-12)
+    np.testing.assert_allclose(f.std(axis=1, ddof=1), d.epistemic, rtol=1e-10)
+
+
+def test_targets_scatter_around_functions_by_the_noise():
+    x, y = data(rows=4)
+    model = learner(likelihood=GaussianLikelihood(0.5)).fit(x, y)
+    d, draws = model.predict_distribution(x), 20_000
+    sample = model.sample_y(x, draws, random_state=1)
+    error = d.total / np.sqrt(draws)
+    assert (np.abs(sample.mean(axis=1) - d.mean) < 5 * np.hypot(error, d.epistemic / 20**0.5)).all()
+    assert sample.std(axis=1) == pytest.approx(d.total, rel=0.05)
+
+
+def test_samples_follow_their_random_state():
+    x, y = data()
+    model = learner().fit(x, y)
+    np.testing.assert_array_equal(model.sample_y(x), model.sample_y(x))
+    np.testing.assert_array_equal(model.sample_y(x, 2, 5), model.sample_y(x, 2, 5))
+    assert (model.sample_y(x, 2, 5) != model.sample_y(x, 2, 6)).all()
+    rng = np.random.default_rng(0)
+    assert (model.sample_y(x, 2, rng) != model.sample_y(x, 2, rng)).all()
+
+
+def test_log_predictive_density_is_that_of_y_in_its_own_units():
+    x, y = data(outputs=2)
+    y *= [10.0, 0.1]
+    model = learner(predict_samples=1).fit(x, y)  # one sample: a plain Gaussian
+    d = model.predict_distribution(x)
+    z = (y - d.mean) / model.noise_scale_
+    expected = -0.5 * z**2 - np.log(model.noise_scale_) - 0.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(model.log_predictive_density(x, y), expected.sum(axis=1), rtol=1e-9)
+
+
+def test_real_structure_is_found_at_the_defaults():
+    x, y = data(rows=200)
+    model = bbb_numpy.BayesianMLPRegressor(random_state=0).fit(x, 100 * y)
+    assert model.score(*data(rows=200, seed=1)) < 0  # other units: the check can fail
+    x_new, y_new = data(rows=200, seed=1)
+    assert model.score(x_new, 100 * y_new) > 0.95
+
+
+# Standardisation is undone
+
+AFFINE = st.tuples(
+    st.floats(0.01, 100.0) | st.floats(-100.0, -0.01), st.floats(-1000.0, 1000.0)
+).filter(lambda ab: abs(ab[1]) < 1e3 * abs(ab[0]))
+
+
+@settings(max_examples=20, deadline=None)
+@given(AFFINE)
+def test_units_of_y_only_change_units_of_predictions(affine):
+    a, b = affine
+    x, y = data()
+    if a < 0:
+        y, a = -y, -a  # a reflection is another fit; a change of units is not
+    plain, other = learner().fit(x, y), learner().fit(x, a * y + b)
+    mean, std = plain.predict(x, return_std=True)
+    changed_mean, changed_std = other.predict(x, return_std=True)
+    scale = a * np.std(y) + abs(b) * 1e-3
+    np.testing.assert_allclose(changed_mean, a * mean + b, rtol=1e-8, atol=1e-8 * scale)
+    np.testing.assert_allclose(changed_std, a * std, rtol=1e-7)
+    np.testing.assert_allclose(
+        other.log_predictive_density(x, a * y + b),
+        plain.log_predictive_density(x, y) - np.log(a),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(-30, 30), st.integers(-30, 30))
+def test_powers_of_two_change_no_bit(in_x, in_y):
+    x, y = data()
+    plain = learner().fit(x, y)
+    other = learner().fit(x * 2.0**in_x, y * 2.0**in_y)
+    np.testing.assert_array_equal(other.theta_, plain.theta_)
+    np.testing.assert_array_equal(other.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y)
+
+
+@settings(max_examples=10, deadline=None)
+@given(AFFINE)
+def test_units_of_x_do_not_matter(affine):
+    a, b = abs(affine[0]), affine[1]
+    x, y = data()
+    plain, other = learner().fit(x, y), learner().fit(a * x + b, y)
+    np.testing.assert_allclose(other.predict(a * x + b), plain.predict(x), rtol=1e-7, atol=1e-8)
+
+
+def test_without_standardisation_units_matter_and_scalers_are_neutral():
+    x, y = data()
+    model = learner(standardize=False).fit(x, y)
+    assert (model.x_mean_ == 0).all()
+    assert (model.x_scale_ == 1).all()
+    assert (model.y_mean_, model.y_scale_) == ([0.0], [1.0])
+    assert np.abs(learner(standardize=False).fit(x, 8 * y).theta_ - model.theta_).max() > 1e-3
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -1e6, 1e200, 1e-300])
+def test_constant_columns_are_centred_and_not_blown_up(value):
+    x, y = data()
+    x[:, 1] = value
+    model = learner().fit(x, y)
+    assert (model.x_mean_[1], model.x_scale_[1]) == (value, 1.0)
+    np.testing.assert_array_equal(model.predict(x), model.predict(x))
+    constant = learner(epochs=50).fit(x, np.full(40, value))
+    assert constant.y_scale_ == [1.0]
+    mean, std = constant.predict(x, return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+
+
+def test_a_column_that_varies_by_rounding_alone_counts_as_constant():
+    x, y = data()
+    x[:, 1] = np.where(np.arange(40) % 2, 0.3, 0.1 + 0.2)
+    assert learner().fit(x, y).x_scale_[1] == 1.0
+    x[:, 1] = np.where(np.arange(40) % 2, 0.3, 0.3 + 1e-9)
+    assert learner().fit(x, y).x_scale_[1] == pytest.approx(0.5e-9, rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e150, 1e300])
+def test_extreme_units_do_not_overflow(factor):
+    x, y = data()
+    model = learner().fit(x * factor, y * factor)
+    np.testing.assert_allclose(
+        model.predict(x * factor), learner().fit(x, y).predict(x) * factor, rtol=1e-6
+    )
+
+
+def test_rows_beyond_the_dtype_are_refused():
+    x, y = data()
+    model = learner(dtype="float32").fit(x, y)
+    x[3, 1] = 1e60
+    with pytest.raises(ValueError, match="X is too large at row 3, column 1 for float32"):
+        model.predict(x)
+    with pytest.raises(ValueError, match="X is too large"):
+        learner(dtype="float32", standardize=False).fit(x, y)
+
+
+# Training and going on
+
+
+def test_the_same_seed_gives_the_same_bits():
+    x, y = data()
+    assert state(learner().fit(x, y)) == state(learner().fit(x, y))
+    assert state(learner().fit(x, y)) != state(learner(random_state=1).fit(x, y))
+    assert state(learner(random_state=None).fit(x, y)) != state(
+        learner(random_state=None).fit(x, y)
+    )
+    rng = np.random.default_rng(0)
+    model = learner(random_state=rng)
+    assert state(model.fit(x, y)) != state(model.fit(x, y))
+
+
+def test_memory_layout_and_number_type_change_no_bit():
+    x, y = data(outputs=2)
+    for layout in (np.asfortranarray, np.ndarray.tolist, lambda a: np.repeat(a, 2, axis=0)[::2]):
+        assert state(learner().fit(layout(x), layout(y))) == state(learner().fit(x, y))
+    x, y = np.round(4 * x), np.round(4 * y)
+    assert state(learner().fit(x.astype(np.int16), y.astype(np.int16))) == state(
+        learner().fit(x, y)
+    )
+
+
+@pytest.mark.parametrize("optimizer", [SGD(1e-3), Momentum(1e-3), Adam(1e-2)])
+def test_partial_fits_in_a_row_are_one_fit(optimizer):
+    x, y = data()
+    whole = learner(epochs=4, optimizer=optimizer).fit(x, y)
+    parts = learner(optimizer=optimizer)
+    parts.partial_fit(x, y).partial_fit(x, y, epochs=2).partial_fit(x, y)
+    assert state(parts) == state(whole)
+    assert parts.n_iter_ == len(parts.history_) == 4
+
+
+def test_partial_fit_goes_on_from_fit_and_keeps_the_scalers():
+    x, y = data()
+    model = learner().fit(x, y)
+    steps, mean = model.training_.optimizer_state.steps, model.x_mean_.copy()
+    model.partial_fit(10 + x, y)
+    assert model.training_.optimizer_state.steps == steps + 2  # 40 rows, batches of 32
+    np.testing.assert_array_equal(model.x_mean_, mean)
+    assert model.n_iter_ == 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"hidden_layer_sizes": (6,)}, "hidden_layer_sizes"),
+        ({"activation": "tanh"}, "activation"),
+        ({"prior": GaussianPrior(9.0)}, "prior"),
+        ({"likelihood": GaussianLikelihood(9.0)}, "likelihood"),
+        ({"dtype": "float32"}, "dtype"),
+        ({"optimizer": SGD()}, "optimizer"),
+    ],
+)
+def test_partial_fit_refuses_another_model(changed, name):
+    x, y = data()
+    model = learner().fit(x, y)
+    before = state(model)
+    with pytest.raises(ValueError, match=name):
+        model.set_params(**changed).partial_fit(x, y)
+    assert state(model) == before
+    assert model.fit(x, y).predict(x).shape == (40,)
+
+
+def test_partial_fit_takes_another_learning_rate():
+    x, y = data()
+    model = learner(optimizer=Adam(1e-2)).fit(x, y)
+    model.set_params(optimizer=Adam(1e-4)).partial_fit(x, y)
+    assert [epoch.learning_rate for epoch in model.history_] == [1e-2] * 3 + [1e-4]
+
+
+def test_validation_rows_are_held_out_and_stop_training():
+    x, y = data()
+    model = learner(epochs=500, early_stopping=EarlyStopping(3), validation_fraction=0.25)
+    model.fit(x, y)
+    assert model.training_.stopped == "early stopping"
+    assert model.n_iter_ < 500
+    assert np.isfinite([epoch.validation for epoch in model.history_]).all()
+    assert np.isnan(learner().fit(x, y).history_[0].validation)
+    with pytest.raises(ValueError, match=r"validation_fraction 0\.9 of 1 rows leaves none"):
+        learner(validation_fraction=0.9).fit(x[:1], y[:1])
+
+
+def test_held_out_rows_have_no_part_in_the_standardisation():
+    x, y = data(rows=8, inputs=1)
+    shifted = []
+    for row in range(8):
+        far = x + 1000.0 * (np.arange(8) == row)[:, None]
+        shifted.append(learner(epochs=1, validation_fraction=0.25).fit(far, y).x_mean_[0] > 100)
+    assert sum(shifted) == 6
+    assert learner(epochs=1).fit(far, y).x_mean_[0] > 100
+
+
+def test_one_row_one_column_and_no_hidden_layer():
+    x, y = data(rows=1, inputs=1)
+    assert np.isfinite(learner().fit(x, y).predict(x)).all()
+    x, y = data(inputs=1)
+    linear = learner(hidden_layer_sizes=()).fit(x, y)
+    assert linear.estimator_.model.network.sizes == (1, 1)
+    assert learner(hidden_layer_sizes=[4, 3]).fit(x, y).theta_.shape == (2 * (8 + 15 + 4) + 1,)
+
+
+# Parts of the model, by object and by short name
+
+PARTS = [
+    ("prior", "laplace", LaplacePrior(0.35)),
+    ("prior", "mixture-learned", ScaleMixturePrior(0.25, 1.0, 0.1, learn=True)),
+    ("posterior", "full-rank", FullRank(rho_offset=-4.0, unit=0.01)),
+    ("posterior", "point", PointMass()),
+    ("likelihood", "heteroscedastic", HeteroscedasticLikelihood()),
+    ("estimator", "local-reparameterisation", LocalReparameterisation),
+    ("objective", "tempered-elbo", FreeEnergy(0.1)),
+    ("objective", "iwae", Renyi(0.0)),
+    ("kl_weights", "geometric", geometric_kl_weights),
+    ("warm_up", "cyclical", CyclicalWarmUp()),
+]
+
+
+@pytest.mark.parametrize(("name", "short", "part"), PARTS, ids=[short for _, short, _ in PARTS])
+def test_a_short_name_is_the_object_that_it_names(name, short, part):
+    x, y = data()
+    more = {"epochs": 16, "samples": 2}  # enough for cycles of warm-up, and for IWAE
+    plain = learner(**more).fit(x, y)
+    by_name, by_object = (learner(**more, **{name: value}).fit(x, y) for value in (short, part))
+    assert getattr(by_name, name) == short  # the argument is left as it was given
+    assert state(by_name) == state(by_object) != state(plain)
+    assert by_name.estimator_ == by_object.estimator_
+    assert (by_name.estimator_ == plain.estimator_) == (name in ("warm_up", "kl_weights"))
+    assert state(clone(by_name).fit(x, y)) == state(by_name)
+
+
+def test_the_estimator_follows_the_other_parts_unless_it_is_given():
+    x, y = data()
+    assert type(learner().fit(x, y).estimator_) is Reparameterised
+    eubo = learner(objective="eubo", samples=10, batch_size=40).fit(x, y)
+    assert type(eubo.estimator_) is SelfNormalised
+    assert isinstance(eubo.estimator_.objective, EUBO)
+    assert learner(estimator="antithetic", samples=2).fit(x, y).estimator_.antithetic
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"objective": "mle", "posterior": "mean-field"}, "Use PointMass"),
+        ({"posterior": "point", "objective": "elbo"}, "a point mass has no density"),
+        ({"posterior": "point", "prior": "gaussian-learned"}, "cannot learn the numbers"),
+        ({"estimator": "flipout", "prior": "laplace"}, "no.* for a Gaussian q and LaplacePrior"),
+        ({"estimator": "flipout", "posterior": "full-rank"}, "Flipout"),
+        ({"estimator": "self-normalised"}, "EUBO"),
+        ({"estimator": "reparameterised", "objective": "eubo", "samples": 9}, "SelfNormalised"),
+        ({"estimator": "antithetic"}, "samples must be even"),
+        ({"objective": "iwae", "warm_up": "linear"}, "without a warm-up"),
+        ({"objective": "iwae", "kl_weights": "geometric"}, "proportional_kl_weights"),
+        ({"objective": "eubo"}, "samples must be at least 2 for the EUBO"),
+        (
+            {"posterior": "full-rank", "hidden_layer_sizes": (10_000,)},
+            r"50,001 weights has a factor of 1,250,075,001 numbers; .* GiB, the limit is 4 GiB",
+        ),
+    ],
+)
+def test_parts_that_do_not_go_together_are_refused_at_fit(params, message):
+    x, y = data()
+    with pytest.raises(ValueError, match=message):
+        learner(**params).fit(x, y)
+    model = learner().fit(x, y)
+    before = state(model)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**params).fit(x, y)
+    assert state(model) == before
+
+
+def test_alpha_one_is_the_elbo():
+    x, y = data()
+    one, elbo = (learner(objective=o).fit(x, y) for o in (Renyi(1.0), FreeEnergy()))
+    assert state(one) == state(elbo)
+    lrt = learner(objective=Renyi(1.0), estimator="local-reparameterisation", warm_up=None)
+    assert lrt.fit(x, y).estimator_.objective == FreeEnergy()
+
+
+@pytest.mark.parametrize("objective", ["map", "mle"])
+def test_a_point_estimate_has_no_epistemic_uncertainty(objective):
+    x, y = data()
+    model = learner(posterior="point", objective=objective, epochs=200).fit(x, y)
+    assert isinstance(model.estimator_.objective, MAP if objective == "map" else MLE)
+    d = model.predict_distribution(x)
+    assert (d.epistemic == 0).all()
+    assert model.score(x, y) > 0.5
+    assert isinstance(learner(posterior="point").fit(x, y).estimator_.objective, MAP)
+
+
+def test_fit_warms_up_and_partial_fit_does_not():
+    x, y = data()
+    assert state(learner(warm_up=None).fit(x, y)) == state(learner(warm_up="linear").fit(x, y))
+    assert state(learner(warm_up=None).fit(x, y)) != state(learner(warm_up="none").fit(x, y))
+    parts = [learner(warm_up=w).partial_fit(x, y, epochs=3) for w in (None, "none", "linear")]
+    assert state(parts[0]) == state(parts[1]) != state(parts[2])
+    iwae = learner(objective="iwae", warm_up=None).fit(x, y)  # has no KL term to warm up
+    assert state(iwae) == state(learner(objective="iwae", warm_up="none").fit(x, y))
+
+
+def test_estimator_and_objective_may_change_between_partial_fits():
+    x, y = data()
+    model = learner().fit(x, y)
+    model.set_params(estimator="flipout", objective=FreeEnergy(0.5)).partial_fit(x, y)
+    assert type(model.estimator_).__name__ == "Flipout"
+    assert model.n_iter_ == 4
+    with pytest.raises(ValueError, match="posterior changed"):
+        model.set_params(estimator=None, posterior="full-rank").partial_fit(x, y)
+
+
+@pytest.mark.equation("D12")
+def test_noise_that_depends_on_x_is_found():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (400, 1))
+    true = 10.0 * np.where(x[:, 0] < 0, 0.2, 1.0)
+    y = 50.0 + 20.0 * x[:, 0] + true * rng.standard_normal(400)
+    model = BayesianMLPRegressor(likelihood="heteroscedastic", epochs=300, random_state=0)
+    d = model.fit(x, y).predict_distribution([[-0.5], [0.5]])
+    np.testing.assert_allclose(d.aleatoric, [2.0, 10.0], rtol=0.25)  # 4 standard errors: 0.2
+    with pytest.raises(AttributeError, match=r"Heteroscedastic.* depends on X"):
+        _ = model.noise_scale_
+    assert not hasattr(model, "noise_scale_")
+
+
+@pytest.mark.equation("D15")
+def test_counts_are_modelled_by_their_rate_and_not_standardised():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (400, 1))
+    y = rng.poisson(np.exp(1.0 + x[:, 0]))
+    model = BayesianMLPRegressor(likelihood="poisson", epochs=200, random_state=0).fit(x, y)
+    assert (model.y_mean_, model.y_scale_) == ([0.0], [1.0])
+    assert model.x_scale_[0] != 1.0
+    d = model.predict_distribution([[-0.8], [0.0], [0.8]])
+    np.testing.assert_allclose(d.mean, np.exp([0.2, 1.0, 1.8]), rtol=0.15)
+    np.testing.assert_allclose(d.aleatoric**2, d.mean, rtol=1e-6)  # a Poisson's variance
+    drawn = model.sample_y(x, 50)
+    assert (drawn == np.floor(drawn)).all()
+    assert model.log_predictive_density(x, y).mean() > -2.1  # entropy of the truth: 1.96
+
+
+TOO_LARGE = [
+    np.array([1, 2**53 + 1], np.int64),
+    np.array([1, 2**64 - 1], np.uint64),
+    np.array([1, 10**400], object),
+    np.array([1, 2**53 + 1], object),
+    [1, 2**53 + 1],
+    [1, 10**20],
+    np.array([1.0, 2.0**53]),
+    np.array([1.0, 1e300]),
+]
+
+
+@pytest.mark.parametrize("counts", TOO_LARGE, ids=str)
+def test_counts_that_float64_would_round_are_refused(counts):
+    x = np.zeros((2, 1))
+    model = learner(likelihood="poisson")
+    with pytest.raises(ValueError, match=r"y holds the count \d.* at row 1.*not exact in float64"):
+        model.fit(x, counts)
+    model.fit(x, [1, 2])
+    for method in (model.partial_fit, model.score, model.log_predictive_density):
+        with pytest.raises(ValueError, match="not exact"):
+            method(x, counts)
+
+
+@pytest.mark.parametrize(
+    ("counts", "dtype", "message"),
+    [
+        ([1, -1], "float64", "whole numbers >= 0; got -1.0 at row 1"),
+        ([1, 1.5], "float64", "whole numbers >= 0; got 1.5 at row 1"),
+        ([1, 2**24 + 1], "float32", "counts above 16777216 are not exact in float32"),
+        ([1, float("nan")], "float64", "y contains NaN"),
+        ([1, float("inf")], "float64", "y contains infinity"),
+        (["1", "b"], "float64", "y must hold numbers; got text"),
+    ],
+)
+def test_other_counts_are_refused(counts, dtype, message):
+    with pytest.raises(ValueError, match=message):
+        learner(likelihood=PoissonLikelihood(), dtype=dtype).fit(np.zeros((2, 1)), counts)
+
+
+def test_whole_numbers_beyond_float64_are_refused_anywhere():
+    x = data()[0]
+    with pytest.raises(ValueError, match=r"y holds a whole number beyond the range of float64"):
+        learner().fit(x, [10**400] * 40)
+
+
+def test_columns_of_zeros_and_ones():
+    x, y = data()
+    both = np.stack([y > 0, x[:, 1] > 0], axis=1)
+    model = learner(likelihood="bernoulli", epochs=300).fit(x, both)
+    p = model.predict(x)
+    assert ((p > 0) & (p < 1)).all()
+    assert ((p > 0.5) == both).mean() > 0.9
+    with pytest.raises(ValueError, match="must be 0 or 1; got 2"):
+        learner(likelihood="bernoulli").fit(x, 2 * both)
+
+
+def test_a_regressor_has_no_probabilities_and_says_where_they_are():
+    for model in (learner(), learner().fit(*data())):
+        assert not hasattr(model, "predict_proba")
+        with pytest.raises(AttributeError, match=r"has no predict_proba.*BayesianMLPClassifier"):
+            model.predict_proba(data()[0])
+        with pytest.raises(AttributeError, match="has no predict_log_proba"):
+            _ = model.predict_log_proba
+
+
+def test_a_learned_prior_that_collapses_is_reported():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    options = {"optimizer": Adam(0.1), "estimator": "local-reparameterisation"}
+    model = learner(prior=GaussianPrior(0.5, learn=True), epochs=400, **options)
+    with pytest.warns(UserWarning, match=r"learned prior has collapsed: .*from 0\.5 to 0\.0"):
+        model.fit(x, y)
+    assert model.predict(x).std() < 0.02 * y.std()
+    x, y = data(rows=200)  # with something to learn it stays, and nothing is said
+    kept = learner(prior="gaussian-learned", epochs=300).fit(x, y)
+    assert kept.theta_[kept.estimator_.layout.slices["prior_log_scale"]] > np.log(0.05)
+
+
+# Numbers far beyond those of fit
+
+
+def test_rows_for_which_the_network_overflows_are_named():
+    x, y = data()
+    x_far = np.where(np.arange(40) == 7, 1e300, 1.0)[:, None] * x
+    model = learner().fit(x, 1e150 * y)
+    for method, arguments in (
+        ("predict", ()),
+        ("predict_distribution", ()),
+        ("sample_functions", (3,)),
+        ("sample_y", (3,)),
+        ("log_predictive_density", (1e150 * y,)),
+        ("score", (1e150 * y,)),
+    ):
+        with pytest.raises(ValueError, match="overflows float64 at row 7: X there is as far as"):
+            getattr(model, method)(x_far, *arguments)
+
+
+def test_a_score_in_huge_units_does_not_overflow():
+    x, y = data()
+    plain, huge = learner().fit(x, y), learner().fit(x, 1e300 * y)
+    assert huge.score(x, 1e300 * y) == pytest.approx(plain.score(x, y), rel=1e-9)
+    weight = np.full(40, 1e308)
+    assert plain.score(x, y, sample_weight=weight) == pytest.approx(plain.score(x, y), rel=1e-9)
+
+
+def test_one_row_has_no_r2_and_the_warning_has_a_category_of_its_own():
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    x, y = data()
+    model = learner().fit(x, y)
+    with pytest.warns(UndefinedMetricWarning, match="fewer than two rows"):
+        assert np.isnan(model.score(x[:1], y[:1]))
+
+
+# Bad input, and nothing lost
+
+BAD_PARAMETERS = [
+    ("batch_size", 0),
+    ("batch_size", "32"),
+    ("samples", 0),
+    ("epochs", -1),
+    ("predict_samples", 0),
+    ("hidden_layer_sizes", (0,)),
+    ("hidden_layer_sizes", "50"),
+    ("activation", "swish"),
+    ("prior", 1.0),
+    ("likelihood", "gausian"),
+    ("prior", "gauss"),
+    ("posterior", "mean field"),
+    ("estimator", "flip-out"),
+    ("estimator", GaussianPrior),
+    ("objective", "elb"),
+    ("objective", MLE),
+    ("kl_weights", "equal"),
+    ("kl_weights", [0.5, 0.5]),
+    ("warm_up", 0.5),
+    ("warm_up", LinearWarmUp),
+    ("posterior", MeanField),
+    ("optimizer", "adam"),
+    ("early_stopping", True),
+    ("validation_fraction", 1.0),
+    ("standardize", "no"),
+    ("dtype", "int32"),
+    ("random_state", "zero"),
+    ("progress", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_PARAMETERS)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_bad_arguments_are_named_at_fit_and_change_nothing(method, name, value):
+    x, y = data()
+    with pytest.raises((TypeError, ValueError), match=name):
+        getattr(learner(**{name: value}), method)(x, y)
+    model = learner().fit(x, y)
+    before, predicted = state(model), model.predict(x)
+    model.set_params(**{name: value})
+    with pytest.raises((TypeError, ValueError), match=name):
+        getattr(model, method)(x, y)
+    assert state(model) == before
+    if name != "predict_samples":
+        np.testing.assert_array_equal(model.predict(x), predicted)
+
+
+def spoilt(place, value):
+    x, y = data()
+    (x if place == "X" else y)[(2, 1) if place == "X" else 2] = value
+    return x, y
+
+
+BAD_DATA = [
+    (*spoilt("X", np.nan), "X contains NaN at row 2, column 1"),
+    (*spoilt("X", np.inf), "X contains infinity"),
+    (*spoilt("y", np.nan), "y contains NaN at row 2"),
+    (*spoilt("y", -np.inf), "y contains infinity"),
+    (np.zeros(40), np.zeros(40), "Reshape your data"),
+    (np.zeros((0, 3)), np.zeros(0), "X is empty"),
+    (np.zeros((40, 0)), np.zeros(40), "X has 0 feature"),
+    (np.zeros((40, 3)), np.zeros(39), "X and y must have the same number of rows"),
+    (np.full((40, 3), "a"), np.zeros(40), "X must hold numbers; got text 'a'"),
+    (np.zeros((40, 3)), ["a"] * 40, "y must hold numbers; got text 'a'"),
+    (np.zeros((40, 3)), None, "requires y"),
+    (np.zeros((40, 3)) * 1j, np.zeros(40), "Complex data not supported: X"),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "message"), BAD_DATA)
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "score", "log_predictive_density"])
+def test_bad_data_are_named_and_change_nothing(method, x, y, message):
+    model = learner().fit(*data())
+    before = state(model)
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(x, y)
+    assert state(model) == before
+    with pytest.raises(ValueError, match=message):
+        learner().fit(x, y)
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "score", "log_predictive_density"])
+def test_another_number_of_outputs_is_refused(method):
+    x, y = data()
+    model = learner().fit(x, y)
+    with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
+        getattr(model, method)(x, np.stack([y, y], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("predict", ()),
+        ("predict_distribution", ()),
+        ("sample_y", ()),
+        ("sample_functions", ()),
+        ("score", (np.zeros(40),)),
+        ("log_predictive_density", (np.zeros(40),)),
+    ],
+)
+def test_methods_need_fit_first_and_the_same_width(method, arguments):
+    x, y = data()
+    with pytest.raises(NotFittedError, match=r"not fitted yet; call fit\(X, y\) first"):
+        getattr(learner(), method)(x, *arguments)
+    with pytest.raises(ValueError, match="X has 2 features, but BayesianMLPRegressor is expecting"):
+        getattr(learner().fit(x, y), method)(x[:, :2], *arguments)
+
+
+@pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "noise_scale_"])
+def test_fitted_attributes_are_absent_before_fit(name):
+    assert not hasattr(learner(), name)
+    with pytest.raises(NotFittedError, match="not fitted yet; call fit"):
+        getattr(learner(), name)
+    assert hasattr(learner().fit(*data()), name)
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 1.5, "2", None])
+def test_numbers_of_samples_are_whole(n_samples):
+    x, y = data()
+    with pytest.raises((TypeError, ValueError), match="n_samples must be a whole number >= 1"):
+        learner().fit(x, y).sample_y(x, n_samples)
+
+
+EXPLODES_IN_EPOCH_2 = SGD(1e-4, schedule=StepDecay(every=2, factor=1e80))
+
+
+def test_divergence_keeps_the_last_finite_epoch():
+    x, y = data()
+    model = learner(epochs=5, batch_size=4, optimizer=EXPLODES_IN_EPOCH_2)
+    with pytest.raises(NonFiniteError, match="in epoch 2"):
+        model.fit(x, y)
+    assert model.n_iter_ == 2
+    good = learner(epochs=2, batch_size=4, optimizer=EXPLODES_IN_EPOCH_2).fit(x, y)
+    np.testing.assert_array_equal(model.theta_, good.theta_)
+    np.testing.assert_array_equal(model.predict(x), good.predict(x))
+    model.set_params(optimizer=SGD(1e-4)).partial_fit(x, y)
+    assert np.isfinite(model.predict(x)).all()
+
+
+def test_divergence_in_the_first_epoch_keeps_an_earlier_fit():
+    x, y = data()
+    model = learner().fit(x, y)
+    before, predicted = state(model), model.predict(x)
+    model.set_params(optimizer=SGD(1e80), batch_size=4)
+    with pytest.raises(NonFiniteError, match="in epoch 0"):
+        model.fit(x, y)
+    assert state(model) == before
+    np.testing.assert_array_equal(model.predict(x), predicted)
+
+
+def interrupt_after(monkeypatch, steps):
+    """Press Ctrl-C in the middle of the step after so many."""
+    real, calls = Reparameterised.value_and_grad, []
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) > steps:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Reparameterised, "value_and_grad", interrupted)
+
+
+def test_ctrl_c_leaves_the_last_finished_epoch(monkeypatch):
+    x, y = data()
+    constant = Adam(1e-2)
+    two = learner(epochs=2, optimizer=constant).fit(x, y)
+    interrupt_after(monkeypatch, steps=5)  # two steps per epoch
+    model = learner(epochs=9, optimizer=constant)
+    with pytest.warns(UserWarning, match="interrupted by user after 2 of 9 epochs"):
+        model.fit(x, y)
+    assert model.training_.stopped == "interrupted"
+    np.testing.assert_array_equal(model.theta_, two.theta_)
+    np.testing.assert_array_equal(model.predict(x), two.predict(x))
+
+
+def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
+    x, y = data()
+    model, fresh = learner().fit(x, y), learner()
+    before = state(model)
+    interrupt_after(monkeypatch, steps=1)
+    for method in (model.fit, model.partial_fit, fresh.fit):
+        with pytest.warns(UserWarning, match="after 0 of"):
+            method(x, y)
+    assert state(model) == before
+    assert np.isfinite(fresh.predict(x)).all()  # the start: all there is
+
+
+def test_no_warning_is_given_when_all_is_well():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x, y = data()
+        learner().fit(x, y).partial_fit(x, y).predict(x, return_std=True)

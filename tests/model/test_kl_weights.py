@@ -1,0 +1,199 @@
+"""kl_weights: however the KL term is divided, an epoch pays for all of it, times its warm-up."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import Problem, problems
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy.model.kl_weights import (
+    CyclicalWarmUp,
+    LinearWarmUp,
+    NoWarmUp,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
+from bbb_numpy.model.objectives import FreeEnergy
+from bbb_numpy.training.stopping import minibatches
+
+SHARES = [proportional_kl_weights, geometric_kl_weights]
+WARM_UPS = [
+    NoWarmUp(),
+    LinearWarmUp(0.5),
+    LinearWarmUp(1.0),
+    CyclicalWarmUp(1, 0.5),
+    CyclicalWarmUp(4, 0.5),
+    CyclicalWarmUp(3, 1.0),
+]
+
+
+def epoch_misses_the_tempered_cost(problem, batch_size, shares, warm_up, epoch, epochs):
+    """How far the minibatch costs of an epoch are from the full-data cost at its beta, relative."""
+    p, batches = problem, minibatches(len(problem.x), batch_size)
+    beta, pi = warm_up(epoch, epochs), shares([batch.stop - batch.start for batch in batches])
+    parts = [
+        p.estimator.value_and_grad(p.theta, p.noise, p.x[b], p.y[b], beta * share)
+        for b, share in zip(batches, pi, strict=True)
+    ]
+    tempered = p.with_objective(FreeEnergy(beta))._replace(kl_weight=1.0)
+    value, grad = tempered.value_and_grad(p.theta)
+    sizes = sum(abs(v) for v, _ in parts) + 10, sum(np.abs(g) for _, g in parts) + 10
+    return max(
+        abs(sum(v for v, _ in parts) - value) / sizes[0],
+        (np.abs(sum(g for _, g in parts) - grad) / sizes[1]).max(),
+    )
+
+
+@pytest.mark.equation("D6", "D24", "K18")
+@pytest.mark.parametrize("shares", SHARES)
+@pytest.mark.parametrize("warm_up", WARM_UPS, ids=str)
+@given(
+    problem=problems(rows=st.integers(1, 9), scales=st.sampled_from([0.5, 2.0])),
+    batch_size=st.integers(1, 10),
+    epochs=st.integers(1, 9),
+    data=st.data(),
+)
+def test_the_minibatch_costs_of_an_epoch_add_up_to_the_full_data_cost_at_its_beta(
+    shares, warm_up, problem, batch_size, epochs, data
+):
+    # contract 5, for values and gradients, a ragged last minibatch included
+    epoch = data.draw(st.integers(0, epochs - 1))
+    error = epoch_misses_the_tempered_cost(problem, batch_size, shares, warm_up, epoch, epochs)
+    assert error <= 1e-12
+
+
+def one_over_the_batches(sizes):
+    return np.full(len(sizes), 1 / sum(sizes))
+
+
+def without_normalisation(sizes):
+    return 0.5 ** np.arange(1.0, len(sizes) + 1)
+
+
+def powers_of_two(sizes):
+    return 2.0 ** -np.arange(0.0, len(sizes))
+
+
+@pytest.mark.equation("D6")
+@pytest.mark.parametrize("wrong", [one_over_the_batches, without_normalisation, powers_of_two])
+def test_planted_shares_that_do_not_sum_to_one_miss_it(wrong):
+    problem = random_problem(0)
+    right = epoch_misses_the_tempered_cost(problem, 3, proportional_kl_weights, NoWarmUp(), 0, 1)
+    assert right <= 1e-12
+    assert epoch_misses_the_tempered_cost(problem, 3, wrong, NoWarmUp(), 0, 1) > 1e-3
+
+
+@pytest.mark.equation("D24")
+def test_a_warm_up_on_log_q_alone_misses_it(monkeypatch):
+    problem = random_problem(0)
+    arguments = problem, 3, proportional_kl_weights, LinearWarmUp(1.0), 0, 4
+    assert epoch_misses_the_tempered_cost(*arguments) <= 1e-12
+    true_call = FreeEnergy.__call__
+
+    def on_log_q_alone(self, terms, kl_weight):
+        value, c = true_call(FreeEnergy(), terms, kl_weight)
+        extra = (self.beta - 1) * c.posterior
+        return value + extra @ terms.posterior, c._replace(posterior=c.posterior + extra)
+
+    monkeypatch.setattr(FreeEnergy, "__call__", on_log_q_alone)
+    assert epoch_misses_the_tempered_cost(*arguments) > 1e-3
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    model = Model(MLP((2, 3, 1)), GaussianPrior(0.8), GaussianLikelihood(0.5, learn=True))
+    estimator = Reparameterised(model, MeanField(0.7, -2.0, 1.0))
+    theta = estimator.init(rng)
+    x, y = rng.standard_normal((8, 2)), rng.standard_normal((8, 1))
+    return Problem(estimator, theta, estimator.draw(rng, 2), x, y, 1.0)
+
+
+@pytest.mark.equation("D6")
+@given(sizes=st.lists(st.integers(1, 50), min_size=1, max_size=20))
+@pytest.mark.parametrize("shares", SHARES)
+def test_the_shares_of_an_epoch_are_positive_and_sum_to_one(shares, sizes):
+    pi = shares(sizes)
+    assert len(pi) == len(sizes)
+    assert np.all(pi > 0)
+    assert pi.sum() == pytest.approx(1.0, rel=1e-14)
+
+
+@pytest.mark.equation("D6", "K18")
+def test_shares_are_rows_over_all_rows_or_halve_each_time():
+    assert proportional_kl_weights([1] * 8).tolist() == [1 / 8] * 8
+    assert proportional_kl_weights([32, 32, 16]).tolist() == [0.4, 0.4, 0.2]
+    m = 5
+    blundell = [2.0 ** (m - i) / (2.0**m - 1) for i in range(1, m + 1)]
+    assert np.allclose(geometric_kl_weights([10] * m), blundell, rtol=1e-15)
+
+
+@pytest.mark.equation("D6")
+@pytest.mark.parametrize("shares", SHARES)
+def test_a_hundred_thousand_minibatches_are_no_difficulty(shares):
+    # 2^(M-i) of the definition overflows from M = 1024 on; warnings are errors in this suite
+    pi = shares(np.ones(100_000, int))
+    assert np.isfinite(pi).all()
+    assert pi.sum() == pytest.approx(1.0, rel=1e-12)
+    assert np.all(np.diff(pi) <= 0)
+    with pytest.raises(OverflowError):
+        2.0 ** (100_000 - 1)
+    if shares is geometric_kl_weights:
+        assert pi[0] == 0.5
+
+
+@pytest.mark.equation("D24")
+@pytest.mark.parametrize("warm_up", WARM_UPS, ids=str)
+@pytest.mark.parametrize("epochs", [1, 2, 3, 7, 10, 100, 101])
+def test_every_factor_is_positive_at_most_one_and_one_in_the_last_epoch(warm_up, epochs):
+    beta = np.array([warm_up(epoch, epochs) for epoch in range(epochs)])
+    assert np.all(beta > 0)
+    assert np.all(beta <= 1)
+    assert beta[-1] == 1
+    assert all(type(warm_up(epoch, epochs)) is float for epoch in range(epochs))
+
+
+@pytest.mark.equation("D24")
+@given(share=st.floats(0.01, 1.0), epochs=st.integers(1, 300))
+def test_a_linear_warm_up_rises_in_equal_steps_reaches_one_and_stays(share, epochs):
+    beta = np.array([LinearWarmUp(share)(epoch, epochs) for epoch in range(epochs)])
+    ramp = max(share * epochs, 1.0)
+    assert beta[0] == pytest.approx(1 / ramp)
+    assert np.all(beta[np.arange(1, epochs + 1) >= ramp] == 1)
+    rising = np.diff(beta)[np.arange(2, epochs + 1) <= ramp]
+    assert np.allclose(rising, 1 / ramp, rtol=1e-9)
+    assert np.all(np.diff(beta) >= 0)
+
+
+@pytest.mark.equation("D24")
+@pytest.mark.parametrize(("cycles", "epochs"), [(2, 20), (4, 40), (3, 31), (5, 5)])
+def test_a_cyclical_warm_up_starts_the_ramp_again_in_every_cycle(cycles, epochs):
+    beta = [CyclicalWarmUp(cycles, 0.5)(epoch, epochs) for epoch in range(epochs)]
+    length = epochs // cycles
+    for cycle in range(cycles):
+        one = beta[cycle * length : (cycle + 1) * length]
+        assert one == [LinearWarmUp(0.5)(epoch, length) for epoch in range(length)]
+    assert beta[cycles * length :] == [1.0] * (epochs - cycles * length)
+
+
+@pytest.mark.equation("D24")
+def test_more_cycles_than_epochs_are_no_warm_up_and_one_cycle_is_the_linear_one():
+    assert [CyclicalWarmUp(9, 0.5)(epoch, 3) for epoch in range(3)] == [1.0] * 3
+    assert [CyclicalWarmUp(1, 0.3)(epoch, 17) for epoch in range(17)] == [
+        LinearWarmUp(0.3)(epoch, 17) for epoch in range(17)
+    ]
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, 1.1, np.nan, np.inf])
+def test_impossible_ramps_are_refused(share):
+    for make in (LinearWarmUp, lambda value: CyclicalWarmUp(2, value)):
+        with pytest.raises(ValueError, match=f"share must be a number > 0 and <= 1; got {share}"):
+            make(share)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "error"), [(0, ValueError), (1.5, ValueError), ("2", TypeError)]
+)
+def test_impossible_cycles_are_refused(cycles, error):
+    with pytest.raises(error, match="cycles must be a whole number >= 1"):
+        CyclicalWarmUp(cycles)

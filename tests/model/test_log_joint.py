@@ -1,0 +1,295 @@
+"""log P(w, u, D) over weights and scales, one set per chain, and its gradient (D33)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from problems import COMPLEX_STEP, relative_error
+from scipy import stats
+
+from bbb_numpy import (
+    MLP,
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    GaussianLikelihood,
+    GaussianPrior,
+    HeteroscedasticLikelihood,
+    LaplacePrior,
+    LayerwiseGaussianPrior,
+    MeanField,
+    Model,
+    PoissonLikelihood,
+    Reparameterised,
+    ScaleMixturePrior,
+)
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.model.objectives import MAP
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
+from bbb_numpy.parts.posteriors import PointMass
+
+PRIORS = {
+    "gaussian": GaussianPrior(0.8),
+    "gaussian, learned": GaussianPrior(0.8, learn=True),
+    "layerwise": LayerwiseGaussianPrior((1.1, 0.5)),
+    "layerwise, learned": LayerwiseGaussianPrior((1.1, 0.5), learn=True),
+    "laplace": LaplacePrior(0.7),
+    "mixture": ScaleMixturePrior(0.3, 1.2, 0.2),
+    "mixture, learned": ScaleMixturePrior(0.3, 1.2, 0.2, learn=True),
+}
+LIKELIHOODS = {
+    "gaussian": GaussianLikelihood(0.4),
+    "gaussian, learned": GaussianLikelihood(0.4, learn=True),
+    "heteroscedastic": HeteroscedasticLikelihood(),
+    "bernoulli": BernoulliLikelihood(),
+    "categorical": CategoricalLikelihood(),
+    "poisson": PoissonLikelihood(),
+}
+HYPERPRIORS = {
+    "prior_log_scale": HalfCauchy(0.5),
+    "log_noise": HalfNormal(0.3),
+    "prior_mixture": LogNormal(width=0.7),
+}
+
+
+def problem(prior="gaussian, learned", likelihood="gaussian, learned", power=1.0, named=True):
+    """A target, and positions of four chains that differ in weights and scales."""
+    rng = np.random.default_rng(0)
+    part = LIKELIHOODS[likelihood]
+    model = Model(MLP((2, 4, part.heads(2)), "tanh"), PRIORS[prior], part)
+    x = rng.standard_normal((7, 2))
+    y = rng.standard_normal((7, 2))
+    if likelihood in ("bernoulli", "poisson"):
+        y = (y > 0).astype(float)
+    elif likelihood == "categorical":
+        y = np.eye(2)[rng.integers(0, 2, 7)]
+    known = [name for name, _ in model.learned()]
+    hyperpriors = {name: HYPERPRIORS[name] for name in known} if named else {}
+    target = LogJoint(model, x, y, hyperpriors, power)
+    position = 0.6 * rng.standard_normal((4, target.layout.size))
+    return target, position
+
+
+def complex_rows(target, position):
+    """Gradients (S, D) by the complex step, each chain for itself."""
+    out = np.empty_like(position)
+    for d in range(position.shape[1]):
+        stepped = position.astype(complex)
+        stepped[:, d] += 1j * COMPLEX_STEP
+        out[:, d] = target(stepped)[0].imag / COMPLEX_STEP
+    return out
+
+
+@pytest.mark.equation("D33", "D32", "D39", "D17", "D1")
+@pytest.mark.parametrize("power", [1.0, 0.3, 0.0])
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("prior", PRIORS)
+class TestEveryModel:
+    def test_the_gradient_over_weights_and_scales_is_the_complex_step(
+        self, prior, likelihood, power
+    ):
+        target, position = problem(prior, likelihood, power)
+        value, gradient = target(position)
+        assert relative_error(gradient, complex_rows(target, position)) < 1e-11
+        assert value.shape == (4,)
+
+    def test_every_chain_is_what_it_is_alone(self, prior, likelihood, power):
+        target, position = problem(prior, likelihood, power)
+        value, gradient = target(position)
+        for s in range(4):
+            alone = target(position[[s]])
+            np.testing.assert_allclose(alone[0][0], value[s], rtol=1e-12)
+            np.testing.assert_allclose(alone[1][0], gradient[s], rtol=1e-10, atol=1e-12)
+
+    def test_its_value_is_prior_plus_likelihood_plus_hyperprior(self, prior, likelihood, power):
+        target, position = problem(prior, likelihood, power)
+        value, _ = target(position)
+        rows = target.rowwise(position)
+        assert rows.shape == (4, 7)
+        np.testing.assert_allclose(target.log_likelihood(position), rows.sum(axis=1), rtol=1e-13)
+        tempered = replace(target, power=0.0)(position)[0]
+        np.testing.assert_allclose(value, tempered + power * rows.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.equation("D33")
+@pytest.mark.parametrize("likelihood", ["gaussian, learned", "gaussian", "heteroscedastic"])
+@pytest.mark.parametrize("prior", ["gaussian", "layerwise", "laplace", "mixture"])
+def test_it_is_what_map_maximises(prior, likelihood):
+    """The very value and gradient of variational inference, with a point for q."""
+    target, position = problem(prior, likelihood)
+    estimator = Reparameterised(target.model, PointMass(), MAP())
+    value, gradient = target(position)
+    for s in range(4):
+        noise = estimator.draw(np.random.default_rng(0), 1)
+        loss, d_loss = estimator.value_and_grad(position[s], noise, target.x, target.y, 1.0)
+        extra, slope = 0.0, np.zeros_like(gradient[s])
+        for name, u in target.params(position[[s]]).items():
+            start = target._start[name]
+            extra += HYPERPRIORS[name].log_density(u, start).sum()
+            slope[target.layout.slices[name]] = HYPERPRIORS[name].slope(u, start)
+        np.testing.assert_allclose(value[s] - extra, -loss, rtol=1e-12)
+        np.testing.assert_allclose(gradient[s] - slope, -d_loss, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.equation("D33", "K5")
+def test_it_is_the_log_joint_in_the_free_energy():
+    """F = log q - log P(w) - log P(D|w) of one weight sample, with the scales of theta."""
+    target, position = problem(named=False)
+    estimator = Reparameterised(target.model, MeanField())
+    rng, work = np.random.default_rng(1), Workspace()
+    theta, noise = estimator.init(rng), estimator.draw(rng, 1)
+    theta[-3:] = position[0, -3:]
+    free, _ = estimator.value_and_grad(theta, noise, target.x, target.y, 1.0, work)
+    w = estimator.weights(theta, noise)
+    value, _ = target(np.concatenate([w, position[:1, -3:]], axis=1))
+    hyper = sum(
+        LogNormal().log_density(u, target._start[name]).sum()
+        for name, u in target.params(position[:1]).items()
+    )
+    joint = work.log_densities.posterior[0] - free
+    np.testing.assert_allclose(value[0] - hyper, joint, rtol=1e-12)
+
+
+@pytest.mark.equation("D33")
+def test_a_forgotten_hyperprior_or_shared_scales_would_be_seen():
+    target, position = problem()
+    _, gradient = target(position)
+    exact = complex_rows(target, position)
+    forgotten = gradient.copy()
+    for name, u in target.params(position).items():
+        forgotten[:, target.layout.slices[name]] -= HYPERPRIORS[name].slope(u, None)
+    assert relative_error(forgotten, exact) > 1e-3
+    shared = position.copy()
+    shared[:, -3:] = position[:1, -3:]
+    assert relative_error(target(shared)[1], exact) > 1e-2
+
+
+@pytest.mark.equation("D33")
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_equal_rows_may_be_evaluated_once(likelihood):
+    """Five copies of the data are the power 5 of its likelihood."""
+    target, position = problem("laplace", likelihood)
+    names = [name for name, _ in target.model.learned()]
+    plain = LogJoint(target.model, target.x, target.y, dict.fromkeys(names, LogNormal()))
+    order = np.random.default_rng(3).permutation(35)
+    x, y = (np.tile(part, (5, 1))[order] for part in (target.x, target.y))
+    many = replace(plain, x=x, y=y)
+    value, gradient = many(position)
+    none, slope = replace(plain, power=0.0)(position)
+    once = plain(position)
+    np.testing.assert_allclose(value, none + 5 * (once[0] - none), rtol=1e-12)
+    np.testing.assert_allclose(gradient, slope + 5 * (once[1] - slope), rtol=1e-9, atol=1e-10)
+    assert relative_error(gradient, complex_rows(many, position)) < 1e-11
+    np.testing.assert_allclose(many.log_likelihood(position), value - none, rtol=1e-11)
+    assert many.rowwise(position).shape == (4, 35)
+    tempered = replace(many, power=0.3)(position)
+    np.testing.assert_allclose(tempered[0], none + 0.3 * (value - none), rtol=1e-12)
+
+
+@pytest.mark.equation("D33")
+def test_blocks_lie_weights_first_then_scales():
+    target, position = problem()
+    names = [name for name, _ in target.layout.blocks]
+    assert names == ["W0", "b0", "W1", "b1", "prior_log_scale", "log_noise"]
+    assert np.shares_memory(target.weights(position), position)
+    params = target.params(position)
+    np.testing.assert_array_equal(params["log_noise"], position[:, -2:])
+    np.testing.assert_array_equal(params["prior_log_scale"], position[:, [-3]])
+    assert target.layout.size == position.shape[1]
+
+
+@pytest.mark.equation("D33")
+def test_calls_return_fresh_arrays_and_leave_positions_alone():
+    target, position = problem()
+    before = position.copy()
+    first = target(position)
+    kept = [array.copy() for array in first]
+    target(position + 1.0)
+    target(position[:2])
+    np.testing.assert_array_equal(first[0], kept[0])
+    np.testing.assert_array_equal(first[1], kept[1])
+    np.testing.assert_array_equal(position, before)
+
+
+@pytest.mark.equation("D33")
+def test_in_float32_it_is_the_same_to_rounding():
+    target, position = problem()
+    single = LogJoint(
+        target.model, target.x.astype(np.float32), target.y.astype(np.float32), HYPERPRIORS_HERE
+    )
+    value, gradient = single(position.astype(np.float32))
+    assert value.dtype == gradient.dtype == np.float32
+    exact = target(position)
+    np.testing.assert_allclose(value, exact[0], rtol=1e-5)
+    assert relative_error(gradient, exact[1]) < 1e-5
+
+
+HYPERPRIORS_HERE = {name: HYPERPRIORS[name] for name in ("prior_log_scale", "log_noise")}
+
+
+@pytest.mark.equation("D32", "D33", "D39")
+@pytest.mark.parametrize("prior", PRIORS)
+def test_draws_from_the_prior_follow_hyperpriors_and_prior(prior):
+    target, _ = problem(prior)
+    rng = np.random.default_rng(2)
+    position = target.draw_prior(rng, 4000)
+    noise = np.exp(target.params(position)["log_noise"])
+    assert stats.kstest(noise[:, 0], stats.halfnorm(scale=0.3).cdf).pvalue > 1e-3
+    weights = target.weights(position)
+    if prior == "gaussian, learned":
+        scale = np.exp(target.params(position)["prior_log_scale"])
+        assert stats.kstest(scale[:, 0], stats.halfcauchy(scale=0.5).cdf).pvalue > 1e-3
+        assert stats.kstest((weights / scale)[:, 3], "norm").pvalue > 1e-3
+    elif prior == "layerwise, learned":
+        scale = np.exp(target.params(position)["prior_log_scale"])  # W0, b0: 12 weights
+        for layer, weight in ((0, 11), (1, 12)):
+            cauchy = stats.halfcauchy(scale=0.5).cdf
+            assert stats.kstest(scale[:, layer], cauchy).pvalue > 1e-3
+            assert stats.kstest(weights[:, weight] / scale[:, layer], "norm").pvalue > 1e-3
+        assert np.abs(np.corrcoef(np.log(scale).T)[0, 1]) < 4 / np.sqrt(4000)
+    elif prior == "layerwise":
+        for weight, scale in ((11, 1.1), (12, 0.5)):
+            assert stats.kstest(weights[:, weight], stats.norm(scale=scale).cdf).pvalue > 1e-3
+    elif prior == "gaussian":
+        assert stats.kstest(weights[:, 3], stats.norm(scale=0.8).cdf).pvalue > 1e-3
+    elif prior == "laplace":
+        assert stats.kstest(weights[:, 3], stats.laplace(scale=0.7).cdf).pvalue > 1e-3
+    elif prior == "mixture":
+        cdf = [stats.norm(scale=s).cdf for s in (1.2, 0.2)]
+        mixed = stats.kstest(weights[:, 3], lambda w: 0.3 * cdf[0](w) + 0.7 * cdf[1](w))
+        assert mixed.pvalue > 1e-3
+    assert target.draw_prior(rng, 2, np.float32).dtype == np.float32
+    # draws have finite density under the target without data
+    assert np.isfinite(replace(target, power=0.0)(position)[0]).all()
+
+
+def test_overflow_gives_no_number_and_no_exception():
+    target, position = problem()
+    position[0] = 1e200
+    with np.errstate(all="ignore"):
+        value, _ = target(position)
+    assert not np.isfinite(value[0])
+    assert np.isfinite(value[1:]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.zeros((7, 3))}, r"x must have shape \(rows, 2\); got \(7, 3\)"),
+        ({"x": np.zeros(7)}, r"x must have shape \(rows, 2\); got \(7,\)"),
+        ({"y": np.zeros((6, 2))}, r"y must have shape \(rows, targets\) = \(7, 2\); got \(6, 2\)"),
+        ({"hyperpriors": {"noise": LogNormal()}}, "names 'noise'; .* prior_log_scale, log_noise"),
+        ({"power": 1.5}, "power must be between 0 and 1; got 1.5"),
+        ({"power": np.nan}, "power must be between 0 and 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message):
+    target, _ = problem()
+    with pytest.raises(ValueError, match=message):
+        replace(target, **change)
+
+
+def test_a_hyperprior_for_nothing_is_refused():
+    target, _ = problem("gaussian", "gaussian")
+    with pytest.raises(ValueError, match="none: nothing is learned"):
+        replace(target, hyperpriors={"log_noise": LogNormal()})

@@ -1,0 +1,444 @@
+"""objectives: values by definition, cotangents that are their derivatives, planted errors."""
+
+from dataclasses import dataclass
+from math import exp, fsum, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import (
+    COMPLEX_STEP,
+    changed,
+    exact_posterior,
+    linear_problem,
+    problems,
+    relative_error,
+    seeds,
+)
+
+from bbb_numpy.model.objectives import (
+    EUBO,
+    MAP,
+    MLE,
+    TERMS,
+    FreeEnergy,
+    Renyi,
+    free_energy,
+    log_weights,
+)
+from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.numeric.workspace import LogDensities, Workspace
+
+ALPHAS = [-1.0, 0.0, 0.5, 0.999, 1.0 - 3e-5, 1.0, 1.0 + 1e-9, 1.001, 2.0, 5.0]
+OBJECTIVES = [
+    FreeEnergy(), FreeEnergy(0.1), FreeEnergy(0.0), MLE(), MAP(), EUBO(), *map(Renyi, ALPHAS)
+]  # fmt: skip
+
+
+def densities(seed, samples=4, size=1.0):
+    return size * np.random.default_rng(seed).standard_normal((3, samples))
+
+
+def textbook(objective, terms, pi):
+    """The value in plain Python, from the definitions; every minibatch value is pi times itself at
+    log P(D_i|w) / pi (D30)."""
+    q, prior, likelihood = (list(map(float, t)) for t in terms)
+    count = len(q)
+    if isinstance(objective, FreeEnergy | MLE | MAP):
+        beta = getattr(objective, "beta", 0.0)
+        tempered = beta if isinstance(objective, FreeEnergy) else float(isinstance(objective, MAP))
+        return fsum(
+            beta * pi * q[s] - tempered * pi * prior[s] - likelihood[s] for s in range(count)
+        ) / count  # fmt: skip
+    logs = [prior[s] - q[s] + likelihood[s] / pi for s in range(count)]
+    if isinstance(objective, EUBO):
+        weights = [exp(v) for v in logs]
+        return pi * fsum(w * v for w, v in zip(weights, logs, strict=True)) / fsum(weights)
+    order = 1 - objective.alpha
+    if order == 0:
+        return -pi * fsum(logs) / count
+    return -pi / order * log(fsum(exp(order * v) for v in logs) / count)
+
+
+def value_error(objective, seed=0, pi=0.7):
+    terms = LogDensities(*densities(seed))
+    found, _ = objective(terms, pi)
+    return relative_error(found, textbook(objective, terms, pi))
+
+
+def surrogate(objective, terms, pi):
+    """The function of which the cotangents are the derivatives: for EUBO not its value (G8)."""
+    if not isinstance(objective, EUBO):
+        return lambda moved: objective(LogDensities(*moved), pi)[0]
+    logs = [float(v) for v in log_weights(terms, pi)]
+    weights = np.array([exp(v) for v in logs]) / fsum(map(exp, logs))
+    return lambda t: -weights @ (pi * (t[0] + t[1]) + t[2])
+
+
+def cotangent_error(objective, seed=0, pi=0.7, samples=4):
+    values = densities(seed, samples)
+    found = np.array(objective(LogDensities(*values), pi)[1])
+    loss, expected = surrogate(objective, LogDensities(*values), pi), np.zeros((3, samples))
+    for index in np.ndindex(3, samples):
+        stepped = values.astype(complex)
+        stepped[index] += 1j * COMPLEX_STEP
+        expected[index] = np.imag(loss(stepped)) / COMPLEX_STEP
+    return relative_error(found, expected)
+
+
+@pytest.mark.equation("K5", "R1", "R2", "R3", "W1", "W2", "D24", "D25", "D30", "G6", "G7")
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+@given(seed=seeds, pi=st.floats(0.05, 1.0))
+def test_the_value_is_that_of_the_definition(objective, seed, pi):
+    # next to alpha = 1 it is the reference that loses digits, in log(...) / (1 - alpha)
+    near = isinstance(objective, Renyi) and 0 < abs(1 - objective.alpha) < 1e-2
+    bar = 1e-14 / abs(1 - objective.alpha) if near else 1e-11
+    terms = LogDensities(*densities(seed))
+    expected = textbook(objective, terms, pi)
+    size = 1 + np.abs(log_weights(terms, pi)).max()
+    assert abs(objective(terms, pi)[0] - expected) <= bar * size
+
+
+@pytest.mark.equation("K5", "W1", "W2", "D24", "D25", "D30", "G8")
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+@given(seed=seeds, samples=st.integers(1, 4), pi=st.floats(0.05, 2.0))
+def test_cotangents_are_the_derivatives_of_the_value_or_of_the_surrogate(
+    objective, seed, samples, pi
+):
+    assert cotangent_error(objective, seed, pi, samples) <= 1e-12
+
+
+@pytest.mark.equation("K5")
+@pytest.mark.parametrize("name", list(TERMS))
+@given(seed=seeds, samples=st.integers(1, 4), pi=st.floats(1e-6, 2))
+def test_cotangents_of_the_single_terms_are_their_derivatives(name, seed, samples, pi):
+    assert cotangent_error(TERMS[name], seed, pi, samples) <= 1e-13
+
+
+@pytest.mark.equation("K5", "R1", "R2", "R3")
+def test_free_energy_is_the_mean_of_weighted_kl_minus_log_likelihood():
+    terms = LogDensities(np.array([1.0, 3.0]), np.array([-1.0, 0.0]), np.array([-5.0, -7.0]))
+    value, _ = free_energy(terms, 0.5)
+    assert value == pytest.approx(0.5 * (2.0 + 3.0) / 2 + 6.0)
+
+
+@pytest.mark.equation("W1", "W2", "D24")
+def test_the_point_estimates_and_tempering_by_hand():
+    terms = LogDensities(np.array([1.0, 3.0]), np.array([-1.0, -2.0]), np.array([-5.0, -7.0]))
+    assert MLE()(terms, 0.5)[0] == pytest.approx(6.0)
+    assert MAP()(terms, 0.5)[0] == pytest.approx(6.0 + 0.5 * 1.5)
+    assert FreeEnergy(0.1)(terms, 0.5)[0] == pytest.approx(6.0 + 0.05 * 3.5)
+    assert not np.any(MLE()(terms, 0.5)[1].prior)
+    assert not np.any(MAP()(terms, 0.5)[1].posterior)
+
+
+@pytest.mark.equation("K5")
+@given(problem=problems())
+def test_the_three_terms_add_up_to_the_free_energy_and_so_do_their_gradients(problem):
+    parts = [
+        problem.with_objective(TERMS[name]).value_and_grad(problem.theta)
+        for name in ("posterior", "prior", "likelihood")
+    ]
+    value, grad = problem.value_and_grad(problem.theta)
+    sizes = [sum(abs(part[0]) for part in parts), sum(np.abs(part[1]) for part in parts)]
+    assert abs(sum(part[0] for part in parts) - value) <= 1e-13 * sizes[0]
+    assert np.all(np.abs(sum(part[1] for part in parts) - grad) <= 1e-13 * (sizes[1] + 1e-300))
+
+
+@pytest.mark.equation("K17", "K18")
+def test_one_example_and_unit_noise_give_k18_with_the_sign_of_log_sigma_data_corrected():
+    estimator, x, y = linear_problem(noise=1.0, prior=2.5)
+    rng = np.random.default_rng(1)
+    theta, rows = estimator.init(rng), len(x)
+    eps = estimator.draw(rng, 1)
+    value, _ = estimator.value_and_grad(theta, eps, x[:1], y[:1], 1 / rows)
+    mu, rho = np.split(theta, 2)
+    sigma = softplus(rho)
+    w = mu + sigma * eps[0]
+    y_hat = x[0] @ w[:-1] + w[-1]
+    corrected = np.sum(-np.log(sigma) + np.log(2.5) - eps[0] ** 2 / 2 + w**2 / (2 * 2.5**2))
+    k18 = corrected / rows + 0.5 * (y[0, 0] - y_hat) ** 2
+    # the 2 pi terms of q and of the prior cancel exactly; that of the likelihood stays
+    assert value == pytest.approx(k18 + 0.5 * np.log(2 * np.pi), rel=1e-12)
+
+
+def mean_kl_misses_its_closed_form(kl_of):
+    """Whether a Monte Carlo KL is more than 4 standard errors from the closed form."""
+    estimator, x, y = linear_problem(prior=2.5)
+    rng = np.random.default_rng(2)
+    theta = estimator.init(rng)
+    mu, rho = np.split(theta, 2)
+    sigma, scale = softplus(rho), estimator.model.prior.scale
+    exact = np.sum(np.log(scale / sigma) + (sigma**2 + mu**2) / (2 * scale**2) - 0.5)
+    work = Workspace()
+    noise = estimator.draw(rng, 20_000)
+    estimator.value_and_grad(theta, noise, x, y, 1.0, work)
+    kl = kl_of(work.log_densities, len(mu), scale)
+    return abs(kl.mean() - exact) > 4 * kl.std() / np.sqrt(len(kl))
+
+
+@pytest.mark.equation("K18")
+def test_mean_of_log_q_minus_log_p_is_the_closed_form_kl():
+    assert not mean_kl_misses_its_closed_form(lambda t, size, scale: t.posterior - t.prior)
+
+
+@pytest.mark.equation("K18")
+def test_the_printed_sign_of_log_sigma_data_misses_the_closed_form_kl():
+    # K18 as printed has - log sigma_data: 2 P log sigma_data too small
+    assert mean_kl_misses_its_closed_form(
+        lambda t, size, scale: t.posterior - t.prior - 2 * size * np.log(scale)
+    )
+
+
+@pytest.mark.equation("D25")
+@given(seed=seeds, size=st.floats(0.1, 100.0))
+def test_renyis_bound_falls_as_alpha_grows_between_the_largest_and_the_smallest_weight(seed, size):
+    terms = LogDensities(*densities(seed, size=size))
+    bounds = [-Renyi(alpha)(terms, 1.0)[0] for alpha in ALPHAS]
+    logs = log_weights(terms, 1.0)
+    slack = 1e-11 * (1 + np.abs(logs).max())
+    assert np.all(np.diff(bounds) <= slack)
+    assert logs.min() - slack <= min(bounds) <= max(bounds) <= logs.max() + slack
+
+
+@pytest.mark.equation("D25")
+@given(seed=seeds)
+def test_alpha_one_is_the_elbo_and_so_is_one_sample(seed):
+    terms = LogDensities(*densities(seed))
+    value, cotangents = Renyi(1.0)(terms, 0.7)
+    expected, expected_cotangents = free_energy(terms, 0.7)
+    assert value == expected
+    assert np.array_equal(cotangents, expected_cotangents)
+    one = LogDensities(*densities(seed, samples=1))
+    for alpha in ALPHAS:
+        assert Renyi(alpha)(one, 0.7)[0] == pytest.approx(free_energy(one, 0.7)[0], rel=1e-12)
+
+
+@pytest.mark.equation("D25")
+@pytest.mark.parametrize("gap", [1e-3, 1e-5, 1e-9, 1e-14])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_nothing_is_lost_next_to_alpha_one(gap, side):
+    # to second order: ELBO + (1 - alpha) / 2 Var[log w]
+    terms = LogDensities(*densities(1))
+    logs = log_weights(terms, 1.0)
+    alpha = 1 + side * gap
+    expected = -(logs.mean() + (1 - alpha) / 2 * logs.var())
+    third = np.abs(logs - logs.mean()).max() ** 3
+    found, cotangents = Renyi(alpha)(terms, 1.0)
+    assert abs(found - expected) <= gap**2 * third + 1e-15 * np.abs(logs).max()
+    shares = 1 / 4 + (1 - alpha) * (logs - logs.mean()) / 4
+    assert np.abs(-cotangents.likelihood - shares).max() <= gap**2 * third + 1e-15
+
+
+@pytest.mark.equation("G7", "D25")
+@pytest.mark.parametrize("objective", [EUBO(), *map(Renyi, (-1.0, 0.0, 0.5, 2.0))], ids=str)
+@pytest.mark.parametrize("size", [-1e6, -1e3, 800.0, 1e6])
+def test_only_differences_of_log_weights_enter_the_shares(objective, size):
+    near, zeros = densities(3, samples=5)[0], np.zeros(5)
+    here = objective(LogDensities(zeros, zeros, near), 1.0)
+    there = objective(LogDensities(zeros, zeros, near + size), 1.0)
+    sign = 1.0 if isinstance(objective, EUBO) else -1.0
+    assert there[0] == pytest.approx(here[0] + sign * size, rel=1e-12)
+    assert np.allclose(there[1].likelihood, here[1].likelihood, rtol=1e-9)
+
+
+@pytest.mark.equation("G7", "D25")
+@pytest.mark.parametrize("objective", [EUBO(), *map(Renyi, (0.0, 0.5))], ids=str)
+def test_a_sample_that_is_impossible_has_no_weight_and_costs_the_others_no_digit(objective):
+    # exp(log rate) = inf in one sample makes its log likelihood -inf; a spread of 1e8 costs as much
+    zeros, near = np.zeros(4), np.array([0.3, -0.4, 1.0])
+    alone, alone_c = objective(LogDensities(zeros[:3], zeros[:3], near), 1.0)
+    lost = 0.0 if isinstance(objective, EUBO) else np.log(4 / 3) / (1 - objective.alpha)
+    for far in (-1e8, -1e300, -np.inf) if not isinstance(objective, EUBO) else (-1e8, -1e300):
+        logs = np.append(near, far)
+        with np.errstate(all="ignore"):
+            value, c = objective(LogDensities(zeros, zeros, logs), 1.0)
+        assert c.likelihood[3] == 0
+        assert np.allclose(c.likelihood[:3], alone_c.likelihood, rtol=1e-14)
+        assert value == pytest.approx(alone + lost, rel=1e-12)
+
+
+@pytest.mark.equation("G7")
+def test_sagars_printed_weights_are_not_numbers_where_the_corrected_ones_are():
+    # exp(log w + min) without a sum to divide by: nothing or infinity for log w near +-800
+    for level in (-1000.0, 800.0):
+        logs = level + np.array([0.0, 1.0, 2.0])
+        with np.errstate(all="ignore"):
+            printed = np.exp(logs + logs.min())
+            shares = printed / printed.sum()
+        assert not np.isfinite(shares).all()
+        zeros = np.zeros(3)
+        corrected = -EUBO()(LogDensities(zeros, zeros, logs), 1.0)[1].likelihood
+        expected = np.exp([0.0, 1.0, 2.0]) / np.exp([0.0, 1.0, 2.0]).sum()
+        assert np.allclose(corrected, expected, rtol=1e-13)
+
+
+@pytest.mark.equation("G5", "G6", "G7")
+def test_with_one_sample_the_eubo_is_the_elbo_and_its_share_is_one():
+    terms = LogDensities(*densities(0, samples=1))
+    value, cotangents = EUBO()(terms, 0.7)
+    assert value == pytest.approx(-free_energy(terms, 0.7)[0], rel=1e-14)
+    assert cotangents.likelihood.tolist() == [-1.0]
+
+
+@pytest.mark.equation("G6", "D25")
+@given(seed=seeds)
+def test_elbo_iwae_and_the_self_normalised_eubo_are_ordered_for_the_same_samples(seed):
+    terms = LogDensities(*densities(seed, samples=6))
+    elbo, iwae = -free_energy(terms, 1.0)[0], -Renyi(0.0)(terms, 1.0)[0]
+    assert elbo <= iwae + 1e-12 <= EUBO()(terms, 1.0)[0] + 2e-12
+
+
+@pytest.mark.equation("G1", "G2", "D8")
+def test_the_mean_weight_is_the_evidence_and_the_mean_of_its_logarithm_is_below():
+    estimator, x, y = linear_problem(rows=6, noise=0.8, prior=1.3)
+    exact = exact_posterior(estimator, x, y)
+    deviation = 1.2 * np.sqrt(np.diag(np.linalg.inv(exact.precision)))
+    theta = estimator.posterior.pack(exact.mean, deviation)
+    work, noise = Workspace(), estimator.draw(np.random.default_rng(0), 100_000)
+    estimator.value_and_grad(theta, noise, x, y, 1.0, work)
+    logs = log_weights(work.log_densities, 1.0)
+    ratio = np.exp(logs - exact.log_evidence)
+    error = ratio.std() / np.sqrt(len(ratio))
+    assert abs(ratio.mean() - 1) < 4 * error
+    assert logs.mean() + 4 * logs.std() / np.sqrt(len(logs)) < exact.log_evidence
+    # the second fact of G1: self-normalised, they give posterior means
+    w, share = estimator.weights(theta, noise), ratio / ratio.sum()
+    spread = np.sqrt((share[:, None] ** 2 * (w - exact.mean) ** 2).sum(axis=0))
+    assert np.all(np.abs(share @ w - exact.mean) < 4 * spread)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+def test_the_value_and_the_cotangents_keep_single_precision(objective):
+    terms = LogDensities(*densities(0).astype(np.float32))
+    value, cotangents = objective(terms, 0.5)
+    assert value.dtype == np.float32
+    assert all(cotangent.dtype == np.float32 for cotangent in cotangents)
+
+
+@pytest.mark.parametrize("objective", [o for o in OBJECTIVES if not isinstance(o, MLE)], ids=str)
+def test_a_nan_among_the_densities_is_not_hidden(objective):
+    values = densities(0)
+    values[2, 1] = np.nan
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(objective(LogDensities(*values), 1.0)[0])
+
+
+# --- planted errors: each wrong formula is refused by the check that the right one passes
+
+
+def recalled(edit):
+    """An objective whose value and cotangents `edit(self, value, cotangents, terms, pi)` spoils."""
+
+    def __call__(self, terms, kl_weight):
+        true = type(self).__mro__[1].__call__
+        return edit(self, *true(self, terms, kl_weight), terms, kl_weight)
+
+    return {"__call__": __call__}
+
+
+def without_log_samples(self, value, c, terms, pi):
+    return value - pi / (1 - self.alpha) * np.log(len(terms.prior)), c
+
+
+def plain_mean_shares(self, value, c, terms, pi):
+    return value, free_energy(terms, pi)[1]
+
+
+def without_the_order(self, value, c, terms, pi):
+    share = np.exp(log_weights(terms, pi).real)
+    share = share / share.sum()
+    return value, c._replace(posterior=pi * share, prior=-pi * share, likelihood=-share)
+
+
+def undivided_likelihood(self, value, c, terms, pi):
+    divided = terms._replace(likelihood=terms.likelihood * pi)
+    return type(self).__mro__[1].__call__(self, divided, pi)
+
+
+def printed_weights(self, value, c, terms, pi):
+    logs = log_weights(terms, pi)
+    weights = np.exp(logs + logs.min())  # not divided by their sum
+    return pi * (weights @ logs), c._replace(likelihood=-weights)
+
+
+def total_derivative(self, value, c, terms, pi):
+    share, logs = -c.likelihood, log_weights(terms, pi)
+    slope = share * (1 + logs - share @ logs)
+    return value, c._replace(posterior=-pi * slope, prior=pi * slope, likelihood=slope)
+
+
+def prior_descended(self, value, c, terms, pi):
+    return value, c._replace(prior=-c.prior, likelihood=-c.likelihood)
+
+
+def tempers_log_q_alone(self, value, c, terms, pi):
+    more = (1 - self.beta) * pi / len(terms.prior)
+    return value - more * terms.prior.sum(), c._replace(prior=c.prior - more)
+
+
+WRONG = {
+    "D25 without -log S": (Renyi(0.5), value_error, recalled(without_log_samples)),
+    "D25 plain mean weights": (Renyi(0.0), cotangent_error, recalled(plain_mean_shares)),
+    "D25 shares of w, not of w^(1-alpha)": (
+        Renyi(0.5), cotangent_error, recalled(without_the_order),
+    ),
+    "D30 likelihood not divided by the share": (
+        Renyi(0.0), value_error, recalled(undivided_likelihood),
+    ),
+    "G7 exp(log w + min), not normalised": (EUBO(), value_error, recalled(printed_weights)),
+    "G7 likewise in the gradient": (EUBO(), cotangent_error, recalled(printed_weights)),
+    "G8 the total derivative of the estimate": (
+        EUBO(), cotangent_error, recalled(total_derivative),
+    ),
+    "D27 learned numbers descend the bound": (EUBO(), cotangent_error, recalled(prior_descended)),
+    "D24 beta on log q alone": (FreeEnergy(0.1), value_error, recalled(tempers_log_q_alone)),
+    "W1 with a prior": (
+        MLE(), value_error,
+        recalled(lambda self, v, c, terms, pi: (v - pi * terms.prior.mean(), c)),
+    ),
+    "W2 without the prior": (
+        MAP(), value_error,
+        recalled(lambda self, v, c, terms, pi: (v + pi * terms.prior.mean(), c)),
+    ),
+    "R2 sign of log P(w)": (
+        FreeEnergy(), value_error,
+        recalled(lambda self, v, c, terms, pi: (v + 2 * pi * terms.prior.mean(), c)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.equation("D24", "D25", "D27", "D30", "G7", "G8", "W1", "W2", "R1", "R2")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_planted_wrong_formula_is_refused(name):
+    objective, error, methods = WRONG[name]
+    assert error(objective) <= 1e-11
+    assert error(changed(objective, **methods)) > 1e-2
+
+
+def test_any_function_of_the_densities_can_be_an_objective():
+    @dataclass(frozen=True)
+    class Doubled:
+        def __call__(self, terms, kl_weight):
+            value, c = free_energy(terms, kl_weight)
+            return 2 * value, c._replace(
+                posterior=2 * c.posterior, prior=2 * c.prior, likelihood=2 * c.likelihood
+            )
+
+    assert cotangent_error(Doubled()) <= 1e-13
+
+
+@pytest.mark.parametrize(
+    ("make", "value", "message"),
+    [
+        (Renyi, np.nan, "alpha must be"), (Renyi, np.inf, "alpha must be"),
+        (FreeEnergy, -0.1, "beta must be finite and >= 0; got -0.1"),
+        (FreeEnergy, np.inf, "beta must be finite"),
+    ],
+)  # fmt: skip
+def test_impossible_numbers_are_refused_by_name(make, value, message):
+    with pytest.raises(ValueError, match=message):
+        make(value)
+    with pytest.raises(TypeError):
+        make("1")

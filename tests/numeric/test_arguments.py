@@ -1,0 +1,84 @@
+"""arguments: every refusal names the argument, what was given and what is accepted."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy import GaussianLikelihood, GaussianPrior, MeanField
+from bbb_numpy.numeric.arguments import (
+    flag,
+    fraction,
+    not_negative,
+    positive,
+    real,
+    standard_deviation,
+    whole,
+)
+
+
+@pytest.mark.parametrize("value", [3, 3.0, np.int32(3), np.float32(3)])
+def test_whole_numbers_of_any_type_become_int(value):
+    assert type(whole("epochs", value, 1)) is int
+
+
+@pytest.mark.parametrize(
+    ("check", "bad", "wanted"),
+    [
+        (
+            lambda v: whole("a", v, 1),
+            [0, -1, 2.5, np.float32(0.5), np.inf, np.nan],
+            "a must be a whole number >= 1",
+        ),
+        (lambda v: positive("a", v), [0.0, -1, np.inf, np.nan], "a must be positive and finite"),
+        (lambda v: not_negative("a", v), [-1e-9, np.inf, np.nan], "a must be finite and >= 0"),
+        (lambda v: fraction("a", v), [-0.1, 1.0, np.nan], "a must be a number >= 0 and < 1"),
+        (lambda v: real("a", v, 2, 3), [1.9, 3], "a must be a number >= 2 and < 3"),
+        (
+            lambda v: standard_deviation("a", v),
+            [0.0, -1, 1e-151, 1e151, 5e-324, np.inf, np.nan],
+            "a must be positive and finite, between 1e-150 and 1e150",
+        ),
+    ],
+)
+def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, bad, wanted):
+    for value in bad:
+        with pytest.raises(ValueError, match=f"{wanted}.*; got"):
+            check(value)
+    for value in ("1", None, True, np.True_, 1j, [1], np.array([1])):
+        with pytest.raises(TypeError, match=f"{wanted}.*; got"):
+            check(value)
+
+
+def test_the_smallest_positive_number_is_positive():
+    assert positive("a", 5e-324) == 5e-324
+    assert not_negative("a", 0) == 0.0
+
+
+@pytest.mark.parametrize("make", [GaussianPrior, GaussianLikelihood, MeanField])
+def test_text_in_place_of_a_number_names_the_argument(make):
+    with pytest.raises(TypeError, match=r"scale.* must be .*; got '1'"):
+        make("1")
+
+
+@pytest.mark.parametrize("value", [1e-150, 1, np.float32(2.5), 9.9e149])
+def test_a_spread_has_a_finite_square_and_a_finite_inverse_square(value):
+    found = standard_deviation("a", value)
+    assert type(found) is float
+    assert np.isfinite([found**2, found**-2]).all()
+    assert found**2 > 0
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+def test_a_flag_is_a_truth_value(value):
+    assert flag("learn", value) is bool(value)
+
+
+@pytest.mark.parametrize("value", [0, 1, "no", None, [], np.array([True]), 1.0])
+def test_anything_else_is_no_flag(value):
+    with pytest.raises(TypeError, match="learn must be True or False; got"):
+        flag("learn", value)
+
+
+def test_a_number_larger_than_any_float_is_refused_by_name_and_not_printed():
+    for check in (lambda v: whole("samples", v, 1), lambda v: positive("scale", v)):
+        with pytest.raises(ValueError, match="got a number of 401 digits"):
+            check(10**400)

@@ -1,0 +1,295 @@
+"""numerics: exact to rounding up to 1e4, in both precisions, and complex-safe."""
+
+from decimal import Decimal, localcontext
+from math import lgamma
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bbb_numpy.numeric import elementary as numerics
+
+EXTREMES = [-1e4, -800.0, -745.2, -700.0, -104.0, -87.0, -37.0, -30.0, 0.0, 30.0, 710.0, 1e4]
+arguments = st.one_of(st.sampled_from(EXTREMES), st.floats(-1e4, 1e4), st.floats(-50.0, 50.0))
+
+
+def exact(name, x):
+    """The textbook formula in 80-digit decimal arithmetic, where nothing overflows."""
+    with localcontext() as context:
+        context.prec = 80
+        context.Emin, context.Emax = -999_999, 999_999
+        growth = Decimal(x).exp()
+        # log(1 + g) loses g itself when g < 1e-80: there it is g - g^2/2 to 80 digits
+        sp = (1 + growth).ln() if growth > Decimal("1e-40") else growth * (1 - growth / 2)
+        s = growth / (1 + growth)
+        return {
+            "softplus": sp,
+            "sigmoid": s,
+            "log_softplus": sp.ln(),
+            "ratio": s / sp,
+        }[name]
+
+
+def ulps(measured, reference, dtype):
+    """Distance in units of the last place of the reference (subnormals: of the smallest)."""
+    info = np.finfo(dtype)
+    unit = max(abs(float(reference)) * float(info.eps), float(info.smallest_subnormal))
+    if abs(float(reference)) < float(info.tiny):
+        unit = float(info.tiny) * float(info.eps)
+    return abs(float(Decimal(float(measured)) - reference)) / unit
+
+
+@pytest.mark.equation("K3", "K10", "K22", "K23", "K24", "K25", "D7")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", numerics.SoftplusParts._fields)
+@given(x=arguments, other=arguments)
+@example(x=-37.0, other=-745.2)
+@example(x=-37.5, other=40.0)
+@example(x=1e4, other=-1e4)
+def test_softplus_family_is_exact_to_rounding(name, dtype, x, other):
+    # The second entry sends the array through the branches that the first does not need.
+    pair = np.array([x, other], dtype)
+    parts = numerics.softplus_parts(pair)
+    for value, argument in zip(getattr(parts, name), pair, strict=True):
+        reference = exact(name, float(argument))
+        if name == "log_softplus" and abs(reference) < 1:
+            # near sigma = 1 the logarithm is the relative error of sigma itself: absolute ulps
+            assert abs(Decimal(float(value)) - reference) <= 4 * Decimal(float(np.finfo(dtype).eps))
+        else:
+            assert ulps(value, reference, dtype) <= 4
+
+
+@pytest.mark.equation("K25", "D7")
+@pytest.mark.parametrize(
+    ("dtype", "points"), [(np.float64, [-37.0, -745.2, -1e4]), (np.float32, [-18.0, -104.0, -1e4])]
+)
+def test_slope_over_sigma_tends_to_one_where_the_naive_form_breaks(dtype, points):
+    x = np.array(points, dtype)
+    ratio = numerics.softplus_parts(x).ratio
+    with np.errstate(all="ignore"):
+        naive = (1 / (1 + np.exp(-x))) / np.log(1 + np.exp(x))
+    assert np.array_equal(ratio, np.ones_like(x))
+    assert not np.isfinite(naive).any()
+
+
+@pytest.mark.equation("K24", "D7")
+@given(x=st.floats(-60.0, 60.0))
+def test_complex_step_through_softplus_gives_the_sigmoid(x):
+    h = 1e-30
+    z = numerics.softplus_parts(np.array([x + 1j * h]))
+    real = numerics.softplus_parts(np.array([x]))
+    assert np.allclose(z.softplus.imag / h, real.sigmoid, rtol=1e-14, atol=0)
+    assert np.allclose(z.log_softplus.imag / h, real.ratio, rtol=1e-14, atol=0)
+    slope = real.sigmoid * numerics.sigmoid(np.array([-x]))  # s' = s (1 - s)
+    assert np.allclose(z.sigmoid.imag / h, slope, rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.equation("D10")
+@given(x=st.floats(-300.0, 300.0))
+def test_the_slope_of_tanh_is_exact_where_one_minus_tanh_squared_is_zero(x):
+    slope = numerics.sech_squared(np.array([x]))[0]
+    with localcontext() as context:
+        context.prec = 400
+        cosh = (Decimal(x).exp() + Decimal(-x).exp()) / 2
+        assert ulps(slope, 1 / cosh**2, np.float64) <= 8
+    stepped = np.tanh(np.array([x + 1e-30j]))
+    if abs(x) < 15:
+        assert slope == pytest.approx(stepped.imag[0] / 1e-30, rel=1e-13)
+
+
+def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():
+    assert numerics.softplus(0) == pytest.approx(np.log(2.0), rel=1e-15)
+    assert numerics.sigmoid([0, 0]).tolist() == [0.5, 0.5]
+    x = np.zeros((2, 3), np.float32)
+    assert numerics.softplus(x).dtype == np.float32
+    assert numerics.softplus(x).shape == (2, 3)
+    assert numerics.softplus_parts(np.zeros(0)).ratio.size == 0
+
+
+@given(
+    x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6),
+    shift=st.floats(-1e3, 1e3),
+)
+def test_logsumexp_lies_between_the_largest_and_that_plus_log_of_the_count(x, shift):
+    value = numerics.logsumexp(np.array(x))
+    assert max(x) <= value <= max(x) + np.log(len(x)) + 1e-11
+    assert numerics.logsumexp(np.array(x) + shift) == pytest.approx(value + shift, abs=1e-10)
+
+
+def test_logsumexp_of_impossible_events_is_minus_infinity_not_nan():
+    assert numerics.logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
+    assert numerics.logsumexp(np.array([[0.0, -np.inf]]), axis=1).tolist() == [0.0]
+
+
+@given(x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6))
+def test_log_softmax_gives_probabilities_that_sum_to_one(x):
+    log_p = numerics.log_softmax(np.array(x))
+    assert np.all(log_p <= 0)
+    assert np.exp(log_p).sum() == pytest.approx(1.0, rel=1e-14)
+    assert np.max(log_p) >= -np.log(len(x)) - 1e-15
+
+
+def test_log_softmax_keeps_every_digit_across_a_gap_of_ten_thousand():
+    assert numerics.log_softmax(np.array([0.0, 1e4])).tolist() == [-1e4, 0.0]
+
+
+def test_complex_step_through_log_softmax_gives_one_minus_the_probability():
+    x = np.array([0.3, -1.2, 2.0], complex)
+    x[1] += 1e-30j
+    p = np.exp(numerics.log_softmax(x.real))
+    expected = np.array([0.0, 1.0, 0.0]) - p[1]
+    assert np.allclose(numerics.log_softmax(x).imag / 1e-30, expected, rtol=1e-14)
+
+
+@pytest.mark.equation("K1", "D11")
+@pytest.mark.parametrize("size", [1023, 1024, 100_001])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normal_numbers_fill_any_array_and_repeat_with_the_generator(dtype, size):
+    first = numerics.standard_normal(np.random.default_rng(1), np.full((1, size), np.nan, dtype))
+    again = numerics.standard_normal(np.random.default_rng(1), np.empty((1, size), dtype))
+    assert first.dtype == dtype
+    assert np.isfinite(first).all()
+    assert np.array_equal(first, again)
+    assert len(np.unique(first)) > 0.99 * size
+
+
+@pytest.mark.equation("K1", "D11")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normal_numbers_have_the_distribution_of_n_0_1(dtype):
+    count = 2_000_000
+    z = numerics.standard_normal(np.random.default_rng(2), np.empty(count, dtype)).astype(float)
+    for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96), (6, 15, 10170)):
+        assert abs((z**power).mean() - moment) < 4 * np.sqrt(variance / count)
+    # Kolmogorov and Smirnov: sqrt(N) times the largest gap of the distribution functions
+    # exceeds 1.95 with probability 1e-3
+    grid = np.linspace(-4.5, 4.5, 901)
+    normal = np.array([NormalDist().cdf(point) for point in grid])
+    gap = np.abs(np.searchsorted(np.sort(z), grid) / count - normal).max()
+    assert np.sqrt(count) * gap < 1.95
+    for bound in (3.0, 4.0, 4.5):
+        expected = 2 * NormalDist().cdf(-bound) * count
+        assert abs((np.abs(z) > bound).sum() - expected) < 4 * np.sqrt(expected)
+
+
+@pytest.mark.equation("D11")
+def test_the_cosine_and_the_sine_half_are_independent():
+    z = numerics.standard_normal(np.random.default_rng(3), np.empty(1_000_000, np.float32))
+    a, b = z[:500_000].astype(float), z[500_000:].astype(float)
+    for f, g in ((a, b), (a**2, b**2), (a, b**2), (np.abs(a) > 2, np.abs(b) > 2)):
+        correlation = np.corrcoef(f, g)[0, 1]
+        assert abs(correlation) < 4 / np.sqrt(len(a))
+    neighbours = np.corrcoef(z[:-1], z[1:])[0, 1]
+    assert abs(neighbours) < 4 / np.sqrt(len(z))
+
+
+def test_sums_of_squares_takes_no_conjugate():
+    a = np.array([[1.0 + 2.0j, 3.0], [0.0, 1.0j]])
+    assert np.allclose(numerics.sums_of_squares(a), [(1 + 2j) ** 2 + 9, -1])
+    assert numerics.sums_of_squares(np.ones((3, 0))).tolist() == [0, 0, 0]
+
+
+@pytest.mark.equation("D31")
+@given(y=st.one_of(st.integers(0, 10**7), st.integers(0, 200), st.floats(0, 1e15)))
+@example(y=0)
+@example(y=1)
+@example(y=2)
+def test_log_factorial_is_log_gamma_of_one_more(y):
+    found = numerics.log_factorial(np.array([y]))[0]
+    # log 0! = log 1! = 0 exactly in theory: there the error is absolute
+    assert found == pytest.approx(lgamma(y + 1), rel=1e-13, abs=2e-14)
+
+
+@pytest.mark.equation("D31")
+def test_log_factorials_of_whole_numbers_are_sums_of_logarithms():
+    counts = np.arange(400)
+    expected = np.cumsum(np.log(np.maximum(counts, 1)))
+    found = numerics.log_factorial(counts)
+    assert np.allclose(found, expected, rtol=1e-13, atol=2e-14)
+    assert np.array_equal(numerics.log_factorial(counts.reshape(20, 20)), found.reshape(20, 20))
+    assert np.isfinite(numerics.log_factorial(np.array([1e300])))
+    assert numerics.log_factorial(np.zeros(0)).size == 0
+
+
+@pytest.mark.equation("D31")
+@pytest.mark.parametrize("shift", [0, 2])
+def test_stirlings_series_without_the_shift_or_with_a_short_one_misses_small_counts(shift):
+    def unshifted(y):
+        z = y + 1.0 + shift
+        series = sum(
+            c / z ** (2 * k + 1)
+            for k, c in enumerate((1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360))
+        )
+        stirling = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + series
+        return stirling - sum(np.log(y + step) for step in range(1, shift + 1))
+
+    y = np.arange(5.0)
+    exact = np.array([lgamma(v + 1) for v in y])
+    assert np.abs(numerics.log_factorial(y) - exact).max() < 2e-14
+    assert np.abs(unshifted(y) - exact).max() > 1e-9
+
+
+@pytest.mark.equation("K3", "R8")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(exponent=st.floats(-30, 4))
+def test_inverse_softplus_gives_the_x_whose_softplus_it_was(dtype, exponent):
+    y = np.array([10.0**exponent], dtype)
+    x = numerics.inverse_softplus(y)
+    assert x.dtype == dtype
+    assert numerics.softplus(x)[0] == pytest.approx(
+        float(y[0]), rel=1e2 * float(np.finfo(dtype).eps)
+    )
+
+
+@pytest.mark.equation("K3")
+def test_inverse_softplus_neither_overflows_nor_cancels():
+    assert numerics.inverse_softplus([1e4, 710.0]).tolist() == [1e4, 710.0]
+    assert numerics.inverse_softplus(1e-300) == pytest.approx(-300 * np.log(10), rel=1e-14)
+    assert numerics.inverse_softplus([np.log(2.0)]) == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.equation("D25")
+@given(x=st.floats(-0.5, 10.0), y=st.floats(-1.0, 1.0))
+def test_log1p_of_a_complex_number_keeps_the_digits_of_small_ones(x, y):
+    z = np.array([1e-12 * complex(x, y), complex(x, y)])
+    found = numerics.log1p(z)
+    # log(1 + z) = z - z^2 / 2 to 36 digits for the first; polar form by hand for the second
+    assert found[0] == pytest.approx(z[0] - z[0] ** 2 / 2, rel=1e-14, abs=1e-300)
+    assert found[1] == pytest.approx(np.log(1 + z[1]), rel=1e-13, abs=1e-15)
+    stepped = numerics.log1p(np.array([x + 1e-30j]))
+    assert stepped[0].imag / 1e-30 == pytest.approx(1 / (1 + x), rel=1e-14)
+
+
+def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
+    a, b = np.array([[1.0 + 2.0j, 3.0]]), np.array([[2.0, 1.0j]])
+    assert np.allclose(numerics.inner(a, b), [(1 + 2j) * 2 + 3j])
+    assert np.allclose(numerics.inner(a.real, b), [2 + 3j])
+    assert numerics.inner(np.ones((2, 3, 4)), np.ones((2, 3, 4))).tolist() == [[4.0] * 3] * 2
+    assert numerics.inner(np.ones((2, 0)), np.ones((2, 0))).tolist() == [0.0, 0.0]
+
+
+def test_a_uniform_number_of_zero_gives_a_finite_normal_number():
+    class Zeros:
+        def random(self, dtype, out):
+            out.fill(0.0)
+
+    assert not numerics.standard_normal(Zeros(), np.empty(2048, np.float32)).any()
+
+
+@pytest.mark.equation("K1", "D11")
+def test_the_last_of_an_odd_count_is_normal_too():
+    seeds, empty = range(400), np.empty(1025, np.float32)
+    last = [numerics.standard_normal(np.random.default_rng(seed), empty)[-1] for seed in seeds]
+    assert abs(np.mean(last)) < 4 / np.sqrt(400)
+    assert abs(np.var(last) - 1) < 4 * np.sqrt(2 / 400)
+
+
+@pytest.mark.equation("D11")
+@pytest.mark.parametrize("half", [numerics.BLOCK - 1, numerics.BLOCK, numerics.BLOCK + 1])
+def test_every_pair_is_transformed_whatever_the_size_of_the_blocks(half):
+    z = numerics.standard_normal(np.random.default_rng(1), np.empty(2 * half, np.float32))
+    u, v = np.split(np.random.default_rng(1).random(2 * half, np.float32).astype(float), 2)
+    radius = np.sqrt(-2 * np.log(1 - u))
+    expected = np.concatenate([radius * np.sin(2 * np.pi * v), radius * np.cos(2 * np.pi * v)])
+    assert np.abs(z - expected).max() < 1e-5

@@ -1,0 +1,25 @@
+"""randomness: a seed repeats, a generator moves on, anything else is refused by name."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy.numeric.randomness import check_generator
+
+
+def test_a_number_seeds_and_an_object_moves_on():
+    def first(state):
+        return check_generator(state).random()
+
+    assert first(3) == first(np.int64(3)) != first(4)
+    assert first(None) != first(None)
+    for make in (np.random.default_rng, np.random.RandomState):
+        assert first(make(0)) == first(make(0))
+        state = make(0)
+        assert first(state) != first(state)
+        assert check_generator(state) is not state
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "seed", [1], True])
+def test_other_seeds_are_refused(value):
+    with pytest.raises((TypeError, ValueError), match="random_state must be None, a whole number"):
+        check_generator(value)

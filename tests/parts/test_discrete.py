@@ -1,0 +1,269 @@
+"""discrete: classes and counts have probabilities that sum to 1, with the right slopes."""
+
+from math import exp, lgamma, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import changed, complex_gradient, relative_error, seeds
+
+from bbb_numpy.numeric.elementary import log_factorial
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+
+BERNOULLI, CATEGORICAL, POISSON = (
+    BernoulliLikelihood(),
+    CategoricalLikelihood(),
+    PoissonLikelihood(),
+)
+ALL = [BERNOULLI, CATEGORICAL, POISSON]
+NAMES = ["Bernoulli", "categorical", "Poisson"]
+
+
+def case(likelihood, seed, outputs=3):
+    rng = np.random.default_rng(seed)
+    f = 1.5 * rng.standard_normal((2, 4, outputs))
+    return f, likelihood.draw(rng, {}, f)[0], rng.standard_normal(2)
+
+
+def log_density(likelihood, f, y):
+    return likelihood.log_density({}, f, y, Workspace())[0]
+
+
+def textbook(likelihood, f, y):
+    """Probability of one row of targets, from the definitions, in plain Python."""
+    if isinstance(likelihood, BernoulliLikelihood):
+        p = [1 / (1 + exp(-z)) for z in f]
+        return sum(log(q if t else 1 - q) for q, t in zip(p, y, strict=True))
+    if isinstance(likelihood, CategoricalLikelihood):
+        return log(exp(f[int(np.argmax(y))]) / sum(map(exp, f)))
+    return sum(t * z - exp(z) - lgamma(t + 1) for z, t in zip(f, y, strict=True))
+
+
+def density_error(likelihood, seed=0):
+    f, y, _ = case(likelihood, seed)
+    expected = [[textbook(likelihood, f[s, b], y[b]) for b in range(4)] for s in range(2)]
+    return relative_error(log_density(likelihood, f, y), expected)
+
+
+def gradient_error(likelihood, seed=0):
+    f, y, cotangent = case(likelihood, seed)
+    _, saved = likelihood.log_density({}, f, y, Workspace())
+    d_f = likelihood.vjp(saved, cotangent, {})
+    slope = complex_gradient(lambda v: cotangent @ log_density(likelihood, v, y).sum(axis=1), f)
+    return relative_error(d_f, slope)
+
+
+def outcomes(likelihood, rate):
+    """Every possible target of one output (for counts: all but 1e-15 of the mass)."""
+    if isinstance(likelihood, CategoricalLikelihood):
+        return np.eye(len(rate))
+    top = 2 if isinstance(likelihood, BernoulliLikelihood) else 200
+    return np.arange(top, dtype=float)[:, None]
+
+
+@pytest.mark.equation("D13", "D14", "D15", "D31")
+@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
+@given(seed=seeds)
+def test_each_row_has_the_probability_of_the_definition(likelihood, seed):
+    assert density_error(likelihood, seed) <= 1e-12
+
+
+@pytest.mark.equation("D13", "D14", "D15")
+@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
+@given(seed=seeds)
+def test_vjp_is_the_derivative_for_the_outputs(likelihood, seed):
+    assert gradient_error(likelihood, seed) <= 1e-12
+
+
+@pytest.mark.equation("D13", "D14", "D15", "D31")
+@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
+@given(seed=seeds)
+def test_the_probabilities_of_all_outcomes_sum_to_one_with_the_stated_moments(likelihood, seed):
+    outputs = 3 if likelihood is CATEGORICAL else 1
+    f = np.random.default_rng(seed).standard_normal((1, 1, outputs))
+    y = outcomes(likelihood, f[0, 0])
+    p = np.exp(log_density(likelihood, np.broadcast_to(f, (1, len(y), outputs)), y))[0]
+    mean = p @ y
+    assert p.sum() == pytest.approx(1.0, rel=1e-13)
+    assert np.allclose(likelihood.mean({}, f.copy())[0, 0], mean, rtol=1e-12)
+    assert np.allclose(likelihood.variance({}, f.copy())[0, 0], p @ (y - mean) ** 2, rtol=1e-11)
+
+
+@pytest.mark.equation("D13", "D14", "D15")
+@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
+def test_draws_have_the_stated_moments_and_pass_their_own_check(likelihood):
+    f, count = np.array([[[0.4, -1.0, 1.3]]], np.float32), 40_000
+    y = likelihood.draw(np.random.default_rng(0), {}, np.repeat(f, count, axis=1))
+    assert y.dtype == np.float32
+    assert y.shape == (1, count, 3)
+    likelihood.check_targets(y[0], np.float32)
+    mean, variance = (m({}, f.copy())[0, 0] for m in (likelihood.mean, likelihood.variance))
+    assert np.abs((y[0].mean(axis=0) - mean) / np.sqrt(variance / count)).max() < 4
+
+
+@pytest.mark.equation("D13", "D14")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("likelihood", [BERNOULLI, CATEGORICAL], ids=NAMES[:2])
+def test_logits_of_ten_thousand_cost_no_digit(likelihood, dtype):
+    f = np.array([[[1e4, -1e4], [-1e4, 1e4]]], dtype)
+    y = np.array([[1.0, 0.0], [1.0, 0.0]], dtype)
+    value, saved = likelihood.log_density({}, f, y, Workspace())
+    assert value.dtype == dtype
+    assert value.tolist() == [[0.0, -2e4]]  # certain and right; certain and wrong
+    d_f = likelihood.vjp(saved, np.ones(1, dtype), {})
+    assert np.array_equal(d_f, [[[0.0, 0.0], [1.0, -1.0]]])
+
+
+@pytest.mark.equation("D14")
+def test_soft_labels_are_a_mean_of_hard_ones():
+    f = np.random.default_rng(0).standard_normal((1, 1, 3))
+    hard = [log_density(CATEGORICAL, f, row[None]).item() for row in np.eye(3)]
+    soft = log_density(CATEGORICAL, f, np.array([[0.2, 0.5, 0.3]])).item()
+    assert soft == pytest.approx(np.dot([0.2, 0.5, 0.3], hard), rel=1e-14)
+
+
+@pytest.mark.equation("D13", "D14")
+def test_two_classes_are_one_yes_or_no_question_about_the_difference():
+    z = np.random.default_rng(1).standard_normal((1, 5, 2))
+    labels = np.array([0, 1, 1, 0, 1])
+    two = log_density(CATEGORICAL, z, np.eye(2)[labels])
+    one = log_density(BERNOULLI, z[:, :, 1:] - z[:, :, :1], labels[:, None].astype(float))
+    assert np.allclose(two, one, rtol=1e-13)
+
+
+@pytest.mark.equation("D15", "D31")
+@pytest.mark.parametrize("count", [0, 1, 170, 10**6, 2**24])
+def test_the_probability_of_a_large_count_at_its_own_rate_is_stirlings(count):
+    f = np.array([[[log(max(count, 1))]]])
+    exact = count * f.item() - max(count, 1) - lgamma(count + 1)
+    found = log_density(POISSON, f, np.array([[float(count)]])).item()
+    # three terms of size count log count cancel down to log sqrt(2 pi count)
+    assert found == pytest.approx(exact, abs=4e-16 * (1 + count * f.item()) + 1e-15)
+
+
+@pytest.mark.equation("D15", "D31")
+def test_whole_numbers_and_floats_are_the_same_counts():
+    f, y = np.zeros((1, 2, 1)), np.array([[3], [7]])
+    assert np.array_equal(log_density(POISSON, f, y), log_density(POISSON, f, y.astype(float)))
+    for likelihood in (BERNOULLI, CATEGORICAL):
+        hard = np.eye(2, dtype=int)
+        assert np.array_equal(
+            log_density(likelihood, np.ones((1, 2, 2)), hard),
+            log_density(likelihood, np.ones((1, 2, 2)), hard.astype(float)),
+        )
+
+
+@pytest.mark.equation("D14")
+@given(seed=seeds, top=st.floats(-50, 50))
+def test_every_draw_is_one_hot_even_where_one_class_has_all_the_mass(seed, top):
+    f = np.zeros((1, 6, 3), np.float32)
+    f[..., 1] = top
+    y = CATEGORICAL.draw(np.random.default_rng(seed), {}, f)
+    assert np.array_equal(y.sum(axis=-1), np.ones((1, 6)))
+    assert np.isin(y, [0, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "y", "message"),
+    [
+        (BERNOULLI, [[0.0], [2.0]], "must be 0 or 1; got 2.0 at row 1, column 0"),
+        (BERNOULLI, [[0.5]], "must be 0 or 1; got 0.5"),
+        (BERNOULLI, [[np.nan]], "must be 0 or 1; got nan"),
+        (CATEGORICAL, [[0.0, 1.0], [-1.0, 2.0]], "one-hot rows; got -1.0 at row 1, column 0"),
+        (CATEGORICAL, [[1.0, 0.0], [1.0, 1.0]], r"row 1 sums to 2. Encode labels: np.eye\(K\)"),
+        (CATEGORICAL, [[0.0, 0.0]], "row 0 sums to 0"),
+        (POISSON, [[1.0, -1.0]], "whole numbers >= 0; got -1.0 at row 0, column 1"),
+        (POISSON, [[1.5]], "whole numbers >= 0; got 1.5"),
+        (POISSON, [[np.nan]], "whole numbers >= 0; got nan"),
+        (POISSON, [[np.inf]], "counts above 16777216 are not exact in float32"),
+        (POISSON, [[2.0**24 + 2]], "counts above 16777216 are not exact in float32"),
+    ],
+)
+def test_impossible_targets_are_refused_with_their_place(likelihood, y, message):
+    with pytest.raises(ValueError, match=message):
+        likelihood.check_targets(np.array(y), np.dtype(np.float32))
+
+
+def test_the_largest_exact_counts_are_accepted():
+    POISSON.check_targets(np.array([[2.0**24]]), np.float32)
+    POISSON.check_targets(np.array([[2.0**53]]), np.float64)
+    with pytest.raises(ValueError, match="counts above 9007199254740992 are not exact in float64"):
+        POISSON.check_targets(np.array([[2**53 + 2]]), np.float64)
+    POISSON.check_targets(np.array([[2**24]], np.int64), np.float32)
+
+
+@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
+def test_nothing_is_learned_one_output_a_target_and_other_shapes_are_refused(likelihood):
+    assert (likelihood.blocks(3), likelihood.init(3, np.float32).dtype) == ((), np.float32)
+    assert likelihood.init(3, np.float32).size == 0
+    assert (likelihood.heads(3), likelihood.targets(3)) == (3, 3)
+    with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 1\)"):
+        likelihood.log_density({}, np.zeros((1, 4, 3)), np.zeros((4, 1)), Workspace())
+
+
+# --- planted errors: each wrong formula is refused by the check that the right one passes
+
+
+def slope_of(wrong):
+    """A likelihood with another slope for its outputs."""
+
+    def log_density(self, params, f, y, work):
+        rowwise, _ = type(self).__mro__[1].log_density(self, params, f, y, work)
+        return rowwise, np.array(wrong(f, y))
+
+    return {"log_density": log_density}
+
+
+def shifted_by(wrong):
+    """A likelihood with another log probability."""
+
+    def log_density(self, params, f, y, work):
+        rowwise, saved = type(self).__mro__[1].log_density(self, params, f, y, work)
+        return rowwise + wrong(f, y).sum(axis=-1), saved
+
+    return {"log_density": log_density}
+
+
+def softmax(f):
+    powers = np.exp(f.real)
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def stirling_without_the_shift(f, y):
+    z = y + 1.0
+    return log_factorial(y) - ((z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi))
+
+
+WRONG = {
+    "D13 y - z": (BERNOULLI, gradient_error, slope_of(lambda f, y: y - f)),
+    "D13 sign": (BERNOULLI, gradient_error, slope_of(lambda f, y: 1 / (1 + np.exp(-f.real)) - y)),
+    "D13 without the softplus of a 0": (
+        BERNOULLI, density_error, shifted_by(lambda f, y: (1 - y) * np.log1p(np.exp(f))),
+    ),
+    "D14 without the normaliser": (
+        CATEGORICAL, gradient_error, slope_of(lambda f, y: y - np.exp(f.real)),
+    ),
+    "D14 diagonal of the softmax Jacobian alone": (
+        CATEGORICAL, gradient_error, slope_of(lambda f, y: y * (1 - softmax(f))),
+    ),
+    "D14 sigmoids": (
+        CATEGORICAL, density_error, shifted_by(lambda f, y: np.log1p(np.exp(f))),
+    ),
+    "D15 y - f": (POISSON, gradient_error, slope_of(lambda f, y: y - f.real)),
+    "D15 identity link": (POISSON, gradient_error, slope_of(lambda f, y: y / np.exp(f.real) - 1)),
+    "D15 without the rate": (POISSON, density_error, shifted_by(lambda f, y: np.exp(f))),
+    "D31 without log y!": (POISSON, density_error, shifted_by(lambda f, y: log_factorial(y))),
+    "D31 Stirling's formula without the series": (
+        POISSON, density_error, shifted_by(stirling_without_the_shift),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.equation("D13", "D14", "D15", "D31")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_planted_wrong_formula_is_refused(name):
+    likelihood, error, methods = WRONG[name]
+    assert error(likelihood) <= 1e-12
+    assert error(changed(likelihood, **methods)) > 1e-4

@@ -1,0 +1,303 @@
+"""likelihoods: exact densities and slopes, draws that agree with them, and planted errors."""
+
+from math import log
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import changed, complex_gradient, relative_error, scales, seeds
+
+from bbb_numpy import GaussianLikelihood
+from bbb_numpy.numeric.elementary import LOG_2PI, softplus
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
+
+LIKELIHOODS = [
+    GaussianLikelihood(0.8),
+    GaussianLikelihood(0.8, learn=True),
+    HeteroscedasticLikelihood(),
+    HeteroscedasticLikelihood(0.2),
+]
+
+
+def draw(seed, samples=2, rows=4, outputs=3):
+    rng = np.random.default_rng(seed)
+    f = rng.standard_normal((samples, rows, outputs))
+    return f, rng.standard_normal((rows, outputs)), rng
+
+
+def case(likelihood, seed, targets=3):
+    """Outputs f, targets y, the learned block away from its start, and a cotangent."""
+    rng = np.random.default_rng(seed)
+    f = rng.standard_normal((2, 4, likelihood.heads(targets)))
+    f[..., targets:] *= 0.2  # deviations near 0.7: every density within reach of its logarithm
+    params = {
+        name: likelihood.init(targets, np.float64) + 0.2 * rng.standard_normal(shape)
+        for name, shape in likelihood.blocks(targets)
+    }
+    return f, rng.standard_normal((4, targets)), params, rng.standard_normal(2)
+
+
+def textbook(likelihood, params, f, y):
+    """log P(y|x, w) of each row, one normal density at a time."""
+    if isinstance(likelihood, HeteroscedasticLikelihood):
+        mean, raw = np.split(f, 2, axis=-1)
+        sigma = likelihood.floor + np.log(1 + np.exp(raw))
+    else:
+        log_noise = params.get("log_noise", np.full(y.shape[-1], log(likelihood.scale)))
+        mean, sigma = f, np.broadcast_to(np.exp(log_noise), f.shape)
+    rowwise = np.zeros(f.shape[:2])
+    for s, b, k in np.ndindex(mean.shape):
+        rowwise[s, b] += log(NormalDist(mean[s, b, k], sigma[s, b, k]).pdf(y[b, k]))
+    return rowwise
+
+
+def density_error(likelihood, seed=0):
+    f, y, params, _ = case(likelihood, seed)
+    found, _ = likelihood.log_density(params, f, y, Workspace())
+    return relative_error(found, textbook(likelihood, params, f, y))
+
+
+def gradient_error(likelihood, seed=0):
+    """Largest error of the gradients for outputs and learned numbers, by the complex step."""
+    f, y, params, cotangent = case(likelihood, seed)
+    d_params = {name: np.full(block.shape, np.nan) for name, block in params.items()}
+    _, saved = likelihood.log_density(params, f, y, Workspace())
+    d_f = likelihood.vjp(saved, cotangent, d_params)
+
+    def total(f, params):
+        return cotangent @ likelihood.log_density(params, f, y, Workspace())[0].sum(axis=1)
+
+    errors = [relative_error(d_f, complex_gradient(lambda v: total(v, params), f))]
+    for name, block in params.items():
+        slope = complex_gradient(lambda v, name=name: total(f.astype(complex), {name: v}), block)
+        errors.append(relative_error(d_params[name], slope))
+    return max(errors)
+
+
+@pytest.mark.equation("K15", "D1", "D12")
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
+@given(seed=seeds)
+def test_each_row_has_the_density_of_independent_normals(likelihood, seed):
+    assert density_error(likelihood, seed) <= 1e-11
+
+
+@pytest.mark.equation("K37", "D1", "D12")
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
+@given(seed=seeds)
+def test_vjp_is_the_derivative_for_outputs_and_noise(likelihood, seed):
+    assert gradient_error(likelihood, seed) <= 1e-12
+
+
+@pytest.mark.equation("K14", "K15", "D1")
+@given(seed=seeds, scale=scales, learn=st.booleans())
+def test_the_density_is_exact_for_any_scale(seed, scale, learn):
+    f, y, _ = draw(seed)
+    y = f[0] + scale * y  # within reach of the density for every scale
+    f = f[:1]
+    likelihood = GaussianLikelihood(scale, learn)
+    params = {"log_noise": likelihood.init(3, np.float64)} if learn else {}
+    value, _ = likelihood.log_density(params, f, y, Workspace())
+    expected = [
+        sum(log(NormalDist(m, scale).pdf(t)) for m, t in zip(f[0, b], y[b], strict=True))
+        for b in range(4)
+    ]
+    assert np.allclose(value[0], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("D1", "D12")
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
+def test_the_density_of_y_integrates_to_one_with_the_stated_mean_and_variance(likelihood):
+    f, _, params, _ = case(likelihood, 3, targets=1)
+    grid = np.linspace(-40, 40, 40_001)
+    at = np.broadcast_to(f[:1, :1], (1, len(grid), f.shape[-1]))
+    density = np.exp(likelihood.log_density(params, at, grid[:, None], Workspace())[0][0])
+    mean = np.trapezoid(density * grid, grid)
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-12)
+    assert mean == pytest.approx(likelihood.mean(params, f)[0, 0, 0], abs=1e-12)
+    variance = np.trapezoid(density * (grid - mean) ** 2, grid)
+    stated = np.broadcast_to(likelihood.variance(params, f), (2, 4, 1))
+    assert variance == pytest.approx(stated[0, 0, 0], rel=1e-10)
+
+
+@pytest.mark.equation("K16")
+def test_unit_variance_without_the_constant_is_the_report():
+    f, y, _ = draw(0)
+    value, _ = GaussianLikelihood(1.0).log_density({}, f, y, Workspace())
+    k16 = -0.5 * ((y - f) ** 2).sum(axis=2)
+    assert np.allclose(value, k16 - 1.5 * np.log(2 * np.pi), rtol=1e-13)
+
+
+@pytest.mark.equation("K37")
+def test_unit_variance_gives_the_reports_minus_y_minus_yhat_for_the_loss():
+    f, y, _ = draw(0)
+    _, saved = GaussianLikelihood(1.0).log_density({}, f, y, Workspace())
+    d_f = GaussianLikelihood(1.0).vjp(saved, np.full(2, -1.0), {})
+    assert np.allclose(d_f, -(y - f), rtol=1e-14)
+
+
+@pytest.mark.equation("D1")
+def test_the_noise_gradient_vanishes_at_the_root_mean_square_residual():
+    f, y, _ = draw(5)
+    best = np.log(np.sqrt(((y - f) ** 2).mean(axis=(0, 1))))
+    likelihood, d_params = GaussianLikelihood(1.0, learn=True), {"log_noise": np.zeros(3)}
+    _, saved = likelihood.log_density({"log_noise": best}, f, y, Workspace())
+    likelihood.vjp(saved, np.ones(2), d_params)
+    assert np.abs(d_params["log_noise"]).max() < 1e-12
+
+
+@pytest.mark.equation("D12")
+def test_the_second_head_has_no_gradient_where_its_deviation_is_the_residual():
+    likelihood, y = HeteroscedasticLikelihood(0.2), np.array([[1.5]])
+    f = np.array([[[0.3, np.log(np.expm1(1.0))]]])  # 0.2 + softplus(h) = 1.2 = |y - m|
+    _, saved = likelihood.log_density({}, f, y, Workspace())
+    d_f = likelihood.vjp(saved, np.ones(1), {})
+    assert d_f[0, 0, 0] == pytest.approx(1 / 1.2, rel=1e-13)
+    assert abs(d_f[0, 0, 1]) < 1e-13
+
+
+@pytest.mark.equation("D12")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_floor_bounds_the_density_where_the_network_hits_a_data_point(dtype):
+    f, y = np.array([[[2.0, -200.0]]], dtype), np.array([[2.0]], dtype)
+    value, saved = HeteroscedasticLikelihood(1e-3).log_density({}, f, y, Workspace())
+    assert value.dtype == dtype
+    assert value.item() == pytest.approx(-log(1e-3) - 0.5 * LOG_2PI, rel=1e-6)
+    assert np.isfinite(HeteroscedasticLikelihood(1e-3).vjp(saved, np.ones(1, dtype), {})).all()
+
+
+@pytest.mark.equation("D1", "D12")
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
+def test_draws_scatter_with_the_stated_mean_and_deviation(likelihood):
+    f, _, params, _ = case(likelihood, 1)
+    count = 40_000
+    repeated = np.broadcast_to(f[:1, :1], (1, count, f.shape[-1]))
+    y = likelihood.draw(np.random.default_rng(0), params, repeated)[0]
+    mean = likelihood.mean(params, f)[0, 0]
+    deviation = np.sqrt(np.broadcast_to(likelihood.variance(params, f), (2, 4, 3))[0, 0])
+    assert np.abs((y.mean(axis=0) - mean) / deviation).max() < 4 / np.sqrt(count)
+    assert np.abs(y.std(axis=0) / deviation - 1).max() < 4 / np.sqrt(2 * count)
+
+
+@pytest.mark.equation("D1", "D12")
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
+def test_draws_have_the_dtype_of_the_outputs_and_noise_of_their_own(likelihood):
+    f = np.zeros((4, 5, likelihood.heads(3)), np.float32)
+    params = {name: np.zeros(shape) for name, shape in likelihood.blocks(3)}
+    y = likelihood.draw(np.random.default_rng(0), params, f)
+    assert y.dtype == np.float32
+    assert y.shape == (4, 5, 3)
+    assert len(np.unique(y)) == y.size
+
+
+@pytest.mark.equation("D12")
+def test_two_heads_for_each_target_means_first():
+    likelihood = HeteroscedasticLikelihood(0.5)
+    assert [likelihood.heads(k) for k in (1, 3)] == [2, 6]
+    assert [likelihood.targets(k) for k in (2, 6)] == [1, 3]
+    f = np.array([[[1.0, 2.0, 0.0, 1.0]]])
+    assert likelihood.mean({}, f).tolist() == [[[1.0, 2.0]]]
+    assert np.allclose(likelihood.variance({}, f), (0.5 + softplus([0.0, 1.0])) ** 2, rtol=1e-14)
+    with pytest.raises(ValueError, match=r"two network outputs for each target.*got 3 outputs"):
+        likelihood.targets(3)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
+def test_targets_of_another_shape_are_refused(likelihood):
+    f, _, params, _ = case(likelihood, 0)
+    with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 2\)"):
+        likelihood.log_density(params, f, np.zeros((4, 2)), Workspace())
+
+
+@pytest.mark.equation("K15", "D1")
+@pytest.mark.parametrize("learn", [False, True])
+def test_targets_of_their_own_give_each_sample_what_it_has_alone(learn):
+    likelihood = GaussianLikelihood(0.8, learn)
+    f, _, rng = draw(0)
+    y = rng.standard_normal(f.shape)
+    params = {"log_noise": np.array([0.1, -0.4, 0.2])}
+    slopes, slopes_alone = ({"log_noise": np.zeros(3)} for _ in range(2))
+    rowwise, saved = likelihood.log_density(params, f, y, Workspace())
+    d_f = likelihood.vjp(saved, np.ones(len(f)), slopes)
+    together = np.zeros(3)
+    for s in range(len(f)):
+        alone, saved = likelihood.log_density(params, f[s : s + 1], y[s], Workspace())
+        np.testing.assert_array_equal(rowwise[s], alone[0])
+        np.testing.assert_array_equal(d_f[s], likelihood.vjp(saved, np.ones(1), slopes_alone)[0])
+        together += slopes_alone["log_noise"]
+    np.testing.assert_allclose(slopes["log_noise"], together, rtol=1e-14)
+
+
+def test_fixed_noise_has_no_learned_block():
+    assert GaussianLikelihood(2.0).blocks(3) == ()
+    assert GaussianLikelihood(2.0).init(3, np.float32).size == 0
+    start = GaussianLikelihood(2.0, learn=True).init(3, np.float32)
+    assert start.dtype == np.float32
+    assert np.allclose(start, np.log(2.0))
+
+
+# --- planted errors: each wrong formula is refused by the check that the right one passes
+
+
+def spoiled(**changes):
+    """A `vjp` that sees other saved numbers than `log_density` left."""
+
+    def vjp(self, saved, cotangent, d_params):
+        saved = saved._replace(**{name: wrong(saved) for name, wrong in changes.items()})
+        return type(self).__mro__[1].vjp(self, saved, cotangent, d_params)
+
+    return {"vjp": vjp}
+
+
+def noise_without_the_count(self, saved, cotangent, d_params):
+    rows = saved.plain.shape[1]
+    d_f = GaussianLikelihood.vjp(self, saved, cotangent, d_params)
+    d_params["log_noise"] += cotangent.sum() * rows
+    return d_f
+
+
+def no_log_sigma(self, params, f, y, work):
+    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y, work)
+    return rowwise + np.log(saved.sigma).sum(axis=-1), saved
+
+
+def log_variance_in_place_of_log_deviation(self, params, f, y, work):
+    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y, work)
+    return rowwise - np.log(saved.sigma).sum(axis=-1), saved
+
+
+WRONG = {
+    "D12 without s(h)": (2, gradient_error, spoiled(slope=lambda saved: np.ones_like(saved.slope))),
+    "D12 1/sigma for 1/sigma^2": (
+        2, gradient_error, spoiled(residual=lambda saved: saved.residual * saved.sigma),
+    ),
+    "D12 without log sigma": (2, density_error, {"log_density": no_log_sigma}),
+    "D12 log variance": (
+        2, density_error, {"log_density": log_variance_in_place_of_log_deviation},
+    ),
+    "D1 without -1 per row": (1, gradient_error, {"vjp": noise_without_the_count}),
+    "D1 residual unscaled": (1, gradient_error, spoiled(scaled=lambda saved: saved.plain.copy())),
+}  # fmt: skip
+
+
+@pytest.mark.equation("D1", "D12")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_planted_wrong_formula_is_refused(name):
+    which, error, methods = WRONG[name]
+    assert error(LIKELIHOODS[which]) <= 1e-11
+    assert error(changed(LIKELIHOODS[which], **methods)) > 1e-2
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e-200, 1e200])
+def test_impossible_scales_are_refused_with_the_value(scale):
+    with pytest.raises(ValueError, match="scale of the noise must be positive") as caught:
+        GaussianLikelihood(scale)
+    assert str(caught.value).endswith(f"got {scale}")
+
+
+@pytest.mark.parametrize("floor", [0.0, -1e-9, np.inf, np.nan])
+def test_impossible_floors_are_refused_with_the_value(floor):
+    with pytest.raises(ValueError, match=f"floor must be positive and finite.*got {floor}"):
+        HeteroscedasticLikelihood(floor)

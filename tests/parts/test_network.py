@@ -1,0 +1,141 @@
+"""network: the forward pass is a function of each row and sample; vjp is its exact adjoint."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbb_numpy import MLP
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.network import forward, gates, vjp
+
+shapes = st.tuples(
+    st.lists(st.integers(1, 5), min_size=2, max_size=5),
+    st.sampled_from(["relu", "tanh"]),
+    st.integers(1, 4),  # S
+    st.integers(0, 5),  # B
+    st.integers(0, 2**32 - 1),
+)
+
+
+def draw(shape):
+    sizes, activation, samples, rows, seed = shape
+    net, rng = MLP(tuple(sizes), activation), np.random.default_rng(seed)
+    w = rng.standard_normal((samples, net.layout.size))
+    return net, w, rng.standard_normal((rows, sizes[0])), rng
+
+
+@pytest.mark.equation("K31", "K32", "K33", "K34", "K35", "K36")
+def test_two_layers_by_hand():
+    # z0 = [2, -1] [[1, 2], [3, 4]] + [0, 1] = [-1, 1]; a0 = [0, 1]; f = 5 * 0 - 2 * 1 + 0.5
+    net = MLP((2, 2, 1))
+    w = np.array([[1.0, 2.0, 3.0, 4.0, 0.0, 1.0, 5.0, -2.0, 0.5]])
+    f, tape = forward(net, w, np.array([[2.0, -1.0]]), Workspace())
+    assert f.tolist() == [[[-1.5]]]
+    assert tape.slopes[0].tolist() == [[[0.0, 1.0]]]
+
+
+@pytest.mark.equation("K31", "K33", "K35", "K36")
+@given(shape=shapes)
+def test_samples_and_rows_do_not_mix(shape):
+    net, w, x, _ = draw(shape)
+    together, _ = forward(net, w, x, Workspace())
+    assert together.shape == (len(w), len(x), net.sizes[-1])
+    for s in range(len(w)):
+        for row in range(len(x)):
+            alone, _ = forward(net, w[s : s + 1], x[row : row + 1], Workspace())
+            assert np.allclose(together[s, row], alone[0, 0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.equation("K31", "K37", "K41", "K42")
+@given(shape=shapes)
+def test_rows_of_their_own_give_each_sample_what_it_has_alone(shape):
+    net, w, x, rng = draw(shape)
+    own = rng.standard_normal((len(w), *x.shape))
+    work = Workspace()
+    f, tape = forward(net, w, own, work)
+    d_f = rng.standard_normal(f.shape)
+    pulled = vjp(net, tape, d_f.copy(), work)
+    for s in range(len(w)):
+        there = Workspace()
+        alone, tape = forward(net, w[s : s + 1], own[s], there)
+        assert np.array_equal(f[s], alone[0])
+        assert np.array_equal(pulled[s], vjp(net, tape, d_f[s : s + 1].copy(), there)[0])
+
+
+@pytest.mark.equation("K36")
+@given(shape=shapes)
+def test_without_hidden_layer_the_network_is_affine(shape):
+    net, w, x, rng = draw(shape)
+    line = MLP((net.sizes[0], net.sizes[-1]))
+    w = rng.standard_normal((2, line.layout.size))
+    weight, bias = line.layers(w)[0]
+    assert np.allclose(forward(line, w, x, Workspace())[0], x @ weight + bias, rtol=1e-13)
+
+
+@pytest.mark.equation("K37", "K38", "K39", "K40", "K41", "K42", "D10")
+@given(shape=shapes)
+def test_vjp_is_the_adjoint_of_the_forward_pass(shape):
+    # <d_f, J v> = <J^T d_f, v>, with J v from a complex step along a random direction v
+    net, w, x, rng = draw(shape)
+    direction = rng.standard_normal(w.shape)
+    pushed = forward(net, w + 1e-30j * direction, x, Workspace())[0].imag / 1e-30
+    work = Workspace()
+    f, tape = forward(net, w, x, work)
+    d_f = rng.standard_normal(f.shape)
+    pulled = vjp(net, tape, d_f.copy(), work)
+    left, right = (d_f * pushed).sum(axis=(1, 2)), (pulled * direction).sum(axis=1)
+    size = np.abs(d_f * pushed).sum(axis=(1, 2)) + np.abs(pulled * direction).sum(axis=1)
+    assert np.all(np.abs(left - right) <= 1e-14 * len(x) * (1 + size))
+
+
+@pytest.mark.equation("K38", "K40")
+def test_the_elementwise_reading_of_k40_has_the_right_shape_and_wrong_values():
+    # one row, equal widths: -(y - yhat) w_n [z > 0] a elementwise conforms, and is wrong
+    rng = np.random.default_rng(3)
+    net, w, x = MLP((3, 3, 3)), rng.uniform(0.5, 2, (1, 24)), rng.uniform(0.5, 2, (1, 3))
+    work = Workspace()
+    f, tape = forward(net, w, x, work)
+    d_f, gate = rng.standard_normal(f.shape), tape.slopes[0].copy()
+    d_w = net.layers(vjp(net, tape, d_f.copy(), work))[0][0][0]
+    printed = d_f[0] * net.layers(w)[1][0][0] * gate[0] * x
+    assert printed.shape == d_w.shape
+    assert np.abs(printed - d_w).max() > 0.1 * np.abs(d_w).max() > 0
+
+
+def test_gates_change_exactly_where_a_pre_activation_changes_sign():
+    net, x = MLP((1, 1, 1)), np.ones((1, 1))
+    on, off = np.array([[1.0, 0.5, 1.0, 0.0]]), np.array([[1.0, -1.5, 1.0, 0.0]])
+    assert gates(net, on, x).tolist() == [True]
+    assert gates(net, off, x).tolist() == [False]
+    assert gates(MLP((1, 1, 1), "tanh"), on, x).size == 0
+
+
+@pytest.mark.parametrize("sizes", [(3,), (), (2, 0, 1), (2, -1)])
+def test_impossible_sizes_are_refused(sizes):
+    with pytest.raises(ValueError, match="sizes must be at least two whole numbers"):
+        MLP(sizes)
+
+
+def test_an_unknown_activation_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"'relu', 'tanh'.*got 'gelu'"):
+        MLP((1, 1), "gelu")
+
+
+@pytest.mark.equation("K32", "K34", "K39", "K41")
+def test_a_unit_exactly_at_zero_is_off():
+    net, w, x, work = (
+        MLP((1, 1, 1)),
+        np.array([[1.0, -1.0, 1.0, 0.0]]),
+        np.ones((1, 1)),
+        Workspace(),
+    )
+    _, tape = forward(net, w, x, work)
+    assert tape.slopes[0].item() == 0
+    assert gates(net, w, x).tolist() == [False]
+    assert vjp(net, tape, np.ones((1, 1, 1)), work).tolist() == [[0.0, 0.0, 0.0, 1.0]]
+
+
+def test_the_gates_of_every_hidden_layer_are_seen():
+    net, x = MLP((1, 1, 1, 1)), np.ones((1, 1))
+    assert gates(net, np.array([[1.0, 0.0, -1.0, 0.0, 1.0, 0.0]]), x).tolist() == [True, False]

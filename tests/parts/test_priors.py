@@ -1,0 +1,438 @@
+"""priors: exact densities for any scale and any weight, their gradients, and planted errors."""
+
+from math import exp, log, log1p, pi
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import changed, complex_gradient, relative_error, scales, seeds
+
+from bbb_numpy import Adam, GaussianPrior
+from bbb_numpy.numeric.elementary import LOG_2PI, softplus
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
+from bbb_numpy.parts.priors import ExpectedLogPrior, LaplacePrior
+
+PRIORS = [
+    GaussianPrior(0.7),
+    GaussianPrior(0.7, learn=True),
+    LaplacePrior(0.6),
+    ScaleMixturePrior(0.3, 1.2, 0.25),
+    ScaleMixturePrior(0.3, 1.2, 0.25, learn=True),
+]
+
+
+def params_of(prior, dtype=np.float64):
+    """The learned block at its start, by name."""
+    return {name: prior.init(dtype).reshape(shape) for name, shape in prior.blocks()}
+
+
+def log_density(prior, w, params=None):
+    return prior.log_density(params_of(prior) if params is None else params, w, Workspace())
+
+
+def gradients(prior, w, cotangent):
+    """What a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
+    params, work = params_of(prior), Workspace()
+    prior.log_density(params, w, work)
+    d_w, d_params = np.zeros_like(w), {name: np.full(v.shape, np.nan) for name, v in params.items()}
+    prior.add_vjp(params, w.copy(), cotangent, d_w, d_params, work)
+    return d_w, *d_params.values()
+
+
+def gradient_error(prior, seed=0):
+    """Largest error of the gradients against the complex step through the density."""
+    rng = np.random.default_rng(seed)
+    w, cotangent = 0.8 * rng.standard_normal((2, 4)), rng.standard_normal(2)
+    found = gradients(prior, w, cotangent)
+    errors = [
+        relative_error(found[0], complex_gradient(lambda v: cotangent @ log_density(prior, v), w))
+    ]
+    for (name, block), d_block in zip(params_of(prior).items(), found[1:], strict=True):
+        expected = complex_gradient(
+            lambda v, name=name: cotangent @ log_density(prior, w.astype(complex), {name: v}), block
+        )
+        errors.append(relative_error(d_block, expected))
+    return max(errors)
+
+
+def textbook(prior, w):
+    """log P(w) of one weight, straight from the definition; no logsumexp, no log1p."""
+    if isinstance(prior, GaussianPrior):
+        return log(NormalDist(0, prior.scale).pdf(w))
+    if isinstance(prior, LaplacePrior):
+        return log(exp(-abs(w) / prior.scale) / (2 * prior.scale))
+    wide, narrow = (NormalDist(0, s).pdf(w) for s in (prior.sigma1, prior.sigma2))
+    return log(prior.pi * wide + (1 - prior.pi) * narrow)
+
+
+def density_error(prior, seed=0):
+    """Largest error of the log density against the definition, within reach of the latter."""
+    w = 2.0 * np.random.default_rng(seed).standard_normal((3, 5))
+    expected = [sum(textbook(prior, value) for value in row) for row in w]
+    return relative_error(log_density(prior, w), expected)
+
+
+@pytest.mark.equation("K11", "K12", "R4", "D16", "D17", "R8")
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+@given(seed=seeds)
+def test_log_density_is_that_of_the_definition(prior, seed):
+    assert density_error(prior, seed) <= 1e-12
+
+
+@pytest.mark.equation("K11", "K12")
+@given(scale=scales, seed=seeds)
+def test_the_gaussian_is_exact_for_any_scale(scale, seed):
+    w = scale * np.random.default_rng(seed).standard_normal((3, 5))
+    expected = [sum(log(NormalDist(0, scale).pdf(value)) for value in row) for row in w]
+    assert np.allclose(log_density(GaussianPrior(scale), w), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_every_density_integrates_to_one_and_has_the_stated_deviation(prior):
+    grid = np.linspace(-30, 30, 600_001)  # with a point on the kink of Laplace's density at 0
+    density = np.exp(log_density(prior, grid[:, None]))
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-8)
+    variance = np.trapezoid(density * grid**2, grid)
+    assert prior.deviation(params_of(prior)) == pytest.approx(np.sqrt(variance), rel=1e-7)
+
+
+@pytest.mark.equation("K19", "K26", "R5", "R6", "R7", "R8", "D16", "D17")
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+@given(seed=seeds)
+def test_gradients_are_the_derivatives_of_the_log_density(prior, seed):
+    assert gradient_error(prior, seed) <= 1e-12
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_the_gradient_is_added_to_what_is_there(prior):
+    w, cotangent, work = np.array([[0.3, -2.0]]), np.ones(1), Workspace()
+    params, alone = params_of(prior), gradients(prior, w, np.ones(1))[0]
+    prior.log_density(params, w, work)
+    d_w = np.full((1, 2), 5.0)
+    prior.add_vjp(params, w.copy(), cotangent, d_w, params_of(prior), work)
+    assert np.allclose(d_w - 5.0, alone, rtol=1e-13)
+
+
+@pytest.mark.equation("K13", "K17")
+def test_the_report_drops_half_log_two_pi_per_weight_and_k17_the_scale_too():
+    w = np.array([[3.0, -1.0]])
+    k13 = -2 * log(2.5) - 10 / (2 * 2.5**2)
+    assert log_density(GaussianPrior(2.5), w)[0] == pytest.approx(k13 - LOG_2PI)
+    # K17's 1/2 w^2 is the same number for unit scale, and only then
+    k17 = -0.5 * 10
+    assert log_density(GaussianPrior(1.0), w)[0] == pytest.approx(k17 - LOG_2PI)
+    assert abs(log_density(GaussianPrior(2.5), w)[0] - (k17 - LOG_2PI)) > 1
+
+
+@pytest.mark.equation("R4", "R5")
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize("size", [39.0, 60.0, 1e3, 1e6])
+def test_far_out_the_mixture_is_its_wide_component_where_the_printed_form_is_minus_infinity(
+    size, learn
+):
+    prior, w = ScaleMixturePrior(0.25, 1.0, 0.1, learn), np.array([[size, -size]])
+    asymptote = 2 * (log(0.25) - 0.5 * LOG_2PI) - size**2
+    assert log_density(prior, w)[0] == pytest.approx(asymptote, rel=1e-14)
+    with np.errstate(divide="ignore"):
+        normals = [np.exp(-0.5 * (w / s) ** 2) / (s * np.sqrt(2 * pi)) for s in (1.0, 0.1)]
+        printed = np.log(0.25 * normals[0] + 0.75 * normals[1]).sum()
+    assert printed == -np.inf
+    d_w = gradients(prior, w, np.ones(1))[0]
+    assert np.allclose(d_w, -w, rtol=1e-14)  # slope of the wide component, sigma1 = 1
+
+
+@pytest.mark.equation("R4")
+def test_far_out_in_single_precision_too():
+    prior, w = ScaleMixturePrior(0.25, 1.0, 0.1), np.full((1, 1), 30, np.float32)
+    value = log_density(prior, w)
+    assert value.dtype == np.float32
+    assert value[0] == pytest.approx(log(0.25) - 0.5 * LOG_2PI - 450, rel=1e-6)
+
+
+@pytest.mark.equation("R4", "R6")
+def test_at_zero_the_densities_of_both_components_add():
+    prior = ScaleMixturePrior(0.25, 1.0, 0.1)
+    both = log((0.25 + 0.75 / 0.1) / np.sqrt(2 * pi))
+    assert log_density(prior, np.zeros((1, 1)))[0] == pytest.approx(both, rel=1e-14)
+    # Krasser's (1, 0.1, 0.2) has the deviation 0.45607 (ERRATA)
+    assert ScaleMixturePrior(0.2, 1.0, 0.1).deviation({}) == pytest.approx(0.45607, abs=5e-6)
+
+
+@pytest.mark.equation("R8")
+@given(pi_=st.floats(0.01, 0.99), narrow=scales, ratio=st.floats(1.01, 100))
+def test_the_raw_numbers_start_at_the_arguments(pi_, narrow, ratio):
+    prior = ScaleMixturePrior(pi_, narrow * ratio, narrow, learn=True)
+    assert prior.values(params_of(prior)) == pytest.approx((pi_, narrow * ratio, narrow), rel=1e-9)
+    t1, t2, a = prior.init(np.float64)
+    assert SMALLEST + softplus(t2) == pytest.approx(narrow, rel=1e-12)
+    assert softplus(t1) == pytest.approx(narrow * (ratio - 1), rel=1e-9)
+    assert 1 / (1 + exp(-a)) == pytest.approx(pi_, rel=1e-12)
+
+
+@pytest.mark.equation("R8")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(2))
+def test_five_thousand_huge_random_gradient_steps_never_leave_the_domain(seed, dtype):
+    # Krasser's raw sigma1, sigma2, pi left it at a learning rate of 0.1 (ERRATA): here 1.0, with
+    # weights whose size changes a thousandfold from step to step
+    prior, rng = ScaleMixturePrior(0.3, 1.2, 0.25, learn=True), np.random.default_rng(seed)
+    block, optimizer, work = prior.init(dtype), Adam(1.0), Workspace()
+    state, seen = optimizer.init(block), []
+    for _ in range(5_000):
+        w = (10 ** rng.uniform(-1.5, 1.5) * rng.standard_normal((1, 20))).astype(dtype)
+        value = prior.log_density({"prior_mixture": block}, w, work)
+        d_block, d_w = np.empty(3, dtype), np.zeros_like(w)
+        prior.add_vjp(
+            {"prior_mixture": block}, w, -np.ones(1, dtype), d_w, {"prior_mixture": d_block}, work
+        )
+        assert np.isfinite(value).all()
+        assert np.isfinite(d_w).all()
+        assert np.isfinite(d_block).all()
+        optimizer.update(block, d_block, state, 1.0)
+        share, wide, narrow = prior.values({"prior_mixture": block})
+        assert wide > narrow > 0
+        assert 0 < share < 1
+        seen.append((share, wide, narrow))
+    spread = np.ptp(np.log(seen), axis=0)
+    assert np.all(spread > 1), "the steps were not huge"
+
+
+@pytest.mark.equation("R8", "R6", "R7")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("raw", [1e3, 80.0, -40.0, -80.0, -1e3])
+@pytest.mark.parametrize("which", range(3))
+def test_a_collapsed_mixture_still_has_a_finite_density_and_gradient(which, raw, dtype):
+    prior, w = ScaleMixturePrior(learn=True), np.array([[0.5, -1.0, 3.0]], dtype)
+    block, work = prior.init(dtype), Workspace()
+    block[which] = raw
+    value = prior.log_density({"prior_mixture": block}, w, work)
+    d_w, d_block = np.zeros_like(w), np.empty(3, dtype)
+    prior.add_vjp(
+        {"prior_mixture": block}, w.copy(), np.ones(1, dtype), d_w, {"prior_mixture": d_block}, work
+    )
+    assert np.isfinite(value).all()
+    assert np.isfinite(d_w).all()
+    assert np.isfinite(d_block).all()
+
+
+@pytest.mark.equation("D18", "D19", "D17")
+@pytest.mark.parametrize("learn", [False, True])
+@given(seed=seeds)
+def test_the_expected_gaussian_density_follows_from_the_first_two_moments(learn, seed):
+    prior, rng = GaussianPrior(0.7, learn), np.random.default_rng(seed)
+    mean, variance = rng.standard_normal(4), rng.uniform(0.1, 2.0, 4)
+    params, d_params = params_of(prior), params_of(prior)
+    found = prior.expected_log_density(params, mean, variance.sum(), d_params)
+    assert isinstance(found, ExpectedLogPrior)
+    # the mean of a square is that of mean +- deviation: two points give it exactly
+    ends = mean + np.sqrt(variance) * np.array([[1.0], [-1.0]])
+    assert found.value == pytest.approx(log_density(prior, ends).mean(), rel=1e-12)
+
+    def value(mean, total, params):
+        spent = {name: block.astype(complex) for name, block in params.items()}
+        return prior.expected_log_density(params, mean, total, spent).value
+
+    total = variance.sum()
+    assert np.allclose(
+        found.d_mean, complex_gradient(lambda v: value(v, total, params), mean), rtol=1e-12
+    )
+    d_variance = complex_gradient(lambda v: value(mean.astype(complex), v, params), total)
+    assert found.d_variance == pytest.approx(float(d_variance), rel=1e-12)
+    for name, block in params.items():
+        slope = complex_gradient(
+            lambda v, name=name: value(mean.astype(complex), total, {name: v}), block
+        )
+        assert d_params[name] == pytest.approx(slope, rel=1e-12)
+
+
+@pytest.mark.equation("D17")
+def test_the_gradient_of_a_learned_scale_vanishes_at_the_root_mean_square_weight():
+    w = np.random.default_rng(0).standard_normal((1, 7))
+    best = GaussianPrior(float(np.sqrt((w**2).mean())), learn=True)
+    assert abs(gradients(best, w, np.ones(1))[1].item()) < 1e-12
+
+
+@pytest.mark.equation("D16")
+def test_laplace_has_slope_zero_at_the_kink_and_one_over_scale_beside_it():
+    w = np.array([[0.0, 1e-300, -1e-300]])
+    assert gradients(LaplacePrior(0.5), w, np.ones(1))[0].tolist() == [[0.0, -2.0, 2.0]]
+
+
+# --- planted errors: each wrong formula is refused by the check that the right one passes
+
+
+def printed_form(self, params, w, work):
+    GaussianPrior.log_density(GaussianPrior(), params, w, work)
+    pi_, s1, s2 = self.values(params)
+    normals = [np.exp(-0.5 * (w / s) ** 2) / (s * np.sqrt(2 * pi)) for s in (s1, s2)]
+    with np.errstate(divide="ignore"):
+        return np.log(pi_ * normals[0] + (1 - pi_) * normals[1]).sum(axis=-1)
+
+
+def components_with(**change):
+    """The mixture's components with some of their parts replaced by a function of them."""
+
+    def components(self, params):
+        c = ScaleMixturePrior._components(self, params)
+        return c._replace(**{name: wrong(c) for name, wrong in change.items()})
+
+    return {"_components": components}
+
+
+def vjp_with(edit):
+    """A prior's `add_vjp` whose results `edit(d_w, d_block, w, cotangent, c)` spoils."""
+
+    def add_vjp(self, params, w, cotangent, d_w, d_params, work):
+        given, before = w.copy(), d_w.copy()
+        type(self).__mro__[1].add_vjp(self, params, w, cotangent, d_w, d_params, work)
+        part, block = d_w - before, next(iter(d_params.values()), None)
+        edit(self, part, block, given, cotangent)
+        d_w[...] = before + part
+
+    return {"add_vjp": add_vjp}
+
+
+def no_responsibilities(self, d_w, d_block, w, cotangent):
+    share, s1, s2 = self.values(params_of(self))
+    d_w[...] = -cotangent[:, None] * w * (share / s1**2 + (1 - share) / s2**2)
+
+
+def responsibilities(self, w):
+    share, s1, s2 = self.values(params_of(self))
+    odds = share / (1 - share) * s2 / s1 * np.exp(0.5 * w**2 * (s2**-2 - s1**-2))
+    return odds / (1 + odds)
+
+
+def sigma_without_its_normaliser(self, d_w, d_block, w, cotangent):
+    _, s1, _ = self.values(params_of(self))
+    mass = cotangent @ responsibilities(self, w).sum(axis=1) / s1
+    d_block[0] += mass * -np.expm1(-softplus(self.init(np.float64))[0])  # 1 - e^-softplus = sigmoid
+
+
+def share_without_minus_pi(self, d_w, d_block, w, cotangent):
+    d_block[2] = cotangent @ responsibilities(self, w).sum(axis=1)
+
+
+def narrow_without_the_wide(self, d_w, d_block, w, cotangent):
+    slopes = -np.expm1(-softplus(self.init(np.float64)))
+    d_block[1] -= d_block[0] / slopes[0] * slopes[1]
+
+
+def scaled(name, factor):
+    def edit(self, d_w, d_block, w, cotangent):
+        target = d_w if name == "w" else d_block
+        target *= factor
+
+    return edit
+
+
+def without_the_count(self, d_w, d_block, w, cotangent):
+    d_block[0] += cotangent.sum() * w.shape[-1]
+
+
+MIXTURE, LEARNED = PRIORS[3], PRIORS[4]
+
+
+def far_out_error(prior):
+    """Error of the mixture at 1e3, where it is the closed form of its wide component."""
+    share, s1, _ = prior.values(params_of(prior))
+    asymptote = log(share) - log(s1) - 0.5 * LOG_2PI - 0.5e6 / s1**2
+    return relative_error(log_density(prior, np.full((1, 1), 1e3)), [asymptote])
+
+
+WRONG = {
+    "R4 printed log of a sum": (MIXTURE, far_out_error, {"log_density": printed_form}),
+    "R4 without 1 - pi": (
+        MIXTURE, density_error, components_with(log_share=lambda c: (c.log_share[0], 0.0)),
+    ),
+    "R4 without 1 / sigma": (
+        MIXTURE, density_error, components_with(log_sigma=lambda c: (0.0, 0.0)),
+    ),
+    "R4 pi swapped": (
+        MIXTURE, density_error, components_with(log_share=lambda c: c.log_share[::-1]),
+    ),
+    "R5 without responsibilities": (MIXTURE, gradient_error, vjp_with(no_responsibilities)),
+    "R6 without -1/sigma": (LEARNED, gradient_error, vjp_with(sigma_without_its_normaliser)),
+    "R7 without -pi": (LEARNED, gradient_error, vjp_with(share_without_minus_pi)),
+    "R8 t2 without sigma1": (LEARNED, gradient_error, vjp_with(narrow_without_the_wide)),
+    "R8 without the softplus slope": (
+        LEARNED, gradient_error,
+        components_with(slopes=lambda c: (1.0, 1.0, c.slopes[2])),
+    ),
+    "R8 unordered": (
+        LEARNED, density_error,
+        components_with(sigma=lambda c: (c.sigma[0] - c.sigma[1], c.sigma[1])),
+    ),
+    "D16 slope without 1 / scale": (PRIORS[2], gradient_error, vjp_with(scaled("w", 0.6))),
+    "D16 slope of the wrong sign": (PRIORS[2], gradient_error, vjp_with(scaled("w", -1.0))),
+    "D17 without -P": (PRIORS[1], gradient_error, vjp_with(without_the_count)),
+    "D17 half of it": (PRIORS[1], gradient_error, vjp_with(scaled("block", 0.5))),
+    "K19 without 1 / scale^2": (PRIORS[0], gradient_error, vjp_with(scaled("w", 0.49))),
+}  # fmt: skip
+
+
+@pytest.mark.equation("R4", "R5", "R6", "R7", "R8", "D16", "D17")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_planted_wrong_formula_is_refused(name):
+    prior, error, methods = WRONG[name]
+    assert error(prior) <= 1e-12
+    assert error(changed(prior, **methods)) > 1e-3
+
+
+def test_log1p_of_the_reference_is_not_ours():
+    # the reference above uses no function of bbb_numpy: one point by hand
+    by_hand = (
+        log(0.3 / 1.2)
+        - 0.5 * LOG_2PI
+        - 0.5 / 1.44
+        + log1p(0.7 / 0.3 * 1.2 / 0.25 * exp(0.5 / 1.44 - 0.5 / 0.0625))
+    )
+    assert textbook(MIXTURE, 1.0) == pytest.approx(by_hand, rel=1e-13)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e-200, 1e200])
+@pytest.mark.parametrize("make", [GaussianPrior, LaplacePrior])
+def test_impossible_scales_are_refused_with_the_value(make, scale):
+    with pytest.raises(ValueError, match="scale of the prior must be positive") as caught:
+        make(scale)
+    assert str(caught.value).endswith(f"got {scale}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 1.0, 0.1), "pi must be > 0 and < 1; got 0"),
+        ((1.0, 1.0, 0.1), "pi must be a number >= 0 and < 1; got 1.0"),
+        ((np.nan, 1.0, 0.1), "pi must be"),
+        ((0.2, np.inf, 0.1), "sigma1 of the prior must be positive"),
+        ((0.2, 1.0, 0.0), "sigma2 of the prior must be positive"),
+        ((0.2, 0.1, 1.0), "sigma1 must be larger than sigma2; got 0.1 and 1. Swap them"),
+        ((0.2, 1.0, 1.0), "sigma1 must be larger than sigma2"),
+    ],
+)
+def test_impossible_mixtures_are_refused_by_name(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ScaleMixturePrior(*arguments)
+
+
+def test_a_learned_mixture_that_starts_collapsed_is_refused():
+    with pytest.raises(ValueError, match="a learned sigma2 must start above 2e-06; got 1e-06"):
+        ScaleMixturePrior(0.2, 1.0, 1e-6, learn=True)
+    assert np.isfinite(log_density(ScaleMixturePrior(0.2, 1.0, 1e-6), np.ones((1, 1)))).all()
+
+
+@pytest.mark.parametrize("make", [GaussianPrior, ScaleMixturePrior])
+def test_learn_must_be_a_truth_value(make):
+    with pytest.raises(TypeError, match="learn must be True or False; got 'no'"):
+        make(learn="no")
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_only_learned_priors_have_numbers_and_in_the_dtype_asked_for(prior):
+    start = prior.init(np.float32)
+    assert start.dtype == np.float32
+    assert start.size == sum(np.prod(shape) for _, shape in prior.blocks())
+    assert (start.size > 0) == getattr(prior, "learn", False)

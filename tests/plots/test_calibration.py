@@ -1,0 +1,80 @@
+"""Pictures of calibration show the numbers they were given."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bbb_numpy.evaluation.calibration import coverage, reliability
+from bbb_numpy.plots.calibration import coverage_curve, pit_histogram, reliability_diagram
+
+RNG = np.random.default_rng(0)
+PROBA = RNG.random(400)
+TABLE = reliability(PROBA, (RNG.random(400) < PROBA).astype(float))
+PITS = RNG.beta(2, 2, 500)
+
+
+def draw_all():
+    return {
+        "reliability": reliability_diagram({"one": TABLE, "two": TABLE}),
+        "pit": pit_histogram(PITS),
+        "coverage": coverage_curve({"a": coverage(PITS), "b": coverage(PITS, [0.2, 0.6])}),
+    }
+
+
+@pytest.mark.parametrize("name", ["reliability", "pit", "coverage"])
+def test_axes_are_labelled_have_a_legend_outside_and_can_be_saved(name):
+    ax = draw_all()[name]
+    assert isinstance(ax, Axes)
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    ax.figure.savefig(io.BytesIO(), dpi=50)
+    legend = ax.get_legend().get_window_extent()
+    assert legend.y0 >= ax.get_window_extent().y1 - 1, "above the axes, where no data are"
+
+
+def test_given_axes_are_used():
+    ax = Figure().subplots()
+    assert pit_histogram(PITS, ax=ax) is ax
+    assert coverage_curve({"a": coverage(PITS)}, ax=ax) is ax
+    assert reliability_diagram({"a": TABLE}, ax=ax) is ax
+
+
+@pytest.mark.parametrize(
+    ("function", "one"), [(reliability_diagram, TABLE), (coverage_curve, coverage(PITS))]
+)
+def test_more_curves_than_styles_are_refused_and_not_dropped(function, one):
+    four = dict.fromkeys("abcd", one)
+    drawn = function(four).get_legend_handles_labels()[1]
+    assert set(four) <= set(drawn)
+    with pytest.raises(ValueError, match=r"at most 4 curves, .* got 5: a, b, c, d, e\."):
+        function(four | {"e": one})
+
+
+def test_reliability_shows_the_table():
+    ax = reliability_diagram({"one": TABLE})
+    (curve,) = [c for c in ax.containers if c.get_label() == "one"]
+    assert curve[0].get_xdata() == pytest.approx(TABLE.stated)
+    assert curve[0].get_ydata() == pytest.approx(TABLE.seen)
+    ends = np.array(curve[2][0].get_segments())
+    assert ends[:, :, 1] == pytest.approx(np.stack([TABLE.seen_low, TABLE.seen_high], 1))
+    low, high = ax.get_ylim()
+    assert low < TABLE.seen_low.min()
+    assert high > TABLE.seen_high.max()
+
+
+def test_pit_bars_are_a_density():
+    ax = pit_histogram(PITS, bins=8)
+    heights = [bar.get_height() for bar in ax.patches if bar.get_width() == pytest.approx(0.125)]
+    assert np.array(heights[:8]) == pytest.approx(np.histogram(PITS, 8, (0, 1), density=True)[0])
+    assert ax.get_ylim()[1] > max(heights)
+
+
+def test_coverage_shows_shares_against_levels():
+    found = coverage(PITS)
+    ax = coverage_curve({"a": found})
+    (line,) = [line for line in ax.lines if line.get_label() == "a"]
+    assert line.get_xdata() == pytest.approx(found.level)
+    assert line.get_ydata() == pytest.approx(found.share)

@@ -1,0 +1,458 @@
+"""derivations.md, the code and the tests speak of the same equations, and its links lead somewhere.
+
+Small functions over text find the tags; each has its negative controls below.
+"""
+
+import ast
+import doctest
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "derivations.md"
+# The families in the order of the document, and how many equations each has (None: any number).
+FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
+TAG = re.compile(r"\b([A-Z])(\d+)(?:[-–](?:([A-Z])?(\d+)))?\b")
+# ``code`` and quoted strings, which may name a layer W0; an apostrophe opens no quotation.
+VERBATIM = re.compile(r"""``.+?``|"[^"\n]*"|(?<!\w)'[^'\n]*'(?!\w)""", re.DOTALL)
+
+
+class Entry(NamedTuple):
+    """One equation of derivations.md: a heading ``#### K5: ...`` and what stands below it."""
+
+    tag: str
+    body: str
+
+
+class Link(NamedTuple):
+    """One Markdown link ``[text](target)``."""
+
+    text: str
+    target: str
+
+
+def outside_fences(markdown: str) -> list[str]:
+    """Return the lines of `markdown`, those of fenced blocks blanked."""
+    lines, inside = [], False
+    for line in markdown.splitlines():
+        fence = line.lstrip().startswith("```")
+        lines.append("" if inside or fence else line)
+        inside ^= fence
+    assert not inside, "a ``` fence of derivations.md is never closed"
+    return lines
+
+
+def entries(markdown: str) -> list[Entry]:
+    """Return the entries in their order; one ends where the next heading begins."""
+    found: list[Entry] = []
+    collecting = False
+    for line in outside_fences(markdown):
+        heading = re.match(r"#+ ", line)
+        entry = re.match(r"#### ([A-Z]\d+)\b", line)
+        if entry:
+            found.append(Entry(entry[1], ""))
+        if heading:
+            collecting = entry is not None
+        elif collecting:
+            found[-1] = Entry(found[-1].tag, found[-1].body + line + "\n")
+    return found
+
+
+def links(markdown: str) -> list[Link]:
+    """Return the links of `markdown` that stand outside fenced blocks."""
+    text = "\n".join(outside_fences(markdown))
+    return [Link(*pair) for pair in re.findall(r"\[([^\[\]]+)\]\(([^()\s]+)\)", text)]
+
+
+def anchors(markdown: str) -> set[str]:
+    """Return the names that GitHub gives to the headings of `markdown`."""
+    titles = [re.match(r"#+ (.*)", line) for line in outside_fences(markdown)]
+    kept = (re.sub(r"[^\w\- ]", "", title[1].strip().lower()) for title in titles if title)
+    return {slug.replace(" ", "-") for slug in kept}
+
+
+def tags_in(text: str, families: Iterable[str]) -> set[str]:
+    """Return the tags that `text` names, ranges such as K31-K36 or K43-44 written out.
+
+    Of the given families only: B0 is no tag. Nor is M in M = 1e5, or R in R^2: no number follows.
+    """
+    found = set()
+    for family, first, family_of_last, last in TAG.findall(text):
+        if family not in families or family_of_last not in ("", family):
+            continue
+        found |= {f"{family}{number}" for number in range(int(first), int(last or first) + 1)}
+    return found
+
+
+def prose(source: str) -> str:
+    """Return the docstrings and comments of Python `source`, without code, quotes, directives."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
+    parts = [ast.get_docstring(node) or "" for node in nodes]
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            parts.append(re.sub(r"noqa\b.*", "", token.string))
+    return "\n".join(VERBATIM.sub(" ", part) for part in parts)
+
+
+def strings(node: ast.expr, named: Mapping[str, ast.expr]) -> list[str]:
+    """Return the strings that an argument writes out: one, or ``*`` of a tuple or its name."""
+    inside: list[ast.expr] = [node]
+    if isinstance(node, ast.Starred):
+        value = named.get(ast.unparse(node.value), node.value)
+        inside = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    values = [element.value if isinstance(element, ast.Constant) else None for element in inside]
+    found = [value for value in values if isinstance(value, str)]
+    return found if len(found) == len(inside) else []
+
+
+def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
+    """Return the tags with which tests of `source` are marked, and what is wrong with marks."""
+    tree = ast.parse(source)
+    tags: set[str] = set()
+    wrong: list[str] = []
+    named = {
+        ast.unparse(target): node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    }
+    on_tests = {
+        decorator
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower().startswith("test")
+        for decorator in node.decorator_list
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != "pytest.mark.equation":
+            continue
+        if node not in on_tests:
+            wrong.append(f"line {node.lineno}: the mark does not decorate a test")
+            continue
+        for argument in node.args:
+            values = strings(argument, named)
+            if values and all(TAG.fullmatch(value) for value in values):
+                tags |= set().union(*(tags_in(value, families) or {value} for value in values))
+            else:
+                wrong.append(
+                    f"line {node.lineno}: {ast.unparse(argument)} is not a tag written out, such "
+                    'as "K5" or "K31-K36", nor * of a tuple of tags written out'
+                )
+    return tags, wrong
+
+
+def defines(source: str, name: str) -> bool:
+    """Tell whether Python `source` defines the dotted `name` (class members included)."""
+    body: list[ast.stmt] = ast.parse(source).body
+    for part in name.split("."):
+        named = {
+            **{node.id: node for node in assigned_names(body)},
+            **{
+                node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            },
+        }
+        if part not in named:
+            return False
+        node = named[part]
+        body = node.body if isinstance(node, ast.ClassDef) else []
+    return True
+
+
+def assigned_names(body: list[ast.stmt]) -> list[ast.Name]:
+    targets: list[ast.expr] = []
+    for node in body:
+        targets += node.targets if isinstance(node, ast.Assign) else []
+        targets += [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target for target in targets if isinstance(target, ast.Name)]
+
+
+def numbering_problems(tags: list[str], families: Mapping[str, int | None] = FAMILIES) -> list[str]:
+    """Say which entries are missing, doubled, out of order, out of place or of no known family."""
+    problems = [f"{tag} has {count} entries" for tag, count in Counter(tags).items() if count > 1]
+    problems += [f"{tag} is of no known family" for tag in tags if tag[0] not in families]
+    for family, expected in families.items():
+        numbers = [int(tag[1:]) for tag in tags if tag[0] == family]
+        last = expected or max(numbers, default=1)
+        missing = sorted(set(range(1, last + 1)) - set(numbers))
+        problems += [f"{family}{number} has no entry" for number in missing]
+        beyond = sorted(number for number in set(numbers) if number > last or number < 1)
+        problems += [f"{family}{number} is not in {family}1-{family}{last}" for number in beyond]
+        if numbers != sorted(numbers):
+            problems.append(f"the entries of {family} are not in order")
+    runs = [family for family, _ in groupby(tag[0] for tag in tags)]
+    in_order = [family for family in families if family in runs]
+    if runs != in_order:
+        problems.append(f"the families stand as {runs}, not each in one piece and as {in_order}")
+    return problems
+
+
+def tag_problems(
+    defined: Iterable[str], carried: Mapping[str, set[str]], where: str
+) -> tuple[list[str], list[str]]:
+    """Return the defined tags that no file carries, and the carried ones without an entry."""
+    everywhere: set[str] = set().union(*carried.values())
+    missing = [f"{tag}: not in any {where}" for tag in defined if tag not in everywhere]
+    undefined = [
+        f"{path}: {tag} has no entry in derivations.md"
+        for path, tags in carried.items()
+        for tag in sorted(tags - set(defined))
+    ]
+    return missing, undefined
+
+
+def entry_problems(
+    entry: Entry, code: Mapping[str, set[str]], tests: Mapping[str, set[str]]
+) -> list[str]:
+    """Say whether one of the code files and one of the tests that `entry` links carry its tag."""
+    targets = {link.target for link in links(entry.body)}
+    problems = []
+    for kind, carried in (("code file", code), ("test", tests)):
+        named = sorted(targets & set(carried))
+        if not any(entry.tag in carried[path] for path in named):
+            holders = sorted(path for path, tags in carried.items() if entry.tag in tags)
+            problems.append(
+                f"{entry.tag}: no {kind} that its entry links carries the tag "
+                f"(linked: {named or 'none'}; carried by: {holders or 'none'})"
+            )
+    return problems
+
+
+def link_problems(markdown: str, root: Path) -> list[str]:
+    """Say which relative links lead nowhere, or name something that their file does not define."""
+    problems = []
+    for text, target in links(markdown):
+        path, _, anchor = target.partition("#")
+        file = root / path
+        if "://" in target:
+            continue
+        if not path:
+            if anchor not in anchors(markdown):
+                problems.append(f"[{text}](#{anchor}): no such heading")
+            continue
+        if not file.exists():
+            problems.append(f"[{text}]({target}): no such file")
+            continue
+        label = text.strip("`")
+        name = label.removeprefix(f"{path}::").removeprefix(f"{file.stem}.")
+        if file.suffix != ".py" or label == path:
+            continue
+        if not re.fullmatch(r"[\w.]+", name) or not defines(file.read_text("utf-8"), name):
+            problems.append(f"[{text}]({target}): {path} does not define {name}")
+    return problems
+
+
+def examples(markdown: str) -> list[str]:
+    """Return the fenced Python blocks that show a prompt, ``>>> ...``."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", markdown, re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if block.startswith(">>>")]
+
+
+def complaints(example: str) -> str:
+    """Run an example and return what differs from its printed results."""
+    said: list[str] = []
+    test = doctest.DocTestParser().get_doctest(example, {}, "derivations.md", None, None)
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    return "".join(said)
+
+
+TEXT = DOCUMENT.read_text("utf-8")
+ENTRIES = entries(TEXT)
+DEFINED = [entry.tag for entry in ENTRIES]
+CODE = {
+    path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
+    for path in sorted(ROOT.glob("bbb_numpy/**/*.py"))
+}
+MARKS = {
+    path.relative_to(ROOT).as_posix(): marked(path.read_text("utf-8"), FAMILIES)
+    for path in sorted(ROOT.glob("tests/**/test_*.py"))
+}
+TESTS = {path: tags for path, (tags, _) in MARKS.items()}
+
+
+def none_of(problems: list[str]) -> None:
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_every_equation_has_exactly_one_entry_in_order() -> None:
+    none_of(numbering_problems(DEFINED))
+
+
+def test_the_contents_lead_to_every_entry() -> None:
+    contents = TEXT.split("## Contents", 1)[1].split("\n## ", 1)[0]
+    listed = [link.text for link in links(contents) if TAG.fullmatch(link.text)]
+    assert listed == DEFINED
+    for text, target in links(contents):
+        assert not TAG.fullmatch(text) or target.startswith(f"#{text.lower()}-"), (text, target)
+
+
+def test_every_equation_is_in_the_code_and_the_code_names_no_other() -> None:
+    missing, undefined = tag_problems(DEFINED, CODE, "docstring or comment of bbb_numpy")
+    none_of(missing + undefined)
+
+
+def test_every_equation_has_a_test_and_the_tests_name_no_other() -> None:
+    missing, undefined = tag_problems(DEFINED, TESTS, "pytest.mark.equation")
+    none_of(missing + undefined)
+
+
+def test_marks_are_readable_and_decorate_tests() -> None:
+    none_of([f"{path} {what}" for path, (_, wrong) in MARKS.items() for what in wrong])
+
+
+def test_every_entry_links_code_and_a_test_that_carry_its_tag() -> None:
+    none_of([what for entry in ENTRIES for what in entry_problems(entry, CODE, TESTS)])
+
+
+def test_every_link_leads_to_something() -> None:
+    none_of(link_problems(TEXT, ROOT))
+
+
+def test_the_examples_print_what_they_say() -> None:
+    assert len(examples(TEXT)) >= 13
+    none_of([what for example in examples(TEXT) if (what := complaints(example))])
+
+
+def test_mathematics_is_written_as_github_renders_it() -> None:
+    text = "\n".join(outside_fences(TEXT))
+    inline = re.compile(r"(?<![^\s(|])\$`[^`\n]+`\$(?![^\s.,;:)|])")
+    stray = [line for line in inline.sub("", text).splitlines() if "$" in line]
+    assert not stray, stray
+    assert r"\operatorname" not in TEXT, "GitHub refuses this macro; use \\mathrm"
+
+
+# Negative controls: each check fails on a planted error.
+
+PLANTED = """
+# Planted
+## Section
+#### K1: one
+Code: [`a.f`](pkg/a.py) · Test: [tests/test_a.py](tests/test_a.py)
+```math
+#### K9: not a heading, it stands in a fence
+```
+#### K2: two
+See [K1](#k1-one).
+### Something else, after which K2 has ended
+[outside](nowhere.md)
+"""
+
+
+def test_entries_are_headings_outside_fences_and_end_at_the_next_heading() -> None:
+    found = entries(PLANTED)
+    assert [entry.tag for entry in found] == ["K1", "K2"]
+    assert "pkg/a.py" in found[0].body
+    assert "outside" not in found[1].body
+
+
+@pytest.mark.parametrize(
+    ("tags", "problem"),
+    [
+        ("K1 K3 R1 R2 D1", "K2 has no entry"),
+        ("K1 K2 K2 K3 R1 R2 D1", "K2 has 2 entries"),
+        ("K1 K3 K2 R1 R2 D1", "the entries of K are not in order"),
+        ("K1 K2 K3 K4 R1 R2 D1", "K4 is not in K1-K3"),
+        ("K0 K1 K2 K3 R1 R2 D1", "K0 is not in K1-K3"),
+        ("K1 K2 K3 R1 R2 D1 D3", "D2 has no entry"),
+        ("K1 K2 K3 R1 R2", "D1 has no entry"),
+        ("K1 K2 K3 D1", "R1 has no entry"),
+        ("K1 K2 K3 R1 R2 R3 D1", "R3 is not in R1-R2"),
+        ("K1 K2 K3 R1 R2 D1 Q1", "Q1 is of no known family"),
+        ("K1 K2 K3 D1 R1 R2", "not each in one piece and as ['K', 'R', 'D']"),
+        ("K1 K2 K3 R1 D1 R2 D2", "not each in one piece and as ['K', 'R', 'D']"),
+    ],
+)
+def test_a_gap_in_the_numbers_is_found(tags: str, problem: str) -> None:
+    families = {"K": 3, "R": 2, "D": None}
+    assert problem in "; ".join(numbering_problems(tags.split(), families))
+    assert not numbering_problems(["K1", "K2", "K3", "R1", "R2", "D1", "D2"], families)
+
+
+def test_tags_are_read_from_docstrings_and_comments_with_ranges_and_lists() -> None:
+    source = '''
+"""Module (K1, K2)."""
+text = "K9"  # K5: a string is not prose  # noqa: D105
+def f(K7):
+    """Do K10-K12 and K43-44; W1, x1 and 3D are no tags."""
+'''
+    found = tags_in(prose(source), "KD")
+    assert found == {"K1", "K2", "K5", "K10", "K11", "K12", "K43", "K44"}
+
+
+def test_code_and_quotes_in_prose_name_no_tags() -> None:
+    source = '''
+"""The layer's weights ``W0``, ``rho
+W1[0, 3]`` and 'W2' are no tags, nor is "W3"; the network's (W4) and the layers' (W5) are."""
+limit = 5  # stable at M = 1e5, R^2 = 0.9; name "M1", isn't (M2), it's M3's
+'''
+    assert tags_in(prose(source), FAMILIES) == {"W4", "W5", "M2", "M3"}
+    assert tags_in(source, FAMILIES) >= {"W0", "W1", "W2", "W3", "M1"}  # without the stripping
+
+
+def test_marks_are_read_from_decorators_only() -> None:
+    source = """
+# @pytest.mark.equation("K1")
+text = '@pytest.mark.equation("K2")'
+@pytest.mark.equation("K3", "D4-D5", *("K7", "K8"))
+def test_a() -> None: pass
+@pytest.mark.equation("Q7", *NAMED, *COMPUTED, 8)
+def test_b() -> None: pass
+@pytest.mark.equation("K6")
+def helper(): pass
+NAMED = ("K10", "K11")
+COMPUTED = [f"K{k}" for k in range(20, 30)]
+"""
+    tags, wrong = marked(source, "KD")
+    assert tags == {"K3", "D4", "D5", "K7", "K8", "Q7", "K10", "K11"}
+    assert len(wrong) == 3
+    assert "*COMPUTED is not a tag written out" in wrong[0]
+    assert "8 is not a tag written out" in wrong[1]
+    assert "line 8: the mark does not decorate a test" in wrong[2]
+
+
+def test_a_tag_that_is_missing_or_undefined_is_found() -> None:
+    missing, undefined = tag_problems(["K1", "K2"], {"a.py": {"K1", "K3"}, "b.py": set()}, "place")
+    assert missing == ["K2: not in any place"]
+    assert undefined == ["a.py: K3 has no entry in derivations.md"]
+    assert tag_problems(["K1"], {"a.py": {"K1"}}, "place") == ([], [])
+
+
+def test_an_entry_that_links_the_wrong_file_is_found() -> None:
+    entry = entries(PLANTED)[0]
+    right = {"pkg/a.py": {"K1"}, "pkg/b.py": set()}, {"tests/test_a.py": {"K1"}}
+    assert not entry_problems(entry, *right)
+    elsewhere = {"pkg/a.py": set(), "pkg/b.py": {"K1"}}
+    assert "carried by: ['pkg/b.py']" in entry_problems(entry, elsewhere, right[1])[0]
+    assert len(entry_problems(entry, elsewhere, {"tests/test_a.py": set()})) == 2
+
+
+def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "LIMIT = 1\nclass C:\n    size: int = 0\n    def f(self): pass\ndef g(): pass\n"
+    )
+    right = (
+        "# One: two\n[a](#one-two) [`a.C.f`](a.py) [`a.LIMIT`](a.py) [`a.py::g`](a.py) [a.py](a.py)"
+    )
+    assert not link_problems(right + " [`C.size`](a.py) [`a.C`](a.py)", tmp_path)
+    for wrong, complaint in [
+        ("[a](#one)", "no such heading"),
+        ("[b](b.py)", "no such file"),
+        ("[`a.C.g`](a.py)", "does not define C.g"),
+        ("[`b.g`](a.py)", "does not define b.g"),
+        ("[`a.py::f`](a.py)", "does not define f"),
+        ("[the function](a.py)", "does not define the function"),
+    ]:
+        assert complaint in " ".join(link_problems(f"{right} {wrong}", tmp_path)), wrong
+
+
+def test_a_wrong_result_of_an_example_is_found() -> None:
+    right = "```python\n>>> 1 + 1\n2\n```\n"
+    assert not complaints(examples(right)[0])
+    assert "Got" in complaints(examples(right.replace("2", "3"))[0])

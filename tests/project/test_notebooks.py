@@ -1,0 +1,176 @@
+"""Every notebook runs, says what its committed outputs say, and is what its script makes."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient.exceptions import CellExecutionError
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SCRIPTS = sorted(NOTEBOOKS.glob("[0-9]*.py"))
+BELOW = 1e-8  # numbers this small are rounding errors: they differ between machines
+NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
+# A path from the root of a file system (not the bar of dF/dmu), or a file of the kernel's own.
+MACHINE = re.compile(r"(?<![\w.)\]])/[A-Za-z][\w.-]*/|\b[A-Z]:\\|ipykernel_")
+
+_spec = importlib.util.spec_from_file_location("execute_notebooks", NOTEBOOKS / "execute.py")
+assert _spec is not None
+assert _spec.loader is not None
+execute = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(execute)
+
+each_notebook = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+
+
+def committed(script):
+    return nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def printed(cell):
+    """Return everything that a cell shows as text."""
+    return "".join(
+        output.text if output.output_type == "stream" else output.data.get("text/plain", "")
+        for output in cell.outputs
+        if output.output_type in ("stream", "display_data", "execute_result")
+    )
+
+
+def pictures(cell):
+    return sum("image/png" in output.get("data", {}) for output in cell.outputs)
+
+
+def agree(a, b):
+    """Return whether two texts have the same words, and numbers equal up to rounding.
+
+    To one per cent or one unit in the last printed place; or both are rounding errors.
+    """
+    if NUMBER.sub("#", a).split() != NUMBER.sub("#", b).split():
+        return False
+    for left, right in zip(NUMBER.findall(a), NUMBER.findall(b), strict=True):
+        mantissa, _, exponent = left.partition("e")
+        unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+        close = abs(float(left) - float(right)) <= 1.001 * max(unit, 0.01 * abs(float(left)))
+        if not (close or max(abs(float(left)), abs(float(right))) < BELOW):
+            return False
+    return True
+
+
+def problems(notebook):
+    """List what must not be committed."""
+    found = []
+    for number, cell in enumerate(code_cells(notebook), start=1):
+        if cell.execution_count != number:
+            found.append(f"cell {number} was executed out of order")
+        for output in cell.outputs:
+            if output.output_type == "error" or output.get("name") == "stderr":
+                found.append(f"cell {number} shows an error or a warning")
+            if MACHINE.search(str({k: v for k, v in output.items() if k != "data"})) or any(
+                MACHINE.search(str(value))
+                for kind, value in output.get("data", {}).items()
+                if not kind.startswith("image/")
+            ):
+                found.append(f"cell {number} shows a path of a machine")
+        if cell.source.count("plt.show()") != pictures(cell):
+            found.append(f"cell {number} draws, but its picture is not stored")
+    return found
+
+
+def test_there_is_a_notebook():
+    assert SCRIPTS
+
+
+@each_notebook
+def test_the_committed_notebook_is_what_its_script_makes(script):
+    stored, source = committed(script), execute.read_source(script)
+    assert stored.metadata == source.metadata
+    assert [(c.id, c.cell_type, c.source, c.metadata) for c in stored.cells] == [
+        (c.id, c.cell_type, c.source, c.metadata) for c in source.cells
+    ], "edit the .py, then run `make notebooks`"
+
+
+@each_notebook
+def test_the_committed_outputs_are_complete_and_clean(script):
+    assert problems(committed(script)) == []
+
+
+@each_notebook
+def test_the_kernel_named_in_a_notebook_is_any_python(script):
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert committed(script).metadata.kernelspec == kernel
+
+
+@each_notebook
+@pytest.mark.equation(
+    *("K1", "K2", "K3", "K4", "K5", "K10", "K13", "K16", "K18", "K20", "K21", "K24", "K28", "K30"),
+    *("K31", "K32", "K36", "K37", "K38", "K39", "K40", "K41", "K42", "K43", "K44"),
+)
+def test_the_notebook_runs_and_prints_what_is_committed(script, tmp_path):
+    before = sorted(path.name for path in NOTEBOOKS.iterdir())
+    fresh = execute.execute(execute.read_source(script), tmp_path)
+    assert problems(fresh) == []
+    for old, new in zip(code_cells(committed(script)), code_cells(fresh), strict=True):
+        assert pictures(old) == pictures(new)
+        if "rounding" not in new.metadata.get("tags", []):
+            assert agree(printed(old), printed(new)), f"{printed(old)}\n--- now:\n{printed(new)}"
+    assert sorted(path.name for path in NOTEBOOKS.iterdir()) == before
+
+
+# Negative controls: each check above must be able to fail.
+
+
+def test_a_failing_cell_fails_the_check_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    tmp_path.joinpath("01_wrong.py").write_text("# %%\nassert 1 + 1 == 3, 'planted'\n")
+    monkeypatch.setattr(execute, "HERE", tmp_path)
+    assert execute.main(["--check"]) == 1
+    assert "planted" in capsys.readouterr().err
+    with pytest.raises(CellExecutionError, match="planted"):
+        execute.execute(execute.read_source(tmp_path / "01_wrong.py"), tmp_path)
+    assert execute.main([]) == 1
+    assert not tmp_path.joinpath("01_wrong.ipynb").exists()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("error 2e-16, ok", "error 9e-15, ok", True),
+        ("error 2e-16, ok", "error 9e-05, ok", False),
+        ("error 2e-16, ok", "error 2e-16, caught", False),
+        ("mean 1.0124  (s.e. 0.0012)", "mean 1.0125 (s.e. 0.0012)", True),
+        ("mean 1.0124", "mean 1.0424", False),
+        ("mean 1.0124", "mean -1.0124", False),
+        ("mean 1.0124", "", False),
+    ],
+)
+def test_outputs_agree_when_words_and_numbers_do(a, b, same):
+    assert agree(a, b) is same
+    assert agree(b, a) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "stream", "said"),
+    [
+        ("saved /home/me/fit.png", "stdout", "path"),
+        ("saved C:\\Users\\me\\fit.png", "stdout", "path"),
+        ("UserWarning: something", "stderr", "warning"),
+    ],
+)
+def test_machine_paths_and_warnings_are_found(text, stream, said):
+    cell = nbformat.v4.new_code_cell("print(1)", execution_count=1)
+    cell.outputs = [nbformat.v4.new_output("stream", name=stream, text="dF/dmu: 1/2 of F/G\n")]
+    clean = [] if stream == "stdout" else ["cell 1 shows an error or a warning"]
+    assert problems(nbformat.v4.new_notebook(cells=[cell])) == clean
+    cell.outputs[0].text = text
+    assert said in " ".join(problems(nbformat.v4.new_notebook(cells=[cell])))
+
+
+def test_a_missing_picture_and_a_skipped_cell_are_found():
+    drawing = nbformat.v4.new_code_cell("plt.show()", execution_count=1)
+    skipped = nbformat.v4.new_code_cell("x = 1")
+    found = problems(nbformat.v4.new_notebook(cells=[drawing, skipped]))
+    assert [line.split()[:2] for line in found] == [["cell", "1"], ["cell", "2"]]

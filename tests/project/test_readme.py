@@ -1,0 +1,96 @@
+"""README: its example runs and prints what it shows, its links and commands exist."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bbb_numpy.__main__ import main
+from bbb_numpy.gradients import catalogue as names
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+
+
+def block(language):
+    return re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)[1]
+
+
+@pytest.mark.equation("K30")
+def test_the_example_prints_what_the_readme_shows():
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block("python"), "README.md", "exec"), {})
+    shown, found = (NUMBER.findall(text) for text in (block("text"), printed.getvalue()))
+    assert NUMBER.sub("#", printed.getvalue()) == NUMBER.sub("#", block("text"))
+    assert float(found[-1]) <= 1e-12  # the gradient error, which differs between machines
+    assert np.allclose([float(n) for n in found[:-1]], [float(n) for n in shown[:-1]], rtol=0.02)
+
+
+def test_the_sampling_example_prints_what_the_readme_shows():
+    code, shown = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)[1]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue() == shown
+
+
+def test_the_example_is_ten_lines():
+    assert len([line for line in block("python").splitlines() if line]) == 10
+
+
+def test_every_link_to_a_file_and_every_heading_exists():
+    headings = re.findall(r"^#+ (.*)$", README, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
+    targets = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(targets) > 20
+    for target in targets:
+        if target.startswith("#"):
+            assert target[1:] in anchors, target
+        elif not target.startswith("https://"):
+            assert (ROOT / target.split("#")[0]).exists(), target
+
+
+def test_every_subcommand_it_names_exists(capsys):
+    names = set(re.findall(r"`bbb-numpy (\w+)", README))
+    assert names >= {"gradcheck", "fit", "predict", "report"}
+    for name in names:
+        with pytest.raises(SystemExit) as caught:
+            main([name, "--help"])
+        assert caught.value.code == 0
+        assert name in capsys.readouterr().out
+
+
+def test_every_module_is_on_the_map():
+    for path in sorted((ROOT / "bbb_numpy").glob("[a-z]*.py")):
+        if path.stem != "version":
+            assert f"bbb_numpy/{path.name}" in README, path.name
+
+
+def test_every_choice_of_parts_that_it_shows_can_be_fitted():
+    choices = [line for line in block("py").splitlines() if line]
+    scope = {}
+    exec(choices[0], scope)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 2))
+    counts, classes = rng.poisson(2.0, 40), x[:, 0] > 0
+    assert len(choices) > 5
+    for choice in choices[1:]:
+        model = eval(choice, scope).set_params(epochs=3, random_state=0)
+        model.fit(x, classes if "Classifier" in choice else counts)
+        assert np.isfinite(model.theta_).all()
+
+
+def test_it_lists_every_short_name():
+    table = re.findall(r"^\| (?:prior|likelihood|posterior|objective|estimator|kl_.*) \| (.*) \|$",
+                       README, re.MULTILINE)  # fmt: skip
+    listed = set(re.findall(r"`([\w-]+)`", " ".join(table)))
+    tables = (
+        *(names.PRIORS, names.LIKELIHOODS, names.POSTERIORS, names.OBJECTIVES, names.ESTIMATORS),
+        *(names.KL_WEIGHTS, names.WARM_UPS),
+    )
+    assert listed == set().union(*tables)

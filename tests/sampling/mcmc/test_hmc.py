@@ -1,0 +1,172 @@
+"""Hamiltonian Monte Carlo: acceptance, and why the path is jittered (M7)."""
+
+import numpy as np
+import pytest
+from targets import Banana, Gaussian, correlated, departure, moved, negate, path
+
+from bbb_numpy.sampling.mcmc import HMC, DenseMetric, DiagonalMetric, Phase, hamiltonian
+from bbb_numpy.sampling.mcmc.metrics import identity
+
+PERIOD = 12
+FULL_CIRCLE = 2 * np.sin(np.pi / PERIOD)  # the step size with which PERIOD steps are a whole turn
+UNIT = Gaussian(np.eye(2))
+
+
+class Given:
+    """A metric whose momentum is given, to know where a trajectory begins."""
+
+    def __init__(self, momentum):
+        self.momentum, self.like = momentum, identity(momentum)
+
+    def draw_momentum(self, rng, like):
+        return self.momentum
+
+    def velocity(self, momentum):
+        return self.like.velocity(momentum)
+
+    def kinetic(self, momentum):
+        return self.like.kinetic(momentum)
+
+
+@pytest.mark.equation("M7")
+def test_the_acceptance_is_exp_of_minus_the_energy_error_of_the_path():
+    target, rng = Banana(), np.random.default_rng(0)
+    start = target.draw(rng, 200)
+    momentum = rng.standard_normal(start.shape)
+    metric = Given(momentum)
+    kernel = HMC(0.25, path=2.0, metric=metric, jitter=0.0)
+    state = kernel.init(target, start)
+    new, info = kernel.step(target, rng, state)
+    begin = Phase(state.position, momentum, state.log_density, state.gradient)
+    end = path(target, metric, begin, 0.25, 8)
+    error = hamiltonian(metric, end) - hamiltonian(metric, begin)
+    assert error.max() > 1
+    np.testing.assert_allclose(info.acceptance, np.exp(np.minimum(0, -error)), rtol=1e-12)
+    np.testing.assert_array_equal(
+        new.position, np.where(info.accepted[:, None], end.position, start)
+    )
+    np.testing.assert_array_equal(info.gradients, 8)
+    # with the sign of r0.r0 / 2 flipped it would be something else
+    flipped = hamiltonian(metric, end) - (-begin.log_density - metric.kinetic(momentum))
+    assert np.abs(np.exp(np.minimum(0, -flipped)) - info.acceptance).max() > 0.5
+
+
+@pytest.mark.equation("M7")
+def test_with_negated_momentum_the_proposal_is_its_own_inverse():
+    target, rng = Banana(), np.random.default_rng(1)
+    start = target.draw(rng, 20)
+    state = HMC().init(target, start)
+    begin = Phase(state.position, rng.standard_normal(start.shape), *state[1:])
+    metric = identity(start)
+    end = negate(path(target, metric, begin, 0.1, 15))
+    back = negate(path(target, metric, end, 0.1, 15))
+    np.testing.assert_allclose(back.position, start, atol=1e-11)
+    np.testing.assert_allclose(back.momentum, begin.momentum, atol=1e-11)
+    assert np.abs(path(target, metric, negate(end), 0.1, 15).position - start).max() > 0.1
+
+
+@pytest.mark.equation("M7")
+def test_the_energy_reported_is_that_of_the_new_state():
+    target, rng = correlated(), np.random.default_rng(2)
+    kernel = HMC(0.3)
+    state = kernel.init(target, target.draw(rng, 4000))
+    new, info = kernel.step(target, rng, state)
+    kinetic = info.energy + new.log_density
+    assert np.all(kinetic >= 0)
+    # position and momentum are independent: three squares of standard normal numbers, halved
+    assert abs(kinetic.mean() - 1.5) < 4.5 * kinetic.std() / np.sqrt(len(kinetic))
+
+
+def spread_after(jitter, steps=40):
+    """Chains that start at (3, 3) on N(0, I), with paths of a whole period."""
+    kernel = HMC(FULL_CIRCLE, path=(PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter)
+    assert kernel.steps == PERIOD
+    start, rng = np.full((4000, 2), 3.0), np.random.default_rng(3)
+    return moved(kernel, UNIT, start, rng, steps)
+
+
+@pytest.mark.equation("M7")
+def test_without_jitter_a_periodic_path_never_leaves_its_start():
+    """Every proposal is accepted, pi is stationary, and nothing ever moves: not ergodic."""
+    np.testing.assert_allclose(spread_after(0.0), 3.0, atol=1e-10)
+
+
+@pytest.mark.equation("M7")
+@pytest.mark.parametrize("jitter", [0.5, 0.99, 1.0])
+def test_jitter_mends_it(jitter):
+    # the energy error of so large a step is small: 40 steps are enough to forget the start
+    assert departure(spread_after(jitter)) < 4.5
+
+
+@pytest.mark.equation("M7")
+def test_one_periodic_direction_is_enough_to_be_stuck():
+    target = Gaussian(np.diag([1.0, 0.25]))
+    for jitter, stuck in ((0.0, True), (1.0, False)):
+        kernel = HMC(FULL_CIRCLE, (PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter)
+        end = moved(kernel, target, np.full((500, 2), 1.5), np.random.default_rng(0), 60)
+        assert (abs(end[:, 0].mean()) > 1.4) == stuck
+        assert abs(end[:, 1].mean()) < 0.2
+
+
+@pytest.mark.equation("M7")
+def test_jitter_draws_every_number_of_steps_alike():
+    kernel, rng = HMC(0.1, path=0.8), np.random.default_rng(0)
+    state = kernel.init(UNIT, np.ones((1, 2)))
+    steps = [int(kernel.step(UNIT, rng, state)[1].gradients[0]) for _ in range(2000)]
+    counts = np.bincount(steps, minlength=9)
+    assert counts[0] == 0
+    assert len(counts) == 9
+    assert np.all(np.abs(counts[1:] - 250) < 4.5 * np.sqrt(250))
+    some = HMC(0.1, path=0.8, jitter=0.25)
+    steps = [int(some.step(UNIT, rng, state)[1].gradients[0]) for _ in range(200)]
+    assert set(steps) == {7, 8}
+
+
+@pytest.mark.equation("M7", "M12")
+def test_with_the_covariance_as_metric_a_quarter_period_forgets_the_start():
+    target = correlated()
+    kernel = HMC(0.05, path=np.pi / 2, metric=DenseMetric(target.covariance), jitter=0.0)
+    rng = np.random.default_rng(4)
+    start = target.draw(rng, 4000)
+    end = moved(kernel, target, start, rng, 1)
+    z = [target.standardise(p) for p in (start, end)]
+    assert np.abs(np.mean(z[0] * z[1], axis=0)).max() < 4.5 / np.sqrt(4000)
+    poor = HMC(0.05, path=np.pi / 2, metric=DiagonalMetric(np.full(3, 0.01)), jitter=0.0)
+    far = target.standardise(moved(poor, target, start, rng, 1))
+    assert np.mean(z[0] * far) > 0.3
+
+
+@pytest.mark.equation("M7")
+def test_a_trajectory_that_explodes_is_refused_and_reported():
+    kernel = HMC(1e3, path=1e4)
+    state = kernel.init(Banana(), np.ones((6, 2)))
+    new, info = kernel.step(Banana(), np.random.default_rng(0), state)
+    np.testing.assert_array_equal(new.position, 1.0)
+    assert info.divergent.all()
+    assert not info.accepted.any()
+    assert np.all(info.acceptance == 0)
+    assert np.all(np.isfinite(info.energy))
+
+
+def test_a_path_has_one_step_at_least_and_max_steps_at_most():
+    assert HMC(5.0, path=1.0).steps == 1
+    assert HMC(1e-3, path=1.0).steps == 1000
+    assert HMC(1e-3, path=10.0).steps == 1000
+    assert HMC(0.3, path=1.0).steps == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"step_size": 0.0}, ValueError, "step_size must be positive and finite; got 0.0"),
+        ({"step_size": "small"}, TypeError, "step_size must be positive and finite; got 'small'"),
+        ({"path": -1.0}, ValueError, "path must be positive"),
+        ({"jitter": 2}, ValueError, "jitter must be between 0 and 1; got 2"),
+        ({"metric": 3}, TypeError, r"None, DiagonalMetric\(variance\) or DenseMetric\(c.*; got 3"),
+        ({"jitter": -0.1}, ValueError, "jitter must be"),
+        ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1; got 0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        HMC(**arguments)

@@ -1,0 +1,169 @@
+"""The leapfrog: reversible and volume-preserving to rounding, energy error of order two (M8)."""
+
+import numpy as np
+import pytest
+from problems import COMPLEX_STEP
+from targets import Banana, Funnel, correlated, negate, network_target, path
+
+from bbb_numpy.sampling.mcmc import DenseMetric, DiagonalMetric, Phase, hamiltonian, init, leapfrog
+from bbb_numpy.sampling.mcmc.leapfrog import DIVERGENT
+
+NETWORK = network_target()
+TARGETS = {"gaussian": correlated(), "banana": Banana(), "funnel": Funnel(), "network": NETWORK}
+SIZES = {"gaussian": 3, "banana": 2, "funnel": 3, "network": NETWORK.layout.size}
+
+
+def metrics(size, seed=3):
+    """A diagonal and a dense metric that have nothing to do with the target."""
+    rng = np.random.default_rng(seed)
+    mixed = rng.standard_normal((size, size))
+    dense = DenseMetric(mixed @ mixed.T / size + 0.5 * np.eye(size))
+    return {"diagonal": DiagonalMetric(rng.uniform(0.5, 2.0, size)), "dense": dense}
+
+
+def beginning(target, metric, size, chains=5, seed=1):
+    rng = np.random.default_rng(seed)
+    state = init(target, 0.5 * rng.standard_normal((chains, size)))
+    return Phase(state.position, metric.draw_momentum(rng, state.position), *state[1:])
+
+
+def without_last_half(target, metric, phase, step_size):
+    """The planted error: the momentum stays half a step behind the position."""
+    new = leapfrog(target, metric, phase, step_size)
+    return new._replace(momentum=new.momentum - 0.5 * step_size * new.gradient)
+
+
+def along(step, target, metric, phase, step_size, steps):
+    for _ in range(steps):
+        phase = step(target, metric, phase, step_size)
+    return phase
+
+
+def gap(a, b):
+    return max(np.abs(a.position - b.position).max(), np.abs(a.momentum - b.momentum).max())
+
+
+def energy_order(step, target, metric, phase, time=0.5):
+    """Slope of log |H error| over log eps, and the errors themselves."""
+    steps = np.array([64, 128, 256, 512])
+    before = hamiltonian(metric, phase)
+    errors = np.array(
+        [
+            np.abs(hamiltonian(metric, along(step, target, metric, phase, time / k, k)) - before)
+            for k in steps
+        ]
+    )
+    errors = np.sqrt(np.mean(errors**2, axis=1))
+    return np.polyfit(np.log(time / steps), np.log(errors), 1)[0], errors
+
+
+def log_volume(step, target, metric, phase, step_size):
+    """log |det| of the map (theta, r) -> step, by the complex step: all 2 D directions at once."""
+    size = phase.position.shape[1]
+    shifts = 1j * COMPLEX_STEP * np.eye(2 * size)
+    position = phase.position[:1] + shifts[:, :size]
+    momentum = phase.momentum[:1] + shifts[:, size:]
+    start = Phase(position, momentum, *target(position))
+    new = step(target, metric, start, step_size)
+    jacobian = np.concatenate([new.position, new.momentum], axis=1).imag / COMPLEX_STEP
+    sign, value = np.linalg.slogdet(jacobian)
+    assert sign == 1
+    return value
+
+
+@pytest.mark.equation("M8")
+@pytest.mark.parametrize("kind", ["diagonal", "dense"])
+@pytest.mark.parametrize("name", TARGETS)
+class TestEveryTarget:
+    def test_backwards_it_undoes_itself(self, name, kind):
+        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
+        start = beginning(target, metric, SIZES[name])
+        end = path(target, metric, start, 0.02, 40)
+        assert gap(end, start) > 0.1
+        assert gap(negate(path(target, metric, negate(end), 0.02, 40)), start) < 1e-11
+        assert gap(path(target, metric, end, -0.02, 40), start) < 1e-11
+        np.testing.assert_array_equal(negate(negate(end)).momentum, end.momentum)
+
+    def test_a_step_for_each_chain_is_that_chains_step(self, name, kind):
+        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
+        start = beginning(target, metric, SIZES[name])
+        each = np.array([0.01, -0.02, 0.03, -0.04, 0.05])
+        together = leapfrog(target, metric, start, each[:, None])
+        for s, eps in enumerate(each):
+            alone = leapfrog(target, metric, Phase(*(a[[s]] for a in start)), eps)
+            assert gap(alone, Phase(*(a[[s]] for a in together))) < 1e-13
+
+    def test_it_preserves_volume(self, name, kind):
+        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
+        start = beginning(target, metric, SIZES[name])
+        assert abs(log_volume(leapfrog, target, metric, start, 0.05)) < 1e-12
+
+        def five(target, metric, phase, step_size):
+            return path(target, metric, phase, step_size, 5)
+
+        assert abs(log_volume(five, target, metric, start, 0.05)) < 1e-11
+
+    def test_its_energy_error_is_of_order_two(self, name, kind):
+        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
+        start = beginning(target, metric, SIZES[name])
+        slope, errors = energy_order(leapfrog, target, metric, start)
+        assert abs(slope - 2) < 0.1
+        assert errors[-1] < 1e-3
+
+    def test_without_the_last_half_step_it_is_of_order_zero_and_not_reversible(self, name, kind):
+        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
+        start = beginning(target, metric, SIZES[name])
+        slope, errors = energy_order(without_last_half, target, metric, start)
+        assert abs(slope) < 0.2, "half of the force is missing, however small the step"
+        assert errors[-1] > 1e3 * energy_order(leapfrog, target, metric, start)[1][-1]
+        end = along(without_last_half, target, metric, start, 0.02, 40)
+        assert gap(along(without_last_half, target, metric, end, -0.02, 40), start) > 1e-3
+        # what it does not show: volume, since it is made of shears all the same
+        assert abs(log_volume(without_last_half, target, metric, start, 0.05)) < 1e-12
+
+
+@pytest.mark.equation("M8")
+def test_a_map_that_is_no_shear_changes_the_volume():
+    """Euler's method: position and momentum from the old ones."""
+    target, metric = correlated(), metrics(3)["dense"]
+    start = beginning(target, metric, 3)
+
+    def euler(target, metric, phase, step_size):
+        position = phase.position + step_size * metric.velocity(phase.momentum)
+        momentum = phase.momentum + step_size * phase.gradient
+        return Phase(position, momentum, *target(position))
+
+    assert abs(log_volume(euler, target, metric, start, 0.05)) > 1e-3
+
+
+@pytest.mark.equation("M8")
+def test_on_a_gaussian_the_steps_are_stable_up_to_two_and_rotate_below():
+    """cos(angle) = 1 - eps^2 / 2: a Gaussian whose covariance is the metric, D = 1."""
+    target, metric = correlated(0.0, (1.0,)), DiagonalMetric(np.ones(1))
+    steps, eps = 7, 2 * np.sin(np.pi / 7)
+    start = beginning(target, metric, 1)
+    assert gap(path(target, metric, start, eps, steps), start) < 1e-13
+    far = [np.abs(path(target, metric, start, eps, 400).position).max() for eps in (1.99, 2.01)]
+    assert far[0] < 100 < 1e10 < far[1]
+
+
+@pytest.mark.equation("M8")
+def test_the_energy_is_potential_plus_kinetic_and_infinite_where_undefined():
+    target, metric = correlated(), metrics(3)["dense"]
+    phase = beginning(target, metric, 3)
+    expected = metric.kinetic(phase.momentum) - phase.log_density
+    np.testing.assert_allclose(hamiltonian(metric, phase), expected, rtol=1e-15)
+    for value, momentum in ((-np.inf, 0.0), (np.nan, 0.0), (0.0, np.inf), (np.inf, np.inf)):
+        broken = Phase(
+            np.zeros((1, 3)), np.full((1, 3), momentum), np.array([value]), np.zeros((1, 3))
+        )
+        assert hamiltonian(DiagonalMetric(np.ones(3)), broken) == np.inf
+    assert DIVERGENT > 700, "exp(-DIVERGENT) is 0 in float64"
+
+
+def test_a_step_out_of_what_can_be_computed_raises_no_warning():
+    target, metric = Funnel(), DiagonalMetric(np.ones(3))
+    phase = beginning(target, metric, 3)
+    for _ in range(30):
+        phase = leapfrog(target, metric, phase, 1e8)
+    assert np.all(hamiltonian(metric, phase) == np.inf)

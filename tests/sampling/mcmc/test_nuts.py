@@ -1,0 +1,424 @@
+"""The No-U-Turn sampler: the criterion, the tree, the weights (M9, M10).
+
+That the target is left as it is, and which planted errors change it: ../test_invariance.py.
+"""
+
+from collections import defaultdict
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+from targets import Banana, Funnel, Gammas, Gaussian, correlated, moved, path
+
+from bbb_numpy.sampling.mcmc import (
+    NUTS,
+    DenseMetric,
+    DiagonalMetric,
+    Phase,
+    State,
+    hamiltonian,
+    nuts,
+)
+from bbb_numpy.sampling.mcmc.metrics import identity
+from bbb_numpy.sampling.mcmc.nuts import Span, join, turned
+
+UNIT = DiagonalMetric(np.ones(2))
+DENSE = DenseMetric(np.array([[1.0, 0.5], [0.5, 0.8]]))
+
+
+def trajectory(target, metric, eps, steps, seed=0):
+    """Positions and momenta (T + 1, D) of one path."""
+    rng = np.random.default_rng(seed)
+    state = NUTS().init(target, target.draw(rng, 1))
+    phase = Phase(state.position, metric.draw_momentum(rng, state.position), *state[1:])
+    phases = [phase]
+    for _ in range(steps):
+        phases.append(path(target, metric, phases[-1], eps, 1))
+    return np.array([p.position[0] for p in phases]), np.array([p.momentum[0] for p in phases])
+
+
+# --- the criterion ---------------------------------------------------------------------------
+
+
+@pytest.mark.equation("M9")
+@pytest.mark.parametrize("seed", range(4))
+def test_momentum_times_distance_is_half_the_slope_of_the_squared_distance(seed):
+    """The right form; the printed middle term has the positions exchanged."""
+    eps = 1e-3
+    theta, r = trajectory(Banana(), UNIT, eps, 2000, seed)
+    half_squared = 0.5 * np.sum((theta - theta[0]) ** 2, axis=1)
+    slope = (half_squared[2:] - half_squared[:-2]) / (2 * eps)
+    right = np.vecdot(r, theta - theta[0])[1:-1]
+    np.testing.assert_allclose(right, slope, atol=5e-5)
+    middle = np.vecdot(r, theta[0] - theta)[1:-1]
+    np.testing.assert_allclose(middle, -slope, atol=5e-5)
+    assert np.abs(slope).max() > 0.1
+
+
+@pytest.mark.equation("M9")
+@pytest.mark.parametrize("metric", [UNIT, DENSE])
+def test_the_summed_momenta_are_the_way_from_end_to_end(metric):
+    """eps M^-1 sum r, the two ends counted half, tends to theta' - theta as eps^2."""
+    errors = []
+    for eps in (4e-2, 2e-2, 1e-2):
+        theta, r = trajectory(Banana(), metric, eps, round(2 / eps))
+        total = r.sum(axis=0) - 0.5 * (r[0] + r[-1])
+        way = eps * metric.velocity(total[None])[0]
+        errors.append(np.abs(way - (theta[-1] - theta[0])).max())
+    assert errors[0] / errors[1] > 3.5
+    assert errors[1] / errors[2] > 3.5
+    assert errors[2] < 1e-3
+
+
+@pytest.mark.equation("M9")
+def test_a_path_turns_where_its_distance_begins_to_shrink():
+    """On a circle of N(0, I) the chord shrinks after half a turn, whatever the start."""
+    eps = 0.01
+    for seed in range(5):
+        _, r = trajectory(Gaussian(np.eye(1)), DiagonalMetric(np.ones(1)), eps, 400, seed)
+        sums = np.cumsum(r, axis=0)
+        first = np.tile(r[:1], (len(r), 1))
+        found = turned(DiagonalMetric(np.ones(1)), first, r, sums)
+        # in one dimension the momentum changes its sign at the latest after half a period
+        assert not found[1] or np.sign(r[0]) != np.sign(r[1])
+        change = np.flatnonzero(np.sign(r[:, 0]) != np.sign(r[0, 0]))[0]
+        assert not found[1:change].any()
+        assert found[change]
+
+
+@pytest.mark.equation("M9")
+def test_each_end_can_turn_the_path_alone():
+    first, last = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    assert not turned(UNIT, first, last, np.array([[1.0, 1.0]]))
+    assert turned(UNIT, first, last, np.array([[-0.1, 1.0]]))
+    assert turned(UNIT, first, last, np.array([[1.0, -0.1]]))
+    # another metric, another angle: -1 + 1.2 instead of -1 + 0.4
+    other, total = np.array([[1.0, 1.0]]), np.array([[-1.0, 0.4]])
+    assert turned(UNIT, other, other, total)
+    assert not turned(DiagonalMetric(np.array([1.0, 3.0])), other, other, total)
+
+
+@pytest.mark.equation("M9")
+def test_a_turn_between_two_straight_halves_is_seen():
+    """Each half goes straight, and the whole too; only across the gap does the path turn back."""
+    ahead, back = np.array([[1.0, 0.2]]), np.array([[-1.0, 0.2]])
+    a = Span(ahead, ahead, 4 * ahead)
+    b = Span(back, back, 2 * back)
+    assert turned(UNIT, a.first, b.last, a.total + b.total)
+    up = np.array([[0.0, 4.0]])
+    assert not join(UNIT, a, Span(up, up, up))[1]
+    d = Span(np.array([[-0.9, 1.0]]), np.array([[1.0, 1.0]]), np.array([[4.0, 8.0]]))
+    span, turn = join(UNIT, Span(ahead, np.array([[1.0, -1.1]]), 4 * ahead), d)
+    assert turn, "from the last point of the first half to the second half"
+    assert not join(UNIT, Span(ahead, np.array([[1.0, -1.1]]), 4 * ahead), d, leaves=True)[1]
+    np.testing.assert_array_equal(span.total, 4 * ahead + d.total)
+    np.testing.assert_array_equal(span.first, ahead)
+    np.testing.assert_array_equal(span.last, d.last)
+
+
+def depths(target, kernel, chains=500, steps=5):
+    rng = np.random.default_rng(0)
+    state, found = kernel.init(target, target.draw(rng, chains)), []
+    for _ in range(steps):
+        state, info = kernel.step(target, rng, state)
+        found.append(info.depth)
+    return np.array(found)
+
+
+@pytest.mark.equation("M9")
+@pytest.mark.parametrize("target", [Banana(), correlated()])
+def test_with_the_printed_sign_trees_stop_at_once(target, monkeypatch):
+    """Two neighbours always move apart: the printed middle term calls that a U-turn."""
+    right = depths(target, NUTS(0.1))
+    assert right.mean() > 3
+    original = nuts.turned
+    monkeypatch.setattr(nuts, "turned", lambda *arguments: ~original(*arguments))
+    printed = depths(target, NUTS(0.1))
+    assert np.mean(printed == 1) > 0.95
+
+
+@pytest.mark.equation("M9")
+def test_with_the_printed_sign_a_path_goes_nowhere(monkeypatch):
+    """It still leaves the target as it is, so no test of invariance can see it."""
+    target, start = correlated(0.0, (1.0, 1.0)), np.full((500, 2), 4.0)
+    far = moved(NUTS(0.05), target, start, np.random.default_rng(0), 10)
+    original = nuts.turned
+    monkeypatch.setattr(nuts, "turned", lambda *arguments: ~original(*arguments))
+    near = moved(NUTS(0.05), target, start, np.random.default_rng(0), 10)
+    assert abs(far.mean()) < 0.3
+    assert near.mean() > 3
+
+
+# --- the tree --------------------------------------------------------------------------------
+
+
+class Turns:
+    """A generator whose directions are given; what is drawn from the tree does not matter."""
+
+    def __init__(self, forwards):
+        self.forwards = iter(forwards)
+
+    def random(self, size):
+        assert size == 1
+        return np.array([0.25 if next(self.forwards) else 0.75])
+
+    def standard_exponential(self, size):
+        return np.ones(size)
+
+
+class Started:
+    """A metric whose momentum is given."""
+
+    def __init__(self, momentum):
+        self.momentum, self.unit = momentum, identity(momentum)
+
+    def draw_momentum(self, rng, like):
+        return self.momentum.copy()
+
+    def velocity(self, momentum):
+        return self.unit.velocity(momentum)
+
+    def kinetic(self, momentum):
+        return self.unit.kinetic(momentum)
+
+
+class Grown(NUTS):
+    """Notes the completed doublings."""
+
+    def _subtree(self, target, rng, metric, begin, sign, h0, level):
+        tree = super()._subtree(target, rng, metric, begin, sign, h0, level)
+        if tree.complete[0]:
+            GROWN.append(int(sign[0, 0]) * 2**level)
+        return tree
+
+
+class Unchecked(Grown):
+    """The planted error: subtrees are not searched for U-turns."""
+
+    def _subtree(self, *arguments):
+        right = nuts.join
+        nuts.join = lambda m, a, b, leaves=False: (
+            right(m, a, b, leaves)[0],
+            np.zeros(len(a.first), bool),
+        )
+        try:
+            return super()._subtree(*arguments)
+        finally:
+            nuts.join = right
+
+
+GROWN: list[int] = []
+
+
+def trees(target, make, phase, doublings):
+    """Probability of each trajectory (first, last), as offsets from the start, over directions."""
+    found = defaultdict(float)
+    state = State(phase.position, phase.log_density, phase.gradient)
+    for forwards in product((False, True), repeat=doublings):
+        GROWN.clear()
+        make(Started(phase.momentum), doublings).step(target, Turns(forwards), state)
+        first = sum(length for length in GROWN if length < 0)
+        last = sum(length for length in GROWN if length > 0)
+        found[first, last] += 0.5**doublings
+    return found
+
+
+def irreversibility(target, kernel, seed, doublings=3):
+    """Largest difference of P(trajectory | z) between two of its points z."""
+
+    def make(metric, depth):
+        return kernel(0.45, metric, depth)
+
+    rng = np.random.default_rng(seed)
+    position = target.draw(rng, 1)
+    start = Phase(position, rng.standard_normal(position.shape), *target(position))
+    metric, worst, sizes = identity(position), 0.0, set()
+    for (first, last), chance in trees(target, make, start, doublings).items():
+        sizes.add(last - first + 1)
+        point = path(target, metric, start, -0.45, -first)
+        for offset in range(first, last + 1):
+            other = trees(target, make, point, doublings)
+            worst = max(worst, abs(other[first - offset, last - offset] - chance))
+            point = path(target, metric, point, 0.45, 1)
+    return worst, sizes
+
+
+@pytest.mark.equation("M10")
+@pytest.mark.parametrize("target", [Banana(), Gammas(3.0), correlated(0.5, (1.0, 0.6))])
+def test_every_point_of_a_trajectory_grows_it_with_the_same_probability(target):
+    """Detailed balance of the doubling, by trying all directions from all points."""
+    sizes = set()
+    for seed in range(4):
+        difference, seen = irreversibility(target, Grown, seed)
+        assert difference < 1e-15
+        sizes |= seen
+    assert len(sizes) >= 2
+
+
+@pytest.mark.equation("M10")
+def test_without_the_check_of_subtrees_the_trajectory_depends_on_its_start():
+    assert max(irreversibility(Banana(), Unchecked, seed)[0] for seed in range(4)) >= 0.125
+
+
+@pytest.mark.equation("M10")
+def test_leaves_are_drawn_by_exp_of_minus_their_energy():
+    """One subtree of 8 leaves, grown 20,000 times from the same point."""
+    target, count, level, eps = Gaussian(np.diag([1.0, 100.0])), 20_000, 3, 1.2
+    kernel, rng = NUTS(eps), np.random.default_rng(1)
+    state = kernel.init(target, np.tile([[1.5, 0.0]], (count, 1)))
+    momentum = np.tile([[0.5, 5.0]], (count, 1))
+    phase = Phase(state.position, momentum, *state[1:])
+    h0 = hamiltonian(UNIT, phase)
+    sign = np.ones((count, 1))
+    tree = kernel._subtree(target, rng, UNIT, phase, sign, h0, level)
+    assert tree.complete.all()
+    leaves, energy = [phase], []
+    for _ in range(2**level):
+        leaves.append(path(target, UNIT, leaves[-1], eps, 1))
+        energy.append(hamiltonian(UNIT, leaves[-1])[0] - h0[0])
+    weights = np.exp(-np.array(energy))
+    assert weights.max() / weights.min() > 1.5, "or equal weights would pass"
+    places = np.array([leaf.position[0] for leaf in leaves[1:]])
+    which = np.argmin(np.abs(tree.drawn.state.position[:, None] - places).sum(axis=2), axis=1)
+    counts = np.bincount(which, minlength=8)
+    assert stats.chisquare(counts, count * weights / weights.sum()).pvalue > 1e-3
+    assert stats.chisquare(counts, np.full(8, count / 8)).pvalue < 1e-6
+    np.testing.assert_allclose(tree.drawn.log_weight, np.log(weights.sum()), rtol=1e-12)
+    expected = np.minimum(1, weights).sum()
+    np.testing.assert_allclose(tree.acceptance, expected, rtol=1e-12)
+    np.testing.assert_allclose(tree.drawn.energy, h0 + np.array(energy)[which], rtol=1e-12)
+    # its end and its span are those of the path
+    np.testing.assert_allclose(tree.end.position, leaves[-1].position, rtol=1e-12)
+    np.testing.assert_allclose(tree.span.first, leaves[1].momentum, rtol=1e-12)
+    np.testing.assert_allclose(tree.span.last, leaves[-1].momentum, rtol=1e-12)
+    total = sum(leaf.momentum for leaf in leaves[1:])
+    np.testing.assert_allclose(tree.span.total, total, rtol=1e-12)
+
+
+@pytest.mark.equation("M10")
+def test_the_new_half_is_taken_with_the_ratio_of_the_weights():
+    """One doubling: the new leaf with probability min(1, W_new / W_old)."""
+    target, count = Gaussian(np.eye(1)), 20_000
+    for momentum, upwards in ((1.0, False), (-1.0, True)):  # away from, or towards the centre
+        kernel = NUTS(0.9, Started(np.full((count, 1), momentum)), max_depth=1)
+        state = kernel.init(target, np.full((count, 1), 1.2))
+        _, info = kernel.step(target, np.random.default_rng(2), state)
+        expected = info.acceptance.mean()  # min(1, exp(H0 - H1)), of either direction
+        error = np.sqrt(0.25 / count)
+        assert abs(info.accepted.mean() - expected) < 4.5 * error, upwards
+        assert info.acceptance.min() < 0.9
+
+
+@pytest.mark.equation("M10")
+@pytest.mark.parametrize("max_depth", [1, 2, 5])
+def test_a_tree_is_no_deeper_than_asked(max_depth):
+    target = correlated()
+    kernel, rng = NUTS(1e-3, max_depth=max_depth), np.random.default_rng(0)
+    state = kernel.init(target, target.draw(rng, 50))
+    _, info = kernel.step(target, rng, state)
+    np.testing.assert_array_equal(info.depth, max_depth)
+    np.testing.assert_array_equal(info.gradients, 2**max_depth - 1)
+    np.testing.assert_allclose(info.acceptance, 1.0, atol=1e-5)
+
+
+@pytest.mark.equation("M9", "M10")
+def test_the_trajectory_is_half_a_period_long_whatever_the_step_size():
+    """Of a Gaussian with its own metric: 2^depth eps is between half of pi and twice pi."""
+    target = Gaussian(np.eye(20))
+    for eps in (0.4, 0.2, 0.1, 0.05):
+        length = eps * 2.0 ** depths(target, NUTS(eps), 200, 3)
+        assert np.pi / 2 < length.mean() < 2 * np.pi
+        assert np.all(length < 8 * np.pi)
+
+
+@pytest.mark.equation("M10")
+def test_divergences_are_reported_where_they_are():
+    funnel, rng = Funnel(), np.random.default_rng(0)
+    start = funnel.draw(rng, 2000)
+    kernel = NUTS(0.7)
+    _, info = kernel.step(funnel, rng, kernel.init(funnel, start))
+    low, high = start[:, 0] < -4, start[:, 0] > 0
+    assert info.divergent[low].mean() > 0.8, "the neck is narrower than the step"
+    assert info.divergent[high].mean() < 0.05
+    small = NUTS(0.02, max_depth=6)
+    _, info = small.step(funnel, rng, small.init(funnel, start))
+    assert info.divergent[start[:, 0] > -4].mean() < 0.01
+    plain = correlated(0.5)
+    _, info = NUTS(0.1).step(plain, rng, NUTS().init(plain, plain.draw(rng, 500)))
+    assert not info.divergent.any()
+
+
+@pytest.mark.equation("M10")
+def test_chains_do_not_notice_where_the_trees_of_others_end():
+    """Beside chains with long trees, chains with short ones are what they are alone, and v.v."""
+
+    class Mixed:
+        """Every other chain lives on a scale a hundred times as large."""
+
+        def __init__(self, scales):
+            self.scales = scales
+
+        def __call__(self, position):
+            # a chain is recognised by its last coordinate, which has no slope
+            scale = np.where(position[:, -1] > 0, self.scales[1], self.scales[0])[:, None]
+            gradient = -position / scale**2
+            gradient[:, -1] = 0.0
+            return -0.5 * np.sum((position[:, :-1] / scale) ** 2, axis=1), gradient
+
+    class Still(DiagonalMetric):
+        def draw_momentum(self, rng, like):
+            momentum = super().draw_momentum(rng, like)
+            momentum[:, -1] = 0.0
+            return momentum
+
+    metric, rng, count = Still(np.ones(3)), np.random.default_rng(3), 3000
+    which = np.where(np.arange(2 * count) % 2, 1.0, -1.0)
+    scale = np.where(which > 0, 20.0, 0.5)
+    start = np.column_stack([scale[:, None] * rng.standard_normal((2 * count, 2)), which])
+    kernel, target = NUTS(0.4, metric), Mixed((0.5, 20.0))
+    both, info = kernel.step(target, rng, kernel.init(target, start))
+    assert info.depth[which > 0].mean() > info.depth[which < 0].mean() + 3
+    for side in (which > 0, which < 0):
+        alone, solo = kernel.step(target, rng, kernel.init(target, start[side]))
+        for i in range(2):
+            p = stats.ks_2samp(both.position[side, i], alone.position[:, i]).pvalue
+            assert p > 1e-3
+        counts = [np.bincount(d, minlength=11) for d in (info.depth[side], solo.depth)]
+        seen = np.array(counts)[:, np.sum(counts, axis=0) > 10]
+        assert len(seen[0]) < 2 or stats.chi2_contingency(seen).pvalue > 1e-3
+        # exact draws stay exact draws, beside whatever else
+        z = both.position[side, :2] / scale[side][:, None]
+        assert min(stats.kstest(c, "norm").pvalue for c in z.T) > 1e-3
+
+
+@pytest.mark.equation("M10")
+def test_a_cliff_is_a_divergence_and_no_warning():
+    """Gradients near the largest number, met in the middle of a tree."""
+
+    def cliff(position):
+        far = np.maximum(np.abs(position) - 2.0, 0.0)
+        value = -0.5 * np.sum(position**2, axis=1) - 1e200 * far.sum(axis=1)
+        return value, -position - 1e200 * np.sign(position) * (far > 0)
+
+    kernel, rng = NUTS(0.3), np.random.default_rng(0)
+    state, seen = kernel.init(cliff, np.zeros((200, 2))), 0
+    for _ in range(20):
+        state, info = kernel.step(cliff, rng, state)
+        seen += info.divergent.sum()
+        assert np.all(np.abs(state.position) <= 2)
+    assert seen > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"step_size": -0.1}, ValueError, "step_size must be positive and finite; got -0.1"),
+        ({"step_size": None}, TypeError, "step_size must be positive and finite; got None"),
+        ({"max_depth": 0}, ValueError, "max_depth must be a whole number >= 1; got 0"),
+        ({"max_depth": 2.5}, ValueError, "max_depth must be a whole number >= 1; got 2.5"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        NUTS(**arguments)

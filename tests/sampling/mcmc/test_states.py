@@ -1,0 +1,107 @@
+"""States: where chains may start, and what counts as outside."""
+
+import numpy as np
+import pytest
+from targets import Gammas, Gaussian, correlated
+
+from bbb_numpy.sampling.mcmc import HMC, NUTS, Langevin, MetropolisHastings, State, init
+from bbb_numpy.sampling.mcmc.states import evaluate, select
+
+KERNELS = [NUTS(), HMC(), MetropolisHastings(), MetropolisHastings(Langevin())]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_begins_with_density_and_gradient_of_a_copy(kernel):
+    target, position = correlated(), np.ones((2, 3))
+    state = kernel.init(target, position)
+    value, gradient = target(position)
+    np.testing.assert_array_equal(state.log_density, value)
+    np.testing.assert_array_equal(state.gradient, gradient)
+    position[:] = 7.0
+    np.testing.assert_array_equal(state.position, 1.0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_step_is_a_function_of_its_arguments_and_leaves_them_alone(kernel):
+    target = correlated()
+    state = kernel.init(target, np.random.default_rng(0).standard_normal((5, 3)))
+    before = State(*(array.copy() for array in state))
+    first = kernel.step(target, np.random.default_rng(1), state)
+    again = kernel.step(target, np.random.default_rng(1), state)
+    for a, b in zip((*first[0], *first[1]), (*again[0], *again[1]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(state, before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    value, gradient = target(first[0].position)
+    np.testing.assert_allclose(first[0].log_density, value, rtol=1e-12)
+    np.testing.assert_allclose(first[0].gradient, gradient, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_chains_keep_their_dtype_and_report_one_number_each(kernel, dtype):
+    target = Gaussian(np.eye(2))
+    state = kernel.init(target, np.ones((3, 2), dtype))
+    state, info = kernel.step(target, np.random.default_rng(0), state)
+    assert {array.dtype for array in state} == {np.dtype(dtype)}
+    assert {array.shape for array in info} == {(3,)}
+    assert info.accepted.dtype == info.divergent.dtype == bool
+    assert np.all((info.acceptance >= 0) & (info.acceptance <= 1))
+    assert np.all(info.gradients >= 1)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 1), ()])
+def test_a_start_that_is_no_matrix_is_refused(shape):
+    with pytest.raises(ValueError, match=r"position must have shape \(chains, numbers\); got"):
+        init(correlated(), np.ones(shape))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_a_start_outside_the_target_is_refused_and_the_chain_named(bad):
+    start = np.ones((4, 2))
+    start[2, 0] = bad
+    with pytest.raises(ValueError, match=r"not finite where chains \[2\] start"):
+        init(Gammas(), start)
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient"),
+    [(np.nan, 1.0), (np.inf, 1.0), (-np.inf, 1.0), (0.0, np.nan), (0.0, np.inf), (0.0, -np.inf)],
+)
+def test_what_is_not_finite_is_outside(value, gradient):
+    def target(position):
+        return np.array([1.0, value]), np.array([[2.0, 3.0], [gradient, 1.0]])
+
+    found = evaluate(target, np.zeros((2, 2)))
+    np.testing.assert_array_equal(found[0], [1.0, -np.inf])
+    np.testing.assert_array_equal(found[1], [[2.0, 3.0], [0.0, 0.0]])
+
+
+def test_opposite_infinities_do_not_cancel():
+    def target(position):
+        return np.zeros(1), np.array([[np.inf, -np.inf]])
+
+    assert evaluate(target, np.zeros((1, 2)))[0] == -np.inf
+
+
+def test_select_takes_whole_chains():
+    old = State(np.zeros((2, 3)), np.zeros(2), np.zeros((2, 3)))
+    new = State(np.ones((2, 3)), np.ones(2), np.ones((2, 3)))
+    for array in select(np.array([True, False]), new, old):
+        np.testing.assert_array_equal(array[0], 1.0)
+        np.testing.assert_array_equal(array[1], 0.0)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda p: -(p**2).sum(axis=1),
+        lambda p: (-(p**2).sum(axis=1), -2.0 * p[:, :1]),
+        lambda p: (-(p**2).sum(), -2.0 * p),
+        lambda p: (-(p**2).sum(axis=1, keepdims=True), -2.0 * p),
+        None,
+    ],
+)
+def test_a_target_of_other_shapes_is_refused_before_it_can_broadcast(target):
+    with pytest.raises(ValueError, match=r"log densities \(S,\) and gradients \(S, D\)"):
+        init(target, np.zeros((4, 3)))

@@ -1,0 +1,401 @@
+"""Annealed importance sampling, judged by evidence in closed form and in standard errors."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.hyperpriors import LogNormal
+from bbb_numpy.sampling.annealing import (
+    SCHEDULES,
+    Annealed,
+    anneal,
+    between,
+    equalised,
+    evidence,
+    pilot,
+    powers,
+)
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    GaussianWalk,
+    Independent,
+    Langevin,
+    MetropolisHastings,
+    StudentWalk,
+)
+from bbb_numpy.studies import linear_gaussian as closed
+
+RNG = np.random.default_rng
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Ten rows, so that short paths have weights with a known, moderate scatter."""
+    return closed.draw(RNG(0), rows=10, noise=0.7, prior=1.0)
+
+
+@pytest.fixture(scope="module")
+def joint(problem):
+    return LogJoint(problem.model, problem.x, problem.y)
+
+
+def along(joint):
+    return lambda power: replace(joint, power=power)
+
+
+def ratio(log_weights, exact):
+    """Return mean weight / Z - 1 in standard errors."""
+    w = np.exp(log_weights - exact)
+    return (w.mean() - 1.0) / (w.std(ddof=1) / len(w) ** 0.5)
+
+
+KERNELS = {
+    "HMC": HMC(),
+    "walk": MetropolisHastings(GaussianWalk()),
+    "heavy walk": MetropolisHastings(StudentWalk(degrees=3.0)),
+    "Langevin": MetropolisHastings(Langevin()),
+}
+
+
+@pytest.mark.equation("M20")
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_mean_weight_is_the_evidence(joint, problem, name):
+    rng, schedule = RNG(1), powers(40, first=1e-2)
+    tuned = pilot(along(joint), joint.draw_prior(rng, 100), KERNELS[name], schedule, rng)
+    found = anneal(along(joint), joint.draw_prior(rng, 4000), tuned.kernels, schedule, rng)
+    truth = closed.exact(problem)
+    assert abs(ratio(found.log_weights, truth.log_evidence)) < 4
+    assert found.error < 0.1  # so that 4 of them would see a wrong constant
+    assert abs(found.log_evidence - truth.log_evidence) < 4 * found.error
+    # and the weighted chains are draws of the posterior
+    w = np.exp(found.log_weights - found.log_evidence)[:, None]
+    mean = (w * found.positions).mean(axis=0)
+    error = (w * (found.positions - mean)).std(axis=0) / len(w) ** 0.5
+    assert np.abs((mean - truth.posterior.mean) / error).max() < 4.5
+
+
+@pytest.mark.equation("M20")
+def test_chains_that_never_move_are_importance_sampling_from_the_prior(joint):
+    # any kernel that leaves f_t invariant will do, so one that stays is right, if not good
+    rng = RNG(2)
+    start = joint.draw_prior(rng, 500)
+    schedule = powers(7, "sigmoidal")
+    found = anneal(along(joint), start, [Still()] * 7, schedule, rng)
+    assert np.allclose(found.log_weights, joint.log_likelihood(start), rtol=1e-10)
+    once = anneal(along(joint), start, [HMC()], np.array([0.0, 1.0]), rng)
+    assert np.allclose(once.log_weights, joint.log_likelihood(start), rtol=1e-10)
+
+
+@dataclass(frozen=True)
+class Still:
+    """Leaves every chain where it is."""
+
+    def init(self, target, position):
+        raise NotImplementedError
+
+    def step(self, target, rng, state):
+        return state, INFO
+
+
+class Told:
+    acceptance = np.ones(1)
+
+
+INFO: Any = Told()
+
+
+@pytest.mark.equation("M20")
+def test_the_log_evidence_is_bounded_from_below_and_from_above(joint, problem):
+    truth = closed.exact(problem)
+    rng, schedule = RNG(3), powers(30, first=1e-2)
+    kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng).kernels
+    up = anneal(along(joint), joint.draw_prior(rng, 2000), kernels, schedule, rng)
+    factor = np.linalg.cholesky(truth.posterior.covariance)
+    exact = truth.posterior.mean + rng.standard_normal((2000, len(factor))) @ factor.T
+    back = (*kernels[-2::-1], HMC(0.5))  # the last one leaves the prior alone
+    down = anneal(along(joint), exact, back, schedule[::-1], rng)
+    assert abs(ratio(down.log_weights, -truth.log_evidence)) < 4  # the mean weight is 1 / Z
+    for found, sign in ((up, -1), (down, 1)):
+        gap = sign * (sign * -1 * found.log_weights - truth.log_evidence)
+        error = gap.std(ddof=1) / len(gap) ** 0.5
+        assert gap.mean() > 4 * error  # seen to be a bound, not only not refuted
+    assert up.lower < truth.log_evidence < -down.lower
+
+
+@pytest.mark.equation("M20")
+def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint):
+    variances = []
+    for steps in (50, 100, 200):
+        rng = RNG(4)
+        schedule = powers(steps, "sigmoidal")  # all of its steps shrink
+        kernels = pilot(along(joint), joint.draw_prior(rng, 200), HMC(), schedule, rng, 2).kernels
+        found = anneal(along(joint), joint.draw_prior(rng, 2000), kernels, schedule, rng, 2)
+        variances.append(found.log_weights.var())
+    assert 1.5 < variances[0] / variances[1] < 3.0
+    assert 1.5 < variances[1] / variances[2] < 3.0
+
+
+@pytest.mark.equation("M20", "D33")
+def test_learned_noise_is_integrated_over_its_hyperprior(problem):
+    # against a sum over u = log noise of the closed form at that noise
+    likelihood = GaussianLikelihood(0.7, learn=True)
+    model = Model(problem.model.network, problem.model.prior, likelihood)
+    hyperprior = LogNormal(median=0.5, width=0.4)
+    u = np.linspace(np.log(0.5) - 3.2, np.log(0.5) + 3.2, 400)
+    terms = [
+        closed.exact(
+            closed.Regression(
+                Model(model.network, model.prior, GaussianLikelihood(float(np.exp(one)))),
+                problem.x,
+                problem.y,
+            )
+        ).log_evidence
+        for one in u
+    ]
+    density = hyperprior.log_density(u, np.zeros(1))
+    exact = np.log(np.sum(np.exp(np.array(terms) + density)) * (u[1] - u[0]))
+    joint = LogJoint(model, problem.x, problem.y, {"log_noise": hyperprior})
+    found = evidence(joint, chains=1000, steps=60, seed=5)
+    assert found.error < 0.1
+    assert abs(found.log_evidence - exact) < 4 * found.error
+    fixed = closed.exact(problem).log_evidence
+    assert abs(fixed - exact) > 4 * found.error  # another number, had it been ignored
+
+
+@pytest.mark.equation("M20")
+def test_between_two_gaussians_the_weights_are_the_ratio_of_their_normalisers():
+    def gaussian(mean, deviation):
+        def target(position):
+            z = (position - mean) / deviation
+            return -0.5 * (z * z).sum(axis=1), -z / deviation
+
+        return target
+
+    rng, schedule = RNG(6), powers(30, "sigmoidal")
+    path = between(gaussian(0.0, 1.0), gaussian(2.0, 0.3))
+    tuned = pilot(path, rng.standard_normal((100, 3)), HMC(), schedule, rng)
+    found = anneal(path, rng.standard_normal((3000, 3)), tuned.kernels, schedule, rng)
+    assert abs(ratio(found.log_weights, 3 * np.log(0.3))) < 4
+    assert found.error < 0.05
+
+
+@pytest.mark.equation("M20")
+def test_errors_and_effective_chains_are_those_of_the_weights(joint, problem):
+    # of many runs, the estimates scatter as much as each says of itself
+    truth = closed.exact(problem).log_evidence
+    rng, schedule = RNG(7), powers(40, first=1e-2)
+    kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng).kernels
+    found = anneal(along(joint), joint.draw_prior(rng, 6000), kernels, schedule, rng)
+    runs = [found._replace(log_weights=part) for part in found.log_weights.reshape(60, 100)]
+    scores = np.array([(one.log_evidence - truth) / one.error for one in runs])
+    assert 0.7 < scores.std() < 1.4
+    # below by half the variance, the second term of E log(1 + e)
+    bias = np.mean([one.log_evidence + 0.5 * one.error**2 for one in runs]) - truth
+    assert abs(bias) < 4 * scores.std() * np.mean([one.error for one in runs]) / 60**0.5
+    alike = Annealed(np.full(50, -3.0), np.zeros((50, 1)), schedule, np.ones(40))
+    assert (alike.error, alike.log_evidence) == pytest.approx((0.0, -3.0), abs=1e-12)
+    assert alike.effective_chains == pytest.approx(50)
+    alone = alike._replace(log_weights=np.where(np.arange(50) == 7, 0.0, -np.inf))
+    assert (alone.effective_chains, alone.error) == pytest.approx((1.0, 1.0))
+
+
+@pytest.mark.long
+@pytest.mark.equation("M20")
+def test_forwards_and_backwards_agree_for_a_network():
+    # The weights that made a data set are one exact draw of its posterior: backwards from there
+    # the weight is 1 / P(D) on average over data sets.
+    x = np.linspace(-2.0, 2.0, 12)[:, None]
+    model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(1.5), GaussianLikelihood(0.3))
+    rng, gaps, ratios = RNG(20), [], []
+    for _ in range(60):
+        empty = LogJoint(model, x, np.zeros_like(x))
+        made = empty.draw_prior(rng, 1)
+        y = model.likelihood.draw(rng, {}, model.predict(made.copy(), x, Workspace()))[0]
+        joint = LogJoint(model, x, y)
+        path, rough = along(joint), powers(200, first=1e-4)
+        first = pilot(path, joint.draw_prior(rng, 50), HMC(), rough, rng)
+        schedule = equalised(rough, first.spread, 200)
+        kernels = pilot(path, joint.draw_prior(rng, 50), HMC(), schedule, rng).kernels
+        up = anneal(path, joint.draw_prior(rng, 100), kernels, schedule, rng)
+        back = (*kernels[-2::-1], kernels[0])
+        down = anneal(path, made, back, schedule[::-1], rng)
+        gaps.append(-down.log_weights[0] - up.log_evidence)
+        ratios.append(np.exp(down.log_weights[0] + up.log_evidence))
+    error = np.std(ratios, ddof=1) / len(ratios) ** 0.5
+    assert abs(np.mean(ratios) - 1.0) < 4 * error
+    assert error < 0.5
+    assert 0.0 < np.mean(gaps) < 2.0
+
+
+# What must not go unnoticed.
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Moves under the next power: as if chains moved first and were weighted after."""
+
+    kernel: Any
+    following: Any
+
+    def init(self, target, position):
+        return self.kernel.init(target, position)
+
+    def step(self, target, rng, state):
+        begun = self.kernel.init(self.following, state.position)
+        moved, info = self.kernel.step(self.following, rng, begun)
+        value, gradient = target(moved.position)
+        return moved._replace(log_density=value, gradient=gradient), info
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Accepts every candidate: leaves nothing invariant."""
+
+    kernel: Any
+
+    def init(self, target, position):
+        return self.kernel.init(target, position)
+
+    def step(self, target, rng, state):
+        new, _ = self.kernel.proposal.propose(target, rng, state)
+        return new, INFO
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Moves only the chains that fit badly: the step depends on where the chain has been."""
+
+    kernel: Any
+    joint: Any
+
+    def init(self, target, position):
+        return self.kernel.init(target, position)
+
+    def step(self, target, rng, state):
+        fit = self.joint.log_likelihood(state.position)
+        new, info = self.kernel.step(target, rng, state)
+        move = fit < np.median(fit)
+        parts = (np.where(move.reshape(-1, *[1] * (b.ndim - 1)), a, b)
+                 for a, b in zip(new, state, strict=True))  # fmt: skip
+        return type(state)(*parts), info
+
+
+@pytest.mark.equation("M20")
+def test_wrong_orders_wrong_acceptances_and_learning_kernels_are_caught(joint, problem):
+    truth = closed.exact(problem).log_evidence
+    rng, rough, plain = RNG(8), powers(40, first=1e-3), MetropolisHastings(GaussianWalk())
+    found = pilot(along(joint), joint.draw_prior(rng, 500), plain, rough, rng, 4)
+    schedule = equalised(rough, found.spread, 25)
+    start = joint.draw_prior(rng, 500)
+    kernels = pilot(along(joint), start, plain, schedule, rng, 4).kernels
+    after = [along(joint)(power) for power in (*schedule[2:], 1.0)]
+    planted = {
+        "right": kernels,
+        "weighted after the move": [Ahead(*pair) for pair in zip(kernels, after, strict=True)],
+        "all accepted": [Greedy(kernel) for kernel in kernels],
+        "learned from itself": [Learning(kernel, joint) for kernel in kernels],
+    }
+    start = joint.draw_prior(rng, 8000)
+    off = {
+        name: ratio(anneal(along(joint), start, some, schedule, RNG(9), 4).log_weights, truth)
+        for name, some in planted.items()
+    }
+    assert abs(off.pop("right")) < 4
+    assert min(map(abs, off.values())) > 6
+
+
+def test_schedules_rise_from_0_to_1():
+    for kind in SCHEDULES:
+        found = powers(17, kind)
+        assert (len(found), found[0], found[-1]) == (18, 0.0, 1.0)
+        assert (np.diff(found) > 0).all()
+    ratios = powers(10, "geometric", 1e-3)[2:] / powers(10, "geometric", 1e-3)[1:-1]
+    assert np.allclose(ratios, ratios[0])
+    s = powers(10, "sigmoidal")
+    assert np.allclose(s, 1.0 - s[::-1])
+    assert s[1] < 0.03 < 0.15 < s[6] - s[5]
+
+
+@pytest.mark.equation("M20")
+def test_equalised_powers_share_the_scatter(joint):
+    schedule = np.array([0.0, 0.1, 0.4, 1.0])
+    found = equalised(schedule, np.array([10.0, 5.0, 1.0]), 31)
+    length = np.interp(found, schedule, [0.0, 1.0, 2.5, 3.1])
+    assert np.allclose(np.diff(length), 0.1)
+    assert (found[0], found[-1]) == (0.0, 1.0)
+    # measured on the model: a second pilot finds equal terms, the geometric schedule does not
+    rng, rough = RNG(10), powers(60, first=1e-4)
+    first = pilot(along(joint), joint.draw_prior(rng, 500), HMC(), rough, rng)
+    even = equalised(rough, first.spread, 60)
+    second = pilot(along(joint), joint.draw_prior(rng, 500), HMC(), even, rng)
+    before, after = first.spread * np.diff(rough), second.spread * np.diff(even)
+    assert before.std() / before.mean() > 0.8
+    assert after.std() / after.mean() < 0.3
+
+
+def test_without_data_the_evidence_is_one_and_where_all_overflows_it_is_nothing(problem):
+    nothing = LogJoint(problem.model, np.zeros((0, 2)), np.zeros((0, 1)))
+    found = evidence(nothing, chains=10, steps=5, seed=0)
+    assert np.array_equal(found.log_weights, np.zeros(10))
+    assert (found.log_evidence, found.error) == pytest.approx((0.0, 0.0), abs=1e-12)
+    # one of four draws of the prior has weight zero: it stays out, the others are as they were
+    lost = Annealed(np.array([-np.inf, -1.0, -1.0, -1.0]), np.zeros((4, 1)), powers(1), np.ones(1))
+    assert lost.log_evidence == pytest.approx(np.log(0.75) - 1.0)
+    assert lost.lower == -np.inf
+
+    def half(power):  # zero where the first number is negative, as soon as the power is not 0
+        def target(position):
+            out = (position[:, 0] < 0) & (power > 0)
+            value = -0.5 * (position**2).sum(axis=1)
+            return np.where(out, -np.inf, value), np.where(out[:, None], 0.0, -position)
+
+        return target
+
+    rng = RNG(0)
+    start = rng.standard_normal((2000, 2))
+    schedule = np.array([0.0, 0.5, 1.0])
+    kernel = MetropolisHastings(GaussianWalk())
+    cut = anneal(half, start, [kernel] * 2, schedule, rng)
+    assert np.array_equal(np.isfinite(cut.log_weights), start[:, 0] >= 0)
+    assert abs(cut.log_evidence - np.log(0.5)) < 4 * cut.error
+    tuned = pilot(half, start, HMC(), schedule, rng).kernels
+    assert abs(anneal(half, start, tuned, schedule, rng).log_evidence - np.log(0.5)) < 4 * cut.error
+    with pytest.raises(ValueError, match="no chain has a density above 0"):
+        anneal(half, -np.abs(start), [kernel] * 2, schedule, rng)
+
+
+def test_the_same_seed_gives_the_same_weights(joint):
+    first, second, other = (evidence(joint, chains=5, steps=4, seed=s) for s in (1, 1, 2))
+    assert np.array_equal(first.log_weights, second.log_weights)
+    assert not np.array_equal(first.log_weights, other.log_weights)
+    given = powers(6, "sigmoidal")
+    assert np.array_equal(evidence(joint, chains=5, schedule=given, seed=0).powers, given)
+
+
+def test_what_makes_no_sense_is_refused(joint):
+    start = joint.draw_prior(RNG(0), 3)
+    with pytest.raises(ValueError, match="kind must be one of geometric, sigmoidal"):
+        powers(3, "cosine")
+    with pytest.raises(ValueError, match="first must be"):
+        powers(3, first=0.0)
+    with pytest.raises(ValueError, match="2 steps of the schedule need 2 kernels; got 1"):
+        anneal(along(joint), start, [HMC()], np.array([0, 0.5, 1]), RNG(0))
+    own = MetropolisHastings(Independent(lambda rng, shape: np.zeros(shape), lambda x: x[:, 0]))
+    with pytest.raises(TypeError, match="a pilot tunes kernels"):
+        pilot(along(joint), start, own, powers(3), RNG(0))
+    with pytest.raises(ValueError, match="chains must be a whole number >= 2"):
+        evidence(joint, chains=1)
+
+
+@pytest.mark.parametrize("schedule", [[0.0, 0.5], [0.5, 1.0], [1.0, 0.0], [0.0, 1.0, 1.0], [0.0]])
+def test_a_schedule_must_lead_from_the_prior_to_the_posterior(schedule):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 1))
+    joint = LogJoint(Model(MLP((1, 1))), x, x)
+    with pytest.raises(ValueError, match="schedule must rise from 0"):
+        evidence(joint, seed=0, schedule=np.array(schedule))

@@ -1,0 +1,201 @@
+"""Draws in place of a variational posterior, for all of `predictive` (D4, D5, D29)."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy import (
+    MLP,
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    GaussianLikelihood,
+    GaussianPrior,
+    HeteroscedasticLikelihood,
+    Model,
+    PoissonLikelihood,
+)
+from bbb_numpy.evaluation import predictive
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.sampling.draws import DrawnWeights
+
+X = np.linspace(-1.0, 1.0, 6)[:, None]
+MODELS = {
+    "gaussian": Model(MLP((1, 3, 2), "tanh"), GaussianPrior(), GaussianLikelihood(0.5)),
+    "learned": Model(
+        MLP((1, 3, 2), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(learn=True)
+    ),
+    "heteroscedastic": Model(MLP((1, 3, 4), "tanh"), likelihood=HeteroscedasticLikelihood()),
+    "bernoulli": Model(MLP((1, 3, 1), "tanh"), likelihood=BernoulliLikelihood()),
+    "categorical": Model(MLP((1, 3, 3), "tanh"), likelihood=CategoricalLikelihood()),
+    "poisson": Model(MLP((1, 3, 2), "tanh"), likelihood=PoissonLikelihood()),
+}
+
+
+def drawn(name, count=256, seed=0):
+    source = DrawnWeights(MODELS[name])
+    return source, 0.5 * np.random.default_rng(seed).standard_normal((count, source.layout.size))
+
+
+class EachOnce(DrawnWeights):
+    """Every draw once, in order: the exact mean over 256 draws, one block of `predictive`."""
+
+    def draw_weights(self, rng, samples, dtype=float, work=None):
+        return (np.arange(samples) + 0.5) / samples
+
+
+def outputs(source, theta):
+    """Network outputs (T, N, heads) and learned numbers of all draws."""
+    target = LogJoint(source.model, X, np.zeros((len(X), source.model.outputs)))
+    f = source.model.predict(np.ascontiguousarray(target.weights(theta)), X, Workspace())
+    return f, target.params(theta)
+
+
+@pytest.mark.equation("D4")
+@pytest.mark.parametrize("name", MODELS)
+def test_mean_and_variances_are_those_over_the_draws(name):
+    source, theta = drawn(name)
+    found = predictive.predict(
+        EachOnce(source.model), theta, X, rng=np.random.default_rng(0), samples=256
+    )
+    f, params = outputs(source, theta)
+    likelihood = source.model.likelihood
+    mean = likelihood.mean(params, f)
+    aleatoric = np.broadcast_to(likelihood.variance(params, f), mean.shape)
+    np.testing.assert_allclose(found.mean, mean.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.epistemic, mean.std(axis=0, ddof=1), rtol=1e-10)
+    np.testing.assert_allclose(found.aleatoric, np.sqrt(aleatoric.mean(axis=0)), rtol=1e-12)
+
+
+@pytest.mark.equation("D4", "D33")
+def test_every_draw_brings_its_own_noise_scale():
+    source, theta = drawn("learned")
+    assert np.std(theta[:, -2:]) > 0.3
+    found = predictive.predict(
+        EachOnce(source.model), theta, X, rng=np.random.default_rng(0), samples=256
+    )
+    each = np.sqrt(np.mean(np.exp(2 * theta[:, -2:]), axis=0))
+    np.testing.assert_allclose(found.aleatoric, np.broadcast_to(each, (6, 2)), rtol=1e-12)
+    shared = np.exp(theta[:, -2:].mean(axis=0))
+    assert np.all(found.aleatoric > 1.05 * shared), "one scale for all draws would be too small"
+
+
+@pytest.mark.equation("D5")
+@pytest.mark.parametrize("name", MODELS)
+def test_the_predictive_density_is_the_mean_density_over_draws(name):
+    source, theta = drawn(name)
+    rng = np.random.default_rng(1)
+    f, params = outputs(source, theta)
+    y = source.model.likelihood.draw(rng, params, f)[0]
+    found = predictive.log_predictive_density(
+        EachOnce(source.model), theta, X, y, rng=rng, samples=256
+    )
+    rows = LogJoint(source.model, X, y).rowwise(theta)
+    np.testing.assert_allclose(found, np.log(np.exp(rows).mean(axis=0)), rtol=1e-10)
+    assert np.all(found > rows.mean(axis=0)), "Jensen: not the mean of logarithms"
+
+
+@pytest.mark.equation("D29")
+@pytest.mark.parametrize("name", ["bernoulli", "categorical"])
+def test_class_probabilities_are_means_over_draws(name):
+    source, theta = drawn(name)
+    found = predictive.predict_classes(
+        EachOnce(source.model), theta, X, rng=np.random.default_rng(0), samples=256
+    )
+    f, params = outputs(source, theta)
+    p = source.model.likelihood.mean(params, f)
+    if name == "bernoulli":
+        p = np.concatenate([1 - p, p], axis=-1)
+    np.testing.assert_allclose(found.proba, p.mean(axis=0), rtol=1e-12)
+    entropy = -np.sum(p * np.log(p), axis=-1).mean(axis=0)
+    np.testing.assert_allclose(found.aleatoric, entropy, rtol=1e-12)
+    assert np.all(found.epistemic > 0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sampled_functions_are_functions_of_the_draws(name):
+    source, theta = drawn(name, count=5)
+    found = predictive.sample_functions(source, theta, X, rng=np.random.default_rng(0), samples=20)
+    f, params = outputs(source, theta)
+    mean = source.model.likelihood.mean(params, f)
+    nearest = np.abs(found[:, None] - mean[None]).max(axis=(2, 3)).min(axis=1)
+    assert nearest.max() < 1e-12
+    assert len(np.unique(found.round(9), axis=0)) == 5, "all five turn up"
+
+
+@pytest.mark.equation("D4")
+@pytest.mark.parametrize("name", MODELS)
+def test_sampled_targets_scatter_as_predicted(name):
+    source, theta = drawn(name)
+    count = 20_000
+    targets = predictive.sample_targets(
+        source, theta, X, rng=np.random.default_rng(2), samples=count
+    )
+    exact = predictive.predict(
+        EachOnce(source.model), theta, X, rng=np.random.default_rng(0), samples=256
+    )
+    error = targets.std(axis=0) / np.sqrt(count)
+    assert np.all(np.abs(targets.mean(axis=0) - exact.mean) < 4.5 * error)
+    # epistemic deviation with the divisor of a population: the draws are all there is
+    variance = exact.epistemic**2 * 255 / 256 + exact.aleatoric**2
+    if name == "categorical":
+        variance = exact.mean * (1 - exact.mean)
+    squares = (targets - exact.mean) ** 2
+    error = squares.std(axis=0) / np.sqrt(count)
+    assert np.all(np.abs(squares.mean(axis=0) - variance) < 5 * error)
+
+
+def test_a_few_samples_are_spread_evenly_over_the_draws():
+    """Golden-ratio steps: no gap is much larger than a fair share, for any number of samples."""
+    source, rng = DrawnWeights(MODELS["gaussian"]), np.random.default_rng(0)
+    for samples in (3, 10, 100, 1000):
+        places = np.sort(source.draw_weights(rng, samples))
+        gaps = np.diff(np.append(places, places[0] + 1))
+        assert gaps.max() < 2 / samples
+        assert np.all((places >= 0) & (places < 1))
+    # and each place is uniform over repetitions
+    first = np.array([source.draw_weights(rng, 2)[1] for _ in range(4000)])
+    counts = np.histogram(first, bins=10, range=(0, 1))[0]
+    assert np.all(np.abs(counts - 400) < 4.5 * np.sqrt(400 * 0.9))
+
+
+def test_as_many_samples_as_draws_use_almost_every_draw():
+    source, theta = drawn("gaussian", count=200)
+    theta[:, 0] = np.arange(200)
+    eps = source.draw_weights(np.random.default_rng(0), 200)
+    assert len(np.unique(source.weights(theta, eps)[:, 0])) > 140
+    # a random choice would use 1 - 1/e of them
+    random = source.weights(theta, np.random.default_rng(0).random(200))
+    assert len(np.unique(random[:, 0])) < 140
+
+
+def test_no_number_leads_beyond_the_last_draw():
+    source = DrawnWeights(MODELS["gaussian"])
+    largest = np.array([np.nextafter(1.0, 0.0)])
+    for count in (1, 2, 3, 7, 1000, 2**20 - 1):
+        theta = np.zeros((count, source.layout.size))
+        theta[-1] = 1.0
+        np.testing.assert_array_equal(source.weights(theta, largest), 1.0)
+
+
+def test_weights_and_scales_come_from_the_same_draw():
+    source, theta = drawn("learned")
+    eps = source.draw_weights(np.random.default_rng(3), 10)
+    w, params = source.weights(theta, eps), source.params(theta, eps)
+    for s in range(10):
+        row = np.flatnonzero((theta[:, : w.shape[1]] == w[s]).all(axis=1))
+        np.testing.assert_array_equal(params["log_noise"][s], theta[row[0], -2:])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_have_the_dtype_of_the_draws(dtype):
+    source, theta = drawn("learned")
+    found = predictive.predict(source, theta.astype(dtype), X, rng=np.random.default_rng(0))
+    assert {array.dtype for array in found} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize("shape", [(0, 17), (4, 13), (17,), (2, 3, 17)])
+def test_draws_that_do_not_fit_are_refused(shape):
+    source, _ = drawn("learned")
+    assert source.layout.size == 17
+    with pytest.raises(ValueError, match=r"theta must hold draws \(T, 17\), one at least; got"):
+        source.weights(np.zeros(shape), np.zeros(1))

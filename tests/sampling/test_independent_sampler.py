@@ -1,0 +1,166 @@
+"""Two samplers that share nothing but the model agree on the posterior.
+
+The log joint is written out again for JAX, with densities of its own library and gradients by
+automatic differentiation; sampled by blackjax, and by numpyro where it is installed. Compared are
+functions, not weights, which are only identified up to exchanges of units. Both sides have many
+chains, whose means give the standard errors.
+"""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from targets import chain_means
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.hyperpriors import HalfCauchy, LogNormal
+from bbb_numpy.sampling.run import sample
+
+CHAINS, WIDTH = 8, 2
+GRID = np.linspace(-1.5, 1.5, 7)[:, None]
+HYPERPRIORS = {"prior_log_scale": LogNormal(1.2, 0.3), "log_noise": HalfCauchy(0.4)}
+
+
+def problem():
+    rng = np.random.default_rng(0)
+    model = Model(
+        MLP((1, WIDTH, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(learn=True)
+    )
+    x = rng.uniform(-1.0, 1.0, (14, 1))
+    y = np.sin(3 * x) + 0.2 * rng.standard_normal(x.shape)
+    return model, x, y
+
+
+def imported(name):
+    """A module, or a visible skip; what it warns about on import is not ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reason = f"{name} is not installed; the extra bbb-numpy[samplers] brings blackjax"
+        return pytest.importorskip(name, reason=reason)
+
+
+def densities():
+    """What the model says, for JAX: parts of a position, outputs, and the log joint."""
+    jax = imported("jax")
+    jnp, stats = jax.numpy, imported("jax.scipy.stats")
+    _, x, y = problem()
+
+    def function(q, x):
+        first, bias, second = q[:WIDTH], q[WIDTH : 2 * WIDTH], q[2 * WIDTH : 3 * WIDTH]
+        return jnp.tanh(x @ first[None] + bias) @ second + q[3 * WIDTH]
+
+    def log_joint(q):
+        w, prior, noise = q[:-2], jnp.exp(q[-2]), jnp.exp(q[-1])
+        value = stats.norm.logpdf(w, 0.0, prior).sum()
+        value += stats.norm.logpdf(y[:, 0], function(q, x), noise).sum()
+        value += stats.norm.logpdf(q[-2], jnp.log(1.2), 0.3)
+        return value + stats.cauchy.logpdf(noise, 0.0, 0.4) + jnp.log(2.0) + q[-1]
+
+    return SimpleNamespace(jax=jax, function=function, log_joint=log_joint)
+
+
+def summarised(functions, noise, prior):
+    """What is compared, (T, S, K): functions, their squares, logs of the scales."""
+    return np.concatenate([functions, functions**2, noise, noise**2, prior, prior**2], axis=2)
+
+
+def ours(draws=100):
+    model, x, y = problem()
+    found = sample(
+        model, x, y, chains=CHAINS, draws=draws, warm_up=100, hyperpriors=HYPERPRIORS, seed=1,
+        target_accept=0.9,
+    )  # fmt: skip
+    w = np.ascontiguousarray(found.flat[:, : model.layout.size])
+    functions = model.predict(w, GRID, Workspace())[..., 0].reshape(draws, CHAINS, -1)
+    return summarised(functions, found.block("log_noise"), found.block("prior_log_scale"))
+
+
+def starts():
+    model, x, y = problem()
+    target = LogJoint(model, x, y, HYPERPRIORS)
+    return target.draw_prior(np.random.default_rng(3), CHAINS)
+
+
+def by_blackjax(draws=100):
+    blackjax, parts = imported("blackjax"), densities()
+    jax = parts.jax
+
+    def chain(key, position):
+        first, second = jax.random.split(key)
+        warm_up = blackjax.window_adaptation(
+            blackjax.nuts, parts.log_joint, target_acceptance_rate=0.9
+        )
+        (state, settings), _ = warm_up.run(first, position, num_steps=100)
+        kernel = blackjax.nuts(parts.log_joint, **settings)
+
+        def step(state, key):
+            state, _ = kernel.step(key, state)
+            return state, state.position
+
+        return jax.lax.scan(step, state, jax.random.split(second, draws))[1]
+
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        keys = jax.random.split(jax.random.key(0), CHAINS)
+        positions = jax.jit(jax.vmap(chain))(keys, jax.numpy.asarray(starts()))
+        return finished(parts, np.swapaxes(np.asarray(positions), 0, 1))
+
+
+def by_numpyro(draws=100):
+    numpyro, parts = imported("numpyro"), densities()
+    jax = parts.jax
+    infer = imported("numpyro.infer")
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kernel = infer.NUTS(potential_fn=lambda q: -parts.log_joint(q), target_accept_prob=0.9)
+        run = infer.MCMC(
+            kernel, num_warmup=100, num_samples=draws, num_chains=CHAINS,
+            chain_method="vectorized", progress_bar=False,
+        )  # fmt: skip
+        run.run(jax.random.key(1), init_params=jax.numpy.asarray(starts()))
+        positions = np.asarray(run.get_samples(group_by_chain=True))
+        assert numpyro.__version__
+        return finished(parts, np.swapaxes(positions, 0, 1))
+
+
+def finished(parts, positions):
+    jax = parts.jax
+    over = jax.vmap(jax.vmap(lambda q: parts.function(q, jax.numpy.asarray(GRID))))
+    functions = np.asarray(over(jax.numpy.asarray(positions)))
+    return summarised(functions, positions[..., -1:], positions[..., -2:-1])
+
+
+def disagreement(a, b):
+    """Largest difference of two sets of chain means, in standard errors."""
+    (mean_a, error_a), (mean_b, error_b) = chain_means(a), chain_means(b)
+    return np.max(np.abs(mean_a - mean_b) / np.hypot(error_a, error_b))
+
+
+@pytest.mark.equation("D33")
+def test_the_log_joint_is_the_one_written_out_for_jax():
+    parts = densities()
+    model, x, y = problem()
+    target, positions = LogJoint(model, x, y, HYPERPRIORS), starts()
+    value, gradient = target(positions)
+    with parts.jax.enable_x64(True):
+        other = parts.jax.vmap(parts.jax.value_and_grad(parts.log_joint))(
+            parts.jax.numpy.asarray(positions)
+        )
+        np.testing.assert_allclose(value, np.asarray(other[0]), rtol=1e-11)
+        np.testing.assert_allclose(gradient, np.asarray(other[1]), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.equation("D33", "M10", "M11", "M12")
+@pytest.mark.parametrize("sampler", ["blackjax", pytest.param("numpyro", marks=pytest.mark.long)])
+def test_an_independent_sampler_finds_the_same_functions(sampler):
+    mine = ours()
+    theirs = {"blackjax": by_blackjax, "numpyro": by_numpyro}[sampler]()
+    # 18 correlated numbers, each Student-distributed with about 14 degrees of freedom
+    assert disagreement(mine, theirs) < 4.5
+    # half a posterior deviation would be seen
+    shifted = mine.copy()
+    shifted[..., :7] += 0.5 * mine[..., :7].std(axis=(0, 1))
+    assert disagreement(shifted, theirs) > 4.5

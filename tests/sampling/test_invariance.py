@@ -1,0 +1,254 @@
+"""Every kernel leaves its target as it is, for any step size; planted errors do not.
+
+Exact draws of the target move a few steps and must be exact draws again. Nothing has to converge,
+so step sizes near the limit of stability are as good a test as small ones, and a better one of the
+acceptance. Then long chains from elsewhere, judged by the scatter of their means.
+"""
+
+import numpy as np
+import pytest
+from problems import exact_posterior, linear_problem
+from targets import (
+    Altered,
+    Banana,
+    Funnel,
+    Gammas,
+    Gaussian,
+    chain_means,
+    change,
+    correlated,
+    forgotten,
+    moved,
+    wrong_sign,
+)
+
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    NUTS,
+    DenseMetric,
+    DiagonalMetric,
+    GaussianWalk,
+    Independent,
+    Langevin,
+    LogNormalWalk,
+    MetropolisHastings,
+    StudentWalk,
+    hmc,
+    nuts,
+)
+from bbb_numpy.sampling.mcmc.leapfrog import hamiltonian, leapfrog
+from bbb_numpy.sampling.run import sample, sample_target
+
+LIMIT = 4.5  # z-score of the worst of a dozen statistics; a right kernel passes it once in 1e4
+GAUSSIAN = correlated()
+DENSE = DenseMetric(GAUSSIAN.covariance)
+DIAGONAL = DiagonalMetric(np.diag(GAUSSIAN.covariance).copy())
+TARGETS = {"gaussian": GAUSSIAN, "funnel": Funnel(), "banana": Banana(), "gammas": Gammas()}
+KERNELS = {
+    "walk": MetropolisHastings(GaussianWalk(0.7)),
+    "student": MetropolisHastings(StudentWalk(0.7)),
+    "langevin": MetropolisHastings(Langevin(0.4)),
+    "hmc": HMC(0.2),
+    "hmc, large steps": HMC(0.5, path=3.0),
+    "hmc, no jitter": HMC(0.3, path=1.0, jitter=0.0),
+    "nuts": NUTS(0.3),
+    "nuts, small steps": NUTS(0.1),
+    "nuts, large steps": NUTS(0.6),
+    "nuts, unstable steps": NUTS(1.2),
+    "nuts, shallow": NUTS(0.3, max_depth=3),
+    "nuts, one doubling": NUTS(0.5, max_depth=1),
+}
+WITH_METRIC = {
+    "walk": MetropolisHastings(GaussianWalk(1.0, DENSE)),
+    "student": MetropolisHastings(StudentWalk(1.0, 2.0, DENSE)),
+    "langevin": MetropolisHastings(Langevin(0.9, DENSE)),
+    "langevin, diagonal": MetropolisHastings(Langevin(0.5, DIAGONAL)),
+    "hmc": HMC(0.4, metric=DENSE),
+    "hmc, near the limit 2": HMC(1.9, path=6.0, metric=DENSE),
+    "hmc, diagonal": HMC(0.3, metric=DIAGONAL),
+    "nuts": NUTS(0.3, DENSE),
+    "nuts, near the limit 2": NUTS(1.95, DENSE),
+    "nuts, diagonal": NUTS(0.5, DIAGONAL),
+}
+
+
+@pytest.mark.equation("M5", "M6", "M7", "M10")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_exact_draws_stay_exact_draws(kernel, target):
+    assert change(KERNELS[kernel], TARGETS[target]) < LIMIT
+
+
+@pytest.mark.equation("M6", "M7", "M10", "M12")
+@pytest.mark.parametrize("kernel", WITH_METRIC)
+def test_exact_draws_stay_exact_draws_with_any_metric(kernel):
+    assert change(WITH_METRIC[kernel], GAUSSIAN) < LIMIT
+
+
+@pytest.mark.long
+@pytest.mark.equation("M5", "M6", "M7", "M10")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_hundred_thousand_exact_draws_stay_exact_draws(kernel, target):
+    assert change(KERNELS[kernel], TARGETS[target], 100_000, seed=1) < LIMIT
+
+
+@pytest.mark.equation("M6")
+def test_proposals_that_do_not_come_from_the_chain_or_only_multiply_it_leave_the_target():
+    def draw(rng, shape):
+        return rng.gamma(2.0, 1.5, shape)
+
+    def log_density(x):
+        return np.sum(np.log(x) - x / 1.5, axis=1)
+
+    independent = Independent(draw, log_density)
+    assert change(MetropolisHastings(independent), Gammas()) < LIMIT
+    assert change(MetropolisHastings(Altered(independent, forgotten)), Gammas()) > 2 * LIMIT
+    assert change(MetropolisHastings(LogNormalWalk(0.7)), Gammas()) < LIMIT
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize(
+    ("proposal", "target"),
+    [(LogNormalWalk(0.7), Gammas()), (Langevin(0.7), Gammas()), (Langevin(0.4), GAUSSIAN)],
+)
+def test_a_forgotten_ratio_of_proposals_is_caught(proposal, target):
+    assert change(MetropolisHastings(Altered(proposal, forgotten)), target) > 2 * LIMIT
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_wrong_sign_of_the_acceptance_is_caught(target):
+    walk = Altered(GaussianWalk(0.7), wrong_sign)
+    assert change(MetropolisHastings(walk), TARGETS[target]) > 2 * LIMIT
+
+
+@pytest.mark.equation("M7")
+def test_the_flipped_sign_of_the_momentum_before_is_caught(monkeypatch):
+    """With + r0.r0 / 2 in the exponent of the denominator a fast start is hardly ever accepted."""
+    calls = []
+
+    def flipped(metric, phase):
+        calls.append(0)
+        if len(calls) % 2:  # the energy before the trajectory
+            return -phase.log_density - metric.kinetic(phase.momentum)
+        return hamiltonian(metric, phase)
+
+    target = Gaussian(np.diag([1.0, 0.25]))
+    kernel = HMC(0.3, path=1.5)
+    assert change(kernel, target, steps=10) < LIMIT
+    monkeypatch.setattr(hmc, "hamiltonian", flipped)
+    assert change(kernel, target, steps=10) > 2 * LIMIT
+    rng = np.random.default_rng(0)
+    far = moved(kernel, target, target.draw(rng, 4000), rng, 60)
+    # variances near 1/3 and 1/12 in place of 1 and 1/4
+    np.testing.assert_allclose(np.var(far, axis=0), [0.345, 0.095], rtol=0.15)
+
+
+@pytest.mark.equation("M8")
+def test_a_missing_half_step_is_caught(monkeypatch):
+    def without(target, metric, phase, step_size):
+        new = leapfrog(target, metric, phase, step_size)
+        return new._replace(momentum=new.momentum - 0.5 * step_size * new.gradient)
+
+    monkeypatch.setattr(nuts, "leapfrog", without)
+    monkeypatch.setattr(hmc, "leapfrog", without)
+    assert change(NUTS(1.2), Banana(), 10_000) > 2 * LIMIT
+    assert change(HMC(0.3, path=1.5), Gaussian(np.diag([1.0, 0.25])), 40_000) > 2 * LIMIT
+
+
+@pytest.mark.equation("M10")
+def test_a_tree_whose_subtrees_are_not_checked_is_caught(monkeypatch):
+    """Then the trajectory depends on the point from which it grew."""
+
+    class Careless(NUTS):
+        def _subtree(self, *arguments):
+            def never(metric, a, b, leaves=False):
+                span, turn = right(metric, a, b, leaves)
+                return span, np.zeros_like(turn)
+
+            right = nuts.join
+            with monkeypatch.context() as patch:
+                patch.setattr(nuts, "join", never)
+                return super()._subtree(*arguments)
+
+    for target in (Banana(), Gammas(), Funnel()):
+        assert change(NUTS(0.3), target, 10_000, seed=5) < LIMIT
+        assert change(Careless(0.3), target, 10_000, seed=5) > 2 * LIMIT
+
+
+@pytest.mark.equation("M9", "M10")
+def test_a_criterion_that_looks_at_one_end_alone_is_caught(monkeypatch):
+    """First and last change places with the direction of time."""
+    right = nuts.turned
+    monkeypatch.setattr(nuts, "turned", lambda m, first, last, total: right(m, last, last, total))
+    found = [change(NUTS(0.3), t, 40_000, seed=5) for t in (Banana(), Gammas())]
+    assert min(found) > LIMIT
+
+
+@pytest.mark.equation("M10")
+def test_leaves_that_all_weigh_the_same_are_caught(monkeypatch):
+    monkeypatch.setattr(nuts, "hamiltonian", lambda metric, phase: np.zeros(len(phase.position)))
+    assert change(NUTS(0.6), Banana(), 2000, steps=1) > 2 * LIMIT
+
+
+# --- long chains from elsewhere ------------------------------------------------------------------
+
+
+def compared(found, exact):
+    """z-scores of chain means against exact expectations."""
+    mean, error = chain_means(found)
+    return np.abs(mean - exact) / error
+
+
+SAMPLERS = {
+    "mh": {"sampler": "mh", "draws": 1500, "thin": 8},
+    "langevin": {"sampler": MetropolisHastings(Langevin(0.5)), "draws": 1000, "thin": 4},
+    "hmc": {"sampler": "hmc", "draws": 400},
+    "nuts": {"sampler": "nuts", "draws": 400},
+}
+
+
+@pytest.mark.equation("M7", "M10", "M11", "M12")
+@pytest.mark.parametrize("metric", ["diagonal", "dense"])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_adapted_chains_find_the_moments_of_a_correlated_gaussian(name, metric):
+    target = correlated(0.8, (1.0, 0.3, 3.0), mean=2.0)
+    start = 5.0 * np.random.default_rng(0).standard_normal((32, 3))
+    options = {"warm_up": 400, "seed": 1, "metric": metric}
+    draws = sample_target(target, start, **SAMPLERS[name], **options)
+    z = target.standardise(draws.flat).reshape(draws.positions.shape)
+    products = np.einsum("tsi,tsj->tsij", z, z)
+    assert compared(z, 0.0).max() < LIMIT
+    assert compared(products, np.eye(3)).max() < LIMIT
+
+
+@pytest.mark.equation("D8", "D33", "M10")
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_chains_find_the_exact_posterior_of_linear_regression(name):
+    estimator, x, y = linear_problem()
+    exact = exact_posterior(estimator, x, y)
+    draws = sample(estimator.model, x, y, chains=16, warm_up=400, seed=2, **SAMPLERS[name])
+    factor = np.linalg.cholesky(exact.precision)
+    z = (draws.positions - exact.mean) @ factor  # standard normal under the posterior
+    assert compared(z, 0.0).max() < LIMIT
+    assert compared(np.einsum("tsi,tsj->tsij", z, z), np.eye(3)).max() < LIMIT
+    wrong = (draws.positions - exact.mean - 0.1 / np.sqrt(np.diag(exact.precision))) @ factor
+    assert compared(wrong, 0.0).max() > LIMIT, "a tenth of a deviation would be seen"
+
+
+@pytest.mark.equation("M10")
+def test_the_centred_funnel_is_reported_and_its_non_centred_form_is_sampled():
+    funnel, start = Funnel(), np.random.default_rng(3).standard_normal((32, 3))
+    with pytest.warns(UserWarning, match="divergent transitions"):
+        centred = sample_target(funnel, start, draws=200, warm_up=200, target_accept=0.6, seed=4)
+    assert centred.divergences > 0
+    plain = sample_target(Gaussian(np.eye(3)), start, draws=200, warm_up=200, seed=4)
+    assert plain.divergences == 0
+    v, x, _ = np.moveaxis(funnel.place(plain.positions), -1, 0)
+    assert compared(v, 0.0) < LIMIT
+    assert compared(v**2, funnel.width**2) < LIMIT
+    assert compared(np.arctan(x), 0.0) < LIMIT
+    # chains that are stuck above the neck, and say so
+    low = np.mean(funnel.place(plain.positions)[..., 0] < -6)
+    assert np.mean(centred.positions[..., 0] < -6) < 0.8 * low

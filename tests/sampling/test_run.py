@@ -1,0 +1,490 @@
+"""Sampling in one call: reproducible, interrupted, resumed, refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from targets import Gaussian, correlated
+
+import bbb_numpy
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    NUTS,
+    Independent,
+    Langevin,
+    MetropolisHastings,
+    StudentWalk,
+)
+from bbb_numpy.sampling.run import check_sampler, sample, sample_target
+
+# warm-ups here are as short as runs
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
+UNIT = Gaussian(np.eye(2))
+START = np.ones((2, 2))
+SAMPLERS = {
+    "nuts": "nuts",
+    "hmc": "hmc",
+    "mh": "mh",
+    "langevin": MetropolisHastings(Langevin(0.5)),
+    "student": MetropolisHastings(StudentWalk(0.5)),
+    "independent": MetropolisHastings(
+        Independent(lambda rng, shape: rng.normal(0, 2, shape), lambda x: -(x * x).sum(axis=1) / 8)
+    ),
+}
+
+
+def network(learn=True):
+    return Model(MLP((1, 3, 1), "tanh"), GaussianPrior(learn=learn), GaussianLikelihood(0.3, True))
+
+
+def data(rows=8):
+    x = np.linspace(-1.0, 1.0, rows)[:, None]
+    return x, np.sin(3 * x)
+
+
+def quick(seed=0, **options):
+    """A short run on a network."""
+    settings = {"chains": 2, "draws": 12, "warm_up": 30, "sampler": NUTS(max_depth=4)}
+    return sample(network(), *data(), **{**settings, "seed": seed, **options})
+
+
+def same(a, b):
+    """Bit for bit."""
+    assert a.positions.tobytes() == b.positions.tobytes()
+    assert a.log_density.tobytes() == b.log_density.tobytes()
+    assert a.stats.keys() == b.stats.keys()
+    for name in a.stats:
+        assert a.stats[name].tobytes() == b.stats[name].tobytes(), name
+    assert a.step_size == b.step_size or (np.isnan(a.step_size) and np.isnan(b.step_size))
+    assert (a.finished, a.warm_up, a.warm_up_divergent) == (
+        b.finished,
+        b.warm_up,
+        b.warm_up_divergent,
+    )
+
+
+# --- what comes out --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("metric", ["diagonal", "dense"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_every_sampler_metric_and_dtype_gives_draws_of_the_asked_shape(sampler, metric, dtype):
+    draws = sample_target(
+        UNIT,
+        START.astype(dtype),
+        sampler=SAMPLERS[sampler],
+        metric=metric,
+        draws=15,
+        warm_up=60,
+        seed=0,
+    )
+    assert draws.positions.shape == (15, 2, 2)
+    assert draws.log_density.shape == (15, 2)
+    if sampler != "independent":  # whose candidates are one's own
+        assert draws.positions.dtype == draws.log_density.dtype == dtype
+    assert {array.shape for array in draws.stats.values()} == {(15, 2)}
+    assert draws.finished
+    assert draws.warm_up == 60
+    value, _ = UNIT(draws.flat)
+    np.testing.assert_allclose(draws.log_density.ravel(), value, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_network_is_sampled_with_its_scales(dtype):
+    draws = quick(dtype=dtype)
+    assert draws.positions.dtype == dtype
+    assert draws.layout.size == network().layout.size + 2
+    assert draws.block("log_noise").shape == (12, 2, 1)
+    assert draws.target.x.dtype == dtype
+
+
+def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
+    same(quick(0), quick(0))
+    assert not np.array_equal(quick(0).positions, quick(1).positions)
+    rng = np.random.default_rng(5)
+    first = quick(rng)
+    assert not np.array_equal(first.positions, quick(rng).positions), "a generator moves on"
+    same(first, quick(np.random.default_rng(5)))
+    quick(np.random.RandomState(0))
+
+
+def test_thinning_keeps_every_so_manieth_step():
+    every = sample_target(UNIT, START, sampler="hmc", draws=12, warm_up=10, seed=0)
+    third = sample_target(UNIT, START, sampler="hmc", draws=4, warm_up=10, thin=3, seed=0)
+    np.testing.assert_array_equal(third.positions, every.positions[2::3])
+    np.testing.assert_array_equal(third.stats["energy"], every.stats["energy"][2::3])
+    summed = every.stats["gradients"].reshape(4, 3, 2).sum(axis=1)
+    np.testing.assert_array_equal(third.stats["gradients"], summed)
+
+
+def test_without_warm_up_the_kernel_is_used_as_it_is():
+    kernel = NUTS(0.37)
+    draws = sample_target(UNIT, START, sampler=kernel, draws=5, warm_up=0, seed=0)
+    assert draws.kernel is kernel
+    assert draws.step_size == 0.37
+
+
+def test_after_the_warm_up_the_kernel_changes_no_more():
+    short = sample_target(UNIT, START, draws=5, warm_up=50, seed=0)
+    long = sample_target(UNIT, START, draws=50, warm_up=50, seed=0)
+    assert short.step_size == long.step_size
+    np.testing.assert_array_equal(short.positions, long.positions[:5])
+    np.testing.assert_array_equal(short.kernel.metric.variance, long.kernel.metric.variance)
+
+
+def test_starts_hyperpriors_and_acceptance_reach_the_run():
+    size = network().layout.size + 2
+    begun = quick(start=np.zeros((2, size)), warm_up=0, sampler=NUTS(1e-9, max_depth=1), draws=1)
+    np.testing.assert_allclose(begun.positions, 0.0, atol=1e-6)
+    hyperpriors = {"log_noise": LogNormal(7.0, 1e-3), "prior_log_scale": HalfNormal(1e-3)}
+    narrow = quick(hyperpriors=hyperpriors, warm_up=0, sampler=NUTS(1e-9, max_depth=1), chains=20)
+    assert narrow.target.hyperpriors == hyperpriors
+    np.testing.assert_allclose(np.exp(narrow.block("log_noise")), 7.0, rtol=0.01)
+    assert np.exp(narrow.block("prior_log_scale")).max() < 0.01
+    steps = [
+        sample_target(UNIT, START, draws=1, warm_up=200, target_accept=a, seed=0).step_size
+        for a in (0.6, 0.99)
+    ]
+    assert steps[0] > 2 * steps[1]
+
+
+def test_starts_are_draws_from_the_prior_of_each_chain():
+    frozen = quick(warm_up=0, draws=1, sampler=NUTS(1e-12, max_depth=1), chains=50)
+    assert np.std(frozen.block("log_noise")) > 0.5
+    assert len(np.unique(frozen.positions[0], axis=0)) == 50
+
+
+def test_a_kernel_of_one_s_own_needs_two_methods():
+    class Jump:
+        def init(self, target, position):
+            return NUTS().init(target, position)
+
+        def step(self, target, rng, state):
+            return NUTS(0.5).step(target, rng, state)
+
+    draws = sample_target(UNIT, START, sampler=Jump(), draws=5, warm_up=5, seed=0)
+    assert draws.positions.shape == (5, 2, 2)
+    assert np.isnan(draws.step_size)
+
+
+@pytest.mark.parametrize("progress", [True, False, None])
+def test_the_progress_bar_shows_when_asked(progress, capsys):
+    sample_target(UNIT, START, draws=5, warm_up=5, seed=0, progress=progress)
+    shown = "draw/s" in capsys.readouterr().err
+    assert shown == (progress is True), "not in a terminal here: None is no"
+
+
+def test_many_divergences_warn_with_their_number():
+    def wall(position):
+        inside = np.abs(position).max(axis=1) < 1.0
+        return np.where(inside, 0.0, -np.inf), np.zeros_like(position)
+
+    with pytest.warns(UserWarning, match=r"\d+ divergent transitions among 40 draws") as caught:
+        found = sample_target(
+            wall, 0.5 * START, sampler=NUTS(0.5), draws=20, warm_up=0, seed=0
+        )  # fmt: skip
+    assert str(found.divergences) in str(caught[0].message)
+    assert "target_accept" in str(caught[0].message)
+
+
+# --- interruption ----------------------------------------------------------------------------
+
+
+class Interrupting:
+    """A target during whose call number `when` Ctrl-C is pressed."""
+
+    def __init__(self, when, target=None):
+        self.when, self.calls, self.target = when, 0, UNIT if target is None else target
+
+    def __call__(self, position):
+        self.calls += 1
+        if self.calls == self.when:
+            signal.raise_signal(signal.SIGINT)
+        return self.target(position)
+
+
+def caught(*arguments, **options):
+    """Sample; an interrupt that gets through fails the test, but does not end all tests."""
+    try:
+        return sample_target(*arguments, **options)
+    except KeyboardInterrupt:
+        pytest.fail("the interrupt was not caught")
+
+
+@pytest.mark.parametrize("sampler", ["nuts", "hmc", "mh"])
+@pytest.mark.parametrize("when", [15, 60, 110])
+def test_ctrl_c_returns_the_draws_so_far_and_warns(sampler, when):
+    whole = sample_target(UNIT, START, sampler=sampler, draws=100, warm_up=20, seed=0)
+    target = Interrupting(when)
+    with pytest.warns(UserWarning, match=r"interrupted by user after \d+ steps; \d+ of 100 draws"):
+        part = caught(target, START, sampler=sampler, draws=100, warm_up=20, seed=0)
+    assert not part.finished
+    count = len(part.positions)
+    assert 0 <= count < 100
+    np.testing.assert_array_equal(part.positions, whole.positions[:count])
+    assert {array.shape for array in part.stats.values()} == {(count, 2)}
+    assert "interrupted" in part.summary()
+
+
+def test_ctrl_c_before_the_first_step_is_an_interrupt_as_any():
+    with pytest.raises(KeyboardInterrupt):
+        sample_target(Interrupting(1), START, draws=5, warm_up=5, seed=0)
+
+
+def resumed(folder, when, **options):
+    """Interrupt a run at a call of the target, and make the same call again."""
+    arguments = {"draws": 15, "warm_up": 30, "seed": 3, "checkpoint": folder, **options}
+    with pytest.warns(UserWarning, match="the same call goes on"):
+        part = caught(Interrupting(when), START, **arguments)
+    assert not part.finished
+    return sample_target(Interrupting(0), START, **arguments)
+
+
+@pytest.mark.parametrize("metric", ["diagonal", "dense"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("when", [15, 30, 50])
+def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(sampler, metric, when, tmp_path):
+    options = {"sampler": SAMPLERS[sampler], "metric": metric, "thin": 2}
+    whole = sample_target(UNIT, START, draws=15, warm_up=30, seed=3, **options)
+    same(resumed(tmp_path / "run", when, **options), whole)
+
+
+def test_a_network_in_float32_resumes_bit_for_bit(tmp_path, monkeypatch):
+    whole = quick(dtype="float32", metric="dense")
+    calls, original = [], LogJoint.__call__
+
+    def counted(self, position):
+        calls.append(0)
+        if len(calls) == 100:
+            raise KeyboardInterrupt
+        return original(self, position)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogJoint, "__call__", counted)
+        with pytest.warns(UserWarning, match="interrupted"):
+            quick(dtype="float32", metric="dense", checkpoint=tmp_path)
+    same(quick(dtype="float32", metric="dense", checkpoint=tmp_path), whole)
+
+
+def test_a_run_without_a_seed_goes_on_too(tmp_path):
+    first = quick(None, checkpoint=tmp_path, draws=5)
+    longer = quick(None, checkpoint=tmp_path, draws=9)
+    np.testing.assert_array_equal(longer.positions[:5], first.positions)
+    again = quick(None, checkpoint=tmp_path, draws=9)
+    same(again, longer)
+
+
+def lines_of(stop, function):
+    """Run `function`, with Ctrl-C at line number `stop` of sampling.py and recording.py."""
+    package = Path(bbb_numpy.__file__).parent
+    files = {str(package / "sampling.py"), str(package / "recording.py")}
+    passed = [0]
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename not in files:
+            return None
+        if event == "line":
+            passed[0] += 1
+            if passed[0] == stop:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        result = function()
+    except KeyboardInterrupt:
+        result = None
+    finally:
+        sys.settrace(before)
+    return result, passed[0]
+
+
+@pytest.mark.parametrize(
+    "stride", [pytest.param(1, marks=pytest.mark.long), 17], ids=["every line", "every 17th line"]
+)
+def test_ctrl_c_at_any_line_loses_nothing_and_the_run_resumes_bit_for_bit(stride, tmp_path):
+    def call(name=None):
+        folder = None if name is None else tmp_path / name
+        return sample_target(
+            UNIT, START, sampler="mh", draws=3, warm_up=2, seed=0, checkpoint=folder,
+            checkpoint_every=0.0,
+        )  # fmt: skip
+
+    whole = call()
+    _, total = lines_of(-1, lambda: call("uninterrupted"))
+    assert total > 300
+    caught = 0
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sampling interrupted")
+        for stop in range(1, total + 1, stride):
+            part, _ = lines_of(stop, lambda stop=stop: call(str(stop)))
+            if part is not None:
+                count = len(part.positions)
+                assert part.positions.tobytes() == whole.positions[:count].tobytes(), stop
+                assert all(len(array) == count for array in part.stats.values()), stop
+                caught += not part.finished
+            same(call(str(stop)), whole)
+    assert caught > 0.5 * total / stride, "most lines are inside the loop"
+
+
+KILLED = """
+import sys, time
+import numpy as np
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy.mcmc import HMC
+from bbb_numpy.sampling import sample
+model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
+x = np.linspace(-1.0, 1.0, 8)[:, None]
+sample(model, x, np.sin(3 * x), sampler="mh", chains=2, draws=3000, warm_up=30, seed=0,
+       checkpoint=sys.argv[1], checkpoint_every=0.0)
+"""
+
+
+def test_a_killed_run_resumes_bit_for_bit(tmp_path):
+    """SIGKILL at some moment between or during writes."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(bbb_numpy.__file__).parents[1])}
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=environment)
+    try:
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.glob("draws-*"))) < 20 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    finally:
+        process.kill()
+    assert process.wait() == -signal.SIGKILL
+    with np.load(tmp_path / "state.npz") as file:
+        count = json.loads(file["header"].tobytes())["stored"] + 5
+    assert 15 < count < 3000
+    options = {"sampler": "mh", "draws": count}
+    same(quick(checkpoint=tmp_path, **options), quick(**options))
+
+
+# --- refusals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"warm_up": 31}, "warm_up 30 there, 31 here"),
+        ({"thin": 2}, "thin 1 there, 2 here"),
+        ({"metric": "dense"}, "metric diagonal there, dense here"),
+        ({"target_accept": 0.9}, "target_accept None there, 0.9 here"),
+        ({"sampler": "hmc"}, r"kernel NUTS\(.* there, HMC\(.* here"),
+        ({"sampler": NUTS(max_depth=5)}, "max_depth=4.* there, .*max_depth=5.* here"),
+        ({"seed": 1}, "seed 0 there, 1 here"),
+        ({"chains": 3}, "chains 2 there, 3 here"),
+        ({"dtype": "float32"}, "dtype float64 there, float32 here"),
+        ({"hyperpriors": {"log_noise": HalfNormal(1.0)}}, r"hyperpriors .*HalfNormal\(scale=1.0\)"),
+        ({"start": np.zeros((2, 12))}, "start [0-9a-f]{16} there, [0-9a-f]{16} here"),
+    ],
+)
+def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words, tmp_path):
+    quick(checkpoint=tmp_path)
+    before = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
+    with pytest.raises(ValueError, match="belongs to another run") as error:
+        quick(**{"checkpoint": tmp_path, **change})
+    error.match(words)
+    error.match("Make the same call, or name another folder")
+    assert before == sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
+
+
+def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
+    x, y = data()
+    arguments = {"chains": 2, "draws": 2, "warm_up": 2, "seed": 0, "sampler": "mh"}
+    sample(network(), x, y, checkpoint=tmp_path, **arguments)
+    for model, targets in ((network(), y + 1e-9), (network(learn=False), y)):
+        with pytest.raises(ValueError, match=r"belongs to another run .*(y|model) "):
+            sample(model, x, targets, checkpoint=tmp_path, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"draws": 0}, ValueError, "draws must be a whole number >= 1; got 0"),
+        ({"draws": 2.5}, ValueError, "draws must be a whole number >= 1; got 2.5"),
+        ({"draws": "many"}, TypeError, "draws must be a whole number >= 1; got 'many'"),
+        ({"warm_up": -1}, ValueError, "warm_up must be a whole number >= 0; got -1"),
+        ({"thin": 0}, ValueError, "thin must be a whole number >= 1; got 0"),
+        ({"metric": "full"}, ValueError, "metric must be one of 'diagonal', 'dense'; got 'full'"),
+        ({"target_accept": 1.0}, ValueError, "target_accept must be .* got 1.0"),
+        ({"target_accept": 0}, ValueError, "target_accept must be > 0 and < 1; got 0"),
+        ({"seed": -1}, ValueError, "seed must be None, a whole number >= 0, .* got -1"),
+        ({"seed": "x"}, TypeError, "seed must be None, a whole number >= 0, .* got 'x'"),
+        ({"sampler": "gibbs"}, ValueError, "sampler must be one of 'nuts', 'hmc', 'mh' or a ker"),
+        ({"sampler": NUTS}, TypeError, "sampler must be one of .* got <class"),
+        ({"sampler": 3}, TypeError, "sampler must be one of .* got 3"),
+        ({"sampler": Langevin()}, TypeError, "sampler must be one of .* got Langevin"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_named(change, error, message):
+    with pytest.raises(error, match=message):
+        sample_target(UNIT, START, **{"draws": 2, "warm_up": 2, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chains": 0}, "chains must be a whole number >= 1; got 0"),
+        ({"dtype": "int32"}, "dtype must be 'float64' or 'float32'; got 'int32'"),
+        ({"start": np.zeros((2, 3))}, r"start must have shape \(chains, numbers\) = \(2, 12\)"),
+        ({"hyperpriors": {"log_nose": LogNormal()}}, "hyperpriors names 'log_nose'"),
+        ({"x": np.zeros(8)}, r"x must be a matrix with at least one row; got shape \(8,\)"),
+        ({"x": np.zeros((0, 1))}, "x must be a matrix with at least one row"),
+        ({"y": np.full((8, 1), np.nan)}, "y must be finite; it has nan or infinite entries"),
+        ({"y": np.zeros((7, 1))}, r"y must have shape \(rows, targets\) = \(8, 1\); got \(7, 1\)"),
+    ],
+)
+def test_data_and_starts_that_do_not_fit_are_named(change, message):
+    x, y = data()
+    arguments = {"x": x, "y": y, "chains": 2, "draws": 2, "warm_up": 2, **change}
+    with pytest.raises(ValueError, match=message):
+        sample(network(), **arguments)
+
+
+@pytest.mark.parametrize("start", [np.zeros(3), np.zeros((2, 2), int), [[1, 2]], "here"])
+def test_a_start_that_is_no_matrix_of_floats_is_refused(start):
+    with pytest.raises(ValueError, match=r"start must be a matrix \(chains, numbers\) of float64"):
+        sample_target(UNIT, start, draws=2, warm_up=2)
+
+
+def test_a_start_outside_the_target_is_refused():
+    with pytest.raises(ValueError, match=r"not finite where chains \[1\] start"):
+        sample_target(UNIT, np.array([[0.0, 0.0], [np.nan, 0.0]]), draws=2, warm_up=2)
+
+
+def test_numpy_numbers_are_numbers(tmp_path):
+    draws = sample_target(
+        UNIT, START, draws=np.int64(3), warm_up=np.int32(2), thin=np.int64(1), seed=np.int64(0),
+        target_accept=np.float32(0.7), checkpoint=tmp_path,
+    )  # fmt: skip
+    assert len(draws.positions) == 3
+
+
+def test_short_names_and_kernels_are_samplers():
+    assert isinstance(check_sampler("nuts"), NUTS)
+    assert isinstance(check_sampler("hmc"), HMC)
+    assert isinstance(check_sampler("mh"), MetropolisHastings)
+    kernel = HMC(0.2)
+    assert check_sampler(kernel) is kernel
+
+
+def test_draws_of_a_correlated_gaussian_in_float32_have_its_moments():
+    target = correlated(0.5, (1.0, 0.3))
+    start = np.zeros((32, 2), np.float32)
+    draws = sample_target(target, start, draws=200, warm_up=150, seed=0)
+    z = target.standardise(draws.flat.astype(float)).reshape(200, 32, 2)
+    each = z.mean(axis=0)
+    assert np.all(np.abs(each.mean(axis=0)) < 4.5 * each.std(axis=0) / np.sqrt(32))
+    np.testing.assert_allclose(np.var(z, axis=(0, 1)), 1.0, atol=0.15)

@@ -1,0 +1,104 @@
+"""Simulation-based calibration: ranks of the truth among posterior draws are uniform.
+
+A truth is drawn from the prior, data from the truth, draws from the posterior of the data (Talts et
+al. 2018). Over many data sets every rank is then equally frequent, whatever is ranked: here the
+noise scale, the function at two places, and the log joint, which sees the data.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.hyperpriors import LogNormal
+from bbb_numpy.sampling.mcmc import HMC, NUTS
+from bbb_numpy.sampling.run import sample_target
+
+MODEL = Model(MLP((1, 2, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.8, learn=True))
+HYPERPRIORS = {"log_noise": LogNormal(width=0.3)}  # steps of one size then suit all data sets
+X = np.linspace(-1.5, 1.5, 6)[:, None]
+GRID = np.array([[-1.0], [2.0]])
+PER_CHAIN, CHAINS, DROPPED = 5, 3, 3  # 15 draws, ranks 0 to 15
+NAMES = ("noise", "f(-1)", "f(2)", "log joint")
+SAMPLERS = {
+    "nuts": (NUTS(0.15, max_depth=6), 5),
+    "hmc": (HMC(0.12), 15),
+}
+
+
+def ranked(target, positions):
+    """The four numbers that are ranked, (S, 4)."""
+    w = np.ascontiguousarray(target.weights(positions))
+    f = MODEL.predict(w, GRID, Workspace())[..., 0]
+    noise = target.params(positions)["log_noise"]
+    return np.column_stack([noise, f, target(positions)[0]])
+
+
+def ranks(kernel, thin, data_sets, seed, spoil=None):
+    """Rank (L, 4) of the truth among the draws, for L data sets; `spoil` plants an error.
+
+    The step size is fixed, so that the draws are those of one kernel; chains begin at draws from
+    the prior, which know nothing of the truth.
+    """
+    rng, found = np.random.default_rng(seed), np.empty((data_sets, len(NAMES)), int)
+    empty = LogJoint(MODEL, X, np.zeros((len(X), 1)), HYPERPRIORS)
+    for which in range(data_sets):
+        truth = empty.draw_prior(rng, 1)
+        f = MODEL.predict(np.ascontiguousarray(empty.weights(truth)), X, Workspace())
+        y = MODEL.likelihood.draw(rng, empty.params(truth), f)[0]
+        target = LogJoint(MODEL, X, y, HYPERPRIORS)
+        draws = sample_target(
+            target if spoil is None else spoil(target),
+            target.draw_prior(rng, CHAINS),
+            sampler=kernel,
+            draws=DROPPED + PER_CHAIN,
+            warm_up=0,
+            seed=rng,
+            thin=thin,
+        )
+        positions = draws.positions[DROPPED:].reshape(PER_CHAIN * CHAINS, -1)
+        found[which] = np.sum(ranked(target, positions) < ranked(target, truth), axis=0)
+    return found
+
+
+def unevenness(found):
+    """p-value of each row of ranks: chi-squared against equal frequencies, in four bins."""
+    edges = np.linspace(0, PER_CHAIN * CHAINS + 1, 5)
+    counts = np.array([np.histogram(column, edges)[0] for column in found.T])
+    return stats.chisquare(counts, axis=1).pvalue
+
+
+class TooSure:
+    """A planted error: the likelihood is counted twice."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def __call__(self, position):
+        value, gradient = self.target(position)
+        without, slope = replace(self.target, power=0.0)(position)
+        return 2 * value - without, 2 * gradient - slope
+
+
+@pytest.mark.equation("D33", "M7", "M10")
+@pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("data_sets", [40, pytest.param(600, marks=pytest.mark.long)])
+def test_ranks_of_the_truth_are_uniform(name, data_sets):
+    found = ranks(*SAMPLERS[name], data_sets, seed=0)
+    assert found.min() >= 0
+    assert found.max() <= PER_CHAIN * CHAINS
+    p_values = unevenness(found)
+    assert p_values.min() > 1e-3, dict(zip(NAMES, p_values, strict=True))
+
+
+@pytest.mark.equation("D33")
+@pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
+def test_a_likelihood_that_is_counted_twice_is_caught():
+    """Draws are then too narrow, and too near to the data."""
+    p_values = unevenness(ranks(*SAMPLERS["hmc"], 40, seed=1, spoil=TooSure))
+    assert p_values.min() < 1e-3, dict(zip(NAMES, p_values, strict=True))

@@ -1,0 +1,307 @@
+"""The MNIST experiment on a few made-up images: it resumes, prunes, chooses, and says numbers."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bbb_numpy.data.mnist import MNIST
+from bbb_numpy.evaluation.pruning import matrices
+from bbb_numpy.model.kl_weights import geometric_kl_weights
+from bbb_numpy.studies.blundell.mnist import models, scores
+from bbb_numpy.studies.blundell.mnist import study as mnist
+from bbb_numpy.studies.blundell.mnist.models import CANDIDATES, GRID, Candidate, Settings
+from bbb_numpy.studies.blundell.mnist.text import summarise
+
+TINY = Settings(
+    hidden=10, train=1200, validation=200, test=200, batch=32, search=2, epochs=(6, 7, 8), draws=4,
+    pruning_draws=2,
+)  # fmt: skip
+SOME = (
+    Candidate("SGD", "SGD", 4e-3),
+    Candidate("MAP", "SGD", 4e-3, (0.75, 0, 6)),
+    Candidate("BBB", "SGD", 4e-3, (0.5, 0, 6), shares="geometric"),
+    Candidate("BBB", "Adam", 3e-3, (0.25, 1, 6)),
+)
+STEPS = 2 * len(SOME) + 4 + 5 + 6  # epochs in all
+
+
+def made_up(seed=0, train=1400, test=200):
+    """Ten patterns of 784 pixels, each image one of them in noise."""
+    rng = np.random.default_rng(seed)
+    patterns = rng.random((10, 784)) < 0.2
+
+    def part(rows):
+        labels = rng.integers(0, 10, rows).astype(np.uint8)
+        ink = 90.0 * patterns[labels] + rng.normal(0, 90, (rows, 784))
+        return np.clip(ink, 0, 255).astype(np.uint8), labels
+
+    return MNIST(*part(train), *part(test))
+
+
+FOUND = made_up()
+
+
+def run(out, **more):
+    given = {"settings": TINY, "candidates": SOME, "found": FOUND, "progress": False} | more
+    return mnist.reproduce(out, **given)
+
+
+def without_time(out):
+    found = json.loads((out / "numbers.json").read_text())
+    del found["seconds"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("mnist")
+    return out, run(out)
+
+
+class Killed(BaseException):
+    """What no except clause of the package catches."""
+
+
+@pytest.mark.parametrize("when", [0, *np.random.default_rng(5).choice(STEPS - 1, 3) + 1])
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
+    tmp_path, monkeypatch, finished, when, where
+):
+    """Killed in an epoch, after its training and before or after its state was stored."""
+    seen = []
+
+    def dies(*arguments):
+        seen.append(0)
+        if where == "after":
+            models.save(*arguments)
+        if len(seen) == when + 1:
+            raise Killed
+        if where == "before":
+            models.save(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mnist, "save", dies)
+        with pytest.raises(Killed):
+            run(tmp_path)
+    seen.clear()
+
+    def counts(*arguments):
+        seen.append(0)
+        models.save(*arguments)
+
+    monkeypatch.setattr(mnist, "save", counts)
+    run(tmp_path)
+    assert len(seen) == STEPS - when - (where == "after")  # nothing is trained twice
+    assert without_time(tmp_path) == without_time(finished[0])
+    for path in finished[0].glob("state-*.npz"):
+        with np.load(path) as one, np.load(tmp_path / path.name) as other:
+            assert set(one) == set(other)
+            for name in set(one) - {"header"}:  # which holds the seconds
+                np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_a_finished_run_returns_at_once(finished, monkeypatch):
+    out, text = finished
+    monkeypatch.setattr(mnist, "train_all", None)
+    assert run(out) == text
+    assert (out / "mnist.png").stat().st_size > 10_000
+
+
+def test_another_seed_gives_other_numbers_and_is_refused_the_folder(tmp_path, finished):
+    with pytest.raises(ValueError, match=r"other settings \(seed 0 there, 1 here\)"):
+        run(finished[0], settings=replace(TINY, seed=1))
+    run(tmp_path, settings=replace(TINY, seed=1))
+    ours, theirs = without_time(tmp_path), without_time(finished[0])
+    assert ours["methods"]["BBB"]["train nll"] != theirs["methods"]["BBB"]["train nll"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"settings": replace(TINY, hidden=11)}, "hidden 10 there, 11 here"),
+        ({"settings": replace(TINY, epochs=(6, 7, 9))}, "epochs"),
+        ({"candidates": SOME[:3]}, "candidates"),
+    ],
+)
+def test_a_folder_of_other_settings_is_refused(finished, change, said):
+    with pytest.raises(ValueError, match=said):
+        run(finished[0], **change)
+
+
+@pytest.mark.parametrize("file", ["state-0.npz", "settings.json"])
+def test_a_damaged_file_is_named(tmp_path, finished, file):
+    for name in (file, "settings.json"):
+        (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    whole = (tmp_path / file).read_bytes()
+    (tmp_path / file).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=f"{file} cannot be read.*Delete it"):
+        run(tmp_path)
+
+
+def test_the_state_of_another_network_is_refused(tmp_path, finished):
+    for name in ("settings.json", "state-1.npz"):
+        (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    (tmp_path / "state-1.npz").rename(tmp_path / "state-0.npz")
+    with pytest.raises(ValueError, match=r"state-0.npz cannot be read: it is the state of another"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"candidates": SOME[1:]}, r"\['SGD'\] has none"),
+        ({"settings": replace(TINY, search=7)}, "search must be at least 1"),
+        ({"settings": replace(TINY, search=0)}, "search must be at least 1"),
+        ({"settings": replace(TINY, train=1300)}, r"1300 \+ 200 images .* there are 1400 and 200"),
+        ({"settings": replace(TINY, test=201)}, "201 for the test"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(tmp_path, change, said):
+    with pytest.raises(ValueError, match=said):
+        run(tmp_path, **change)
+    assert not list(tmp_path.glob("state*"))
+
+
+def test_the_validation_images_are_the_last_of_the_training_part():
+    images = mnist.prepare(FOUND, replace(TINY, train=900))
+    np.testing.assert_allclose(images.x, FOUND.train_images[:900] / 126, rtol=1e-6)
+    np.testing.assert_allclose(images.x_validation, FOUND.train_images[1200:] / 126, rtol=1e-6)
+    np.testing.assert_array_equal(images.labels_validation, FOUND.train_labels[1200:])
+    np.testing.assert_allclose(images.x_test, FOUND.test_images / 126, rtol=1e-6)
+    assert images.x.dtype == np.float32
+
+
+def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished):
+    """Other test images: all else is the same bit for bit."""
+    other = FOUND._replace(test_images=FOUND.test_images[::-1])
+    run(tmp_path, found=other)
+    ours, theirs = without_time(tmp_path), without_time(finished[0])
+    assert ours["search"] == theirs["search"]
+    for name, one in ours["methods"].items():
+        for key, value in one.items():
+            same = value == theirs["methods"][name][key]
+            assert same != key.startswith("test"), (name, key)
+
+
+def test_the_best_on_validation_images_is_trained_on(finished):
+    numbers = without_time(finished[0])
+    for name, one in numbers["methods"].items():
+        own = [s for s in numbers["search"] if s["method"] == name]
+        best = min(own, key=lambda s: s["errors"][-1])
+        assert one["chosen"] == best["name"]
+        assert one["errors"][: TINY.search] == best["errors"]
+    epochs = [len(one["errors"]) for one in numbers["methods"].values()]
+    assert epochs == list(TINY.epochs)
+
+
+def test_training_learns_the_patterns(finished):
+    methods = without_time(finished[0])["methods"]
+    for name, one in methods.items():
+        assert one["test"] < 0.5, name  # guessing: 0.9
+        assert one["errors"][-1] <= one["errors"][0]
+    assert methods["BBB"]["train kl"] > 0
+    assert methods["SGD"]["test"] == methods["SGD"]["test, mean network"]
+
+
+def test_the_learning_rate_falls_along_a_cosine(finished):
+    for number, candidate in enumerate(SOME):
+        run_ = models.load(finished[0] / f"state-{number}.npz", candidate, TINY)
+        epochs = TINY.epochs[models.METHODS.index(candidate.method)]
+        at = np.arange(len(run_.errors)) / epochs
+        wanted = candidate.learning_rate * 0.5 * (1 + np.cos(np.pi * at))
+        np.testing.assert_allclose(run_.training.column("learning_rate"), wanted, rtol=1e-12)
+
+
+def test_pruning_keeps_the_share_and_the_biases(finished):
+    numbers = without_time(finished[0])
+    count = 784 * 10 + 10 * 10 + 10 * 10
+    shares = [row["share"] for row in numbers["pruning"]]
+    assert shares == [0, 0.5, 0.75, 0.95, 0.98]
+    assert [row["left"] for row in numbers["pruning"]] == [
+        count - round(share * count) for share in shares
+    ]
+    levels = [row["threshold"] for row in numbers["pruning"][1:]]
+    assert levels == sorted(levels)
+
+
+def test_pruned_networks_are_scored_with_their_weights_removed(finished):
+    """Nothing removed gives the whole network's error; by size, what a direct count gives."""
+    out, _ = finished
+    numbers = without_time(out)
+    images = mnist.prepare(FOUND, TINY)
+    chosen = {}
+    for name, one in numbers["methods"].items():
+        number = next(i for i, c in enumerate(SOME) if (c.method, c.name) == (name, one["chosen"]))
+        chosen[name] = (
+            SOME[number],
+            models.load(out / f"state-{number}.npz", SOME[number], TINY),
+        )
+    rows = scores.pruned(images, TINY, chosen)
+    assert rows == numbers["pruning"]
+    c, r = chosen["BBB"]
+    few = scores.probabilities(c, TINY, r.training.theta, images.x_test, TINY.pruning_draws)
+    assert rows[0]["BBB"] == np.mean(few.argmax(1) != images.labels_test)
+    assert rows[0]["SGD"] == numbers["methods"]["SGD"]["test"]
+    c, r = chosen["SGD"]
+    layout = models.build(c, TINY.hidden).model.layout
+    w = r.training.theta.copy()
+    inside = matrices(layout)
+    w[inside & (np.abs(w) <= np.quantile(np.abs(w[inside]), 0.98, method="lower"))] = 0
+    v = layout.views(w)
+    h = np.maximum(images.x_test @ v["W0"] + v["b0"], 0)
+    h = np.maximum(h @ v["W1"] + v["b1"], 0)
+    wrong = (h @ v["W2"] + v["b2"]).argmax(1) != images.labels_test
+    assert abs(rows[-1]["SGD"] - wrong.mean()) <= 1 / TINY.test
+
+
+def test_the_difference_of_two_methods_is_taken_image_by_image(finished):
+    numbers = without_time(finished[0])
+    tests = {name: one["test"] for name, one in numbers["methods"].items()}
+    for name, (difference, error) in numbers["against BBB"].items():
+        assert difference == pytest.approx(tests[name] - tests["BBB"], abs=1e-12)
+        assert 0 <= error < 2 * (2 / TINY.test) ** 0.5
+
+
+def test_the_text_says_the_numbers_of_the_run(finished):
+    out, text = finished
+    numbers = json.loads((out / "numbers.json").read_text())
+    for one in numbers["methods"].values():
+        for key in ("validation", "test"):
+            assert f"{100 * one[key]:.2f} %" in text
+        assert f"{one['test nll']:.4f}" in text
+    for row in numbers["pruning"]:
+        assert f"{row['left']}" in text
+    assert "from memory" in text
+    assert f"{TINY.epochs[2]} of Bayes by Backprop" in " ".join(text.split())
+    numbers["methods"]["BBB"]["test"] = 0.1234
+    assert "12.34 %" in summarise(numbers)
+
+
+def test_a_verdict_follows_from_the_numbers(finished):
+    numbers = json.loads((finished[0] / "numbers.json").read_text())
+    numbers["against BBB"] = {"SGD": [0.01, 0.001], "MAP": [-0.01, 0.001]}
+    assert "+1.00 +- 0.10 points (more errors, beyond 2" in " ".join(summarise(numbers).split())
+    assert "-1.00 +- 0.10 points (fewer errors, beyond 2" in " ".join(summarise(numbers).split())
+    for row in numbers["pruning"]:
+        row["BBB"] = 0.1 if row["share"] <= 0.75 else 0.9
+    assert "up to 75% of the weights" in " ".join(summarise(numbers).split())
+    for row in numbers["pruning"][1:]:
+        row["BBB"] = 0.9
+    assert "no step leaves" in " ".join(summarise(numbers).split())
+
+
+def test_the_candidates_are_in_the_grid_of_the_paper():
+    for one in CANDIDATES:
+        assert all(value in allowed for value, allowed in zip(one.prior, GRID, strict=True))
+    names = [(one.method, one.name) for one in CANDIDATES]
+    assert len(set(names)) == len(names)
+    geometric = models.SHARES["geometric"]
+    assert geometric is geometric_kl_weights
+    model = models.build(SOME[3], 10).model
+    np.testing.assert_allclose(
+        (model.prior.pi, model.prior.sigma1, model.prior.sigma2),
+        (0.25, np.exp(-1), np.exp(-6)),
+        rtol=1e-15,
+    )

@@ -1,0 +1,389 @@
+"""Krasser's system: its data, the prior as the post programs it, and what the text claims."""
+
+import json
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bbb_numpy import MLP, GaussianPrior, MeanField, Model, Reparameterised, check
+from bbb_numpy.data.krasser import one_period, ten_sine
+from bbb_numpy.evaluation.predictive import Predictive, sample_functions
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.studies.krasser import study as krasser
+from bbb_numpy.studies.krasser import system
+from bbb_numpy.studies.krasser.raw_mixture import RawMixturePrior
+from bbb_numpy.studies.krasser.system import SETTINGS, Domain, Setting, Trace, domains, run, train
+
+
+@pytest.fixture(scope="module")
+def short():
+    """Each setting after 60 epochs."""
+    return {name: run(name, epochs=60) for name in SETTINGS}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Each setting as the post trains it."""
+    return {name: run(name) for name in SETTINGS}
+
+
+# The data
+
+
+def test_the_data_are_one_period_at_32_even_places_with_unit_noise():
+    data = one_period(np.random.default_rng(0))
+    assert data.x.shape == data.y.shape == (32, 1)
+    assert (data.x[0, 0], data.x[-1, 0]) == (-0.5, 0.5)
+    assert np.allclose(np.diff(data.x[:, 0]), 1 / 31, rtol=1e-12)
+    assert np.allclose(ten_sine(np.array([0.0, 0.25, -0.25, 1 / 12])), [0, 10, -10, 5])
+    many = one_period(np.random.default_rng(1), rows=40_000)
+    residual = many.y - many.truth(many.x)
+    assert abs(residual.mean()) < 4 / sqrt(40_000)
+    assert abs(residual.var() - 1.0) < 4 * sqrt(2 / 40_000)
+    silent = one_period(np.random.default_rng(1), noise=0.0)
+    assert np.array_equal(silent.y, ten_sine(silent.x))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rows": 0}, "rows must be"),
+        ({"noise": -1.0}, "noise must be"),
+        ({"low": 1.0, "high": 0.0}, "low < high"),
+        ({"high": np.inf}, "low < high"),
+    ],
+)
+def test_impossible_data_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        one_period(np.random.default_rng(0), **wrong)
+
+
+def test_all_settings_see_the_same_data(short):
+    first, *others = short.values()
+    for other in others:
+        assert np.array_equal(first.data.y, other.data.y)
+    assert not np.array_equal(first.data.y, run("fixed", 1, epochs=1).data.y)
+
+
+# The prior as the post programs it
+
+
+def raw_value_and_grad(w):
+    """log P(w) and its gradient for (pi, sigma1, sigma2), by the raw prior's own methods."""
+
+    def value_and_grad(raw):
+        params = {"prior_raw": raw}
+        grad = {"prior_raw": np.zeros_like(raw)}
+        value = RawMixturePrior().log_density(params, w[None], Workspace())[0]
+        RawMixturePrior().add_vjp(
+            params,
+            w[None].copy(),
+            np.ones(1),
+            np.zeros_like(w[None], raw.dtype),
+            grad,
+            Workspace(),
+        )
+        return value, grad["prior_raw"]
+
+    return value_and_grad
+
+
+@pytest.mark.equation("R4", "R5", "R6", "R7")
+def test_where_the_printed_prior_is_finite_it_is_the_mixture_and_has_its_gradient():
+    """So what fails below fails for want of a domain, not for a wrong formula."""
+    w = np.array([-2.0, -0.3, 0.05, 0.27, 1.5])
+    raw = np.array([0.3, 1.2, 0.2])
+    params, work = {"prior_raw": raw}, Workspace()
+    right, nothing = ScaleMixturePrior(*raw), {}
+    assert RawMixturePrior().log_density(params, w[None], work) == pytest.approx(
+        right.log_density({}, w[None], work), rel=1e-13
+    )
+    slopes = np.zeros((2, 1, 5))
+    RawMixturePrior().add_vjp(
+        params, w[None].copy(), np.ones(1), slopes[0], {"prior_raw": np.zeros(3)}, work
+    )
+    right.add_vjp({}, w[None].copy(), np.ones(1), slopes[1], nothing, work)
+    assert np.allclose(slopes[0], slopes[1], rtol=1e-12)
+    assert check(raw_value_and_grad(w), raw).error < 1e-12
+
+
+@pytest.mark.equation("R4")
+def test_the_printed_density_is_lost_from_39_deviations_on():
+    params = {"prior_raw": np.array([0.2, 1.0, 0.1])}
+    far = np.array([[40.0]])
+    assert RawMixturePrior().log_density(params, far, Workspace())[0] == -np.inf
+    assert np.isfinite(ScaleMixturePrior().log_density({}, far, Workspace())[0])
+
+
+@pytest.mark.equation("R8")
+@pytest.mark.parametrize("raw", [(1.2, 1.0, 0.1), (-0.05, 1.0, 0.1), (0.2, -0.1, 0.1)])
+def test_outside_its_domain_the_printed_density_is_nan(raw):
+    w = np.array([[0.01, 3.0]])
+    assert np.isnan(RawMixturePrior().log_density({"prior_raw": np.array(raw)}, w, Workspace())[0])
+
+
+@pytest.mark.equation("R8")
+def test_at_a_raised_rate_the_raw_numbers_leave_their_domain_and_the_mapped_ones_cannot():
+    found = domains(seed=7, seeds=2, epochs=70)
+    raw, safe = found["as the post trains it"], found["through a sigmoid (R8)"]
+    assert (raw.left, raw.finite) == (2, [True, False])  # seed 8 ends with a nan
+    assert raw.largest > 1
+    assert (safe.left, safe.swapped, safe.finite) == (0, 0, [True, True])
+    assert 0.5 < safe.largest < 1
+
+
+@pytest.mark.equation("R8")
+@pytest.mark.parametrize(
+    ("prior", "left", "swapped"),
+    [
+        ((0.5, 1.0, 0.1), 0, 0),
+        ((1.0, 1.0, 0.1), 1, 0),
+        ((-0.1, 1.0, 0.1), 1, 0),
+        ((0.5, 1.0, 0.0), 1, 0),
+        ((0.5, -1.0, 0.1), 1, 1),
+        ((0.5, 0.1, 0.2), 0, 1),
+    ],
+)
+def test_leaving_and_swapping_are_counted(prior, left, swapped):
+    inside = np.array([[0.2, 1.0, 0.1]])
+    trace = Trace(np.arange(3), np.concatenate([inside, [prior], inside]), np.ones(3))
+    domain = Domain([trace, Trace(np.arange(1), inside, np.ones(1))], [True, True])
+    assert (domain.left, domain.swapped) == (left, swapped)
+    assert domain.largest == max(0.2, prior[0])
+
+
+# Training
+
+
+def test_it_starts_as_the_post_does():
+    """mu ~ N(0, 0.456^2), rho = 0, prior (1, 0.1, 0.2), 481 weights of 1-20-20-1."""
+    estimator = SETTINGS["post"].estimator()
+    assert estimator.model.network == MLP((1, 20, 20, 1))
+    assert estimator.model.layout.size == 481
+    theta = np.stack([estimator.init(np.random.default_rng(k)) for k in range(40)])
+    blocks = estimator.layout.views(theta)
+    scale = sqrt(0.2 * 1.0**2 + 0.8 * 0.1**2)
+    draws = blocks["mu"].size
+    assert abs(blocks["mu"].std() - scale) < 4 * scale / sqrt(2 * draws)
+    assert not blocks["rho"].any()
+    assert estimator.model.prior.values({k: v[0] for k, v in blocks.items()}) == pytest.approx(
+        (0.2, 1.0, 0.1)
+    )
+
+
+def test_training_in_pieces_is_training_in_one_piece():
+    data = one_period(np.random.default_rng(0))
+    states = [
+        train(SETTINGS["noise"], data, np.random.default_rng(1), 25, every=every)
+        for every in (25, 4)
+    ]
+    (one, coarse, _), (pieces, fine, _) = states
+    assert np.array_equal(one.theta, pieces.theta)
+    assert np.array_equal(one.column("objective"), pieces.column("objective"))
+    assert coarse.epochs.tolist() == [0, 25]
+    assert fine.epochs.tolist() == [0, 4, 8, 12, 16, 20, 24, 25]
+    assert np.array_equal(coarse.prior[-1], fine.prior[-1])
+
+
+def test_what_is_fixed_stays_and_what_is_learned_moves(short):
+    for name, learned in (("post", True), ("fixed", False)):
+        prior = short[name].trace.prior
+        assert prior[0] == pytest.approx([0.2, 1.0, 0.1])
+        assert (np.ptp(prior, axis=0) > 0).tolist() == [learned] * 3
+    for name, learned in (("post", False), ("noise", True)):
+        noise = short[name].trace.noise
+        assert noise[0] == 1.0
+        assert (np.ptp(noise) > 0) == learned
+
+
+def test_an_interrupted_training_gives_no_numbers(monkeypatch):
+    def interrupted(estimator, state, *args, **kwargs):
+        state = state.copy()
+        state.stopped = "interrupted"
+        return state
+
+    monkeypatch.setattr(system, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("post", epochs=5)
+
+
+def test_an_unknown_setting_is_refused():
+    with pytest.raises(ValueError, match="must be one of post, fixed, noise, cold; got 'better'"):
+        run("better")
+
+
+# The measures
+
+
+@pytest.mark.equation("R10")
+def test_the_total_band_holds_95_percent_only_with_the_noise_in_it():
+    """Of N(0, 1) around the mean: +- 1.96 deviations of 1 hold 95 %, of 0.5 only 67 %."""
+    assert system._coverage(np.zeros(1), np.ones(1)) == pytest.approx(0.95, abs=1e-4)
+    assert system._coverage(np.zeros(1), np.full(1, 0.5)) == pytest.approx(0.6729, abs=1e-3)
+    # a mean that is 1.96 off loses half of the mass, on either side
+    for error in (-1.96, 1.96):
+        assert system._coverage(np.array([error]), np.ones(1)) == pytest.approx(0.5, abs=1e-3)
+    drawn = np.random.default_rng(0).standard_normal(100_000)
+    share = np.mean(np.abs(drawn - 0.7) < 1.96 * 0.8)
+    exact = system._coverage(np.array([0.7]), np.array([0.8]))
+    assert abs(share - exact) < 4 * sqrt(exact * (1 - exact) / 100_000)
+
+
+@pytest.mark.equation("R10")
+def test_epistemic_deviations_alone_hold_fewer_new_y(whole):
+    for result in whole.values():
+        n = result.numbers
+        assert n.coverage_epistemic < n.coverage
+    n = whole["post"].numbers
+    assert n.coverage_epistemic < 0.85
+    assert n.coverage > n.coverage_epistemic + 0.05
+
+
+def trained_on_nothing(sizes, sigma, seed=0):
+    """Functions of random weights: E f(w) and f(E w) at 60 places."""
+    model = Model(MLP(sizes), GaussianPrior(1.0), GaussianLikelihood(1.0))
+    estimator = Reparameterised(model, MeanField(0.5, float(np.log(np.expm1(sigma))), 0.0))
+    theta = estimator.init(np.random.default_rng(seed))
+    x = np.linspace(-1, 1, 60)[:, None]
+    count = system.FUNCTIONS
+    f = sample_functions(estimator, theta, x, rng=np.random.default_rng(1), samples=count)
+    p = Predictive(f.mean(axis=0), f.std(axis=0, ddof=1), np.ones((60, 1)))
+    mu = estimator.layout.views(theta)["mu"]
+    return system._gap(p, model.predict(mu[None], x, Workspace())[0])
+
+
+@pytest.mark.equation("R9")
+def test_the_mean_of_outputs_is_the_output_of_the_mean_without_a_hidden_layer_only():
+    straight = trained_on_nothing((1, 1), 0.7)
+    bent = trained_on_nothing((1, 20, 20, 1), 0.7)
+    assert straight["gap_seen"] == 0
+    assert straight["gap"] < 3 * straight["gap_error"]
+    assert bent["gap_seen"] > 0.25
+    assert bent["gap"] > 4 * bent["gap_error"]
+
+
+@pytest.mark.equation("R9")
+def test_in_the_trained_network_the_two_predictions_differ(whole):
+    n = whole["post"].numbers
+    assert n.gap_seen > 0
+    assert abs(n.gap_largest) > 0
+
+
+def test_inside_and_outside_are_told_apart():
+    x = np.linspace(-1.5, 1.5, 301)[:, None]
+    inside = np.abs(x) <= 0.5
+    truth = ten_sine(x)
+    p = Predictive(truth + 0.5, np.where(inside, 0.2, 0.6), np.ones_like(x))
+    of_means = np.where(inside, truth, 1e9)
+    data = one_period(np.random.default_rng(0))
+    found = system._errors(x, p, of_means, data)
+    assert found["rmse"] == pytest.approx(0.5)
+    assert found["rmse_of_means"] == 0.0
+    assert found["epistemic_inside"] == pytest.approx(0.2)
+    assert found["epistemic_outside"] == pytest.approx(0.6)
+
+
+# What the text says
+
+
+def test_the_learned_prior_widens_its_narrow_half_and_with_it_the_band_outside(whole):
+    post, fixed = whole["post"].numbers, whole["fixed"].numbers
+    assert post.sigma2 > 3 * 0.1
+    assert post.sigma1 > post.sigma2
+    assert post.free_energy < fixed.free_energy - 50
+    assert post.ratio > 1.5 > fixed.ratio
+    assert max(post.rmse, fixed.rmse) < 0.35 * 10 / sqrt(2)  # both have learned the curve
+
+
+def test_learned_noise_takes_the_curve_for_noise_unless_the_complexity_cost_is_cut(whole):
+    noise, cold = whole["noise"].numbers, whole["cold"].numbers
+    assert noise.noise > 5
+    assert noise.rmse > 0.9 * 10 / sqrt(2)  # that of a constant
+    assert noise.free_energy < whole["post"].numbers.free_energy
+    assert cold.noise < 3
+    assert cold.rmse < 0.35 * 10 / sqrt(2)
+
+
+def said(text, *words):
+    flat = " ".join(text.split())
+    return all(word in flat for word in words)
+
+
+@pytest.fixture(scope="module")
+def some(short):
+    found = {name: [r.numbers, r.numbers] for name, r in short.items()}
+    inside = np.array([[0.2, 1.0, 0.1]])
+    trace = Trace(np.arange(1), inside, np.ones(1))
+    names = ("as the post trains it", "through a sigmoid (R8)")
+    return found, {name: Domain([trace], [True]) for name in names}
+
+
+def with_all(numbers, name, **values):
+    return numbers | {name: [replace(n, **values) for n in numbers[name]]}
+
+
+@pytest.mark.parametrize(("outside", "verdict"), [(3.0, "holds"), (1.0, "DOES NOT HOLD")])
+def test_higher_outside_is_judged_by_the_numbers(some, outside, verdict):
+    numbers, raised = some
+    numbers = with_all(numbers, "post", epistemic_inside=1.0, epistemic_outside=outside)
+    text = krasser.summarise(numbers, raised, 60)
+    assert said(text, f"Learned prior: {verdict}, {outside:.2f} ({outside:.2f} to {outside:.2f})")
+
+
+@pytest.mark.parametrize(("seen", "verdict"), [(0.0, "holds"), (0.3, "DOES NOT HOLD")])
+def test_a_single_forward_pass_is_judged_by_the_numbers(some, seen, verdict):
+    numbers, raised = some
+    text = krasser.summarise(with_all(numbers, "post", gap_seen=seen), raised, 60)
+    assert said(text, f"from the posterior means: {verdict}. E f(w) - f(E w) is")
+
+
+def test_the_curve_is_given_up_only_if_the_noise_is_high_and_cheaper(some):
+    numbers, raised = some
+    lost = with_all(numbers, "noise", noise=7.0, free_energy=-1e6)
+    assert said(krasser.summarise(lost, raised, 60), "is given up as noise")
+    for values in ({"noise": 1.1, "free_energy": -1e6}, {"noise": 7.0, "free_energy": 1e6}):
+        kept = with_all(numbers, "noise", **values)
+        assert not said(krasser.summarise(kept, raised, 60), "is given up as noise")
+
+
+def test_pictures_text_and_numbers_are_written(tmp_path):
+    out = tmp_path / "new" / "folder"
+    text = krasser.reproduce(out, seed=3, epochs=20, seeds=2, fast=(2, 5))
+    pictures = {"prediction.png", "prior.png", "noise.png", "raw-prior.png"}
+    assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
+    for name in pictures:
+        with Image.open(out / name) as image:
+            assert image.width > 900
+            assert np.asarray(image.convert("L")).std() > 5
+    numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
+    assert {name: len(rows) for name, rows in numbers["settings"].items()} == dict.fromkeys(
+        SETTINGS, 2
+    )
+    assert numbers["domains"]["as the post trains it"]["seeds"] == 2
+    assert max(map(len, text.splitlines())) <= 100
+    first = numbers["settings"]["post"][0]
+    again = run("post", 3, epochs=20).numbers
+    for name in ("free_energy", "rmse", "coverage", "sigma2", "gap", "epistemic_outside"):
+        assert first[name] == getattr(again, name)
+    row = next(line for line in text.splitlines() if line.startswith("as in the post"))
+    for shown in (f"{again.free_energy:.1f}", f"{again.rmse:.2f}", f"{again.sigma2:.3f}"):
+        assert shown in row.split()
+    assert said(text, "20 epochs", f"{first['seconds_training']:.2f} s of training")
+
+
+def test_the_raw_prior_can_be_trained_as_any_other():
+    """It fails by its own doing: the same path as every prior, no training of its own."""
+    data = one_period(np.random.default_rng(0))
+    setting = Setting("raw", RawMixturePrior())
+    state, trace, finite = train(setting, data, np.random.default_rng(0), 20)
+    assert finite
+    assert len(state.history) == 20
+    assert trace.prior[-1] != pytest.approx([0.2, 1.0, 0.1])
+    assert RawMixturePrior().deviation({"prior_raw": np.array([0.2, 1.0, 0.1])}) == pytest.approx(
+        ScaleMixturePrior().deviation({})
+    )

@@ -1,0 +1,129 @@
+"""The coin three ways: closed form, grid, Metropolis-Hastings; each judged by the others."""
+
+import json
+from fractions import Fraction
+from math import factorial
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
+from bbb_numpy.studies.mullachery.coin import study as coin
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    out = tmp_path_factory.mktemp("coin") / "new"
+    text = coin.reproduce(out, 0, budget=(100, 400, 100))
+    return text, out, json.loads((out / "coin.json").read_text())
+
+
+def test_it_writes_text_numbers_and_pictures(reproduced):
+    text, out, numbers = reproduced
+    assert (out / "coin.txt").read_text() == text + "\n"
+    assert max(map(len, text.splitlines())) <= 100
+    assert len(numbers["cells"]) == len(coin.PRIORS) * len(coin.STAGES)
+    for name in ("coin-posteriors.png", "coin-one-head.png"):
+        with Image.open(out / name) as image:
+            assert image.width > 1000
+            assert np.asarray(image.convert("L")).std() > 10
+
+
+def test_the_printed_numbers_are_those_of_the_file(reproduced):
+    text, _, numbers = reproduced
+    for cell in numbers["cells"]:
+        best = cell.get("closed form", cell["grid"])
+        line = next(
+            line for line in text.splitlines()
+            if line.startswith(f"{cell['prior']:<25} {cell['heads']:>3} {cell['tails']:>3}")
+        )  # fmt: skip
+        for value in (f"{best['mean']:.5f}", f"{best['log_evidence']:.4f}",
+                      f"{cell['metropolis']['mean']:.5f}"):  # fmt: skip
+            assert value in line
+        assert ("no formula" in line) == ("closed form" not in cell)
+
+
+@pytest.mark.equation("M18", "M19")
+def test_closed_form_grid_and_chains_agree(reproduced):
+    for cell in reproduced[2]["cells"]:
+        best = cell.get("closed form", cell["grid"])
+        assert best["mean"] == pytest.approx(cell["grid"]["mean"], abs=1e-8)
+        assert best["log_evidence"] == pytest.approx(cell["grid"]["log_evidence"], abs=1e-8)
+        chains = cell["metropolis"]
+        assert abs(chains["mean"] - best["mean"]) < 4 * chains["mean_error"]
+        assert abs(chains["deviation"] - best["deviation"]) < 4 * chains["deviation_error"]
+
+
+@pytest.mark.equation("M18")
+def test_chains_that_are_given_p_find_2p(reproduced):
+    one = reproduced[2]["one head"]
+    assert (one["heads"], one["tails"]) == (1, 0)
+    assert np.exp(one["grid"]["log_evidence"]) == pytest.approx(0.5, abs=1e-12)
+    assert one["grid"]["mean"] == pytest.approx(2 / 3, abs=1e-8)
+    chains = one["metropolis"]
+    assert abs(chains["mean"] - 2 / 3) < 4 * chains["mean_error"]
+    assert abs(chains["deviation"] - 18**-0.5) < 4 * chains["deviation_error"]
+
+
+@pytest.mark.parametrize(("heads", "tails"), [(0, 0), (1, 0), (6, 4)])
+def test_the_grid_is_exact_for_the_triangular_prior(heads, tails):
+    # a polynomial on each half, integrated in whole numbers: 4 r^(h+1) (1-r)^t from 0 to 1/2
+    def half(h, t):
+        terms = [
+            Fraction((-1) ** j * factorial(t), factorial(j) * factorial(t - j))
+            * Fraction(1, 2) ** (h + 2 + j) / (h + 2 + j)
+            for j in range(t + 1)
+        ]  # fmt: skip
+        return 4 * sum(terms)
+
+    evidence = half(heads, tails) + half(tails, heads)
+    _, density, found = coin.grid(coin.triangular(), heads, tails)
+    assert np.mean(density) == pytest.approx(1.0, abs=1e-12)
+    assert found.log_evidence == pytest.approx(np.log(float(evidence)), abs=1e-7)
+
+
+@pytest.mark.parametrize("prior", coin.PRIORS, ids=lambda prior: prior.title)
+def test_densities_integrate_to_one_and_slopes_are_theirs(prior):
+    r = (np.arange(100_000) + 0.5) / 100_000
+    assert np.mean(np.exp(prior.log_density(r))) == pytest.approx(1.0, abs=1e-6)
+    target, places, step = coin.Coin(prior, 3, 5), np.array([[0.07], [0.3], [0.62], [0.9]]), 1e-6
+    slope = target(places)[1][:, 0]
+    rise = (target(places + step)[0] - target(places - step)[0]) / (2 * step)
+    assert np.allclose(slope, rise, rtol=1e-6, atol=1e-6)
+
+
+def test_outside_zero_to_one_the_density_is_zero():
+    value, slope = coin.Coin(coin.PRIORS[0], 3, 5)(np.array([[-0.1], [0.0], [1.0], [1.7]]))
+    assert np.array_equal(value, [-np.inf] * 4)
+    assert not slope.any()
+
+
+class Careless(MetropolisHastings):
+    """Accepts every candidate inside (0, 1): the posterior of a uniform prior and no data."""
+
+    def step(self, target, rng, state):
+        flat = coin.Coin(coin.PRIORS[0], 0, 0)
+        return super().step(flat, rng, flat_state(flat, state))
+
+
+def flat_state(target, state):
+    return state._replace(log_density=target(state.position)[0])
+
+
+@pytest.mark.equation("M18")
+def test_a_chain_that_ignores_the_likelihood_is_caught():
+    target, found = coin.Coin(coin.PRIORS[0], 7, 3), {}
+    for kernel in (MetropolisHastings, Careless):
+        rng = np.random.default_rng(0)
+        sampler = kernel(GaussianWalk(0.4))
+        state = sampler.init(target, rng.uniform(0.1, 0.9, (100, 1)))
+        kept = []
+        for _ in range(500):
+            state, _ = sampler.step(target, rng, state)
+            kept.append(state.position[:, 0])
+        found[kernel] = coin.moments(np.array(kept[100:]))
+    exact = coin.PRIORS[0].conjugate.observe(7, 3).mean
+    errors = {k: abs(f.mean - exact) / f.mean_error for k, f in found.items()}
+    assert errors[MetropolisHastings] < 4
+    assert errors[Careless] > 20

@@ -1,0 +1,344 @@
+"""The income tax: no leak, ZIP codes kept whole, and scores that are what they are called."""
+
+import csv
+import json
+import os
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bbb_numpy.data import income_tax as data
+from bbb_numpy.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
+from bbb_numpy.data.locate import DamagedDataError, MissingDataError
+from bbb_numpy.evaluation.convergence import function_r_hats
+from bbb_numpy.studies.mullachery.income_tax import models, plots
+from bbb_numpy.studies.mullachery.income_tax import study as income_tax
+from bbb_numpy.studies.mullachery.income_tax.models import (
+    MODELS,
+    Effort,
+    Mixture,
+    Task,
+    least_squares,
+)
+from bbb_numpy.studies.mullachery.income_tax.text import _agreement
+
+# So few draws may all diverge, which sampling says aloud.
+pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+QUICK = Effort(hidden=3, chains=2, warm_up=8, draws=8, max_depth=3, epochs=4, kept=10)
+COLUMNS = (
+    *("STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"),
+    *(*AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"),
+)
+
+
+def made_up(seed=0, places=30):
+    """A table in the format of the IRS: tax depends on income, and scatters more in small cells."""
+    rng = np.random.default_rng(seed)
+    table = []
+    for place in range(places):
+        for stub in range(1, 7):
+            returns = float(rng.choice([20, 40, 100, 400, 1500]))
+            income = np.exp(data.TYPICAL[stub - 1] + rng.normal(0, 0.08))
+            tax = income**1.3 / 30 * np.exp(rng.normal(0, 0.6 / returns**0.5))
+            row = dict.fromkeys(COLUMNS, "0")
+            amounts = {name: rng.uniform(0, 0.3) * income * returns for name in AMOUNTS}
+            counts = {name: round(rng.uniform(0.1, 1) * returns) for name in COUNTS}
+            row |= {"STATEFIPS": "50", "STATE": "VT", "ZIPCODE": f"05{place:03d}"}
+            row |= {"AGI_STUB": str(stub), "N1": str(returns), "A00100": str(income * returns)}
+            row |= {name: str(value) for name, value in (amounts | counts).items()}
+            row |= {"A06500": str(tax * returns), "N06500": str(returns)}
+            row |= {"A05800": str(1.1 * tax * returns), "A10300": str(1.2 * tax * returns)}
+            row |= {"A04800": str(0.8 * income * returns), "A18425": str(0.2 * tax * returns)}
+            table.append(row)
+    return table
+
+
+def write(folder, monkeypatch, table):
+    (folder / "irs_vermont").mkdir(exist_ok=True)
+    with (folder / "irs_vermont" / data.FILE).open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    monkeypatch.setenv("BBB_NUMPY_DATA", str(folder))
+    return data.load()
+
+
+@pytest.fixture
+def cells(tmp_path, monkeypatch):
+    return write(tmp_path, monkeypatch, made_up())
+
+
+def test_inputs_and_target_are_what_their_names_say(tmp_path, monkeypatch):
+    table = made_up()
+    cells = write(tmp_path, monkeypatch, table)
+    assert cells.x.shape == (180, len(INPUTS))
+    for i in (0, 5, 100):
+        row = {name: float(value) for name, value in table[i].items() if name != "STATE"}
+        stub = int(row["AGI_STUB"])
+        expected = [
+            np.log(row["A00100"] / row["N1"]) - data.TYPICAL[stub - 1],
+            *(row[name] / row["A00100"] for name in AMOUNTS),
+            *(row[name] / row["N1"] for name in COUNTS),
+            np.log(row["N1"]),
+            *(float(stub == other) for other in range(2, 7)),
+        ]
+        assert cells.x[i] == pytest.approx(expected, rel=1e-12)
+        assert cells.y[i, 0] == pytest.approx(np.log(row["A06500"] / row["N1"]), rel=1e-12)
+        assert cells.place[i] == table[i]["ZIPCODE"]
+        assert cells.income_class[i] == stub - 1
+
+
+def test_no_column_that_contains_the_tax_is_an_input(tmp_path, monkeypatch):
+    """Whatever the leaking columns hold, no bit of the inputs changes; the target does."""
+    table = made_up()
+    before = write(tmp_path, monkeypatch, table)
+    named = {name for group in LEAKS for name in group.replace(",", " ").split()}
+    used = {"N1", "A00100", *AMOUNTS, *COUNTS}
+    assert not used & named
+    rng = np.random.default_rng(1)
+    for row in table:
+        for name in COLUMNS:
+            if name not in used and name[0] in "AN" and name != "AGI_STUB":
+                row[name] = str(rng.uniform(1, 1000))
+    after = write(tmp_path, monkeypatch, table)
+    assert (before.x == after.x).all()
+    assert (before.y != after.y).all()
+
+
+def test_a_planted_leak_is_caught_by_the_same_test(tmp_path, monkeypatch):
+    monkeypatch.setitem(data.AMOUNTS, "A10300", "total tax")
+    with pytest.raises(AssertionError):
+        test_no_column_that_contains_the_tax_is_an_input(tmp_path, monkeypatch)
+
+
+def test_rows_that_are_left_out_are_counted_by_reason(tmp_path, monkeypatch):
+    table = made_up()
+    for i, changes in enumerate(
+        ({"ZIPCODE": "0"}, {"ZIPCODE": "99999"}, {"N1": "0"}, {"N1": "0"}, {"A06500": "0"},
+         {"A00100": "-5"})
+    ):  # fmt: skip
+        table[i] |= changes
+    cells = write(tmp_path, monkeypatch, table)
+    assert list(cells.dropped.values()) == [2, 2, 1, 1]
+    assert len(cells.y) == 180 - 6
+    assert not np.isin(cells.place, ("0", "99999")).any()
+    assert np.isfinite(cells.x).all()
+
+
+def test_every_place_is_whole_and_tested_once():
+    place = np.repeat([f"{k:05d}" for k in range(23)], 3)
+    found = folds(place, 5, seed=3)
+    tested = np.concatenate([test for _, test in found])
+    assert np.sort(tested).tolist() == list(range(69))
+    for train, test in found:
+        assert not set(place[train]) & set(place[test])
+        assert len(train) + len(test) == 69
+    assert (folds(place, 5, 3)[0][1] == found[0][1]).all()
+    assert (folds(place, 5, 4)[0][1] != found[0][1]).any()
+    # Planted: a split by rows tears places apart.
+    rows = np.arange(69) % 5 == 0
+    assert set(place[rows]) & set(place[~rows])
+    with pytest.raises(ValueError, match="from 2 to the 23 places; got 24"):
+        folds(place, 24)
+
+
+def test_the_log_density_is_that_of_the_mixture():
+    rng = np.random.default_rng(0)
+    found = Mixture(rng.normal(0, 1, (3, 4, 1)), rng.uniform(0.5, 2, (3, 4, 1)), {})
+    y = rng.normal(0, 1, (4, 1))
+    density = np.exp(-0.5 * ((y - found.means) / found.scales) ** 2) / found.scales
+    expected = np.log(density.mean(axis=0) / np.sqrt(2 * np.pi))[:, 0]
+    assert income_tax.log_density(found, y) == pytest.approx(expected, rel=1e-12)
+
+
+def test_least_squares_is_the_linear_fit_with_the_error_of_its_coefficients():
+    rng = np.random.default_rng(1)
+    x, test = rng.normal(2, 3, (40, 2)), rng.normal(2, 3, (4000, 2))
+    weights = np.array([0.5, -1.0])
+    inside = []
+    for _ in range(60):
+        y = x @ weights + 1 + 0.3 * rng.standard_normal(40)
+        task = Task(x, y, np.zeros(40, int), test, np.zeros(4000, int), (0, 0), QUICK)
+        found = least_squares(task)
+        new = test @ weights + 1 + 0.3 * rng.standard_normal(4000)
+        inside.append(np.mean(np.abs(new - found.means[0, :, 0]) < 1.96 * found.scales[0, :, 0]))
+    exact = np.linalg.lstsq(np.column_stack([x, np.ones(40)]), y, rcond=None)[0]
+    assert found.means[0, :, 0] == pytest.approx(test @ exact[:2] + exact[2], rel=1e-9)
+    # 37 degrees of freedom: the normal 95 % interval holds 94.2 %
+    assert np.mean(inside) == pytest.approx(0.942, abs=4 * np.std(inside) / 60**0.5)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_predictions_of_a_fold_do_not_see_its_targets(name, cells):
+    """Other tax in the tested places changes no bit of what is said of them."""
+    only = {"linear regression": MODELS["linear regression"], name: MODELS[name]}
+    one = income_tax.cross_validate(cells, models=only, count=3, effort=QUICK)[name]
+    tested = folds(cells.place, 3, 0)[1][1]
+    y = cells.y.copy()
+    y[tested] += np.random.default_rng(5).normal(0, 3, (len(tested), 1))
+    other = income_tax.cross_validate(cells._replace(y=y), models=only, count=3, effort=QUICK)[name]
+    assert (one.mean[tested] == other.mean[tested]).all()
+    assert (one.noise[tested] == other.noise[tested]).all()
+    assert (one.log_density[tested] != other.log_density[tested]).any()
+    rest = np.setdiff1d(np.arange(len(y)), tested)
+    assert (one.mean[rest] != other.mean[rest]).any(), "but they train the other folds"
+
+
+def test_noise_that_depends_on_the_cell_is_found_where_it_is():
+    rng = np.random.default_rng(2)
+    returns = rng.choice([20.0, 60.0, 500.0], 900)
+    x = np.column_stack([rng.standard_normal(900), np.log(returns)])
+    noise = 1.0 / returns**0.5
+    y = 0.5 * np.sin(x[:, 0]) + noise * rng.standard_normal(900)
+    same = np.zeros(900, int)
+    effort = Effort(epochs=400, hidden=6)
+    half = slice(0, 600), slice(600, 900)
+    task = Task(x[half[0]], y[half[0]], same[half[0]], x[half[1]], same[half[1]], (0, 0), effort)
+    found = MODELS["network, noise by cell, VI"](task)
+    learned = np.sqrt((found.scales**2).mean(axis=0))[:, 0]
+    for size in (20.0, 60.0, 500.0):
+        chosen = returns[half[1]] == size
+        assert learned[chosen].mean() == pytest.approx(size**-0.5, rel=0.25)
+
+
+def test_the_text_says_what_the_numbers_say(cells, tmp_path):
+    text = income_tax.reproduce(tmp_path / "out", effort=QUICK)
+    assert (tmp_path / "out" / "tax.png").stat().st_size > 10_000
+    assert (tmp_path / "out" / "numbers.json").exists()
+    for name in MODELS:
+        assert name in text
+    assert "30 ZIP codes" in text
+    said = " ".join(text.split())
+    assert "'Last value' has no meaning" in said
+    numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())["models"]
+    notes = numbers["network, noise by cell, NUTS"]["notes"]
+    largest, median = (
+        np.array([note[f"r-hat, {which}"] for note in notes]) for which in ("largest", "median")
+    )
+    assert (largest > median).all()
+    assert f"largest {largest.max():.2f} in the worst fold, {largest.min():.2f} in the best" in said
+    assert f"median {median.max():.2f} and {median.min():.2f}." in said
+
+
+def test_r_hat_is_that_of_the_draws_in_their_order_over_the_tested_cells(cells, monkeypatch):
+    """Chains that drift alike agree in their means; only halves of a chain, in order, differ."""
+    seen = []
+
+    def record(draws, x):
+        seen.append(function_r_hats(draws, x))
+        drifting = draws.positions.copy()
+        bias = draws.layout.views(drifting)["b1"]  # (T, S, heads)
+        bias += 3.0 * np.linspace(-1, 1, len(bias))[:, None, None]
+        seen.append(function_r_hats(replace(draws, positions=drifting), x))
+        return seen[0]
+
+    monkeypatch.setattr(models, "function_r_hats", record)
+    train, test = folds(cells.place, 3, 0)[0]
+    task = Task(
+        *(cells.x[train], cells.y[train, 0], cells.income_class[train]),
+        *(cells.x[test], cells.income_class[test], (0, 0), QUICK),
+    )
+    note = MODELS["network, noise by cell, NUTS"](task).note
+    found, drifting = seen
+    assert found.shape == test.shape
+    assert (note["r-hat, largest"], note["r-hat, median"]) == (found.max(), np.median(found))
+    assert drifting.min() > 1.3
+
+
+def test_without_arviz_the_text_says_so_instead_of_a_number(cells, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    said = " ".join(income_tax.reproduce(tmp_path / "out", effort=QUICK).split())
+    assert "not judged: R-hat, effective sample sizes and to_arviz need ArviZ: pip install" in said
+    assert "R-hat of its chains" not in said
+
+
+def test_chains_that_stand_still_are_told_as_infinite_and_can_be_written(monkeypatch):
+    monkeypatch.setattr(models, "function_r_hats", lambda *_: np.array([1, 2, np.inf]))
+    note = models._r_hats(None, None)
+    assert note == {"r-hat, largest": None, "r-hat, median": 2.0}
+    said = _agreement([note, {"r-hat, largest": 1.2, "r-hat, median": 1.0}])
+    assert "largest inf in the worst fold, 1.20 in the best; median 2.00 and 1.00" in said
+    assert "have not mixed" in said
+
+
+def test_error_bars_and_markers_of_several_models_stand_side_by_side(cells):
+    results = income_tax.cross_validate(cells, count=2, effort=QUICK)
+    figure = plots.draw(cells, results)
+    c, f = figure.axes[2], figure.axes[5]
+    starts = np.array([bar[0].get_xdata() for bar in f.containers], float)  # (models, fifths)
+    assert starts.shape == (4, 5)
+    assert (np.diff(np.log(starts), axis=0) > 0.08).all()
+    assert len({tuple(np.round(np.diff(np.log(one)), 9)) for one in starts}) == 1
+    network, linear = (
+        np.sort(line.get_xdata()) for line in c.lines if "decile" in line.get_label()
+    )
+    assert (linear / network > 1.1).all()
+    assert not any("tenth" in line.get_label() for line in c.lines)
+
+
+def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("BBB_NUMPY_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match="irs_vermont"):
+        data.load()
+    table = made_up(places=2)
+    for row in table:
+        del row["A06500"]
+    with pytest.raises(DamagedDataError, match="no column A06500"):
+        write(tmp_path, monkeypatch, table)
+    table = made_up(places=2)
+    table[3]["AGI_STUB"] = "7"
+    with pytest.raises(DamagedDataError, match="AGI_STUB must be 1 to 6"):
+        write(tmp_path, monkeypatch, table)
+    table[3]["AGI_STUB"] = "four"
+    with pytest.raises(DamagedDataError, match="finite number"):
+        write(tmp_path, monkeypatch, table)
+
+
+def need_data():
+    if not os.environ.get("BBB_NUMPY_DATA"):
+        pytest.skip("BBB_NUMPY_DATA is not set: no income tax statistics")
+
+
+def test_the_file_is_the_one_described():
+    need_data()
+    cells = data.load()
+    assert len(cells.y) == 1249
+    assert len(np.unique(cells.place)) == 244
+    assert list(cells.dropped.values()) == [12, 200, 15, 0]
+
+
+def test_the_leaks_are_leaks():
+    """On real data: what is left of one after subtracting another is the target."""
+    need_data()
+    with data.locate("irs_vermont", data.FILE).open() as file:
+        table = list(csv.DictReader(file))
+    before, credits, tax, total = (
+        np.array([float(row[name]) for row in table if row["ZIPCODE"] not in ("0", "99999")])
+        for name in ("A05800", "A07100", "A06500", "A10300")
+    )
+    shown = tax > 0
+    relative = np.abs(before - credits - tax)[shown] / tax[shown]
+    assert np.median(relative) < 0.004, "exact but for what the IRS hides of small groups"
+    assert np.corrcoef(np.log(total[shown]), np.log(tax[shown]))[0, 1] > 0.99
+
+
+def test_linear_regression_beats_climatology_on_the_real_cells():
+    need_data()
+    cells = data.load()
+    fast = {name: MODELS[name] for name in ("class mean", "linear regression")}
+    numbers = income_tax.measure(cells, income_tax.cross_validate(cells, models=fast))
+    lost = numbers["class mean"]["nll gained"]
+    assert lost[0] < -4 * lost[1]
+
+
+@pytest.mark.long
+def test_noise_by_cell_beats_one_noise_on_the_real_cells():
+    need_data()
+    cells = data.load()
+    numbers = income_tax.measure(cells, income_tax.cross_validate(cells))
+    best = numbers["network, noise by cell, NUTS"]
+    assert best["nll gained"][0] > 4 * best["nll gained"][1]
+    assert best["squared error gained"][0] > 0
+    assert best["coverage"]["90"] > 0.85

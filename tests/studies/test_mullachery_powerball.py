@@ -1,0 +1,349 @@
+"""Powerball's experiment: whole draws held out, judged by the rules, and what it then says."""
+
+import json
+import os
+import re
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bbb_numpy.data import powerball as data
+from bbb_numpy.data.locate import ENVIRONMENT, MissingDataError
+from bbb_numpy.studies.mullachery.powerball import models, scores
+from bbb_numpy.studies.mullachery.powerball import study as powerball
+from bbb_numpy.studies.mullachery.powerball.coverage import (
+    covered,
+    intervals,
+    play,
+    simulated,
+    undecided,
+)
+from bbb_numpy.studies.mullachery.powerball.models import (
+    BAYESIAN,
+    METHODS,
+    NUMBERS,
+    Fitted,
+    Setup,
+    network,
+    train,
+)
+from bbb_numpy.studies.mullachery.powerball.scores import (
+    RULE,
+    cross_validate,
+    folds,
+    per_draw,
+    under_the_rules,
+)
+from bbb_numpy.studies.mullachery.powerball.study import reproduce, zeros
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"
+)
+SHARES = {59: 0.75, 69: 0.25}
+EXACT = data.exact(SHARES)
+RIGHT = np.pad(np.nan_to_num(EXACT.probability), (0, len(NUMBERS) - len(EXACT.probability)))
+QUICK = Setup(
+    chains=2, warm_up=40, draws=30, max_depth=4, epochs=200, functions=200, process_draws=20
+)
+
+
+def some_draws(count=150, seed=0):
+    return play(SHARES, count, np.random.default_rng(seed))
+
+
+def constant(probability):
+    """A classifier that has learned nothing."""
+    return lambda rows, seed, setup: Fitted(np.broadcast_to(probability, NUMBERS.shape), 0.0)
+
+
+# Scores.
+
+
+def test_the_standard_error_is_over_draws_not_over_balls():
+    rng = np.random.default_rng(1)
+    draw = np.repeat(np.arange(400), 4)  # two balls, two repeats
+    hits = np.repeat(rng.integers(0, 2, 400), 4).astype(float)  # all of a draw alike
+    found = per_draw(hits, draw)
+    assert found.mean == hits.mean()
+    assert found.error == pytest.approx(hits.std() / sqrt(400), rel=0.01)
+    as_if_independent = hits.std() / sqrt(len(hits))
+    assert found.error > 1.9 * as_if_independent
+    shuffled = rng.permutation(len(draw))
+    assert per_draw(hits[shuffled], draw[shuffled]) == pytest.approx(found)
+
+
+def test_folds_part_the_draws():
+    parts = list(folds(23, 5, np.random.default_rng(0)))
+    assert sorted(np.concatenate(parts)) == list(range(23))
+    assert [len(part) for part in parts] == [5, 5, 5, 4, 4]
+
+
+def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
+    rows, seen = some_draws(40), []
+
+    def spy(given, seed, setup):
+        seen.append(given)
+        return Fitted(RIGHT, 0.0)
+
+    monkeypatch.setattr(scores, "METHODS", {"spy": spy})
+    monkeypatch.setattr(scores, "train", lambda name, *rest: spy(*rest))
+    cross_validate(rows, EXACT, QUICK, 0, count=4, repeats=3)
+    assert len(seen) == 12
+    held_out = np.zeros(40, int)
+    for given in seen:
+        counts = np.bincount(given.draw, minlength=40)
+        assert set(counts) == {0, 2}  # both balls or none
+        assert (counts == 0).sum() == 10
+        held_out += counts == 0
+        np.testing.assert_array_equal(given.balls, rows.balls[np.isin(rows.draw, given.draw)])
+    assert (held_out == 3).all()
+
+
+def test_a_classifier_that_remembers_the_draws_gains_nothing(monkeypatch):
+    """It knows the bin of every number as in its training draws; copies of a draw would show."""
+    rows = some_draws(200)
+
+    def memory(given, seed, setup):
+        first = np.bincount(given.number[given.label == 1], minlength=70)
+        third = np.bincount(given.number[given.label == 0], minlength=70)
+        return Fitted((first + 0.01) / (first + third + 0.02), 0.0)
+
+    monkeypatch.setattr(scores, "METHODS", {"memory": memory})
+    monkeypatch.setattr(scores, "train", lambda name, *rest: memory(*rest))
+    honest = cross_validate(rows, EXACT, QUICK, 0, 5, 2)["memory"]
+    assert honest.accuracy.mean < EXACT.accuracy
+    table = memory(rows, 0, QUICK).probability  # planted: trained on what it is tested on
+    leaked = ((table[rows.number] > 0.5) == (rows.label == 1)).mean()
+    assert leaked > honest.accuracy.mean + honest.accuracy.error
+
+
+@pytest.mark.equation("D37")
+def test_the_exact_rule_is_the_best_under_the_rules():
+    best = under_the_rules(RIGHT, EXACT)
+    assert best["accuracy"] == pytest.approx(EXACT.accuracy, rel=1e-12)
+    assert best["log loss"] == pytest.approx(EXACT.log_loss, rel=1e-4)  # probabilities clipped
+    assert best["rmse"] == 0.0
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        other = under_the_rules(np.clip(RIGHT + 0.1 * rng.standard_normal(70), 0, 1), EXACT)
+        assert other["accuracy"] <= best["accuracy"] + 1e-12
+        assert other["log loss"] > best["log loss"]
+        assert other["rmse"] > 0.01
+
+
+@pytest.mark.equation("D37")
+def test_scores_under_the_rules_are_those_of_very_many_draws():
+    rows = some_draws(20_000)
+    p = np.clip(RIGHT + 0.1 * np.sin(NUMBERS), 0.01, 0.99)
+    wanted = under_the_rules(p, EXACT)
+    right = ((p[rows.number] > 0.5) == (rows.label == 1)).astype(float)
+    found = per_draw(right, rows.draw)
+    assert abs(found.mean - wanted["accuracy"]) < 4 * found.error
+    losses = -np.log(np.where(rows.label == 1, p[rows.number], 1 - p[rows.number]))
+    found = per_draw(losses, rows.draw)
+    assert abs(found.mean - wanted["log loss"]) < 4 * found.error
+    assert found.error < 0.01
+
+
+def test_scores_of_classifiers_that_know_nothing(monkeypatch):
+    monkeypatch.setattr(scores, "METHODS", {"yes": 1, "half": 2})
+    made = {"yes": constant(1.0), "half": constant(0.5)}
+    monkeypatch.setattr(scores, "train", lambda name, *rest: made[name](*rest))
+    found = cross_validate(some_draws(60), EXACT, QUICK, 0, 3, 1)
+    assert found["yes"].accuracy.mean == found["half"].accuracy.mean == 0.5
+    assert found["yes"].wrong == (1.0, 0.0)
+    assert found["half"].wrong == (0.0, 1.0)
+    assert found["half"].log_loss.mean == pytest.approx(np.log(2), rel=1e-12)
+    assert found["half"].calibration_error == 0.0
+    assert found["yes"].calibration_error == 0.5
+    assert found[RULE].above_rule == (0.0, 0.0)
+    assert found["yes"].above_rule.mean == pytest.approx(0.5 - found[RULE].accuracy.mean)
+
+
+# Credible intervals.
+
+
+@pytest.mark.equation("D37")
+def test_intervals_hold_what_they_should():
+    rng = np.random.default_rng(3)
+    where = undecided(EXACT)
+    assert (where == np.arange(3, 66)).all()
+    logit = np.log(RIGHT[where]) - np.log1p(-RIGHT[where])
+
+    def share(error, spread):
+        """Functions around a wrong middle, independently at every number, 300 times over."""
+        held = []
+        for _ in range(300):
+            functions = np.full((200, 70), 0.5)
+            middle = logit + error * rng.standard_normal(len(where))
+            drawn = middle + spread * rng.standard_normal((200, len(where)))
+            functions[:, where] = 1 / (1 + np.exp(-drawn))
+            held.append(covered(functions, EXACT)[0.8])
+        return np.mean(held, axis=0)
+
+    tolerance = 4 * sqrt(0.8 * 0.2 / (300 * 63)) + 0.01  # and the quantiles of 200 draws
+    assert share(0.3, 0.3) == pytest.approx([0.8, 0.8], abs=2 * tolerance)
+    assert (share(0.3, 0.1) < 0.5).all()  # planted: too sure
+    assert (share(0.1, 0.3) > 0.95).all()  # planted: not sure enough
+
+
+def test_intervals_are_central():
+    low, high = intervals(np.arange(101.0)[:, None], 0.8)
+    assert (low[0], high[0]) == pytest.approx((10.0, 90.0))
+
+
+def test_the_game_is_played_by_the_rules():
+    rows = play(SHARES, 2000, np.random.default_rng(0))
+    assert [(rows.balls[::2] == balls).sum() for balls in (59, 69)] == [1500, 500]
+    assert (rows.number[::2] < rows.number[1::2] - 1).all()
+    assert (rows.number <= rows.balls - 2).all()
+    numbers = rows.number[(rows.label == 0) & (rows.balls == 59)]
+    assert abs(numbers.mean() - 30) < 4 * numbers.std() / sqrt(1500)  # 3 (59 + 1) / 6
+
+
+# The classifiers.
+
+
+@pytest.mark.equation("D37")
+@pytest.mark.parametrize("name", METHODS)
+def test_every_classifier_learns_the_game(name):
+    rows = play(SHARES, 400, np.random.default_rng(5))
+    setup = replace(QUICK, warm_up=60, draws=40, epochs=600, process_draws=60)
+    fitted = train(name, rows, 0, setup)
+    found = under_the_rules(fitted.probability, EXACT)
+    assert fitted.probability.shape == (70,)
+    assert 0 <= fitted.probability.min() <= fitted.probability.max() <= 1
+    trees = name in ("random forest", "AdaBoost")
+    assert found["accuracy"] > EXACT.accuracy - (0.03 if trees else 0.005)
+    assert found["rmse"] < (0.3 if name == "AdaBoost" else 0.1 if trees else 0.05)
+    if name in BAYESIAN:
+        np.testing.assert_allclose(fitted.functions.mean(axis=0), fitted.probability, rtol=1e-12)
+        assert fitted.weights.shape == (len(fitted.functions), network(setup, 1.0).layout.size)
+
+
+def test_weights_and_functions_belong_together():
+    rows = some_draws(80)
+    for name in BAYESIAN:
+        fitted = train(name, rows, 0, QUICK)
+        w0, b0, w1, b1 = np.split(fitted.weights, [5, 10, 15], axis=1)
+        x = np.log(NUMBERS + 1.0)
+        seen = np.log(rows.number + 1.0)
+        x = (x - seen.mean()) / seen.std()
+        hidden = np.tanh(x[:, None, None] * w0 + b0)  # (70, S, 5)
+        p = 1 / (1 + np.exp(-(hidden * w1).sum(-1) - b1[:, 0])).T
+        np.testing.assert_allclose(fitted.functions, p, rtol=1e-9)
+
+
+def test_the_same_seed_gives_the_same_classifier():
+    rows = some_draws(60)
+    for name in METHODS:
+        one, two = (train(name, rows, 4, QUICK).probability for _ in range(2))
+        np.testing.assert_array_equal(one, two)
+    other = train("NUTS, prior 1", rows, 5, QUICK).probability
+    assert (other != train("NUTS, prior 1", rows, 4, QUICK).probability).any()
+
+
+def test_zero_has_a_finite_input_with_every_offset():
+    found = zeros(some_draws(60), 0, QUICK)
+    assert list(found) == [1.0, 0.1, 0.001]
+    for fitted in found.values():
+        assert np.isfinite(fitted.functions).all()
+
+
+def test_an_interrupted_chain_is_no_result(monkeypatch):
+    class Stopped:
+        finished = False
+
+    monkeypatch.setattr(models, "sample", lambda *a, **k: Stopped())
+    with pytest.raises(KeyboardInterrupt):
+        train("NUTS, prior 1", some_draws(20), 0, QUICK)
+
+
+# The whole experiment, on draws that were played here.
+
+
+@pytest.fixture
+def played(tmp_path, monkeypatch):
+    rng, day = np.random.default_rng(2), np.datetime64("2014-12-03")
+    lines = [",".join(data.COLUMNS)]
+    for week in range(70):
+        today = day + 7 * week
+        urn = 69 if today >= np.datetime64("2015-10-07") else 59
+        white = np.sort(rng.choice(np.arange(1, urn + 1), 5, replace=False))
+        lines.append(f"{today},{','.join(map(str, white))},7,2")
+    (tmp_path / "powerball").mkdir()
+    (tmp_path / "powerball" / data.FILE).write_text("\n".join(lines) + "\n")
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    return tmp_path
+
+
+def test_everything_is_written_and_every_number_in_the_tables_was_computed(played, tmp_path):
+    out = tmp_path / "new" / "out"
+    text = reproduce(out, seed=1, setup=QUICK, folds=2, repeats=1, sets=2)
+    numbers = json.loads((out / "numbers.json").read_text())
+    assert "70 draws from 2014-12-03 to 2016-03-30" in text
+    for name, score in numbers["scores"].items():
+        held, rules = score["accuracy"], score["true_accuracy"]
+        line = next(row for row in text.split("\n") if row.startswith(name))
+        assert f"{100 * held['mean']:.2f} ({100 * held['error']:.2f})" in line
+        assert f"{100 * rules['mean']:.2f} ({100 * rules['error']:.2f})" in line
+        assert rules["mean"] <= numbers["ceiling"] + 1e-12
+        pattern = rf"{name} +{score['log_loss']['mean']:.4f} .*{score['rmse']['mean']:.4f} "
+        assert re.search(pattern, text)
+    for name, printed in numbers["printed"].items():
+        assert re.search(rf"{name} +{100 * printed:.2f} ", text)
+    for name, levels in numbers["coverage"].items():
+        found = levels["0.95"]["balls"]
+        assert re.search(
+            rf"{name} .* {100 * found['mean']:.0f} \({100 * found['error']:.0f}\)", text
+        )
+    assert "nan" not in text
+    assert max(map(len, text.split("\n"))) <= 120
+    for name in ("data", "boundaries", "uncertainty", "calibration", "confusion", "weights"):
+        with Image.open(out / f"{name}.png") as picture:
+            assert min(picture.size) > 390
+            assert len(set(picture.convert("L").resize((60, 60)).tobytes())) > 10
+
+
+def test_without_the_draws_the_experiment_says_where_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    with pytest.raises(MissingDataError, match="New York State open data"):
+        reproduce(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_coverage_comes_from_new_draws_each_time():
+    found = simulated(SHARES, 40, replace(QUICK, warm_up=20, draws=10, epochs=30), 0, 2)
+    assert set(found) == set(BAYESIAN)
+    for levels in found.values():
+        for numbers, balls in levels.values():
+            assert 0 <= numbers.mean <= 1
+            assert 0 <= balls.mean <= 1
+        assert levels[0.5][1].mean <= levels[0.95][1].mean
+
+
+def test_what_is_within_an_error_is_said_so():
+    from bbb_numpy.studies.mullachery.powerball.text import _within
+
+    assert [_within(e) for e in (0.4, 1.5, 2.5)] == ["within one", "within two", "NOT within two"]
+
+
+@needs_data
+@pytest.mark.long
+@pytest.mark.equation("D37")
+def test_the_network_reaches_the_ceiling_on_the_real_draws(monkeypatch):
+    """In the long run, by NUTS and by VI; and on held-out draws as near as the exact rule."""
+    draws = data.load(powerball.UNTIL)
+    rows, exact = data.examples(draws), data.exact(data.rules(draws))
+    monkeypatch.setattr(scores, "METHODS", {name: METHODS[name] for name in BAYESIAN})
+    found = cross_validate(rows, exact, Setup(), 0, 5, 1)
+    for name in BAYESIAN:
+        found_scores = found[name]
+        assert exact.accuracy - found_scores.true_accuracy.mean < 5e-4  # of an error of 8e-3
+        assert abs(found_scores.accuracy.mean - exact.accuracy) < 2 * found_scores.accuracy.error
+        assert abs(found_scores.above_rule.mean) < 2 * found_scores.above_rule.error
+        assert found_scores.rmse.mean < 0.03
+        assert not found_scores.rhat[0] > 1.05  # nan for VI, which has no chains

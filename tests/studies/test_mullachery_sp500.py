@@ -1,0 +1,341 @@
+"""Forecasts of next-day directions use the past alone, and are judged by errors that are right."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bbb_numpy.data import sp500 as data
+from bbb_numpy.data.locate import DamagedDataError, MissingDataError
+from bbb_numpy.data.sp500 import HISTORY, INPUTS, Prices, inputs, rows, splits
+from bbb_numpy.studies.mullachery.sp500 import models
+from bbb_numpy.studies.mullachery.sp500 import study as sp500
+from bbb_numpy.studies.mullachery.sp500.models import FORECASTERS, NUTS_NAME, Effort
+
+QUICK = Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
+
+
+def made_up(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):
+    """Random walks that share a market; with momentum, a change carries over to the next day."""
+    rng = np.random.default_rng(seed)
+    change = 0.006 * rng.standard_normal((days, 1)) + 0.01 * rng.standard_normal((days, companies))
+    for day in range(1, days):
+        change[day] += momentum * change[day - 1]
+    first = np.datetime64(start)
+    dates = np.busday_offset(first, np.arange(days), roll="forward")
+    symbols = tuple(f"C{i}" for i in range(companies))
+    return Prices(dates, symbols, 50.0 * np.exp(change.cumsum(axis=0)))
+
+
+def with_another_future(prices, day, seed=99):
+    """The same prices up to and including `day`, others afterwards."""
+    close = prices.close.copy()
+    rng = np.random.default_rng(seed)
+    close[day + 1 :] *= np.exp(rng.normal(0.5, 0.3, close[day + 1 :].shape))
+    return prices._replace(close=close)
+
+
+def looks_ahead(function, prices, days):
+    """Whether what `function` of closes says of a day changes with closes after that day."""
+    known = function(prices.close)
+    for day in days:
+        kept = day - (HISTORY - 1) + 1
+        changed = function(with_another_future(prices, day).close)
+        cut = function(prices.close[: day + 1])
+        if not (changed[:kept] == known[:kept]).all() or not (cut == known[:kept]).all():
+            return True
+        if len(known) > kept and (changed[kept:] == known[kept:]).all():
+            raise AssertionError("the change of the future does not show at all")
+    return False
+
+
+DAYS = (HISTORY - 1, HISTORY, 57, 58, 59, 60, 61, 62, 63, 64, 311, 698)
+
+
+@pytest.mark.equation("D38")
+@pytest.mark.parametrize("companies", [1, 4, 7, 20])
+def test_inputs_of_a_day_do_not_change_by_one_bit_with_later_prices(companies):
+    assert not looks_ahead(inputs, made_up(companies=companies), DAYS)
+
+
+def _volatility_of_all_days(close):
+    return inputs(close) / np.diff(np.log(close), axis=0).std()
+
+
+def _one_day_too_new(close):
+    found = inputs(close)
+    return np.concatenate([found[1:], found[-1:]])
+
+
+def _centred_window(close):
+    found = inputs(close)
+    smooth = found.copy()
+    smooth[1:-1] = (found[:-2] + found[1:-1] + found[2:]) / 3
+    return smooth
+
+
+def _ranks_among_all_days(close):
+    return inputs(close).argsort(axis=0).argsort(axis=0)
+
+
+@pytest.mark.equation("D38")
+@pytest.mark.parametrize(
+    "leaking", [_volatility_of_all_days, _one_day_too_new, _centred_window, _ranks_among_all_days]
+)
+def test_planted_looks_ahead_are_caught(leaking):
+    assert looks_ahead(leaking, made_up(), DAYS)
+
+
+@pytest.mark.equation("D38")
+def test_inputs_are_what_their_names_say():
+    prices = made_up(days=40, companies=3)
+    change = np.diff(np.log(prices.close), axis=0)
+    found = inputs(prices.close)
+    assert found.shape == (40 - 20, 3, len(INPUTS))
+    day, company = 33, 1
+    past = change[day - 20 : day]  # ends with the change from day - 1 to day
+    volatility = np.sqrt(np.mean(past[:, company] ** 2))
+    market = past.mean(axis=1)
+    all_volatility = np.sqrt(np.mean(market**2))
+    expected = [
+        *(past[-1 - lag, company] / volatility for lag in range(5)),
+        past[:, company].sum() / volatility / 20**0.5,
+        np.log(volatility),
+        market[-1] / all_volatility,
+        market[-5:].sum() / all_volatility / 5**0.5,
+        market.sum() / all_volatility / 20**0.5,
+        np.log(all_volatility),
+    ]
+    assert found[day - 20, company] == pytest.approx(expected, rel=1e-3)
+    adjusted = inputs(prices.close * [1000.0, 0.5, 3.0])
+    assert adjusted == pytest.approx(found, rel=1e-6, abs=1e-9), "later dividends drop out"
+
+
+@pytest.mark.equation("D38")
+def test_the_target_of_a_row_is_the_next_day_and_no_other():
+    prices = made_up(days=60)
+    table = rows(prices)
+    assert len(table.y) == (60 - HISTORY) * 4
+    for i in (0, 7, 101, len(table.y) - 1):
+        day, company = table.day[i], table.company[i]
+        assert table.y[i, 0] == (prices.close[day + 1, company] > prices.close[day, company])
+        assert table.made[i] == prices.dates[day]
+        assert table.known[i] == prices.dates[day + 1]
+        assert (table.x[i] == inputs(prices.close)[day - HISTORY + 1, company]).all()
+    flat = rows(prices._replace(close=np.full((60, 4), 7.0)))
+    assert (flat.y == 0).all(), "no rise if the price stands still"
+    assert np.isfinite(flat.x).all()
+
+
+@pytest.mark.equation("D38")
+def test_what_trains_was_known_when_the_year_began():
+    table = rows(made_up())
+    found = list(splits(table, 2011))
+    assert [split.name for split in found] == ["2011", "2012"]
+    for split in found:
+        assert table.known[split.train].max() == table.made[split.test].min()
+        assert (table.known[split.train] <= table.made[split.test].min()).all()
+        years = table.known[split.test].astype("datetime64[Y]")
+        assert (years == np.datetime64(split.name)).all()
+        # all rows before the first tested day train: none is lost, none is used twice
+        assert len(split.train) == split.test.min()
+    thin = next(iter(splits(table, 2012, 4)))
+    assert np.isin(thin.train, found[1].train).all()
+    assert len(thin.train) == pytest.approx(len(found[1].train) / 4, abs=2)
+    assert (np.bincount(table.company[thin.train]) >= len(thin.train) // 4 - 1).all()
+    assert (thin.test == found[1].test).all()
+
+
+@pytest.mark.equation("D38")
+@pytest.mark.parametrize("name", list(FORECASTERS))
+def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
+    prices = made_up()
+    table = rows(prices)
+    options = {"forecasters": {name: FORECASTERS[name]}, "first": 2011, "effort": QUICK}
+    walk = sp500.walk_forward(table, **options)
+    for day in (350, 521, 600):  # within 2011, at the turn of the year, within 2012
+        other = rows(with_another_future(prices, day))
+        again = sp500.walk_forward(other, **options)
+        past = walk.made <= prices.dates[day]
+        assert past.any()
+        assert (walk.results[name].proba[past] == again.results[name].proba[past]).all()
+        assert (walk.results[name].up[past] == again.results[name].up[past]).all()
+
+
+@pytest.mark.equation("D38")
+def test_standardising_by_all_days_would_be_caught(monkeypatch):
+    """Planted: moments of the tested year enter the forecasts."""
+    prices = made_up()
+    options = {
+        "forecasters": {"logistic regression": models.logistic},
+        "first": 2011,
+        "effort": QUICK,
+    }
+    kept, tests = models.moments, []
+
+    def logistic(task):
+        tests[:] = [task.test]
+        return models.logistic(task)
+
+    def leaking(x, scale):
+        return kept(np.concatenate([x, tests[0]]), scale)
+
+    options["forecasters"] = {"leak": logistic}
+    monkeypatch.setattr(models, "moments", leaking)
+    past = None
+    found = []
+    for one in (prices, with_another_future(prices, 600)):
+        walk = sp500.walk_forward(rows(one), **options)
+        past = walk.made <= prices.dates[600]
+        found.append(walk.results["leak"].proba[past])
+    # A linear model is the same in any units up to its tiny ridge: its bits are not.
+    assert (found[0] != found[1]).any()
+
+
+def test_the_same_seed_gives_the_same_forecasts():
+    table = rows(made_up(days=560))
+    options = {"forecasters": {NUTS_NAME: FORECASTERS[NUTS_NAME]}, "first": 2011, "effort": QUICK}
+    one, same, other = (
+        sp500.walk_forward(table, seed=seed, **options).results[NUTS_NAME].proba
+        for seed in (0, 0, 1)
+    )
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+def test_a_leak_shows_as_an_accuracy_near_one():
+    prices = made_up()
+    table = rows(prices)
+    assert sp500.leak(table, 4, first=2011) > 0.97
+    walk = sp500.walk_forward(
+        table, forecasters={"logistic": models.logistic}, first=2011, effort=QUICK
+    )
+    assert (walk.results["logistic"].up == walk.y).mean() < 0.56
+
+
+@pytest.mark.parametrize("name", ["logistic regression", "network, VI", NUTS_NAME])
+def test_what_can_be_predicted_is_found(name):
+    """The other control: with real momentum in the prices every model gains over climatology."""
+    table = rows(made_up(days=800, momentum=0.5))
+    effort = replace(QUICK, hidden=3, chains=2, warm_up=40, draws=30, epochs=40, samples=60)
+    walk = sp500.walk_forward(
+        table, first=2012, effort=effort,
+        forecasters={"climatology": models.climatology, name: FORECASTERS[name]},
+    )  # fmt: skip
+    gained = sp500.measure(walk)[name]
+    assert gained["log loss gained"][0] > 4 * gained["log loss gained"][1]
+    assert gained["accuracy"][0] > 0.58
+
+
+def test_scores_and_their_errors():
+    y = np.array([1.0, 0.0, 1.0, 1.0])
+    assert sp500.log_loss(np.array([0.5, 0.2, 0.9, 1.0]), y) == pytest.approx(
+        -np.log([0.5, 0.8, 0.9, 1.0])
+    )
+    prices = made_up(companies=10)
+    same = prices._replace(close=np.repeat(prices.close[:, :1], 10, axis=1))
+    effects = []
+    for one in (prices, same):
+        walk = sp500.walk_forward(
+            rows(one), first=2011, effort=QUICK,
+            forecasters={"climatology": models.climatology},
+        )  # fmt: skip
+        effects.append(sp500.design_effect(walk))
+        numbers = sp500.measure(walk)["climatology"]
+        assert numbers["accuracy gained"] == (0.0, 0.0)
+    assert effects[1] == pytest.approx(10.0, rel=0.01), "ten copies are worth one"
+    assert 1.5 < effects[0] < 6
+
+
+def test_the_text_says_what_the_numbers_say(tmp_path, monkeypatch):
+    tables = {data.FILE: made_up(days=900), sp500.SECOND: made_up(7, 900, 6, start="2013-02-08")}
+    monkeypatch.setattr(data, "load", lambda file=data.FILE: tables[file])
+    text = sp500.reproduce(tmp_path, effort=QUICK)
+    assert (tmp_path / "forecasts.png").stat().st_size > 10_000
+    assert (tmp_path / "numbers.json").exists()
+    for name in FORECASTERS:
+        assert name in text
+    assert "Better than climatology" in text
+    assert "Again, on 6 companies" in text
+    assert max(map(len, text.splitlines())) < 125
+
+
+def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("BBB_NUMPY_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match="sp500") as caught:
+        data.load()
+    said = str(caught.value)
+    assert "Get it from the table of closes that comes with skfolio, or the Kaggle sets" in said
+    assert "one column per company" in said
+    refused = ("open, high", "volume")  # the columns of another table
+    assert not any(word in said for word in refused)
+    (tmp_path / "sp500").mkdir()
+    path = tmp_path / "sp500" / data.FILE
+
+    def load(text):
+        path.write_text(text)
+        return data.load()
+
+    good = load("date,A,B,C\n2010-01-04,1,2,\n2010-01-05,1.5,2,3\n")
+    assert good.symbols == ("A", "B")
+    assert good.dropped == ("C",), "a company that lacks a day is left out, visibly"
+    assert good.close.tolist() == [[1.0, 2.0], [1.5, 2.0]]
+    for text, message in (
+        ("day,A\n2010-01-04,1\n", "must begin with the line date,SYMBOL"),
+        ("date,A\n2010-01-05,1\n2010-01-04,1\n", "dates must increase"),
+        ("date,A\n2010-01-05,0\n", "closes be positive"),
+        ("date,A\nyesterday,1\n", "dates must be like 2010-01-04"),
+        ("date,A\n2010-01-05,one\n", "finite number"),
+    ):
+        with pytest.raises(DamagedDataError, match=message):
+            load(text)
+    with pytest.raises(ValueError, match="21 days or more; got"):
+        inputs(np.ones((20, 2)))
+    with pytest.raises(ValueError, match="first must be a year after"):
+        list(splits(rows(made_up(days=60)), 2010))
+
+
+def need_data():
+    if not os.environ.get("BBB_NUMPY_DATA"):
+        pytest.skip("BBB_NUMPY_DATA is not set: no price tables")
+
+
+def test_the_tables_are_those_described():
+    need_data()
+    prices = data.load()
+    assert prices.close.shape == (1762, 20)
+    assert not prices.dropped
+    assert str(prices.dates[0]) == "2010-01-04"
+    assert str(prices.dates[-1]) == "2016-12-30"
+    large = data.load("close_505_2013_2018.csv.gz")
+    assert large.close.shape == (1259, 470)
+    assert len(large.dropped) == 35
+
+
+def test_real_prices_tell_nothing_of_their_future_either():
+    need_data()
+    prices = data.load()
+    assert not looks_ahead(inputs, prices, (20, 500, 1001, 1760))
+
+
+@pytest.mark.long
+def test_nothing_beats_climatology_beyond_its_error_by_much(tmp_path):
+    """The whole experiment; a gain of accuracy of 3 errors would be news, and likely a leak."""
+    need_data()
+    rows_ = rows(data.load())
+    numbers = sp500.measure(sp500.walk_forward(rows_))
+    for name, one in numbers.items():
+        for score in ("accuracy gained", "log loss gained", "Brier gained"):
+            assert one[score][0] <= 3.5 * one[score][1], (name, score)
+    assert numbers[NUTS_NAME]["accuracy"][0] < 0.54
+
+
+def test_the_datasets_need_numpy_alone():
+    code = (
+        "import sys, bbb_numpy.data.sp500, bbb_numpy.data.income_tax\n"
+        "assert not {'matplotlib', 'sklearn', 'pandas', 'scipy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

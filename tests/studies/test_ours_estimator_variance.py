@@ -1,0 +1,188 @@
+"""The experiment on variances: the measures, and the order of the estimators on small cases."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bbb_numpy import MeanField
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.studies import linear_gaussian as exact
+from bbb_numpy.studies.ours import estimator_variance as variance
+
+RNG = np.random.default_rng
+NAMES = list(variance.ESTIMATORS)
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """A run with fewer gradients: text, folder, numbers."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(variance.measure, "__defaults__", (200,))
+    patch.setattr(variance.curves, "__defaults__", (400,))
+    patch.setattr(variance.on_network, "__defaults__", (20,))
+    out = tmp_path_factory.mktemp("variance") / "new"
+    text = variance.reproduce(out, 0)
+    patch.undo()
+    return text, out, json.loads((out / "estimator-variance.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return [variance.measure(place, 0, 1000) for place in variance.linear_places(0)]
+
+
+@pytest.fixture(scope="module")
+def spots():
+    return variance.curves(0, 1500)
+
+
+def test_it_writes_text_numbers_and_a_picture(reproduced):
+    text, out, numbers = reproduced
+    assert (out / "estimator-variance.txt").read_text() == text + "\n"
+    assert max(map(len, text.splitlines())) <= 100
+    assert len(numbers["relative to the reparameterised"]) == 5
+    with Image.open(out / "estimator-variance.png") as image:
+        assert image.width > 1000
+        assert np.asarray(image.convert("L")).std() > 10
+
+
+def test_the_table_is_in_the_order_of_the_variances_at_the_end(reproduced):
+    text, _, numbers = reproduced
+    end = numbers["relative to the reparameterised"]["network, end"]
+    found = [name for line in text.splitlines()[8:16] for name in NAMES
+             if line.startswith(name + "  ")]  # fmt: skip
+    assert sorted(found) == sorted(NAMES)
+    sizes = [end[name]["location"][0] * end[name]["scale"][0] for name in found]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_the_best_variance_times_time_comes_first(reproduced):
+    text, _, numbers = reproduced
+    end = numbers["relative to the reparameterised"]["network, end"]
+    found = re.findall(r"^  (.*?) +\d+ us ", text, re.MULTILINE)
+    assert sorted(found) == sorted(NAMES)
+    costs = [end[name]["cost"][0] for name in found]
+    assert costs == sorted(costs)
+
+
+@pytest.mark.equation("D20", "D21", "D23")
+def test_the_order_on_the_trained_network(reproduced):
+    end = reproduced[2]["relative to the reparameterised"]["network, end"]
+
+    def seen(name, block):
+        value, error = end[name][block]
+        return value - 5 * error, value + 5 * error
+
+    assert seen("local reparam.", "scale")[1] < 0.3  # rows no longer share their noise
+    assert seen("local reparam.", "location")[1] < 1
+    assert seen("Flipout", "location")[1] < 1
+    assert seen("reparameterised ±", "location")[1] < 1  # what is odd in the noise is gone
+    assert seen("reparameterised ±", "scale")[0] > 1  # and what is even is paid for twice
+    start = reproduced[2]["relative to the reparameterised"]["network, start"]
+    assert start["sticking the landing"]["location"][0] > 50  # eps / sigma with a tiny sigma
+
+
+def test_every_estimator_has_the_mean_of_the_reparameterised_one(reproduced):
+    for rows in reproduced[2]["relative to the reparameterised"].values():
+        for noise in rows.values():
+            assert noise["bias"] < 2.5  # standard errors, root mean square over correlated ones
+
+
+@pytest.mark.equation("D8", "D18", "D20", "D21", "D22", "D23", "D28")
+def test_at_the_mean_field_optimum_every_mean_gradient_is_zero():
+    place = variance.linear_places(0)[0]
+    for name, make in variance.ESTIMATORS.items():
+        estimator, rng = make(place.model, place.posterior), RNG(1)
+        grads = np.array(
+            [
+                estimator.value_and_grad(
+                    place.theta, estimator.draw(rng, 2, rows=40), place.x, place.y
+                )[1]
+                for _ in range(2000)
+            ]
+        )
+        error = grads.std(axis=0) / np.sqrt(len(grads))
+        assert np.all(np.abs(grads.mean(axis=0)) < 4 * error + 1e-10), name
+
+
+@pytest.mark.equation("D23")
+def test_antithetic_pairs_take_all_noise_from_a_linear_gradient_and_double_a_quadratic_one(linear):
+    # linear regression: the gradient for mu is linear in eps, that for rho has a quadratic part
+    mean_field, full_rank = linear
+    for rows in (mean_field, full_rank):
+        for name in ("reparameterised ±", "closed-form KL ±"):
+            assert rows[name].location.mean < 1e-20
+            assert rows[name].scale.mean == pytest.approx(2.0, abs=5 * rows[name].scale.error)
+
+
+@pytest.mark.equation("D20", "D28")
+def test_sticking_the_landing_is_noiseless_at_the_posterior_alone(linear):
+    mean_field, full_rank = linear
+    assert max(full_rank["sticking the landing"].location.mean,
+               full_rank["sticking the landing"].scale.mean) < 1e-20  # fmt: skip
+    assert mean_field["sticking the landing"].location.mean > 0.1
+
+
+def test_full_rank_has_no_estimator_that_needs_independent_weights(linear):
+    assert set(linear[0]) - set(linear[1]) == set(variance.ROWWISE)
+
+
+@pytest.mark.equation("D26")
+def test_the_doubly_reparameterised_gradient_of_iwae_is_the_less_noisy_with_more_samples(spots):
+    plain, doubly = spots["IWAE"], spots["doubly"]
+    assert doubly[-1].deviation < 0.1 * plain[-1].deviation
+    assert plain[-1].deviation > 10 * plain[0].deviation
+    for spot in plain:  # the same mean: its square is at most a few times that of the noise
+        assert spot.bias < 4 * spot.error
+
+
+@pytest.mark.equation("G6", "G8")
+def test_the_bias_of_the_eubo_gradient_falls_with_its_samples_and_is_all_of_it_with_one(spots):
+    spots = spots["EUBO"]
+    assert spots[0].bias == pytest.approx(1.0, abs=4 * spots[0].error)
+    assert spots[0].effective == 1.0
+    biases = [spot.bias for spot in spots[:4]]
+    assert biases == sorted(biases, reverse=True)
+    assert spots[-1].bias < 4 * spots[-1].error + 0.02
+
+
+def test_the_ratio_and_its_error_are_right_on_normal_numbers():
+    rng = RNG(0)
+    errors, values = [], []
+    for _ in range(200):
+        own, other = rng.standard_normal((2, 400, 3))
+        value, error = variance.ratio(2.0**0.5 * own, other)
+        values.append(value)
+        errors.append(error)
+    assert np.mean(values) == pytest.approx(2.0, abs=0.03)
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
+    same = variance.ratio(own, own)
+    assert (same.mean, same.error) == (1.0, pytest.approx(0.0, abs=1e-12))
+
+
+def test_a_difference_of_means_is_found():
+    rng = RNG(0)
+    one, other = rng.standard_normal((2, 1000, 50))
+    assert variance.difference(one, other) == pytest.approx(1.0, abs=0.4)
+    assert variance.difference(one + 0.5, other) > 5
+    assert variance.difference(one, one) == 0.0
+
+
+def test_the_places_are_what_they_say():
+    start, half, end = variance.network_places(0)
+    assert start.model.network.sizes == (13, 50, 1)
+    assert (len(start.x), start.kl_weight) == (32, 32 / 256)
+    moved = [np.abs(b.theta - a.theta).mean() for a, b in ((start, half), (half, end))]
+    assert moved[0] > moved[1] > 0
+    mean_field, full_rank = variance.linear_places(0)
+    assert isinstance(mean_field.posterior, MeanField)
+    assert isinstance(full_rank.posterior, FullRank)
+    problem = exact.Regression(full_rank.model, full_rank.x, full_rank.y)
+    truth = exact.exact(problem)
+    estimator = variance.Reparameterised(full_rank.model, full_rank.posterior)
+    assert exact.gaussian(estimator, full_rank.theta).covariance == pytest.approx(
+        truth.posterior.covariance
+    )

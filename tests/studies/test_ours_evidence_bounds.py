@@ -1,0 +1,166 @@
+"""The experiment on bounds: closed forms, estimates, text and picture."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bbb_numpy import GaussianLikelihood, MeanField, Model
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.priors import LaplacePrior
+from bbb_numpy.studies import linear_gaussian as exact
+from bbb_numpy.studies.ours import evidence_bounds as bounds
+
+RNG = np.random.default_rng
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(bounds, "REPEATS", 100)
+    out = tmp_path_factory.mktemp("bounds") / "new"
+    text = bounds.reproduce(out, 0)
+    patch.undo()
+    return text, out, json.loads((out / "evidence-bounds.json").read_text())
+
+
+def test_it_writes_text_numbers_and_a_picture(reproduced):
+    text, out, numbers = reproduced
+    assert (out / "evidence-bounds.txt").read_text() == text + "\n"
+    assert max(map(len, text.splitlines())) <= 100
+    assert numbers["counts"] == list(bounds.COUNTS)
+    assert [case["name"] for case in numbers["cases"]] == [
+        "the prior", "reverse-KL mean field", "inclusive-KL mean field", "full rank",
+    ]  # fmt: skip
+    with Image.open(out / "evidence-bounds.png") as image:
+        assert image.width > 1000
+        assert np.asarray(image.convert("L")).std() > 10
+
+
+def test_the_printed_numbers_are_those_of_the_file(reproduced):
+    text, _, numbers = reproduced
+    for case in numbers["cases"][:3]:
+        block = text[text.index(f"q: {case['name']}") :]
+        assert f"ELBO {case['elbo']:+.4f}" in block
+        assert f"EUBO {case['eubo']:+.4f}" in block
+        last = re.search(r"^1000 +(\S+) +(\S+) +(\S+)", block, re.MULTILINE)
+        for cell, kind in zip(last.groups(), bounds.KINDS, strict=True):
+            assert cell == bounds.concise(*case["bounds"][kind][-1])
+
+
+@pytest.mark.equation("D25", "D28")
+def test_every_bound_rises_with_the_samples_and_stays_below_its_limit(reproduced):
+    for case in reproduced[2]["cases"][:3]:
+        for kind, limit in (("IWAE", 0.0), ("Renyi 1/2", case["renyi"]), ("EUBO", case["eubo"])):
+            assert all(mean > 0 for mean, _ in case["steps"][kind])
+            assert all(mean < limit + 4 * error for mean, error in case["bounds"][kind])
+            mean, error = case["bounds"][kind][0]
+            assert abs(mean - case["elbo"]) < 4 * error
+
+
+@pytest.mark.equation("G6")
+def test_one_sample_of_the_eubo_is_the_elbo(reproduced):
+    assert "largest difference 0e+00 nats" in reproduced[0]
+    assert all(
+        case["bounds"]["EUBO"][0] == case["bounds"]["IWAE"][0] for case in reproduced[2]["cases"]
+    )
+
+
+@pytest.mark.equation("D28")
+def test_at_the_posterior_all_bounds_are_the_log_evidence(reproduced):
+    case = reproduced[2]["cases"][3]
+    everything = [mean for kind in bounds.KINDS for mean, _ in case["bounds"][kind]]
+    assert np.abs([case["elbo"], case["eubo"], *everything]).max() < 1e-11
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((0.12345, 0.0042), "0.123(4)"),
+        ((-12.34, 1.4), "-12(1)"),
+        ((123.4, 25.0), "123(25)"),
+        ((0.5, 0.0097), "0.50(1)"),
+        ((1e-15, 0.0), "0"),
+        ((1.0, 0.0), "1"),
+        ((0.04472, 0.0004, 3), "0.045"),
+        ((0.9006, 0.0005, 3), "0.901(1)"),
+    ],
+)
+def test_an_error_is_printed_in_units_of_the_last_digit(arguments, text):
+    assert bounds.concise(*arguments) == text
+
+
+# The closed forms, against what they are closed forms of
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Return two Gaussians over one number on a grid, whose integrals can be done by it."""
+    q = exact.Gaussian(np.array([0.4]), np.array([[0.6**2]]))
+    p = exact.Gaussian(np.array([-0.2]), np.array([[0.8**2]]))
+    w = np.linspace(-12, 12, 40_001)
+    logs = [
+        -0.5 * (w - g.mean[0]) ** 2 / g.covariance[0, 0]
+        - 0.5 * np.log(2 * np.pi * g.covariance[0, 0])
+        for g in (q, p)
+    ]
+    return q, p, w, *logs
+
+
+@pytest.mark.equation("D25", "D28")
+@pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.3, 0.9, 1.0, 1.8])
+def test_divergences_are_the_integrals_that_define_them(pair, alpha):
+    q, p, w, log_q, log_p = pair
+    if alpha == 1.0:
+        integral = np.trapezoid(np.exp(log_q) * (log_q - log_p), w)
+        assert exact.kl(q, p) == pytest.approx(integral, rel=1e-9)
+    else:
+        integral = np.log(np.trapezoid(np.exp(alpha * log_q + (1 - alpha) * log_p), w))
+        integral /= alpha - 1
+    assert exact.renyi_divergence(alpha, q, p) == pytest.approx(integral, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.equation("D25")
+def test_divergences_that_do_not_exist_are_infinite(pair):
+    q, p = pair[:2]
+    assert exact.renyi_divergence(3.0, p, q) == np.inf  # p is the wider one
+    assert exact.renyi_divergence(-2.0, q, p) == -np.inf
+
+
+@pytest.mark.equation("D8")
+def test_the_posterior_is_the_normalised_joint_density():
+    problem = exact.draw(RNG(0), rows=7, d_in=1)
+    truth = exact.exact(problem)
+    mean, deviation = truth.posterior.mean, truth.posterior.deviation
+    axes = [np.linspace(m - 8 * d, m + 8 * d, 201) for m, d in zip(mean, deviation, strict=True)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    estimator, theta = bounds.place(problem, exact.Gaussian(mean, np.diag(deviation**2)))
+    terms = exact.log_densities(estimator, theta, (grid - mean) / deviation, problem)
+    joint = np.exp(terms.prior + terms.likelihood - truth.log_evidence)
+    cell = np.prod([axis[1] - axis[0] for axis in axes])
+    assert joint.sum() * cell == pytest.approx(1.0, rel=1e-9)
+    assert joint @ grid * cell == pytest.approx(mean, rel=1e-9)
+    spread = (grid - mean).T @ ((grid - mean) * joint[:, None]) * cell
+    assert spread == pytest.approx(truth.posterior.covariance, rel=1e-8)
+
+
+def test_the_closed_form_refuses_a_model_that_has_none():
+    problem = exact.draw(RNG(0))
+    model = Model(problem.model.network, LaplacePrior(), GaussianLikelihood())
+    with pytest.raises(TypeError, match="got LaplacePrior and GaussianLikelihood"):
+        exact.exact(problem._replace(model=model))
+
+
+@pytest.mark.parametrize("family", [MeanField, FullRank])
+def test_any_gaussian_of_the_family_can_be_placed_and_read_back(family):
+    problem = exact.draw(RNG(0))
+    q = exact.exact(problem).posterior
+    if family is MeanField:
+        q = exact.Gaussian(q.mean, np.diag(np.diag(q.covariance)))
+    estimator, theta = bounds.place(problem, q)
+    assert isinstance(estimator.posterior, family)
+    back = exact.gaussian(estimator, theta)
+    assert back.mean == pytest.approx(q.mean)
+    assert back.covariance == pytest.approx(q.covariance)

@@ -1,0 +1,351 @@
+"""Sagar's Algorithm 1: each printed line fails as said, the corrected one finds the optimum."""
+
+import json
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bbb_numpy import Cosine, MeanField, check
+from bbb_numpy.gradients.importance import SelfNormalised
+from bbb_numpy.model.objectives import EUBO
+from bbb_numpy.numeric.elementary import sigmoid, softplus
+from bbb_numpy.numeric.workspace import LogDensities, Workspace
+from bbb_numpy.studies import linear_gaussian as exactly
+from bbb_numpy.studies.linear_gaussian import Gaussian
+from bbb_numpy.studies.sagar import study as sagar_toy
+from bbb_numpy.studies.sagar import system
+from bbb_numpy.studies.sagar.printed import (
+    Equation5,
+    ThroughTheSamples,
+    printed_weights,
+    shifted_weights,
+)
+from bbb_numpy.studies.sagar.system import VARIANTS, Falling, Variant, follow
+
+
+@pytest.fixture(scope="module")
+def mean():
+    return system.gaussian_mean(np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def regression():
+    return system.correlated_regression(np.random.default_rng(1))
+
+
+def at_a_point(kind, problem, seed=0, samples=30, **options):
+    """Return an estimator, a theta away from the optimum, and noise."""
+    estimator = kind(problem.model, MeanField(), EUBO(), **options)
+    rng = np.random.default_rng(seed)
+    size = problem.model.layout.size
+    theta = np.concatenate([0.3 * rng.standard_normal(size), rng.uniform(-1, 0.5, size)])
+    return estimator, theta, estimator.draw(rng, samples)
+
+
+def gradient(estimator, theta, noise, problem):
+    return estimator.value_and_grad(theta, noise, problem.x, problem.y)[1]
+
+
+# The problems
+
+
+def test_the_bias_is_the_mean_of_the_data_and_the_idle_weight_keeps_its_prior(mean):
+    """By hand: precision n / s^2 + 1, mean (sum y / s^2) / precision."""
+    truth = exactly.exact(mean).posterior
+    precision = 20 / 1.6**2 + 1
+    assert truth.mean == pytest.approx([0.0, mean.y.sum() / 1.6**2 / precision])
+    assert truth.deviation == pytest.approx([1.0, precision**-0.5])
+
+
+def test_the_regression_has_correlated_weights(regression):
+    truth = exactly.exact(regression)
+    marginal = exactly.inclusive_optimum(truth).deviation
+    assert (marginal > 1.2 * exactly.reverse_optimum(truth).deviation).all()
+
+
+# (a) the weights
+
+
+@pytest.mark.equation("G7")
+def test_a_shift_changes_no_weight_as_long_as_nothing_overflows():
+    log_w = np.array([-3.0, -1.0, -2.5])
+    right = np.exp(log_w) / np.exp(log_w).sum()
+    assert printed_weights(log_w) == pytest.approx(right, rel=1e-14)
+    assert shifted_weights(log_w, 5.0) == pytest.approx(right, rel=1e-14)
+
+
+@pytest.mark.equation("G7")
+@pytest.mark.parametrize("level", [-1000.0, 800.0])
+def test_the_printed_shift_loses_all_weights_of_a_few_hundred_nats(level):
+    log_w = level + np.array([0.0, -1.0, 2.0])
+    assert np.isnan(printed_weights(log_w)).any()
+    zero = np.zeros(3)
+    _, c = EUBO()(LogDensities(zero, log_w, zero), 1.0)
+    assert -c.posterior == pytest.approx(np.exp([0, -1, 2]) / np.exp([0, -1, 2]).sum())
+
+
+@pytest.mark.equation("G7")
+def test_more_data_break_the_printed_shift_first_then_minus_min_and_never_minus_max():
+    small, middle, large = system.weight_rows(np.random.default_rng(3))
+    assert all(e is not None for e in small.effective.values())
+    assert len({round(e, 6) for e in small.effective.values()}) == 1
+    assert [e is None for e in middle.effective.values()] == [True, False, False]
+    assert [e is None for e in large.effective.values()] == [True, True, False]
+    for row in (small, middle, large):
+        assert row.low < row.high < 0
+        assert 1 <= row.effective["- max"] <= 200
+
+
+# (b) the gradient through g
+
+
+@pytest.mark.equation("G8")
+def test_through_g_the_data_cancel(regression):
+    estimator, theta, noise = at_a_point(ThroughTheSamples, regression)
+    d_mu, d_rho = gradient(estimator, theta, noise, regression).reshape(2, -1)
+    rho = theta[3:]
+    assert not d_mu.any()
+    assert d_rho == pytest.approx(sigmoid(rho) / softplus(rho), rel=1e-13)
+    assert (d_rho > 0).all()
+    moved = regression._replace(y=regression.y + 10.0)
+    assert gradient(estimator, theta, noise, moved) == pytest.approx([*d_mu, *d_rho], rel=1e-13)
+    right = at_a_point(SelfNormalised, regression)[0]
+    here, there = (gradient(right, theta, noise, p) for p in (regression, moved))
+    assert np.abs(here - there).max() > 0.1
+
+
+@pytest.mark.equation("G8")
+def test_it_is_the_total_derivative_of_the_printed_sum(regression):
+    """Differentiate -sum w^ log q(g(eps)) with the weights fixed, as printed."""
+    estimator, theta, noise = at_a_point(ThroughTheSamples, regression)
+    terms = exactly.log_densities(estimator, theta, noise, regression)
+    share = -EUBO()(terms, 1.0)[1].posterior
+    posterior = MeanField()
+
+    def printed(theta):
+        blocks = estimator.layout.views(theta)
+        sample = posterior.sample(blocks, noise, Workspace())
+        value = -share @ posterior.log_density(sample)
+        return value, gradient(estimator, np.real(theta).copy(), noise, regression)
+
+    assert check(printed, theta).passed
+
+
+@pytest.mark.equation("G8")
+def test_followed_it_shrinks_to_nothing_where_it_started(mean):
+    path = follow(VARIANTS["through"], mean, np.random.default_rng(0), 2000)
+    assert not path.means.any()
+    assert path.deviations[-1].max() < 1e-20
+    assert (np.diff(path.deviations, axis=0) <= 0).all()
+
+
+# (c) one sample
+
+
+@pytest.mark.equation("G6", "G8")
+def test_one_sample_follows_the_noise_and_not_the_data(mean):
+    moved = mean._replace(y=mean.y + 10.0)
+    apart = {
+        name: sagar_toy._distance(VARIANTS[name], mean, moved, 0, 200)
+        for name in ("one", "through", "corrected")
+    }
+    assert max(apart["one"], apart["through"]) < 1e-12
+    assert apart["corrected"] > 3
+
+
+# (d) N / S inside the exponential
+
+
+@pytest.mark.equation("G3", "G7")
+@pytest.mark.parametrize("batch", [1, 2, 3, 5])
+def test_the_fixed_point_of_minibatches_is_the_mixture_over_all_of_them(batch):
+    """Every subset has its own posterior, as if it had been seen N / S times."""
+    problem = system.gaussian_mean(np.random.default_rng(4), rows=5)
+    precision = 5 / 1.6**2 + 1
+    centres = [
+        problem.y[list(rows)].mean() * (5 / 1.6**2) / precision
+        for rows in combinations(range(5), batch)
+    ]
+    found = system.minibatch_fixed_point(problem, batch)
+    assert found[0] == pytest.approx(np.mean(centres))
+    assert found[1] == pytest.approx(sqrt(1 / precision + np.var(centres)))
+    if batch == 5:
+        assert found[1] == pytest.approx(exactly.exact(problem).posterior.deviation[-1])
+
+
+@pytest.mark.equation("G7")
+def test_training_by_minibatches_ends_too_wide_as_predicted(mean):
+    exact = exactly.exact(mean).posterior.deviation[-1]
+    for batch in (1, 5):
+        variant = Variant("", batch_size=batch)
+        path = follow(variant, mean, np.random.default_rng(1), 1500)
+        predicted = system.minibatch_fixed_point(mean, batch)[1]
+        assert path.deviations[-1, -1] == pytest.approx(predicted, rel=0.06)
+        assert path.deviations[-1, -1] > 1.3 * exact
+
+
+# (e) Equation 5
+
+
+@pytest.mark.equation("G5")
+def test_equation_5_as_printed_is_off_by_the_bound_itself(regression):
+    """Printed - corrected = sum w^ log w d log q: 0 for mu, -U^ s(rho) / sigma for rho."""
+    printed, theta, noise = at_a_point(Equation5, regression)
+    corrected = Equation5(regression.model, MeanField(), EUBO(), corrected=True)
+    gap = gradient(printed, theta, noise, regression)
+    gap = gap - gradient(corrected, theta, noise, regression)
+    bound = printed.value_and_grad(theta, noise, regression.x, regression.y)[0]
+    rho = theta[3:]
+    assert gap[:3] == pytest.approx(np.zeros(3), abs=1e-10)
+    assert gap[3:] == pytest.approx(-bound * sigmoid(rho) / softplus(rho), rel=1e-10)
+
+
+@pytest.mark.equation("G4", "G5")
+def test_corrected_it_estimates_the_gradient_of_the_bound_and_printed_it_does_not(mean):
+    found = system.slopes_of_rho(mean, np.random.default_rng(5), 2000)
+    exact, nothing = found["exact"]
+    assert nothing == 0
+    for name in ("score form, G8", "Equation 5 corrected"):
+        value, error = found[name]
+        assert abs(value - exact) < 4 * error
+    for name in ("Equation 5 as printed", "through g as printed"):
+        value, error = found[name]
+        assert abs(value - exact) > 20 * error
+
+
+@pytest.mark.equation("G8")
+def test_the_exact_slope_is_that_of_the_divergence(mean):
+    """d KL(posterior || q) / d rho by central differences."""
+    truth = exactly.exact(mean)
+    theta = MeanField().pack(np.array([0.0, 1.0]), np.array([1.0, 0.5]))
+
+    def divergence(rho):
+        q = Gaussian(theta[:2], np.diag([1.0, softplus(rho) ** 2]))
+        return exactly.kl(truth.posterior, q)
+
+    h = 1e-5
+    slope = (divergence(theta[3] + h) - divergence(theta[3] - h)) / (2 * h)
+    found = system.slopes_of_rho(mean, np.random.default_rng(0), 2, repeats=2)
+    assert found["exact"][0] == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.equation("G5")
+def test_followed_equation_5_finds_the_mean_and_loses_the_deviation(mean):
+    path = follow(VARIANTS["equation 5"], mean, np.random.default_rng(0), 1000)
+    truth = exactly.exact(mean).posterior
+    assert path.means[-1, -1] == pytest.approx(truth.mean[-1], abs=0.05)
+    assert path.deviations[-1, -1] < 0.05 * truth.deviation[-1]
+
+
+# Corrected
+
+
+@pytest.mark.equation("G4", "G8")
+def test_corrected_it_finds_the_moments_of_the_posterior(regression):
+    """The marginals, and not the narrower optimum of the free energy."""
+    path = follow(Variant("", samples=1000), regression, np.random.default_rng(2), 1000)
+    truth = exactly.exact(regression)
+    best, narrow = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
+    assert (np.abs(path.means[-1] - best.mean) < 0.1 * best.deviation).all()
+    assert path.deviations[-1] == pytest.approx(best.deviation, rel=0.06)
+    assert (path.deviations[-1] > 1.2 * narrow.deviation).all()
+    assert system.excess(regression, path.last) < 0.01
+
+
+@pytest.mark.equation("G6", "G8")
+def test_few_samples_are_not_enough(regression):
+    few, many = (
+        system.train_with(m, regression, np.random.default_rng(3), 600, runs=2) for m in (2, 200)
+    )
+    assert min(few.excess) > 20 * max(many.excess)
+    assert (few.ratios < 0.9 * many.ratios).all()
+    assert few.share > many.share > 0
+
+
+@pytest.mark.equation("G8")
+def test_the_error_is_zero_at_the_optimum_alone(regression):
+    best = exactly.inclusive_optimum(exactly.exact(regression))
+    assert system.excess(regression, best) == pytest.approx(0.0, abs=1e-12)
+    for factor in (0.8, 1.25):
+        assert system.excess(regression, best._replace(covariance=factor * best.covariance)) > 0
+    assert system.excess(regression, best._replace(mean=best.mean + 0.1)) > 0
+
+
+@pytest.mark.equation("G7")
+def test_all_samples_are_effective_if_q_is_the_posterior(mean):
+    path = follow(VARIANTS["corrected"], mean, np.random.default_rng(0), 20)
+    truth = exactly.exact(mean).posterior
+    there = path._replace(theta=MeanField().pack(truth.mean, truth.deviation))
+    rng = np.random.default_rng(0)
+    assert system.effective_share(there, mean, rng, 50) == pytest.approx(1.0, rel=1e-9)
+    wide = path._replace(theta=MeanField().pack(truth.mean, 3 * truth.deviation))
+    assert 1 / 50 <= system.effective_share(wide, mean, rng, 50) < 0.9
+
+
+# The machinery
+
+
+def test_the_step_size_falls_in_pieces_as_in_one_piece():
+    whole = Cosine()
+    for done in (0, 7, 30):
+        for epoch in (0.0, 1.5, 9.0):
+            assert Falling(done, 40)(epoch, 10) == pytest.approx(whole(done + epoch, 40))
+
+
+def test_a_path_notes_the_steps_it_took(mean):
+    path = follow(Variant("", batch_size=5), mean, np.random.default_rng(0), 100)
+    assert path.steps.tolist() == list(range(0, 101, 4))
+    assert path.means.shape == path.deviations.shape == (26, 2)
+    assert path.means[0].tolist() == [0.0, 0.0]
+    assert path.deviations[0] == pytest.approx([1.0, 1.0])
+    assert np.array_equal(path.last.mean, path.means[-1])
+
+
+def test_an_interrupted_path_is_no_path(mean, monkeypatch):
+    def interrupted(estimator, state, *args, **kwargs):
+        state = state.copy()
+        state.stopped = "interrupted"
+        return state
+
+    monkeypatch.setattr(system, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        follow(VARIANTS["corrected"], mean, np.random.default_rng(0), 10)
+
+
+# What the text says
+
+
+def test_enough_samples_are_the_first_whose_worst_run_is_near(regression):
+    def row(samples, *excess):
+        return system.BySamples(samples, list(excess), np.ones(3), 0.5)
+
+    near = sagar_toy.NEAR
+    rows = [row(1, 9.0), row(10, near / 2, near * 2), row(100, near / 2), row(1000, near / 9)]
+    assert "M = 100 is the first" in " ".join(sagar_toy._samples(regression, rows))
+    assert "none of these M" in " ".join(sagar_toy._samples(regression, rows[:2]))
+
+
+def test_pictures_text_and_numbers_are_written(tmp_path):
+    out = tmp_path / "new" / "folder"
+    text = sagar_toy.reproduce(out, seed=2, steps=60, samples=(1, 5), runs=1)
+    pictures = {"trajectories.png", "samples.png"}
+    assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
+    for name in pictures:
+        with Image.open(out / name) as image:
+            assert image.width > 900
+            assert np.asarray(image.convert("L")).std() > 5
+    numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
+    assert max(map(len, text.splitlines())) <= 100
+    for name, variant in VARIANTS.items():
+        q = numbers["gaussian mean"][name]
+        row = next(line for line in text.splitlines() if line.startswith(variant.title))
+        assert row.split()[-2:] == [f"{q['mean'][-1]:.4f}", f"{q['deviation'][-1]:.4g}"]
+    assert [row["batch"] for row in numbers["by batch"]] == [1, 2, 5, 10, 20]
+    assert [row["samples"] for row in numbers["by samples"]] == [1, 5]
+    assert numbers["weights"][2]["effective"]["+ min"] is None
+    assert "nan" in text
+    assert numbers["paths apart"]["one"] < 1e-12
+    assert " ".join(text.split()).count("the data do not occur in it") == 2

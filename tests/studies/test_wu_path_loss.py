@@ -1,0 +1,398 @@
+"""Wu's radio field: exact geometry, the laws of the model, and what the experiments claim."""
+
+import json
+import re
+from dataclasses import replace
+from math import erf, isnan, log10, nan, pi, sqrt
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bbb_numpy.data import path_loss as data
+from bbb_numpy.data.path_loss import Building, Scene, field, receivers, walls
+from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.studies.wu.path_loss import study as path_loss
+from bbb_numpy.studies.wu.path_loss.cases import BASE, EXACT, HOW, NOISE_HEAD, WHY, Measured
+from bbb_numpy.studies.wu.path_loss.study import (
+    bias_and_spread,
+    compare,
+    measure,
+    rank_correlation,
+    reproduce,
+)
+
+ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
+
+
+def one_building(transmitter):
+    return Scene(transmitters=(transmitter,), buildings=ONE)
+
+
+# The geometry of walls.
+
+
+@pytest.mark.equation("W6")
+@pytest.mark.parametrize(
+    ("transmitter", "place", "count", "why"),
+    [
+        ((0, 0), (5, 0), 2, "behind"),
+        ((0, 0), (3, 0), 1, "in the building"),
+        ((0, 0), (1, 0), 0, "before it"),
+        ((0, 0), (-5, 0), 0, "the other way: a segment, not a line"),
+        ((0, 0), (4, 0), 1, "on the far wall, not past it"),
+        ((0, 0), (2, 0), 0, "on the near wall"),
+        ((0, 0), (4, 2), 0, "the line touches the corner (2, 1)"),
+        ((0, 0), (4, 1.99), 2, "just inside of that corner"),
+        ((0, 0), (4, 2.01), 0, "just outside"),
+        ((0, 1), (5, 1), 0, "along a wall"),
+        ((0, 0.999), (5, 0.999), 2, "along a wall, just inside"),
+        ((3, -5), (3, 5), 2, "straight up"),
+        ((4, -5), (4, 5), 0, "straight up along a wall"),
+        ((1, -5), (1, 5), 0, "straight up, beside"),
+        ((3, 0), (3.5, 0.5), 0, "both inside"),
+        ((3, 0), (5, 3), 1, "from inside out"),
+        ((0, 0), (0, 0), 0, "at the transmitter"),
+        ((3, 0), (3, 0), 0, "at the transmitter, inside"),
+        ((1, -2), (5, 2), 2, "across the diagonal of two corners"),
+        ((1, 0), (3, 2), 0, "across the corner (2, 1) from side to side"),
+    ],
+)
+def test_walls_are_counted_exactly(transmitter, place, count, why):
+    found = walls(one_building(transmitter), np.array([place], float))
+    assert found.tolist() == [[count]], why
+
+
+def random_scene(rng):
+    low = rng.uniform(0.0, 80.0, (4, 2))
+    high = low + rng.uniform(2.0, 20.0, (4, 2))
+    buildings = tuple(Building(*a, *b, 1.0) for a, b in zip(low, high, strict=True))
+    return Scene(transmitters=(tuple(rng.uniform(0.0, 100.0, 2)),), buildings=buildings)
+
+
+def stepped(scene, places, steps=4000):
+    """Count, along every line, how often it passes in or out of a building: by brute force."""
+    start = np.array(scene.transmitters[0])
+    along = start + np.linspace(0, 1, steps)[:, None, None] * (places - start)  # (T, N, 2)
+    counts = []
+    for building in scene.buildings:
+        within = data.inside(replace(scene, buildings=(building,)), along.reshape(-1, 2))
+        counts.append(np.abs(np.diff(within.reshape(steps, -1).astype(int), axis=0)).sum(axis=0))
+    return np.stack(counts, axis=1)
+
+
+def agrees_with_brute_force(count):
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        scene = random_scene(rng)
+        places = rng.uniform(0.0, 100.0, (40, 2))
+        if not np.array_equal(count(scene, places), stepped(scene, places)):
+            return False
+    return True
+
+
+def test_walls_agree_with_walking_along_the_line():
+    assert agrees_with_brute_force(walls)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda scene, places: 2 * (walls(scene, places) > 0),  # a receiver inside: one wall
+        lambda scene, places: walls(replace(scene, transmitters=((0.0, 0.0),)), places),
+        lambda scene, places: np.minimum(walls(scene, places), 1),  # a building, not its walls
+    ],
+)
+def test_wrong_walls_are_found(wrong):
+    """Negative control."""
+    assert not agrees_with_brute_force(wrong)
+
+
+def test_a_line_crosses_as_many_walls_there_as_back():
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        scene = random_scene(rng)
+        place = rng.uniform(0.0, 100.0, 2)
+        back = replace(scene, transmitters=(tuple(place),))
+        here = np.array(scene.transmitters)
+        assert np.array_equal(walls(scene, place[None]), walls(back, here))
+
+
+# The laws of the model.
+
+
+@pytest.mark.equation("W6")
+def test_the_field_is_the_sum_of_the_four_terms():
+    scene = Scene(
+        transmitters=((0.0, 0.0),),
+        buildings=ONE,
+        power=17.0,
+        reference_loss=31.0,
+        exponent=2.2,
+        reference_distance=0.5,
+    )
+    found = field(scene, np.array([[5.0, 0.0], [3.0, 0.0], [0.0, 10.0], [0.1, 0.0]]))[:, 0]
+    plain = [17.0 - 31.0 - 22.0 * log10(d / 0.5) for d in (5.0, 3.0, 10.0)]
+    np.testing.assert_allclose(found[:3], [plain[0] - 10.0, plain[1] - 5.0, plain[2]], rtol=1e-14)
+    assert found[3] == 17.0 - 31.0  # closer than d_0
+
+
+@pytest.mark.equation("W6")
+def test_without_buildings_every_doubling_of_the_distance_costs_the_same():
+    scene = Scene(transmitters=((50.0, 50.0),), buildings=(), exponent=3.0)
+    distances = 2.0 ** np.arange(0, 6)
+    angle = np.linspace(0.0, 2.0 * pi, 7)[:, None]
+    places = 50.0 + distances[:, None] * np.stack([np.cos(angle), np.sin(angle)], -1)  # (7, 6, 2)
+    power = field(scene, places.reshape(-1, 2)).reshape(7, 6)
+    np.testing.assert_allclose(np.diff(power, axis=1), -30.0 * log10(2.0), rtol=1e-9)
+    np.testing.assert_allclose(power, np.broadcast_to(power[0], power.shape), rtol=1e-9)
+
+
+def test_a_mirrored_scene_has_the_mirrored_map():
+    scene = random_scene(np.random.default_rng(6))
+    (x, y), places = scene.transmitters[0], data.grid(scene, 30)
+    flipped = tuple(Building(100 - b[2], b[1], 100 - b[0], b[3], b[4]) for b in scene.buildings)
+    mirrored = replace(scene, transmitters=((100 - x, y),), buildings=flipped)
+    np.testing.assert_allclose(field(mirrored, np.array([100, 0]) + places * [-1, 1]),
+                               field(scene, places), rtol=1e-12)  # fmt: skip
+
+
+def test_another_building_never_adds_power_and_jumps_by_both_walls_at_its_shadow():
+    scene = one_building((0.0, 0.0))
+    places = data.grid(Scene(width=10.0, height=10.0), 40)
+    change = field(scene, places) - field(replace(scene, buildings=()), places)
+    assert set(np.round(change, 9).ravel()) == {0.0, -5.0, -10.0}
+    edge = np.array([[8.0, 4.0 - 1e-9], [8.0, 4.0 + 1e-9]])  # the line through the corner (2, 1)
+    assert np.diff(field(scene, edge)[:, 0]) == pytest.approx(10.0, abs=1e-6)
+
+
+def test_every_transmitter_has_its_column():
+    scene = Scene(transmitters=((10.0, 10.0), (90.0, 60.0)))
+    places = data.grid(scene, 10)
+    both = field(scene, places)
+    for which, at in enumerate(scene.transmitters):
+        alone = field(replace(scene, transmitters=(at,)), places)
+        np.testing.assert_array_equal(both[:, [which]], alone)
+
+
+@pytest.mark.equation("W6")
+def test_the_field_is_linear_in_its_features():
+    scene = Scene()
+    places = data.grid(scene, 30)
+    design = np.hstack([data.features(scene, places), np.ones((len(places), 1))])
+    weights, *_ = np.linalg.lstsq(design, field(scene, places)[:, 0])
+    losses = [building.wall_loss for building in scene.buildings]
+    np.testing.assert_allclose(
+        weights, [-10 * scene.exponent, *(-loss for loss in losses), 20.0 - 40.0], atol=1e-9
+    )
+
+
+def test_near_an_edge_means_that_the_field_jumps_within_the_radius():
+    scene = one_building((0.0, 0.0))
+    places = np.array([[3.0, 3.0], [1.0, 0.0], [2.5, 0.0], [8.0, 4.2], [8.0, 6.0], [-3.0, 0.0]])
+    wanted = [False, False, True, True, False, False]
+    assert data.near_edge(scene, places, 0.6).tolist() == wanted
+    assert not data.near_edge(replace(scene, buildings=()), places, 50.0).any()
+
+
+# Receivers.
+
+
+@pytest.mark.equation("W6")
+def test_shadowing_has_its_deviation():
+    drawn = receivers(Scene(shadowing=3.0), np.random.default_rng(7), 4000)
+    eta = drawn.y - drawn.truth
+    assert eta.std() == pytest.approx(3.0, abs=4 * 3.0 / sqrt(2 * 4000))
+    assert abs(eta.mean()) < 4 * 3.0 / sqrt(4000)
+    np.testing.assert_array_equal(drawn.truth, field(Scene(), drawn.places))
+
+
+@pytest.mark.parametrize(("correlation", "fits"), [(15.0, True), (0.0, False), (60.0, False)])
+def test_correlated_shadowing_is_white_after_its_own_covariance(correlation, fits):
+    """And, as a control, not after that of another distance."""
+    scene = Scene(shadowing=2.0, correlation=correlation)
+    drawn = receivers(scene, np.random.default_rng(8), 500)
+    apart = np.linalg.norm(drawn.places[:, None] - drawn.places, axis=-1)
+    factor = np.linalg.cholesky(4.0 * np.exp(-apart / 15.0) + 1e-9 * np.eye(500))
+    white = np.linalg.solve(factor, drawn.y - drawn.truth)[:, 0]
+    assert (abs(np.mean(white**2) - 1.0) < 4 * sqrt(2 / 500)) == fits
+
+
+def test_receivers_stay_where_they_may_be():
+    scene, rng = Scene(), np.random.default_rng(9)
+    outside = receivers(scene, rng, 300, lambda places: ~data.inside(scene, places))
+    within = receivers(scene, rng, 300, lambda places: data.inside(scene, places))
+    assert not data.inside(scene, outside.places).any()
+    assert data.inside(scene, within.places).all()
+    assert len(outside.places) == len(within.places) == 300
+    with pytest.raises(ValueError, match="allows almost no place"):
+        receivers(scene, rng, 3, lambda places: np.zeros(len(places), bool))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"exponent": 0.0}, "exponent must be positive"),
+        ({"shadowing": -1.0}, "shadowing must be finite and >= 0"),
+        ({"width": nan}, "width must be positive"),
+        ({"transmitters": ()}, "transmitters must be at least one"),
+        ({"transmitters": ((1.0, nan),)}, "transmitters must be at least one"),
+        ({"buildings": (Building(2, 0, 1, 1, 5),)}, "needs left < right"),
+        ({"buildings": (Building(0, 0, 1, 1, -5),)}, "wall_loss must be finite and >= 0"),
+    ],
+)
+def test_a_wrong_scene_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Scene(**wrong)
+
+
+# Measures.
+
+
+def test_rank_correlation_is_that_of_ranks():
+    a = np.array([0.1, 5.0, 2.0, 9.0])
+    assert rank_correlation(a, np.exp(a)) == pytest.approx(1.0)
+    assert rank_correlation(a, -(a**3)) == pytest.approx(-1.0)
+    # ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4: covariance 4.5, variances 4.5 and 5
+    assert rank_correlation(
+        np.array([1.0, 2.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0, 4.0])
+    ) == pytest.approx(4.5 / sqrt(4.5 * 5.0))
+    assert isnan(rank_correlation(a, np.ones(4)))
+
+
+def test_bias_and_spread_are_found_again():
+    """Even where the spread is larger: the mean over four data sets has half of it left."""
+    rng, near = np.random.default_rng(10), np.arange(12000) < 6000
+    bias, spread = np.where(near, 0.5, 2.0), np.where(near, 1.0, 0.3)
+    truth, runs = rng.standard_normal(12000), []
+    for _ in range(4):
+        mean = truth + bias + spread * rng.standard_normal(12000)
+        runs.append(Measured(None, None, truth, Predictive(mean, mean, mean), near, {}))
+    split = bias_and_spread(runs)
+    # bias^2 is a mean over 6000 cells of deviation 0.61, spread^2 one of deviation 0.82
+    np.testing.assert_allclose(split["near"], (0.5, 1.0), atol=4 * 0.61 / sqrt(6000))
+    np.testing.assert_allclose(split["far"], (2.0, 0.3), atol=4 * 0.61 / sqrt(6000))
+
+
+# The experiments, shorter.
+
+
+@pytest.fixture(scope="module")
+def by_name():
+    """Every variant that the tests ask for, a quarter as long, on the same two data sets."""
+    known = {variant.name: variant for variant in (*WHY, *HOW)}
+    done = {}
+
+    def get(name):
+        if name not in done:
+            variant = known[name]
+            shorter = variant.but(name, epochs=max(1, variant.setup.epochs // 4))
+            done[name] = [measure(shorter, seed) for seed in range(2)]
+        return done[name]
+
+    return get
+
+
+def both(runs, key):
+    return float(np.mean([run.numbers[key] for run in runs]))
+
+
+def test_the_errors_are_at_the_jumps_and_the_deviation_is_not(by_name):
+    vi = by_name("VI")
+    assert both(vi, "near") > 1.3 * both(vi, "far")
+    assert both(vi, "worst near") > 1.7 * both(vi, "edge share")
+    assert both(vi, "epistemic near") < 1.15 * both(vi, "epistemic far")
+    assert abs(both(vi, "rank epistemic")) < 0.3
+
+
+def test_what_is_wrong_at_the_jumps_is_a_bias_that_all_fits_share(by_name):
+    bias, spread = bias_and_spread(by_name("VI"))["near"]
+    assert bias > 2.0 * spread
+
+
+def test_a_noise_head_with_many_receivers_sees_where_the_errors_are(by_name):
+    heads, plain = by_name("VI, noise head, 1600"), by_name("VI, 1600 receivers")
+    assert both(heads, "rank total") > both(plain, "rank total") + 0.1
+    assert both(heads, "rank total") > both(heads, "rank epistemic")
+
+
+def test_an_empty_corner_is_seen_by_the_epistemic_deviation(by_name):
+    empty, full = by_name("VI, empty corner"), by_name("VI")
+    assert both(empty, "corner epistemic") > 1.1 * both(full, "corner epistemic")
+
+
+def test_more_receivers_and_less_noise_help_and_the_right_inputs_end_it(by_name):
+    start = both(by_name(HOW[0].name), "rmse")
+    assert both(by_name("1600 receivers"), "rmse") < 0.9 * start
+    assert both(by_name("100 receivers"), "rmse") > start
+    assert both(by_name("6 dB"), "rmse") > start
+    assert both(by_name("log10 d, walls of each; 32-32"), "rmse") < 0.5 * start
+
+
+@pytest.mark.equation("W1")
+def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
+    """sigma sqrt(P / N) is the root of the expected squared error over the design itself."""
+    variant = next(v for v in HOW if v.name == "log10 d, walls of each; linear")
+    squares = []
+    for seed in range(12):
+        run = measure(variant.but("shorter", epochs=150), seed)
+        design = data.features(variant.scene, run.receivers.places)
+        fitted = run.fitted.predict(design).mean
+        squares.append(np.mean((fitted - run.receivers.truth) ** 2))
+        full = np.hstack([design, np.ones((len(design), 1))])
+        exact = full @ np.linalg.lstsq(full, run.receivers.y)[0]
+        np.testing.assert_allclose(fitted, exact, atol=0.02)  # dB
+    limit = path_loss.NOISE_LIMIT**2
+    assert np.mean(squares) == pytest.approx(limit, abs=4 * limit * sqrt(2 / 7 / 12))
+
+
+def test_without_noise_the_right_inputs_fit_exactly():
+    run = measure(HOW[-1].but("longer", epochs=1000), 0)
+    assert run.numbers["rmse"] < 1e-6
+
+
+def test_the_variants_differ_in_what_they_say():
+    known = {variant.name: variant for variant in (*WHY, *HOW)}
+    assert len(known) == len(WHY) + len(HOW)
+    assert known["VI, prior 0.25"].setup == replace(BASE.setup, prior_scale=0.25)
+    assert known["VI, prior 0.25"].scene == BASE.scene
+    assert known["VI, noise head"].setup.likelihood is NOISE_HEAD
+    assert known[EXACT].inputs is data.features
+    assert BASE.scene.shadowing == 2.0
+
+
+def test_the_coverage_is_that_of_the_interval(by_name):
+    """A point with Gaussian noise of deviation s covers what its own errors allow."""
+    run = measure(HOW[-2].but("s", epochs=150), 1)
+    error, total = run.numbers["rmse"], run.predictive.total.mean()
+    wanted = erf(1.96 * total / sqrt(4.0 + error**2) / sqrt(2))
+    assert run.numbers["coverage"] == pytest.approx(wanted, abs=4 * sqrt(0.05 / 2000))
+
+
+def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_path, monkeypatch):
+    monkeypatch.setattr(path_loss, "CELLS", 16)
+    monkeypatch.setattr(path_loss, "FRESH", 100)
+    monkeypatch.setattr(path_loss, "HOW", [v for v in HOW if v.count < 1000])
+    text = reproduce(tmp_path, seed=3, repeats=2, effort=0.004)
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    for group in ("methods", "why", "how"):
+        for name, values in numbers[group].items():
+            mean, error = values["near" if "near" in values else "far"]
+            assert re.search(rf"{re.escape(name)} .*{mean:.2f} \({error:.2f}\)", text), name
+    assert set(numbers["why"]) == {variant.name for variant in WHY}
+    assert "nan" not in text
+    assert max(map(len, text.split("\n"))) <= 120
+    for name in ("maps", "why", "how"):
+        with Image.open(tmp_path / f"{name}.png") as picture:
+            assert min(picture.size) > 400
+            assert len(set(picture.convert("L").resize((60, 60)).tobytes())) > 10
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    shorter = BASE.but("VI", epochs=2)
+    one, two = (compare(5, shorter) for _ in range(2))
+    assert list(one) == ["MLE", "MAP", "VI"]
+    for name in one:
+        assert one[name].numbers == two[name].numbers
+        assert np.array_equal(one[name].receivers.y, one["VI"].receivers.y)
+    assert one["MLE"].numbers != one["MAP"].numbers

@@ -1,0 +1,746 @@
+"""advi: Gaussians in real coordinates, for densities of numbers with a range."""
+
+import re
+from math import lgamma, log, pi
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import changed, complex_gradient, exact_posterior, linear_problem, seeds
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, PointMass, Reparameterised
+from bbb_numpy.gradcheck import check
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.elementary import LOG_2PI, log_factorial, sigmoid, softplus
+from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric
+from bbb_numpy.training.advi import ADVI, Transformed, fit
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine
+from bbb_numpy.training.state import NonFiniteError
+from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+
+WIDE = (MeanField(0.5, -0.5, 1.0), FullRank(0.5, -0.5, 1.0))
+FAMILIES = pytest.mark.parametrize("posterior", WIDE, ids=["mean field", "full rank"])
+
+# --- log joints with their gradients, all constants kept, and their log evidence
+
+
+COUNTS = np.array([3, 5, 2, 4, 6, 3.0])
+SHAPE, RATE = 2.0, 0.5
+
+
+def poisson(theta):
+    """Counts of one unknown rate with a Gamma(2, rate 0.5) prior."""
+    constant = SHAPE * log(RATE) - lgamma(SHAPE) - log_factorial(COUNTS).sum()
+    a, b = SHAPE + COUNTS.sum(), RATE + len(COUNTS)
+    rate = theta[:, 0]
+    return constant + (a - 1) * np.log(rate) - b * rate, (a - 1) / theta - b
+
+
+A, B = SHAPE + COUNTS.sum(), RATE + len(COUNTS)  # the posterior is Gamma(A, rate B)
+POISSON_EVIDENCE = (
+    SHAPE * log(RATE) - lgamma(SHAPE) - log_factorial(COUNTS).sum() + lgamma(A) - A * log(B)
+)
+
+
+def coin(theta, heads=3, tails=9):
+    """A sequence of throws, uniform prior on the chance of heads: Beta(heads + 1, tails + 1)."""
+    r = theta[:, 0]
+    return heads * np.log(r) + tails * np.log(1 - r), heads / theta - tails / (1 - theta)
+
+
+COIN_EVIDENCE = lgamma(4) + lgamma(10) - lgamma(14)
+
+SEEN = np.array([0.8, 2.1, 1.7, 3.0, 2.2, 1.1, 2.6, 1.9])
+MEAN_0, COUNT_0, SHAPE_0, RATE_0 = 0.5, 0.4, 3.0, 2.0
+
+
+def normal(theta):
+    """Unknown mean m and precision t: m | t ~ N(0.5, 1/(0.4 t)), t ~ Gamma(3, rate 2)."""
+    m, t = theta[:, 0], theta[:, 1]
+    residual, off = SEEN - m[:, None], m - MEAN_0
+    squares = (residual**2).sum(axis=1)
+    half = 0.5 * (len(SEEN) + 1)
+    value = half * (np.log(t) - LOG_2PI) - 0.5 * t * (squares + COUNT_0 * off**2)
+    value = value + 0.5 * log(COUNT_0) + SHAPE_0 * log(RATE_0) - lgamma(SHAPE_0)
+    value = value + (SHAPE_0 - 1) * np.log(t) - RATE_0 * t
+    d_m = t * (residual.sum(axis=1) - COUNT_0 * off)
+    d_t = (half + SHAPE_0 - 1) / t - 0.5 * (squares + COUNT_0 * off**2) - RATE_0
+    return value, np.stack([d_m, d_t], axis=1)
+
+
+COUNT_1, SHAPE_1 = COUNT_0 + len(SEEN), SHAPE_0 + len(SEEN) / 2
+MEAN_1 = (COUNT_0 * MEAN_0 + SEEN.sum()) / COUNT_1
+RATE_1 = RATE_0 + 0.5 * ((SEEN**2).sum() + COUNT_0 * MEAN_0**2 - COUNT_1 * MEAN_1**2)
+NORMAL_EVIDENCE = (
+    lgamma(SHAPE_1) - lgamma(SHAPE_0) + SHAPE_0 * log(RATE_0) - SHAPE_1 * log(RATE_1)
+    + 0.5 * log(COUNT_0 / COUNT_1) - 0.5 * len(SEEN) * LOG_2PI
+)  # fmt: skip
+
+
+def linear(theta, design, y, noise, prior):
+    """Linear regression with known noise: weights ~ N(0, prior^2)."""
+    residual = y - theta @ design.T  # (S, N)
+    value = -0.5 * ((residual / noise) ** 2).sum(axis=1) - 0.5 * ((theta / prior) ** 2).sum(axis=1)
+    value = (
+        value - len(y) * (log(noise) + LOG_2PI / 2) - theta.shape[1] * (log(prior) + LOG_2PI / 2)
+    )
+    return value, residual @ design / noise**2 - theta / prior**2
+
+
+GRADES = np.array([4, 9, 7])  # how many answers of grade 0, 1, 2
+
+
+def cutpoints(theta):
+    """Ordered logit: P(grade <= k) = s(c_k), with c_1 < c_2 the ordered pair of two N(0, 2^2)."""
+    c1, c2 = theta.T
+    apart = c2 - c1
+    # log [s(c_2) - s(c_1)] = log s(c_2) + log s(-c_1) + log(1 - e^-(c_2 - c_1)), and s = softplus'
+    middle = np.log(-np.expm1(-apart)) - softplus(-c2) - softplus(c1)
+    value = -GRADES[0] * softplus(-c1) + GRADES[1] * middle - GRADES[2] * softplus(c2)
+    value = value - 0.125 * (theta**2).sum(axis=1) + log(2) - 2 * (log(2) + LOG_2PI / 2)
+    odds = np.exp(-apart) / -np.expm1(-apart)
+    d_c1 = GRADES[0] * sigmoid(-c1) - GRADES[1] * (sigmoid(c1) + odds) - c1 / 4
+    d_c2 = GRADES[1] * (sigmoid(-c2) + odds) - GRADES[2] * sigmoid(c2) - c2 / 4
+    return value, np.stack([d_c1, d_c2], axis=1)
+
+
+def linear_case(prior=1.5, noise=0.3):
+    estimator, x, y = linear_problem(rows=12, noise=noise, prior=prior)
+    design = np.hstack([x, np.ones((len(x), 1))])
+    transforms = Blockwise((("w", (design.shape[1],), Identity()),))
+
+    def target(theta):
+        return linear(theta, design, y[:, 0], noise, prior)
+
+    return target, transforms, exact_posterior(estimator, x, y)
+
+
+RATE_ONLY = Blockwise((("rate", (), Log()),))
+CASES = {
+    "poisson, log": (poisson, RATE_ONLY, POISSON_EVIDENCE),
+    "poisson, softplus": (poisson, Blockwise((("rate", (), Softplus()),)), POISSON_EVIDENCE),
+    "coin, logit": (coin, Blockwise((("r", (), Logit()),)), COIN_EVIDENCE),
+    "normal": (normal, Blockwise((("m", (), Identity()), ("t", (), Log()))), NORMAL_EVIDENCE),
+    "cutpoints": (cutpoints, Blockwise((("c", (2,), Ordered(2)),)), None),
+    "linear": (*linear_case()[:2], linear_case()[2].log_evidence),
+}
+each_case = pytest.mark.parametrize("case", CASES)
+
+
+def problem_of(case, posterior=WIDE[0]):
+    return ADVI(*CASES[case][:2], posterior)
+
+
+def gradient_error(problem, seed=0, samples=3, method="complex"):
+    """The gradient check of the negative ELBO, the noise held fixed."""
+    rng = np.random.default_rng(seed)
+    phi, eta = problem.init(rng), problem.draw(rng, samples)
+    if "lower" in problem.layout.slices:
+        phi[problem.layout.slices["lower"]] = 0.5 * rng.standard_normal(
+            problem.size * (problem.size - 1) // 2
+        )
+    report = check(
+        lambda p: problem.value_and_grad(p, eta), phi, method=method, blocks=problem.layout.slices
+    )
+    return report.error
+
+
+def hermite(size, degree=60):
+    """Nodes (S, K) and weights of Gauss-Hermite quadrature for N(0, I)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(degree)
+    eta = np.stack(np.meshgrid(*[nodes] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    each = np.stack(np.meshgrid(*[weights / weights.sum()] * size), axis=-1).reshape(-1, size)
+    keep = each.prod(axis=1) > 1e-20
+    return eta[keep], each.prod(axis=1)[keep]
+
+
+def exact_elbo(problem, phi):
+    """The ELBO by quadrature of the transformed joint."""
+    eta, weights = hermite(problem.size)
+    sample = problem.posterior.sample(problem.layout.views(phi), eta, Workspace())
+    return weights @ problem.target(sample.w)[0] + problem.posterior.entropy(sample.parts).value
+
+
+def balanced(size):
+    """2K noise vectors with mean 0 and covariance I: exact for quadratic log joints."""
+    return np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
+
+
+def grid_evidence(target, spacing=0.05, size=2):
+    """log of the integral of e^target over the real plane, or line."""
+    axis = np.arange(-14.0, 10.0, spacing) if size == 2 else np.arange(-30.0, 30.0, spacing)
+    zeta = np.stack(np.meshgrid(*[axis] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    logs = target(zeta)[0]
+    return np.log(np.exp(logs - logs.max()).sum()) + logs.max() + size * log(spacing), zeta, logs
+
+
+# --- M13: the objective
+
+
+@pytest.mark.equation("M13")
+def test_the_divergence_is_log_evidence_minus_elbo_and_not_as_printed():
+    # prior N(0, 1), one x = 1.5 of deviation 1: the posterior is N(0.75, 1/2). q = N(0.3, 0.6^2)
+    def target(theta):
+        value = -LOG_2PI - 0.5 * (theta**2 + (1.5 - theta) ** 2)[:, 0]
+        return value, 1.5 - 2 * theta
+
+    problem = ADVI(target, Blockwise((("theta", (), Identity()),)), MeanField())
+    phi = MeanField().pack(np.array([0.3]), np.array([0.6]))
+    log_evidence = -0.5 * np.log(2 * pi * 2) - 1.5**2 / 4
+    value, _ = problem.value_and_grad(phi, balanced(1))  # the joint is a parabola: exact
+    true = np.log(np.sqrt(0.5) / 0.6) + (0.36 + 0.45**2) / (2 * 0.5) - 0.5
+    assert np.isclose(value + log_evidence, true, rtol=1e-12)
+    assert round(true, 5) == 0.22675
+    # the printed -(E log p) - (E log q) + log p(x) adds the entropy instead of subtracting it
+    entropy = 0.5 * (1 + LOG_2PI) + np.log(0.6)
+    expected_log_joint = -value - entropy
+    printed = -expected_log_joint + entropy + log_evidence
+    assert round(printed, 5) == 2.04298
+    assert abs(printed - true) > 1.8
+
+
+@pytest.mark.equation("M13", "M14")
+@each_case
+@FAMILIES
+@given(seed=seeds)
+def test_no_elbo_is_above_the_log_evidence(case, posterior, seed):
+    target, transforms, evidence = CASES[case]
+    problem = ADVI(target, transforms, posterior)
+    if evidence is None:
+        evidence = grid_evidence(problem.target, 0.1)[0]
+    phi = problem.init(np.random.default_rng(seed))
+    elbo = (
+        -problem.value_and_grad(phi, balanced(problem.size))[0]
+        if case == "linear"
+        else exact_elbo(problem, phi)
+    )
+    assert elbo < evidence + 1e-9
+
+
+@pytest.mark.equation("M13")
+@FAMILIES
+def test_the_value_is_minus_the_mean_log_joint_minus_the_entropy_of_q(posterior):
+    problem, rng = problem_of("normal", posterior), np.random.default_rng(3)
+    phi, eta = problem.init(rng), problem.draw(rng, 20_000)
+    value, _ = problem.value_and_grad(phi, eta)
+    zeta = posterior.sample(problem.layout.views(phi), eta, Workspace()).w
+    each = problem.target(zeta)[0]
+    sampled_entropy = -problem.log_q(phi, zeta)
+    error = sampled_entropy.std(ddof=1) / np.sqrt(len(eta))
+    assert abs(-each.mean() - sampled_entropy.mean() - value) < 4 * error
+    assert error < 0.01
+
+
+@pytest.mark.equation("M13")
+@pytest.mark.parametrize("make", [MeanField, FullRank])
+def test_with_the_printed_sign_the_bound_breaks_though_no_gradient_check_fails(make):
+    printed = changed(
+        make(0.1, -1.0, 0.01),
+        entropy=lambda self, parts: (lambda e: e._replace(value=-e.value))(
+            make.entropy(self, parts)
+        ),
+        add_entropy_vjp=lambda self, parts, d, v, d_phi: make.add_entropy_vjp(
+            self, parts, -d, v, d_phi
+        ),
+    )
+    right, wrong = (
+        ADVI(poisson, RATE_ONLY, make(0.1, -1.0, 0.01)),
+        ADVI(poisson, RATE_ONLY, printed),
+    )
+    assert gradient_error(wrong) <= 1e-12
+    for deviation, above in ((0.5, False), (1e-3, True), (1e-6, True)):  # it rewards a point mass
+        phi = MeanField().pack(np.array([log(A / B)]), np.array([deviation]))
+        assert exact_elbo(right, phi) < POISSON_EVIDENCE
+        assert (exact_elbo(wrong, phi) > POISSON_EVIDENCE) == above
+
+
+# --- M14: the transformed joint
+
+
+@pytest.mark.equation("M14", "M17")
+@each_case
+@given(seed=seeds)
+def test_the_gradient_of_the_transformed_joint_is_its_derivative(case, seed):
+    problem = problem_of(case)
+    zeta = np.random.default_rng(seed).standard_normal(problem.size)
+    report = check(lambda z: tuple(part[0] for part in problem.target(z[None])), zeta)
+    assert report.passed, str(report)
+
+
+@pytest.mark.equation("M14")
+@pytest.mark.parametrize("case", ["poisson, log", "poisson, softplus", "coin, logit"])
+def test_the_transformed_joint_integrates_to_the_evidence_and_has_the_posterior_mean(case):
+    target, transforms, evidence = CASES[case]
+    mean = {"coin, logit": 4 / 14}.get(case, A / B)
+    found, zeta, logs = grid_evidence(Transformed(target, transforms), 0.01, 1)
+    weights = np.exp(logs - logs.max())
+    average = weights @ transforms.inverse(zeta)[:, 0] / weights.sum()
+    assert abs(found - evidence) < 1e-9
+    assert abs(average - mean) < 1e-9
+    # without the Jacobian it is the posterior of another prior
+    forgotten = changed(transforms, log_det=lambda self, z: np.zeros(len(z)))
+    wrong, _, logs = grid_evidence(Transformed(target, forgotten), 0.01, 1)
+    weights = np.exp(logs - logs.max())
+    assert abs(wrong - evidence) > 1e-2
+    assert abs(weights @ transforms.inverse(zeta)[:, 0] / weights.sum() - mean) > 1e-3
+
+
+@pytest.mark.equation("M14")
+@pytest.mark.parametrize("case", ["poisson, log", "poisson, softplus", "coin, logit"])
+def test_log_q_is_a_density_of_theta(case):
+    problem = problem_of(case)
+    found = fit(problem, rng=np.random.default_rng(0), steps=200, progress=False)
+    spacing = 1e-4 if case == "coin, logit" else 1e-3
+    theta = np.arange(spacing / 2, 1.0 if case == "coin, logit" else 30.0, spacing)[:, None]
+    density = np.exp(found.log_density(theta))
+    assert abs(density.sum() * spacing - 1) < 1e-6
+    mean, draws = (density @ theta[:, 0]) * spacing, found.draw(np.random.default_rng(1), 20_000)
+    assert abs(draws.mean() - mean) < 4 * draws.std() / np.sqrt(len(draws))
+
+
+# --- M16: elliptical standardisation
+
+
+@pytest.mark.equation("M16")
+@FAMILIES
+@given(seed=seeds)
+def test_the_jacobian_of_elliptical_standardisation_is_one_over_det_l_and_not_one(posterior, seed):
+    problem, rng = problem_of("linear", posterior), np.random.default_rng(seed)
+    phi, zeta = problem.init(rng), rng.standard_normal(problem.size)
+    if isinstance(posterior, FullRank):
+        phi[problem.layout.slices["lower"]] = rng.standard_normal(3)
+    rows = [
+        complex_gradient(lambda z, k=k: problem.standardise(phi, z[None])[0, k], zeta)
+        for k in range(problem.size)
+    ]
+    log_det_l = np.log(softplus(problem.layout.views(phi)["rho"])).sum()
+    assert np.isclose(np.linalg.slogdet(rows)[1], -log_det_l, rtol=1e-10, atol=1e-10)
+    # the change of variables that holds with it, and fails with a determinant of one
+    eta = problem.standardise(phi, zeta[None])
+    of_eta = -0.5 * (eta**2).sum() - problem.size / 2 * LOG_2PI
+    found = problem.log_q(phi, zeta[None])[0]
+    assert np.isclose(found, of_eta + np.linalg.slogdet(rows)[1], rtol=1e-10)
+    assert np.isclose(found - of_eta, -log_det_l, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("M16")
+def test_with_a_jacobian_of_one_q_would_not_have_mass_one():
+    problem, step = problem_of("cutpoints", FullRank()), 0.05
+    factor = np.array([[0.8, 0.0], [-0.5, 0.6]])  # 1 / |det L| = 2.083
+    phi = FullRank().pack(np.array([0.2, -0.1]), factor @ factor.T)
+    axis = np.arange(-7.0, 7.0, step)
+    zeta = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    eta = problem.standardise(phi, zeta)
+    assert np.isclose(np.exp(problem.log_q(phi, zeta)).sum() * step**2, 1, rtol=1e-9)
+    with_one = np.exp(-0.5 * (eta**2).sum(axis=1) - LOG_2PI).sum() * step**2
+    assert np.isclose(with_one, 0.48, rtol=1e-9)  # |det L|
+
+
+# --- M17: the gradients
+
+
+@pytest.mark.equation("M17")
+@each_case
+@FAMILIES
+@given(seed=seeds, samples=st.integers(1, 4))
+def test_the_gradient_is_the_derivative_of_the_value(case, posterior, seed, samples):
+    assert gradient_error(problem_of(case, posterior), seed, samples) <= 1e-11
+
+
+@pytest.mark.equation("M17")
+@each_case
+@FAMILIES
+def test_central_differences_agree(case, posterior):
+    assert gradient_error(problem_of(case, posterior), method="central") <= 1e-6
+
+
+@pytest.mark.equation("M17")
+def test_the_printed_gradient_of_l_is_right_on_and_below_the_diagonal_only():
+    problem = problem_of("normal", FullRank())
+    factor = np.array([[0.8, 0.0], [-0.5, 0.6]])
+    phi = FullRank().pack(np.array([1.2, 0.3]), factor @ factor.T)
+    eta = problem.draw(np.random.default_rng(0), 5)
+    slope = problem.target(phi[:2] + eta @ factor.T)[1]
+    printed = slope.T @ eta / len(eta) + np.linalg.inv(factor).T
+    grad = problem.layout.views(-problem.value_and_grad(phi, eta)[1])
+    assert np.allclose(grad["mu"], slope.mean(axis=0), rtol=1e-12)
+    assert np.isclose(grad["lower"][0], printed[1, 0], rtol=1e-12)
+    sigmoid = 1 / (1 + np.exp(-phi[2:4]))
+    assert np.allclose(grad["rho"], np.diag(printed) * sigmoid, rtol=1e-12)
+    # above the diagonal there is no parameter, though the printed matrix has an entry
+    assert problem.layout.size == 5
+    assert abs(printed[0, 1]) > 0.1
+
+
+class Unmasked(FullRank):
+    """The planted error: L learned as a full matrix, with the gradient as printed, not masked."""
+
+    def blocks(self, size):
+        return (("mu", (size,)), ("rho", (size,)), ("lower", (size, size)))
+
+    def init(self, rng, size, dtype):
+        return np.concatenate([super().init(rng, size, dtype)[: 2 * size], np.zeros(size**2)])
+
+    def factor(self, blocks, work):
+        strict = np.tri(blocks["lower"].shape[0], k=-1, dtype=bool)
+        return super().factor({**blocks, "lower": blocks["lower"][strict]}, work)
+
+    def pull_back(self, sample, d_w, d_log_q, d_theta):
+        strict = np.tri(sample.eps.shape[1], k=-1, dtype=bool)
+        below = {**d_theta, "lower": np.empty(strict.sum(), d_w.dtype)}
+        super().pull_back(sample, d_w, d_log_q, below)
+        d_theta["lower"][...] = d_w.T @ sample.eps - np.linalg.inv(sample.parts.lower).T
+        np.fill_diagonal(d_theta["lower"], 0.0)
+
+    def add_entropy_vjp(self, factor, d_entropy, d_variance, d_theta):
+        MeanField.add_entropy_vjp(self, factor.diagonal, d_entropy, d_variance, d_theta)
+
+
+@pytest.mark.equation("M17")
+def test_an_upper_triangle_that_is_not_masked_is_caught():
+    right, wrong = problem_of("normal", WIDE[1]), problem_of("normal", Unmasked(0.5, -0.5, 1.0))
+    rng = np.random.default_rng(2)
+    eta, phi = right.draw(rng, 3), wrong.init(rng)
+    # 4 numbers instead of 1: only the one below the diagonal has a slope
+    report = check(lambda p: wrong.value_and_grad(p, eta), phi, blocks=wrong.layout.slices)
+    assert gradient_error(right) <= 1e-12
+    assert report.worst.name == "lower"
+    assert report.worst.worst == "lower[1]"  # row 0, column 1
+    assert report.error > 0.5
+    both = wrong.value_and_grad(phi, eta), right.value_and_grad(np.r_[phi[:4], 0.0], eta)
+    assert both[0][0] == both[1][0]
+    assert np.allclose(both[0][1][:4], both[1][1][:4])
+    assert np.isclose(both[0][1][6], both[1][1][4])
+
+
+def with_transform(**methods):
+    return changed(CASES["normal"][1], **methods)
+
+
+def scaled(factor, method):
+    return lambda self, *given: factor * getattr(Blockwise, method)(self, *given)
+
+
+WRONG = {
+    "Jacobian forgotten in the value": {"log_det": scaled(0.0, "log_det")},
+    "Jacobian forgotten in the gradient": {"log_det_slope": scaled(0.0, "log_det_slope")},
+    "sign of the log det": {"log_det": scaled(-1.0, "log_det")},
+    "slope of the log det of the wrong sign": {"log_det_slope": scaled(-1.0, "log_det_slope")},
+    "gradient not pulled back": {"pull_back": lambda self, zeta, d_theta: d_theta},
+}
+
+
+@pytest.mark.equation("M14", "M17")
+@pytest.mark.parametrize("name", WRONG)
+@FAMILIES
+def test_a_planted_error_in_the_transformed_joint_is_caught(name, posterior):
+    assert gradient_error(problem_of("normal", posterior)) <= 1e-12
+    wrong = ADVI(normal, with_transform(**WRONG[name]), posterior)
+    assert gradient_error(wrong) > 1e-2
+
+
+@pytest.mark.equation("M14")
+@pytest.mark.parametrize("factor", [0.0, -1.0], ids=["forgotten", "wrong sign"])
+def test_a_jacobian_wrong_in_value_and_gradient_alike_is_caught_by_the_evidence(factor):
+    # no gradient check can see it: the two agree. The bound on the evidence breaks
+    methods = {name: scaled(factor, name) for name in ("log_det", "log_det_slope")}
+    wrong = ADVI(poisson, changed(RATE_ONLY, **methods))
+    assert gradient_error(wrong) <= 1e-12
+    evidence = grid_evidence(wrong.target, 0.01, 1)[0]
+    assert abs(evidence - POISSON_EVIDENCE) > 1
+    assert (
+        abs(grid_evidence(problem_of("poisson, log").target, 0.01, 1)[0] - POISSON_EVIDENCE) < 1e-9
+    )
+
+
+# --- where it leads
+
+
+@pytest.mark.equation("M13", "M16", "M17")
+def test_at_the_exact_posterior_of_linear_regression_the_elbo_is_the_log_evidence():
+    target, transforms, exact = linear_case()
+    problem = ADVI(target, transforms, FullRank())
+    phi = FullRank().pack(exact.mean, np.linalg.inv(exact.precision))
+    value, grad = problem.value_and_grad(phi, balanced(problem.size))
+    assert np.isclose(-value, exact.log_evidence, rtol=1e-12)
+    assert np.abs(grad).max() < 1e-9
+    found = fit(problem, rng=np.random.default_rng(0), start=phi, optimizer=SGD(1e-12), steps=1)
+    estimate = found.elbo(np.random.default_rng(1), 50)
+    assert np.isclose(estimate.value, exact.log_evidence, rtol=1e-9)
+    assert estimate.standard_error < 1e-8  # every single sample is the log evidence
+
+
+@pytest.mark.equation("M13", "M17")
+def test_fitted_to_linear_regression_full_rank_finds_the_posterior():
+    target, transforms, exact = linear_case()
+    problem = ADVI(target, transforms, FullRank(0.1, -1.0, 0.01))
+    found = fit(problem, rng=np.random.default_rng(0), steps=1500, samples=20, progress=False)
+    elbo = -problem.value_and_grad(found.phi, balanced(problem.size))[0]
+    assert exact.log_evidence - 0.01 < elbo <= exact.log_evidence
+    estimate = found.elbo(np.random.default_rng(1))
+    assert abs(estimate.value - elbo) < 4 * estimate.standard_error
+    assert estimate.standard_error < 0.01
+    draws = found.draw(np.random.default_rng(2), 20_000)
+    covariance = np.linalg.inv(exact.precision)
+    # KL < 0.01 leaves means within sqrt(0.02) deviations, and deviations within 10 %
+    assert np.all(np.abs(draws.mean(axis=0) - exact.mean) < 0.16 * np.sqrt(np.diag(covariance)))
+    assert np.allclose(draws.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.12)
+
+
+@pytest.mark.equation("M13", "M14", "M17")
+@FAMILIES
+def test_fitted_to_counts_the_log_rate_has_the_exact_optimum(posterior):
+    # E_q[A zeta - B e^zeta] + log sigma is largest at sigma^2 = 1/A, mu = log(A/B) - 1/(2A)
+    problem = ADVI(poisson, RATE_ONLY, type(posterior)(0.1, -1.0, 0.01))
+    best = MeanField().pack(np.array([log(A / B) - 0.5 / A]), np.array([A**-0.5]))
+    eta, weights = hermite(1)
+    grads = [problem.value_and_grad(best, node[None])[1] for node in eta]
+    assert np.abs(weights @ np.array(grads)).max() < 1e-10
+    found = fit(problem, rng=np.random.default_rng(0), steps=1000, samples=100, progress=False)
+    elbo, highest = exact_elbo(problem, found.phi), exact_elbo(problem, best)
+    assert highest - 1e-3 < elbo <= highest < POISSON_EVIDENCE
+    assert POISSON_EVIDENCE - highest < 0.01
+    draws = found.draw(np.random.default_rng(1), 20_000)
+    assert draws.min() > 0
+    assert np.isclose(draws.mean(), A / B, rtol=0.02)
+    assert np.isclose(draws.std(), A**0.5 / B, rtol=0.05)
+
+
+@pytest.mark.equation("M13", "M14")
+@pytest.mark.parametrize("case", ["coin, logit", "poisson, softplus", "normal", "cutpoints"])
+def test_fitted_elbos_lie_just_below_the_log_evidence(case):
+    target, transforms, evidence = CASES[case]
+    problem = ADVI(target, transforms, FullRank(0.1, -1.0, 0.01))
+    exact, zeta, logs = (
+        grid_evidence(problem.target, 0.05, problem.size) if case != "normal" else (evidence, 0, 0)
+    )
+    assert evidence is None or abs(exact - evidence) < 1e-6
+    found = fit(problem, rng=np.random.default_rng(0), steps=1000, progress=False)
+    elbo = exact_elbo(problem, found.phi)
+    assert exact - 0.05 < elbo < exact
+    estimate = found.elbo(np.random.default_rng(1), 4000)
+    assert abs(estimate.value - elbo) < 4 * estimate.standard_error
+    # the ELBOs on the way up are those of the history
+    assert len(found.history) == 1000
+    assert abs(found.history[-100:].mean() + elbo) < 5 * found.history[-100:].std() / 10
+    assert found.history[0] > found.history[-100:].mean()
+    if case == "normal":
+        draws = found.draw(np.random.default_rng(2), 20_000)
+        deviation = np.sqrt(RATE_1 / (COUNT_1 * SHAPE_1))
+        assert abs(draws[:, 0].mean() - MEAN_1) < 0.3 * deviation
+        assert np.isclose(draws[:, 1].mean(), SHAPE_1 / RATE_1, rtol=0.05)
+    else:
+        weights = np.exp(logs - logs.max())
+        mean = weights @ transforms.inverse(zeta) / weights.sum()
+        draws = found.draw(np.random.default_rng(2), 20_000)
+        assert np.all(np.abs(draws.mean(axis=0) - mean) < 0.1 * draws.std(axis=0))
+    if case == "cutpoints":
+        assert np.all(np.diff(draws, axis=1) > 0)
+        assert found.named(draws)["c"].shape == (20_000, 2)
+
+
+@pytest.mark.equation("M14")
+def test_the_density_of_draws_is_that_of_their_real_coordinates_less_the_jacobian():
+    problem = problem_of("cutpoints", WIDE[1])
+    found = fit(problem, rng=np.random.default_rng(0), steps=5, progress=False)
+    zeta = np.random.default_rng(1).standard_normal((7, 2))
+    theta = problem.transforms.inverse(zeta)
+    expected = problem.log_q(found.phi, zeta) - zeta[:, 1]  # the Jacobian of ordered, by hand
+    assert np.allclose(found.log_density(theta), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="block c: theta must be finite and larger"):
+        found.log_density(theta[:, ::-1])
+
+
+# --- the loop
+
+
+def test_same_seed_same_phi_bit_for_bit_and_the_loop_uses_the_checked_function():
+    problem = problem_of("normal", FullRank(0.1, -1.0, 0.01))
+    rule = Adam(0.02, schedule=Cosine(0.1))
+    runs = [
+        fit(problem, rng=np.random.default_rng(5), steps=30, samples=4, optimizer=rule)
+        for _ in range(2)
+    ]
+    assert np.array_equal(runs[0].phi, runs[1].phi)
+    rng = np.random.default_rng(5)
+    phi = problem.init(rng)
+    state, values = rule.init(phi), []
+    for step in range(30):
+        value, grad = problem.value_and_grad(phi, problem.draw(rng, 4))
+        values.append(value)
+        rule.update(phi, grad, state, rule.schedule(step, 30))
+    assert np.array_equal(phi, runs[0].phi)
+    assert np.array_equal(values, runs[0].history)
+
+
+def test_the_start_is_not_changed_and_its_dtype_is_kept():
+    problem = problem_of("poisson, log")
+    start = MeanField().pack(np.array([1.0]), np.array([0.3])).astype(np.float32)
+    before = start.copy()
+    found = fit(problem, rng=np.random.default_rng(0), steps=3, start=start)
+    assert np.array_equal(start, before)
+    assert found.phi.dtype == np.float32
+    assert found.draw(np.random.default_rng(0), 2).dtype == np.float32
+
+
+def interrupting(after):
+    calls = []
+
+    def target(theta):
+        calls.append(1)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return poisson(theta)
+
+    return target
+
+
+def test_ctrl_c_keeps_the_steps_so_far():
+    problem = ADVI(interrupting(8), RATE_ONLY)
+    found = fit(problem, rng=np.random.default_rng(0), steps=100, progress=False)
+    assert found.stopped == "interrupted"
+    assert len(found.history) == 8
+    whole = fit(
+        problem_of("poisson, log", problem.posterior), rng=np.random.default_rng(0), steps=8
+    )
+    assert whole.stopped == ""
+    assert np.array_equal(found.history[:1], whole.history[:1])
+
+
+def test_progress_goes_to_stderr_when_asked_for(capsys):
+    problem = problem_of("poisson, log")
+    fit(problem, rng=np.random.default_rng(0), steps=3, progress=True)
+    assert "0/3" in capsys.readouterr().err
+    fit(problem, rng=np.random.default_rng(0), steps=3, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_values_that_are_not_finite_are_refused_with_the_last_finite_phi():
+    def broken(theta):
+        value, slope = poisson(theta)
+        return np.where(theta[:, 0] > 5, np.nan, value), slope
+
+    start = MeanField().pack(np.array([-3.0]), np.array([1e-3]))
+    with pytest.raises(
+        NonFiniteError, match=r"nan in step \d+ .*lower the learning rate"
+    ) as caught:
+        fit(ADVI(broken, RATE_ONLY), rng=np.random.default_rng(0), start=start, progress=False)
+    kept = caught.value.training.theta
+    assert np.isfinite(kept).all()
+    assert -3 < kept[0] < np.log(5)
+    with pytest.raises(NonFiniteError, match=r"step 0 .*log_joint or its gradient is not finite"):
+        fit(
+            ADVI(lambda theta: (theta[:, 0], np.inf * theta), RATE_ONLY),
+            rng=np.random.default_rng(0),
+        )
+    with pytest.raises(NonFiniteError, match="lower the learning rate"):
+        fit(
+            problem_of("poisson, log"),
+            rng=np.random.default_rng(0),
+            optimizer=SGD(1e200),
+            progress=False,
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda p: ADVI(poisson, RATE_ONLY, PointMass()), TypeError, "MeanField or a FullRank"),
+        (
+            lambda p: ADVI(poisson, RATE_ONLY, FullRank(limit_gib=1e-9)), ValueError, "limit is",
+        ),
+        (
+            lambda p: ADVI(coin, Logit()),
+            *(TypeError, 'Blockwise((("theta", (3,), Logit()),)), with () for one number'),
+        ),
+        (lambda p: fit(p, rng=0), TypeError, "numpy.random.default_rng(0); got 0"),
+        (lambda p: fit(p, rng=fresh(), steps=1).draw(0, 5), TypeError, "rng must be a"),
+        (lambda p: fit(p, rng=fresh(), steps=1).elbo(0), TypeError, "rng must be a"),
+        (lambda p: fit(p, rng=fresh(), optimizer="adam"), TypeError, "Adam(0.05)"),
+        (lambda p: fit(p, rng=fresh(), optimizer=Adam), TypeError, "optimizer must be an object"),
+        (lambda p: fit(p, rng=fresh(), steps=0), ValueError, "steps must be"),
+        (lambda p: fit(p, rng=fresh(), samples=0), ValueError, "samples must be"),
+        (lambda p: fit(p, rng=fresh(), start=np.zeros(3)), ValueError, "have shape (2,)"),
+        (lambda p: fit(p, rng=fresh(), start=np.full(2, np.nan)), ValueError, "be finite"),
+        (
+            lambda p: fit(ADVI(lambda t: (t, t), RATE_ONLY), rng=fresh()),
+            ValueError,
+            "log_joint must return values (10,) and gradients (10, 1)",
+        ),
+        (lambda p: fit(p, rng=fresh(), steps=1).elbo(fresh(), 1), ValueError, "samples must be"),
+        (lambda p: fit(p, rng=fresh(), steps=1).draw(fresh(), 0), ValueError, "count must be"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(make, error, said):
+    with pytest.raises(error, match=re.escape(said)):
+        make(problem_of("poisson, log"))
+
+
+def fresh():
+    return np.random.default_rng(0)
+
+
+# --- the log joint of a model
+
+
+@pytest.mark.equation("M13", "M17")
+def test_with_the_identity_it_is_the_free_energy_of_the_estimators():
+    estimator, x, y = linear_problem(rows=12)
+    posterior = WIDE[0]
+    estimator = Reparameterised(estimator.model, posterior)
+    _, _, exact = linear_case()
+    design = np.hstack([x, np.ones((len(x), 1))])
+    layout = Layout((("w", (3,)),))
+    problem = ADVI(
+        lambda theta: linear(theta, design, y[:, 0], 0.3, 1.5), Blockwise.real(layout), posterior
+    )
+    rng = np.random.default_rng(0)
+    phi, eta = problem.init(rng), balanced(3)  # of these |eta|^2 = K: log q has its mean exactly
+    value, grad = problem.value_and_grad(phi, eta)
+    expected, d_theta = estimator.value_and_grad(phi, eta, x, y)
+    assert np.isclose(value, expected, rtol=1e-12)
+    assert np.allclose(grad, d_theta, rtol=1e-11, atol=1e-11)
+    assert -value < exact.log_evidence
+
+
+@pytest.mark.equation("M13", "M17")
+@FAMILIES
+def test_the_log_joint_of_a_network_and_its_scales_goes_in_as_it_is(posterior):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((9, 2)), rng.standard_normal((9, 1))
+    model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(1.2), GaussianLikelihood(0.5, True))
+    target = LogJoint(model, x, y)
+    problem = ADVI(target, Blockwise.real(target.layout), posterior)
+    assert problem.size == model.layout.size + 1  # the weights and the logarithm of the noise
+    assert gradient_error(problem, samples=2) <= 1e-11
+    start = type(posterior)(0.1, -3.0, 0.01)
+    found = fit(ADVI(target, problem.transforms, start), rng=rng, steps=300, progress=False)
+    assert found.history[-50:].mean() < found.history[:50].mean() - 1
+    draws = found.named(found.draw(rng, 5))
+    assert draws["log_noise"].shape == (5, 1)
+
+
+@pytest.mark.equation("M14")
+def test_a_sampler_reaches_the_posterior_of_a_chance_through_the_transform():
+    # r has no gradient beyond 0 and 1; its real coordinate never leaves the line
+    target = Transformed(coin, CASES["coin, logit"][1])
+    kernel, rng, means = HMC(0.3, metric=DiagonalMetric(np.array([0.4]))), fresh(), []
+    state = kernel.init(target, rng.standard_normal((400, 1)))
+    for step in range(60):
+        state, info = kernel.step(target, rng, state)
+        if step >= 20:
+            means.append(target.transforms.inverse(state.position)[:, 0])
+    assert not info.divergent.any()
+    assert info.acceptance.mean() > 0.8
+    chains = np.mean(means, axis=0)  # (400,) independent means of Beta(4, 10)
+    assert abs(chains.mean() - 4 / 14) < 4 * chains.std(ddof=1) / np.sqrt(400)
+    squares = np.mean(np.square(means), axis=0)
+    exact = 4 * 5 / (14 * 15)
+    assert abs(squares.mean() - exact) < 4 * squares.std(ddof=1) / np.sqrt(400)
+    # the same, without the Jacobian, is the posterior Beta(3, 9)
+    assert abs(chains.mean() - 3 / 12) > 20 * chains.std(ddof=1) / np.sqrt(400)

@@ -1,0 +1,680 @@
+"""training: one minibatch convention, reproducible to the bit, and nothing lost on failure."""
+
+import io
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import VALID, exact_posterior, linear_problem, problems
+
+from bbb_numpy import (
+    MLP,
+    SGD,
+    Adam,
+    Cosine,
+    EarlyStopping,
+    GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
+    Model,
+    Momentum,
+    NonFiniteError,
+    Reparameterised,
+)
+from bbb_numpy.evaluation.predictive import sample_functions
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.flipout import Flipout
+from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.gradients.matrix import estimator as estimator_of
+from bbb_numpy.gradients.matrix import problem as problem_of
+from bbb_numpy.gradients.reparameterised import StickingTheLanding
+from bbb_numpy.model.kl_weights import (
+    CyclicalWarmUp,
+    LinearWarmUp,
+    NoWarmUp,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
+from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi, free_energy
+from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.training import fit, start
+from bbb_numpy.training.stopping import Watch, minibatches
+
+
+def small(learn=True, hidden=(8,)):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((50, 2))
+    y = np.sin(x.sum(axis=1, keepdims=True)) + 0.1 * rng.standard_normal((50, 1))
+    return (
+        Reparameterised(Model(MLP((2, *hidden, 1)), likelihood=GaussianLikelihood(0.5, learn))),
+        x,
+        y,
+    )
+
+
+def train(estimator, x, y, *, seed=1, dtype=np.float64, optimizer=None, **options):
+    rng = np.random.default_rng(seed)
+    optimizer = optimizer or Adam(1e-2)
+    begin = start(estimator, rng, optimizer, dtype)
+    return fit(estimator, begin, x, y, rng=rng, optimizer=optimizer, **options)
+
+
+@pytest.mark.equation("D6", "K18")
+@given(
+    problem=problems(rows=st.integers(1, 9)),
+    batch_size=st.integers(1, 10),
+    shares=st.sampled_from([proportional_kl_weights, geometric_kl_weights]),
+)
+def test_the_minibatch_costs_of_an_epoch_sum_to_the_full_data_cost(problem, batch_size, shares):
+    # contract 5, for values and gradients, a ragged last minibatch included
+    p, batches = problem, minibatches(len(problem.x), batch_size)
+    pi = shares([batch.stop - batch.start for batch in batches])
+    parts = [
+        p.estimator.value_and_grad(p.theta, p.noise, p.x[b], p.y[b], share)
+        for b, share in zip(batches, pi, strict=True)
+    ]
+    value, grad = p.estimator.value_and_grad(p.theta, p.noise, p.x, p.y, 1.0)
+    assert sum(v for v, _ in parts) == pytest.approx(value, rel=1e-11, abs=1e-10)
+    sizes = sum(np.abs(g) for _, g in parts)
+    assert np.all(np.abs(sum(g for _, g in parts) - grad) <= 1e-11 * (sizes + 1e-12))
+
+
+@pytest.mark.equation("D6")
+def test_a_kl_weight_of_one_over_n_for_every_minibatch_breaks_that_sum():
+    estimator, x, y = linear_problem()
+    rng = np.random.default_rng(0)
+    theta = estimator.init(rng)
+    noise = estimator.draw(rng, 1)
+    whole, _ = estimator.value_and_grad(theta, noise, x, y, 1.0)
+    wrong = sum(
+        estimator.value_and_grad(theta, noise, x[b], y[b], 1 / len(x))[0]
+        for b in minibatches(len(x), 16)
+    )
+    assert abs(wrong - whole) > 1.0
+
+
+@given(rows=st.integers(1, 200), batch_size=st.integers(1, 50))
+def test_minibatches_cover_every_row_once_and_only_the_last_is_short(rows, batch_size):
+    batches = minibatches(rows, batch_size)
+    covered = np.concatenate([np.arange(rows)[batch] for batch in batches])
+    assert np.array_equal(covered, np.arange(rows))
+    assert all(batch.stop - batch.start == batch_size for batch in batches[:-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_seed_and_dtype_give_the_same_bits(dtype):
+    first = train(*small(), dtype=dtype, epochs=5, batch_size=16, samples=2)
+    second = train(*small(), dtype=dtype, epochs=5, batch_size=16, samples=2)
+    assert first.theta.dtype == dtype
+    assert np.array_equal(first.theta, second.theta)
+    assert first.column("objective").tolist() == second.column("objective").tolist()
+    other = train(*small(), seed=2, dtype=dtype, epochs=5, batch_size=16, samples=2)
+    assert not np.array_equal(first.theta, other.theta)
+
+
+def test_the_global_random_state_is_neither_read_nor_changed():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    train(*small(), epochs=2)
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("optimizer", [SGD(1e-3), Momentum(1e-3), Adam(1e-2)])
+def test_two_halves_are_bit_for_bit_one_whole(optimizer):
+    estimator, x, y = small()
+    whole = train(estimator, x, y, optimizer=optimizer, epochs=6, batch_size=20)
+    rng = np.random.default_rng(1)
+    half = start(estimator, rng, optimizer)
+    for _ in range(2):
+        half = fit(estimator, half, x, y, rng=rng, optimizer=optimizer, epochs=3, batch_size=20)
+    assert np.array_equal(half.theta, whole.theta)
+    assert half.optimizer_state.steps == whole.optimizer_state.steps == 18
+    assert len(half.history) == 6
+
+
+def test_the_state_passed_in_is_not_changed():
+    estimator, x, y = small()
+    rng = np.random.default_rng(0)
+    begin = start(estimator, rng, Adam())
+    kept = begin.copy()
+    fit(estimator, begin, x, y, rng=rng, optimizer=Adam(), epochs=2)
+    assert np.array_equal(begin.theta, kept.theta)
+    assert begin.history == []
+    assert begin.optimizer_state.steps == 0
+
+
+def test_training_lowers_the_free_energy_and_learns_the_noise():
+    estimator, x, y = small()
+    training = train(estimator, x, y, epochs=600, optimizer=Adam(1e-2, schedule=Cosine()))
+    energies = training.column("objective")
+    assert energies[-50:].mean() < energies[:5].mean() - 20
+    # D1: the best noise is the root mean square residual of the functions drawn from q
+    f = sample_functions(estimator, training.theta, x, rng=np.random.default_rng(2), samples=500)
+    assert np.exp(training.theta[-1]) == pytest.approx(np.sqrt(((y - f) ** 2).mean()), rel=0.03)
+    assert np.allclose(energies, training.column("kl") + training.column("nll"), rtol=1e-9)
+    rates = training.column("learning_rate")
+    assert rates[0] == pytest.approx(1e-2, rel=1e-3)
+    assert rates[-1] < 1e-6
+
+
+def test_an_epoch_of_the_history_is_the_free_energy_at_the_thetas_of_its_steps():
+    # learning rate so small that theta stands still: the epoch is the full-data cost
+    estimator, x, y = linear_problem()
+    training = train(
+        estimator, x, y, epochs=1, batch_size=7, samples=400, optimizer=SGD(1e-12), shuffle=False
+    )
+    rng = np.random.default_rng(5)
+    noise = estimator.draw(rng, 20_000)
+    value, _ = estimator.value_and_grad(training.theta, noise, x, y, 1.0)
+    assert training.history[0].objective == pytest.approx(value, rel=0.02)
+
+
+def test_early_stopping_waits_for_its_patience_and_says_so():
+    estimator, x, y = small()
+    stop = EarlyStopping(patience=3, min_delta=1e9)
+    training = train(estimator, x, y, epochs=100, early_stopping=stop)
+    assert len(training.history) == 4
+    assert training.stopped == "early stopping"
+
+
+def test_with_validation_rows_the_best_theta_comes_back():
+    estimator, x, y = small(learn=False)
+    training = train(
+        estimator,
+        x[:30],
+        y[:30],
+        epochs=80,
+        optimizer=Adam(0.1),
+        early_stopping=EarlyStopping(patience=10),
+        validation=(x[30:], y[30:]),
+    )
+    losses = training.column("validation")
+    assert training.stopped == "early stopping"
+    assert len(losses) < 80
+    again = train(
+        estimator,
+        x[:30],
+        y[:30],
+        epochs=int(np.argmin(losses)) + 1,
+        optimizer=Adam(0.1),
+        early_stopping=EarlyStopping(patience=10),
+        validation=(x[30:], y[30:]),
+    )
+    assert np.array_equal(again.theta, training.theta)
+    assert again.stopped == ""
+    for name, memory in training.optimizer_state.arrays.items():
+        assert np.array_equal(memory, again.optimizer_state.arrays[name])
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "cause"),
+    [(SGD(1e3), "lower the learning rate"), (SGD(1e308), "theta non-finite")],
+)
+def test_a_free_energy_that_blows_up_names_the_place_and_keeps_the_last_finite_state(
+    optimizer, cause
+):
+    estimator, x, y = small(learn=False)
+    with pytest.raises(NonFiniteError, match=r"epoch \d+, step \d+") as caught:
+        train(estimator, x, y, epochs=50, optimizer=optimizer)
+    assert cause in str(caught.value)
+    kept = caught.value.training
+    assert np.isfinite(kept.theta).all()
+    assert np.isfinite(kept.column("objective")).all()
+    noise = estimator.draw(np.random.default_rng(9), 1)
+    assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
+    assert (
+        fit(
+            estimator, kept, x, y, rng=np.random.default_rng(0), optimizer=optimizer, epochs=0
+        ).theta
+        is not kept.theta
+    )
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_a_blow_up_in_the_last_update_is_found_and_the_state_before_it_is_kept(epochs):
+    # one step an epoch: theta of the last epoch is finite, its free energy is not
+    estimator, x, y = small(learn=False)
+    with pytest.raises(NonFiniteError) as caught:
+        train(estimator, x, y, epochs=epochs, batch_size=50, optimizer=SGD(1e200))
+    kept = caught.value.training
+    assert len(kept.history) == 0
+    noise = estimator.draw(np.random.default_rng(9), 1)
+    assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
+
+
+class InterruptedDraw(Reparameterised):
+    """Presses Ctrl-C in the middle of the third epoch."""
+
+    calls = 0
+
+    def draw(self, rng, samples, dtype=np.float64, work=None, rows=0):
+        InterruptedDraw.calls += 1
+        if InterruptedDraw.calls == 9:
+            raise KeyboardInterrupt
+        return super().draw(rng, samples, dtype, work, rows)
+
+
+def test_ctrl_c_leaves_the_state_after_the_last_finished_epoch():
+    estimator, x, y = small()
+    InterruptedDraw.calls = 0
+    broken = InterruptedDraw(estimator.model, estimator.posterior)
+    training = train(broken, x, y, epochs=10, batch_size=16)  # four steps an epoch
+    assert training.stopped == "interrupted"
+    assert len(training.history) == 2
+    assert np.array_equal(training.theta, train(estimator, x, y, epochs=2, batch_size=16).theta)
+    assert training.optimizer_state.steps == 8
+
+
+def test_the_bar_is_shown_only_to_a_person(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for stream, shown in ((io.StringIO(), False), (Terminal(), True)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        train(*small(), epochs=2)
+        assert bool(stream.getvalue()) is shown
+    quiet = Terminal()
+    monkeypatch.setattr(sys, "stderr", quiet)
+    train(*small(), epochs=2, progress=False)
+    assert quiet.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": -1}, "epochs must be a whole number >= 0; got -1"),
+        ({"batch_size": 0}, "batch_size must be a whole number >= 1; got 0"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number >= 1; got 2.5"),
+        ({"samples": 0}, "samples must be a whole number >= 1; got 0"),
+        ({"x": np.zeros((50, 3))}, r"x must have shape \(rows, 2\)"),
+        ({"y": np.zeros(50)}, r"y must have shape \(rows, 1\).*got \(50,\)"),
+        ({"y": np.zeros((49, 1))}, "same number of rows"),
+        ({"x": np.zeros((0, 2)), "y": np.zeros((0, 1))}, "same number of rows, >= 1; got 0, 0"),
+        ({"x": np.full((50, 2), np.nan)}, "x contains nan or infinity"),
+        ({"y": np.full((50, 1), np.inf)}, "y contains nan or infinity"),
+        ({"x": np.full((50, 2), 1e60), "dtype": np.float32}, "x contains .* as float32"),
+        ({"validation": (np.zeros((3, 1)), np.zeros((3, 1)))}, r"validation x must have shape"),
+    ],
+)
+def test_bad_input_is_refused_by_name(change, message):
+    estimator, x, y = small()
+    options = {"x": x, "y": y, "epochs": 1, **change}
+    with pytest.raises(ValueError, match=message):
+        train(estimator, **options)
+
+
+def test_a_theta_of_another_network_is_refused():
+    estimator, x, y = small()
+    other, _, _ = small(hidden=(4,))
+    begin = start(other, np.random.default_rng(0), Adam())
+    with pytest.raises(ValueError, match=r"theta has shape \(35,\), the estimator needs \(67,\)"):
+        fit(estimator, begin, x, y, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("value", ["10", None, True])
+def test_sizes_that_are_no_numbers_are_refused_by_name(value):
+    estimator, x, y = small()
+    with pytest.raises(TypeError, match="epochs must be a whole number >= 0"):
+        train(estimator, x, y, epochs=value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"), [({"patience": 0}, "patience"), ({"min_delta": -1.0}, "min_delta")]
+)
+def test_impossible_stopping_rules_are_refused(settings, name):
+    with pytest.raises(ValueError, match=name):
+        EarlyStopping(**settings)
+
+
+def test_an_objective_on_the_estimator_is_what_training_minimises():
+    from bbb_numpy.model.objectives import likelihood_term
+
+    estimator, x, y = small()
+    training = train(replace(estimator, objective=likelihood_term), x, y, epochs=3)
+    assert np.allclose(training.column("objective"), training.column("nll"))
+
+
+@pytest.mark.equation("D6", "K43", "K44")
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("shares", [proportional_kl_weights, geometric_kl_weights])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
+    # row order first, then noise; the schedule by fractions of an epoch; sums over minibatches
+    estimator, x, y = small()
+    epochs, steps, optimizer = 3, 4, Adam(1e-2, schedule=Cosine())
+    found = train(
+        estimator, x, y, dtype=dtype, optimizer=optimizer, epochs=epochs, batch_size=16,
+        samples=2, shuffle=shuffle, kl_weights=shares,
+    )  # fmt: skip
+    rng, x, y, pi = (
+        np.random.default_rng(1),
+        x.astype(dtype),
+        y.astype(dtype),
+        shares([16, 16, 16, 2]),
+    )
+    begin = start(estimator, rng, optimizer, dtype)
+    theta, state = begin.theta, begin.optimizer_state
+    for epoch in range(epochs):
+        order = rng.permutation(len(x)) if shuffle else np.arange(len(x))
+        kl = nll = factor = 0.0
+        for step in range(steps):
+            rows, work = order[16 * step : 16 * (step + 1)], Workspace()
+            share, noise = float(pi[step]), estimator.draw(rng, 2, dtype)
+            _, grad = estimator.value_and_grad(theta, noise, x[rows], y[rows], share, work)
+            factor = optimizer.schedule(epoch + step / steps, epochs)
+            optimizer.update(theta, grad, state, factor)
+            terms = work.log_densities
+            kl += share * float((terms.posterior - terms.prior).mean())
+            nll -= float(terms.likelihood.mean())
+        measured, digits = found.history[epoch], 1e3 * float(np.finfo(dtype).eps)
+        assert measured.kl == pytest.approx(kl, rel=digits)
+        assert measured.nll == pytest.approx(nll, rel=digits)
+        assert measured.objective == pytest.approx(kl + nll, rel=digits)
+        assert measured.learning_rate == pytest.approx(1e-2 * factor, rel=1e-15)
+    assert np.array_equal(found.theta, theta)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first(epochs):
+    estimator, x, y = small()
+    found = train(estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:]))
+    rng = np.random.default_rng(1)
+    start(estimator, rng, Adam())
+    w = estimator.weights(found.theta, estimator.draw(rng, 32))
+    f, noise = estimator.model.predict(w, x[30:], Workspace()), np.exp(found.theta[-1])
+    nll = 0.5 * ((y[30:] - f) / noise) ** 2 + np.log(noise) + 0.5 * np.log(2 * np.pi)
+    assert found.history[-1].validation == pytest.approx(nll.mean(), rel=1e-12)
+
+
+def test_a_fall_that_counts_starts_the_waiting_anew():
+    estimator, _, _ = small()
+    state = start(estimator, np.random.default_rng(0), Adam())
+    watch = Watch(EarlyStopping(patience=2, min_delta=0.1), state)
+    stops = [watch.should_stop(value, state) for value in (3.0, 2.95, 2.0, 1.95, 1.95)]
+    assert stops == [False, False, False, False, True]
+
+
+def test_min_delta_is_in_nats_per_row():
+    estimator, x, y = small()
+    first, second = train(estimator, x, y, epochs=2).column("objective")
+    fall = (first - second) / len(x)
+    assert fall > 0
+    for min_delta, epochs in ((2 * fall, 2), (0.5 * fall, 3)):
+        stop = EarlyStopping(patience=1, min_delta=min_delta)
+        assert len(train(estimator, x, y, epochs=3, early_stopping=stop).history) == epochs
+
+
+def test_without_validation_rows_early_stopping_returns_the_last_state():
+    estimator, x, y = small()
+    stop = EarlyStopping(patience=3, min_delta=1e9)
+    stopped = train(estimator, x, y, epochs=100, early_stopping=stop)
+    assert np.array_equal(stopped.theta, train(estimator, x, y, epochs=4).theta)
+
+
+def test_going_on_after_a_stop_forgets_why_it_stopped():
+    estimator, x, y = small()
+    stop = EarlyStopping(patience=1, min_delta=1e9)
+    stopped = train(estimator, x, y, epochs=9, early_stopping=stop)
+    assert stopped.stopped == "early stopping"
+    assert fit(estimator, stopped, x, y, rng=np.random.default_rng(0), epochs=1).stopped == ""
+
+
+@pytest.mark.parametrize(("fails_at", "kept_epochs"), [(8, 1), (9, 2), (11, 2)])
+def test_the_state_kept_is_the_last_whose_own_free_energy_was_seen_to_be_finite(
+    fails_at, kept_epochs
+):
+    # four steps an epoch: step 8 measures the state after two epochs, step 9 a later one
+    estimator, x, y = small()
+    calls = iter(range(100))
+
+    def objective(terms, kl_weight):
+        value, cotangents = free_energy(terms, kl_weight)
+        return (np.nan if next(calls) == fails_at else value), cotangents
+
+    with pytest.raises(NonFiniteError) as caught:
+        train(replace(estimator, objective=objective), x, y, epochs=5, batch_size=16)
+    calls = iter(range(100, 200))
+    kept, expected = (
+        caught.value.training,
+        train(estimator, x, y, epochs=kept_epochs, batch_size=16),
+    )
+    assert np.array_equal(kept.theta, expected.theta)
+    assert kept.history == expected.history or len(kept.history) == kept_epochs
+
+
+def test_ctrl_c_keeps_the_optimizers_memory_of_the_last_finished_epoch():
+    estimator, x, y = small()
+    InterruptedDraw.calls = 0
+    broken = InterruptedDraw(estimator.model, estimator.posterior)
+    kept = train(broken, x, y, epochs=10, batch_size=16).optimizer_state
+    expected = train(estimator, x, y, epochs=2, batch_size=16).optimizer_state
+    for name, memory in expected.arrays.items():
+        assert np.array_equal(kept.arrays[name], memory)
+
+
+@pytest.mark.equation("D24")
+@pytest.mark.parametrize("warm_up", [LinearWarmUp(0.5), CyclicalWarmUp(2, 1.0)])
+@pytest.mark.parametrize("shares", [proportional_kl_weights, geometric_kl_weights])
+def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likelihood(warm_up, shares):
+    # learning rate so small that theta stands still
+    estimator, x, y = small()
+    estimator = ClosedFormKL(estimator.model, estimator.posterior)
+    training = train(
+        estimator, x, y, epochs=6, batch_size=16, optimizer=SGD(1e-15), warm_up=warm_up,
+        kl_weights=shares,
+    )  # fmt: skip
+    beta = [warm_up(epoch, 6) for epoch in range(6)]
+    assert len(set(beta)) > 2
+    kl, nll = training.column("kl"), training.column("nll")
+    assert np.allclose(kl, kl[0], rtol=1e-9)  # at full weight, whatever the warm-up
+    assert np.allclose(training.column("objective"), np.multiply(beta, kl) + nll, rtol=1e-12)
+
+
+@pytest.mark.equation("D24")
+def test_a_warm_up_trains_as_the_tempered_objective_does_at_each_beta():
+    estimator, x, y = small()
+    found = train(estimator, x, y, epochs=4, batch_size=50, warm_up=LinearWarmUp(1.0))
+    rng = np.random.default_rng(1)
+    state = start(estimator, rng, Adam(1e-2))
+    for beta in (0.25, 0.5, 0.75, 1.0):
+        tempered = replace(estimator, objective=FreeEnergy(beta))
+        state = fit(tempered, state, x, y, rng=rng, optimizer=Adam(1e-2), epochs=1, batch_size=50)
+    assert np.allclose(found.theta, state.theta, rtol=1e-12)
+    plain = train(estimator, x, y, epochs=4, batch_size=50)
+    assert not np.allclose(found.theta, plain.theta, rtol=1e-6)
+
+
+NONLINEAR = [
+    (Reparameterised, Renyi(0.5)), (Reparameterised, Renyi(0.0)),
+    (DoublyReparameterised, Renyi(0.0)), (SelfNormalised, EUBO()),
+]  # fmt: skip
+
+
+@pytest.mark.equation("D30")
+@pytest.mark.parametrize(("make", "objective"), NONLINEAR)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kl_weights": geometric_kl_weights, "batch_size": 16},
+        {"warm_up": LinearWarmUp(0.5)},
+        {"warm_up": CyclicalWarmUp()},
+        {"kl_weights": lambda sizes: np.full(len(sizes), 1 / len(sizes)), "batch_size": 16},
+    ],
+)
+def test_objectives_with_exponentials_refuse_weights_that_are_not_the_share_of_the_rows(
+    make, objective, options
+):
+    estimator, x, y = small()
+    estimator = make(estimator.model, estimator.posterior, objective)
+    with pytest.raises(ValueError, match=f"{type(objective).__name__} divides the log likelihood"):
+        train(estimator, x, y, epochs=1, samples=2, **options)
+    # nothing of that is wrong with the free energy, nor with plain weights
+    train(replace(small()[0]), x, y, epochs=1, samples=2, **options)
+    plain = train(estimator, x, y, epochs=2, samples=4, batch_size=16, warm_up=NoWarmUp())
+    assert np.isfinite(plain.column("objective")).all()
+
+
+@pytest.mark.equation("D30")
+def test_one_minibatch_has_the_same_share_by_any_rule():
+    estimator, x, y = small()
+    estimator = replace(estimator, objective=Renyi(0.0))
+    trained = [
+        train(estimator, x, y, epochs=2, batch_size=50, samples=3, kl_weights=shares).theta
+        for shares in (proportional_kl_weights, geometric_kl_weights)
+    ]
+    assert np.array_equal(*trained)
+
+
+@pytest.mark.equation("D6")
+def test_shares_that_do_not_sum_to_one_are_refused():
+    estimator, x, y = small()
+    for shares in (
+        lambda sizes: np.ones(len(sizes)),
+        lambda sizes: [1.0],
+        lambda sizes: [np.nan] * 4,
+    ):
+        with pytest.raises(ValueError, match="must return 4 shares >= 0 that sum to 1; got"):
+            train(estimator, x, y, epochs=1, batch_size=16, kl_weights=shares)
+
+
+@pytest.mark.equation("D28", "M1")
+def test_training_starts_where_the_posterior_was_packed():
+    estimator, x, y = linear_problem()
+    exact, posterior = exact_posterior(estimator, x, y), FullRank()
+    landing = StickingTheLanding(estimator.model, posterior)
+    packed = posterior.pack(exact.mean, np.linalg.inv(exact.precision))
+    begin = start(landing, np.random.default_rng(0), SGD(1e-3), np.float64, packed)
+    trained = fit(
+        landing, begin, x, y, rng=np.random.default_rng(1), optimizer=SGD(1e-3), epochs=3,
+        batch_size=40,
+    )  # fmt: skip
+    assert np.allclose(trained.theta, begin.theta, rtol=1e-9)
+    assert np.allclose(trained.column("objective"), -exact.log_evidence, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
+    model = Model(MLP((2, 1)), ScaleMixturePrior(learn=True), GaussianLikelihood(0.5, learn=True))
+    estimator, mean, deviation = Reparameterised(model), np.arange(3.0), np.full(3, 0.25)
+    begin = start(
+        estimator, np.random.default_rng(0), Adam(), dtype, MeanField().pack(mean, deviation)
+    )
+    plain = start(estimator, np.random.default_rng(0), Adam(), dtype)
+    assert begin.theta.dtype == dtype
+    assert np.allclose(begin.theta[:3], mean)
+    assert np.allclose(softplus(begin.theta[3:6]), 0.25, rtol=1e-5)
+    assert np.array_equal(begin.theta[6:], plain.theta[6:])
+    for wrong in (np.zeros(10), np.zeros(5), np.zeros((6, 1))):
+        with pytest.raises(
+            ValueError, match=r"variational must have shape \(6,\) and be finite; got"
+        ):
+            start(estimator, np.random.default_rng(0), Adam(), dtype, wrong)
+
+
+@pytest.mark.equation("D13", "D14", "D15")
+@pytest.mark.parametrize(
+    ("likelihood", "bad", "message"),
+    [
+        (BernoulliLikelihood(), 2.0, "must be 0 or 1; got 2.0 at row 3, column 1"),
+        (CategoricalLikelihood(), 1.0, "row 3 sums to 2"),
+        (PoissonLikelihood(), -1.0, "whole numbers >= 0; got -1.0 at row 3, column 1"),
+        (PoissonLikelihood(), 2.0**24 + 2, "counts above 16777216 are not exact in float32"),
+    ],
+    ids=["Bernoulli", "categorical", "Poisson", "Poisson, large"],
+)
+def test_targets_that_the_likelihood_cannot_have_are_refused_before_training(
+    likelihood, bad, message
+):
+    estimator = Reparameterised(Model(MLP((2, 2)), likelihood=likelihood))
+    x, y = np.zeros((6, 2)), np.eye(2)[np.zeros(6, int)]
+    train(estimator, x, y, epochs=1, dtype=np.float32)
+    wrong = y.copy()
+    wrong[3, 1] = bad
+    with pytest.raises(ValueError, match=message):
+        train(estimator, x, wrong, epochs=1, dtype=np.float32)
+    with pytest.raises(ValueError, match=message):
+        train(estimator, x, y, epochs=1, dtype=np.float32, validation=(x, wrong))
+
+
+def test_large_counts_are_judged_before_they_are_rounded():
+    estimator = Reparameterised(Model(MLP((1, 1)), likelihood=PoissonLikelihood()))
+    counts = np.array([[2**24 + 1]], np.int64)  # would round to an allowed number in float32
+    with pytest.raises(ValueError, match="counts above 16777216"):
+        train(estimator, np.zeros((1, 1)), counts, epochs=1, dtype=np.float32)
+
+
+@pytest.mark.parametrize("which", VALID[::17], ids=str)
+def test_every_kind_of_estimator_trains_reproducibly_in_single_precision(which):
+    case = problem_of(estimator_of(which), np.random.default_rng(0), rows=5)
+    options = {"epochs": 3, "batch_size": 2, "samples": 2, "dtype": np.float32}
+    first, second = (train(case.estimator, case.x, case.y, **options) for _ in range(2))
+    assert first.theta.dtype == np.float32
+    assert np.isfinite(first.theta).all()
+    assert np.array_equal(first.theta, second.theta)
+    assert np.isfinite(first.column("kl") + first.column("nll")).all()
+
+
+@pytest.mark.equation("D8", "D18", "D21", "D22", "D23", "W2")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model: LocalReparameterisation(model),
+        lambda model: Flipout(model),
+        lambda model: ClosedFormKL(model, antithetic=True),
+        lambda model: StickingTheLanding(model),
+        lambda model: Reparameterised(model, PointMass(), MAP()),
+    ],
+    ids=["local", "Flipout", "closed-form, antithetic", "sticking", "MAP"],
+)
+def test_every_way_of_training_finds_the_posterior_mean_of_linear_regression(make):
+    plain, x, y = linear_problem()
+    exact = exact_posterior(plain, x, y)
+    estimator = make(plain.model)
+    training = train(
+        estimator, x, y, epochs=800, batch_size=40, samples=4,
+        optimizer=Adam(3e-2, schedule=Cosine()),
+    )  # fmt: skip
+    blocks = estimator.layout.views(training.theta)
+    assert np.abs(blocks["mu"] - exact.mean).max() < 0.02
+    if "rho" in blocks:  # D8: the mean-field optimum
+        ratio = softplus(blocks["rho"]) * np.sqrt(np.diag(exact.precision))
+        assert np.abs(ratio - 1).max() < 0.1
+
+
+@pytest.mark.equation("W1")
+def test_maximum_likelihood_finds_least_squares():
+    plain, x, y = linear_problem()
+    estimator = Reparameterised(Model(plain.model.network, GaussianPrior(1e-3)), PointMass(), MLE())
+    training = train(estimator, x, y, epochs=1500, batch_size=40, optimizer=Adam(3e-2))
+    design = np.hstack([x, np.ones((len(x), 1))])
+    expected = np.linalg.lstsq(design, y[:, 0])[0]
+    assert np.allclose(training.theta, expected, atol=1e-6)
+
+
+@pytest.mark.equation("D24")
+@pytest.mark.parametrize("wrong", [-5.0, np.nan, np.inf, "x", None])
+def test_a_warm_up_that_gives_no_weight_is_refused_by_name(wrong):
+    estimator, x, y = linear_problem()
+    rng = np.random.default_rng(0)
+    training = start(estimator, rng, Adam())
+    with pytest.raises((TypeError, ValueError), match="value of warm_up"):
+        fit(estimator, training, x, y, rng=rng, epochs=1, warm_up=lambda epoch, epochs: wrong)
+
+
+@pytest.mark.equation("D6")
+def test_negative_shares_of_the_kl_term_are_refused():
+    estimator, x, y = linear_problem()
+    rng = np.random.default_rng(0)
+    training = start(estimator, rng, Adam())
+    with pytest.raises(ValueError, match="shares >= 0 that sum to 1"):
+        fit(estimator, training, x, y, rng=rng, epochs=1, batch_size=20,
+            kl_weights=lambda sizes: np.array([-1.0, 2.0]))  # fmt: skip

@@ -1,0 +1,419 @@
+"""replicates: training together is training alone, bit for bit, and mixed-up replicates show."""
+
+import numpy as np
+import pytest
+from problems import changed
+
+from bbb_numpy import (
+    MLP,
+    SGD,
+    Adam,
+    Cosine,
+    GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
+    Model,
+    Momentum,
+    NonFiniteError,
+    Reparameterised,
+)
+from bbb_numpy.gradcheck import check
+from bbb_numpy.gradients.reparameterised import StickingTheLanding
+from bbb_numpy.gradients.replicated import ReplicatedModel, replicated
+from bbb_numpy.model.kl_weights import LinearWarmUp, geometric_kl_weights
+from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi, free_energy
+from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
+from bbb_numpy.training import fit, start
+from bbb_numpy.training.replicates import fit_replicates, stack, unstack
+
+R, ROWS = 3, 21
+LEARNED = GaussianLikelihood(0.3, learn=True)
+WIDE = MeanField(0.3, -0.5, 0.5)
+PRIORS = (GaussianPrior(0.7),) * R
+OPTIMIZER = Adam(1e-2, schedule=Cosine())
+
+
+def estimators(
+    sizes=(4, 12, 1),
+    activation="relu",
+    priors=PRIORS,
+    likelihood=LEARNED,
+    posterior=WIDE,
+    objective=free_energy,
+    antithetic=False,
+):
+    network = MLP(sizes, activation)
+    return [
+        Reparameterised(Model(network, prior, likelihood), posterior, objective, antithetic)
+        for prior in priors
+    ]
+
+
+def data(built):
+    """Rows of each replicate."""
+    rng, sizes = np.random.default_rng(5), built[0].model.network.sizes
+    xs = rng.standard_normal((len(built), ROWS, sizes[0]))
+    return xs, np.sin(xs[..., :1]) + 0.1 * rng.standard_normal((*xs.shape[:2], sizes[-1]))
+
+
+def both(built, dtype=np.float64, optimizer=OPTIMIZER, **options):
+    """Every replicate trained alone, and all of them together, in two calls each."""
+    xs, ys = data(built)
+    out = []
+    for together in (False, True):
+        rngs = [np.random.default_rng(10 + r) for r in range(len(built))]
+        states = [start(e, g, optimizer, dtype) for e, g in zip(built, rngs, strict=True)]
+        for epochs in (2, 1):
+            settings = dict(optimizer=optimizer, epochs=epochs, batch_size=8, **options)
+            if together:
+                states = fit_replicates(built, states, xs, ys, rngs=rngs, **settings)
+            else:
+                parts = zip(built, states, xs, ys, rngs, strict=True)
+                states = [fit(e, t, x, y, rng=g, **settings) for e, t, x, y, g in parts]
+        out.append(states)
+    return out
+
+
+def assert_same(alone, together, ulps=0.0):
+    for a, b in zip(alone, together, strict=True):
+        eps = np.finfo(a.theta.dtype).eps
+        np.testing.assert_allclose(b.theta, a.theta, rtol=0, atol=ulps * eps)
+        assert b.theta.dtype == a.theta.dtype
+        assert b.optimizer_state.steps == a.optimizer_state.steps
+        for name, array in a.optimizer_state.arrays.items():
+            size = np.abs(array).max()
+            found = b.optimizer_state.arrays[name]
+            np.testing.assert_allclose(found, array, rtol=0, atol=10 * ulps * eps * size)
+        assert len(b.history) == len(a.history)
+        for ours, theirs in zip(b.history, a.history, strict=True):
+            # Sums over S of numbers of about this size, in another order
+            size = abs(theirs.nll) + abs(theirs.kl)
+            np.testing.assert_allclose(ours[:3], theirs[:3], rtol=0, atol=20 * eps * size)
+            assert ours.learning_rate == theirs.learning_rate
+    assert not np.array_equal(alone[0].theta, alone[1].theta)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("samples", [1, 2, 10])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"likelihood": GaussianLikelihood(0.3)},
+        {"sizes": (1, 40, 30, 1), "activation": "tanh"},
+        {"sizes": (3, 60, 2)},
+        {"sizes": (3, 1)},
+        {"posterior": MeanField(0.3, -1.0, 3.0), "objective": FreeEnergy(0.5)},
+        {"priors": (LaplacePrior(0.4),) * R},
+        {"priors": (LayerwiseGaussianPrior((1.0, 0.3)),) * R},
+        {"priors": tuple(LayerwiseGaussianPrior((1.0, s)) for s in (0.1, 0.3, 1.0))},
+        {"posterior": PointMass(), "objective": MAP()},
+        {"posterior": PointMass(), "objective": MLE()},
+    ],
+    ids=str,
+)
+def test_training_together_is_training_alone_bit_for_bit(parts, samples, dtype):
+    assert_same(*both(estimators(**parts), dtype, samples=samples))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimizer": SGD(1e-3)},
+        {"optimizer": Momentum(1e-3)},
+        {"shuffle": False},
+        {"warm_up": LinearWarmUp(1.0), "kl_weights": geometric_kl_weights},
+    ],
+    ids=["SGD", "momentum", "not shuffled", "weights of the KL term"],
+)
+def test_every_option_of_training_means_the_same(options):
+    assert_same(*both(estimators(), samples=2, **options))
+
+
+def test_mirrored_noise_is_mirrored_for_each():
+    assert_same(*both(estimators(antithetic=True), samples=4))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("samples", [1, 10])
+@pytest.mark.parametrize(
+    "priors",
+    [
+        (GaussianPrior(0.7, learn=True),) * R,
+        tuple(GaussianPrior(scale) for scale in (0.2, 0.7, 2.0)),
+        tuple(ScaleMixturePrior(0.4, scale, 0.1) for scale in (0.4, 0.7, 1.0)),
+        (ScaleMixturePrior(0.4, 1.0, 0.1, learn=True),) * R,
+    ],
+    ids=str,
+)
+def test_a_priors_own_numbers_cost_at_most_rounding(priors, samples, dtype):
+    # nine steps of one rounding more or less each; measured: below 1
+    assert_same(*both(estimators(priors=priors), dtype, samples=samples), ulps=16)
+
+
+def joint_case(samples=3, learn=True, priors=None):
+    priors = priors or (GaussianPrior(0.7, learn=learn),) * R
+    built = estimators((2, 3, 2), "tanh", priors, GaussianLikelihood(0.8, learn=learn))
+    together, rng = replicated(built), np.random.default_rng(3)
+    theta = stack(built[0].layout, [one.init(rng) for one in built])
+    noise = rng.standard_normal((samples, R * built[0].model.layout.size))
+    xs, ys = rng.standard_normal((2, R, 4, 2))
+    return built, together, theta, noise, xs, ys
+
+
+@pytest.mark.equation("D40", "K21", "K30")
+@pytest.mark.parametrize("learn", [True, False])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_the_gradient_is_that_of_the_sum_over_replicates(samples, learn):
+    priors = None if learn else tuple(GaussianPrior(scale) for scale in (0.5, 0.7, 1.5))
+    _, together, theta, noise, xs, ys = joint_case(samples, learn, priors)
+
+    def summed(theta):
+        value, grad = together.value_and_grad(theta, noise, xs, ys, 0.7)
+        assert value.shape == (R,)
+        return value.sum(), grad
+
+    report = check(summed, theta, blocks=together.layout.slices, coordinate=together.coordinate)
+    assert report.passed
+    assert report.skipped == 0
+
+
+def test_every_replicate_has_its_own_value_and_gradient():
+    built, together, theta, noise, xs, ys = joint_case()
+    values, grad = together.value_and_grad(theta, noise, xs, ys, 0.7)
+    layout, size = built[0].layout, built[0].model.layout.size
+    thetas, grads = unstack(layout, theta, R), unstack(layout, grad, R)
+    for r, one in enumerate(built):
+        eps = noise[:, r * size : (r + 1) * size]
+        value, alone = one.value_and_grad(thetas[r], eps, xs[r], ys[r], 0.7)
+        assert values[r] == pytest.approx(value, rel=1e-14)
+        np.testing.assert_allclose(grads[r], alone, rtol=1e-12, atol=1e-13)
+
+
+def test_all_names_of_a_number_say_which_replicate():
+    _, together, *_ = joint_case()
+    size = together.model.layout.size
+    assert together.coordinate(size - 1) == "mu replicate 2 b1[1]"
+    assert together.coordinate(size) == "rho replicate 0 W0[0, 0]"
+    assert together.coordinate(together.layout.size - 1) == "log_noise[2, 1]"
+
+
+def test_stacking_and_unstacking_are_inverse():
+    layout, rng = estimators()[0].layout, np.random.default_rng(0)
+    vectors = list(rng.standard_normal((R, layout.size)))
+    back = unstack(layout, stack(layout, vectors), R)
+    np.testing.assert_array_equal(back, vectors)
+
+
+class _SwapsRows(ReplicatedModel):
+    """Planted: replicates 0 and 1 get each other's rows."""
+
+    def _evaluate(self, w, each, x, y, work):
+        return super()._evaluate(w, each, x[[1, 0, 2]], y[[1, 0, 2]], work)
+
+
+class _OthersNoise(ReplicatedModel):
+    """Planted: every replicate uses the noise scale of the next one."""
+
+    def _params(self, w, params, work):
+        return super()._params(w, {**params, "log_noise": np.roll(params["log_noise"], 1)}, work)
+
+
+class _SamplesAndReplicates(ReplicatedModel):
+    """Planted: row s R + r taken for row r S + s."""
+
+    def _params(self, w, params, work):
+        found = super()._params(w, params, work)
+        numbers = found["log_noise"].reshape(len(w), R, -1)
+        found["log_noise"] = numbers.swapaxes(0, 1).reshape(len(w) * R, -1)
+        return found
+
+
+@pytest.mark.parametrize("wrong", [_SwapsRows, _OthersNoise, _SamplesAndReplicates])
+def test_mixed_up_replicates_are_seen(wrong, monkeypatch):
+    monkeypatch.setattr("bbb_numpy.gradients.replicated.ReplicatedModel", wrong)
+    alone, together = both(estimators(), samples=2)
+    with pytest.raises(AssertionError):
+        assert_same(alone, together)
+
+
+@pytest.mark.parametrize("wrong", [_OthersNoise, _SamplesAndReplicates])
+def test_the_gradient_check_sees_a_noise_scale_of_another_replicate(wrong, monkeypatch):
+    monkeypatch.setattr("bbb_numpy.gradients.replicated.ReplicatedModel", wrong)
+    _, together, theta, noise, xs, ys = joint_case()
+
+    def summed(theta):
+        value, grad = together.value_and_grad(theta, noise, xs, ys, 0.7)
+        return value.sum(), grad
+
+    report = check(summed, theta, blocks=together.layout.slices)
+    assert report.error > 0.01
+
+
+def test_the_states_passed_in_are_left_alone():
+    built = estimators()
+    rngs = [np.random.default_rng(r) for r in range(R)]
+    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
+    before = [state.copy() for state in states]
+    after = fit_replicates(built, states, *data(built), rngs=rngs, epochs=1)
+    for old, state, new in zip(before, states, after, strict=True):
+        np.testing.assert_array_equal(state.theta, old.theta)
+        assert state.optimizer_state.steps == 0
+        assert state.history == []
+        assert not np.shares_memory(new.theta, state.theta)
+
+
+def test_without_epochs_the_states_come_back():
+    built = estimators()
+    rngs = [np.random.default_rng(r) for r in range(R)]
+    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
+    after = fit_replicates(built, states, *data(built), rngs=rngs, epochs=0)
+    np.testing.assert_array_equal([a.theta for a in after], [s.theta for s in states])
+
+
+def test_a_replicate_that_diverges_is_named_and_its_last_finite_state_kept():
+    built = estimators(likelihood=GaussianLikelihood(1.0))
+    xs, ys = data(built)
+    ys[1] *= 1e170  # squares overflow
+    rngs = [np.random.default_rng(r) for r in range(R)]
+    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
+    with pytest.raises(NonFiniteError, match=r"replicate 1 is inf in epoch 0, step 0") as caught:
+        fit_replicates(built, states, xs, ys, rngs=rngs, epochs=2)
+    np.testing.assert_array_equal(caught.value.training.theta, states[1].theta)
+
+
+@pytest.mark.parametrize("batch_size", [8, ROWS])
+@pytest.mark.parametrize("epochs", [1, 2, 8, 9])
+def test_the_state_kept_is_the_one_that_training_alone_keeps(epochs, batch_size):
+    # too long steps for replicate 2, of which the targets are large: it diverges within 9 epochs
+    built, optimizer = estimators(likelihood=GaussianLikelihood(1.0)), SGD(1e-4)
+    xs, ys = data(built)
+    ys[2] *= 1e4
+    settings = {"optimizer": optimizer, "epochs": epochs, "batch_size": batch_size}
+
+    def begin():
+        rngs = [np.random.default_rng(r) for r in range(R)]
+        return rngs, [start(e, g, optimizer) for e, g in zip(built, rngs, strict=True)]
+
+    def outcome(train):
+        """The state that comes back, or the one that the error carries, and its message."""
+        try:
+            return train(*begin()), ""
+        except NonFiniteError as error:
+            return error.training, str(error)
+
+    kept, failed = outcome(
+        lambda rngs, t: fit(built[2], t[2], xs[2], ys[2], rng=rngs[2], **settings)
+    )
+    found, message = outcome(
+        lambda rngs, t: fit_replicates(built, t, xs, ys, rngs=rngs, **settings)
+    )
+    if failed:
+        assert "replicate 2" in message
+    else:
+        assert message == ""
+        assert epochs < 8
+        found = found[2]
+    np.testing.assert_array_equal(found.theta, kept.theta)
+    np.testing.assert_array_equal([e[:3] for e in found.history], [e[:3] for e in kept.history])
+
+
+def call(built, change=lambda arguments: None):
+    xs, ys = data(built)
+    rngs = [np.random.default_rng(r) for r in range(len(built))]
+    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
+    arguments = {"trainings": states, "xs": list(xs), "ys": list(ys), "rngs": rngs, "epochs": 1}
+    change(arguments)
+    return fit_replicates(built, **arguments)
+
+
+MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
+
+
+@pytest.mark.parametrize(
+    ("built", "error", "message"),
+    [
+        ([], TypeError, "at least one; got"),
+        ([StickingTheLanding(estimators()[0].model)], TypeError, "StickingTheLanding"),
+        (estimators(objective=Renyi(0.5)), ValueError, "Renyi of several .* one at a time"),
+        (estimators(posterior=FullRank()), TypeError, "MeanField or PointMass; got FullRank"),
+        (
+            estimators((2, 3, 2), likelihood=HeteroscedasticLikelihood()),
+            *(TypeError, "GaussianLikelihood.*got HeteroscedasticLikelihood"),
+        ),
+        (estimators(priors=MIXED), ValueError, "differ in scale alone"),
+        (estimators(priors=(LaplacePrior(1.0), LaplacePrior(2.0))), ValueError, "scale alone"),
+        (estimators(priors=(LaplacePrior(), GaussianPrior())), ValueError, "of one kind"),
+        (estimators()[:2] + estimators((4, 13, 1))[:1], ValueError, "replicate 2 is"),
+        (estimators()[:2] + estimators(posterior=MeanField())[:1], ValueError, "replicate 2 is"),
+    ],
+)
+def test_what_cannot_be_replicated_is_refused_with_the_reason(built, error, message):
+    with pytest.raises(error, match=message):
+        replicated(built)
+
+
+def _other_rows(arguments):
+    arguments["xs"][1] = arguments["xs"][1][:-1]
+
+
+def _fewer_targets(arguments):
+    arguments["ys"] = [y[:-1] for y in arguments["ys"]]
+
+
+def _missing(arguments):
+    arguments["xs"][2][0, 0] = np.nan
+
+
+def _one_generator(arguments):
+    arguments["rngs"] = arguments["rngs"][:1]
+
+
+def _further(arguments):
+    arguments["trainings"][1].optimizer_state.steps = 7
+
+
+def _single_precision(arguments):
+    arguments["trainings"][2].theta = arguments["trainings"][2].theta.astype(np.float32)
+
+
+def _other_optimizer(arguments):
+    arguments["optimizer"] = SGD()
+
+
+def _no_shares(arguments):
+    arguments["kl_weights"] = np.zeros_like
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_other_rows, r"xs must hold arrays of one shape \(rows, 4\).*\(20, 4\), \(21, 4\)"),
+        (_fewer_targets, "xs have 21 rows, ys 20"),
+        (_missing, "xs contain nan or infinity as float64"),
+        (_one_generator, r"one entry each; got \[3, 3, 3, 3, 1\]"),
+        (_further, "replicate 1 was trained for 7 steps"),
+        (_single_precision, "theta of replicate 2 has .* float32"),
+        (_other_optimizer, "started with SGD"),
+        (_no_shares, "shares >= 0 that sum to 1"),
+    ],
+)
+def test_replicates_that_do_not_fit_together_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        call(estimators(), change)
+
+
+def test_rows_that_differ_in_count_are_refused_by_the_model_too():
+    model = replicated(estimators()).model
+    with pytest.raises(ValueError, match="one set of rows"):
+        model.forward(np.zeros((1, model.layout.size)), {}, *data(estimators()), Workspace(), 1)
+
+
+def test_changed_copies_of_a_posterior_are_not_taken_for_mean_fields():
+    with pytest.raises(TypeError, match="got WrongMeanField"):
+        replicated(estimators(posterior=changed(WIDE)))

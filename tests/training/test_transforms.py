@@ -1,0 +1,355 @@
+"""transforms: from numbers with a range to real numbers and back, with their Jacobians."""
+
+import re
+from math import lgamma
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import changed, complex_gradient, seeds
+
+from bbb_numpy.gradcheck import check
+from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+
+SIZE = 3
+MIXED = Blockwise(
+    (
+        ("level", (), Identity()),
+        ("rate", (2,), Log()),
+        ("scale", (), Softplus()),
+        ("cuts", (2, 3), Ordered(3)),
+        ("share", (2, 2), Logit(-1.0, 3.0)),
+    )
+)
+ELEMENTWISE = [Identity(), Log(), Softplus(), Logit(), Logit(-5.0, 2.5)]
+TRANSFORMS = [*ELEMENTWISE, Ordered(SIZE), Ordered(1), MIXED]
+each_transform = pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: repr(t)[:22])
+
+
+def length(transform):
+    return {Ordered(1): 1, MIXED: MIXED.layout.size}.get(transform, SIZE)
+
+
+def real_numbers(transform, seed, width=2.0, lead=()):
+    return width * np.random.default_rng(seed).standard_normal((*lead, length(transform)))
+
+
+def jacobian(transform, zeta):
+    """The K x K derivatives of theta for zeta, column by column, by the complex step."""
+    columns = [
+        np.imag(transform.inverse(zeta + 1e-30j * unit)) / 1e-30 for unit in np.eye(len(zeta))
+    ]
+    return np.stack(columns, axis=1)
+
+
+def log_det_error(transform, seed=0):
+    """How far the log determinant is from that of the measured Jacobian."""
+    zeta = real_numbers(transform, seed)
+    sign, measured = np.linalg.slogdet(jacobian(transform, zeta))
+    assert sign > 0
+    return abs(measured - transform.log_det(zeta)) / max(abs(measured), 1.0)
+
+
+def slope_error(transform, seed=0):
+    """The gradient check of log_det."""
+    zeta = real_numbers(transform, seed)
+    report = check(lambda z: (transform.log_det(z) + 0 * z[0], transform.log_det_slope(z)), zeta)
+    return report.error
+
+
+def pull_back_error(transform, seed=0):
+    """The gradient check of a fixed direction times theta."""
+    zeta, direction = real_numbers(transform, seed), real_numbers(transform, seed + 1)
+    return check(
+        lambda z: (transform.inverse(z) @ direction, transform.pull_back(z, direction)), zeta
+    ).error
+
+
+@pytest.mark.equation("M15")
+@each_transform
+@given(seed=seeds, width=st.sampled_from([1e-3, 1.0, 5.0]))
+def test_there_and_back_is_nothing(transform, seed, width):
+    zeta = real_numbers(transform, seed, width, (4,))
+    theta = transform.inverse(zeta)
+    # where theta is near a bound b its rounding, eps |b|, is large next to its distance from b
+    spacing = np.finfo(float).eps * (np.abs(theta).max() + 8.0) * np.exp(np.abs(zeta).max())
+    assert np.abs(transform.forward(theta) - zeta).max() <= 20 * spacing
+    assert np.allclose(transform.inverse(transform.forward(theta)), theta, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.equation("M15")
+@each_transform
+@given(seed=seeds)
+def test_log_det_is_that_of_the_measured_jacobian(transform, seed):
+    assert log_det_error(transform, seed) <= 1e-12
+
+
+@pytest.mark.equation("M15")
+@each_transform
+@given(seed=seeds)
+def test_the_slope_of_log_det_is_its_derivative(transform, seed):
+    assert slope_error(transform, seed) <= 1e-12
+
+
+@pytest.mark.equation("M15", "M17")
+@each_transform
+@given(seed=seeds)
+def test_the_pull_back_is_the_transposed_jacobian(transform, seed):
+    assert pull_back_error(transform, seed) <= 1e-12
+    zeta, direction = real_numbers(transform, seed), real_numbers(transform, seed + 1)
+    expected = jacobian(transform, zeta).T @ direction
+    assert np.allclose(transform.pull_back(zeta, direction), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.equation("M15")
+@each_transform
+def test_every_method_takes_any_leading_axes_and_keeps_the_dtype(transform):
+    zeta = real_numbers(transform, 3, lead=(2, 5))
+    direction = real_numbers(transform, 4, lead=(2, 5))
+    for one in np.ndindex(2, 5):
+        for found, alone in (
+            (transform.inverse(zeta)[one], transform.inverse(zeta[one])),
+            (transform.log_det(zeta)[one], transform.log_det(zeta[one])),
+            (transform.log_det_slope(zeta)[one], transform.log_det_slope(zeta[one])),
+            (
+                transform.pull_back(zeta, direction)[one],
+                transform.pull_back(zeta[one], direction[one]),
+            ),
+        ):
+            assert np.allclose(found, alone, rtol=1e-14, atol=1e-14)
+    assert transform.log_det(zeta).shape == (2, 5)
+    none = zeta[:, :0]
+    assert transform.forward(transform.inverse(none)).shape == none.shape
+    assert (
+        transform.pull_back(none, none).shape == transform.log_det_slope(none).shape == none.shape
+    )
+    assert transform.log_det(none).shape == (2, 0)
+    small = zeta.astype(np.float32)
+    theta = transform.inverse(small)
+    assert theta.dtype == transform.forward(theta).dtype == np.float32
+    assert transform.log_det(small).dtype == transform.log_det_slope(small).dtype == np.float32
+    assert transform.pull_back(small, small).dtype == np.float32
+
+
+# --- a density carried over by the Jacobian is a density
+
+
+def log_gamma_density(theta, shape=2.5, rate=4.0):
+    return shape * np.log(rate) - lgamma(shape) + (shape - 1) * np.log(theta) - rate * theta
+
+
+def log_beta_density(theta, low, high, a=2.0, b=3.5):
+    share, rest = (theta - low) / (high - low), (high - theta) / (high - low)
+    constant = lgamma(a + b) - lgamma(a) - lgamma(b) - np.log(high - low)
+    return constant + (a - 1) * np.log(share) + (b - 1) * np.log(rest)
+
+
+def mass_on_the_line(transform, log_density):
+    """The integral over all real zeta of p(theta) |det J|; the trapezoidal rule is exact here."""
+    zeta = np.arange(-25.0, 25.0, 0.01)[:, None]
+    logs = log_density(transform.inverse(zeta)[:, 0]) + transform.log_det(zeta)
+    return np.exp(logs).sum() * 0.01
+
+
+DENSITIES = {
+    Log(): log_gamma_density,
+    Softplus(): log_gamma_density,
+    Logit(): lambda theta: log_beta_density(theta, 0.0, 1.0),
+    Logit(-5.0, 2.5): lambda theta: log_beta_density(theta, -5.0, 2.5),
+}
+
+
+@pytest.mark.equation("M14", "M15")
+@pytest.mark.parametrize("transform", DENSITIES, ids=repr)
+def test_with_the_jacobian_the_density_of_zeta_has_mass_one(transform):
+    assert abs(mass_on_the_line(transform, DENSITIES[transform]) - 1) < 1e-8
+    forgotten = changed(transform, log_det=lambda self, zeta: np.zeros(len(zeta)))
+    assert abs(mass_on_the_line(forgotten, DENSITIES[transform]) - 1) > 0.1
+
+
+@pytest.mark.equation("M14", "M15")
+def test_two_normal_numbers_in_order_have_mass_one_on_the_plane():
+    first, step = np.meshgrid(np.arange(-9, 9, 0.05), np.arange(-30, 4, 0.05), indexing="ij")
+    zeta = np.stack([first, step], axis=-1)
+    theta = Ordered(2).inverse(zeta)
+    # both orders of two independent N(0, 1) numbers fall on the same increasing pair
+    logs = np.log(2.0) - np.log(2 * np.pi) - 0.5 * (theta**2).sum(axis=-1)
+    mass = np.exp(logs + Ordered(2).log_det(zeta)).sum() * 0.05**2
+    assert abs(mass - 1) < 1e-8
+
+
+# --- far out
+
+
+@pytest.mark.equation("M15")
+@pytest.mark.parametrize("transform", [Softplus(), Logit(), Logit(-5.0, 2.5)], ids=repr)
+@pytest.mark.parametrize("far", [40.0, 800.0, 1e4])
+def test_far_out_nothing_overflows_and_slopes_have_their_limits(transform, far):
+    zeta = np.array([[-far], [far]])
+    with np.errstate(all="raise", under="ignore"):
+        theta = transform.inverse(zeta)
+        log_det, slope = transform.log_det(zeta), transform.log_det_slope(zeta)
+        pulled = transform.pull_back(zeta, np.ones_like(zeta))
+    assert np.isfinite([*theta, *slope, *pulled]).all()
+    constant = np.log(transform.high - transform.low) if isinstance(transform, Logit) else 0.0
+    right = -far if isinstance(transform, Logit) else 0.0
+    assert np.allclose(log_det, [constant - far, constant * (right != 0) + right], rtol=1e-12)
+    assert np.allclose(slope[:, 0], [1.0, np.sign(right)], atol=1e-15)
+    if isinstance(transform, Logit):
+        assert transform.low <= theta[0, 0] < theta[1, 0] <= transform.high
+
+
+@pytest.mark.equation("M15")
+@given(seed=seeds, low=st.floats(-3, 3), width=st.floats(1e-3, 1e3))
+def test_bounds_are_never_passed_by_rounding(seed, low, width):
+    transform = Logit(low, low + width)
+    theta = transform.inverse(60.0 * np.random.default_rng(seed).standard_normal((1, 50)))
+    assert np.all((theta >= transform.low) & (theta <= transform.high))
+
+
+@pytest.mark.equation("M15")
+def test_small_numbers_keep_their_digits_near_the_lower_bound_and_the_upper_one_at_zero():
+    zeta = np.array([-200.0])
+    assert np.isclose(Logit().inverse(zeta)[0], np.exp(-200.0), rtol=1e-12)
+    assert np.isclose(Logit(-1.0, 0.0).inverse(-zeta)[0], -np.exp(-200.0), rtol=1e-12)
+    assert np.isclose(Softplus().inverse(zeta)[0], np.exp(-200.0), rtol=1e-12)
+    assert np.isclose(Softplus().forward(np.exp(zeta))[0], -200.0, rtol=1e-12)
+
+
+# --- blocks
+
+
+@pytest.mark.equation("M15")
+def test_blocks_are_transformed_one_by_one_and_their_log_determinants_add():
+    zeta = real_numbers(MIXED, 6)
+    blocks, theta = MIXED.layout.views(zeta), MIXED.layout.views(MIXED.inverse(zeta))
+    total = 0.0
+    for name, shape, part in MIXED.parts:
+        rows = blocks[name].reshape(-1, shape[-1] if shape else 1)
+        assert np.array_equal(theta[name], part.inverse(rows).reshape(shape))
+        total += part.log_det(rows).sum()
+    assert np.isclose(MIXED.log_det(zeta), total, rtol=1e-13)
+    assert np.all(np.diff(theta["cuts"], axis=-1) > 0)
+    assert theta["level"].shape == ()
+
+
+def test_a_layout_of_real_numbers_is_left_alone():
+    layout = Layout((("w", (2, 2)), ("none", (0,)), ("log_scale", ())))
+    transform, zeta = Blockwise.real(layout), np.arange(10.0).reshape(2, 5)
+    assert np.array_equal(transform.inverse(zeta), zeta)
+    assert np.array_equal(transform.forward(zeta), zeta)
+    assert np.array_equal(transform.pull_back(zeta, 2 * zeta), 2 * zeta)
+    assert not transform.log_det(zeta).any()
+    assert transform.layout.size == layout.size
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("transform", "theta", "said"),
+    [
+        (Log(), [1.0, 0.0], "positive and finite; got 0.0 at index (1,)"),
+        (Softplus(), [[2.0, 1.0], [-3.0, 1.0]], "positive and finite; got -3.0 at index (1, 0)"),
+        (Log(), [np.inf], "got inf"),
+        (Softplus(), [np.nan], "got nan"),
+        (Identity(), [np.nan], "finite; got nan"),
+        (Logit(), [0.5, 1.0], "between 0 and 1, both excluded; got 1.0"),
+        (Logit(2.0, 3.0), [0.5], "between 2 and 3"),
+        (Logit(), [np.nan], "got nan"),
+        (Ordered(3), [0.0, 1.0, 1.0], "larger than the number before it; got 1.0 at index (2,)"),
+        (Ordered(3), [0.0, np.nan, 1.0], "got nan at index (1,)"),
+        (Ordered(2), [0.0, 1.0, 2.0], "Ordered(size=2) needs a last axis of that length"),
+        (Blockwise((("p", (), Logit()), ("r", (2,), Log()))), [0.5, 1.0, -1.0], "block r: theta"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_and_named(transform, theta, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        transform.forward(np.array(theta))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Logit(1.0, 1.0), "high must be above low = 1"),
+        (lambda: Logit(0.0, np.inf), "high"),
+        (lambda: Ordered(0), "size must be a whole number >= 1"),
+        (lambda: Blockwise(()), "at least one block"),
+        (lambda: Blockwise((("a", (), Log()), ("a", (), Log()))), "another name"),
+        (lambda: Blockwise((("a", (0,), Log()),)), "empty"),
+        (lambda: Blockwise((("a", (2,), Ordered(3)),)), "does not end in"),
+        (lambda: MIXED.inverse(np.zeros(4)), "this layout needs 14"),
+        (lambda: Ordered(2).inverse(np.zeros(3)), "needs a last axis"),
+    ],
+)
+def test_impossible_transforms_are_refused(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((("rate", Log()),), r"tuples \(name, shape, transform\).* is \('rate', Log\(\)\)"),
+        (("rate", (), Log()), "within a tuple: .* is 'rate'"),
+        ((("rate", 3, Log()),), r"shape of block rate must be a tuple, e.g. .*; got 3"),
+        ((("rate", (), Log),), "block rate needs a transform such as Log"),
+        ((("rate", (), 3.0),), "block rate needs a transform such as .*; got 3.0"),
+    ],
+)
+def test_parts_of_another_form_are_refused(parts, said):
+    with pytest.raises(TypeError, match=said):
+        Blockwise(parts)
+
+
+# --- planted errors: each is refused by the check that the right formula passes
+
+
+WRONG = {
+    "log det of the wrong sign": (
+        log_det_error, Log(), {"log_det": lambda self, z: -Log.log_det(self, z)},
+    ),
+    "Jacobian forgotten": (
+        log_det_error, Softplus(), {"log_det": lambda self, z: 0.0 * z[..., 0]},
+    ),
+    "width of the interval forgotten": (
+        log_det_error, Logit(-5.0, 2.5), {"log_det": lambda self, z: Logit().log_det(z)},
+    ),
+    "all steps in the log det of ordered": (
+        log_det_error, Ordered(3), {"log_det": lambda self, z: z.sum(axis=-1)},
+    ),
+    "slope of log s(z) taken as s(z)": (
+        slope_error, Softplus(), {"log_det_slope": lambda self, z: Softplus().inverse(z)},
+    ),
+    "sign of the slope of logit": (
+        slope_error, Logit(), {"log_det_slope": lambda self, z: -Logit().log_det_slope(z)},
+    ),
+    "ordered as if it were log": (
+        pull_back_error, Ordered(3), {"pull_back": lambda self, z, d: d * np.exp(z)},
+    ),
+    "Jacobian of ordered not transposed": (
+        pull_back_error, Ordered(3),
+        {"pull_back": lambda self, z, d: np.cumsum(d) * np.exp(np.array([0.0, 1, 1]) * z)},
+    ),
+    "gradient not pulled back": (
+        pull_back_error, Logit(), {"pull_back": lambda self, z, d: d},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.equation("M15")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_planted_wrong_jacobian_is_refused(name):
+    error, transform, methods = WRONG[name]
+    assert error(transform) <= 1e-12
+    assert error(changed(transform, **methods)) > 1e-2
+
+
+def test_the_forward_map_too_is_complex_safe():
+    for transform in TRANSFORMS:
+        zeta = real_numbers(transform, 8)
+        theta, direction = transform.inverse(zeta), real_numbers(transform, 9)
+        slope = complex_gradient(lambda t, f=transform, d=direction: f.forward(t) @ d, theta)
+        assert np.allclose(transform.pull_back(zeta, slope), direction, rtol=1e-9, atol=1e-9)

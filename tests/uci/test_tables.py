@@ -1,0 +1,234 @@
+"""Means, standard errors, comparisons and the page follow from the records, by hand."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+from sample_records import SETS, failure, record, sample
+
+from bbb_numpy.data import uci
+from bbb_numpy.uci import machine, page, tables, verdicts
+from bbb_numpy.uci.published import BASELINE, COLUMNS, METRICS, PUBLISHED, SAGAR, best
+
+COMMAND = "bbb-numpy uci --data boston --out DIR"
+
+
+def trials(values, name="boston", method="hmc", metric="rmse"):
+    return [record(name, method, split, **{metric: v}) for split, v in enumerate(values)]
+
+
+def test_mean_and_standard_error_are_over_splits():
+    found = tables.cells(trials([1.0, 2.0, 4.0]))["boston", "hmc"].scores["rmse"]
+    assert found.mean == pytest.approx(7 / 3, rel=1e-14)
+    # squares of deviations 16/9, 1/9, 25/9: variance (42/9)/2, over 3 splits
+    assert found.error == pytest.approx(math.sqrt(42 / 9 / 2 / 3), rel=1e-14)
+    assert found.count == 3
+    assert str(found) == "2.333 ± 0.882"
+
+
+def test_one_split_has_no_standard_error():
+    found = tables.cells(trials([1.5]))["boston", "hmc"].scores["rmse"]
+    assert math.isnan(found.error)
+    assert str(found) == "1.500"
+    assert "nan" not in tables.markdown(trials([1.5]))
+    assert "nan" not in tables.cells_csv(trials([1.5]))
+    assert "nan" not in page.page(trials([1.5]), COMMAND)
+
+
+def test_a_later_record_of_a_trial_replaces_the_earlier_one():
+    again = [failure(split=1), record(split=0, rmse=1.0), record(split=1, rmse=3.0)]
+    cell = tables.cells(again)["boston", "hmc"]
+    assert cell.scores["rmse"].mean == 2.0
+    assert cell.failed == {}
+    assert len(tables.current([*again, *again])) == 2
+
+
+def test_a_failed_trial_is_named_and_in_no_mean():
+    rows = [record(split=0, rmse=1.0), failure(split=3), failure(split=4)]
+    assert tables.cells(rows)["boston", "hmc"].scores["rmse"].mean == 1.0
+    text = tables.markdown(rows)
+    assert "- boston, hmc, splits 3, 4: ValueError: planted" in text
+    assert "(1 of 20 splits)" in text
+    only = tables.markdown([failure()])
+    assert "| failed " in only
+    assert page.page([failure()], COMMAND).count("no result") == 20
+
+
+def test_the_number_of_splits_is_said_unless_it_is_the_published_one():
+    def line(rows):
+        return next(text for text in tables.markdown(rows).splitlines() if "HMC" in text)
+
+    assert "splits" not in line(sample(("boston",), ("hmc",)))
+    assert "splits" not in line(sample(("protein",), ("hmc",)))
+    assert "(19 of 20 splits)" in line(sample(("boston",), ("hmc",), 19))
+    assert "(50 splits)" in line(sample(("boston",), ("hmc",), 50))
+    others = [record(split=split) for split in range(5, 25)]  # as many, not the same
+    assert "(20 splits)" in line(others)
+    assert tables.incomplete(others) == ["boston, hmc: 20 splits"]
+    assert tables.incomplete(sample(splits=None)) == []
+
+
+def test_the_table_has_methods_as_rows_and_the_lowest_means_bold():
+    rows = [
+        record("boston", "hmc", 0, 2.0, 3.0),
+        record("boston", "map", 0, 2.5, 2.0),
+        record("energy", "map", 0, 0.5, 0.7),
+    ]
+    lines = tables.markdown(rows).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == ["RMSE / NLL", "boston", "energy"]
+    assert cells[2] == ["MAP", "2.500 / **2.000** (1 of 20 splits)",
+                        "**0.500** / **0.700** (1 of 20 splits)"]  # fmt: skip
+    assert cells[3] == ["HMC", "**2.000** / 3.000 (1 of 20 splits)", "–"]
+    assert len(cells) == 4 + len(PUBLISHED)
+    assert len({len(line) for line in lines}) == 1, "columns are aligned"
+    assert tables.markdown(rows, published=False).splitlines()[-1].split() == lines[3].split()
+
+
+def test_paired_differences_use_the_splits_of_both():
+    rows = trials([1.0, 2.0, 3.0], method="hmc") + trials([1.5, 2.75], method="map")
+    gap = tables.paired(rows, "boston", "map", "hmc", "rmse")
+    assert (gap.mean, gap.count) == (0.625, 2)
+    assert gap.error == pytest.approx(0.125, rel=1e-12)  # of 0.5 and 0.75
+    assert tables.paired(rows, "boston", "map", "nuts", "rmse") is None
+    hard = sample(("boston",), ("hmc", "map"))
+    sharp = tables.paired(hard, "boston", "map", "hmc", "rmse").error
+    assert sharp < 0.5 * tables.cells(hard)["boston", "hmc"].scores["rmse"].error
+
+
+def test_csv_files_hold_every_number_unrounded():
+    rows = [*sample(("boston",), ("hmc", "map"), 3), failure("boston", "nuts", 1)]
+    lines = list(csv.DictReader(io.StringIO(tables.cells_csv(rows))))
+    assert [line["method"] for line in lines] == ["map", "hmc", "nuts"]
+    own = [row["metrics"]["nll"] for row in rows if row["method"] == "hmc"]
+    assert float(lines[1]["nll_mean"]) == np.mean(own)
+    assert float(lines[1]["nll_standard_error"]) == np.std(own, ddof=1) / np.sqrt(3)
+    assert float(lines[1]["median_seconds"]) == 13.5
+    assert (lines[2]["splits"], lines[2]["failed"], lines[2]["rmse_mean"]) == ("0", "1", "")
+    each = list(csv.DictReader(io.StringIO(tables.trials_csv(rows))))
+    assert len(each) == 7
+    assert float(each[0]["rmse"]) == next(
+        row["metrics"]["rmse"] for row in rows if row["method"] == "map"
+    )
+    assert each[-1]["error"] == "ValueError: planted"
+
+
+def test_the_best_published_number_is_never_the_one_reported_false():
+    expected = {
+        ("boston", "rmse"): 2.71,
+        ("boston", "nll"): 2.40,
+        ("concrete", "rmse"): 4.82,
+        ("concrete", "nll"): 2.93,
+        ("energy", "rmse"): 0.51,
+        ("energy", "nll"): 0.77,
+        ("protein", "rmse"): 4.27,
+        ("protein", "nll"): 2.87,
+        ("wine_red", "rmse"): 0.61,
+        ("wine_red", "nll"): 0.93,
+    }
+    assert {(n, m): best(n, m)[0] for n in COLUMNS for m in METRICS} == expected
+    assert SAGAR.reported_false
+    assert [row for row in PUBLISHED if row.reported_false] == [SAGAR]
+    assert SAGAR.score("boston", "rmse") < best("boston", "rmse")[0]  # it would have been
+    assert best("boston", "nll")[1] == "Chen et al. 2018a and MC dropout, grid search per split"
+
+
+def test_sets_and_numbers_of_splits_are_those_of_the_data():
+    assert set(COLUMNS) == set(uci.NAMES) == set(SETS)
+    assert {name: uci._SETS[name].splits for name in uci.NAMES} == tables.SPLITS
+
+
+def test_only_an_unrounded_mean_strictly_below_the_printed_number_wins():
+    bar = best("boston", "rmse")[0]
+    for value, met in ((bar - 1e-9, True), (bar, False), (bar + 1e-9, False)):
+        found = verdicts.against_best([record("boston", "hmc", 0, rmse=value)])
+        one = next(v for v in found if (v.set, v.metric) == ("boston", "rmse"))
+        assert one.met is met
+        assert one.margin == bar - value
+        assert not one.complete
+    assert sum(v.cell is None for v in found) == 8
+    assert "1 of 10 cells" not in verdicts.count(found)
+
+
+def test_targets_ask_the_methods_that_they_name():
+    rows = [
+        record("energy", "mean-field", 0, 0.9, 1.5),
+        record("energy", "renyi", 0, 0.8, 1.55),
+        record("energy", "hmc", 0, 0.1, 0.1),  # of another target
+        record("energy", "eubo", 0, 0.1, 0.1),  # of none
+    ]
+    found = {v.metric: v for v in verdicts.against_baseline(rows) if v.set == "energy"}
+    assert (found["rmse"].bar, found["nll"].bar) == (1.0, 1.56)
+    assert {v.holder for v in found.values()} == {BASELINE.name}
+    assert (found["rmse"].cell.method, found["nll"].cell.method) == ("renyi", "mean-field")
+    assert verdicts.count(list(found.values())) == "2 of 2 cells, 2 of them with splits missing"
+    alone = verdicts.alone(verdicts.against_baseline, rows, verdicts.FAMILY)
+    assert alone == {"mean-field": 2, "renyi": 2}
+
+
+def test_the_page_says_what_falls_short_with_its_standard_error():
+    rows = [r for r in sample() if r["method"] in ("mean-field", "hmc")]
+    text = page.page(rows, COMMAND)
+    assert COMMAND in text
+    assert "reported false by its author" in text
+    for one in verdicts.against_best(rows):
+        error = one.cell.scores[one.metric].error
+        line = next(
+            line for line in text.splitlines()
+            if line.startswith(f"| {one.set}, {one.metric.upper()} | {one.bar:.2f} (")
+            and BASELINE.name not in line
+        )  # fmt: skip
+        assert f"{one.margin:+.4f} ± {error:.4f}" in line
+        assert line.endswith("| yes |") is one.met
+    for row in PUBLISHED:
+        assert row.source in text
+
+
+def test_the_page_follows_the_records():
+    rows = sample(("boston",), ("mean-field", "hmc"), 20)
+    text = page.page(rows, COMMAND)
+    hours = sum(row["seconds"]["cpu"] for row in rows) / 3600
+    assert f"{hours:.2f} processor hours" in text
+    assert "numpy 2.4.6" in text
+    assert "Not run: concrete, energy, protein, wine_red." in text
+    assert "`units` 50" in text
+    rows[0] = rows[0] | {"metrics": rows[0]["metrics"] | {"rmse": 99.0}}
+    assert page.page(rows, COMMAND) != text
+    rows[-1] = rows[-1] | {"rows": {"train": 100, "test": 51}}
+    assert "HMC on boston: trained on 100 of 455 rows." in page.page(rows, COMMAND)
+    with pytest.raises(ValueError, match="no record"):
+        page.page([], COMMAND)
+
+
+def test_settings_that_differ_are_told_by_set_or_by_method():
+    def units(row, value):
+        return row | {"settings": row["settings"] | {"units": value}}
+
+    rows = sample(("boston", "protein"), ("map", "hmc"), 2)
+    by_set = [units(row, 100 if row["set"] == "protein" else 50) for row in rows]
+    assert "- `units`: 50 (boston); 100 (protein)" in machine.settings_table(by_set)
+    by_method = [units(row, 100 if row["method"] == "hmc" else 50) for row in rows]
+    assert "- `units`: 50 (map); 100 (hmc)" in machine.settings_table(by_method)
+    mixed = [units(row, 100 if row["split"] else 50) for row in rows[:2]]
+    assert "- `units`: 50 (boston map); 100 (boston map)" in machine.settings_table(mixed)
+
+
+def test_the_output_folder_holds_tables_and_pictures(tmp_path):
+    rows = sample(("boston", "energy"), ("map", "hmc"), 3)
+    said = page.write(tmp_path / "out", rows, COMMAND)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *("calibration.png", "pit.png", "scores.png"),
+        *("table.csv", "table.md", "trials.csv"),
+    ]
+    text = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert "](scores.png)" in text
+    assert "`records.jsonl`" in text
+    assert "uci_records" not in text
+    assert "HMC or NUTS below the best published number" in said
+    assert "Published splits are missing in: boston, map, hmc: 3 of 20 splits" in said
+    assert max(map(len, said.splitlines()[:8])) <= 100
+    said = page.write(tmp_path / "failed", [failure()], COMMAND)
+    assert "boston, hmc, split 0: ValueError: planted" in said
+    assert not (tmp_path / "failed" / "scores.png").exists()
