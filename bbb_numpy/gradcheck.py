@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 __all__ = ["BARS", "Block", "Report", "check", "format_table"]
 
 Array = NDArray[Any]
-ValueAndGrad = Callable[[Array], tuple[Any, Array]]
+ValueAndGrad = Callable[[Array], tuple[Any, ...]]
 
 BARS = {"complex": 1e-12, "central": 1e-6}
 COMPLEX_STEP = 1e-30
@@ -117,7 +117,8 @@ def check(
     ----------
     value_and_grad : callable
         From a flat float64 (or, for the complex step, complex128) theta to a scalar and a
-        gradient of the same shape. Any noise in it must be fixed beforehand.
+        gradient of the same shape; what it returns after these two is not looked at. Any noise
+        in it must be fixed beforehand.
     theta : ndarray (D,)
         The point, float64.
     method : {'complex', 'central'}
@@ -164,7 +165,7 @@ def check(
     blocks = {"theta": slice(0, theta.size)} if blocks is None else blocks
     rng = np.random.default_rng(0) if rng is None else rng
     returned = value_and_grad(theta.copy())
-    if not isinstance(returned, tuple) or len(returned) != 2 or np.ndim(returned[0]) != 0:
+    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
         raise ValueError(
             "value_and_grad must return (value, grad), a single number and an array; got "
             f"{type(returned).__name__}. Return the sum of the loss, and its gradient"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 
 from .problems import KL_WEIGHT, OPTIMIZER, Array, Problem, Step
 
@@ -24,13 +24,14 @@ def step(problem: Problem, theta: Array) -> Step:
     """Return one training step: draw, forward, backward, Adam; `theta` changes in place."""
     estimator, samples, dtype = problem.estimator, problem.samples, theta.dtype
     _, x_epoch, y_epoch = problem.start(dtype)
-    rng, work, rows = np.random.default_rng(2), Workspace(), slice(0, problem.rows)
+    rng, buffers, rows = np.random.default_rng(2), Buffers(), slice(0, problem.rows)
+    noise = np.empty(estimator.noise_shape(samples, problem.rows), dtype)
     state = OPTIMIZER.init(theta)
 
     def one_step() -> None:
-        noise = estimator.draw(rng, samples, dtype, work, problem.rows)
-        _, grad = estimator.value_and_grad(
-            theta, noise, x_epoch[rows], y_epoch[rows], KL_WEIGHT, work
+        estimator.fill(rng, noise)
+        _, grad, _ = estimator.value_and_grad(
+            theta, noise, x_epoch[rows], y_epoch[rows], KL_WEIGHT, buffers.rewind()
         )
         factor = OPTIMIZER.schedule(0.0, 1)
         OPTIMIZER.update(theta, grad, state, factor)

@@ -32,6 +32,7 @@ import numpy as np
 from matplotlib.patches import Ellipse
 
 import bbb_numpy as bbb
+from bbb_numpy.training import Recipe
 from bbb_numpy import data as datasets
 from bbb_numpy import gradcheck, training
 from bbb_numpy.evaluation import predictive
@@ -727,18 +728,7 @@ print(f"gradient error {report.error:.0e} over {state.theta.size} coordinates")
 assert report.passed, str(report)
 
 # %%
-state = training.fit(
-    estimator,
-    state,
-    x / x_scale,
-    y / y_scale,
-    rng=rng,
-    optimizer=adam,
-    epochs=1000,
-    batch_size=125,
-    samples=2,
-    progress=False,
-)
+state = training.fit(estimator, state, x / x_scale, y / y_scale, Recipe(optimizer=adam, epochs=1000, batch_size=125, samples=2), rng=rng, progress=False)
 noise = y_scale * np.exp(estimator.layout.views(state.theta)["log_noise"][0])
 print(f"noise deviation: learned {noise:.2f}, true 3")
 

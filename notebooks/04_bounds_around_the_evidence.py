@@ -23,6 +23,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from bbb_numpy.training import Recipe
 from bbb_numpy import Adam, Cosine, MeanField, check
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
@@ -128,10 +129,7 @@ def train(estimator, epochs, samples, rate):
     if isinstance(estimator.posterior, FullRank):
         start_from = (np.zeros(2), np.eye(2))
     begin = start(estimator, rng, optimizer, variational=estimator.posterior.pack(*start_from))
-    end = fit(
-        estimator, begin, data.x, data.y,
-        rng=rng, optimizer=optimizer, epochs=epochs, batch_size=len(data.x), samples=samples,
-    )  # fmt: skip
+    end = fit(estimator, begin, data.x, data.y, Recipe(optimizer=optimizer, epochs=epochs, batch_size=len(data.x), samples=samples), rng=rng)  # fmt: skip
     return exact.gaussian(estimator, end.theta)
 
 

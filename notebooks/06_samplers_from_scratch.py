@@ -25,6 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
+from bbb_numpy.training import Recipe
 from bbb_numpy import training
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.convergence import convergence
@@ -514,9 +515,7 @@ def best_of_three(model, posterior):
     for seed in range(3):
         rng, adam = np.random.default_rng(seed), bbb.Adam(0.01)
         state = training.start(estimator, rng, adam)
-        state = training.fit(
-            estimator, state, x, y, rng=rng, optimizer=adam, epochs=3000, batch_size=12, samples=4
-        )
+        state = training.fit(estimator, state, x, y, Recipe(optimizer=adam, epochs=3000, batch_size=12, samples=4), rng=rng)
         noise = estimator.draw(np.random.default_rng(9), 4000)  # the same for all
         elbo = -estimator.value_and_grad(state.theta, noise, x, y, 1.0)[0]
         found.append((elbo, state.theta))

@@ -16,7 +16,6 @@ from ..gradients import matrix
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS
-from ..numeric.workspace import Workspace
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField
@@ -98,7 +97,6 @@ def _every_term(args: argparse.Namespace) -> int:
     noise = estimator.draw(rng, args.samples)
     x = rng.standard_normal((args.batch, args.layers[0]))
     y = rng.standard_normal((args.batch, args.layers[-1]))
-    work = Workspace()
 
     def gates(point: Any) -> Any:
         return estimator.gates(point, noise, x)
@@ -108,9 +106,7 @@ def _every_term(args: argparse.Namespace) -> int:
         for title, objective in TERMS.items():
             term = replace(estimator, objective=objective)
             report = check(
-                partial(
-                    term.value_and_grad, noise=noise, x=x, y=y, kl_weight=args.kl_weight, work=work
-                ),
+                partial(term.value_and_grad, noise=noise, x=x, y=y, kl_weight=args.kl_weight),
                 theta,
                 method=method,
                 blocks=estimator.layout.slices,

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
 from ..numeric.arguments import whole
-from ..numeric.workspace import Workspace
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings
 from ..version import __version__
@@ -73,8 +72,8 @@ def _targets(joint: LogJoint, positions: Array, rng: np.random.Generator) -> Arr
     """Draw one data set of targets (S, N, K) for each of the positions (S, D)."""
     out = np.empty((len(positions), len(joint.x), joint.model.outputs), positions.dtype)
     for rows in blocks_of(joint, positions):
-        some, work = positions[rows], Workspace()
-        f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x, work)
+        some = positions[rows]
+        f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x)
         out[rows] = joint.model.likelihood.draw(rng, joint.params(some), f)
     return out
 

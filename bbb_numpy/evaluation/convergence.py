@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.workspace import Workspace
 from ..sampling.draws import DrawnWeights, Draws
 from .predictive import BLOCK_NUMBERS
 
@@ -84,8 +83,8 @@ def _functions(model: Model, draws: Draws, x: Any) -> Array:
     joint, positions = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype)), draws.flat
     out = np.empty((len(positions), len(x), model.outputs), positions.dtype)
     for rows in blocks_of(joint, positions):
-        some, work = positions[rows], Workspace()
-        f = model.predict(np.ascontiguousarray(joint.weights(some)), x, work)
+        some = positions[rows]
+        f = model.predict(np.ascontiguousarray(joint.weights(some)), x)
         out[rows] = model.likelihood.mean(joint.params(some), f)
     return out.reshape(*draws.positions.shape[:2], -1)
 

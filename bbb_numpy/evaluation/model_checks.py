@@ -19,7 +19,6 @@ from ..model.log_joint import LogJoint
 from ..numeric.arguments import whole
 from ..numeric.elementary import logsumexp
 from ..numeric.randomness import check_rng
-from ..numeric.workspace import Workspace
 
 __all__ = [
     "QUANTITIES",
@@ -76,7 +75,7 @@ def predicted(
         raise ValueError(f"x must have shape (rows, {width}); got {np.shape(x)}")
     likelihood, params = joint.model.likelihood, joint.params(positions)
     w = np.ascontiguousarray(joint.weights(positions))
-    f = joint.model.predict(w, joint.x if x is None else x, Workspace()).copy()
+    f = joint.model.predict(w, joint.x if x is None else x)
     mean = likelihood.mean(params, f).copy()
     deviation = np.broadcast_to(np.sqrt(likelihood.variance(params, f)), mean.shape)
     return Predicted(mean, deviation, likelihood.draw(rng, params, f))

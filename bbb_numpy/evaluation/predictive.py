@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..numeric.arguments import whole
+from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
-from ..numeric.workspace import Workspace
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 
 __all__ = [
@@ -47,11 +47,11 @@ class Source(Protocol):
         """Network, prior and likelihood."""
 
     def noise_blocks(
-        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
         """Yield the noise of `samples` weight vectors, at most `block` at a time."""
 
-    def weights(self, theta: Array, eps: Array, work: Workspace | None) -> Array:
+    def weights(self, theta: Array, eps: Array, buffers: Buffers | None) -> Array:
         """Return the weights (S, P) that `theta` makes of it."""
 
     def params(self, theta: Array, eps: Array) -> dict[str, Array]:
@@ -103,9 +103,9 @@ def _weight_blocks(
     whole("samples", samples, 1)
     size = max(estimator.model.layout.size, 1)
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
-    work = Workspace()
-    for eps in estimator.noise_blocks(rng, samples, block, theta.dtype, work):
-        yield estimator.weights(theta, eps, work), estimator.params(theta, eps)
+    buffers = Buffers()
+    for eps in estimator.noise_blocks(rng, samples, block, theta.dtype):
+        yield estimator.weights(theta, eps, buffers.rewind()), estimator.params(theta, eps)
 
 
 def _row_blocks(estimator: Source, samples: int, rows: int) -> list[slice]:
@@ -126,10 +126,10 @@ def _outputs(
     width = estimator.model.network.sizes[0]
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
-    begin, work = 0, Workspace()
+    begin, buffers = 0, Buffers()
     for w, params in _weight_blocks(estimator, theta, rng, samples):
         for rows in _row_blocks(estimator, len(w), len(x)):
-            f = estimator.model.predict(w, x[rows], work)
+            f = estimator.model.predict(w, x[rows], buffers.rewind())
             yield slice(begin, begin + len(w)), rows, f, params
         begin += len(w)
 
@@ -312,8 +312,8 @@ def log_predictive_density(
     logsumexp; it is a lower estimate for few samples.
     """
     y = np.ascontiguousarray(y, theta.dtype)
-    log_sum, work = np.full(len(x), -np.inf, theta.dtype), Workspace()
+    log_sum = np.full(len(x), -np.inf, theta.dtype)
     for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
-        rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows], work)
+        rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows])
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
     return log_sum - log(samples)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
-from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, Objective, free_energy
+from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
+from ..numeric.buffers import Buffers
+from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
-from ..numeric.workspace import Workspace
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import Entropy, MeanField, PointMass
@@ -25,6 +26,7 @@ from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 
 __all__ = [
     "Density",
+    "Evaluated",
     "Family",
     "Posterior",
     "closed_form_prior",
@@ -46,17 +48,10 @@ class Posterior(Protocol):
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
         """Draw the starting theta."""
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        size: int,
-        dtype: Any,
-        out: Array | None = None,
-    ) -> Array:
-        """Draw the noise of `samples` weight vectors."""
+    def noise_size(self, size: int) -> int:
+        """Return how many N(0, 1) numbers one weight vector of `size` weights is made of."""
 
-    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> Any:
+    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> Any:
         """Turn noise into weights, with what the pull-back needs."""
 
     def log_density(self, sample: Any) -> Array:
@@ -71,7 +66,7 @@ class Posterior(Protocol):
 class Density(Posterior, Protocol):
     """What a posterior with a density has as well: `MeanField` and `FullRank`."""
 
-    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> Any:
+    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> Any:
         """Return given weights as a sample."""
 
     def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
@@ -80,16 +75,33 @@ class Density(Posterior, Protocol):
     def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: dict[str, Array]) -> None:
         """Write the direct partials of log q for theta, w fixed."""
 
-    def factor(self, blocks: dict[str, Array], work: Workspace) -> Any:
+    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Any:
         """Return the deviations, or the factor, and their companions."""
 
     def entropy(self, parts: Any, starts: tuple[int, ...] | None = None) -> Entropy:
-        """Return the entropy and the variances summed, by group if `starts`, from `spread`."""
+        """Return the entropy and the variances summed, by group if `starts`, from `factor`."""
 
     def add_entropy_vjp(
         self, parts: Any, d_entropy: Any, d_variance: Any, d_theta: dict[str, Array]
     ) -> None:
         """Add the gradient of both."""
+
+
+class Evaluated(NamedTuple):
+    """What `value_and_grad` returns."""
+
+    value: Any  # the objective on one minibatch, in nats
+    grad: Array  # shape and dtype of theta
+    terms: LogDensities  # the log densities that the value is made of
+
+
+class Unpacked(NamedTuple):
+    """Theta and its gradient by blocks, and the buffers of the step."""
+
+    buffers: Buffers
+    blocks: dict[str, Array]  # of theta
+    grad: Array  # uninitialised
+    d_blocks: dict[str, Array]  # of the gradient
 
 
 @dataclass(frozen=True)
@@ -134,16 +146,6 @@ class Family:
         if isinstance(self.posterior, FullRank):
             self.posterior.check_size(self.model.layout.size)
 
-    @property
-    def density(self) -> Density:
-        """The posterior, for estimators that have made sure that it has a density."""
-        return cast(Density, self.posterior)
-
-    @property
-    def beta(self) -> float:
-        """Weight of the KL term, for estimators of the free energy alone."""
-        return cast(FreeEnergy, self.objective).beta
-
     @cached_property
     def layout(self) -> Layout:
         """The blocks of theta: the posterior's, then the prior's and the likelihood's own."""
@@ -165,44 +167,96 @@ class Family:
         learned = (model.prior.init(dtype), model.likelihood.init(model.outputs, dtype))
         return np.concatenate([variational, *learned])
 
+    @property
+    def noise_per_row(self) -> int:
+        """How many numbers of noise each row of a minibatch has of its own, for one sample."""
+        return 0
+
+    def noise_shape(self, samples: int, rows: int = 0) -> tuple[int, int]:
+        """Return the shape of the noise of one step: S samples, on `rows` rows."""
+        return samples, self.noise_per_sample + rows * self.noise_per_row
+
+    @property
+    def noise_per_sample(self) -> int:
+        """How many numbers of noise all rows share, for one sample: those of a weight vector."""
+        return self.posterior.noise_size(self.model.layout.size)
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        rows: int = 0,
+        dtype: Any = np.float64,
+        out: Array | None = None,
+    ) -> Array:
+        """Draw the noise of one step (K1).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        samples, rows : int
+            Weight samples S; rows B of the minibatch, which those estimators need that give each
+            row noise of its own.
+        dtype : dtype
+        out : ndarray of `noise_shape`, optional
+            Where to write it.
+        """
+        noise = np.empty(self.noise_shape(samples, rows), dtype) if out is None else out
+        self.fill(rng, noise)
+        return noise
+
+    def fill(self, rng: np.random.Generator, noise: Array) -> None:
+        """Overwrite the noise of one step with another draw: N(0, 1) numbers."""
+        standard_normal(rng, noise)
+
     def draw_weights(
         self,
         rng: np.random.Generator,
         samples: int,
         dtype: Any = np.float64,
-        work: Workspace | None = None,
+        out: Array | None = None,
     ) -> Array:
         """Draw the noise (S, P) of S weight vectors, for predictions (K1)."""
-        size = self.model.layout.size
-        width = 0 if isinstance(self.posterior, PointMass) else size
-        out = None if work is None else work.array("eps", (samples, width), dtype)
-        return self.posterior.draw(rng, samples, size, dtype, out)
+        shape = (samples, self.posterior.noise_size(self.model.layout.size))
+        return standard_normal(rng, np.empty(shape, dtype) if out is None else out)
 
     def noise_blocks(
-        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
         """Yield the noise of `samples` weight vectors, at most `block` at a time.
 
-        Whole blocks are drawn: the first weight vectors do not depend on how many are asked for.
+        Whole blocks are drawn, each into the memory of the one before: the first weight vectors
+        do not depend on how many are asked for.
         """
+        noise = None
         for begin in range(0, samples, block):
-            yield self.draw_weights(rng, block, dtype, work)[: samples - begin]
+            noise = self.draw_weights(rng, block, dtype, noise)
+            yield noise[: samples - begin]
 
-    def weights(self, theta: Array, eps: Array, work: Workspace | None = None) -> Array:
+    def weights(self, theta: Array, eps: Array, buffers: Buffers | None = None) -> Array:
         """Return the weights (S, P) that `theta` makes of noise from `draw_weights` (K3, K4)."""
-        return self.posterior.sample(self.layout.views(theta), eps, work or Workspace()).w
+        buffers = Buffers() if buffers is None else buffers
+        return self.posterior.sample(self.layout.views(theta), eps, buffers).w
 
     def params(self, theta: Array, eps: Array) -> dict[str, Array]:
         """View the numbers that prior and likelihood learned: one set, whatever the weights."""
         return self.layout.views(theta)
 
     def log_likelihood(
-        self, theta: Array, eps: Array, x: Array, y: Array, work: Workspace
+        self, theta: Array, eps: Array, x: Array, y: Array, buffers: Buffers | None = None
     ) -> Array:
         """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `eps` makes."""
+        buffers = Buffers() if buffers is None else buffers
         blocks = self.layout.views(theta)
-        w = self.posterior.sample(blocks, eps, work).w
-        return self.model.evaluate(w, blocks, x, y, work).log_likelihood
+        w = self.posterior.sample(blocks, eps, buffers).w
+        return self.model.evaluate(w, blocks, x, y, buffers).log_likelihood
+
+    def unpacked(self, theta: Array, buffers: Buffers | None) -> Unpacked:
+        """Return the blocks of theta, and a gradient to fill: with this every step begins."""
+        buffers = Buffers() if buffers is None else buffers
+        grad = buffers.like(theta)
+        views = self.layout.views
+        return Unpacked(buffers, buffers.views(theta, views), grad, buffers.views(grad, views))
 
     def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
         """Return what changes at the kinks of the objective, one flat bool array.

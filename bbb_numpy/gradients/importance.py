@@ -11,9 +11,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..model.objectives import EUBO, Renyi
-from ..numeric.workspace import LogDensities, Workspace
-from .family import need_density
+from ..model.objectives import EUBO, LogDensities, Renyi
+from ..numeric.buffers import Buffers
+from ..parts.posteriors import MeanField
+from .family import Density, Evaluated, need_density
 from .reparameterised import Sampled
 
 __all__ = ["DoublyReparameterised", "SelfNormalised"]
@@ -29,6 +30,8 @@ class DoublyReparameterised(Sampled):
     self-normalised weights on the path through w. Numbers of prior and likelihood keep
     the plain weights.
     """
+
+    posterior: Density = MeanField()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,9 +54,8 @@ class DoublyReparameterised(Sampled):
         x: Array,
         y: Array,
         kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
         r"""Return the objective and its doubly reparameterised gradient (D26).
 
         With :math:`u = \mathrm{softmax}(\log w)`, frozen, the surrogate is
@@ -63,41 +65,32 @@ class DoublyReparameterised(Sampled):
         in whose second part only the numbers of prior and likelihood move. Arguments and results
         as `Reparameterised.value_and_grad`.
         """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks = work.views("blocks of theta", theta, self.layout.views)
-        d_blocks = work.views("blocks of grad", grad, self.layout.views)
-        if frozen is not None:
-            value = self._surrogate(theta, noise, x, y, kl_weight, frozen)
-
-        sample = self.posterior.sample(blocks, noise, work)
-        joint = self.model.forward(sample.w, blocks, x, y, work)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        bound, c = self.objective(terms, kl_weight)
-        work.log_densities = terms
+        value, c = self.objective(terms, kl_weight)
 
-        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)  # carries u
-        self.density.add_density_slope(sample, c.posterior, d_w)
+        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)  # carries u
+        self.posterior.add_density_slope(sample, c.posterior, d_w)
         d_w *= -c.likelihood[:, None]  # u once more: u^2 in all
         self.posterior.pull_back(sample, d_w, None, d_blocks)
-        return (bound if frozen is None else value), grad
+        return Evaluated(value, grad, terms)
 
-    def _surrogate(
-        self, theta: Array, noise: Array, x: Array, y: Array, kl_weight: float, frozen: Array
+    def surrogate(
+        self, theta: Array, frozen: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0
     ) -> Any:
         """Return the value of the surrogate, whose derivative at `frozen` is the gradient."""
-        moving, fixed = self.layout.views(theta), self.layout.views(frozen)
-        there = self.posterior.sample(fixed, noise, Workspace())
-        w = self.posterior.sample(moving, noise, Workspace()).w
-        scored = self.posterior.log_density(self.density.at(fixed, w, Workspace()))
-        joint = self.model.forward(there.w, fixed, x, y, Workspace())
-        terms = LogDensities(
-            self.posterior.log_density(there), joint.log_prior, joint.log_likelihood
-        )
-        c = self.objective(terms, kl_weight)[1]
-        path = self.model.forward(w, fixed, x, y, Workspace())
-        own = self.model.forward(there.w.astype(w.dtype), moving, x, y, Workspace())
+        moving, fixed, buffers = self.layout.views(theta), self.layout.views(frozen), Buffers()
+        there = self.posterior.sample(fixed, noise, buffers)
+        w = self.posterior.sample(moving, noise, buffers).w
+        scored = self.posterior.log_density(self.posterior.at(fixed, w, buffers))
+        joint = self.model.forward(there.w, fixed, x, y, buffers)
+        log_q = self.posterior.log_density(there)
+        c = self.objective(LogDensities(log_q, joint.log_prior, joint.log_likelihood), kl_weight)[1]
+        path = self.model.forward(w, fixed, x, y, buffers)
+        own = self.model.forward(there.w.astype(w.dtype), moving, x, y, buffers)
         u = -c.likelihood
         through_w = c.posterior @ (u * scored) + c.prior @ (u * path.log_prior)
         through_w += c.likelihood @ (u * path.log_likelihood)
@@ -111,6 +104,8 @@ class SelfNormalised(Sampled):
     Without learned numbers in prior or likelihood no backward pass through the network is
     needed.
     """
+
+    posterior: Density = MeanField()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,9 +123,8 @@ class SelfNormalised(Sampled):
         x: Array,
         y: Array,
         kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
         r"""Return the EUBO and the gradient of its surrogate (G8, D27).
 
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
@@ -138,31 +132,29 @@ class SelfNormalised(Sampled):
         with the weights and their shares :math:`\hat w` frozen. Arguments and results as
         `Reparameterised.value_and_grad`.
         """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks = work.views("blocks of theta", theta, self.layout.views)
-        d_blocks = work.views("blocks of grad", grad, self.layout.views)
-
-        fixed = blocks if frozen is None else self.layout.views(frozen)
-        drawn = self.posterior.sample(fixed, noise, work if frozen is None else Workspace())
-        joint = self.model.forward(drawn.w, fixed, x, y, work if frozen is None else Workspace())
-        terms = LogDensities(
-            self.posterior.log_density(drawn), joint.log_prior, joint.log_likelihood
-        )
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
+        log_q = self.posterior.log_density(sample)
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
         value, c = self.objective(terms, kl_weight)
-        sample = drawn
-        if frozen is not None:
-            w = drawn.w.astype(theta.dtype)
-            sample = self.density.at(blocks, w, work)
-            joint = self.model.forward(w, blocks, x, y, work)
-            terms = LogDensities(
-                self.posterior.log_density(sample), joint.log_prior, joint.log_likelihood
-            )
-            value = c.posterior @ terms.posterior + c.prior @ terms.prior
-            value += c.likelihood @ terms.likelihood
-        work.log_densities = terms
 
-        self.density.pull_back_direct(sample, c.posterior, d_blocks)  # G8
+        self.posterior.pull_back_direct(sample, c.posterior, d_blocks)  # G8
         if self.model.learned():  # D27
-            self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)
-        return value, grad
+            self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)
+        return Evaluated(value, grad, terms)
+
+    def surrogate(
+        self, theta: Array, frozen: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0
+    ) -> Any:
+        """Return the value of the surrogate, whose derivative at `frozen` is the gradient."""
+        moving, fixed, buffers = self.layout.views(theta), self.layout.views(frozen), Buffers()
+        drawn = self.posterior.sample(fixed, noise, buffers)
+        there = self.model.forward(drawn.w, fixed, x, y, buffers)
+        log_q = self.posterior.log_density(drawn)
+        c = self.objective(LogDensities(log_q, there.log_prior, there.log_likelihood), kl_weight)[1]
+        w = drawn.w.astype(theta.dtype)
+        scored = self.posterior.log_density(self.posterior.at(moving, w, buffers))
+        joint = self.model.forward(w, moving, x, y, buffers)
+        value = c.posterior @ scored + c.prior @ joint.log_prior
+        return value + c.likelihood @ joint.log_likelihood

@@ -8,25 +8,38 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
     log1p,
     softplus_parts,
-    standard_normal,
     sums_of_squares,
 )
-from ..numeric.workspace import Workspace
 from ..parts.network import activate
 from ..parts.posteriors import Entropy
-from .closed_form import remember
-from .family import Family, closed_form_prior
-from .rowwise import LayerTape, Rowwise, open_gates, sum_outer
+from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
+from .closed_form import exact_terms
+from .family import Evaluated, closed_form_prior
+from .rowwise import Rowwise, open_gates, sum_outer
 
 __all__ = ["LocalReparameterisation"]
 
 Array = NDArray[Any]
 BLOCK = 65_536  # numbers of one pass: three such float32 arrays stay in a cache of 1 MiB
+
+
+class OutputTape(NamedTuple):
+    """What the forward pass leaves for the backward pass; lists have an entry for each layer."""
+
+    variance: Array  # (P,)  sigma^2
+    means: list[tuple[Array, Array]]  # views of mu
+    variances: list[tuple[Array, Array]]  # views of `variance`
+    inputs: list[Array]  # a: (B, I), then (S, B, I)
+    squares: list[Array]  # a^2
+    roots: list[Array]  # sqrt(D) (B, O), then (S, B, O)
+    zetas: list[Array]  # (S, B, O)
+    slopes: list[Array]  # (S, B, O)  activation'(z), but for the last layer
 
 
 @dataclass(frozen=True)
@@ -37,24 +50,17 @@ class LocalReparameterisation(Rowwise):
     Every row has its own noise, so their gradients are independent.
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_mean_field()
+    @property
+    def noise_per_sample(self) -> int:
+        """No noise is shared by all rows."""
+        return 0
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        dtype: Any = np.float64,
-        work: Workspace | None = None,
-        rows: int = 0,
-    ) -> Array:
-        """Draw the noise (S, rows * sum of widths): one number for each output of each layer."""
-        shape = (samples, rows * sum(self.model.network.sizes[1:]))
-        out = np.empty(shape, dtype) if work is None else work.array("zeta", shape, dtype)
-        return standard_normal(rng, out)
+    @property
+    def noise_per_row(self) -> int:
+        """One number for each output of each layer."""
+        return sum(self.model.network.sizes[1:])
 
-    def _noise(self, noise: Array, rows: int) -> list[Array]:
+    def _zetas(self, noise: Array, rows: int) -> list[Array]:
         """Cut the flat noise into zeta (S, B, O) of each layer."""
         cut, start = [], 0
         for width in self.model.network.sizes[1:]:
@@ -70,9 +76,8 @@ class LocalReparameterisation(Rowwise):
         x: Array,
         y: Array,
         kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
         r"""Return the free energy on one minibatch and its gradient for theta (D21).
 
         For each layer, with :math:`G = \partial(-\log P)/\partial z`:
@@ -86,113 +91,99 @@ class LocalReparameterisation(Rowwise):
         Arguments and results as `Reparameterised.value_and_grad`; `noise` from this class's
         `draw`, for as many rows as `x` has.
         """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks = work.views("blocks of theta", theta, self.layout.views)
-        d_blocks = work.views("blocks of grad", grad, self.layout.views)
-        weight = self.beta * kl_weight
-        # sigma^2 lives where its gradient will be: one array of the size of all weights less
-        variance = d_blocks["rho"]
-        starts = closed_form_prior(self.model).starts
-        variances = _variances(blocks["rho"], variance, starts, work)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        weight, prior = self.objective.beta * kl_weight, closed_form_prior(self.model)
+        moments = _moments(blocks["rho"], prior.starts, buffers)
 
-        z, tapes = self._forward(blocks["mu"], variance, noise, x, work)
-        rowwise, saved = self.model.likelihood.log_density(blocks, z, y, work)
+        z, tape = self._forward(blocks["mu"], moments.variance, noise, x, buffers)
+        rowwise, residuals = self.model.likelihood.log_density(blocks, z, y)
         log_likelihood = np.add.reduce(rowwise, axis=1)
         each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
 
-        d_z = self.model.likelihood.vjp(saved, each, d_blocks)
-        self._backward(blocks["mu"], variance, tapes, d_z, d_blocks["mu"], work)
-        kl = _add_kl_of_variances(self, blocks, variances, weight, d_blocks)
-        remember(work, kl, log_likelihood)
-        return weight * kl + each @ log_likelihood, grad
+        d_z = self.model.likelihood.vjp(residuals, each, d_blocks)
+        twice = self._backward(tape, d_z, d_blocks["mu"], buffers)
+        kl = _finish(prior, blocks, moments, twice, weight, d_blocks, buffers)
+        value = weight * kl + each @ log_likelihood
+        return Evaluated(value, grad, exact_terms(kl, log_likelihood))
 
     def _forward(
-        self, mu: Array, variance: Array, noise: Array, x: Array, work: Workspace
-    ) -> tuple[Array, list[LayerTape]]:
-        net, a, tapes = self.model.network, x, []
+        self, mu: Array, variance: Array, noise: Array, x: Array, buffers: Buffers
+    ) -> tuple[Array, OutputTape]:
+        net, a = self.model.network, x
+        means, variances = buffers.views(mu, self.pairs), buffers.views(variance, self.pairs)
+        zetas = self._zetas(noise, len(x))
+        inputs: list[Array] = []
+        squares: list[Array] = []
+        roots: list[Array] = []
+        slopes: list[Array] = []
         tiny = np.finfo(variance.real.dtype).tiny  # D = 0 has no slope; its root is then 1e-154
-        means = work.views("layers of mu", mu, self.pairs)
-        spreads = work.views("layers of sigma^2", variance, self.pairs)
-        zetas = self._noise(noise, len(x))
         for layer, zeta in enumerate(zetas):
-            (mean, bias), (spread, bias_spread) = means[layer], spreads[layer]
+            (mean, bias), (spread, bias_spread) = means[layer], variances[layer]
             shape = zeta.shape if a.ndim == 3 else zeta.shape[1:]
-            square = np.multiply(a, a, out=work.array(f"a^2 {layer}", a.shape, a.dtype))
-            root = np.matmul(square, spread, out=work.array(f"root{layer}", shape, mu.dtype))
+            square = np.multiply(a, a, out=buffers.like(a))
+            root = np.matmul(square, spread, out=buffers.array(shape, mu.dtype))
             root += bias_spread + tiny
             np.sqrt(root, out=root)  # sqrt(D), (S, B, O) or (B, O)
-            center = np.matmul(a, mean, out=work.array(f"center{layer}", shape, mu.dtype))
+            center = np.matmul(a, mean, out=buffers.array(shape, mu.dtype))
             center += bias
-            z = np.multiply(zeta, root, out=work.array(f"z{layer}", zeta.shape, mu.dtype))
+            z = np.multiply(zeta, root, out=buffers.array(zeta.shape, mu.dtype))
             z += center
-            slope = None
-            if layer < len(net.sizes) - 2:
-                slope = activate(net, z, work.array(f"slope{layer}", z.shape, z.dtype))
-            tapes.append(LayerTape(a, (zeta, root, square), slope))
+            inputs.append(a)
+            squares.append(square)
+            roots.append(root)
+            if layer < len(means) - 1:
+                slopes.append(activate(net, z, buffers.like(z)))
             a = z
-        return a, tapes
+        return a, OutputTape(variance, means, variances, inputs, squares, roots, zetas, slopes)
 
-    def _backward(
-        self,
-        mu: Array,
-        variance: Array,
-        tapes: list[LayerTape],
-        d_z: Array,
-        d_mu: Array,
-        work: Workspace,
-    ) -> None:
-        """Write d_mu, and twice d_sigma^2 over sigma^2: with 2H for H two factors cancel."""
-        means = work.views("layers of mu", mu, self.pairs)
-        spreads = work.views("layers of sigma^2", variance, self.pairs)
-        d_means = work.views("layers of d_mu", d_mu, self.pairs)
-        for layer in range(len(tapes) - 1, -1, -1):
-            a, (zeta, root, square), _ = tapes[layer]
-            h = np.multiply(d_z, zeta, out=work.array(f"h{layer}", zeta.shape, d_z.dtype))
-            h /= root  # 2 H = G zeta / sqrt D
-            if layer:  # before sigma^2 of this layer is overwritten
-                out = work.array(f"d_a{layer}", a.shape, h.dtype)
-                d_a = np.matmul(h, spreads[layer][0].T, out=out)
-            sum_outer(square, h, *spreads[layer])  # 2 d_sigma^2 = (a^2)^T 2 H
+    def _backward(self, tape: OutputTape, d_z: Array, d_mu: Array, buffers: Buffers) -> Array:
+        """Write d_mu, and return 2 d_sigma^2 (P,): with 2H for H two factors cancel."""
+        twice = buffers.like(tape.variance)
+        d_means, d_variances = buffers.views(d_mu, self.pairs), buffers.views(twice, self.pairs)
+        for layer in range(len(d_means) - 1, -1, -1):
+            a = tape.inputs[layer]
+            h = np.multiply(d_z, tape.zetas[layer], out=buffers.like(d_z))
+            h /= tape.roots[layer]  # 2 H = G zeta / sqrt D
+            sum_outer(tape.squares[layer], h, *d_variances[layer])  # 2 d_sigma^2 = (a^2)^T 2 H
             sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T G, d_b = 1^T G
-            if layer:
+            if layer:  # G mu^T + a (2 H sigma^2^T)
+                d_a = np.matmul(h, tape.variances[layer][0].T, out=buffers.like(a))
                 d_a *= a
-                d_a += np.matmul(d_z, means[layer][0].T, out=a)  # G mu^T + a (2 H sigma^2^T)
-                d_a *= tapes[layer - 1].slope
+                d_a += np.matmul(d_z, tape.means[layer][0].T, out=buffers.like(a))
+                d_a *= tape.slopes[layer - 1]
                 d_z = d_a
+        return twice
 
     def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
         """Return which ReLU units are on, for every sample and row."""
-        blocks = self.layout.views(theta)
-        sigma = self.density.factor(blocks, Workspace()).softplus
-        _, tapes = self._forward(blocks["mu"], sigma * sigma, noise, x, Workspace())
-        return open_gates(self.model.network, tapes)
+        blocks, buffers = self.layout.views(theta), Buffers()
+        sigma = self.posterior.factor(blocks, buffers).softplus
+        _, tape = self._forward(blocks["mu"], sigma * sigma, noise, x, buffers)
+        return open_gates(self.model.network, tape.slopes)
 
 
-class Variances(NamedTuple):
+class Moments(NamedTuple):
     """What `LocalReparameterisation` needs of all deviations."""
 
     entropy: Entropy
+    variance: Array  # (P,)  sigma^2
     half_slope: Array  # (P,)  sigma s(rho), half of d sigma^2/d rho
     ratio: Array  # (P,)  s(rho) / sigma = d log sigma/d rho
 
 
-def _variances(
-    rho: Array, variance: Array, starts: tuple[int, ...] | None, work: Workspace
-) -> Variances:
-    """Fill `variance` with sigma^2 and return the rest; variances summed by group if `starts`.
+def _moments(rho: Array, starts: tuple[int, ...] | None, buffers: Buffers) -> Moments:
+    """Return all of them; variances summed by group if `starts`.
 
     The readable form ::
 
         parts = softplus_parts(rho)
-        variance = parts.softplus**2
-        half_slope, ratio = parts.softplus * parts.sigmoid, parts.ratio
-        entropy = MeanField().entropy(parts, starts)
+        variance, half_slope = parts.softplus**2, parts.softplus * parts.sigmoid
+        ratio, entropy = parts.ratio, MeanField().entropy(parts, starts)
 
     Block by block, all these passes run in the cache instead of in memory.
     """
-    half_slope, ratio = (work.array(name, rho.shape, rho.dtype) for name in ("sigma s", "s/sigma"))
-    scratch = work.array("block", (3, min(len(rho), BLOCK)), rho.dtype)
+    variance, half_slope, ratio = (buffers.like(rho) for _ in range(3))
+    scratch = buffers.array((3, min(len(rho), BLOCK)), rho.dtype)
     logs: Any = 0.0
     total: Any = 0.0
     for start in range(0, len(rho), BLOCK):
@@ -206,7 +197,7 @@ def _variances(
     if starts is not None:
         total = np.add.reduceat(variance, starts)
     value = logs + 0.5 * (1.0 + LOG_2PI) * len(rho)
-    return Variances(Entropy(value, total), half_slope, ratio)
+    return Moments(Entropy(value, total), variance, half_slope, ratio)
 
 
 def _deviations(rho: Array, out: SoftplusParts) -> Any:
@@ -236,35 +227,33 @@ def _deviations(rho: Array, out: SoftplusParts) -> Any:
     return np.add.reduce(logs) + np.add.reduce(np.log(sigma[8 * eighth :]))
 
 
-def _add_kl_of_variances(
-    family: Family,
+def _finish(
+    prior: GaussianPrior | LayerwiseGaussianPrior,
     blocks: dict[str, Array],
-    found: Variances,
+    found: Moments,
+    twice: Array,
     weight: float,
     d_blocks: dict[str, Array],
+    buffers: Buffers,
 ) -> Any:
-    """Return KL(q || P(w)) and finish the gradient, of which 'rho' holds 2 d_sigma^2 (D18, D21).
+    """Return KL(q || P(w)), add its gradient and write d_rho, given 2 d_sigma^2 (D18, D21).
 
     The same numbers as from `add_kl`, in fewer passes: with S the scale of the prior ::
 
         d_rho = (2 d_sigma^2 + weight / S^2) sigma s(rho) - weight s(rho) / sigma
         d_mu += weight mu / S^2
-
-    Spends `found`.
     """
-    prior = closed_form_prior(family.model)
     entropy, d_mu, d_rho = found.entropy, d_blocks["mu"], d_blocks["rho"]
     expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
     for name, _ in prior.blocks():
         d_blocks[name] *= -weight  # D17
     shift = -2.0 * weight * expected.d_variance  # weight / S^2, one number or (P,)
+    scratch = buffers.array((min(len(d_rho), BLOCK),), d_rho.dtype)
     for start in range(0, len(d_rho), BLOCK):
         block = slice(start, start + BLOCK)
-        part, ratio, slope = d_rho[block], found.ratio[block], expected.d_mean[block]
-        part += shift[block] if np.ndim(shift) else shift
+        part = d_rho[block]
+        np.add(twice[block], shift[block] if np.ndim(shift) else shift, out=part)
         part *= found.half_slope[block]
-        ratio *= weight
-        part -= ratio
-        slope *= -weight
-        d_mu[block] += slope
+        part -= np.multiply(found.ratio[block], weight, out=scratch[: len(part)])
+        d_mu[block] += np.multiply(expected.d_mean[block], -weight, out=scratch[: len(part)])
     return -entropy.value - expected.value

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ..gradcheck import Report, check
 from ..model.joint import Model
-from ..numeric.workspace import Workspace
 from ..parts.full_rank import FullRank
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.mixture import ScaleMixturePrior
@@ -25,6 +24,8 @@ from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass
 from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 from .catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS, Estimator
+from .importance import DoublyReparameterised, SelfNormalised
+from .reparameterised import StickingTheLanding
 
 __all__ = [
     "Case",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+SURROGATES = StickingTheLanding | DoublyReparameterised | SelfNormalised
 # Wide posteriors, priors and noise of about unit size: the log densities and their slopes are
 # then of the size of the gradient, which a check to 1e-12 needs where exponentials of them
 # enter and samples cancel (Renyi, EUBO, antithetic noise).
@@ -127,22 +129,25 @@ def problem(
         lower[...] = 0.1 * rng.standard_normal(lower.shape)
     x = rng.standard_normal((rows, built.model.network.sizes[0]))
     w = built.weights(theta, built.draw_weights(rng, 1))
-    heads = built.model.predict(w, x, Workspace())
+    heads = built.model.predict(w, x)
     y = built.model.likelihood.draw(rng, built.layout.views(theta), heads)[0]
     noise = built.draw(rng, samples, rows=rows)
     return Case(built, theta, noise, x, y, kl_weight)
 
 
 def check_case(case: Case, method: str = "complex", most: int | None = None) -> Report:
-    """Check the gradient of a case, with the frozen parts of a surrogate frozen at its theta."""
+    """Check the gradient of a case: of a surrogate, frozen at its theta, where it has one."""
+    built, at = case.estimator, (case.noise, case.x, case.y, case.kl_weight)
 
-    def value_and_grad(theta: Array) -> tuple[Any, Array]:
-        return case.estimator.value_and_grad(
-            theta, case.noise, case.x, case.y, case.kl_weight, None, case.theta
-        )
+    def value_and_grad(theta: Array) -> tuple[Any, ...]:
+        return built.value_and_grad(theta, *at)
+
+    def surrogate_and_grad(theta: Array) -> tuple[Any, ...]:
+        assert isinstance(built, SURROGATES)
+        return built.surrogate(theta, case.theta, *at), built.value_and_grad(case.theta, *at).grad
 
     return check(
-        value_and_grad,
+        surrogate_and_grad if isinstance(built, SURROGATES) else value_and_grad,
         case.theta,
         method=method,
         blocks=case.estimator.layout.slices,

@@ -4,10 +4,9 @@ An estimator has four parts: `layout` (what theta holds), `init`, `draw` (the no
 `value_and_grad` (deterministic given the noise). Training and gradient checks call the
 same `value_and_grad`.
 
-Where the gradient is that of a surrogate, with some of its parts frozen, `value_and_grad` takes
-the theta at which they are frozen as an argument. Without it they are frozen at theta itself, as
-in training; with it the value is that of the surrogate, which a gradient check can
-differentiate.
+Where the gradient is that of a surrogate, with some of its parts frozen, the estimator has a method
+`surrogate` too: the value of that surrogate at one theta, frozen at another. A gradient check
+differentiates it around the theta at which it is frozen.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.objectives import EUBO
-from ..numeric.workspace import LogDensities, Workspace
-from ..parts.posteriors import PointMass
-from .family import Family, need_density, need_linear
+from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
+from ..numeric.buffers import Buffers
+from ..numeric.elementary import standard_normal
+from ..parts.posteriors import MeanField, PointMass
+from .family import Density, Evaluated, Family, need_density, need_linear
 
 __all__ = ["Reparameterised", "Sampled", "StickingTheLanding"]
 
@@ -45,29 +45,23 @@ class Sampled(Family):
         if self.antithetic and isinstance(self.posterior, PointMass):
             raise ValueError("a point mass has no noise to mirror; use antithetic=False")
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        dtype: Any = np.float64,
-        work: Workspace | None = None,
-        rows: int = 0,
-    ) -> Array:
-        """Draw the noise (S, P) of one step, one weight sample per row (K1, D23).
+    def fill(self, rng: np.random.Generator, noise: Array) -> None:
+        """Overwrite `noise` (S, P), one weight sample per row (K1, D23).
 
         Raises
         ------
         ValueError
-            If antithetic noise is asked for and `samples` is odd.
+            If antithetic noise is asked for and the number of samples is odd.
         """
         if not self.antithetic:
-            return self.draw_weights(rng, samples, dtype, work)
-        if samples % 2:
+            standard_normal(rng, noise)
+            return
+        half, odd = divmod(len(noise), 2)
+        if odd:
             raise ValueError(
-                f"antithetic noise comes in pairs: samples must be even; got {samples}"
+                f"antithetic noise comes in pairs: samples must be even; got {len(noise)}"
             )
-        half = self.draw_weights(rng, samples // 2, dtype, work)
-        return np.concatenate([half, -half])  # D23
+        np.negative(standard_normal(rng, noise[:half]), out=noise[half:])  # D23
 
 
 @dataclass(frozen=True)
@@ -100,9 +94,8 @@ class Reparameterised(Sampled):
         x: Array,
         y: Array,
         kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
         r"""Return the objective on one minibatch and its gradient for theta.
 
         For the report's choices, with :math:`g_w = \partial(-\log P(D|w))/\partial w`:
@@ -123,10 +116,8 @@ class Reparameterised(Sampled):
             One minibatch; B may be 0.
         kl_weight : float
             This minibatch's share pi_i of the KL term.
-        work : Workspace, optional
-            Reuses the buffers of the previous call, the returned gradient among them.
-        frozen : ndarray, optional
-            Accepted for the sake of the other estimators: nothing is frozen here.
+        buffers : Buffers, optional
+            Reuses the memory of the previous call, the returned gradient included.
 
         Returns
         -------
@@ -134,25 +125,22 @@ class Reparameterised(Sampled):
             In nats.
         grad : ndarray
             Shape and dtype of `theta`.
+        terms : LogDensities
+            What the value is made of.
         """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks = work.views("blocks of theta", theta, self.layout.views)
-        d_blocks = work.views("blocks of grad", grad, self.layout.views)
-
-        sample = self.posterior.sample(blocks, noise, work)  # K1-K4
-        joint = self.model.forward(sample.w, blocks, x, y, work)  # K31-K36, K11-K16
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)  # K1-K4
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)  # K31-K36, K11-K16
         log_q = self.posterior.log_density(sample)  # K6-K10
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
         value, c = self.objective(terms, kl_weight)  # K5, K17, K18
-        work.log_densities = terms
 
         # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
         # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
         # Over samples these are sums, since the cotangents carry the 1/S of the mean.
-        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)  # (S, P)
+        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)  # (S, P)
         self.posterior.pull_back(sample, d_w, c.posterior, d_blocks)
-        return value, grad
+        return Evaluated(value, grad, terms)
 
 
 @dataclass(frozen=True)
@@ -162,6 +150,9 @@ class StickingTheLanding(Sampled):
     log q(w; theta) is differentiated through w alone. Where q is the posterior, every sample
     gives the gradient 0 exactly.
     """
+
+    posterior: Density = MeanField()
+    objective: FreeEnergy = free_energy
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,32 +166,35 @@ class StickingTheLanding(Sampled):
         x: Array,
         y: Array,
         kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
-        """Return the objective and the gradient of its surrogate, log q(w; frozen) (D20).
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
+        """Return the objective and the gradient of its surrogate (D20).
 
         Arguments and results as `Reparameterised.value_and_grad`.
         """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks = work.views("blocks of theta", theta, self.layout.views)
-        d_blocks = work.views("blocks of grad", grad, self.layout.views)
-
-        sample = self.posterior.sample(blocks, noise, work)
-        joint = self.model.forward(sample.w, blocks, x, y, work)
-        scored = sample
-        if frozen is not None:
-            scored = self.density.at(self.layout.views(frozen), sample.w, Workspace())
-        terms = LogDensities(
-            self.posterior.log_density(scored), joint.log_prior, joint.log_likelihood
-        )
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
+        log_q = self.posterior.log_density(sample)
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
         value, c = self.objective(terms, kl_weight)
-        work.log_densities = terms
 
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
         # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
-        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, work)
-        self.density.add_density_slope(sample, c.posterior, d_w)
+        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)
+        self.posterior.add_density_slope(sample, c.posterior, d_w)
         self.posterior.pull_back(sample, d_w, None, d_blocks)
-        return value, grad
+        return Evaluated(value, grad, terms)
+
+    def surrogate(
+        self, theta: Array, frozen: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0
+    ) -> Any:
+        """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20)."""
+        buffers, blocks, _, _ = self.unpacked(theta, None)
+        w = self.posterior.sample(blocks, noise, buffers).w
+        joint = self.model.forward(w, blocks, x, y, buffers)
+        scored = self.posterior.at(self.layout.views(frozen), w, buffers)
+        log_q = self.posterior.log_density(scored)
+        return self.objective(
+            LogDensities(log_q, joint.log_prior, joint.log_likelihood), kl_weight
+        )[0]

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from ..model.joint import Evaluation, Joint, Model, Prior
 from ..model.objectives import LINEAR
+from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..numeric.workspace import Workspace
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.posteriors import MeanField, MeanFieldSample, PointMass, PointSample
@@ -32,7 +32,6 @@ __all__ = ["ReplicatedModel", "replicated"]
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
-NO_COUNTS = "counts are for one set of rows; replicates have one each"
 
 
 @dataclass(frozen=True)
@@ -120,13 +119,13 @@ class ReplicatedModel(Model):
         """View weights (S, R P) as (S R, P)."""
         return w.reshape(-1, self.network.layout.size)
 
-    def _params(self, w: Array, params: dict[str, Array], work: Workspace) -> dict[str, Array]:
+    def _params(self, w: Array, params: dict[str, Array], buffers: Buffers) -> dict[str, Array]:
         """Repeat the numbers (R, K) of prior and likelihood for every sample: (S R, K)."""
         out = {}
         for name, numbers in (
             {name: params[name] for name, _ in self._learned} | self._held
         ).items():
-            each = work.array(f"each {name}", (len(w), *numbers.shape), w.dtype)
+            each = buffers.array((len(w), *numbers.shape), w.dtype)
             each[...] = numbers
             out[name] = each.reshape(-1, numbers.shape[-1])
         return out
@@ -137,20 +136,17 @@ class ReplicatedModel(Model):
         params: dict[str, Array],
         x: Array,
         y: Array,
-        work: Workspace,
-        counts: Array | None = None,
+        buffers: Buffers,
     ) -> Evaluation:
-        """Evaluate log P(D|w) (S, R) for weights (S, R P) on rows (R, B, ...); without `counts`."""
-        if counts is not None:
-            raise ValueError(NO_COUNTS)
-        return self._evaluate(w, self._params(w, params, work), x, y, work)
+        """Evaluate log P(D|w) (S, R) for weights (S, R P) on rows (R, B, ...)."""
+        return self._evaluate(w, self._params(w, params, buffers), x, y, buffers)
 
     def _evaluate(
-        self, w: Array, each: dict[str, Array], x: Array, y: Array, work: Workspace
+        self, w: Array, each: dict[str, Array], x: Array, y: Array, buffers: Buffers
     ) -> Evaluation:
-        flat = work.views("networks of w", w, self._networks)
+        flat = buffers.views(w, self._networks)
         x, y = _repeated(x, len(w)), _repeated(y, len(w))
-        found = super().evaluate(flat, each, x, y, work)
+        found = super().evaluate(flat, each, x, y, buffers)
         return found._replace(log_likelihood=found.log_likelihood.reshape(len(w), -1))
 
     def forward(
@@ -159,40 +155,37 @@ class ReplicatedModel(Model):
         params: dict[str, Array],
         x: Array,
         y: Array,
-        work: Workspace,
-        counts: Array | None = None,
+        buffers: Buffers,
     ) -> Joint:
         """Evaluate both log densities (S, R) for weights (S, R P) on rows (R, B, ...)."""
-        if counts is not None:
-            raise ValueError(NO_COUNTS)
-        each = self._params(w, params, work)
-        found = self._evaluate(w, each, x, y, work)
-        log_prior = self._rowwise_prior.log_density(each, found.tape.w, work)
-        return Joint(log_prior.reshape(len(w), -1), found.log_likelihood, found, each)
+        each = self._params(w, params, buffers)
+        found = self._evaluate(w, each, x, y, buffers)
+        log_prior, saved = self._rowwise_prior.log_density(each, found.tape.w, buffers)
+        return Joint(log_prior.reshape(len(w), -1), found.log_likelihood, found, saved)
 
     def likelihood_vjp(
         self,
         found: Evaluation,
         d_log_likelihood: Array,
         d_params: dict[str, Array],
-        work: Workspace,
+        buffers: Buffers,
     ) -> Array:
         """Pull a cotangent (S,), the same for all replicates, back to the weights (S, R P)."""
         samples, count = len(d_log_likelihood), self.replicates
         dtype = found.tape.w.dtype
         slopes = {
-            name: work.array(f"slopes of {name}", (samples * count, *shape), dtype)
+            name: buffers.array((samples * count, *shape), dtype)
             for name, shape in self.likelihood.blocks(self.outputs)
         }
         # With the cotangent 1, `slopes` are those of each sample, still to be summed over S: as
         # in `write_gradient` by a product, so that the sum is the one of a replicate alone.
         ones = np.ones(samples * count, d_log_likelihood.dtype)
-        d_f = self.likelihood.vjp(found.saved, ones, slopes)
+        d_f = self.likelihood.vjp(found.residuals, ones, slopes)
         d_f *= np.repeat(d_log_likelihood, count)[:, None, None]
         for name, slope in slopes.items():
             by_replicate = slope.reshape(samples, count, -1).swapaxes(0, 1)  # (R, S, K)
             d_params[name][...] = d_log_likelihood @ np.ascontiguousarray(by_replicate)
-        return network.vjp(self.network, found.tape, d_f, work).reshape(samples, -1)
+        return network.vjp(self.network, found.tape, d_f, buffers).reshape(samples, -1)
 
     def vjp(
         self,
@@ -200,17 +193,17 @@ class ReplicatedModel(Model):
         d_log_prior: Array,
         d_log_likelihood: Array,
         d_params: dict[str, Array],
-        work: Workspace,
+        buffers: Buffers,
     ) -> Array:
         """Pull cotangents (S,), the same for all replicates, back to the weights (S, R P)."""
-        samples, w = len(d_log_prior), joint.evaluation.tape.w
-        d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, work)
+        samples, dtype = len(d_log_prior), joint.evaluation.tape.w.dtype
+        d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, buffers)
         slopes = {
-            name: work.array(f"slopes of {name}", joint.params[name].shape, w.dtype)
-            for name, _ in self._rowwise_prior.blocks()
+            name: buffers.array((samples * self.replicates, *shape), dtype)
+            for name, shape in self._rowwise_prior.blocks()
         }
         cotangent = np.repeat(d_log_prior, self.replicates)
-        self._rowwise_prior.add_vjp(joint.params, w, cotangent, self._networks(d_w), slopes, work)
+        self._rowwise_prior.add_vjp(joint.prior, cotangent, self._networks(d_w), slopes)
         for name, _ in self.prior.blocks():
             np.add.reduce(slopes[name].reshape(samples, *d_params[name].shape), out=d_params[name])
         return d_w

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.objectives import FreeEnergy, free_energy
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField
-from .closed_form import check_parts
+from .closed_form import need_closed_form
 from .family import Family
 
-__all__ = ["LayerTape", "Rowwise", "open_gates", "sum_outer"]
+__all__ = ["Rowwise", "open_gates", "sum_outer"]
 
 Array = NDArray[Any]
-
-
-class LayerTape(NamedTuple):
-    """What the forward pass of one layer leaves for its backward pass."""
-
-    a: Array  # (S, B, I), or (B, I) in the first layer
-    noise: tuple[Array, ...]
-    slope: Array | None  # (S, B, O)  activation'(z); None in the last layer
 
 
 @dataclass(frozen=True)
 class Rowwise(Family):
     """An estimator that gives each row of a minibatch its own weights, layer by layer."""
 
-    def _need_mean_field(self) -> None:
+    posterior: MeanField = MeanField()
+    objective: FreeEnergy = free_energy
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         name = type(self).__name__
-        check_parts(name, self)
+        need_closed_form(name, self)
         if not isinstance(self.posterior, MeanField):
             raise ValueError(
                 f"{name} needs weights that are independent under q, MeanField; got "
@@ -60,9 +57,8 @@ def sum_outer(a: Array, g: Array, d_weight: Array, d_bias: Array) -> None:
     np.matmul(np.ones(len(rows), rows.dtype), rows, out=d_bias)
 
 
-def open_gates(net: MLP, tapes: list[LayerTape]) -> NDArray[np.bool_]:
+def open_gates(net: MLP, slopes: list[Array]) -> NDArray[np.bool_]:
     """Return which ReLU units are on, one flat bool array; empty for tanh."""
     if net.activation != "relu":
         return np.zeros(0, bool)
-    slopes = [tape.slope.ravel() != 0 for tape in tapes if tape.slope is not None]
-    return np.concatenate([*slopes, np.zeros(0, bool)])
+    return np.concatenate([*(slope.ravel() != 0 for slope in slopes), np.zeros(0, bool)])

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bbb_numpy.training import Recipe
+
 from .. import training
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
@@ -217,11 +219,13 @@ class Learner(Base):
                 before,
                 x,
                 targets,
+                Recipe(
+                    optimizer=plan.optimizer,
+                    batch_size=plan.batch_size,
+                    samples=plan.samples,
+                    kl_weights=plan.kl_weights,
+                ),
                 rng=fitted["rng_"],
-                optimizer=plan.optimizer,
-                batch_size=plan.batch_size,
-                samples=plan.samples,
-                kl_weights=plan.kl_weights,
                 progress=plan.progress,
                 **{"warm_up": plan.warm_up or NoWarmUp(), **options},
             )

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..numeric.workspace import Workspace
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP, Tape
-from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
+from ..parts.priors import GaussianPrior
 
 __all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
@@ -24,6 +24,9 @@ Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 class Prior(Protocol):
     """What a prior has: `GaussianPrior`, `LaplacePrior`, `ScaleMixturePrior`, or one's own."""
 
+    def for_network(self, sizes: tuple[int, ...]) -> Prior:
+        """Return the prior for a network of these widths; most return themselves."""
+
     def blocks(self) -> Blocks:
         """Name the learned blocks."""
 
@@ -33,17 +36,17 @@ class Prior(Protocol):
     def deviation(self, params: dict[str, Array]) -> float:
         """Return the standard deviation of one weight."""
 
-    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
-        """Return log P(w) (S,) of weights (S, P)."""
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
+        """Return log P(w) (S,) of weights (S, P), and what `add_vjp` needs."""
 
     def add_vjp(
         self,
-        params: dict[str, Array],
-        w: Array,
+        saved: Any,
         cotangent: Array,
         d_w: Array,
         d_params: dict[str, Array],
-        work: Workspace,
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
 
@@ -71,9 +74,7 @@ class Likelihood(Protocol):
     def init(self, outputs: int, dtype: Any) -> Array:
         """Return their starting values, one flat vector."""
 
-    def log_density(
-        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
-    ) -> tuple[Array, Any]:
+    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Any]:
         """Return log P(y|x, w) (S, B) of every row, and what `vjp` needs."""
 
     def vjp(self, saved: Any, cotangent: Array, d_params: dict[str, Array]) -> Array:
@@ -93,9 +94,8 @@ class Evaluation(NamedTuple):
     """The log likelihood of one forward pass, and what its backward pass needs."""
 
     log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
-    tape: Tape
-    saved: Any
-    counts: Array | None = None  # (B,)  how often each row occurs
+    tape: Tape  # of the network
+    residuals: Any  # of the likelihood
 
 
 class Joint(NamedTuple):
@@ -104,7 +104,7 @@ class Joint(NamedTuple):
     log_prior: Array  # (S,)  log P(w)
     log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
     evaluation: Evaluation
-    params: dict[str, Array]
+    prior: Any  # what the prior's own backward pass needs
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,7 @@ class Model:
 
     def __post_init__(self) -> None:
         self.likelihood.targets(self.network.sizes[-1])
-        if isinstance(self.prior, LayerwiseGaussianPrior):
-            object.__setattr__(self, "prior", self.prior.for_network(self.network.sizes))
+        object.__setattr__(self, "prior", self.prior.for_network(self.network.sizes))
 
     @property
     def layout(self) -> Layout:
@@ -148,56 +147,37 @@ class Model:
         return self.prior.blocks() + self.likelihood.blocks(self.outputs)
 
     def evaluate(
-        self,
-        w: Array,
-        params: dict[str, Array],
-        x: Array,
-        y: Array,
-        work: Workspace,
-        counts: Array | None = None,
+        self, w: Array, params: dict[str, Array], x: Array, y: Array, buffers: Buffers
     ) -> Evaluation:
-        """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...).
-
-        `counts` (B,) says how often each row occurs; not for a likelihood with learned numbers.
-        """
-        f, tape = network.forward(self.network, w, x, work)  # (S, B, heads)
-        rowwise, saved = self.likelihood.log_density(params, f, y, work)  # (S, B)
-        total = np.add.reduce(rowwise, axis=1) if counts is None else rowwise @ counts
-        return Evaluation(total, tape, saved, counts)
+        """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
+        f, tape = network.forward(self.network, w, x, buffers)  # (S, B, heads)
+        rowwise, residuals = self.likelihood.log_density(params, f, y)  # (S, B)
+        return Evaluation(np.add.reduce(rowwise, axis=1), tape, residuals)
 
     def forward(
-        self,
-        w: Array,
-        params: dict[str, Array],
-        x: Array,
-        y: Array,
-        work: Workspace,
-        counts: Array | None = None,
+        self, w: Array, params: dict[str, Array], x: Array, y: Array, buffers: Buffers
     ) -> Joint:
         """Evaluate both log densities for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
-        found = self.evaluate(w, params, x, y, work, counts)
-        log_prior = self.prior.log_density(params, w, work)
-        return Joint(log_prior, found.log_likelihood, found, params)
+        found = self.evaluate(w, params, x, y, buffers)
+        log_prior, saved = self.prior.log_density(params, w, buffers)
+        return Joint(log_prior, found.log_likelihood, found, saved)
 
     def likelihood_vjp(
         self,
         found: Evaluation,
         d_log_likelihood: Array,
         d_params: dict[str, Array],
-        work: Workspace,
+        buffers: Buffers,
     ) -> Array:
         """Pull a cotangent (S,) of the log likelihood back to the weights (K37-K42).
 
         Returns
         -------
         d_w : ndarray (S, P)
-            `d_params` receives the gradient of the likelihood's own numbers. The tape is
-            spent: its activations are overwritten.
+            `d_params` receives the gradient of the likelihood's own numbers.
         """
-        d_f = self.likelihood.vjp(found.saved, d_log_likelihood, d_params)
-        if found.counts is not None:
-            d_f *= found.counts[:, None]
-        return network.vjp(self.network, found.tape, d_f, work)
+        d_f = self.likelihood.vjp(found.residuals, d_log_likelihood, d_params)
+        return network.vjp(self.network, found.tape, d_f, buffers)
 
     def vjp(
         self,
@@ -205,7 +185,7 @@ class Model:
         d_log_prior: Array,
         d_log_likelihood: Array,
         d_params: dict[str, Array],
-        work: Workspace,
+        buffers: Buffers,
     ) -> Array:
         """Pull cotangents (S,) of the two log densities back to the weights.
 
@@ -213,14 +193,12 @@ class Model:
         -------
         d_w : ndarray (S, P)
             The likelihood by backpropagation (K37-K42), the prior in closed form (K19).
-            `d_params` receives the gradient of the numbers that both learn. The tape is
-            spent: its activations and weights are overwritten.
+            `d_params` receives the gradient of the numbers that both learn.
         """
-        d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, work)
-        w = joint.evaluation.tape.w
-        self.prior.add_vjp(joint.params, w, d_log_prior, d_w, d_params, work)
+        d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, buffers)
+        self.prior.add_vjp(joint.prior, d_log_prior, d_w, d_params)
         return d_w
 
-    def predict(self, w: Array, x: Array, work: Workspace) -> Array:
-        """Return the network outputs (S, B, heads) alone; they live in `work`."""
-        return network.forward(self.network, w, x, work)[0]
+    def predict(self, w: Array, x: Array, buffers: Buffers | None = None) -> Array:
+        """Return the network outputs (S, B, heads) alone; they live in `buffers`."""
+        return network.forward(self.network, w, x, Buffers() if buffers is None else buffers)[0]

@@ -14,15 +14,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..numeric.workspace import Workspace
+from ..parts import network
 from ..parts.hyperpriors import Hyperprior, LogNormal
-from .joint import Model
+from .joint import Evaluation, Model
 
 __all__ = ["LogJoint"]
 
 Array = NDArray[Any]
 DEFAULT = LogNormal()
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRows(Model):
+    """A model whose rows stand for several equal ones each; its likelihood learns nothing.
+
+    Parameters
+    ----------
+    counts : ndarray (B,)
+        How often each row occurs.
+    """
+
+    counts: Array = field(default_factory=lambda: np.ones(0))
+
+    def evaluate(
+        self, w: Array, params: dict[str, Array], x: Array, y: Array, buffers: Buffers
+    ) -> Evaluation:
+        """Evaluate log P(D|w), each row as often as it occurs."""
+        f, tape = network.forward(self.network, w, x, buffers)
+        rowwise, residuals = self.likelihood.log_density(params, f, y)  # (S, B)
+        return Evaluation(rowwise @ self.counts, tape, residuals)
+
+    def likelihood_vjp(
+        self,
+        found: Evaluation,
+        d_log_likelihood: Array,
+        d_params: dict[str, Array],
+        buffers: Buffers,
+    ) -> Array:
+        """Pull a cotangent (S,) of the log likelihood back to the weights."""
+        d_f = self.likelihood.vjp(found.residuals, d_log_likelihood, d_params)
+        d_f *= self.counts[:, None]
+        return network.vjp(self.network, found.tape, d_f, buffers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,21 +123,21 @@ class LogJoint:
         return self._learned.views(np.concatenate(flat))
 
     @cached_property
-    def _rows(self) -> tuple[Array, Array, Array | None]:
-        """The rows to evaluate: equal ones once, with their counts, if that halves them."""
-        whole = (self.x, self.y, None)
+    def _evaluated(self) -> tuple[Model, Array, Array]:
+        """The model and rows to evaluate: equal rows once, if that halves them."""
         if self.model.likelihood.blocks(self.model.outputs):
-            return whole
+            return self.model, self.x, self.y
         both = np.concatenate([self.x, self.y], axis=1)
         rows, counts = np.unique(both, axis=0, return_counts=True)
         if 2 * len(rows) > len(both):
-            return whole
+            return self.model, self.x, self.y
         width = self.x.shape[1]
         x, y = (np.ascontiguousarray(part) for part in (rows[:, :width], rows[:, width:]))
-        return x, y, counts.astype(both.dtype)
+        parts = (self.model.network, self.model.prior, self.model.likelihood)
+        return CountedRows(*parts, counts=counts.astype(both.dtype)), x, y
 
     @cached_property
-    def _works(self) -> dict[int, Workspace]:
+    def _buffers(self) -> dict[int, Buffers]:
         """Buffers for each number of chains: trees of NUTS end one by one."""
         return {}
 
@@ -120,22 +154,20 @@ class LogJoint:
 
         Both are fresh arrays. Non-finite where the network overflows.
         """
-        work = self._works.get(len(position))
-        if work is None:
-            if len(self._works) > 4:
-                self._works.clear()
-            work = self._works[len(position)] = Workspace()
+        if len(position) not in self._buffers and len(self._buffers) > 4:
+            self._buffers.clear()
+        buffers = self._buffers.setdefault(len(position), Buffers()).rewind()
         weights = self.weights(position)
-        w = work.array("w", weights.shape, position.dtype)  # the backward pass overwrites them
+        w = buffers.like(weights)  # in one piece, and the same array as the call before
         np.copyto(w, weights)
         gradient = np.zeros_like(position)
         params, d_params = self.params(position), self.params(gradient)
 
-        x, y, counts = self._rows
-        joint = self.model.forward(w, params, x, y, work, counts)  # K11-K16, K31-K36
+        model, x, y = self._evaluated
+        joint = model.forward(w, params, x, y, buffers)  # K11-K16, K31-K36
         value = joint.log_prior + self.power * joint.log_likelihood
         ones = np.ones(len(position), position.dtype)
-        d_w = self.model.vjp(joint, ones, self.power * ones, d_params, work)  # K19, K37-K42
+        d_w = model.vjp(joint, ones, self.power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
         for name, u in params.items():
             hyperprior = self.hyperpriors.get(name, DEFAULT)
@@ -145,10 +177,8 @@ class LogJoint:
 
     def rowwise(self, position: Array) -> Array:
         """Return log P(y|x, w, u) (S, N) of every row, for positions (S, D)."""
-        work = Workspace()
-        f = self.model.predict(np.ascontiguousarray(self.weights(position)), self.x, work)
-        params = self.params(position)
-        return self.model.likelihood.log_density(params, f, self.y, work)[0]
+        f = self.model.predict(np.ascontiguousarray(self.weights(position)), self.x)
+        return self.model.likelihood.log_density(self.params(position), f, self.y)[0]
 
     def log_likelihood(self, position: Array) -> Array:
         """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ..numeric.arguments import not_negative, real
 from ..numeric.elementary import log1p, logsumexp
-from ..numeric.workspace import LogDensities
 
 __all__ = [
     "EUBO",
@@ -32,6 +31,7 @@ __all__ = [
     "TERMS",
     "Cotangents",
     "FreeEnergy",
+    "LogDensities",
     "Objective",
     "Renyi",
     "free_energy",
@@ -42,6 +42,14 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+
+
+class LogDensities(NamedTuple):
+    """The three terms of the free energy (K5) for each of S weight samples, in nats."""
+
+    posterior: Array  # (S,)  log q(w|theta)
+    prior: Array  # (S,)  log P(w)
+    likelihood: Array  # (S,)  log P(D|w) of the rows of the minibatch
 
 
 class Cotangents(NamedTuple):
@@ -62,7 +70,9 @@ def _weighted_means(
     samples = len(terms.prior)
     each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
     posterior, prior, likelihood = (weight * each for weight in weights)
-    value = posterior @ terms.posterior + prior @ terms.prior + likelihood @ terms.likelihood
+    value = posterior.dot(terms.posterior)  # as @, in half the time
+    value += prior.dot(terms.prior)
+    value += likelihood.dot(terms.likelihood)
     return value, Cotangents(posterior, prior, likelihood)
 
 

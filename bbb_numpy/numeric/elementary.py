@@ -7,6 +7,7 @@ float64, and *complex-safe*: branches look at the real part alone, so a complex 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import log
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 __all__ = [
     "LOG_2PI",
     "SoftplusParts",
+    "add_scaled",
+    "columns",
     "inner",
     "inverse_softplus",
     "log1p",
@@ -210,6 +213,24 @@ def sums_of_squares(a: Array) -> Array:
     return inner(a, a)
 
 
+def columns(array: Array) -> Iterator[tuple[Any, slice]]:
+    """Yield indices of the last axis of `array`, so many at once that a few rows stay in cache."""
+    for start in range(0, array.shape[-1], BLOCK):
+        yield ..., slice(start, start + BLOCK)
+
+
+def add_scaled(into: Array, array: Array, factor: Any) -> None:
+    """Add ``array * factor`` to `into`, both (..., P), for one factor or one a row (..., 1).
+
+    Block by block, so that the product never leaves the cache.
+    """
+    if array.shape[-1] <= BLOCK:
+        into += array * factor
+        return
+    for block in columns(array):
+        into[block] += array[block] * factor
+
+
 def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
     """Write the gradient of numbers that S samples share, or that each has for itself (D33).
 
@@ -238,10 +259,9 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
     are two independent N(0, 1) numbers. With the 24-bit u of float32 none exceeds 5.77 in
     size, where N(0, 1) has 8e-9 of its mass.
     """
-    flat = out.reshape(-1)
     if out.dtype != np.float32 or out.size < BOX_MULLER_FROM:
         return rng.standard_normal(dtype=out.dtype.type, out=out)
-    half = out.size // 2
+    flat, half = out.reshape(-1), out.size // 2
     rng.random(dtype=np.float32, out=flat)
     for start in range(0, half, BLOCK):
         stop = min(start + BLOCK, half)

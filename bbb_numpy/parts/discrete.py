@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.elementary import inner, log_factorial, log_softmax, softplus_parts
-from ..numeric.workspace import Workspace
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
@@ -57,9 +56,7 @@ class BernoulliLikelihood:
         """Return the starting values of the learned blocks: none."""
         return np.zeros(0, dtype)
 
-    def log_density(
-        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
-    ) -> tuple[Array, Array]:
+    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
 
         Parameters
@@ -78,13 +75,13 @@ class BernoulliLikelihood:
             d log P/dz = y - sigmoid(z).
         """
         _same_shape(f, y)
-        parts = softplus_parts(f, work.softplus_parts(f, "likelihood "))
+        parts = softplus_parts(f)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(parts.softplus, axis=-1)
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent (S,) back to the logits: (y - sigmoid(z)) cotangent (S, B, K) (D13)."""
-        return np.multiply(saved, cotangent[:, None, None], out=saved)
+        return np.multiply(saved, cotangent[:, None, None], out=np.empty_like(saved))
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the probabilities of 1 (S, B, K)."""
@@ -133,9 +130,7 @@ class CategoricalLikelihood:
         """Return the starting values of the learned blocks: none."""
         return np.zeros(0, dtype)
 
-    def log_density(
-        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
-    ) -> tuple[Array, Array]:
+    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
 
         Parameters
@@ -160,7 +155,7 @@ class CategoricalLikelihood:
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent (S,) back to the logits: (y - softmax(z)) cotangent (S, B, K) (D14)."""
-        return np.multiply(saved, cotangent[:, None, None], out=saved)
+        return np.multiply(saved, cotangent[:, None, None], out=np.empty_like(saved))
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the class probabilities (S, B, K)."""
@@ -205,9 +200,7 @@ class PoissonLikelihood:
         """Return the starting values of the learned blocks: none."""
         return np.zeros(0, dtype)
 
-    def log_density(
-        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
-    ) -> tuple[Array, Array]:
+    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
 
         Parameters
@@ -226,14 +219,14 @@ class PoissonLikelihood:
             d log P/df = y - e^f.
         """
         _same_shape(f, y)
-        rate = np.exp(f, out=work.array("rate", f.shape, f.dtype))
+        rate = np.exp(f)
         constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant
         return rowwise, np.subtract(y, rate, out=rate)
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent (S,) back to the log rates: (y - e^f) cotangent (S, B, K) (D15)."""
-        return np.multiply(saved, cotangent[:, None, None], out=saved)
+        return np.multiply(saved, cotangent[:, None, None], out=np.empty_like(saved))
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the rates (S, B, K)."""

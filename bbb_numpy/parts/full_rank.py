@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.arguments import not_negative, positive, real, standard_deviation
+from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
     inverse_softplus,
     softplus_parts,
-    standard_normal,
     sums_of_squares,
 )
-from ..numeric.workspace import Workspace
 from .posteriors import Entropy
 
 __all__ = ["Factor", "FullRank", "FullRankSample"]
@@ -131,38 +130,31 @@ class FullRank:
         lower = factor[_strict(len(mean))] / self.unit
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        size: int,
-        dtype: Any,
-        out: Array | None = None,
-    ) -> Array:
-        """Draw the noise eps ~ N(0, 1) (samples, size) (M1)."""
-        return standard_normal(rng, np.empty((samples, size), dtype) if out is None else out)
+    def noise_size(self, size: int) -> int:
+        """Return how many numbers eps ~ N(0, 1) make a weight vector: one per weight (K1, D11)."""
+        return size
 
-    def factor(self, blocks: dict[str, Array], work: Workspace) -> Factor:
+    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Factor:
         """Return L (P, P), its diagonal softplus(rho), and that one's companions (M1)."""
         rho, lower = blocks["rho"], blocks["lower"]
-        size, parts = len(rho), softplus_parts(rho, work.softplus_parts(rho))
-        factor = work.array("factor", (size, size), np.result_type(rho, lower))
+        size, parts = len(rho), softplus_parts(rho, buffers.softplus_parts(rho))
+        factor = buffers.array((size, size), np.result_type(rho, lower))
         factor.fill(0.0)
         factor[_strict(size)] = self.unit * lower  # row by row
         factor.flat[:: size + 1] = parts.softplus
         return Factor(factor, parts)
 
-    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> FullRankSample:
+    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> FullRankSample:
         """Turn noise (S, P) into weights w = mu + L eps (M1)."""
-        factor = self.factor(blocks, work)
-        w = work.array("w", eps.shape, np.result_type(factor.lower, eps))
+        factor = self.factor(blocks, buffers)
+        w = buffers.array(eps.shape, np.result_type(factor.lower, eps))
         np.matmul(eps, factor.lower.T, out=w)
         w += blocks["mu"]
         return FullRankSample(w, eps, factor)
 
-    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> FullRankSample:
+    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> FullRankSample:
         """Return given weights (S, P) as a sample of this q, with eps = L^-1 (w - mu)."""
-        factor = self.factor(blocks, work)
+        factor = self.factor(blocks, buffers)
         return FullRankSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
     def log_density(self, sample: FullRankSample) -> Array:
@@ -175,11 +167,7 @@ class FullRank:
         return -0.5 * sums_of_squares(sample.eps) - logs - 0.5 * LOG_2PI * sample.eps.shape[-1]
 
     def pull_back(
-        self,
-        sample: FullRankSample,
-        d_w: Array,
-        d_log_q: Array | None,
-        d_theta: dict[str, Array],
+        self, sample: FullRankSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
     ) -> None:
         """Write the gradient for mu and L, given cotangents of w (S, P) and of log q (S,).
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ..numeric.arguments import flag, standard_deviation
 from ..numeric.elementary import LOG_2PI, SoftplusParts, inner, softplus_parts, write_gradient
-from ..numeric.workspace import Workspace
 
 __all__ = [
     "GaussianLikelihood",
@@ -80,7 +79,7 @@ class GaussianLikelihood:
         return np.full(outputs if self.learn else 0, log(self.scale), dtype)
 
     def log_density(
-        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+        self, params: dict[str, Array], f: Array, y: Array
     ) -> tuple[Array, GaussianResiduals]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept.
 
@@ -104,10 +103,8 @@ class GaussianLikelihood:
             precision, log_scales = np.exp(-2.0 * log_noise), np.add.reduce(log_noise, axis=-1)
         else:
             precision, log_scales = self.scale**-2, f.shape[-1] * log(self.scale)
-        residual = work.array("residual", f.shape, f.dtype)
-        scaled = work.array("scaled residual", f.shape, f.dtype)
-        np.subtract(y, f, out=residual)
-        np.multiply(residual, precision, out=scaled)
+        residual = np.subtract(y, f, out=np.empty_like(f))
+        scaled = np.multiply(residual, precision, out=np.empty_like(f))
         rowwise = inner(residual, scaled)
         rowwise *= -0.5
         rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]
@@ -123,13 +120,13 @@ class GaussianLikelihood:
         Returns
         -------
         d_f : ndarray (S, B, K)
-            Overwrites the saved residuals.
         """
         if self.learn:
             squares = np.einsum("sbk,sbk->sk", saved.plain, saved.scaled)
             squares -= saved.plain.shape[1]
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
-        return np.multiply(saved.scaled, cotangent[:, None, None], out=saved.scaled)
+        d_f = np.empty_like(saved.scaled)
+        return np.multiply(saved.scaled, cotangent[:, None, None], out=d_f)
 
     def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
         """Return sigma_y of each output, (K,) or (S, K), learned or fixed, in units of y."""
@@ -214,16 +211,14 @@ class HeteroscedasticLikelihood:
         """Return the starting values of the learned blocks: none."""
         return np.zeros(0, dtype)
 
-    def _heads(self, f: Array, work: Workspace) -> tuple[Array, Array, SoftplusParts]:
+    def _heads(self, f: Array) -> tuple[Array, Array, SoftplusParts]:
         """Return m, sigma (S, B, K) and the softplus parts of h."""
         outputs = f.shape[-1] // 2
-        raw = work.array("raw deviation", (*f.shape[:-1], outputs), f.dtype)
-        np.copyto(raw, f[..., outputs:])
-        parts = softplus_parts(raw, work.softplus_parts(raw, "likelihood "))
+        parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
         return f[..., :outputs], parts.softplus + self.floor, parts
 
     def log_density(
-        self, params: dict[str, Array], f: Array, y: Array, work: Workspace
+        self, params: dict[str, Array], f: Array, y: Array
     ) -> tuple[Array, HeteroscedasticResiduals]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over targets, constants kept (D12).
 
@@ -241,7 +236,7 @@ class HeteroscedasticLikelihood:
         wanted = (f.shape[1], f.shape[2] // 2)
         if y.shape != wanted:
             raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
-        mean, sigma, parts = self._heads(f, work)
+        mean, sigma, parts = self._heads(f)
         residual = (y - mean) / sigma
         rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
@@ -270,9 +265,9 @@ class HeteroscedasticLikelihood:
 
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance (S, B, K), from the second head."""
-        return self._heads(f, Workspace())[1] ** 2
+        return self._heads(f)[1] ** 2
 
     def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
         """Draw targets (S, B, K) around the means."""
-        mean, sigma, _ = self._heads(f, Workspace())
+        mean, sigma, _ = self._heads(f)
         return mean + sigma * rng.standard_normal(mean.shape, f.dtype.type)

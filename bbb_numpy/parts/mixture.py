@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.arguments import flag, fraction, standard_deviation
+from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
+    add_scaled,
+    columns,
     inner,
     inverse_softplus,
     log_softmax,
@@ -19,7 +22,6 @@ from ..numeric.elementary import (
     softplus_parts,
     write_gradient,
 )
-from ..numeric.workspace import Workspace
 
 __all__ = ["ScaleMixturePrior"]
 
@@ -35,6 +37,15 @@ class _Components(NamedTuple):
     log_sigma: tuple[Any, Any]
     log_share: tuple[Any, Any]  # log pi, log(1 - pi)
     slopes: tuple[Any, Any, Any]  # d sigma2/d t2, d (sigma1 - sigma2)/d t1, pi
+
+
+class Responsibilities(NamedTuple):
+    """What the log density of weights leaves for `ScaleMixturePrior.add_vjp`."""
+
+    w: Array  # (S, P)
+    square: Array  # (S, P)  w^2
+    shares: Array  # (2, S, P)  r and 1 - r
+    components: _Components
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,10 @@ class ScaleMixturePrior:
                 "prior has collapsed onto 0 before the first step"
             )
 
+    def for_network(self, sizes: tuple[int, ...]) -> ScaleMixturePrior:
+        """Return itself: it is the same for every network."""
+        return self
+
     def blocks(self) -> Blocks:
         """Name the learned blocks: ``prior_mixture`` (3,) = (t1, t2, a), or none."""
         return (("prior_mixture", (3,)),) if self.learn else ()
@@ -132,7 +147,9 @@ class ScaleMixturePrior:
             (parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
         )
 
-    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, Responsibilities]:
         r"""Return log P(w) (S,) of weights (S, P) by logsumexp over the two components (R4).
 
         With :math:`l_k = \log\pi_k - \log\sigma_k - w^2 / (2\sigma_k^2)` a weight contributes
@@ -141,45 +158,37 @@ class ScaleMixturePrior:
         \|w\| = 39 sigma1 on.
         """
         c = self._components(params)
-        square = np.multiply(w, w, out=work.array("w^2", w.shape, w.dtype))
-        logs = work.array("log components", (2, *w.shape), w.dtype)
+        square = np.multiply(w, w, out=buffers.like(w))
+        logs = buffers.array((2, *w.shape), w.dtype)
         for k in range(2):
             np.multiply(square, -0.5 * c.sigma[k] ** -2, out=logs[k])
             logs[k] += c.log_share[k] - c.log_sigma[k]
         total = logsumexp(logs, axis=0)  # (S, P)
-        logs -= total  # logarithms of the responsibilities, for `add_vjp`
-        return np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
+        logs -= total
+        value = np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
+        return value, Responsibilities(w, square, np.exp(logs, out=logs), c)
 
     def add_vjp(
         self,
-        params: dict[str, Array],
-        w: Array,
+        saved: Responsibilities,
         cotangent: Array,
         d_w: Array,
         d_params: dict[str, Array],
-        work: Workspace,
     ) -> None:
         r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
 
-        After `log_density` with the same workspace, whose responsibilities
-        :math:`r = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - r it spends; 1 - r is not formed as a
-        difference, which would lose it next to 1 ::
+        With the responsibilities :math:`r = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - r, which is
+        not formed as a difference: that would lose it next to 1 ::
 
             d log P/dw      = -w [r / sigma1^2 + (1 - r) / sigma2^2]                    R5
             d log P/dsigma1 = sum_j r (w^2 / sigma1^3 - 1 / sigma1)                     R6
             d log P/dsigma2 = sum_j (1 - r) (w^2 / sigma2^3 - 1 / sigma2)               R6
             d log P/da      = sum_j (r - pi) = sum_j [r (1 - pi) - (1 - r) pi]          R7
             d/dt1 = d/dsigma1 sigmoid(t1),  d/dt2 = (d/dsigma1 + d/dsigma2) sigmoid(t2) R8
-
-        Overwrites `w`.
         """
-        c = self._components(params)
+        w, square, (wide, narrow), c = saved
         (s1, s2), slopes = c.sigma, c.slopes
-        wide, narrow = work.array("log components", (2, *w.shape), w.dtype)  # (S, P) each
-        np.exp(wide, out=wide)
-        np.exp(narrow, out=narrow)
         if self.learn:
-            square = work.array("w^2", w.shape, w.dtype)
             mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]  # (S, 1)
             moment = [inner(r, square)[:, None] for r in (wide, narrow)]  # (S, 1)
             d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
@@ -189,12 +198,11 @@ class ScaleMixturePrior:
             d_a = mass[0] * (1.0 - slopes[2]) - mass[1] * slopes[2]  # R7
             d_each = np.concatenate([d_t1, d_t2, d_a], axis=1)  # (S, 3)
             write_gradient(d_params["prior_mixture"], cotangent, d_each)
-        wide *= s1**-2
-        narrow *= s2**-2
-        wide += narrow
-        w *= wide  # R5
-        w *= -cotangent[:, None]
-        d_w += w
+        for block in columns(w):
+            precision = wide[block] * s1**-2
+            precision += narrow[block] * s2**-2
+            precision *= w[block]  # R5
+            add_scaled(d_w[block], precision, -cotangent[:, None])
 
     def draw(
         self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]

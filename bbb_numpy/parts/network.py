@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.arguments import whole
+from ..numeric.buffers import Buffers
 from ..numeric.elementary import sech_squared
 from ..numeric.layout import Layout
-from ..numeric.workspace import Workspace
+from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 
 __all__ = ["ACTIVATIONS", "MLP", "Tape", "activate", "forward", "gates", "vjp"]
 
@@ -66,49 +67,34 @@ class MLP:
             blocks += [(f"W{layer}", (d_in, d_out)), (f"b{layer}", (d_out,))]
         return Layout(tuple(blocks))
 
-    def layers(self, flat: Array) -> list[tuple[Array, Array]]:
-        """View `flat` (S, P) as the pairs W (S, d_in, d_out), b (S, 1, d_out) of each layer."""
+    def layers(self, flat: Array) -> list[Layer]:
+        """View `flat` (S, P) layer by layer; the bias of the first is a weight where that helps."""
         views = list(self.layout.views(flat).values())
-        return [(w, b[:, None, :]) for w, b in zip(views[0::2], views[1::2], strict=True)]
+        layers = [
+            Layer(w, b[:, None, :], None) for w, b in zip(views[0::2], views[1::2], strict=True)
+        ]
+        if self.bias_as_weight:
+            rows, width = self.sizes[0] + 1, self.sizes[1]
+            both = flat[:, : rows * width].reshape(len(flat), rows, width)
+            layers[0] = layers[0]._replace(both=both)
+        return layers
 
     @property
-    def folded(self) -> bool:
-        """Whether the first layer takes its bias as the weights of a further input, 1.
-
-        w_0 and b_0 lie side by side, and [x 1] [w_0; b_0] saves a pass over the widest array in
-        each direction. A single input has a faster product of its own, see `_matmul`.
-        """
+    def bias_as_weight(self) -> bool:
+        """Whether the first layer takes its bias as the weights of a further input, 1."""
         return self.sizes[0] > 1
-
-    def first(self, flat: Array) -> Array:
-        """View w_0, and b_0 below it, in `flat` (S, P) as one matrix (S, d_in + 1, width)."""
-        rows, width = self.sizes[0] + 1, self.sizes[1]
-        return flat[:, : rows * width].reshape(len(flat), rows, width)
 
 
 class Tape(NamedTuple):
     """What the forward pass leaves for the backward pass."""
 
     w: Array  # (S, P)
+    layers: list[Layer]  # its views
     inputs: list[Array]  # a_{l-1} of every layer: x as given, or x and 1; then (S, B, width)
     slopes: list[Array]  # activation'(z_l) (S, B, width); for ReLU the gate [z_l > 0]
 
 
-def _with_ones(x: Array, out: Array) -> Array:
-    """Write `x` (..., B, d_in) and a last column of 1 into `out`."""
-    out[..., :-1] = x
-    out[..., -1] = 1.0
-    return out
-
-
-def _matmul(a: Array, b: Array, out: Array) -> Array:
-    """Matrix product; an inner width of 1 is an outer product, which BLAS does 4x slower."""
-    if a.shape[-1] == 1:
-        return np.multiply(a, b, out=out)
-    return np.matmul(a, b, out=out)
-
-
-def forward(net: MLP, w: Array, x: Array, work: Workspace) -> tuple[Array, Tape]:
+def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape]:
     """Run `x` through the network with every weight sample at once (K31-K36).
 
     Parameters
@@ -118,32 +104,23 @@ def forward(net: MLP, w: Array, x: Array, work: Workspace) -> tuple[Array, Tape]
         Flat weights of S samples.
     x : ndarray (B, d_in) or (S, B, d_in)
         Rows; B may be 0. The same for all samples, or each sample has its own.
-    work : Workspace
-        Holds the activations until the next call.
+    buffers : Buffers
 
     Returns
     -------
     f : ndarray (S, B, K)
     tape : Tape
     """
-    samples, rows = len(w), x.shape[-2]
-    layers = work.views("layers of w", w, net.layers)
-    inputs, slopes, a = [], [], x
-    for layer, (weight, bias) in enumerate(layers):
-        shape = (samples, rows, bias.shape[-1])
-        z = work.array(f"z{layer}", shape, w.dtype)  # (S, B, width)
-        if layer == 0 and net.folded:
-            shape_of_a = (*x.shape[:-1], net.sizes[0] + 1)
-            a = _with_ones(x, work.array("x and 1", shape_of_a, w.dtype))
-            np.matmul(a, work.views("first layer of w", w, net.first), out=z)  # [x 1] [w_0; b_0]
-        else:
-            _matmul(a, weight, out=z)
-            z += bias  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
+    layers, inputs, slopes, a = buffers.views(w, net.layers), [], [], x
+    if net.bias_as_weight:
+        a = with_ones(x, buffers.array((*x.shape[:-1], net.sizes[0] + 1), w.dtype))
+    for layer, width in zip(layers, net.sizes[1:], strict=True):
         inputs.append(a)
-        if layer < len(layers) - 1:
-            slopes.append(activate(net, z, work.array(f"slope{layer}", shape, w.dtype)))
-        a = z
-    return a, Tape(w, inputs, slopes)
+        a = buffers.array((len(w), x.shape[-2], width), w.dtype)  # (S, B, width)
+        affine(inputs[-1], layer, out=a)  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
+        if len(inputs) < len(layers):
+            slopes.append(activate(net, a, buffers.like(a)))  # K32, K34, K35: a_l = ReLU(z_l)
+    return a, Tape(w, layers, inputs, slopes)
 
 
 def activate(net: MLP, z: Array, slope: Array) -> Array:
@@ -157,7 +134,7 @@ def activate(net: MLP, z: Array, slope: Array) -> Array:
     return slope
 
 
-def vjp(net: MLP, tape: Tape, d_f: Array, work: Workspace) -> Array:
+def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
     """Pull a cotangent of the outputs back to the weights (K37-K42, order corrected).
 
     With ``delta_{L-1} = d_f`` (for the unit-variance NLL: ``-(y - yhat)``, K37) ::
@@ -172,48 +149,24 @@ def vjp(net: MLP, tape: Tape, d_f: Array, work: Workspace) -> Array:
     Parameters
     ----------
     tape : Tape
-        From `forward` with the same workspace. Its activations are overwritten.
+        From `forward`.
     d_f : ndarray (S, B, K)
         Cotangent of the outputs.
+    buffers : Buffers
 
     Returns
     -------
     d_w : ndarray (S, P)
-        Lives in `work` until the next call.
     """
-    d_w = work.array("d_w", tape.w.shape, tape.w.dtype)
-    weights = work.views("layers of w", tape.w, net.layers)
-    d_weights = work.views("layers of d_w", d_w, net.layers)
-    ones = work.array("ones", (1, d_f.shape[1]), d_f.dtype)
-    ones.fill(1.0)
-    delta, scale = d_f, None  # delta_l is delta, or delta o scale with scale (S, 1, width)
-    for layer in range(len(weights) - 1, -1, -1):
-        a, weight, (d_weight, d_bias) = tape.inputs[layer], weights[layer][0], d_weights[layer]
-        if layer == 0 and net.folded:  # K41, K42 in one product: [x 1]^T delta_0
-            d_first = work.views("first layer of d_w", d_w, net.first)
-            np.matmul(a.swapaxes(-1, -2), delta, out=d_first)
-            if scale is not None:
-                d_first *= scale
-            break
-        np.matmul(ones, delta, out=d_bias)  # K37, K39, K41: the sum over rows, by BLAS
-        np.matmul(a.swapaxes(-1, -2), delta, out=d_weight)  # K38, K40, K42
-        if scale is not None:
-            d_bias *= scale
-            d_weight *= scale
-        if layer:
-            below, slope = a, tape.slopes[layer - 1]  # a_{l-1} is spent: a buffer (S, B, width)
-            if scale is not None:
-                weight = weight * scale
-            if delta.shape[-1] == 1:
-                # (delta_l W_l^T) o gate with a single column delta_l: its row W_l^T scales the
-                # columns of gate o delta_l, which costs less after the products over the rows
-                np.multiply(slope, delta, out=below)
-                scale = weight.swapaxes(-1, -2)
-            else:
-                np.matmul(delta, weight.swapaxes(-1, -2), out=below)
-                below *= slope  # K39, K41: the gate of the layer below
-                scale = None
-            delta = below
+    w, layers, inputs, slopes = tape
+    d_w = buffers.like(w)
+    d_layers = buffers.views(d_w, net.layers)
+    ones, delta = buffers.ones(d_f.shape[1], d_f.dtype), Delta(d_f, None)  # K37
+    for index in range(len(layers) - 1, -1, -1):
+        a = inputs[index]
+        affine_vjp(a, delta, ones, out=d_layers[index])  # db, K37, K39, K41; dW, K38, K40, K42
+        if index:  # K39, K41: the gate of the layer below
+            delta = gated(delta, layers[index].weight, slopes[index - 1], out=buffers.like(a))
     return d_w
 
 
@@ -225,5 +178,5 @@ def gates(net: MLP, w: Array, x: Array) -> NDArray[np.bool_]:
     """
     if net.activation != "relu" or len(net.sizes) == 2:
         return np.zeros(0, bool)
-    _, tape = forward(net, w, x, Workspace())
+    _, tape = forward(net, w, x, Buffers())
     return np.concatenate([slope.ravel() != 0 for slope in tape.slopes])

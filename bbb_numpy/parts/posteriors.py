@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.arguments import not_negative, real
+from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
+    add_scaled,
     inverse_softplus,
     softplus_parts,
-    standard_normal,
     sums_of_squares,
 )
-from ..numeric.workspace import Workspace
 
 __all__ = ["Entropy", "MeanField", "MeanFieldSample", "PointMass", "PointSample"]
 
@@ -107,33 +107,26 @@ class MeanField:
             raise ValueError(f"deviations must be positive; got {np.min(deviation):g}")
         return np.concatenate([mean, inverse_softplus(deviation)])
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        size: int,
-        dtype: Any,
-        out: Array | None = None,
-    ) -> Array:
-        """Draw the noise eps ~ N(0, 1) (samples, size), one per weight and bias (K1, D11)."""
-        return standard_normal(rng, np.empty((samples, size), dtype) if out is None else out)
+    def noise_size(self, size: int) -> int:
+        """Return how many numbers eps ~ N(0, 1) make a weight vector: one per weight (K1, D11)."""
+        return size
 
-    def factor(self, blocks: dict[str, Array], work: Workspace) -> SoftplusParts:
+    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> SoftplusParts:
         """Return sigma = softplus(rho) and its companions (P,) (K3)."""
         rho = blocks["rho"]
-        return softplus_parts(rho, work.views("softplus parts of rho", rho, work.softplus_parts))
+        return softplus_parts(rho, buffers.softplus_parts(rho))
 
-    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> MeanFieldSample:
+    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> MeanFieldSample:
         """Turn noise (S, P) into weights: sigma = softplus(rho), w = mu + sigma eps (K3, K4)."""
-        mu, parts = blocks["mu"], self.factor(blocks, work)
-        w = work.array("w", eps.shape, np.result_type(mu, eps))  # (S, P)
+        mu, parts = blocks["mu"], self.factor(blocks, buffers)
+        w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P)
         np.multiply(eps, parts.softplus[None], out=w)
         w += mu[None]  # K4
         return MeanFieldSample(w, eps, parts)
 
-    def at(self, blocks: dict[str, Array], w: Array, work: Workspace) -> MeanFieldSample:
+    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> MeanFieldSample:
         """Return given weights (S, P) as a sample of this q, with eps = (w - mu) / sigma."""
-        parts = self.factor(blocks, work)
+        parts = self.factor(blocks, buffers)
         return MeanFieldSample(w, (w - blocks["mu"]) / parts.softplus, parts)
 
     def log_density(self, sample: MeanFieldSample) -> Array:
@@ -147,18 +140,13 @@ class MeanField:
         return -0.5 * sums_of_squares(sample.eps) - constant  # K10
 
     def pull_back(
-        self,
-        sample: MeanFieldSample,
-        d_w: Array,
-        d_log_q: Array | None,
-        d_theta: dict[str, Array],
+        self, sample: MeanFieldSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
     ) -> None:
         """Write the gradient for (mu, rho), given cotangents of w and of log q.
 
         Parameters
         ----------
         sample : MeanFieldSample
-            Its `ratio` is overwritten, unless `d_log_q` is None.
         d_w : ndarray (S, P)
             Cotangent of the weights, that is of everything but log q.
         d_log_q : ndarray (S,) or None
@@ -178,9 +166,7 @@ class MeanField:
             np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho, casting="same_kind")
         d_rho *= sample.parts.sigmoid
         if d_log_q is not None:
-            ratio = sample.parts.ratio
-            ratio *= np.add.reduce(d_log_q)
-            d_rho -= ratio
+            add_scaled(d_rho, sample.parts.ratio, -np.add.reduce(d_log_q))
 
     def add_density_slope(self, sample: MeanFieldSample, cotangent: Array, d_w: Array) -> None:
         """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20)."""
@@ -209,24 +195,16 @@ class MeanField:
         return Entropy(value, np.add.reduceat(sigma * sigma, starts))
 
     def add_entropy_vjp(
-        self,
-        parts: SoftplusParts,
-        d_entropy: float,
-        d_variance: Any,
-        d_theta: dict[str, Array],
+        self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
     ) -> None:
-        """Add the gradient of entropy and variances for rho (D18). Spends `parts`.
+        """Add the gradient of entropy and variances for rho (D18).
 
         `d_variance` is one number for all weights, or (P,).
 
         ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
         """
         sigma, slope, ratio = parts.softplus, parts.sigmoid, parts.ratio
-        ratio *= d_entropy
-        slope *= 2.0 * d_variance
-        slope *= sigma
-        ratio += slope
-        d_theta["rho"] += ratio
+        d_theta["rho"] += ratio * d_entropy + slope * (2.0 * d_variance) * sigma
 
 
 class PointSample(NamedTuple):
@@ -262,21 +240,14 @@ class PointMass:
         """Return the theta (P,) of the point `mean`."""
         return np.array(mean)
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        size: int,
-        dtype: Any,
-        out: Array | None = None,
-    ) -> Array:
-        """Return the noise of a point mass: none, (samples, 0)."""
-        return np.empty((samples, 0), dtype)
+    def noise_size(self, size: int) -> int:
+        """Return how many numbers of noise a point needs: none."""
+        return 0
 
-    def sample(self, blocks: dict[str, Array], eps: Array, work: Workspace) -> PointSample:
+    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> PointSample:
         """Return the one weight vector for every sample, (S, P)."""
         mu = blocks["mu"]
-        w = work.array("w", (len(eps), len(mu)), mu.dtype)
+        w = buffers.array((len(eps), len(mu)), mu.dtype)
         w[...] = mu
         return PointSample(w)
 

@@ -17,14 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.arguments import flag, standard_deviation, whole
-from ..numeric.elementary import LOG_2PI, sums_of_squares, write_gradient
-from ..numeric.workspace import Workspace
+from ..numeric.buffers import Buffers
+from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
 
 __all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior", "LayerwiseGaussianPrior"]
 
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Weighed(NamedTuple):
+    """What the log density of weights leaves for `add_vjp`."""
+
+    w: Array  # (S, P)
+    precision: Any  # 1 / scale^2: a number, (S,) one per sample, (L,) or (S, L) one per layer
 
 
 class ExpectedLogPrior(NamedTuple):
@@ -67,6 +74,10 @@ class GaussianPrior:
         """All weights are one group."""
         return
 
+    def for_network(self, sizes: tuple[int, ...]) -> GaussianPrior:
+        """Return itself: it is the same for every network."""
+        return self
+
     def blocks(self) -> Blocks:
         """Name the learned blocks: ``prior_log_scale`` (1,) or none."""
         return (("prior_log_scale", (1,)),) if self.learn else ()
@@ -86,35 +97,34 @@ class GaussianPrior:
         log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
         return np.exp(-2.0 * log_scale), log_scale
 
-    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, Weighed]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
         K13 is the same without :math:`\tfrac12\log 2\pi`.
         """
         precision, log_scale = self._precision(params)
-        return -0.5 * precision * sums_of_squares(w) - w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
+        constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
+        return -0.5 * precision * sums_of_squares(w) - constants, Weighed(w, precision)
 
     def add_vjp(
         self,
-        params: dict[str, Array],
-        w: Array,
+        saved: Weighed,
         cotangent: Array,
         d_w: Array,
         d_params: dict[str, Array],
-        work: Workspace,
     ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
 
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
-        Overwrites `w`, which no later step of a backward pass needs.
         """
-        precision, _ = self._precision(params)
+        w, precision = saved
         if self.learn:
             slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
-        w *= (-cotangent * precision)[:, None]
-        d_w += w
+        add_scaled(d_w, w, (-cotangent * precision)[:, None])
 
     def draw(
         self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
@@ -159,6 +169,10 @@ class LaplacePrior:
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
 
+    def for_network(self, sizes: tuple[int, ...]) -> LaplacePrior:
+        """Return itself: it is the same for every network."""
+        return self
+
     def blocks(self) -> Blocks:
         """Name the learned blocks: none."""
         return ()
@@ -171,29 +185,28 @@ class LaplacePrior:
         """Return the standard deviation of one weight under the prior."""
         return self.scale * 2.0**0.5
 
-    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, Array]:
         """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16)."""
-        size = np.multiply(w, np.sign(w.real), out=work.array("abs w", w.shape, w.dtype))
-        return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - w.shape[-1] * log(
-            2.0 * self.scale
-        )
+        size = np.multiply(w, np.sign(w.real), out=buffers.like(w))
+        constant = w.shape[-1] * log(2.0 * self.scale)
+        return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - constant, w
 
     def add_vjp(
         self,
-        params: dict[str, Array],
-        w: Array,
+        saved: Array,
         cotangent: Array,
         d_w: Array,
         d_params: dict[str, Array],
-        work: Workspace,
     ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
 
-        At w = 0, where the density has a kink, the slope is taken as 0. Overwrites `w`.
+        At w = 0, where the density has a kink, the slope is taken as 0.
         """
-        np.sign(w.real, out=w, casting="unsafe")
-        w *= (-cotangent / self.scale)[:, None]
-        d_w += w
+        slope = (-cotangent / self.scale)[:, None]
+        for block in columns(saved):
+            d_w[block] += np.sign(saved[block].real) * slope
 
     def draw(
         self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
@@ -310,7 +323,9 @@ class LayerwiseGaussianPrior:
         """Return sum_j w_j^2 of each layer (S, L)."""
         return np.stack([sums_of_squares(part) for part in self._layers(w)], axis=-1)
 
-    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, Weighed]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
@@ -318,33 +333,29 @@ class LayerwiseGaussianPrior:
         """
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
-        terms = -0.5 * np.exp(-2.0 * log_scales) * self._squares(w)  # (S, L)
+        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
+        terms = -0.5 * precision * self._squares(w)  # (S, L)
         terms -= counts * (log_scales + 0.5 * LOG_2PI)
-        return np.add.reduce(terms, axis=-1)
+        return np.add.reduce(terms, axis=-1), Weighed(w, precision)
 
     def add_vjp(
         self,
-        params: dict[str, Array],
-        w: Array,
+        saved: Weighed,
         cotangent: Array,
         d_w: Array,
         d_params: dict[str, Array],
-        work: Workspace,
     ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
 
-        For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l. Overwrites `w`,
-        which no later step of a backward pass needs.
+        For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l.
         """
-        log_scales = self._log_scales(params, w.real.dtype)
-        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
+        w, precision = saved
         if self.learn:
             slope = precision * self._squares(w) - np.array(self.counts, w.real.dtype)  # (S, L)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)
         factors = -cotangent[:, None] * precision  # (S, L)
         for layer, part in enumerate(self._layers(w)):
-            part *= factors[:, layer, None]
-        d_w += w
+            add_scaled(self._layers(d_w)[layer], part, factors[:, layer, None])
 
     def draw(
         self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]

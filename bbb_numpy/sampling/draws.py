@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
+from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..numeric.workspace import Workspace
 from .mcmc import Target
 
 __all__ = ["STATISTICS", "DrawnWeights", "Draws"]
@@ -128,19 +128,18 @@ class DrawnWeights:
         rng: np.random.Generator,
         samples: int,
         dtype: Any = np.float64,
-        work: Workspace | None = None,
     ) -> Array:
         """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw."""
         return rng.permutation((rng.random() + np.arange(samples)) / samples)
 
     def noise_blocks(
-        self, rng: np.random.Generator, samples: int, block: int, dtype: Any, work: Workspace
+        self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
         """Yield what `draw_weights` returns, at most `block` numbers at a time.
 
         All are drawn at once, so that as many samples as there are draws take each of them once.
         """
-        eps = self.draw_weights(rng, samples, dtype, work)
+        eps = self.draw_weights(rng, samples, dtype)
         for begin in range(0, samples, block):
             yield eps[begin : begin + block]
 
@@ -151,7 +150,7 @@ class DrawnWeights:
             )
         return theta[(eps * len(theta)).astype(int)]
 
-    def weights(self, theta: Array, eps: Array, work: Workspace | None = None) -> Array:
+    def weights(self, theta: Array, eps: Array, buffers: Buffers | None = None) -> Array:
         """Return the weights (S, P) of the chosen draws."""
         return np.ascontiguousarray(self._chosen(theta, eps)[:, : self.model.layout.size])
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bbb_numpy.training import Recipe
+
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive
 from ..gradients.catalogue import Estimator
@@ -155,11 +157,13 @@ def train(
             start(estimator, rng, optimizer),
             (x - x_scale[0]) / x_scale[1],
             (y - y_scale[0]) / y_scale[1],
+            Recipe(
+                optimizer=optimizer,
+                epochs=setup.epochs,
+                batch_size=setup.batch_size,
+                samples=setup.samples,
+            ),
             rng=rng,
-            optimizer=optimizer,
-            epochs=setup.epochs,
-            batch_size=setup.batch_size,
-            samples=setup.samples,
             progress=False,
         )
         if trained.stopped == "interrupted":

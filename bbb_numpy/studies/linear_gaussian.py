@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
 from ..model.joint import Model
+from ..model.objectives import LogDensities
+from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, softplus
-from ..numeric.workspace import LogDensities, Workspace
 from ..parts.full_rank import FullRank
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
@@ -135,7 +136,7 @@ def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
     """Return the q that `theta` describes."""
     blocks = estimator.layout.views(theta)
     if isinstance(estimator.posterior, FullRank):
-        factor = estimator.posterior.factor(blocks, Workspace()).lower
+        factor = estimator.posterior.factor(blocks, Buffers()).lower
     else:
         factor = np.diag(softplus(blocks["rho"]))
     return Gaussian(blocks["mu"].copy(), factor @ factor.T)
@@ -205,9 +206,7 @@ def log_densities(
     estimator: Estimator, theta: Array, noise: Array, problem: Regression
 ) -> LogDensities:
     """Return the three log densities (S,) that ``value_and_grad`` meets on its way."""
-    work = Workspace()
-    estimator.value_and_grad(theta, noise, problem.x, problem.y, 1.0, work)
-    return LogDensities(*(term.copy() for term in work.log_densities))
+    return estimator.value_and_grad(theta, noise, problem.x, problem.y).terms
 
 
 def _log_det(matrix: Array) -> float:

@@ -1,12 +1,14 @@
 """From gradients to a trained theta.
 
-`loop`: `fit`, epochs and minibatches. `optimizers`: the update rules (K43, K44). `state`: what
-training changes and records. `stopping`: when it ends early. `replicates`: several problems at
-once. `advi`, `transforms`: the same for densities of constrained numbers (M13-M17).
+`loop`: `fit`, epochs and minibatches. `recipe`: its settings. `optimizers`: the update rules (K43,
+K44). `state`: what training changes and records. `stopping`: when it ends early. `replicates`:
+several problems at once. `advi`, `transforms`: the same for densities of constrained numbers
+(M13-M17).
 """
 
 from .loop import fit, start
+from .recipe import Recipe
 from .state import Epoch, NonFiniteError, Training
 from .stopping import EarlyStopping
 
-__all__ = ["EarlyStopping", "Epoch", "NonFiniteError", "Training", "fit", "start"]
+__all__ = ["EarlyStopping", "Epoch", "NonFiniteError", "Recipe", "Training", "fit", "start"]

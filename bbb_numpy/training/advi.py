@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.arguments import whole
+from ..numeric.buffers import Buffers
+from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_rng
-from ..numeric.workspace import Workspace
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import MeanField
 from ..progress import tqdm
@@ -135,19 +136,21 @@ class ADVI:
 
     def draw(self, rng: np.random.Generator, samples: int, dtype: Any = np.float64) -> Array:
         """Draw the noise eta ~ N(0, I) (samples, K)."""
-        return self.posterior.draw(rng, samples, self.size, dtype)
+        return standard_normal(
+            rng, np.empty((samples, self.posterior.noise_size(self.size)), dtype)
+        )
 
     def standardise(self, phi: Array, zeta: Array) -> Array:
         """Return eta = L^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det L| (M16)."""
-        return self.posterior.at(self.layout.views(phi), zeta, Workspace()).eps
+        return self.posterior.at(self.layout.views(phi), zeta, Buffers()).eps
 
     def log_q(self, phi: Array, zeta: Array) -> Array:
         """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det L| (M16)."""
-        sample: Any = self.posterior.at(self.layout.views(phi), zeta, Workspace())
+        sample: Any = self.posterior.at(self.layout.views(phi), zeta, Buffers())
         return self.posterior.log_density(sample)
 
     def value_and_grad(
-        self, phi: Array, eta: Array, work: Workspace | None = None
+        self, phi: Array, eta: Array, buffers: Buffers | None = None
     ) -> tuple[Any, Array]:
         r"""Return the negative ELBO of the S noise vectors, and its gradient for phi (M13, M17).
 
@@ -164,7 +167,7 @@ class ADVI:
             Flat, as `layout` names it. Real, or complex for a complex step.
         eta : ndarray (S, K)
             From `draw`.
-        work : Workspace, optional
+        buffers : Buffers, optional
             Reuses the buffers of the previous call, the returned gradient among them.
 
         Returns
@@ -174,10 +177,10 @@ class ADVI:
         grad : ndarray
             Shape and dtype of `phi`.
         """
-        work = Workspace() if work is None else work
-        grad = work.array("grad", phi.shape, phi.dtype)
+        buffers = Buffers() if buffers is None else buffers
+        grad = buffers.like(phi)
         blocks, d_phi = self.layout.views(phi), self.layout.views(grad)
-        sample: Any = self.posterior.sample(blocks, eta, work)  # zeta = mu + L eta
+        sample: Any = self.posterior.sample(blocks, eta, buffers)  # zeta = mu + L eta
         log_p, slope = self.target(sample.w)  # (S,), (S, K)
         entropy = self.posterior.entropy(sample.parts).value
         self.posterior.pull_back(sample, slope / -len(eta), None, d_phi)
@@ -199,7 +202,7 @@ class Approximation:
         check_rng(rng)
         eta = self.problem.draw(rng, count, self.phi.dtype)
         blocks = self.problem.layout.views(self.phi)
-        return self.problem.posterior.sample(blocks, eta, Workspace()).w
+        return self.problem.posterior.sample(blocks, eta, Buffers()).w
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Draw theta (count, K) = T^-1(zeta), each within its range."""
@@ -278,7 +281,7 @@ def fit(
             f"start must have shape ({problem.layout.size},) and be finite; got shape {phi.shape}. "
             "Make it with the posterior's pack(mean, ...)"
         )
-    state, work, history = optimizer.init(phi), Workspace(), []
+    state, buffers, history = optimizer.init(phi), Buffers(), []
     known, stopped = phi.copy(), ""
     hidden = None if progress is None else not progress
     try:
@@ -288,7 +291,7 @@ def fit(
         ):
             for step in range(steps + 1):  # the last one measures the last update
                 eta = problem.draw(rng, samples, phi.dtype)
-                value, grad = problem.value_and_grad(phi, eta, work)
+                value, grad = problem.value_and_grad(phi, eta, buffers.rewind())
                 if not (isfinite(value) and np.isfinite(grad).all()):
                     raise NonFiniteError(_diagnosis(value, step, phi), Training(known, state))
                 np.copyto(known, phi)

@@ -21,19 +21,17 @@ from numpy.typing import NDArray
 
 from ..gradients.reparameterised import Reparameterised
 from ..gradients.replicated import replicated
-from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..numeric.arguments import not_negative, whole
+from ..numeric.arguments import not_negative
+from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..numeric.workspace import Workspace
 from ..progress import tqdm
-from .optimizers import Adam, Optimizer, State
+from .optimizers import Optimizer, State
+from .recipe import Recipe
 from .state import Epoch, NonFiniteError, Training
-from .stopping import minibatches
 
 __all__ = ["fit_replicates", "stack", "unstack"]
 
 Array = NDArray[Any]
-NO_WARM_UP = NoWarmUp()
 
 
 def stack(layout: Layout, vectors: Sequence[Array]) -> Array:
@@ -55,15 +53,9 @@ def fit_replicates(
     trainings: Sequence[Training],
     xs: Sequence[Array],
     ys: Sequence[Array],
+    recipe: Recipe | None = None,
     *,
     rngs: Sequence[np.random.Generator],
-    optimizer: Optimizer | None = None,
-    epochs: int = 100,
-    batch_size: int = 32,
-    samples: int = 1,
-    shuffle: bool = True,
-    kl_weights: Shares = proportional_kl_weights,
-    warm_up: WarmUp = NO_WARM_UP,
     progress: bool | None = None,
 ) -> list[Training]:
     """Do what `training.fit` does for each of R replicates, all in one computation.
@@ -76,10 +68,12 @@ def fit_replicates(
         From `training.start`, or from an earlier fit; all after the same number of steps.
     xs, ys : sequences of ndarray (N, d_in), (N, K)
         The rows of each; N is the same for all.
+    recipe : Recipe, optional
+        The same for all. Early stopping needs a fit for each.
     rngs : sequence of numpy.random.Generator
         One for each, used as `training.fit` uses it.
-    optimizer, epochs, batch_size, samples, shuffle, kl_weights, warm_up, progress
-        As in `training.fit`, and the same for all. Early stopping needs a fit for each.
+    progress : bool, optional
+        As in `training.fit`.
 
     Returns
     -------
@@ -94,9 +88,10 @@ def fit_replicates(
         When the free energy of a replicate is nan or infinite; names the replicate and carries
         its last state known to be finite. The others are unharmed: train them again without it.
     """
-    for name, value, least in (("epochs", epochs, 0), ("samples", samples, 1)):
-        whole(name, value, least)
-    optimizer = Adam() if optimizer is None else optimizer
+    recipe = Recipe() if recipe is None else recipe
+    epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
+    if recipe.early_stopping is not None:
+        raise ValueError("replicates end together: early_stopping needs a training.fit for each")
     estimator, count = replicated(estimators), len(estimators)
     if not len(trainings) == len(xs) == len(ys) == len(rngs) == count:
         lengths = [len(part) for part in (estimators, trainings, xs, ys, rngs)]
@@ -111,15 +106,9 @@ def fit_replicates(
     y = _rows(ys, "ys", model.outputs, dtype)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"xs have {x.shape[1]} rows, ys {y.shape[1]}; they must be as many")
-    batches = minibatches(x.shape[1], batch_size)
-    pi = np.asarray(kl_weights([batch.stop - batch.start for batch in batches]), float)
-    if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
-        raise ValueError(
-            f"kl_weights must return {len(batches)} shares >= 0 that sum to 1; got {pi}"
-        )
-    shares = pi.tolist()
+    batches, shares = recipe.batches(estimators[0], x.shape[1])
     last, spare = state.copy(), state.copy()
-    work, scratch = Workspace(), Workspace()
+    buffers, noises = Buffers(), _noises(estimators, samples, batches, dtype)
     x_epoch, y_epoch = x.copy(), y.copy()
     before = [training.history for training in trainings]
     hidden = None if progress is None else not progress
@@ -128,24 +117,27 @@ def fit_replicates(
         tqdm(total=epochs, unit="epoch", leave=False, disable=hidden) as bar,
     ):
         for epoch in range(epochs):
-            beta = not_negative("the value of warm_up(epoch, epochs)", warm_up(epoch, epochs))
-            if shuffle:
+            beta = not_negative(
+                "the value of warm_up(epoch, epochs)", recipe.warm_up(epoch, epochs)
+            )
+            if recipe.shuffle:
                 for r, rng in enumerate(rngs):
                     order = rng.permutation(x.shape[1])
                     x_epoch[r], y_epoch[r] = x[r][order], y[r][order]
             sums: Any = np.zeros((3, count))  # objective, kl and nll of each
             factor = 0.0
             for step, (rows, share) in enumerate(zip(batches, shares, strict=True)):
-                noise = _noise(estimators, rngs, samples, dtype, scratch, rows.stop - rows.start)
-                value, grad = estimator.value_and_grad(
-                    state.theta, noise, x_epoch[:, rows], y_epoch[:, rows], beta * share, work
+                noise = noises[rows.stop - rows.start]
+                _fill(estimators, rngs, noise)
+                batch = x_epoch[:, rows], y_epoch[:, rows], beta * share
+                value, grad, terms = estimator.value_and_grad(  # (R,), flat, (S, R) each
+                    state.theta, noise, *batch, buffers.rewind()
                 )
                 if not np.isfinite(value).all():
                     known = spare if step == 0 else last
                     raise _failure(value, epoch, step, _apart(single, known, before))
                 factor = optimizer.schedule(epoch + step / len(batches), epochs)
                 optimizer.update(state.theta, grad, state.optimizer_state, factor)
-                terms = work.log_densities  # (S, R) each
                 sums[0] += value
                 kl = np.add.reduce(terms.posterior - terms.prior).astype(float)
                 sums[1] += share * kl / samples
@@ -156,30 +148,32 @@ def fit_replicates(
             spare.take(state)
             last, spare = spare, last
         if epochs:  # the last update has not been measured yet
-            value, _ = estimator.value_and_grad(
-                state.theta, noise, x_epoch[:, rows], y_epoch[:, rows], beta * share, work
-            )
+            value = estimator.value_and_grad(state.theta, noise, *batch, buffers.rewind()).value
             if not np.isfinite(value).all():
                 raise _failure(value, epoch, step + 1, _apart(single, spare, before))
     return _apart(single, state, before)
 
 
-def _noise(
-    estimators: Sequence[Reparameterised],
-    rngs: Sequence[np.random.Generator],
-    samples: int,
-    dtype: Any,
-    work: Workspace,
-    rows: int,
-) -> Array:
+def _noises(
+    estimators: Sequence[Reparameterised], samples: int, batches: list[slice], dtype: Any
+) -> dict[int, Array]:
+    """Return memory for the noise of all (S, R P), for each number of rows of a minibatch."""
+    sizes, shapes = {batch.stop - batch.start for batch in batches}, {}
+    for rows in sizes:
+        _, width = estimators[0].noise_shape(samples, rows)
+        shapes[rows] = np.empty((samples, len(estimators) * width), dtype)
+    return shapes
+
+
+def _fill(
+    estimators: Sequence[Reparameterised], rngs: Sequence[np.random.Generator], noise: Array
+) -> None:
     """Draw for each replicate what it would draw alone, side by side (S, R P)."""
+    width = noise.shape[1] // len(rngs)
+    alone = np.empty((len(noise), width), noise.dtype)
     for r, (estimator, rng) in enumerate(zip(estimators, rngs, strict=True)):
-        noise = estimator.draw(rng, samples, dtype, work, rows)  # (S, P)
-        if r == 0:
-            width = noise.shape[1]
-            out = work.array("noise of all", (samples, len(rngs) * width), dtype)
-        out[:, r * width : (r + 1) * width] = noise
-    return out
+        estimator.fill(rng, alone)  # (S, P)
+        noise[:, r * width : (r + 1) * width] = alone
 
 
 def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimizer) -> Training:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
 from ..numeric.arguments import not_negative, whole
-from ..numeric.workspace import Workspace
+from ..numeric.buffers import Buffers
 from .state import Training
 
 __all__ = ["EarlyStopping", "HeldOut", "Watch", "minibatches"]
@@ -64,7 +64,7 @@ class HeldOut:
         self.estimator = estimator
         self.x, self.y = rows
         self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
-        self.work = Workspace()
+        self.buffers = Buffers()
         width = max(estimator.model.network.sizes)
         self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
 
@@ -73,7 +73,7 @@ class HeldOut:
         total = 0.0
         for rows in self.blocks:
             log_likelihood = self.estimator.log_likelihood(
-                theta, self.noise, self.x[rows], self.y[rows], self.work
+                theta, self.noise, self.x[rows], self.y[rows], self.buffers.rewind()
             )  # (SAMPLES,)
             total -= float(log_likelihood.mean())
         return total / len(self.x)

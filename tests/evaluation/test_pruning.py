@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from bbb_numpy.numeric.workspace import Workspace
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import predictive
@@ -21,9 +22,8 @@ from bbb_numpy.evaluation.pruning import (
 )
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.numeric.elementary import inverse_softplus, softplus
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam
 
 MODEL = Model(MLP((3, 6, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.3, learn=True))
@@ -124,9 +124,14 @@ def test_a_trained_network_keeps_its_error_without_the_weights_it_does_not_need(
     family = ClosedFormKL(model, MeanField(0.2, -3.0))
     optimizer = Adam(2e-2)
     trained = fit(
-        family, start(family, rng, optimizer), x, y, rng=rng, optimizer=optimizer,
-        epochs=1500, batch_size=50, progress=False,
-    )  # fmt: skip
+        family,
+        start(family, rng, optimizer),
+        x,
+        y,
+        Recipe(optimizer=optimizer, epochs=1500, batch_size=50),
+        rng=rng,
+        progress=False,
+    )
     fresh = rng.standard_normal((500, 8))
     truth = np.sin(1.5 * fresh[:, :1])
 

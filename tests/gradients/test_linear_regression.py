@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from bbb_numpy.numeric.workspace import LogDensities, Workspace
 from problems import exact_posterior, linear_problem
 
 from bbb_numpy import Adam, Cosine, GaussianPrior, MeanField, Model, Reparameterised
@@ -12,11 +13,10 @@ from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi, free_energy
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.numeric.workspace import LogDensities, Workspace
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian as closed
 from bbb_numpy.studies.ours.evidence_bounds import bound, draw, draw_posterior, place
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 
 
 def sampled_free_energy(estimator, theta, x, y, samples=40_000, seed=0):
@@ -100,9 +100,13 @@ def test_training_ends_at_the_posterior_mean_and_one_over_root_diagonal_precisio
     for seed in range(6):
         rng, optimizer = np.random.default_rng(seed), Adam(2e-2, schedule=Cosine())
         training = fit(
-            estimator, start(estimator, rng, optimizer), x, y,
-            rng=rng, optimizer=optimizer, epochs=2500, batch_size=len(x), samples=8,
-        )  # fmt: skip
+            estimator,
+            start(estimator, rng, optimizer),
+            x,
+            y,
+            Recipe(optimizer=optimizer, epochs=2500, batch_size=len(x), samples=8),
+            rng=rng,
+        )
         ends.append(training.theta)
     mu, sigma = np.split(np.array(ends), 2, axis=1)
     sigma = softplus(sigma)
@@ -146,9 +150,13 @@ def train(estimator, problem, seed=0, epochs=6000, samples=8, rate=5e-2, variati
     rng, optimizer = np.random.default_rng(seed), Adam(rate, schedule=Cosine())
     begin = start(estimator, rng, optimizer, variational=variational)
     return fit(
-        estimator, begin, problem.x, problem.y,
-        rng=rng, optimizer=optimizer, epochs=epochs, batch_size=len(problem.x), samples=samples,
-    )  # fmt: skip
+        estimator,
+        begin,
+        problem.x,
+        problem.y,
+        Recipe(optimizer=optimizer, epochs=epochs, batch_size=len(problem.x), samples=samples),
+        rng=rng,
+    )
 
 
 def beside(truth):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bbb_numpy.numeric.workspace import Workspace
 from hypothesis import given
 from problems import changed, relative_error, seeds
 
@@ -24,10 +25,9 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.numeric.elementary import LOG_2PI, softplus
 from bbb_numpy.numeric.layout import Layout
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import Entropy
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from tests.parts.test_posteriors import (
     BOTH,
     blocks_of,
@@ -183,7 +183,7 @@ def test_the_memory_that_the_refusal_names_is_what_training_takes(make):
     tracemalloc.start()
     begin = start(estimator, rng, Adam())
     x, y, stop = np.zeros((8, 2)), np.zeros((8, 1)), EarlyStopping()
-    fit(estimator, begin, x, y, rng=rng, epochs=2, early_stopping=stop, validation=(x, y))
+    fit(estimator, begin, x, y, Recipe(epochs=2, early_stopping=stop), rng=rng, validation=(x, y))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.9 < peak / named < 1.1

@@ -31,7 +31,7 @@ from bbb_numpy.studies.wu.quartic import (
     table,
     train,
 )
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 SHORT = Setup(epochs=300, likelihood=GaussianLikelihood(0.25))
@@ -91,10 +91,8 @@ def test_the_optimum_on_linear_regression_is_least_squares_or_ridge(name):
         start(estimator, rng, optimizer),
         x,
         y,
+        Recipe(optimizer=optimizer, epochs=500, batch_size=20),
         rng=rng,
-        optimizer=optimizer,
-        epochs=500,
-        batch_size=20,
     )
     np.testing.assert_allclose(trained.theta, wanted, atol=1e-6)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bbb_numpy.numeric.workspace import Workspace
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import VALID, exact_posterior, linear_problem, problems
@@ -41,12 +42,11 @@ from bbb_numpy.model.kl_weights import (
 )
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi, free_energy
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.stopping import Watch, minibatches
 
 
@@ -65,7 +65,7 @@ def train(estimator, x, y, *, seed=1, dtype=np.float64, optimizer=None, **option
     rng = np.random.default_rng(seed)
     optimizer = optimizer or Adam(1e-2)
     begin = start(estimator, rng, optimizer, dtype)
-    return fit(estimator, begin, x, y, rng=rng, optimizer=optimizer, **options)
+    return fit(estimator, begin, x, y, Recipe(optimizer=optimizer), rng=rng, **options)
 
 
 @pytest.mark.equation("D6", "K18")
@@ -134,7 +134,9 @@ def test_two_halves_are_bit_for_bit_one_whole(optimizer):
     rng = np.random.default_rng(1)
     half = start(estimator, rng, optimizer)
     for _ in range(2):
-        half = fit(estimator, half, x, y, rng=rng, optimizer=optimizer, epochs=3, batch_size=20)
+        half = fit(
+            estimator, half, x, y, Recipe(optimizer=optimizer, epochs=3, batch_size=20), rng=rng
+        )
     assert np.array_equal(half.theta, whole.theta)
     assert half.optimizer_state.steps == whole.optimizer_state.steps == 18
     assert len(half.history) == 6
@@ -145,7 +147,7 @@ def test_the_state_passed_in_is_not_changed():
     rng = np.random.default_rng(0)
     begin = start(estimator, rng, Adam())
     kept = begin.copy()
-    fit(estimator, begin, x, y, rng=rng, optimizer=Adam(), epochs=2)
+    fit(estimator, begin, x, y, Recipe(optimizer=Adam(), epochs=2), rng=rng)
     assert np.array_equal(begin.theta, kept.theta)
     assert begin.history == []
     assert begin.optimizer_state.steps == 0
@@ -232,7 +234,12 @@ def test_a_free_energy_that_blows_up_names_the_place_and_keeps_the_last_finite_s
     assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
     assert (
         fit(
-            estimator, kept, x, y, rng=np.random.default_rng(0), optimizer=optimizer, epochs=0
+            estimator,
+            kept,
+            x,
+            y,
+            Recipe(optimizer=optimizer, epochs=0),
+            rng=np.random.default_rng(0),
         ).theta
         is not kept.theta
     )
@@ -425,7 +432,9 @@ def test_going_on_after_a_stop_forgets_why_it_stopped():
     stop = EarlyStopping(patience=1, min_delta=1e9)
     stopped = train(estimator, x, y, epochs=9, early_stopping=stop)
     assert stopped.stopped == "early stopping"
-    assert fit(estimator, stopped, x, y, rng=np.random.default_rng(0), epochs=1).stopped == ""
+    assert (
+        fit(estimator, stopped, x, y, Recipe(epochs=1), rng=np.random.default_rng(0)).stopped == ""
+    )
 
 
 @pytest.mark.parametrize(("fails_at", "kept_epochs"), [(8, 1), (9, 2), (11, 2)])
@@ -487,7 +496,9 @@ def test_a_warm_up_trains_as_the_tempered_objective_does_at_each_beta():
     state = start(estimator, rng, Adam(1e-2))
     for beta in (0.25, 0.5, 0.75, 1.0):
         tempered = replace(estimator, objective=FreeEnergy(beta))
-        state = fit(tempered, state, x, y, rng=rng, optimizer=Adam(1e-2), epochs=1, batch_size=50)
+        state = fit(
+            tempered, state, x, y, Recipe(optimizer=Adam(1e-2), epochs=1, batch_size=50), rng=rng
+        )
     assert np.allclose(found.theta, state.theta, rtol=1e-12)
     plain = train(estimator, x, y, epochs=4, batch_size=50)
     assert not np.allclose(found.theta, plain.theta, rtol=1e-6)
@@ -554,9 +565,13 @@ def test_training_starts_where_the_posterior_was_packed():
     packed = posterior.pack(exact.mean, np.linalg.inv(exact.precision))
     begin = start(landing, np.random.default_rng(0), SGD(1e-3), np.float64, packed)
     trained = fit(
-        landing, begin, x, y, rng=np.random.default_rng(1), optimizer=SGD(1e-3), epochs=3,
-        batch_size=40,
-    )  # fmt: skip
+        landing,
+        begin,
+        x,
+        y,
+        Recipe(optimizer=SGD(1e-3), epochs=3, batch_size=40),
+        rng=np.random.default_rng(1),
+    )
     assert np.allclose(trained.theta, begin.theta, rtol=1e-9)
     assert np.allclose(trained.column("objective"), -exact.log_evidence, rtol=1e-9)
 
@@ -667,7 +682,14 @@ def test_a_warm_up_that_gives_no_weight_is_refused_by_name(wrong):
     rng = np.random.default_rng(0)
     training = start(estimator, rng, Adam())
     with pytest.raises((TypeError, ValueError), match="value of warm_up"):
-        fit(estimator, training, x, y, rng=rng, epochs=1, warm_up=lambda epoch, epochs: wrong)
+        fit(
+            estimator,
+            training,
+            x,
+            y,
+            Recipe(epochs=1, warm_up=lambda epoch, epochs: wrong),
+            rng=rng,
+        )
 
 
 @pytest.mark.equation("D6")
@@ -676,5 +698,11 @@ def test_negative_shares_of_the_kl_term_are_refused():
     rng = np.random.default_rng(0)
     training = start(estimator, rng, Adam())
     with pytest.raises(ValueError, match="shares >= 0 that sum to 1"):
-        fit(estimator, training, x, y, rng=rng, epochs=1, batch_size=20,
-            kl_weights=lambda sizes: np.array([-1.0, 2.0]))  # fmt: skip
+        fit(
+            estimator,
+            training,
+            x,
+            y,
+            Recipe(epochs=1, batch_size=20, kl_weights=lambda sizes: np.array([-1.0, 2.0])),
+            rng=rng,
+        )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from bbb_numpy.numeric.workspace import Workspace
 from problems import changed
 
 from bbb_numpy import (
@@ -22,13 +23,12 @@ from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.gradients.replicated import ReplicatedModel, replicated
 from bbb_numpy.model.kl_weights import LinearWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi, free_energy
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.replicates import fit_replicates, stack, unstack
 
 R, ROWS = 3, 21
@@ -260,7 +260,7 @@ def test_the_states_passed_in_are_left_alone():
     rngs = [np.random.default_rng(r) for r in range(R)]
     states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
     before = [state.copy() for state in states]
-    after = fit_replicates(built, states, *data(built), rngs=rngs, epochs=1)
+    after = fit_replicates(built, states, *data(built), Recipe(epochs=1), rngs=rngs)
     for old, state, new in zip(before, states, after, strict=True):
         np.testing.assert_array_equal(state.theta, old.theta)
         assert state.optimizer_state.steps == 0
@@ -272,7 +272,7 @@ def test_without_epochs_the_states_come_back():
     built = estimators()
     rngs = [np.random.default_rng(r) for r in range(R)]
     states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
-    after = fit_replicates(built, states, *data(built), rngs=rngs, epochs=0)
+    after = fit_replicates(built, states, *data(built), Recipe(epochs=0), rngs=rngs)
     np.testing.assert_array_equal([a.theta for a in after], [s.theta for s in states])
 
 
@@ -283,7 +283,7 @@ def test_a_replicate_that_diverges_is_named_and_its_last_finite_state_kept():
     rngs = [np.random.default_rng(r) for r in range(R)]
     states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
     with pytest.raises(NonFiniteError, match=r"replicate 1 is inf in epoch 0, step 0") as caught:
-        fit_replicates(built, states, xs, ys, rngs=rngs, epochs=2)
+        fit_replicates(built, states, xs, ys, Recipe(epochs=2), rngs=rngs)
     np.testing.assert_array_equal(caught.value.training.theta, states[1].theta)
 
 

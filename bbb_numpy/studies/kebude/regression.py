@@ -24,7 +24,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.fits import BAND
-from bbb_numpy.training import Epoch, fit, start
+from bbb_numpy.training import Epoch, Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer
 
 __all__ = ["CASES", "SETTINGS", "Case", "Numbers", "Result", "Setting", "run"]
@@ -199,11 +199,13 @@ def run(
         state,
         x,
         y,
+        Recipe(
+            optimizer=how.optimizer,
+            epochs=how.epochs if epochs is None else epochs,
+            batch_size=how.batch_size,
+            samples=how.samples,
+        ),
         rng=train_rng,
-        optimizer=how.optimizer,
-        epochs=how.epochs if epochs is None else epochs,
-        batch_size=how.batch_size,
-        samples=how.samples,
     )
 
     if trained.stopped == "interrupted":

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 
 __all__ = ["RawMixturePrior"]
 
@@ -27,6 +27,10 @@ class RawMixturePrior:
     pi: float = 0.2
     sigma1: float = 1.0
     sigma2: float = 0.1
+
+    def for_network(self, sizes: tuple[int, ...]) -> RawMixturePrior:
+        """Return itself: it is the same for every network."""
+        return self
 
     def blocks(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the learned block: ``prior_raw`` (3,) = (pi, sigma1, sigma2)."""
@@ -51,26 +55,28 @@ class RawMixturePrior:
             sigmas = params["prior_raw"][1:]
             return [np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi))) for s in sigmas]
 
-    def log_density(self, params: dict[str, Array], w: Array, work: Workspace) -> Array:
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, tuple[Array, Array]]:
         """Return sum_j log[pi N1(w_j) + (1 - pi) N2(w_j)] (S,): -inf or nan where it fails."""
         wide, narrow = self._densities(params, w)
         pi = params["prior_raw"][0]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(pi * wide + (1.0 - pi) * narrow).sum(axis=-1)
+            value = np.log(pi * wide + (1.0 - pi) * narrow).sum(axis=-1)
+        return value, (params["prior_raw"], w)
 
     def add_vjp(
         self,
-        params: dict[str, Array],
-        w: Array,
+        saved: tuple[Array, Array],
         cotangent: Array,
         d_w: Array,
         d_params: dict[str, Array],
-        work: Workspace,
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three."""
-        pi, s1, s2 = params["prior_raw"]
+        raw, w = saved
+        pi, s1, s2 = raw
         with np.errstate(divide="ignore", invalid="ignore"):
-            wide, narrow = self._densities(params, w)
+            wide, narrow = self._densities({"prior_raw": raw}, w)
             total = pi * wide + (1.0 - pi) * narrow
             r1, r2 = pi * wide / total, (1.0 - pi) * narrow / total  # responsibilities (S, P)
             slopes = (

@@ -20,12 +20,11 @@ from bbb_numpy.evaluation.predictive import Predictive, sample_functions
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import FreeEnergy
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
-from bbb_numpy.training import NonFiniteError, Training, fit, start
+from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 
 from .raw_mixture import RawMixturePrior
@@ -172,7 +171,7 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     blocks = estimator.layout.views(training.theta)
     noise = np.full((POINTS, 1), trace.noise[-1])
     predictive = Predictive(functions.mean(axis=0), functions.std(axis=0, ddof=1), noise)
-    of_means = estimator.model.predict(blocks["mu"][None], x, Workspace())[0]
+    of_means = estimator.model.predict(blocks["mu"][None], x)[0]
     last = training.history[-max(1, epochs // 10) :]
     pi, sigma1, sigma2 = map(float, trace.prior[-1])
     numbers = Numbers(
@@ -208,7 +207,7 @@ def train(
         some = min(every, epochs - marks[-1])
         how: dict[str, Any] = {"epochs": some, "batch_size": len(data.x), "progress": False}
         try:
-            state = fit(estimator, state, *data[:2], rng=rng, optimizer=optimizer, **how)
+            state = fit(estimator, state, *data[:2], Recipe(optimizer=optimizer), rng=rng, **how)
         except NonFiniteError as error:
             state, finite = error.training, False
         if state.stopped == "interrupted":

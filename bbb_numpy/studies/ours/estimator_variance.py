@@ -25,14 +25,14 @@ from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 from .. import linear_gaussian as exact
@@ -105,7 +105,12 @@ def network_places(seed: int) -> list[Place]:
     thetas = [state.theta]
     for optimizer in (constant, fading):
         state = fit(
-            estimator, state, x, y, rng=rng, optimizer=optimizer, epochs=500, samples=SAMPLES
+            estimator,
+            state,
+            x,
+            y,
+            Recipe(optimizer=optimizer, epochs=500, samples=SAMPLES),
+            rng=rng,
         )
         thetas.append(state.theta)
     names = ("network, start", "network, half way", "network, end")
@@ -137,17 +142,17 @@ def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
     names = [name for name in ESTIMATORS if independent or name not in ROWWISE]
     estimators = {name: ESTIMATORS[name](place.model, place.posterior) for name in names}
     rngs = {name: np.random.default_rng(seed) for name in names}
-    spaces = {name: Workspace() for name in names}
+    buffers = {name: Buffers() for name in names}
+    noises = {n: np.empty(e.noise_shape(SAMPLES, len(place.x))) for n, e in estimators.items()}
     grads = {name: np.empty((steps, place.theta.size)) for name in names}
     times = {name: np.empty(steps) for name in names}
     for batch in np.array_split(np.arange(steps), BATCHES):
         for name, estimator in estimators.items():
             for step in batch:
                 before = perf_counter()
-                noise = estimator.draw(rngs[name], SAMPLES, float, spaces[name], len(place.x))
-                _, grad = estimator.value_and_grad(
-                    place.theta, noise, place.x, place.y, place.kl_weight, spaces[name]
-                )
+                estimator.fill(rngs[name], noises[name])
+                inputs = (noises[name], place.x, place.y, place.kl_weight, buffers[name].rewind())
+                grad = estimator.value_and_grad(place.theta, *inputs).grad
                 times[name][step] = perf_counter() - before
                 grads[name][step] = grad
     cut = place.model.layout.size
@@ -240,14 +245,13 @@ def sampled(
     estimator: Estimator, place: Place, count: int, steps: int, seed: int
 ) -> tuple[Array, float]:
     """Return gradients (steps, ...) and the mean effective number of samples."""
-    rng, work = np.random.default_rng(seed), Workspace()
+    rng, buffers = np.random.default_rng(seed), Buffers()
     grads, effective = np.empty((steps, place.theta.size)), np.empty(steps)
     for step in range(steps):
-        noise = estimator.draw(rng, count, float, work)
-        grads[step] = estimator.value_and_grad(
-            place.theta, noise, place.x, place.y, place.kl_weight, work
-        )[1]
-        logs = log_weights(work.log_densities, place.kl_weight)
+        noise = estimator.draw(rng, count)
+        batch = (noise, place.x, place.y, place.kl_weight, buffers.rewind())
+        _, grads[step], terms = estimator.value_and_grad(place.theta, *batch)
+        logs = log_weights(terms, place.kl_weight)
         shares = np.exp(logs - logs.max())
         effective[step] = shares.sum() ** 2 / np.sum(shares**2)
     return grads, float(effective.mean())

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from bbb_numpy.gradients.catalogue import Estimator
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.model.objectives import EUBO, free_energy, log_weights
+from bbb_numpy.model.objectives import EUBO, LogDensities, free_energy, log_weights
 from bbb_numpy.numeric.elementary import logsumexp
-from bbb_numpy.numeric.workspace import LogDensities
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bbb_numpy.gradients.family import Evaluated
 from bbb_numpy.gradients.importance import SelfNormalised
-from bbb_numpy.model.objectives import log_weights
-from bbb_numpy.numeric.workspace import LogDensities, Workspace
+from bbb_numpy.model.objectives import LogDensities, log_weights
+from bbb_numpy.numeric.buffers import Buffers
 
 __all__ = ["Equation5", "ThroughTheSamples", "printed_weights", "shifted_weights"]
 
@@ -47,20 +48,18 @@ class ThroughTheSamples(SelfNormalised):
         x: Array,
         y: Array,
         kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
         """Return the estimate of the upper bound and -sum w^ d log q(g(eps)), total derivatives."""
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks, d_blocks = self.layout.views(theta), self.layout.views(grad)
-        sample = self.posterior.sample(blocks, noise, work)
-        joint = self.model.forward(sample.w, blocks, x, y, work)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)
-        work.log_densities = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(work.log_densities, kl_weight)
-        self.posterior.pull_back(sample, np.zeros_like(sample.w), c.posterior, d_blocks)
-        return value, grad
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        value, c = self.objective(terms, kl_weight)
+        nothing = np.zeros_like(sample.w)
+        self.posterior.pull_back(sample, nothing, c.posterior, d_blocks)
+        return Evaluated(value, grad, terms)
 
 
 @dataclass(frozen=True)
@@ -82,21 +81,17 @@ class Equation5(SelfNormalised):
         x: Array,
         y: Array,
         kl_weight: float = 1.0,
-        work: Workspace | None = None,
-        frozen: Array | None = None,
-    ) -> tuple[Any, Array]:
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
         """Return the estimate of the upper bound and the gradient that Equation 5 gives."""
-        work = Workspace() if work is None else work
-        grad = work.array("grad", theta.shape, theta.dtype)
-        blocks, d_blocks = self.layout.views(theta), self.layout.views(grad)
-        sample = self.posterior.sample(blocks, noise, work)
-        joint = self.model.forward(sample.w, blocks, x, y, work)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        work.log_densities = terms
         value, c = self.objective(terms, kl_weight)
         factor = log_weights(terms, kl_weight) + 1.0  # (S,)
-        d_w = self.model.vjp(joint, -c.prior * factor, -c.likelihood * factor, d_blocks, work)
+        d_w = self.model.vjp(joint, -c.prior * factor, -c.likelihood * factor, d_blocks, buffers)
         d_log_q = c.posterior * factor if self.corrected else c.posterior
         self.posterior.pull_back(sample, d_w, d_log_q, d_blocks)
-        return value, grad
+        return Evaluated(value, grad, terms)

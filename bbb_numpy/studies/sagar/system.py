@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.model.joint import Model
-from bbb_numpy.model.objectives import EUBO, log_weights
+from bbb_numpy.model.objectives import EUBO, LogDensities, log_weights
 from bbb_numpy.numeric.elementary import sigmoid
-from bbb_numpy.numeric.workspace import LogDensities
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam
 
 from .. import linear_gaussian as exactly
@@ -159,11 +158,13 @@ def follow(
             state,
             problem.x,
             problem.y,
+            Recipe(
+                optimizer=replace(adam, schedule=Falling(done, epochs)),
+                epochs=min(every, epochs - done),
+                batch_size=batch,
+                samples=variant.samples,
+            ),
             rng=rng,
-            optimizer=replace(adam, schedule=Falling(done, epochs)),
-            epochs=min(every, epochs - done),
-            batch_size=batch,
-            samples=variant.samples,
             progress=False,
         )
         if state.stopped == "interrupted":

@@ -20,7 +20,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE
 from bbb_numpy.numeric.arguments import fraction, positive, whole
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
@@ -228,22 +228,23 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
     estimator = build(agent, settings, the.inputs.shape[1])
     optimizer, rng = _optimizer(agent, settings), state.rng
     theta, memory = state.training.theta, state.training.optimizer_state
-    work, eyes = Workspace(), Workspace()
+    buffers, eyes = Buffers(), Buffers()
+    noise = np.empty(estimator.noise_shape(1, settings.batch), np.float32)
     taken = 2 * the.shown + state.ate  # row of `inputs`: the mushroom and what was done
     reward = np.where(state.ate, the.payoff, np.float32(0.0))[:, None]
     while state.played < until:
         t = state.played
-        state.ate[t] = decide(agent, estimator, theta, the.inputs, the.shown[t], rng, eyes)
+        state.ate[t] = decide(agent, estimator, theta, the.inputs, the.shown[t], rng, eyes.rewind())
         taken[t], reward[t] = 2 * the.shown[t] + state.ate[t], state.ate[t] * the.payoff[t]
         state.played = t + 1
         oldest = max(0, state.played - settings.memory)
         share = kl_share(settings, state.played - oldest)
         for _ in range(training_steps(settings, state.played)):
             rows = rng.integers(oldest, state.played, settings.batch)
-            noise = estimator.draw(rng, 1, np.float32, work, settings.batch)
+            estimator.fill(rng, noise)
             with np.errstate(over="ignore", invalid="ignore"):  # the next line says it better
-                value, grad = estimator.value_and_grad(
-                    theta, noise, the.inputs[taken[rows]], reward[rows], share, work
+                value, grad, _ = estimator.value_and_grad(
+                    theta, noise, the.inputs[taken[rows]], reward[rows], share, buffers.rewind()
                 )
             if not isfinite(value):
                 raise FloatingPointError(
@@ -260,14 +261,15 @@ def decide(
     inputs: Array,
     mushroom: int,
     rng: np.random.Generator,
-    work: Workspace,
+    buffers: Buffers,
 ) -> bool:
     """Return whether the agent eats: the same weights judge both actions; a tie is left."""
     if agent.epsilon and rng.random() < agent.epsilon:
         return bool(rng.integers(2))
-    noise = estimator.draw_weights(rng, max(agent.looks, 1), np.float32, work)
-    blocks = work.views("blocks of theta", theta, estimator.layout.views)
-    w = estimator.posterior.sample(blocks, noise, work).w  # (looks, P)
+    shape = (max(agent.looks, 1), estimator.noise_per_sample)
+    noise = estimator.draw_weights(rng, shape[0], out=buffers.array(shape, np.float32))
+    blocks = buffers.views(theta, estimator.layout.views)
+    w = estimator.posterior.sample(blocks, noise, buffers).w  # (looks, P)
     pair = inputs[2 * mushroom : 2 * mushroom + 2]  # leave, eat
-    leave, eat = estimator.model.predict(w, pair, work).mean(axis=0)[:, 0].tolist()
+    leave, eat = estimator.model.predict(w, pair, buffers).mean(axis=0)[:, 0].tolist()
     return bool(eat > leave)

@@ -17,13 +17,13 @@ from bbb_numpy.learners.encoding import decode, encode, take_array
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.files import write_arrays
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer, State
 from bbb_numpy.training.state import Epoch, Training
 
@@ -163,11 +163,13 @@ def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y:
         run.training,
         x,
         y,
+        Recipe(
+            optimizer=optimizer_of(candidate, Cosine()(len(run.errors), epochs)),
+            epochs=1,
+            batch_size=settings.batch,
+            kl_weights=SHARES[candidate.shares],
+        ),
         rng=run.rng,
-        optimizer=optimizer_of(candidate, Cosine()(len(run.errors), epochs)),
-        epochs=1,
-        batch_size=settings.batch,
-        kl_weights=SHARES[candidate.shares],
         progress=False,
     )
     if trained.stopped == "interrupted":
@@ -180,9 +182,12 @@ def classes_of_mean(candidate: Candidate, settings: Settings, theta: Array, x: A
     """Return the classes (N,) that one network gives, that with the mean weights."""
     model = build(candidate, settings.hidden).model
     weights = theta[None, : model.layout.size]
-    work = Workspace()
+    buffers = Buffers()
     return np.concatenate(
-        [model.predict(weights, x[i : i + 1000], work)[0].argmax(1) for i in range(0, len(x), 1000)]
+        [
+            model.predict(weights, x[i : i + 1000], buffers.rewind())[0].argmax(1)
+            for i in range(0, len(x), 1000)
+        ]
     )
 
 

@@ -18,7 +18,6 @@ from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.learners.rows import moments
 from bbb_numpy.model.joint import Likelihood, Model
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
@@ -26,7 +25,7 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 __all__ = ["MODELS", "Effort", "Mixture", "Task", "class_mean", "least_squares"]
@@ -127,7 +126,7 @@ def _mixture(
     """Return the mixture over `kept` weight samples, in the units of the targets."""
     eps = source.draw_weights(rng, kept, theta.dtype)
     w, params = source.weights(theta, eps), source.params(theta, eps)
-    f = ready.model.predict(w, ready.test, Workspace())  # (T, M, heads)
+    f = ready.model.predict(w, ready.test)  # (T, M, heads)
     likelihood = ready.model.likelihood
     means = ready.centre + ready.scale * likelihood.mean(params, f)
     noise = np.sqrt(np.broadcast_to(likelihood.variance(params, f), means.shape))
@@ -138,9 +137,14 @@ def _train(ready: Prepared, task: Task, rng: np.random.Generator) -> tuple[Any, 
     estimator = ClosedFormKL(ready.model, MeanField(0.3, -4.0))
     optimizer = Adam(1e-2, schedule=Cosine())
     trained = fit(
-        estimator, start(estimator, rng, optimizer), ready.x, ready.y, rng=rng,
-        optimizer=optimizer, epochs=task.effort.epochs, batch_size=250, progress=False,
-    )  # fmt: skip
+        estimator,
+        start(estimator, rng, optimizer),
+        ready.x,
+        ready.y,
+        Recipe(optimizer=optimizer, epochs=task.effort.epochs, batch_size=250),
+        rng=rng,
+        progress=False,
+    )
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt
     return estimator, trained.theta

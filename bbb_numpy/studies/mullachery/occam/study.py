@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bbb_numpy.evaluation.model_checks import BayesFactor, bayes_factor
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
@@ -135,10 +135,10 @@ def sum_over_weights(model: Model, x: Array, w: Array, shares: Array) -> tuple[A
     probability, error : ndarray (2^N,)
         The standard error holds if the shares are equal and the weights drawn from the prior.
     """
-    total, squares, work = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Workspace()
+    total, squares, buffers = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Buffers()
     for begin in range(0, len(w), BLOCK):
         some = w[begin : begin + BLOCK]
-        p = model.likelihood.mean({}, model.predict(some, x, work))[..., 0]  # (S, N)
+        p = model.likelihood.mean({}, model.predict(some, x, buffers.rewind()))[..., 0]  # (S, N)
         product = np.ones((len(some), 1))
         for i in range(len(x)):  # doubles with every point, the newest label in the upper half
             product = np.concatenate(
@@ -207,7 +207,7 @@ def measure(rng: np.random.Generator, budget: Budget) -> list[Measured]:
     for source, model in models.items():
         for _ in range(budget.sets):
             w = model.prior.draw(rng, {}, (1, model.layout.size))
-            y = model.likelihood.draw(rng, {}, model.predict(w, x, Workspace()))[0]
+            y = model.likelihood.draw(rng, {}, model.predict(w, x))[0]
             line = linear_gaussian.exact(linear_gaussian.Regression(models["line"], x, y))
             row = {"line": Found(line.log_evidence, 0.0, line.log_evidence)}
             for name in ("small network", "large network"):

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from bbb_numpy.data import powerball as data
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 __all__ = [
@@ -140,7 +139,7 @@ def _nuts(prior_scale: float, rows: data.Examples, seed: int, setup: Setup) -> F
 
 def _functions(model: Model, weights: Array, table: Array) -> Array:
     """Return P(bin 1 | number, w) (S, 70) for every row of the weights (S, P)."""
-    outputs = model.predict(np.ascontiguousarray(weights), table, Workspace())
+    outputs = model.predict(np.ascontiguousarray(weights), table)
     return model.likelihood.mean({}, outputs)[..., 0]
 
 
@@ -154,11 +153,8 @@ def _vi(prior_scale: float, rows: data.Examples, seed: int, setup: Setup) -> Fit
         start(estimator, rng, optimizer),
         x,
         rows.label[:, None],
+        Recipe(optimizer=optimizer, epochs=setup.epochs, batch_size=len(x), samples=setup.samples),
         rng=rng,
-        optimizer=optimizer,
-        epochs=setup.epochs,
-        batch_size=len(x),
-        samples=setup.samples,
         progress=False,
     )
     if trained.stopped == "interrupted":

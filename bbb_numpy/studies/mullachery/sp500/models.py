@@ -25,7 +25,7 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 __all__ = [
@@ -148,9 +148,14 @@ def variational(task: Task) -> Forecast:
     estimator, optimizer = ClosedFormKL(model, MeanField(0.1, -3.0)), Adam(1e-2, schedule=Cosine())
     rng = np.random.default_rng([*task.seed, 2])
     trained = fit(
-        estimator, start(estimator, rng, optimizer), x, y, rng=rng, optimizer=optimizer,
-        epochs=task.effort.epochs, batch_size=250, progress=False,
-    )  # fmt: skip
+        estimator,
+        start(estimator, rng, optimizer),
+        x,
+        y,
+        Recipe(optimizer=optimizer, epochs=task.effort.epochs, batch_size=250),
+        rng=rng,
+        progress=False,
+    )
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt
     proba = _proba(estimator, trained.theta, test, rng, task.effort.samples)

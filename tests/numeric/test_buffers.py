@@ -1,11 +1,11 @@
 """workspace: buffers come back until shape or dtype changes; results do not depend on it."""
 
 import numpy as np
+from bbb_numpy.numeric.workspace import Workspace
 from hypothesis import given
 from problems import problems
 
 from bbb_numpy import MLP
-from bbb_numpy.numeric.workspace import Workspace
 
 
 def test_a_buffer_is_reused_until_shape_or_dtype_changes():

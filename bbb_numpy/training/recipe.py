@@ -1,0 +1,132 @@
+"""How something is trained: the settings that travel together, and the rows it is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gradients.catalogue import Estimator
+from ..gradients.family import is_linear
+from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
+from ..numeric.arguments import whole
+from .optimizers import Adam, Optimizer
+from .stopping import EarlyStopping, minibatches
+
+__all__ = ["Recipe", "Rows", "checked_rows"]
+
+Array = NDArray[Any]
+
+
+class Rows(NamedTuple):
+    """Data that have been checked: finite, of the widths of a network, in the dtype of theta."""
+
+    x: Array  # (N, d_in)
+    y: Array  # (N, K)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a posterior is trained.
+
+    Parameters
+    ----------
+    optimizer : SGD, Momentum or Adam
+    epochs, batch_size, samples : int
+        Passes over the data, rows per step, weight samples S per step; all >= 1
+        (``epochs=0`` trains nothing).
+    shuffle : bool
+        Draw a new row order every epoch.
+    kl_weights : callable
+        From the minibatch sizes of an epoch to their shares pi_i, which sum to 1.
+    warm_up : callable
+        From (epoch, epochs) to the factor beta on all shares of that epoch (D24).
+    early_stopping : EarlyStopping, optional
+
+    Raises
+    ------
+    TypeError, ValueError
+        On sizes below 1.
+    """
+
+    optimizer: Optimizer = Adam()
+    epochs: int = 100
+    batch_size: int = 32
+    samples: int = 1
+    shuffle: bool = True
+    kl_weights: Shares = proportional_kl_weights
+    warm_up: WarmUp = NoWarmUp()
+    early_stopping: EarlyStopping | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("epochs", 0), ("samples", 1), ("batch_size", 1)):
+            whole(name, getattr(self, name), least)
+
+    def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
+        """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term.
+
+        Raises
+        ------
+        ValueError
+            If `kl_weights` returns no shares, or those with which the estimator's objective means
+            nothing.
+        """
+        batches = minibatches(rows, self.batch_size)
+        sizes = [batch.stop - batch.start for batch in batches]
+        pi = np.asarray(self.kl_weights(sizes), float)
+        if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
+            raise ValueError(
+                f"kl_weights must return {len(batches)} shares >= 0 that sum to 1; got {pi}"
+            )
+        if not is_linear(estimator.objective):
+            self._need_plain_weights(estimator, pi, sizes)
+        return batches, pi.tolist()
+
+    def _need_plain_weights(self, estimator: Estimator, pi: Array, sizes: list[int]) -> None:
+        """Refuse weights with which log P(w) - log q(w) + log P(D_i|w) / pi_i is nothing (D30)."""
+        plain = proportional_kl_weights(sizes)
+        if not np.allclose(pi, plain, rtol=1e-9, atol=0) or self.warm_up != NoWarmUp():
+            raise ValueError(
+                f"{type(estimator.objective).__name__} divides the log likelihood of a minibatch "
+                "by its KL weight, which must be its share B_i / N of the data; use "
+                "proportional_kl_weights without a warm-up, or FreeEnergy"
+            )
+
+
+def checked_rows(estimator: Estimator, theta: Array, x: Any, y: Any, which: str = "") -> Rows:
+    """Return `x` and `y` in the dtype of theta, or say what does not fit.
+
+    Raises
+    ------
+    ValueError
+        For the wrong shapes or lengths, nan and infinity, and targets that the likelihood does
+        not know; `which` names the rows in the message.
+    """
+    if theta.shape != (estimator.layout.size,):
+        raise ValueError(
+            f"theta has shape {theta.shape}, the estimator needs ({estimator.layout.size},); "
+            "start with training.start(estimator, ...)"
+        )
+    sizes, arrays = estimator.model.network.sizes, []
+    widths = {f"{which}x": sizes[0], f"{which}y": estimator.model.outputs}
+    for (name, width), given in zip(widths.items(), (x, y), strict=True):
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(given, theta.dtype)
+        if np.ndim(given) != 2 or array.shape[1] != width:
+            raise ValueError(
+                f"{name} must have shape (rows, {width}) for a network of sizes {sizes}; "
+                f"got {np.shape(given)}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} contains nan or infinity as {theta.dtype}; remove or impute such rows"
+            )
+        arrays.append(array)
+    if len(x) != len(y) or len(x) == 0:
+        raise ValueError(
+            f"{which}x and y must have the same number of rows, >= 1; got {len(x)}, {len(y)}"
+        )
+    estimator.model.likelihood.check_targets(np.asarray(y), theta.dtype)
+    return Rows(*arrays)
