@@ -29,7 +29,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
 from bbb_numpy import MLP, Adam, GaussianLikelihood, GaussianPrior, Model, Reparameterised
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.replicates import fit_replicates
 from benchmarks import results
 from benchmarks.problems import Array
@@ -121,19 +121,16 @@ def begin(shape: Shape, count: int) -> tuple[list[np.random.Generator], list[Any
     return rngs, [start(shape.estimator, rng, OPTIMIZER, shape.dtype) for rng in rngs]
 
 
-def settings(shape: Shape) -> dict[str, Any]:
+def recipe(shape: Shape) -> Recipe:
     """Return what both ways of ours are told."""
-    return {
-        **{"epochs": shape.epochs, "batch_size": BATCH, "samples": shape.samples},
-        **{"optimizer": OPTIMIZER, "progress": False},
-    }
+    return Recipe(OPTIMIZER, epochs=shape.epochs, batch_size=BATCH, samples=shape.samples)
 
 
 def alone(shape: Shape) -> Any:
     """Do one trial by `training.fit`."""
     (rng,), (state,) = begin(shape, 1)
     x, y = shape.data(1)
-    return fit(shape.estimator, state, x[0], y[0], rng=rng, **settings(shape))
+    return fit(shape.estimator, state, x[0], y[0], recipe(shape), rng=rng, progress=False)
 
 
 def together(shape: Shape, count: int) -> Any:
@@ -141,7 +138,8 @@ def together(shape: Shape, count: int) -> Any:
     rngs, states = begin(shape, count)
     x, y = shape.data(count)
     estimators = [shape.estimator] * count
-    return fit_replicates(estimators, states, list(x), list(y), rngs=rngs, **settings(shape))
+    rows = list(x), list(y)
+    return fit_replicates(estimators, states, *rows, recipe(shape), rngs=rngs, progress=False)
 
 
 def torch_trials(peer: ModuleType, shape: Shape, count: int, form: str, adam: str) -> Any:

@@ -201,11 +201,9 @@ def race(
 
 def ess(target: LogJoint, positions: Array) -> float:
     """Return the least bulk effective sample size of the function at 20 rows (T, S, D)."""
-    from bbb_numpy.numeric.workspace import Workspace
-
     draws, chains, size = positions.shape
     w = np.ascontiguousarray(target.weights(positions.reshape(-1, size)))
-    f = target.model.predict(w, target.x[:20], Workspace())[..., 0].astype(float)
+    f = target.model.predict(w, target.x[:20])[..., 0].astype(float)
     values = f.reshape(draws, chains, -1).swapaxes(0, 1)  # (S, T, rows)
     return min(float(az.ess(values[..., row])) for row in range(values.shape[-1]))
 

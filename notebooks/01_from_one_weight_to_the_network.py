@@ -670,7 +670,7 @@ verify("network, K1-K42", lambda t: network_free_energy(t, eps), theta, gates=ga
 # %%
 model = bbb.Model(net, bbb.GaussianPrior(s_0), bbb.GaussianLikelihood(s_y))
 library = bbb.Reparameterised(model)
-value, grad = library.value_and_grad(theta, eps, X, Y)
+value, grad, _ = library.value_and_grad(theta, eps, X, Y)
 by_hand, grad_by_hand = network_free_energy(theta, eps)
 difference = np.abs(grad - grad_by_hand).max() / np.abs(grad).max()
 print(f"F: library {value:.6f}, by hand {by_hand:.6f} nats")

@@ -29,7 +29,7 @@ import numpy as np
 import bbb_numpy as bbb
 from bbb_numpy import gradcheck
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.studies.krasser import system
@@ -314,7 +314,7 @@ assert np.isclose(pi, r.mean(), rtol=1e-3)
 # %%
 library = ScaleMixturePrior(*start, learn=True)
 params = {"prior_mixture": free}
-work, w = Workspace(), weights[None].copy()
+work, w = Buffers(), weights[None].copy()
 value = library.log_density(params, w, work)
 d_w, d_params = np.zeros_like(w), {"prior_mixture": np.zeros(3)}
 library.add_vjp(params, w, np.ones(1), d_w, d_params, work)

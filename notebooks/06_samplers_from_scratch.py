@@ -31,7 +31,7 @@ from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.convergence import convergence
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import LogNormal
 from bbb_numpy.sampling import annealing, mcmc
@@ -471,7 +471,7 @@ for column, name in enumerate(("HMC", "Metropolis")):
     kept = draws[name].positions
     shown = slice(500)
     w = np.ascontiguousarray(draws[name].target.weights(draws[name].flat))
-    f = model.predict(w, np.array([[0.0]]), Workspace()).reshape(kept.shape[:2])
+    f = model.predict(w, np.array([[0.0]])).reshape(kept.shape[:2])
     first = draws[name].block("W0")[:, :, 0, 0]
     for chain, colour in enumerate((BLUE, VERMILLION, BLACK)):
         axes[0, column].plot(f[shown, chain], color=colour, linewidth=0.6)

@@ -31,7 +31,7 @@ import bbb_numpy as bbb
 from bbb_numpy.evaluation.calibration import normal_cdf
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.numeric.elementary import logsumexp
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.uci import journal, tables
 from bbb_numpy.uci.pictures import STYLES
 
@@ -134,7 +134,7 @@ def members(model, x):
     if hasattr(model, "draws_"):
         net = model.estimator_.model
         w = np.ascontiguousarray(model.draws_.flat[:, : net.layout.size])
-        f = net.predict(w, (x - model.x_mean_) / model.x_scale_, Workspace())[..., 0]
+        f = net.predict(w, (x - model.x_mean_) / model.x_scale_)[..., 0]
         s = np.exp(model.draws_.layout.views(model.draws_.flat)["log_noise"])
         return f * model.y_scale_ + model.y_mean_, s * model.y_scale_
     f = model.sample_functions(x, 400).T

@@ -183,21 +183,21 @@ def _train(
         for estimator, rng in zip(estimators, rngs, strict=True)
     ]
     free_energy = isinstance(estimators[0].objective, FreeEnergy)
-    options: dict[str, Any] = {
-        "optimizer": optimizer,
-        "epochs": max(1, round(steps * candidate.length / -(-len(x) // batch_size))),
-        "batch_size": batch_size,
-        "samples": samples,
-        "warm_up": LinearWarmUp(0.5) if free_energy else NoWarmUp(),
-        "progress": False,
-    }
+    recipe = training.Recipe(
+        optimizer,
+        epochs=max(1, round(steps * candidate.length / -(-len(x) // batch_size))),
+        batch_size=batch_size,
+        samples=samples,
+        warm_up=LinearWarmUp(0.5) if free_energy else NoWarmUp(),
+    )
     linear = is_linear(estimators[0].objective)
     if len(estimators) > 1 and linear and isinstance(estimators[0], Reparameterised):
         count = len(estimators)
-        states = fit_replicates(estimators, starts, [x] * count, [y] * count, rngs=rngs, **options)
+        rows = [x] * count, [y] * count
+        states = fit_replicates(estimators, starts, *rows, recipe, rngs=rngs, progress=False)
     else:
         states = [
-            training.fit(estimator, start, x, y, rng=rng, **options)
+            training.fit(estimator, start, x, y, recipe, rng=rng, progress=False)
             for estimator, start, rng in zip(estimators, starts, rngs, strict=True)
         ]
     fits = []

@@ -48,7 +48,7 @@ def test_pytorch_takes_our_steps(form, adam, count, samples):
         share = (rows.stop - rows.start) / shape.rows
         eps = rng.standard_normal((samples, count * shape.estimator.model.layout.size))
         x, y = xs[:, rows], ys[:, rows]
-        value, grad = estimator.value_and_grad(theta, eps, x, y, share)
+        value, grad, _ = estimator.value_and_grad(theta, eps, x, y, share)
         OPTIMIZER.update(theta, grad, state, 1.0)
         noise = trials.noise(eps.reshape(samples, count, -1))
         loss = trials.advance(noise, trials.x[:, rows], trials.y[:, rows], share)

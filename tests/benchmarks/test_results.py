@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
-from bbb_numpy.numeric.workspace import Workspace
 from benchmarks import cases, estimators, floor, memory, ours, results, round_robin, step_time
 from benchmarks.cases import ESTIMATORS, PLAIN, Case
 from benchmarks.problems import KL_WEIGHT, OPTIMIZER, PROBLEMS, Problem
@@ -24,9 +24,9 @@ PACE = round_robin.Pace(rounds=2, seconds=1e-4, pause=0.0)
 def our_steps(problem, noises):
     """Value and gradient of every step, and theta after the last, in float64."""
     theta, x, y = problem.start(np.float64)
-    state, work, before = OPTIMIZER.init(theta), Workspace(), []
+    state, work, before = OPTIMIZER.init(theta), Buffers(), []
     for noise in noises:
-        value, grad = problem.estimator.value_and_grad(theta, noise, x, y, KL_WEIGHT, work)
+        value, grad, _ = problem.estimator.value_and_grad(theta, noise, x, y, KL_WEIGHT, work)
         before.append((float(value), grad.copy()))
         OPTIMIZER.update(theta, grad, state, 1.0)
     return before, theta
@@ -231,7 +231,7 @@ def both_steps(case):
 
     theta, x, y = case.start(np.float64)
     noise = case.estimator.draw(np.random.default_rng(5), case.samples, rows=case.rows)
-    value, grad = case.estimator.value_and_grad(theta, noise.copy(), x, y, KL_WEIGHT)
+    value, grad, _ = case.estimator.value_and_grad(theta, noise.copy(), x, y, KL_WEIGHT)
     peer = torch.PEERS.get(case.kind, torch.Sampled)(case, np.float64)
     peer_value = float(peer.advance(peer.noise(noise)).detach())
     return float(value), grad, peer_value, peer.gradient()
@@ -366,12 +366,12 @@ def test_the_table_of_estimators_says_what_was_measured(capsys, monkeypatch, tmp
 @pytest.mark.parametrize("hidden", [1, 30_000], ids=["short", "three blocks"])
 def test_the_fast_kl_of_local_reparameterisation_equals_the_readable_one(rho, dtype, hidden):
     case = small_case("local reparameterisation", 1, (3, hidden, 1))
-    estimator, rng, work = case.estimator, np.random.default_rng(1), Workspace()
+    estimator, rng, work = case.estimator, np.random.default_rng(1), Buffers()
     theta = case.start(dtype).theta
     blocks = estimator.layout.views(theta)
     blocks["rho"][...] = rng.uniform(*rho, blocks["rho"].shape)
     x, y, noise = np.zeros((0, 3), dtype), np.zeros((0, 1), dtype), np.zeros((1, 0), dtype)
-    value, grad = estimator.value_and_grad(theta, noise, x, y, 0.3, work)  # no rows: KL alone
+    value, grad, _ = estimator.value_and_grad(theta, noise, x, y, 0.3, work)  # no rows: KL alone
 
     exact = softplus_parts(blocks["rho"].astype(float))
     mu, sigma = blocks["mu"].astype(float), exact.softplus

@@ -134,7 +134,7 @@ def test_replicated_targets_scatter_around_the_functions_with_the_noise_of_their
 
 
 def workspace():
-    return convergence.Workspace()
+    return convergence.Buffers()
 
 
 @pytest.mark.equation("D32")

@@ -13,8 +13,8 @@ from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.matrix import Combination, check_case, estimator, problem
 from bbb_numpy.model.objectives import FreeEnergy
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.network import forward
 from tests.gradients.test_reparameterised import check_gradient_of, distance, gradients_of
@@ -55,8 +55,8 @@ def test_without_rows_the_value_is_the_textbook_kl_of_two_gaussians(posterior, s
         - np.linalg.slogdet(covariance)[1]
     )
     noise = built.draw(rng, 1)
-    work = Workspace()
-    value, _ = built.value_and_grad(theta, noise, np.zeros((0, 2)), np.zeros((0, 1)), 0.3, work)
+    work = Buffers()
+    value, _, _ = built.value_and_grad(theta, noise, np.zeros((0, 2)), np.zeros((0, 1)), 0.3, work)
     assert value == pytest.approx(0.3 * beta * kl, rel=1e-11)
     terms = work.log_densities
     assert (terms.posterior - terms.prior)[0] == pytest.approx(kl, rel=1e-11)
@@ -75,7 +75,7 @@ def test_the_sampled_kl_has_that_mean(posterior):
     theta, rng = theta_of(built, 1)
     none = np.zeros((0, 2)), np.zeros((0, 1))
     exact, _ = built.value_and_grad(theta, built.draw(rng, 1), *none)
-    work, sampled = Workspace(), Reparameterised(built.model, posterior)
+    work, sampled = Buffers(), Reparameterised(built.model, posterior)
     sampled.value_and_grad(theta, sampled.draw(rng, 20_000), *none, 1.0, work)
     kl = work.log_densities.posterior - work.log_densities.prior
     assert abs(kl.mean() - exact) < 4 * kl.std() / np.sqrt(len(kl))
@@ -89,7 +89,7 @@ def test_with_the_same_noise_the_likelihood_part_is_that_of_the_reports_estimato
     built = ClosedFormKL(model_of(), POSTERIORS[0], FreeEnergy(beta))
     theta, rng = theta_of(built, seed)
     x, y, noise = rng.standard_normal((4, 2)), rng.standard_normal((4, 1)), built.draw(rng, 3)
-    work, other = Workspace(), Workspace()
+    work, other = Buffers(), Buffers()
     built.value_and_grad(theta, noise, x, y, weight, work)
     plain = Reparameterised(built.model, POSTERIORS[0], FreeEnergy(beta))
     plain.value_and_grad(theta, noise, x, y, weight, other)
@@ -110,9 +110,9 @@ def test_the_outputs_of_a_layer_have_the_mean_and_variance_that_random_weights_g
     noise, x, _ = noise_parts(built, 2, 60_000, 3)
     blocks = built.layout.views(theta)
     sigma = np.log1p(np.exp(blocks["rho"]))
-    z, _ = built._forward(blocks["mu"], sigma**2, noise, x, Workspace())
+    z, _ = built._forward(blocks["mu"], sigma**2, noise, x, Buffers())
     w = blocks["mu"] + sigma * np.random.default_rng(4).standard_normal((60_000, len(sigma)))
-    f, _ = forward(model.network, w, x, Workspace())
+    f, _ = forward(model.network, w, x, Buffers())
     for moment in (lambda a: a, lambda a: (a - f.mean(axis=0)) ** 2):
         ours, theirs = moment(z), moment(f)
         error = np.hypot(ours.std(axis=0), theirs.std(axis=0)) / np.sqrt(60_000)
@@ -131,7 +131,7 @@ def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(seed, row
     noise, x, _ = noise_parts(built, rows, samples, seed)
     size, blocks = model.layout.size, built.layout.views(theta)
     sigma = np.log1p(np.exp(blocks["rho"]))
-    z, _ = built._forward(blocks["mu"], noise[:, :size] * sigma, noise, x, Workspace())
+    z, _ = built._forward(blocks["mu"], noise[:, :size] * sigma, noise, x, Buffers())
     perturbations = built._noise(noise, rows)
     for s in range(samples):
         for b in range(rows):
@@ -141,7 +141,7 @@ def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(seed, row
                 for part in (np.outer(p.r[s, b], p.s[s, b]), p.t[s, b])
             ]
             w = blocks["mu"] + np.concatenate(flips) * sigma * noise[s, :size]
-            f, _ = forward(model.network, w[None], x[b : b + 1], Workspace())
+            f, _ = forward(model.network, w[None], x[b : b + 1], Buffers())
             assert np.allclose(z[s, b], f[0, 0], rtol=1e-12, atol=1e-13)
 
 
@@ -150,7 +150,7 @@ def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(seed, row
 def test_flipouts_noise_is_normal_numbers_then_fair_signs(dtype):
     built = Flipout(model_of((3, 8, 1)))
     size, rows = built.model.layout.size, 50
-    noise = built.draw(np.random.default_rng(0), 20, dtype, Workspace(), rows)
+    noise = built.draw(np.random.default_rng(0), 20, dtype, Buffers(), rows)
     assert noise.dtype == dtype
     assert noise.shape == (20, size + rows * (3 + 2 * 8 + 8 + 2 * 1))
     eps, signs = noise[:, :size].astype(float), noise[:, size:].astype(float)
@@ -189,10 +189,10 @@ def test_deviations_that_vanish_leave_the_network_at_its_means(rho, dtype):
     x, y = rng.standard_normal((4, 2)).astype(dtype), rng.standard_normal((4, 1)).astype(dtype)
     x[0] = 0.0
     noise = local.draw(rng, 2, dtype, None, 4)
-    work = Workspace()
-    value, grad = local.value_and_grad(theta, noise, x, y, 1.0, work)
-    f, _ = forward(model.network, theta[None, :size], x, Workspace())
-    rowwise, _ = model.likelihood.log_density({}, f, y, Workspace())
+    work = Buffers()
+    value, grad, _ = local.value_and_grad(theta, noise, x, y, 1.0, work)
+    f, _ = forward(model.network, theta[None, :size], x, Buffers())
+    rowwise, _ = model.likelihood.log_density({}, f, y, Buffers())
     digits = 1e3 * float(np.finfo(dtype).eps) + 1e-6 * (rho == -20.0)
     assert work.log_densities.likelihood == pytest.approx(np.repeat(rowwise.sum(), 2), rel=digits)
     assert np.isfinite(value)
@@ -231,7 +231,7 @@ def backward(self, theta, x, y, forward_layer, backward_layer):
         if layer < last:
             slopes.append(1 - np.tanh(a) ** 2)
             a = np.tanh(a)
-    _, saved = self.model.likelihood.log_density(blocks, a, y, Workspace())
+    _, saved = self.model.likelihood.log_density(blocks, a, y, Buffers())
     g = self.model.likelihood.vjp(saved, np.full(len(a), -1 / len(a)), d_blocks)
     for layer in range(last, -1, -1):
         names = f"W{layer}", f"b{layer}"
@@ -453,7 +453,7 @@ def test_every_row_counts_once_however_the_rows_are_ordered(seed):
     x, y = rng.standard_normal((5, 2)), rng.standard_normal((5, 1))
     noise, order = built.draw(rng, 2, np.float64, None, 5), rng.permutation(5)
     cut = [part[:, order].reshape(2, -1) for part in built._noise(noise, 5)]
-    value, grad = built.value_and_grad(theta, noise, x, y)
+    value, grad, _ = built.value_and_grad(theta, noise, x, y)
     again, grad_again = built.value_and_grad(theta, np.concatenate(cut, axis=1), x[order], y[order])
     assert again == pytest.approx(value, rel=1e-12)
     assert np.allclose(grad_again, grad, rtol=1e-9, atol=1e-10)
@@ -466,7 +466,7 @@ def test_every_row_counts_once_however_the_rows_are_ordered(seed):
 def test_the_passes_in_the_cache_give_what_the_readable_form_gives(dtype, centre, size, seed):
     rho = (centre + np.random.default_rng(seed).uniform(-1, 1, size)).astype(dtype)
     variance = np.empty_like(rho)
-    found = local_reparameterisation._variances(rho, variance, None, Workspace())
+    found = local_reparameterisation._variances(rho, variance, None, Buffers())
     parts = softplus_parts(rho.astype(float))
     entropy = MeanField().entropy(parts)
     digits = 20 * float(np.finfo(dtype).eps)
@@ -486,7 +486,7 @@ def test_the_size_of_the_blocks_changes_nothing(block, monkeypatch):
     theta[built.layout.slices["rho"]][::3] = -40.0  # beside moderate ones
     x, y = rng.standard_normal((4, 2)), rng.standard_normal((4, 1))
     noise = built.draw(rng, 2, np.float64, None, 4)
-    value, grad = built.value_and_grad(theta, noise, x, y, 0.3)
+    value, grad, _ = built.value_and_grad(theta, noise, x, y, 0.3)
     monkeypatch.setattr(local_reparameterisation, "BLOCK", block)
     again, grad_again = built.value_and_grad(theta, noise, x, y, 0.3)
     assert again == pytest.approx(value, rel=1e-13)

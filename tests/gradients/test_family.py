@@ -13,7 +13,7 @@ from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.matrix import estimator, problem
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.discrete import PoissonLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
@@ -60,8 +60,8 @@ def test_log_likelihood_and_weights_are_those_of_the_model(which):
     eps = family.draw_weights(rng, 3)
     w = family.weights(theta, eps).copy()
     params = family.layout.views(theta)
-    expected = family.model.evaluate(w, params, case.x, case.y, Workspace()).log_likelihood
-    found = family.log_likelihood(theta, eps, case.x, case.y, Workspace())
+    expected = family.model.evaluate(w, params, case.x, case.y, Buffers()).log_likelihood
+    found = family.log_likelihood(theta, eps, case.x, case.y, Buffers())
     assert np.array_equal(found, expected)
     assert w.shape == (3, family.model.layout.size)
 
@@ -70,7 +70,7 @@ def test_log_likelihood_and_weights_are_those_of_the_model(which):
 def test_all_noise_is_drawn_from_the_generator_that_was_passed(which):
     built = estimator(which)
     first = built.draw(np.random.default_rng(3), 4, np.float32, None, 2)
-    again = built.draw(np.random.default_rng(3), 4, np.float32, Workspace(), 2)
+    again = built.draw(np.random.default_rng(3), 4, np.float32, Buffers(), 2)
     assert first.dtype == np.float32
     assert len(first) == 4
     assert np.array_equal(first, again)

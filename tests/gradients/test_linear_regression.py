@@ -4,14 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from bbb_numpy.numeric.workspace import LogDensities, Workspace
 from problems import exact_posterior, linear_problem
 
 from bbb_numpy import Adam, Cosine, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
-from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi, free_energy
+from bbb_numpy.model.objectives import EUBO, FreeEnergy, LogDensities, Renyi, free_energy
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian as closed
@@ -21,7 +21,7 @@ from bbb_numpy.training import Recipe, fit, start
 
 def sampled_free_energy(estimator, theta, x, y, samples=40_000, seed=0):
     """Mean and standard error of F over weight samples, from value_and_grad's own terms."""
-    work = Workspace()
+    work = Buffers()
     noise = estimator.draw(np.random.default_rng(seed), samples)
     estimator.value_and_grad(theta, noise, x, y, 1.0, work)
     t = work.log_densities
@@ -189,12 +189,12 @@ def test_at_the_posterior_minus_f_is_the_log_evidence_for_every_sample(regressio
         Reparameterised(problem.model, FullRank()),
         StickingTheLanding(problem.model, FullRank()),
     ):
-        value, _ = estimator.value_and_grad(theta, estimator.draw(rng, 1), problem.x, problem.y)
+        value, _, _ = estimator.value_and_grad(theta, estimator.draw(rng, 1), problem.x, problem.y)
         assert abs(value + truth.log_evidence) < 1e-10
     # ClosedFormKL replaces log q - log P by its mean, so it needs the mean of the rest as well
     estimator = ClosedFormKL(problem.model, FullRank())
     noise = closed.exact_noise(len(truth.precision))
-    value, grad = estimator.value_and_grad(theta, noise, problem.x, problem.y)
+    value, grad, _ = estimator.value_and_grad(theta, noise, problem.x, problem.y)
     assert abs(value + truth.log_evidence) < 1e-10
     assert np.abs(grad).max() < 1e-9
 
@@ -207,7 +207,7 @@ def test_full_rank_training_ends_at_the_log_evidence_to_1e_6(regression):
     q = closed.gaussian(estimator, theta)
     assert closed.kl(q, truth.posterior) < 1e-6
     exact_mean = closed.exact_noise(len(truth.precision))  # of F, which is quadratic in the noise
-    value, _ = estimator.value_and_grad(theta, exact_mean, problem.x, problem.y)
+    value, _, _ = estimator.value_and_grad(theta, exact_mean, problem.x, problem.y)
     assert abs(value + truth.log_evidence) < 1e-6
     assert np.abs(q.mean - truth.posterior.mean).max() < 1e-3 * truth.posterior.deviation.max()
 
@@ -432,7 +432,7 @@ def test_a_learned_prior_scale_ends_at_the_mean_square_of_the_weights(regression
     for factor, zero in ((1.0, True), (1.1, False)):
         there = theta.copy()
         there[-1] = 0.5 * np.log(factor * mean_square)
-        _, grad = estimator.value_and_grad(there, noise, problem.x, problem.y)
+        _, grad, _ = estimator.value_and_grad(there, noise, problem.x, problem.y)
         assert (abs(grad[-1]) < 1e-12) == zero
     if isinstance(family, FullRank):  # q is the posterior, so the evidence is at its maximum
         top = closed.exact(problem, variance**0.5).log_evidence
@@ -453,7 +453,7 @@ def test_a_tempered_optimum_is_the_posterior_of_a_tempered_prior(regression):
     theta = FullRank().pack(mean, np.linalg.inv(precision))
     noise = closed.exact_noise(3)
     estimator = ClosedFormKL(problem.model, FullRank(), FreeEnergy(beta))
-    _, grad = estimator.value_and_grad(theta, noise, problem.x, problem.y)
+    _, grad, _ = estimator.value_and_grad(theta, noise, problem.x, problem.y)
     assert np.abs(grad).max() < 1e-8
     _, grad = ClosedFormKL(problem.model, FullRank()).value_and_grad(
         theta, noise, problem.x, problem.y

@@ -11,7 +11,7 @@ from problems import INVALID, VALID, seeds
 from bbb_numpy.gradients import matrix
 from bbb_numpy.gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
 from bbb_numpy.gradients.matrix import Combination, check_case, combinations, estimator, problem
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 
 # inputs, hidden widths, target columns
 SHAPES = [(2, (2,), 1), (1, (3,), 2), (1, (), 2), (2, (1, 2), 1)]
@@ -148,8 +148,8 @@ def test_single_precision_stays_single_precision_throughout(which):
     built = estimator(which)
     case = problem(built, rng)
     single = [np.asarray(a, np.float32) for a in (case.theta, case.noise, case.x, case.y)]
-    work = Workspace()
-    value, grad = built.value_and_grad(*single, 0.7, work)
+    work = Buffers()
+    value, grad, _ = built.value_and_grad(*single, 0.7, work)
     assert grad.dtype == np.float32
     assert value.dtype == np.float32
     assert {array.dtype for array in work._arrays.values()} == {np.dtype(np.float32)}
@@ -164,12 +164,12 @@ def test_single_precision_stays_single_precision_throughout(which):
 @settings(max_examples=60, derandomize=True, database=None)
 @given(data=st.data(), pair=st.tuples(st.sampled_from(VALID), st.sampled_from(VALID)))
 def test_one_workspace_for_two_estimators_gives_the_same_bits_as_none(data, pair):
-    work = Workspace()
+    work = Buffers()
     first, second = (data.draw(small_cases(which)) for which in pair)
     for case in (first, second, first, second, first):
         # frozen parts live in workspaces of their own
         for frozen in (None, case.theta):
-            value, grad = case.estimator.value_and_grad(*case[1:6], work, frozen)
+            value, grad, _ = case.estimator.value_and_grad(*case[1:6], work, frozen)
             fresh_value, fresh = case.estimator.value_and_grad(*case[1:6], None, frozen)
             assert value == fresh_value
             assert np.array_equal(grad, fresh)
@@ -179,7 +179,7 @@ def test_one_workspace_for_two_estimators_gives_the_same_bits_as_none(data, pair
 def test_nothing_that_is_passed_in_is_changed_and_every_number_of_the_gradient_is_written(which):
     case = problem(estimator(which), np.random.default_rng(1))
     before = [array.copy() for array in case[1:5]]
-    work = Workspace()
+    work = Buffers()
     expected = case.estimator.value_and_grad(*case[1:6])[1]
     work.array("grad", case.theta.shape, case.theta.dtype).fill(np.nan)
     assert np.array_equal(case.estimator.value_and_grad(*case[1:6], work)[1], expected)
@@ -193,7 +193,7 @@ def test_a_nan_in_theta_gives_a_nan_not_an_error_and_not_a_number(which):
     theta = case.theta.copy()
     theta[0] = np.nan
     with np.errstate(all="ignore"):
-        value, _ = case.estimator.value_and_grad(theta, *case[2:6])
+        value, _, _ = case.estimator.value_and_grad(theta, *case[2:6])
     assert np.isnan(value)
 
 

@@ -21,9 +21,9 @@ from bbb_numpy.gradients.matrix import Combination, check_case, problem
 from bbb_numpy.gradients.matrix import estimator as estimator_of
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import geometric_kl_weights, proportional_kl_weights
-from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, Renyi
+from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, LogDensities, Renyi
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
-from bbb_numpy.numeric.workspace import LogDensities, Workspace
 from bbb_numpy.parts import network
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import PointMass
@@ -214,7 +214,7 @@ def test_float32_gives_the_float64_gradient_to_single_precision(problem):
     def cast(array):
         return array.astype(np.float32)
 
-    value, grad = problem.value_and_grad(problem.theta)
+    value, grad, _ = problem.value_and_grad(problem.theta)
     p = problem
     value32, grad32 = p.estimator.value_and_grad(
         cast(p.theta), cast(p.noise), cast(p.x), cast(p.y), p.kl_weight
@@ -227,7 +227,7 @@ def test_float32_gives_the_float64_gradient_to_single_precision(problem):
 
 @given(problem=problems(rows=st.just(0)))
 def test_without_rows_the_free_energy_is_the_kl_alone(problem):
-    value, grad = problem.value_and_grad(problem.theta)
+    value, grad, _ = problem.value_and_grad(problem.theta)
     prior_and_posterior = sum(
         problem.with_objective(TERMS[name]).value_and_grad(problem.theta)[0]
         for name in ("posterior", "prior")
@@ -239,7 +239,7 @@ def test_without_rows_the_free_energy_is_the_kl_alone(problem):
 @given(problem=problems())
 def test_the_gradient_of_samples_is_the_mean_of_the_gradients_of_each(problem):
     p = problem
-    value, grad = p.value_and_grad(p.theta)
+    value, grad, _ = p.value_and_grad(p.theta)
     each = [
         p.estimator.value_and_grad(p.theta, p.noise[s : s + 1], p.x, p.y, p.kl_weight)
         for s in range(len(p.noise))
@@ -263,7 +263,7 @@ def peak_memory(sizes, rows, samples):
     rng = np.random.default_rng(0)
     theta = estimator.init(rng)
     x, y = rng.standard_normal((rows, sizes[0])), rng.standard_normal((rows, sizes[-1]))
-    work = Workspace()
+    work = Buffers()
     tracemalloc.start()
     estimator.value_and_grad(theta, estimator.draw(rng, samples, work=work), x, y, 1.0, work)
     _, peak = tracemalloc.get_traced_memory()
@@ -311,7 +311,7 @@ def case_of(name, seed=3):
 
 def parts_of(self, theta, noise, x, y, kl_weight):
     """Everything that any of the gradients below needs, from one forward and backward pass."""
-    work, grad = Workspace(), np.full_like(theta, np.nan)
+    work, grad = Buffers(), np.full_like(theta, np.nan)
     blocks, d_blocks = self.layout.views(theta), self.layout.views(grad)
     sample = self.posterior.sample(blocks, noise, work)
     joint = self.model.forward(sample.w, blocks, x, y, work)
@@ -352,7 +352,7 @@ def path_against_log_q(self, theta, noise, x, y, kl_weight):
 def squares_for_all(self, theta, noise, x, y, kl_weight):
     """DReG whose learned numbers have squared shares too."""
     sample, c, _, d_blocks, grad = parts_of(self, theta, noise, x, y, kl_weight)
-    u, work = -c.likelihood, Workspace()
+    u, work = -c.likelihood, Buffers()
     blocks = self.layout.views(theta)
     joint = self.model.forward(self.posterior.sample(blocks, noise, work).w, blocks, x, y, work)
     d_w = self.model.vjp(joint, u * c.prior, u * c.likelihood, d_blocks, work)
@@ -443,7 +443,7 @@ def test_a_planted_wrong_estimator_is_caught(name, monkeypatch):
 
 def gradients_of(estimator, theta, x, y, calls, samples, seed=0, kl_weight=1.0):
     """Independent gradients (calls, size) with `samples` weight samples each."""
-    rng, work, out = np.random.default_rng(seed), Workspace(), np.empty((calls, theta.size))
+    rng, work, out = np.random.default_rng(seed), Buffers(), np.empty((calls, theta.size))
     for i in range(calls):
         noise = estimator.draw(rng, samples, theta.dtype, None, len(x))
         out[i] = estimator.value_and_grad(theta, noise, x, y, kl_weight, work)[1]
@@ -482,7 +482,7 @@ def test_the_mean_gradient_is_that_of_the_exact_free_energy(make, full):
     found = gradients_of(estimator, case.theta, case.x, case.y, calls=200, samples=40)
     assert distance(found, case.grad) < 4
     noise = estimator.draw(np.random.default_rng(1), 20_000, np.float64, None, len(case.x))
-    value, _ = estimator.value_and_grad(case.theta, noise, case.x, case.y)
+    value, _, _ = estimator.value_and_grad(case.theta, noise, case.x, case.y)
     assert value == pytest.approx(case.free_energy, rel=0.02)
 
 
@@ -527,7 +527,7 @@ def test_the_exact_gradient_of_the_linear_model_is_that_of_its_exact_free_energy
         # sigma points: for a quadratic function their mean is exact
         size = case.model.layout.size
         points = np.sqrt(size) * np.vstack([np.eye(size), -np.eye(size)])
-        value, grad = estimator.value_and_grad(case.theta, points, case.x, case.y)
+        value, grad, _ = estimator.value_and_grad(case.theta, points, case.x, case.y)
         assert value == pytest.approx(case.free_energy, rel=1e-12)
         assert np.allclose(grad, case.grad, rtol=1e-10, atol=1e-10)
 
@@ -542,7 +542,7 @@ def test_at_the_posterior_every_sample_of_sticking_the_landing_gives_zero():
     landing = StickingTheLanding(estimator.model, posterior)
     total = Reparameterised(estimator.model, posterior)
     for s in range(5):
-        value, grad = landing.value_and_grad(theta, noise[s : s + 1], x, y)
+        value, grad, _ = landing.value_and_grad(theta, noise[s : s + 1], x, y)
         assert value == pytest.approx(-exact.log_evidence, rel=1e-10)
         scale = np.abs(total.value_and_grad(theta, noise[s : s + 1], x, y)[1]).max()
         assert np.abs(grad).max() < 1e-10 * scale
@@ -583,7 +583,7 @@ def test_the_self_normalised_gradient_is_that_of_the_upper_bound_for_many_sample
     none = np.zeros((0, 1))
     found = gradients_of(estimator, theta, none, none, calls=100, samples=20_000)
     assert distance(found, exact) < 4
-    work = Workspace()
+    work = Buffers()
     noise = estimator.draw(np.random.default_rng(5), 200_000)
     bound = estimator.value_and_grad(theta, noise, none, none, 1.0, work)[0]
     upper = np.sum(np.log(sigma / scale) - 0.5 + (scale**2 + mu**2) / (2 * sigma**2))
@@ -654,7 +654,7 @@ def test_a_minibatch_counts_as_its_share_of_n_over_b_copies_of_itself(make, obje
     case = linear_case(rows=4)
     estimator = make(case.model, case.posterior, objective)
     noise = estimator.draw(np.random.default_rng(0), 3)
-    value, grad = estimator.value_and_grad(case.theta, noise, case.x, case.y, 0.25)
+    value, grad, _ = estimator.value_and_grad(case.theta, noise, case.x, case.y, 0.25)
     copies = np.tile(case.x, (4, 1)), np.tile(case.y, (4, 1))
     whole_value, whole = estimator.value_and_grad(case.theta, noise, *copies, 1.0)
     assert value == pytest.approx(0.25 * whole_value, rel=1e-12)

@@ -6,7 +6,7 @@ from hypothesis import given
 from problems import COMPLEX_STEP, VALID, complex_gradient, problems, relative_error
 
 from bbb_numpy.gradients.matrix import estimator, problem
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 
 
 @pytest.mark.equation("K19", "K21")
@@ -20,11 +20,11 @@ def test_vjp_is_the_gradient_of_weighted_log_prior_plus_log_likelihood(problem):
     direction = rng.standard_normal(w.shape)
 
     def total(w):
-        joint = model.forward(w, params, p.x, p.y, Workspace())
+        joint = model.forward(w, params, p.x, p.y, Buffers())
         return c_prior @ joint.log_prior + c_likelihood @ joint.log_likelihood
 
     measured = total(w + 1j * COMPLEX_STEP * direction).imag / COMPLEX_STEP
-    work = Workspace()
+    work = Buffers()
     joint = model.forward(w, params, p.x, p.y, work)
     d_params = {name: np.zeros_like(block) for name, block in params.items()}
     products = model.vjp(joint, c_prior, c_likelihood, d_params, work) * direction
@@ -35,9 +35,9 @@ def test_vjp_is_the_gradient_of_weighted_log_prior_plus_log_likelihood(problem):
 def test_the_likelihood_of_all_rows_is_the_product_over_rows(problem):
     p, model = problem, problem.estimator.model
     params, w = p.estimator.layout.views(p.theta), p.estimator.weights(p.theta, p.noise)
-    whole = model.forward(w, params, p.x, p.y, Workspace()).log_likelihood.copy()
+    whole = model.forward(w, params, p.x, p.y, Buffers()).log_likelihood.copy()
     rows = [
-        model.forward(w, params, p.x[i : i + 1], p.y[i : i + 1], Workspace()).log_likelihood
+        model.forward(w, params, p.x[i : i + 1], p.y[i : i + 1], Buffers()).log_likelihood
         for i in range(len(p.x))
     ]
     assert np.allclose(whole, np.sum(rows, axis=0), rtol=1e-10, atol=1e-10)
@@ -47,7 +47,7 @@ def test_prediction_is_the_forward_pass_alone():
     from bbb_numpy import MLP, Model
 
     model, w = Model(MLP((1, 1))), np.array([[2.0, 0.5]])
-    assert model.predict(w, np.array([[3.0]]), Workspace()).tolist() == [[[6.5]]]
+    assert model.predict(w, np.array([[3.0]])).tolist() == [[[6.5]]]
     assert model.outputs == 1
     assert model.layout.size == 2
 
@@ -59,13 +59,13 @@ def test_the_log_joint_of_every_prior_and_likelihood_has_the_gradient_of_the_sum
     model, params = case.estimator.model, case.estimator.layout.views(case.theta)
     w = 0.5 * rng.standard_normal((2, model.layout.size))
     c_prior, c_likelihood = rng.standard_normal((2, 2))
-    work = Workspace()
+    work = Buffers()
     joint = model.forward(w.copy(), params, case.x, case.y, work)
     d_params = {name: np.full(shape, np.nan) for name, shape in model.learned()}
     d_w = model.vjp(joint, c_prior, c_likelihood, d_params, work)
 
     def total(w, params):
-        j = model.forward(w, params, case.x, case.y, Workspace())
+        j = model.forward(w, params, case.x, case.y, Buffers())
         return c_prior @ j.log_prior + c_likelihood @ j.log_likelihood
 
     assert relative_error(d_w, complex_gradient(lambda v: total(v, params), w)) <= 1e-12
@@ -80,7 +80,7 @@ def test_the_likelihood_alone_is_that_of_the_joint():
     case = problem(estimator(VALID[0]), np.random.default_rng(0))
     model, params = case.estimator.model, case.estimator.layout.views(case.theta)
     w = np.random.default_rng(1).standard_normal((2, model.layout.size))
-    work, other = Workspace(), Workspace()
+    work, other = Buffers(), Buffers()
     joint = model.forward(w.copy(), params, case.x, case.y, work)
     found = model.evaluate(w.copy(), params, case.x, case.y, other)
     assert np.array_equal(joint.log_likelihood, found.log_likelihood)

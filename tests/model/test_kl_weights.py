@@ -37,7 +37,7 @@ def epoch_misses_the_tempered_cost(problem, batch_size, shares, warm_up, epoch, 
         for b, share in zip(batches, pi, strict=True)
     ]
     tempered = p.with_objective(FreeEnergy(beta))._replace(kl_weight=1.0)
-    value, grad = tempered.value_and_grad(p.theta)
+    value, grad, _ = tempered.value_and_grad(p.theta)
     sizes = sum(abs(v) for v, _ in parts) + 10, sum(np.abs(g) for _, g in parts) + 10
     return max(
         abs(sum(v for v, _ in parts) - value) / sizes[0],

@@ -24,7 +24,7 @@ from bbb_numpy import (
 )
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.model.objectives import MAP
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.parts.posteriors import PointMass
 
@@ -136,7 +136,7 @@ def test_it_is_the_log_joint_in_the_free_energy():
     """F = log q - log P(w) - log P(D|w) of one weight sample, with the scales of theta."""
     target, position = problem(named=False)
     estimator = Reparameterised(target.model, MeanField())
-    rng, work = np.random.default_rng(1), Workspace()
+    rng, work = np.random.default_rng(1), Buffers()
     theta, noise = estimator.init(rng), estimator.draw(rng, 1)
     theta[-3:] = position[0, -3:]
     free, _ = estimator.value_and_grad(theta, noise, target.x, target.y, 1.0, work)

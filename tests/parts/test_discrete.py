@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import changed, complex_gradient, relative_error, seeds
 
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import log_factorial
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 
 BERNOULLI, CATEGORICAL, POISSON = (
@@ -28,7 +28,7 @@ def case(likelihood, seed, outputs=3):
 
 
 def log_density(likelihood, f, y):
-    return likelihood.log_density({}, f, y, Workspace())[0]
+    return likelihood.log_density({}, f, y, Buffers())[0]
 
 
 def textbook(likelihood, f, y):
@@ -49,7 +49,7 @@ def density_error(likelihood, seed=0):
 
 def gradient_error(likelihood, seed=0):
     f, y, cotangent = case(likelihood, seed)
-    _, saved = likelihood.log_density({}, f, y, Workspace())
+    _, saved = likelihood.log_density({}, f, y, Buffers())
     d_f = likelihood.vjp(saved, cotangent, {})
     slope = complex_gradient(lambda v: cotangent @ log_density(likelihood, v, y).sum(axis=1), f)
     return relative_error(d_f, slope)
@@ -109,7 +109,7 @@ def test_draws_have_the_stated_moments_and_pass_their_own_check(likelihood):
 def test_logits_of_ten_thousand_cost_no_digit(likelihood, dtype):
     f = np.array([[[1e4, -1e4], [-1e4, 1e4]]], dtype)
     y = np.array([[1.0, 0.0], [1.0, 0.0]], dtype)
-    value, saved = likelihood.log_density({}, f, y, Workspace())
+    value, saved = likelihood.log_density({}, f, y, Buffers())
     assert value.dtype == dtype
     assert value.tolist() == [[0.0, -2e4]]  # certain and right; certain and wrong
     d_f = likelihood.vjp(saved, np.ones(1, dtype), {})
@@ -200,7 +200,7 @@ def test_nothing_is_learned_one_output_a_target_and_other_shapes_are_refused(lik
     assert likelihood.init(3, np.float32).size == 0
     assert (likelihood.heads(3), likelihood.targets(3)) == (3, 3)
     with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 1\)"):
-        likelihood.log_density({}, np.zeros((1, 4, 3)), np.zeros((4, 1)), Workspace())
+        likelihood.log_density({}, np.zeros((1, 4, 3)), np.zeros((4, 1)), Buffers())
 
 
 # --- planted errors: each wrong formula is refused by the check that the right one passes

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bbb_numpy.numeric.workspace import Workspace
 from hypothesis import given
 from problems import changed, relative_error, seeds
 
@@ -23,6 +22,7 @@ from bbb_numpy import (
 from bbb_numpy.gradients import matrix
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI, softplus
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.full_rank import FullRank
@@ -113,7 +113,7 @@ def test_without_correlations_it_is_the_mean_field(seed):
     )
     assert np.allclose(*both, rtol=1e-12, atol=1e-12)
     entropies = [
-        posterior.entropy(posterior.factor(blocks_of(t, posterior, 4), Workspace()))
+        posterior.entropy(posterior.factor(blocks_of(t, posterior, 4), Buffers()))
         for posterior, t in ((FULL, theta), (plain, theta[:8]))
     ]
     assert isinstance(entropies[0], Entropy)
@@ -291,7 +291,7 @@ def test_the_unit_of_the_off_diagonal_changes_the_numbers_and_not_the_gaussian()
     for unit in (1.0, 0.01):
         q = FullRank(unit=unit)
         views = Layout(q.blocks(4)).views(q.pack(mean, covariance))
-        found.append(q.sample(views, eps, Workspace()).w.copy())
+        found.append(q.sample(views, eps, Buffers()).w.copy())
     assert np.allclose(found[0], found[1], rtol=1e-12)
 
 

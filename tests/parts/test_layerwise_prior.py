@@ -28,7 +28,7 @@ from bbb_numpy.gradients import local_reparameterisation
 from bbb_numpy.learners import checkpoint
 from bbb_numpy.learners.encoding import decode, encode
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 
 SIZES, SCALES = (2, 3, 1), (1.3, 0.4)
@@ -79,7 +79,7 @@ def value_error(prior, seed=0):
         sum(np.log(NormalDist(0, d).pdf(v)) for v, d in zip(row, deviations, strict=True))
         for row in w
     ]
-    return relative_error(prior.log_density(params_of(prior), w, Workspace()), exact)
+    return relative_error(prior.log_density(params_of(prior), w, Buffers()), exact)
 
 
 @pytest.mark.equation("D39")
@@ -96,16 +96,16 @@ def test_the_density_is_the_product_of_normal_densities_with_the_scale_of_their_
 def test_every_chain_has_scales_of_its_own():
     prior, (w, _) = bound(learn=True), drawn(SIZES)
     params = params_of(prior, 3)
-    found = prior.log_density(params, w, Workspace())
+    found = prior.log_density(params, w, Buffers())
     for s in range(3):
         own = LayerwiseGaussianPrior(tuple(np.exp(params["prior_log_scale"][s])), sizes=SIZES)
-        assert found[s] == pytest.approx(own.log_density({}, w[[s]], Workspace())[0], rel=1e-13)
+        assert found[s] == pytest.approx(own.log_density({}, w[[s]], Buffers())[0], rel=1e-13)
 
 
 def gradient_error(prior, chains=None, seed=0):
     """Largest error of d_w and of the scales' gradient against the complex step."""
     w, cotangent = drawn(prior.sizes, seed)
-    params, work = params_of(prior, chains), Workspace()
+    params, work = params_of(prior, chains), Buffers()
     d_w, d_params = np.zeros_like(w), {name: np.full_like(u, np.nan) for name, u in params.items()}
     prior.add_vjp(params, w.copy(), cotangent, d_w, d_params, work)
     for_w = complex_gradient(lambda v: cotangent @ prior.log_density(params, v, work), w)
@@ -133,7 +133,7 @@ def test_the_gradient_is_added_to_what_is_there():
     prior, (w, cotangent) = bound(), drawn(SIZES)
     once, twice = np.zeros_like(w), np.full_like(w, 5.0)
     for d_w in (once, twice):
-        prior.add_vjp({}, w.copy(), cotangent, d_w, {}, Workspace())
+        prior.add_vjp({}, w.copy(), cotangent, d_w, {}, Buffers())
     np.testing.assert_allclose(twice - 5.0, once, rtol=0, atol=1e-14)
 
 
@@ -144,7 +144,7 @@ def test_a_learned_scale_is_at_rest_at_the_root_mean_square_of_its_layer():
     best = tuple(np.sqrt((w[0, layer == part] ** 2).mean()) for part in (0, 1))
     prior = LayerwiseGaussianPrior(best, True, SIZES)
     d_params = params_of(prior)
-    prior.add_vjp(params_of(prior), w.copy(), ones, np.zeros_like(w), d_params, Workspace())
+    prior.add_vjp(params_of(prior), w.copy(), ones, np.zeros_like(w), d_params, Buffers())
     assert np.abs(d_params["prior_log_scale"]).max() < 1e-12
 
 
@@ -180,8 +180,8 @@ def test_with_equal_scales_it_is_the_gaussian_prior(learn):
         params = {"prior_log_scale": prior.init(np.float64)} if learn else {}
         d_params = {name: np.zeros_like(u) for name, u in params.items()}
         d_w, variances = np.zeros_like(w), np.array([2.0, 0.5])
-        value = prior.log_density(params, w, Workspace())
-        prior.add_vjp(params, w.copy(), cotangent, d_w, d_params, Workspace())
+        value = prior.log_density(params, w, Buffers())
+        prior.add_vjp(params, w.copy(), cotangent, d_w, d_params, Buffers())
         total = variances if count == 2 else variances.sum()
         slopes = {name: np.zeros_like(u) for name, u in params.items()}
         expected = prior.expected_log_density(params, w[0], total, slopes)
@@ -262,7 +262,7 @@ def test_the_sampled_kl_has_that_mean(posterior, learn):
     prior = LayerwiseGaussianPrior(SCALES, learn)
     built, theta, noise, x, y = case(ClosedFormKL, posterior, prior, rows=0)
     exact, _ = built.value_and_grad(theta, noise, x, y)
-    work, sampled = Workspace(), Reparameterised(built.model, posterior)
+    work, sampled = Buffers(), Reparameterised(built.model, posterior)
     sampled.value_and_grad(theta, sampled.draw(np.random.default_rng(1), 20_000), x, y, 1.0, work)
     kl = work.log_densities.posterior - work.log_densities.prior
     assert abs(kl.mean() - exact) < 4 * kl.std() / np.sqrt(len(kl))
@@ -271,7 +271,7 @@ def test_the_sampled_kl_has_that_mean(posterior, learn):
 def estimator_error(make, posterior, prior, sizes=SIZES):
     """Largest error of the free energy's gradient against the complex step."""
     built, theta, noise, x, y = case(make, posterior, prior, sizes)
-    _, grad = built.value_and_grad(theta, noise, x, y, 0.7)
+    _, grad, _ = built.value_and_grad(theta, noise, x, y, 0.7)
     exact = complex_gradient(lambda v: built.value_and_grad(v, noise, x, y, 0.7)[0], theta)
     return relative_error(grad, exact)
 
@@ -290,7 +290,7 @@ def test_the_gradient_of_the_free_energy_is_its_derivative(make, posterior, size
 def test_blocks_of_the_cache_may_end_inside_a_layer(block, monkeypatch):
     arguments = (LocalReparameterisation, POSTERIORS[0], LayerwiseGaussianPrior(SCALES, True))
     built, *call = case(*arguments)
-    value, grad = built.value_and_grad(*call)
+    value, grad, _ = built.value_and_grad(*call)
     expected = grad.copy()
     monkeypatch.setattr(local_reparameterisation, "BLOCK", block)
     again, grad = built.value_and_grad(*call)
@@ -315,7 +315,7 @@ def moment_error(prior, sizes, expected, activation="relu", draws=2000):
     model, squares = Model(MLP(sizes, activation), prior), []
     for _ in range(4):
         w = model.prior.draw(rng, {}, (draws // 4, model.layout.size))
-        squares.append(model.predict(w, x[None], Workspace())[:, 0, 0] ** 2)
+        squares.append(model.predict(w, x[None])[:, 0, 0] ** 2)
     found = np.concatenate(squares)
     return abs(found.mean() - expected(x)) / (found.std() / np.sqrt(draws))
 
@@ -422,7 +422,7 @@ def test_a_prior_serves_one_network_and_has_to_know_it():
     with pytest.raises(ValueError, match=r"for a network of sizes \(2, 3, 1\); got \(2, 4, 1\)"):
         Model(MLP((2, 4, 1)), prior)
     with pytest.raises(ValueError, match="make a Model of both"):
-        LayerwiseGaussianPrior().log_density({}, np.zeros((1, 13)), Workspace())
+        LayerwiseGaussianPrior().log_density({}, np.zeros((1, 13)), Buffers())
     with pytest.raises(TypeError, match="learn must be True or False; got 'no'"):
         LayerwiseGaussianPrior(learn="no")
 
@@ -437,13 +437,13 @@ def test_single_precision_stays_single_precision(learn):
     w, cotangent = (part.astype(np.float32) for part in drawn(SIZES))
     params = {name: u.astype(np.float32) for name, u in params_of(prior).items()}
     d_params = {name: np.zeros_like(u) for name, u in params.items()}
-    value, d_w = prior.log_density(params, w, Workspace()), np.zeros_like(w)
+    value, d_w = prior.log_density(params, w, Buffers()), np.zeros_like(w)
     total = np.ones(2, np.float32)
     expected = prior.expected_log_density(params, w[0], total, d_params)
     assert {np.asarray(part).dtype for part in (value, *expected)} == {np.dtype(np.float32)}
-    exact = prior.log_density(params_of(prior), w.astype(float), Workspace())
+    exact = prior.log_density(params_of(prior), w.astype(float), Buffers())
     np.testing.assert_allclose(value, exact, rtol=1e-5)
-    prior.add_vjp(params, w, cotangent, d_w, d_params, Workspace())
+    prior.add_vjp(params, w, cotangent, d_w, d_params, Buffers())
     assert w.dtype == d_w.dtype == np.float32  # of w not a float64 copy either: it is overwritten
     assert all(part.dtype == np.float32 for part in d_params.values())
 
@@ -543,7 +543,7 @@ def test_by_default_every_scale_has_a_log_normal_prior_around_its_own_start():
     for s in range(3):
         w = target.weights(position)[[s]]
         own = LayerwiseGaussianPrior(tuple(np.exp(u[s])), sizes=(1, 25, 1))
-        exact[s] += own.log_density({}, w, Workspace())[0]
+        exact[s] += own.log_density({}, w, Buffers())[0]
     np.testing.assert_allclose(target(position)[0], exact, rtol=1e-12)
 
 
@@ -599,9 +599,9 @@ def default_over_width(self):
 def value_of_two_samples(prior):
     """As `value_error`, for as many samples as there are layers: wrong axes have right shapes."""
     w = drawn(prior.sizes, samples=2)[0]
-    found = prior.log_density(params_of(prior), w, Workspace())
+    found = prior.log_density(params_of(prior), w, Buffers())
     return max(
-        relative_error(found[s], prior.log_density(params_of(prior), w[[s]], Workspace()).sum())
+        relative_error(found[s], prior.log_density(params_of(prior), w[[s]], Buffers()).sum())
         for s in range(2)
     )
 

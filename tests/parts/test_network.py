@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import MLP
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward, gates, vjp
 
 shapes = st.tuples(
@@ -30,7 +30,7 @@ def test_two_layers_by_hand():
     # z0 = [2, -1] [[1, 2], [3, 4]] + [0, 1] = [-1, 1]; a0 = [0, 1]; f = 5 * 0 - 2 * 1 + 0.5
     net = MLP((2, 2, 1))
     w = np.array([[1.0, 2.0, 3.0, 4.0, 0.0, 1.0, 5.0, -2.0, 0.5]])
-    f, tape = forward(net, w, np.array([[2.0, -1.0]]), Workspace())
+    f, tape = forward(net, w, np.array([[2.0, -1.0]]), Buffers())
     assert f.tolist() == [[[-1.5]]]
     assert tape.slopes[0].tolist() == [[[0.0, 1.0]]]
 
@@ -39,11 +39,11 @@ def test_two_layers_by_hand():
 @given(shape=shapes)
 def test_samples_and_rows_do_not_mix(shape):
     net, w, x, _ = draw(shape)
-    together, _ = forward(net, w, x, Workspace())
+    together, _ = forward(net, w, x, Buffers())
     assert together.shape == (len(w), len(x), net.sizes[-1])
     for s in range(len(w)):
         for row in range(len(x)):
-            alone, _ = forward(net, w[s : s + 1], x[row : row + 1], Workspace())
+            alone, _ = forward(net, w[s : s + 1], x[row : row + 1], Buffers())
             assert np.allclose(together[s, row], alone[0, 0], rtol=1e-12, atol=1e-12)
 
 
@@ -52,12 +52,12 @@ def test_samples_and_rows_do_not_mix(shape):
 def test_rows_of_their_own_give_each_sample_what_it_has_alone(shape):
     net, w, x, rng = draw(shape)
     own = rng.standard_normal((len(w), *x.shape))
-    work = Workspace()
+    work = Buffers()
     f, tape = forward(net, w, own, work)
     d_f = rng.standard_normal(f.shape)
     pulled = vjp(net, tape, d_f.copy(), work)
     for s in range(len(w)):
-        there = Workspace()
+        there = Buffers()
         alone, tape = forward(net, w[s : s + 1], own[s], there)
         assert np.array_equal(f[s], alone[0])
         assert np.array_equal(pulled[s], vjp(net, tape, d_f[s : s + 1].copy(), there)[0])
@@ -70,7 +70,7 @@ def test_without_hidden_layer_the_network_is_affine(shape):
     line = MLP((net.sizes[0], net.sizes[-1]))
     w = rng.standard_normal((2, line.layout.size))
     weight, bias = line.layers(w)[0]
-    assert np.allclose(forward(line, w, x, Workspace())[0], x @ weight + bias, rtol=1e-13)
+    assert np.allclose(forward(line, w, x, Buffers())[0], x @ weight + bias, rtol=1e-13)
 
 
 @pytest.mark.equation("K37", "K38", "K39", "K40", "K41", "K42", "D10")
@@ -79,8 +79,8 @@ def test_vjp_is_the_adjoint_of_the_forward_pass(shape):
     # <d_f, J v> = <J^T d_f, v>, with J v from a complex step along a random direction v
     net, w, x, rng = draw(shape)
     direction = rng.standard_normal(w.shape)
-    pushed = forward(net, w + 1e-30j * direction, x, Workspace())[0].imag / 1e-30
-    work = Workspace()
+    pushed = forward(net, w + 1e-30j * direction, x, Buffers())[0].imag / 1e-30
+    work = Buffers()
     f, tape = forward(net, w, x, work)
     d_f = rng.standard_normal(f.shape)
     pulled = vjp(net, tape, d_f.copy(), work)
@@ -94,7 +94,7 @@ def test_the_elementwise_reading_of_k40_has_the_right_shape_and_wrong_values():
     # one row, equal widths: -(y - yhat) w_n [z > 0] a elementwise conforms, and is wrong
     rng = np.random.default_rng(3)
     net, w, x = MLP((3, 3, 3)), rng.uniform(0.5, 2, (1, 24)), rng.uniform(0.5, 2, (1, 3))
-    work = Workspace()
+    work = Buffers()
     f, tape = forward(net, w, x, work)
     d_f, gate = rng.standard_normal(f.shape), tape.slopes[0].copy()
     d_w = net.layers(vjp(net, tape, d_f.copy(), work))[0][0][0]
@@ -128,7 +128,7 @@ def test_a_unit_exactly_at_zero_is_off():
         MLP((1, 1, 1)),
         np.array([[1.0, -1.0, 1.0, 0.0]]),
         np.ones((1, 1)),
-        Workspace(),
+        Buffers(),
     )
     _, tape = forward(net, w, x, work)
     assert tape.slopes[0].item() == 0

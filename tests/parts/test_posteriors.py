@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from problems import COMPLEX_STEP, changed, complex_gradient, relative_error, seeds
 
 from bbb_numpy import MeanField
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import PointMass
 
@@ -39,7 +39,7 @@ def problem(posterior, seed, size=4, samples=3):
 
 
 def sample_at(posterior, theta, eps):
-    return posterior.sample(blocks_of(theta, posterior, eps.shape[1]), eps, Workspace())
+    return posterior.sample(blocks_of(theta, posterior, eps.shape[1]), eps, Buffers())
 
 
 def filled(posterior, theta, size, write):
@@ -94,7 +94,7 @@ def direct_error(posterior, seed=0, size=4, samples=3):
     found = filled(posterior, theta, size, lambda d: posterior.pull_back_direct(sample, d_log_q, d))
 
     def log_q(theta):
-        there = posterior.at(blocks_of(theta, posterior, size), sample.w, Workspace())
+        there = posterior.at(blocks_of(theta, posterior, size), sample.w, Buffers())
         return d_log_q @ posterior.log_density(there)
 
     return relative_error(found, complex_gradient(log_q, theta))
@@ -107,7 +107,7 @@ def slope_error(posterior, seed=0, size=4, samples=3):
     posterior.add_density_slope(sample, d_log_q, found)
 
     def log_q(w):
-        there = posterior.at(blocks_of(theta, posterior, size), w, Workspace())
+        there = posterior.at(blocks_of(theta, posterior, size), w, Buffers())
         return d_log_q @ posterior.log_density(there)
 
     return relative_error(found - d_w, complex_gradient(log_q, sample.w))
@@ -117,15 +117,15 @@ def entropy_error(posterior, seed=0, size=4):
     """Error of the entropy, and of its gradient and that of the summed variance."""
     theta, _, _, _ = problem(posterior, seed, size)
     blocks = blocks_of(theta, posterior, size)
-    value = posterior.entropy(posterior.factor(blocks, Workspace())).value
+    value = posterior.entropy(posterior.factor(blocks, Buffers())).value
     # -log q is the entropy itself where |eps|^2 has its mean, P: at eps = (1, ..., 1)
-    ones = posterior.log_density(posterior.sample(blocks, np.ones((1, size)), Workspace()))
+    ones = posterior.log_density(posterior.sample(blocks, np.ones((1, size)), Buffers()))
     grad = np.zeros_like(theta)
-    parts = posterior.factor(blocks, Workspace())
+    parts = posterior.factor(blocks, Buffers())
     posterior.add_entropy_vjp(parts, 0.7, -0.4, blocks_of(grad, posterior, size))
 
     def both(theta):
-        spread = posterior.factor(blocks_of(theta, posterior, size), Workspace())
+        spread = posterior.factor(blocks_of(theta, posterior, size), Buffers())
         found = posterior.entropy(spread)
         return 0.7 * found.value - 0.4 * found.total_variance
 
@@ -159,9 +159,9 @@ def test_noise_and_start_have_the_dtype_that_was_asked_for(posterior, dtype):
 @given(seed=seeds)
 def test_a_weight_is_mu_plus_softplus_rho_times_noise(seed):
     blocks, eps = draw(seed)
-    sample = MeanField().sample(blocks, eps, Workspace())
+    sample = MeanField().sample(blocks, eps, Buffers())
     assert np.allclose((sample.w - blocks["mu"]) / eps, softplus(blocks["rho"]), rtol=1e-9)
-    at_zero = MeanField().sample(blocks, np.zeros_like(eps), Workspace())
+    at_zero = MeanField().sample(blocks, np.zeros_like(eps), Buffers())
     assert np.array_equal(at_zero.w, np.broadcast_to(blocks["mu"], eps.shape))
 
 
@@ -170,7 +170,7 @@ def test_a_weight_is_mu_plus_softplus_rho_times_noise(seed):
 def test_log_density_is_that_of_independent_normals_at_the_weights(seed):
     # K10 writes it with eps; here w itself is put into the normal density of K6
     blocks, eps = draw(seed)
-    sample = MeanField().sample(blocks, eps, Workspace())
+    sample = MeanField().sample(blocks, eps, Buffers())
     sigma = softplus(blocks["rho"])
     expected = [
         sum(
@@ -188,7 +188,7 @@ def test_log_density_is_that_of_independent_normals_at_the_weights(seed):
 def test_given_weights_have_the_density_that_they_had_when_drawn(posterior, seed, size):
     theta, eps, _, _ = problem(posterior, seed, size)
     sample = sample_at(posterior, theta, eps)
-    there = posterior.at(blocks_of(theta, posterior, size), sample.w, Workspace())
+    there = posterior.at(blocks_of(theta, posterior, size), sample.w, Buffers())
     assert np.allclose(there.eps, eps, rtol=1e-9, atol=1e-9)
     assert np.allclose(posterior.log_density(there), posterior.log_density(sample), rtol=1e-9)
 
@@ -209,7 +209,7 @@ def test_the_mean_of_log_q_is_minus_the_entropy(posterior):
     theta, _, _, _ = problem(posterior, 1)
     eps = posterior.draw(np.random.default_rng(2), 40_000, 4, np.float64)
     log_q = posterior.log_density(sample_at(posterior, theta, eps))
-    entropy = posterior.entropy(posterior.factor(blocks_of(theta, posterior, 4), Workspace()))
+    entropy = posterior.entropy(posterior.factor(blocks_of(theta, posterior, 4), Buffers()))
     assert abs(log_q.mean() + entropy.value) < 4 * log_q.std() / np.sqrt(len(log_q))
 
 
@@ -227,7 +227,7 @@ def test_the_summed_variance_is_that_of_the_weights(posterior):
     eps = posterior.draw(np.random.default_rng(2), 40_000, 4, np.float64)
     centred = sample_at(posterior, theta, eps).w - theta[:4]
     squares = (centred**2).sum(axis=1)
-    found = posterior.entropy(posterior.factor(blocks_of(theta, posterior, 4), Workspace()))
+    found = posterior.entropy(posterior.factor(blocks_of(theta, posterior, 4), Buffers()))
     assert abs(squares.mean() - found.total_variance) < 4 * squares.std() / np.sqrt(len(eps))
 
 
@@ -342,7 +342,7 @@ def test_a_point_mass_has_the_same_weights_in_every_sample_and_no_noise():
     posterior, mu = PointMass(0.3), np.array([1.0, -2.0, 0.5])
     eps = posterior.draw(np.random.default_rng(0), 4, 3, np.float64)
     assert eps.shape == (4, 0)
-    sample = posterior.sample({"mu": mu}, eps, Workspace())
+    sample = posterior.sample({"mu": mu}, eps, Buffers())
     assert np.array_equal(sample.w, np.broadcast_to(mu, (4, 3)))
     assert posterior.log_density(sample).tolist() == [0.0] * 4
     d_mu, d_w = np.full(3, np.nan), np.random.default_rng(1).standard_normal((4, 3))

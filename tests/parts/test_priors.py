@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from problems import changed, complex_gradient, relative_error, scales, seeds
 
 from bbb_numpy import Adam, GaussianPrior
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI, softplus
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
 from bbb_numpy.parts.priors import ExpectedLogPrior, LaplacePrior
 
@@ -30,12 +30,12 @@ def params_of(prior, dtype=np.float64):
 
 
 def log_density(prior, w, params=None):
-    return prior.log_density(params_of(prior) if params is None else params, w, Workspace())
+    return prior.log_density(params_of(prior) if params is None else params, w, Buffers())
 
 
 def gradients(prior, w, cotangent):
     """What a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
-    params, work = params_of(prior), Workspace()
+    params, work = params_of(prior), Buffers()
     prior.log_density(params, w, work)
     d_w, d_params = np.zeros_like(w), {name: np.full(v.shape, np.nan) for name, v in params.items()}
     prior.add_vjp(params, w.copy(), cotangent, d_w, d_params, work)
@@ -108,7 +108,7 @@ def test_gradients_are_the_derivatives_of_the_log_density(prior, seed):
 
 @pytest.mark.parametrize("prior", PRIORS, ids=str)
 def test_the_gradient_is_added_to_what_is_there(prior):
-    w, cotangent, work = np.array([[0.3, -2.0]]), np.ones(1), Workspace()
+    w, cotangent, work = np.array([[0.3, -2.0]]), np.ones(1), Buffers()
     params, alone = params_of(prior), gradients(prior, w, np.ones(1))[0]
     prior.log_density(params, w, work)
     d_w = np.full((1, 2), 5.0)
@@ -179,7 +179,7 @@ def test_five_thousand_huge_random_gradient_steps_never_leave_the_domain(seed, d
     # Krasser's raw sigma1, sigma2, pi left it at a learning rate of 0.1 (ERRATA): here 1.0, with
     # weights whose size changes a thousandfold from step to step
     prior, rng = ScaleMixturePrior(0.3, 1.2, 0.25, learn=True), np.random.default_rng(seed)
-    block, optimizer, work = prior.init(dtype), Adam(1.0), Workspace()
+    block, optimizer, work = prior.init(dtype), Adam(1.0), Buffers()
     state, seen = optimizer.init(block), []
     for _ in range(5_000):
         w = (10 ** rng.uniform(-1.5, 1.5) * rng.standard_normal((1, 20))).astype(dtype)
@@ -206,7 +206,7 @@ def test_five_thousand_huge_random_gradient_steps_never_leave_the_domain(seed, d
 @pytest.mark.parametrize("which", range(3))
 def test_a_collapsed_mixture_still_has_a_finite_density_and_gradient(which, raw, dtype):
     prior, w = ScaleMixturePrior(learn=True), np.array([[0.5, -1.0, 3.0]], dtype)
-    block, work = prior.init(dtype), Workspace()
+    block, work = prior.init(dtype), Buffers()
     block[which] = raw
     value = prior.log_density({"prior_mixture": block}, w, work)
     d_w, d_block = np.zeros_like(w), np.empty(3, dtype)

@@ -8,7 +8,6 @@ import pytest
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.hyperpriors import LogNormal
 from bbb_numpy.sampling.annealing import (
     SCHEDULES,
@@ -215,7 +214,7 @@ def test_forwards_and_backwards_agree_for_a_network():
     for _ in range(60):
         empty = LogJoint(model, x, np.zeros_like(x))
         made = empty.draw_prior(rng, 1)
-        y = model.likelihood.draw(rng, {}, model.predict(made.copy(), x, Workspace()))[0]
+        y = model.likelihood.draw(rng, {}, model.predict(made.copy(), x))[0]
         joint = LogJoint(model, x, y)
         path, rough = along(joint), powers(200, first=1e-4)
         first = pilot(path, joint.draw_prior(rng, 50), HMC(), rough, rng)

@@ -15,7 +15,7 @@ from bbb_numpy import (
 )
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.sampling.draws import DrawnWeights
 
 X = np.linspace(-1.0, 1.0, 6)[:, None]
@@ -46,7 +46,7 @@ class EachOnce(DrawnWeights):
 def outputs(source, theta):
     """Network outputs (T, N, heads) and learned numbers of all draws."""
     target = LogJoint(source.model, X, np.zeros((len(X), source.model.outputs)))
-    f = source.model.predict(np.ascontiguousarray(target.weights(theta)), X, Workspace())
+    f = source.model.predict(np.ascontiguousarray(target.weights(theta)), X, Buffers())
     return f, target.params(theta)
 
 

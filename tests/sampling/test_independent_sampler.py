@@ -15,7 +15,6 @@ from targets import chain_means
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.hyperpriors import HalfCauchy, LogNormal
 from bbb_numpy.sampling.run import sample
 
@@ -74,7 +73,7 @@ def ours(draws=100):
         target_accept=0.9,
     )  # fmt: skip
     w = np.ascontiguousarray(found.flat[:, : model.layout.size])
-    functions = model.predict(w, GRID, Workspace())[..., 0].reshape(draws, CHAINS, -1)
+    functions = model.predict(w, GRID)[..., 0].reshape(draws, CHAINS, -1)
     return summarised(functions, found.block("log_noise"), found.block("prior_log_scale"))
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.hyperpriors import LogNormal
 from bbb_numpy.sampling.mcmc import HMC, NUTS
 from bbb_numpy.sampling.run import sample_target
@@ -33,7 +33,7 @@ SAMPLERS = {
 def ranked(target, positions):
     """The four numbers that are ranked, (S, 4)."""
     w = np.ascontiguousarray(target.weights(positions))
-    f = MODEL.predict(w, GRID, Workspace())[..., 0]
+    f = MODEL.predict(w, GRID)[..., 0]
     noise = target.params(positions)["log_noise"]
     return np.column_stack([noise, f, target(positions)[0]])
 
@@ -48,7 +48,7 @@ def ranks(kernel, thin, data_sets, seed, spoil=None):
     empty = LogJoint(MODEL, X, np.zeros((len(X), 1)), HYPERPRIORS)
     for which in range(data_sets):
         truth = empty.draw_prior(rng, 1)
-        f = MODEL.predict(np.ascontiguousarray(empty.weights(truth)), X, Workspace())
+        f = MODEL.predict(np.ascontiguousarray(empty.weights(truth)), X, Buffers())
         y = MODEL.likelihood.draw(rng, empty.params(truth), f)[0]
         target = LogJoint(MODEL, X, y, HYPERPRIORS)
         draws = sample_target(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bbb_numpy.data.mushroom import Mushrooms
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.studies.blundell.bandit import plots, text
 from bbb_numpy.studies.blundell.bandit import study as bandit
 from bbb_numpy.studies.blundell.bandit.models import (
@@ -164,7 +164,7 @@ def test_a_player_eats_what_its_network_thinks_better_than_nothing():
     rng = np.random.default_rng(0)
     for eat, leave, expected in ((1.0, 0.0, True), (0.0, 1.0, False), (0.5, 0.5, False)):
         theta[7:9] = leave, eat
-        assert decide(GREEDY, estimator, theta, inputs, 3, rng, Workspace()) is expected
+        assert decide(GREEDY, estimator, theta, inputs, 3, rng, Buffers()) is expected
 
 
 def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior():
@@ -174,7 +174,7 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
     theta[8] = 0.5  # of eating; sd of the difference: 0.7071
     theta, inputs = theta.astype(np.float32), game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     for agent, sigma in ((THOMPSON, 0.5), (AGENTS[1], 0.5 / 2**0.5)):
-        estimator, rng, work = build(agent, settings, 9), np.random.default_rng(1), Workspace()
+        estimator, rng, work = build(agent, settings, 9), np.random.default_rng(1), Buffers()
         found = np.mean(
             [decide(agent, estimator, theta, inputs, 5, rng, work) for _ in range(4000)]
         )
@@ -189,7 +189,7 @@ def test_epsilon_is_the_share_of_random_actions():
     theta = np.zeros(10, np.float32)  # a tie: eats nothing by itself
     inputs = game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     estimator, rng = build(agent, settings, 9), np.random.default_rng(0)
-    found = [decide(agent, estimator, theta, inputs, 0, rng, Workspace()) for _ in range(4000)]
+    found = [decide(agent, estimator, theta, inputs, 0, rng, Buffers()) for _ in range(4000)]
     assert abs(np.mean(found) - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from bbb_numpy import MLP, GaussianPrior, MeanField, Model, Reparameterised, check
 from bbb_numpy.data.krasser import one_period, ten_sine
 from bbb_numpy.evaluation.predictive import Predictive, sample_functions
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.studies.krasser import study as krasser
@@ -79,14 +79,14 @@ def raw_value_and_grad(w):
     def value_and_grad(raw):
         params = {"prior_raw": raw}
         grad = {"prior_raw": np.zeros_like(raw)}
-        value = RawMixturePrior().log_density(params, w[None], Workspace())[0]
+        value = RawMixturePrior().log_density(params, w[None], Buffers())[0]
         RawMixturePrior().add_vjp(
             params,
             w[None].copy(),
             np.ones(1),
             np.zeros_like(w[None], raw.dtype),
             grad,
-            Workspace(),
+            Buffers(),
         )
         return value, grad["prior_raw"]
 
@@ -98,7 +98,7 @@ def test_where_the_printed_prior_is_finite_it_is_the_mixture_and_has_its_gradien
     """So what fails below fails for want of a domain, not for a wrong formula."""
     w = np.array([-2.0, -0.3, 0.05, 0.27, 1.5])
     raw = np.array([0.3, 1.2, 0.2])
-    params, work = {"prior_raw": raw}, Workspace()
+    params, work = {"prior_raw": raw}, Buffers()
     right, nothing = ScaleMixturePrior(*raw), {}
     assert RawMixturePrior().log_density(params, w[None], work) == pytest.approx(
         right.log_density({}, w[None], work), rel=1e-13
@@ -116,15 +116,15 @@ def test_where_the_printed_prior_is_finite_it_is_the_mixture_and_has_its_gradien
 def test_the_printed_density_is_lost_from_39_deviations_on():
     params = {"prior_raw": np.array([0.2, 1.0, 0.1])}
     far = np.array([[40.0]])
-    assert RawMixturePrior().log_density(params, far, Workspace())[0] == -np.inf
-    assert np.isfinite(ScaleMixturePrior().log_density({}, far, Workspace())[0])
+    assert RawMixturePrior().log_density(params, far, Buffers())[0] == -np.inf
+    assert np.isfinite(ScaleMixturePrior().log_density({}, far, Buffers())[0])
 
 
 @pytest.mark.equation("R8")
 @pytest.mark.parametrize("raw", [(1.2, 1.0, 0.1), (-0.05, 1.0, 0.1), (0.2, -0.1, 0.1)])
 def test_outside_its_domain_the_printed_density_is_nan(raw):
     w = np.array([[0.01, 3.0]])
-    assert np.isnan(RawMixturePrior().log_density({"prior_raw": np.array(raw)}, w, Workspace())[0])
+    assert np.isnan(RawMixturePrior().log_density({"prior_raw": np.array(raw)}, w, Buffers())[0])
 
 
 @pytest.mark.equation("R8")
@@ -254,7 +254,7 @@ def trained_on_nothing(sizes, sigma, seed=0):
     f = sample_functions(estimator, theta, x, rng=np.random.default_rng(1), samples=count)
     p = Predictive(f.mean(axis=0), f.std(axis=0, ddof=1), np.ones((60, 1)))
     mu = estimator.layout.views(theta)["mu"]
-    return system._gap(p, model.predict(mu[None], x, Workspace())[0])
+    return system._gap(p, model.predict(mu[None], x)[0])
 
 
 @pytest.mark.equation("R9")

@@ -10,9 +10,9 @@ from PIL import Image
 
 from bbb_numpy import Cosine, MeanField, check
 from bbb_numpy.gradients.importance import SelfNormalised
-from bbb_numpy.model.objectives import EUBO
+from bbb_numpy.model.objectives import EUBO, LogDensities
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid, softplus
-from bbb_numpy.numeric.workspace import LogDensities, Workspace
 from bbb_numpy.studies import linear_gaussian as exactly
 from bbb_numpy.studies.linear_gaussian import Gaussian
 from bbb_numpy.studies.sagar import study as sagar_toy
@@ -127,7 +127,7 @@ def test_it_is_the_total_derivative_of_the_printed_sum(regression):
 
     def printed(theta):
         blocks = estimator.layout.views(theta)
-        sample = posterior.sample(blocks, noise, Workspace())
+        sample = posterior.sample(blocks, noise, Buffers())
         value = -share @ posterior.log_density(sample)
         return value, gradient(estimator, np.real(theta).copy(), noise, regression)
 

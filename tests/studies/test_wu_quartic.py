@@ -237,7 +237,8 @@ def test_the_same_seed_gives_the_same_numbers():
 
 def test_interrupted_training_gives_no_numbers(monkeypatch):
     def interrupted(*args, **kwargs):
-        return replace(fit(*args, **{**kwargs, "epochs": 1}), stopped="interrupted")
+        *rest, recipe = args
+        return replace(fit(*rest, replace(recipe, epochs=1), **kwargs), stopped="interrupted")
 
     monkeypatch.setattr(comparing, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):

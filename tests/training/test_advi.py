@@ -12,9 +12,9 @@ from problems import changed, complex_gradient, exact_posterior, linear_problem,
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, PointMass, Reparameterised
 from bbb_numpy.gradcheck import check
 from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI, log_factorial, sigmoid, softplus
 from bbb_numpy.numeric.layout import Layout
-from bbb_numpy.numeric.workspace import Workspace
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric
@@ -162,7 +162,7 @@ def hermite(size, degree=60):
 def exact_elbo(problem, phi):
     """The ELBO by quadrature of the transformed joint."""
     eta, weights = hermite(problem.size)
-    sample = problem.posterior.sample(problem.layout.views(phi), eta, Workspace())
+    sample = problem.posterior.sample(problem.layout.views(phi), eta, Buffers())
     return weights @ problem.target(sample.w)[0] + problem.posterior.entropy(sample.parts).value
 
 
@@ -192,7 +192,7 @@ def test_the_divergence_is_log_evidence_minus_elbo_and_not_as_printed():
     problem = ADVI(target, Blockwise((("theta", (), Identity()),)), MeanField())
     phi = MeanField().pack(np.array([0.3]), np.array([0.6]))
     log_evidence = -0.5 * np.log(2 * pi * 2) - 1.5**2 / 4
-    value, _ = problem.value_and_grad(phi, balanced(1))  # the joint is a parabola: exact
+    value, _, _ = problem.value_and_grad(phi, balanced(1))  # the joint is a parabola: exact
     true = np.log(np.sqrt(0.5) / 0.6) + (0.36 + 0.45**2) / (2 * 0.5) - 0.5
     assert np.isclose(value + log_evidence, true, rtol=1e-12)
     assert round(true, 5) == 0.22675
@@ -227,8 +227,8 @@ def test_no_elbo_is_above_the_log_evidence(case, posterior, seed):
 def test_the_value_is_minus_the_mean_log_joint_minus_the_entropy_of_q(posterior):
     problem, rng = problem_of("normal", posterior), np.random.default_rng(3)
     phi, eta = problem.init(rng), problem.draw(rng, 20_000)
-    value, _ = problem.value_and_grad(phi, eta)
-    zeta = posterior.sample(problem.layout.views(phi), eta, Workspace()).w
+    value, _, _ = problem.value_and_grad(phi, eta)
+    zeta = posterior.sample(problem.layout.views(phi), eta, Buffers()).w
     each = problem.target(zeta)[0]
     sampled_entropy = -problem.log_q(phi, zeta)
     error = sampled_entropy.std(ddof=1) / np.sqrt(len(eta))
@@ -466,7 +466,7 @@ def test_at_the_exact_posterior_of_linear_regression_the_elbo_is_the_log_evidenc
     target, transforms, exact = linear_case()
     problem = ADVI(target, transforms, FullRank())
     phi = FullRank().pack(exact.mean, np.linalg.inv(exact.precision))
-    value, grad = problem.value_and_grad(phi, balanced(problem.size))
+    value, grad, _ = problem.value_and_grad(phi, balanced(problem.size))
     assert np.isclose(-value, exact.log_evidence, rtol=1e-12)
     assert np.abs(grad).max() < 1e-9
     found = fit(problem, rng=np.random.default_rng(0), start=phi, optimizer=SGD(1e-12), steps=1)
@@ -571,7 +571,7 @@ def test_same_seed_same_phi_bit_for_bit_and_the_loop_uses_the_checked_function()
     phi = problem.init(rng)
     state, values = rule.init(phi), []
     for step in range(30):
-        value, grad = problem.value_and_grad(phi, problem.draw(rng, 4))
+        value, grad, _ = problem.value_and_grad(phi, problem.draw(rng, 4))
         values.append(value)
         rule.update(phi, grad, state, rule.schedule(step, 30))
     assert np.array_equal(phi, runs[0].phi)
@@ -701,7 +701,7 @@ def test_with_the_identity_it_is_the_free_energy_of_the_estimators():
     )
     rng = np.random.default_rng(0)
     phi, eta = problem.init(rng), balanced(3)  # of these |eta|^2 = K: log q has its mean exactly
-    value, grad = problem.value_and_grad(phi, eta)
+    value, grad, _ = problem.value_and_grad(phi, eta)
     expected, d_theta = estimator.value_and_grad(phi, eta, x, y)
     assert np.isclose(value, expected, rtol=1e-12)
     assert np.allclose(grad, d_theta, rtol=1e-11, atol=1e-11)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bbb_numpy.numeric.workspace import Workspace
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import VALID, exact_posterior, linear_problem, problems
@@ -41,6 +40,7 @@ from bbb_numpy.model.kl_weights import (
     proportional_kl_weights,
 )
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi, free_energy
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from bbb_numpy.parts.full_rank import FullRank
@@ -65,7 +65,8 @@ def train(estimator, x, y, *, seed=1, dtype=np.float64, optimizer=None, **option
     rng = np.random.default_rng(seed)
     optimizer = optimizer or Adam(1e-2)
     begin = start(estimator, rng, optimizer, dtype)
-    return fit(estimator, begin, x, y, Recipe(optimizer=optimizer), rng=rng, **options)
+    others = {name: options.pop(name) for name in ("validation", "progress") if name in options}
+    return fit(estimator, begin, x, y, Recipe(optimizer, **options), rng=rng, **others)
 
 
 @pytest.mark.equation("D6", "K18")
@@ -82,7 +83,7 @@ def test_the_minibatch_costs_of_an_epoch_sum_to_the_full_data_cost(problem, batc
         p.estimator.value_and_grad(p.theta, p.noise, p.x[b], p.y[b], share)
         for b, share in zip(batches, pi, strict=True)
     ]
-    value, grad = p.estimator.value_and_grad(p.theta, p.noise, p.x, p.y, 1.0)
+    value, grad, _ = p.estimator.value_and_grad(p.theta, p.noise, p.x, p.y, 1.0)
     assert sum(v for v, _ in parts) == pytest.approx(value, rel=1e-11, abs=1e-10)
     sizes = sum(np.abs(g) for _, g in parts)
     assert np.all(np.abs(sum(g for _, g in parts) - grad) <= 1e-11 * (sizes + 1e-12))
@@ -175,7 +176,7 @@ def test_an_epoch_of_the_history_is_the_free_energy_at_the_thetas_of_its_steps()
     )
     rng = np.random.default_rng(5)
     noise = estimator.draw(rng, 20_000)
-    value, _ = estimator.value_and_grad(training.theta, noise, x, y, 1.0)
+    value, _, _ = estimator.value_and_grad(training.theta, noise, x, y, 1.0)
     assert training.history[0].objective == pytest.approx(value, rel=0.02)
 
 
@@ -374,9 +375,9 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
         order = rng.permutation(len(x)) if shuffle else np.arange(len(x))
         kl = nll = factor = 0.0
         for step in range(steps):
-            rows, work = order[16 * step : 16 * (step + 1)], Workspace()
+            rows, work = order[16 * step : 16 * (step + 1)], Buffers()
             share, noise = float(pi[step]), estimator.draw(rng, 2, dtype)
-            _, grad = estimator.value_and_grad(theta, noise, x[rows], y[rows], share, work)
+            _, grad, _ = estimator.value_and_grad(theta, noise, x[rows], y[rows], share, work)
             factor = optimizer.schedule(epoch + step / steps, epochs)
             optimizer.update(theta, grad, state, factor)
             terms = work.log_densities
@@ -397,7 +398,7 @@ def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first
     rng = np.random.default_rng(1)
     start(estimator, rng, Adam())
     w = estimator.weights(found.theta, estimator.draw(rng, 32))
-    f, noise = estimator.model.predict(w, x[30:], Workspace()), np.exp(found.theta[-1])
+    f, noise = estimator.model.predict(w, x[30:]), np.exp(found.theta[-1])
     nll = 0.5 * ((y[30:] - f) / noise) ** 2 + np.log(noise) + 0.5 * np.log(2 * np.pi)
     assert found.history[-1].validation == pytest.approx(nll.mean(), rel=1e-12)
 

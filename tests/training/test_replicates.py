@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from bbb_numpy.numeric.workspace import Workspace
 from problems import changed
 
 from bbb_numpy import (
@@ -69,12 +68,12 @@ def both(built, dtype=np.float64, optimizer=OPTIMIZER, **options):
         rngs = [np.random.default_rng(10 + r) for r in range(len(built))]
         states = [start(e, g, optimizer, dtype) for e, g in zip(built, rngs, strict=True)]
         for epochs in (2, 1):
-            settings = dict(optimizer=optimizer, epochs=epochs, batch_size=8, **options)
+            recipe = Recipe(optimizer, epochs=epochs, batch_size=8, **options)
             if together:
-                states = fit_replicates(built, states, xs, ys, rngs=rngs, **settings)
+                states = fit_replicates(built, states, xs, ys, recipe, rngs=rngs)
             else:
                 parts = zip(built, states, xs, ys, rngs, strict=True)
-                states = [fit(e, t, x, y, rng=g, **settings) for e, t, x, y, g in parts]
+                states = [fit(e, t, x, y, recipe, rng=g) for e, t, x, y, g in parts]
         out.append(states)
     return out
 
@@ -174,7 +173,7 @@ def test_the_gradient_is_that_of_the_sum_over_replicates(samples, learn):
     _, together, theta, noise, xs, ys = joint_case(samples, learn, priors)
 
     def summed(theta):
-        value, grad = together.value_and_grad(theta, noise, xs, ys, 0.7)
+        value, grad, _ = together.value_and_grad(theta, noise, xs, ys, 0.7)
         assert value.shape == (R,)
         return value.sum(), grad
 
@@ -248,7 +247,7 @@ def test_the_gradient_check_sees_a_noise_scale_of_another_replicate(wrong, monke
     _, together, theta, noise, xs, ys = joint_case()
 
     def summed(theta):
-        value, grad = together.value_and_grad(theta, noise, xs, ys, 0.7)
+        value, grad, _ = together.value_and_grad(theta, noise, xs, ys, 0.7)
         return value.sum(), grad
 
     report = check(summed, theta, blocks=together.layout.slices)
@@ -294,7 +293,7 @@ def test_the_state_kept_is_the_one_that_training_alone_keeps(epochs, batch_size)
     built, optimizer = estimators(likelihood=GaussianLikelihood(1.0)), SGD(1e-4)
     xs, ys = data(built)
     ys[2] *= 1e4
-    settings = {"optimizer": optimizer, "epochs": epochs, "batch_size": batch_size}
+    recipe = Recipe(optimizer, epochs=epochs, batch_size=batch_size)
 
     def begin():
         rngs = [np.random.default_rng(r) for r in range(R)]
@@ -307,12 +306,8 @@ def test_the_state_kept_is_the_one_that_training_alone_keeps(epochs, batch_size)
         except NonFiniteError as error:
             return error.training, str(error)
 
-    kept, failed = outcome(
-        lambda rngs, t: fit(built[2], t[2], xs[2], ys[2], rng=rngs[2], **settings)
-    )
-    found, message = outcome(
-        lambda rngs, t: fit_replicates(built, t, xs, ys, rngs=rngs, **settings)
-    )
+    kept, failed = outcome(lambda rngs, t: fit(built[2], t[2], xs[2], ys[2], recipe, rng=rngs[2]))
+    found, message = outcome(lambda rngs, t: fit_replicates(built, t, xs, ys, recipe, rngs=rngs))
     if failed:
         assert "replicate 2" in message
     else:
@@ -327,7 +322,8 @@ def call(built, change=lambda arguments: None):
     xs, ys = data(built)
     rngs = [np.random.default_rng(r) for r in range(len(built))]
     states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
-    arguments = {"trainings": states, "xs": list(xs), "ys": list(ys), "rngs": rngs, "epochs": 1}
+    arguments = {"trainings": states, "xs": list(xs), "ys": list(ys), "rngs": rngs}
+    arguments["recipe"] = Recipe(epochs=1)
     change(arguments)
     return fit_replicates(built, **arguments)
 
@@ -383,11 +379,11 @@ def _single_precision(arguments):
 
 
 def _other_optimizer(arguments):
-    arguments["optimizer"] = SGD()
+    arguments["recipe"] = Recipe(SGD(), epochs=1)
 
 
 def _no_shares(arguments):
-    arguments["kl_weights"] = np.zeros_like
+    arguments["recipe"] = Recipe(epochs=1, kl_weights=np.zeros_like)
 
 
 @pytest.mark.parametrize(
@@ -406,12 +402,6 @@ def _no_shares(arguments):
 def test_replicates_that_do_not_fit_together_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         call(estimators(), change)
-
-
-def test_rows_that_differ_in_count_are_refused_by_the_model_too():
-    model = replicated(estimators()).model
-    with pytest.raises(ValueError, match="one set of rows"):
-        model.forward(np.zeros((1, model.layout.size)), {}, *data(estimators()), Workspace(), 1)
 
 
 def test_changed_copies_of_a_posterior_are_not_taken_for_mean_fields():

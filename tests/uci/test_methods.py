@@ -8,7 +8,7 @@ import pytest
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.objectives import MAP
-from bbb_numpy.numeric.workspace import Workspace
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LayerwiseGaussianPrior
 from bbb_numpy.training import fit as train
@@ -85,7 +85,7 @@ def test_scales_of_the_layers_are_those_of_the_density():
     # all of standard size: -|w_l|^2 / (2 s_l^2), 16 weights in the first layer, 5 in the second
     model = methods.model(3, Candidate(3.0), TINY)
     w = np.ones((1, 21))
-    found = model.prior.log_density({}, w, Workspace())
+    found = model.prior.log_density({}, w, Buffers())
     exact = sum(
         count * (-0.5 * math.log(2 * math.pi) - math.log(scale) - 0.5 / scale**2)
         for count, scale in ((16, 3.0), (5, 1.5))

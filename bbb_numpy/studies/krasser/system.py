@@ -205,9 +205,9 @@ def train(
     marks, rows = [0], [_learned(setting, estimator, state.theta)]
     while marks[-1] < epochs and finite:
         some = min(every, epochs - marks[-1])
-        how: dict[str, Any] = {"epochs": some, "batch_size": len(data.x), "progress": False}
+        recipe = Recipe(optimizer, epochs=some, batch_size=len(data.x))
         try:
-            state = fit(estimator, state, *data[:2], Recipe(optimizer=optimizer), rng=rng, **how)
+            state = fit(estimator, state, *data[:2], recipe, rng=rng, progress=False)
         except NonFiniteError as error:
             state, finite = error.training, False
         if state.stopped == "interrupted":
