@@ -8,9 +8,9 @@ from math import lgamma
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import VALID, problems, seeds
+from problems import VALID, examples, problems, seeds
 
 from bbb_numpy import GaussianPrior
 from bbb_numpy.gradients.matrix import Case, estimator, problem
@@ -206,21 +206,21 @@ def by_pytorch(loss, case):
 
 
 @pytest.mark.equation(*EVERYTHING)
-@settings(max_examples=60)
+@examples(60)
 @given(problem=cases)
 def test_autograd_gives_the_same_value_and_gradient(problem):
     agree(problem, *by_autograd(textbook_free_energy, problem))
 
 
 @pytest.mark.equation(*EVERYTHING)
-@settings(max_examples=60)
+@examples(60)
 @given(problem=cases)
 def test_pytorch_gives_the_same_value_and_gradient(problem):
     agree(problem, *by_pytorch(textbook_free_energy, problem))
 
 
 @pytest.mark.equation(*FAMILY)
-@settings(max_examples=250)
+@examples(250)
 @given(case=family_cases())
 def test_autograd_gives_the_same_for_every_posterior_prior_likelihood_and_objective(case):
     agree(case, *by_autograd(textbook_loss, case))

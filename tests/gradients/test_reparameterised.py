@@ -7,9 +7,16 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import Problem, exact_posterior, linear_case, linear_problem, problems
+from problems import (
+    Problem,
+    exact_posterior,
+    examples,
+    linear_case,
+    linear_problem,
+    problems,
+)
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradcheck import check
@@ -45,7 +52,7 @@ def report(problem, method, most=None):
 
 @pytest.mark.equation("K1-K42", "D1", "D9", "D10")
 @pytest.mark.parametrize("term", list(TERMS))
-@settings(max_examples=60)
+@examples(60)
 @given(problem=problems(rho=st.sampled_from(EXTREME_RHO)))
 def test_every_gradient_agrees_with_the_complex_step_to_1e_12(term, problem):
     found = report(problem.with_objective(TERMS[term]), "complex")
@@ -56,7 +63,7 @@ def test_every_gradient_agrees_with_the_complex_step_to_1e_12(term, problem):
 
 @pytest.mark.equation("K21", "K30", "K37", "K38", "K39", "K40", "K41", "K42", "D9")
 @pytest.mark.parametrize("term", list(TERMS))
-@settings(max_examples=30)
+@examples(30)
 @given(problem=problems(scales=st.floats(-1.0, 1.0).map(lambda exponent: 10.0**exponent)))
 def test_every_gradient_agrees_with_central_differences_to_1e_6(term, problem):
     # Scales within a factor of ten of 1: where the gradient is 1e-9 of the value, a difference
