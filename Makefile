@@ -1,10 +1,11 @@
-# Two commands on a fresh machine: `make report` and `make test`. Needs make and Python >= 3.11.
+# On a fresh machine: `make report`, `make check` before every commit, and `make test`. Needs make
+# and Python >= 3.11.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report test test-long bench notebooks clean
+.PHONY: report lint check test test-long bench notebooks clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -27,11 +28,16 @@ $(VENV)/.bench: $(VENV)/.created setup.cfg pyproject.toml
 report: $(VENV)/.base  ## train on the report's problem, print what happened, write the figures
 	$(BIN)/bbb-numpy report
 
-test: $(VENV)/.test  ## lint, types, floors, then every test
+lint: $(VENV)/.test  ## lint, types, floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check: lint  ## before every commit, in a minute: and the mathematics with fewer examples
+	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest tests/numeric tests/parts tests/model tests/gradients
+
+test: lint  ## and every test but the long ones
 	$(BIN)/python -m pytest
 
 test-long: $(VENV)/.test  ## the checks that take minutes each

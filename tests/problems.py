@@ -4,6 +4,8 @@ from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
+from covering import covering
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
@@ -71,6 +73,17 @@ for _which in matrix.combinations():
         VALID.append(_which)
     except ValueError as _error:
         INVALID[_which] = str(_error)
+# every two parts that go together at all do so in one of these
+PAIRS = covering(VALID)
+# the joint density is one of a prior and a likelihood; posterior and gradient are the first that
+# take these
+JOINTS = list({(which.prior, which.likelihood): which for which in reversed(VALID)}.values())
+
+
+def examples(count, **others):
+    """`count` examples of hypothesis, and as many times more or fewer as its profile says."""
+    share = settings().max_examples / settings.get_profile("ci").max_examples
+    return settings(max_examples=max(1, round(share * count)), **others)
 
 
 scales = st.floats(-2.0, 2.0).map(lambda exponent: 10.0**exponent)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import linear_case, seeds
+from problems import examples, linear_case, seeds
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradients import local_reparameterisation
@@ -445,7 +445,7 @@ def test_such_an_error_biases_the_gradient_as_the_closed_form_shows(
         assert far > 6 if biased else far < 4
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(seed=seeds)
 def test_every_row_counts_once_however_the_rows_are_ordered(seed):
     built = LocalReparameterisation(model_of())

@@ -1,9 +1,11 @@
 """log P(w, u, D) over weights and scales, one set per chain, and its gradient (D33)."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from covering import covering
 from problems import COMPLEX_STEP, relative_error
 from scipy import stats
 
@@ -50,6 +52,8 @@ HYPERPRIORS = {
     "log_noise": HalfNormal(0.3),
     "prior_mixture": LogNormal(width=0.7),
 }
+# every prior with every likelihood, and either with every power of the likelihood
+MODELS = covering(product(PRIORS, LIKELIHOODS, [1.0, 0.3, 0.0]))
 
 
 def problem(prior="gaussian, learned", likelihood="gaussian, learned", power=1.0, named=True):
@@ -81,9 +85,7 @@ def complex_rows(target, position):
 
 
 @pytest.mark.equation("D33", "D32", "D39", "D17", "D1")
-@pytest.mark.parametrize("power", [1.0, 0.3, 0.0])
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(("prior", "likelihood", "power"), MODELS)
 class TestEveryModel:
     def test_the_gradient_over_weights_and_scales_is_the_complex_step(
         self, prior, likelihood, power

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "derivations.md"
 # The families in the order of the document, and how many equations each has (None: any number).
 FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
+MARK = "pytest.mark.equation"
+MOST_CLAIMS = 12  # equations on one test: it fails when any of them is wrong
 TAG = re.compile(r"\b([A-Z])(\d+)(?:[-–](?:([A-Z])?(\d+)))?\b")
 # ``code`` and quoted strings, which may name a layer W0; an apostrophe opens no quotation.
 VERBATIM = re.compile(r"""``.+?``|"[^"\n]*"|(?<!\w)'[^'\n]*'(?!\w)""", re.DOTALL)
@@ -114,17 +116,42 @@ def strings(node: ast.expr, named: Mapping[str, ast.expr]) -> list[str]:
     return found if len(found) == len(inside) else []
 
 
-def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
-    """Return the tags with which tests of `source` are marked, and what is wrong with marks."""
-    tree = ast.parse(source)
-    tags: set[str] = set()
-    wrong: list[str] = []
-    named = {
+def names_of(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return what is assigned to each name of a module."""
+    return {
         ast.unparse(target): node.value
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
     }
+
+
+def claims(source: str, families: Iterable[str]) -> dict[str, set[str]]:
+    """Return the tags with which each test (or class of tests) of `source` is marked."""
+    tree = ast.parse(source)
+    named = names_of(tree)
+    return {
+        node.name: tags_in(
+            " ".join(
+                text
+                for mark in node.decorator_list
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == MARK
+                for argument in mark.args
+                for text in strings(argument, named)
+            ),
+            families,
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+
+
+def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
+    """Return the tags with which tests of `source` are marked, and what is wrong with marks."""
+    tree = ast.parse(source)
+    tags: set[str] = set()
+    wrong: list[str] = []
+    named = names_of(tree)
     on_tests = {
         decorator
         for node in ast.walk(tree)
@@ -132,7 +159,7 @@ def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
         for decorator in node.decorator_list
     }
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or ast.unparse(node.func) != "pytest.mark.equation":
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != MARK:
             continue
         if node not in on_tests:
             wrong.append(f"line {node.lineno}: the mark does not decorate a test")
@@ -303,6 +330,16 @@ def test_every_equation_has_a_test_and_the_tests_name_no_other() -> None:
     none_of(missing + undefined)
 
 
+def test_no_test_claims_more_equations_than_it_can_notice_being_wrong() -> None:
+    many = {
+        f"{path}::{name}": sorted(tags)
+        for path in TESTS
+        for name, tags in claims((ROOT / path).read_text("utf-8"), FAMILIES).items()
+        if len(tags) > MOST_CLAIMS
+    }
+    assert not many, many
+
+
 def test_marks_are_readable_and_decorate_tests() -> None:
     none_of([f"{path} {what}" for path, (_, wrong) in MARKS.items() for what in wrong])
 
@@ -415,6 +452,23 @@ COMPUTED = [f"K{k}" for k in range(20, 30)]
     assert "*COMPUTED is not a tag written out" in wrong[0]
     assert "8 is not a tag written out" in wrong[1]
     assert "line 8: the mark does not decorate a test" in wrong[2]
+
+
+def test_the_claims_of_each_test_are_counted_with_ranges_written_out() -> None:
+    source = """
+@pytest.mark.equation("K1", "D2-D4")
+@pytest.mark.equation("K3")
+class TestBoth: pass
+def test_nothing(): "K9"
+@pytest.mark.parametrize("K7", [1])
+@pytest.mark.equation("K1-K40", *MORE)
+def test_much(K7): pass
+MORE = ("K41", "K42")
+"""
+    found = claims(source, "KD")
+    assert found["TestBoth"] == {"K1", "K3", "D2", "D3", "D4"}
+    assert len(found["test_much"]) == 42 > MOST_CLAIMS
+    assert found["test_nothing"] == set()
 
 
 def test_a_tag_that_is_missing_or_undefined_is_found() -> None:

@@ -65,10 +65,25 @@ def test_every_subcommand_it_names_exists(capsys):
         assert name in capsys.readouterr().out
 
 
-def test_every_module_is_on_the_map():
-    for path in sorted((ROOT / "bbb_numpy").glob("[a-z]*.py")):
-        if path.stem != "version":
-            assert f"bbb_numpy/{path.name}" in README, path.name
+# modules of the root that are read for their own sake
+ALONE = {"plain.py", "gradcheck.py"}
+
+
+def on_the_map():
+    """The rows below ``| folder | what lives there |``, and what of the package they link."""
+    table = re.search(r"\| folder \| what lives there \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", README)[1]
+    return table.splitlines(), re.findall(r"\]\(bbb_numpy/([\w.]+)/?\)", table)
+
+
+def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():
+    package = ROOT / "bbb_numpy"
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    alone = {name for name in ALONE if (package / name).exists()}
+    rows, linked = on_the_map()
+    assert len(folders) > 10
+    assert "gradcheck.py" in alone
+    assert sorted(linked) == sorted(folders | alone)
+    assert len(rows) < 20
 
 
 def test_every_choice_of_parts_that_it_shows_can_be_fitted():
