@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.plots.fits import BLACK, BLUE, GREY, SKY, VERMILLION
 
-if TYPE_CHECKING:
-    from .study import Cell
+from .scores import Cell
 
 __all__ = ["one_head", "posteriors"]
 
