@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import NDArray
 
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.fits import BLACK, BLUE, GREY, SKY, VERMILLION
@@ -18,7 +16,6 @@ from .system import DATA, FUNCTIONS, Domain, Result
 
 __all__ = ["noise", "prediction", "priors", "raw"]
 
-Array = NDArray[Any]
 X = "x (dimensionless)"
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-from numpy.typing import NDArray
 
 from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION
 
@@ -19,7 +18,6 @@ from .system import VARIANTS, ByBatch, BySamples, Path
 
 __all__ = ["samples", "trajectories"]
 
-Array = NDArray[Any]
 PURPLE = "#7A3F6B"
 STYLES = {
     "corrected": (BLUE, "-", 2.2),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from bbb_numpy.plots.fits import BLACK, BLUE, GREY, VERMILLION
 
@@ -17,7 +15,6 @@ from .scores import Measured
 
 __all__ = ["razor"]
 
-Array = NDArray[Any]
 STYLES = {
     "line": (BLUE, "-", "o"),
     "parabola": (VERMILLION, "-", "s"),

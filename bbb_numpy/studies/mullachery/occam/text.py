@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.model_checks import BayesFactor, in_words
 from bbb_numpy.sampling.annealing import Annealed
@@ -16,8 +14,6 @@ from .models import LABELS, NOISE, POINTS, PRIOR, ROWS, WIDTH, Budget, Labelled,
 from .scores import Measured, best_rival, divergences
 
 __all__ = ["summarise"]
-
-Array = NDArray[Any]
 
 
 def summarise(
