@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.fits import BLACK, BLUE, GREY, SKY, VERMILLION
 
-from .system import DATA, FUNCTIONS, Domain, Result
+from .models import DATA, FUNCTIONS, Domain, Result
 
 __all__ = ["noise", "prediction", "priors", "raw"]
 

@@ -14,7 +14,7 @@ from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION
 
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression
-from .system import VARIANTS, ByBatch, BySamples, Path
+from .models import VARIANTS, ByBatch, BySamples, Path
 
 __all__ = ["samples", "trajectories"]
 

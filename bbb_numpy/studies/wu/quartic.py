@@ -19,22 +19,9 @@ from numpy.typing import NDArray
 from bbb_numpy.data import Toy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.plots import fits as plots
+from bbb_numpy.studies.comparing import METHODS, Fitted, Setup, average, judge, table, train
 
-from ..comparing import METHODS, Fitted, Setup, average, judge, table, train
-
-__all__ = [
-    "METHODS",
-    "Fitted",
-    "Setup",
-    "average",
-    "judge",
-    "quartic",
-    "quartic_curve",
-    "reproduce",
-    "run",
-    "table",
-    "train",
-]
+__all__ = ["quartic", "quartic_curve", "reproduce", "run"]
 
 Array = NDArray[Any]
 
