@@ -20,7 +20,7 @@ from ..learners.regressor import BayesianMLPRegressor
 from ..model.objectives import FreeEnergy
 from ..parts.network import ACTIVATIONS
 from ..parts.priors import GaussianPrior
-from ..plots import fits as plots
+from ..plots import fits
 from ..sampling.draws import Draws
 from ..sampling.run import METRICS
 from ..training.optimizers import Adam, Cosine
@@ -188,7 +188,7 @@ def _plot(
     low, high = inputs.values.min(), inputs.values.max()
     margin = 0.1 * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, 300)[:, None]
-    ax = plots.fit(grid, model.predict_distribution(NumberTable(inputs.columns, grid)), data=data)
+    ax = fits.fit(grid, model.predict_distribution(NumberTable(inputs.columns, grid)), data=data)
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
     figure = ax.get_figure(root=True)

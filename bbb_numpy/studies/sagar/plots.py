@@ -1,4 +1,4 @@
-"""The pictures of Sagar's algorithm; styles and colours as in `bbb_numpy.plots.fits`."""
+"""The pictures of Sagar's algorithm; styles and colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION
 
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression

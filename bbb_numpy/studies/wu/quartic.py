@@ -1,7 +1,7 @@
 """Wu's first system, -x^4 + 3x^2 + 1, by MLE, MAP and VI (W1, W2).
 
 The slides show a fit and no settings. Ours are in `Setup` and in the text that `reproduce`
-returns. `train` and `Fitted` serve his second system, `path_loss`, too.
+returns. How the methods train and are judged is `studies.comparing`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pictures of the coin; colours as in `bbb_numpy.plots.fits`."""
+"""The pictures of the coin; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, SKY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
 
 from .scores import Cell
 

@@ -1,4 +1,4 @@
-"""The picture of Occam's razor; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of Occam's razor; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
 
 from .models import LABELS, POINTS, Labelled, changes
 from .scores import Measured

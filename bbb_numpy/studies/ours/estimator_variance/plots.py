@@ -1,4 +1,4 @@
-"""The picture of the noise of gradients; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of the noise of gradients; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
 
 from .scores import Noise, Spot
 

@@ -1,4 +1,4 @@
-"""The picture of the bounds around the evidence; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of the bounds around the evidence; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION
 
 from .scores import Case
 
