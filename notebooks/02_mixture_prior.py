@@ -32,7 +32,7 @@ from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, sof
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
 from bbb_numpy.plots import fits as plots
-from bbb_numpy.studies.krasser import system
+from bbb_numpy.studies.krasser import models as krasser
 
 BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"  # Okabe and Ito
 SKY, VERMILLION, GREY = "#56B4E9", "#D55E00", "#666666"
@@ -358,11 +358,11 @@ print(gradcheck.format_table(reports))
 # with learning rate 0.03 for 1500 epochs, all points in every step, one weight sample per step,
 # $\mu \sim N(0, 0.456^2)$ and $\rho = 0$ to start with. Once with the prior learned, as in the
 # post, once with it fixed at its start.
-# [`experiments.krasser_system`](../bbb_numpy/experiments/system.py) is short; training is
+# [`studies.krasser.models`](../bbb_numpy/studies/krasser/models.py) is short; training is
 # `training.fit`.
 
 # %% tags=["rounding"]
-runs = {name: system.run(name) for name in ("post", "fixed")}
+runs = {name: krasser.run(name) for name in ("post", "fixed")}
 print(
     f"{'':<8}{'F':>7}{'rmse':>7}{'epistemic in':>14}{'out':>7}{'pi':>8}{'sigma1':>8}{'sigma2':>8}"
 )
@@ -431,7 +431,7 @@ for (name, result), style, colour in zip(
 ):
     label = {"post": "prior learned", "fixed": "prior fixed"}[name]
     axes[2].plot(result.x, result.predictive.epistemic, style, color=colour, label=label)
-for edge in system.DATA:
+for edge in krasser.DATA:
     axes[2].axvline(edge, color=BLACK, ls=":", lw=1)
 axes[2].set(xlabel="x (dimensionless)", ylabel="epistemic deviation (units of y)")
 axes[2].set_ylim(0, axes[2].get_ylim()[1])
@@ -470,7 +470,7 @@ left.plot(line, p.mean[:, 0], color=VERMILLION, label="mean of 500 functions")
 left.plot(line, result.of_means[:, 0], "--", color=BLUE, label="function of the mean weights")
 left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)", ylim=(-11, 11))
 left.legend(**ABOVE, ncols=2)
-four = 4 * p.epistemic[:, 0] / np.sqrt(system.FUNCTIONS)
+four = 4 * p.epistemic[:, 0] / np.sqrt(krasser.FUNCTIONS)
 right.fill_between(line, -four, four, color=SKY, alpha=0.6, lw=0, label="± 4 standard errors")
 right.plot(line, (p.mean - result.of_means)[:, 0], color=BLACK, lw=1.2, label="difference")
 right.set(xlabel="x (dimensionless)", ylabel="difference (units of y)")
@@ -485,7 +485,7 @@ assert result.numbers.gap_seen > 0
 # below train both forms by the same `training.fit`, and note the prior after every epoch.
 
 # %% tags=["rounding"]
-raised = system.domains(seed=5, seeds=4, epochs=120)
+raised = krasser.domains(seed=5, seeds=4, epochs=120)
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True)
 for ax, (name, domain) in zip(axes, raised.items(), strict=True):
     for t, finite in zip(domain.traces, domain.finite, strict=True):

@@ -31,8 +31,8 @@ from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import Renyi
 from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
-from bbb_numpy.studies.ours import estimator_variance
-from bbb_numpy.studies.ours import plots as exact_pictures
+from bbb_numpy.studies.ours.estimates import concise
+from bbb_numpy.studies.ours.estimator_variance import models, plots, scores, text
 
 plt.rcParams.update({"figure.dpi": 100})
 
@@ -331,13 +331,13 @@ same("doubly reparameterised, gradient", [ours], [library])
 #   optimum, where $q$ is the posterior.
 
 # %%
-network, linear = estimator_variance.network_places(0), estimator_variance.linear_places(0)
-found = {place.name: estimator_variance.measure(place, 1, 1000) for place in [*network, *linear]}
-print(estimator_variance.table(found))
+network, linear = models.network_places(0), models.linear_places(0)
+found = {place.name: scores.measure(place, 1, 1000) for place in [*network, *linear]}
+print(text.table(found))
 
 # %%
 exact_optimum = found["linear, full rank"]
-for name in estimator_variance.order(exact_optimum):
+for name in scores.order(exact_optimum):
     row = exact_optimum[name]
     shown = ["0" if r.mean < 1e-20 else f"{r.mean:.2f}" for r in (row.location, row.scale)]
     print(f"full rank, {name:<24} mu {shown[0]:>5}   factor {shown[1]:>5}")
@@ -348,10 +348,10 @@ assert exact_optimum["sticking the landing"].scale.mean < 1e-20
 # true gradient, on linear regression a little beside the optimum.
 
 # %%
-spots = estimator_variance.curves(0, steps=2000)
+spots = scores.curves(0, steps=2000)
 print("samples      IWAE   doubly reparam.      EUBO   its bias")
 for plain, doubly, eubo in zip(*spots.values(), strict=True):
-    bias = estimator_variance.concise(eubo.bias, eubo.error)
+    bias = concise(eubo.bias, eubo.error)
     print(
         f"{plain.samples:7d}{plain.deviation:10.1f}{doubly.deviation:18.1f}"
         f"{eubo.deviation:10.2f}{bias:>11}"
@@ -359,8 +359,8 @@ for plain, doubly, eubo in zip(*spots.values(), strict=True):
 
 # %%
 fig = plt.figure(figsize=(13, 7.6), layout="constrained")
-names = estimator_variance.order(found["network, end"])
-exact_pictures.variances(found, spots, names, fig)
+names = scores.order(found["network, end"])
+plots.variances(found, spots, names, fig)
 plt.show()
 
 # %% [markdown]

@@ -30,8 +30,8 @@ from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLand
 from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian as exact
-from bbb_numpy.studies.ours import evidence_bounds
-from bbb_numpy.studies.ours import plots as exact_pictures
+from bbb_numpy.studies.ours.estimates import concise
+from bbb_numpy.studies.ours.evidence_bounds import models, plots, scores
 from bbb_numpy.training import fit, start
 
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
@@ -54,7 +54,7 @@ data = exact.draw(np.random.default_rng(4), rows=12, d_in=1, noise=0.6, prior=1.
 truth = exact.exact(data)
 posterior = truth.posterior
 r = posterior.covariance[0, 1] / posterior.deviation.prod()
-estimator, theta = evidence_bounds.place(data, posterior)
+estimator, theta = models.place(data, posterior)
 noise = estimator.draw(np.random.default_rng(0), 1000)
 logs = log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
 print(f"log evidence {truth.log_evidence:.4f}; joint over posterior at 1000 random weights:")
@@ -241,18 +241,18 @@ plt.show()
 # $k$, so differences between $k$ have the error of the difference alone.
 
 # %%
-bigger = evidence_bounds.problem(0)
+bigger = models.problem(0)
 answer = exact.exact(bigger)
 seeds = np.random.SeedSequence(0).spawn(4)
 cases = [
-    evidence_bounds.measure(bigger, name, q, answer, np.random.default_rng(seed))
-    for (name, q), seed in zip(evidence_bounds.choices(answer, 1.0).items(), seeds, strict=True)
+    scores.measure(bigger, name, q, answer, np.random.default_rng(seed))
+    for (name, q), seed in zip(models.choices(answer, 1.0).items(), seeds, strict=True)
 ]
 for case in cases:
     print(f"{case.name:<24} ELBO {case.elbo:+10.4f}   EUBO {case.eubo:+8.4f}")
-    for kind in evidence_bounds.KINDS:
-        shown = [case.bounds[kind][evidence_bounds.COUNTS.index(k)] for k in (1, 10, 100, 1000)]
-        cells = "".join(f"{evidence_bounds.concise(*bound):>13}" for bound in shown)
+    for kind in scores.KINDS:
+        shown = [case.bounds[kind][scores.COUNTS.index(k)] for k in (1, 10, 100, 1000)]
+        cells = "".join(f"{concise(*bound):>13}" for bound in shown)
         print(f"  {kind:<10} k = 1, 10, 100, 1000:{cells}")
 
 # %%
@@ -267,7 +267,7 @@ print("in order: ELBO <= IWAE_k, rising with k, <= log evidence <= EUBO")
 
 # %%
 fig = plt.figure(figsize=(12.6, 4.2), layout="constrained")
-exact_pictures.bounds(cases, evidence_bounds.COUNTS, fig)
+plots.bounds(cases, scores.COUNTS, fig)
 plt.show()
 
 # %% [markdown]

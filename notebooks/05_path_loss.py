@@ -28,7 +28,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bbb_numpy.data import path_loss as radio
-from bbb_numpy.studies.wu.path_loss import study
+from bbb_numpy.studies.wu.path_loss import models, plots, scores
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
@@ -88,7 +88,7 @@ plt.show()
 # deviation, the same everywhere. VI is a mean field trained by Bayes by Backprop.
 
 # %% tags=["rounding"]
-methods = study.compare(seed=0)
+methods = scores.compare(seed=0)
 print("      RMSE dB  nats/row  in 95%  epistemic dB")
 for name, run in methods.items():
     n = run.numbers
@@ -98,7 +98,7 @@ for name, run in methods.items():
     )
 
 # %%
-study.draw_maps(methods, plt.figure(figsize=(11, 8)))
+plots.draw_maps(methods, plt.figure(figsize=(11, 8)))
 plt.show()
 
 # %% [markdown]
@@ -134,8 +134,8 @@ assert vi["rank epistemic"] < 0.35
 # none of its members can follow.
 
 # %% tags=["rounding"]
-runs = [methods["VI"]] + [study.measure(study.BASE, seed) for seed in range(1, 4)]
-split = study.bias_and_spread(runs)
+runs = [methods["VI"]] + [scores.measure(models.BASE, seed) for seed in range(1, 4)]
+split = scores.bias_and_spread(runs)
 for where, (bias, spread) in split.items():
     name = {"near": "near jumps", "far": "elsewhere"}[where]
     print(f"{name}: bias {bias:.1f} dB, spread between data sets {spread:.1f} dB")
@@ -152,8 +152,8 @@ assert split["near"][0] > 2 * split["near"][1]
 
 # %% tags=["rounding"]
 names = ("VI", "VI, prior 0.25", "5 MLE", "VI, 1600 receivers", "VI, noise head, 1600")
-variants = {variant.name: variant for variant in study.WHY}
-found = {name: study.measure(variants[name], 1) for name in names}
+variants = {variant.name: variant for variant in models.WHY}
+found = {name: scores.measure(variants[name], 1) for name in names}
 print("rank correlation of |error| with")
 print("epistemic  total   if right")
 for name, run in found.items():
@@ -186,8 +186,8 @@ plt.show()
 # The epistemic deviation does see what it is for: places without data.
 
 # %% tags=["rounding"]
-empty = study.measure(variants["5 MAP, empty corner"], 1).numbers
-full = study.measure(variants["5 MAP"], 1).numbers
+empty = scores.measure(variants["5 MAP, empty corner"], 1).numbers
+full = scores.measure(variants["5 MAP"], 1).numbers
 print("five MAP networks, the corner x, y > 60 m, epistemic deviation:")
 print(
     f"  with receivers {full['corner epistemic']:.1f} dB, without {empty['corner epistemic']:.1f}"
@@ -204,16 +204,16 @@ assert empty["corner epistemic"] > 1.5 * full["corner epistemic"]
 # $\sigma_\eta\sqrt{P/N}$ (root mean square, at the receivers): the limit that the noise sets.
 
 # %% tags=["rounding"]
-how = {variant.name: variant for variant in study.HOW}
+how = {variant.name: variant for variant in models.HOW}
 rmse = {}
 for name, variant in how.items():
     if variant.count <= 1600:
-        rmse[name] = study.measure(variant, 2).numbers["rmse"]
+        rmse[name] = scores.measure(variant, 2).numbers["rmse"]
         print(f"{rmse[name]:5.2f} dB  {name}")
-print(f"{study.NOISE_LIMIT:5.2f} dB  limit of the noise for 7 weights")
+print(f"{models.NOISE_LIMIT:5.2f} dB  limit of the noise for 7 weights")
 assert rmse["1600 receivers"] < rmse["100 receivers"]
 assert rmse["log10 d, walls of each; 32-32"] < 0.5 * rmse["128-128"]
-assert rmse["log10 d, walls of each; linear"] < 2.5 * study.NOISE_LIMIT
+assert rmse["log10 d, walls of each; linear"] < 2.5 * models.NOISE_LIMIT
 assert rmse["the same, 0 dB"] < 1e-6
 
 # %% [markdown]

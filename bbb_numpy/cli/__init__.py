@@ -1,1 +1,5 @@
-"""What the subcommands of ``bbb-numpy`` do; `bbb_numpy.__main__` reads their arguments."""
+"""The command line: each subcommand beside its own parser.
+
+`main`: from arguments to an exit code. `fit` (and predict), `gradcheck`, `reproduce` (and report),
+`uci`: the subcommands. `options`: what their parsers share. `csv_tables`: the tables they read.
+"""

@@ -13,21 +13,26 @@ import numpy as np
 from matplotlib.backend_bases import FigureCanvasBase
 
 from ..evaluation.convergence import GOOD, convergence
+from ..gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
 from ..learners.checkpoint import CheckpointError, load, save
-from ..learners.inference import SAMPLED, Sampling
+from ..learners.inference import INFERENCES, SAMPLED, Sampling
 from ..learners.regressor import BayesianMLPRegressor
 from ..model.objectives import FreeEnergy
+from ..parts.network import ACTIVATIONS
 from ..parts.priors import GaussianPrior
-from ..plots import fits as plots
+from ..plots import fits
 from ..sampling.draws import Draws
+from ..sampling.run import METRICS
 from ..training.optimizers import Adam, Cosine
 from .csv_tables import NumberTable, TableError, read_csv, write_csv
+from .options import Commands, above_zero, add_command, at_least_one, at_least_zero
 
-__all__ = ["fit", "predict"]
+__all__ = ["add_parsers", "fit", "predict"]
 
 TRAINING = {"epochs": 1000, "batch_size": 32, "samples": 1, "learning_rate": 1e-2}
 SAMPLING = ("chains", "draws", "warm_up", "thin", "metric", "target_accept", "checkpoint")
 PARTS = ("posterior", "estimator", "objective")
+REAL = ("gaussian", "gaussian-learned", "heteroscedastic", "poisson")  # for a column of numbers
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -183,7 +188,7 @@ def _plot(
     low, high = inputs.values.min(), inputs.values.max()
     margin = 0.1 * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, 300)[:, None]
-    ax = plots.fit(grid, model.predict_distribution(NumberTable(inputs.columns, grid)), data=data)
+    ax = fits.fit(grid, model.predict_distribution(NumberTable(inputs.columns, grid)), data=data)
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
     figure = ax.get_figure(root=True)
@@ -216,3 +221,57 @@ def _check_plot(path: str | None, names: Sequence[str], advice: str) -> None:
     kinds = FigureCanvasBase.get_supported_filetypes()
     if path and Path(path).suffix.lstrip(".").lower() not in kinds:
         raise TableError(f"--plot {path}: the ending must be one of {', '.join(sorted(kinds))}")
+
+
+def add_parsers(commands: Commands) -> None:
+    """Add the subcommands fit and predict."""
+    fitting = add_command(commands, "fit", fit)
+    fitting.add_argument("data", help="CSV file with a header line; - for standard input")
+    fitting.add_argument("--target", required=True, help="name of the column to predict")
+    fitting.add_argument(
+        "--inputs", nargs="+", help="names of the input columns (default: all others)"
+    )
+    fitting.add_argument("--model", default="model.npz", help="where to store the model")
+    fitting.add_argument(
+        "--hidden", type=at_least_one, nargs="*", default=[20], help="hidden widths"
+    )
+    fitting.add_argument("--activation", choices=ACTIVATIONS, default="relu")
+    fitting.add_argument("--epochs", type=at_least_one, help="(1000)")
+    fitting.add_argument("--batch-size", type=at_least_one, help="(32)")
+    fitting.add_argument("--samples", type=at_least_one, help="weight samples per step (1)")
+    fitting.add_argument("--learning-rate", type=above_zero, help="(0.01)")
+    fitting.add_argument(
+        "--inference", choices=INFERENCES, help="trained, or sampled: hmc, nuts (mean-field)"
+    )
+    fitting.add_argument("--chains", type=at_least_one, help="of hmc and nuts, side by side (4)")
+    fitting.add_argument(
+        "--draws", type=at_least_one, help="of hmc and nuts, to keep of each chain (500)"
+    )
+    fitting.add_argument(
+        "--warm-up", type=at_least_zero, help="of hmc and nuts, draws before those (500)"
+    )
+    fitting.add_argument(
+        "--thin", type=at_least_one, help="of hmc and nuts, steps per kept draw (1)"
+    )
+    fitting.add_argument("--metric", choices=METRICS, help="of hmc and nuts (diagonal)")
+    fitting.add_argument("--target-accept", type=above_zero, help="of hmc and nuts, < 1 (0.8)")
+    fitting.add_argument("--checkpoint", help="of hmc and nuts, folder from which to go on")
+    fitting.add_argument("--prior-scale", type=above_zero, help="of a Gaussian prior (0.5)")
+    for name, table in (
+        ("prior", PRIORS),
+        ("likelihood", {name: LIKELIHOODS[name] for name in REAL}),
+        ("posterior", POSTERIORS),
+        ("estimator", ESTIMATORS),
+        ("objective", OBJECTIVES),
+    ):
+        fitting.add_argument(f"--{name}", choices=list(table), help="(that of the Python class)")
+    fitting.add_argument("--seed", type=at_least_zero, default=0)
+    fitting.add_argument("--plot", metavar="PNG", help="picture of the fit, for one input column")
+
+    predicting = add_command(commands, "predict", predict)
+    predicting.add_argument("model", help="file written by bbb-numpy fit")
+    predicting.add_argument("data", help="CSV file with the input columns; - for standard input")
+    predicting.add_argument(
+        "--output", "-o", default="-", help="CSV to write; - for standard output"
+    )
+    predicting.add_argument("--plot", metavar="PNG", help="picture, for one input column")

@@ -17,11 +17,12 @@ from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS
 from ..parts.likelihoods import GaussianLikelihood
-from ..parts.network import MLP
+from ..parts.network import ACTIVATIONS, MLP
 from ..parts.posteriors import MeanField
 from ..parts.priors import GaussianPrior
+from .options import Commands, above_zero, add_command, at_least_one, at_least_zero
 
-__all__ = ["gradcheck"]
+__all__ = ["add_parsers", "gradcheck"]
 
 # options of a single architecture, with their defaults
 ONE: dict[str, Any] = {
@@ -145,3 +146,43 @@ def _every_term(args: argparse.Namespace) -> int:
     else:
         print("every gradient passes")
     return 1 if failed or unproved else 0
+
+
+def add_parsers(commands: Commands) -> None:
+    """Add the subcommand gradcheck."""
+    parser = add_command(commands, "gradcheck", gradcheck)
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="check every combination of prior, likelihood, posterior, estimator and objective; "
+        "of the other options only --activation, --method (complex), --most and --seed apply",
+    )
+    parser.add_argument(
+        "--layers",
+        type=at_least_one,
+        nargs="+",
+        default=ONE["layers"],
+        help="d_in, hidden widths, K",
+    )
+    parser.add_argument(
+        "--samples", type=at_least_one, default=ONE["samples"], help="weight samples S"
+    )
+    parser.add_argument("--batch", type=at_least_one, default=ONE["batch"], help="rows B")
+    parser.add_argument("--activation", choices=ACTIVATIONS, default="relu")
+    parser.add_argument("--prior-scale", type=above_zero, default=ONE["prior_scale"])
+    parser.add_argument("--noise-scale", type=above_zero, default=ONE["noise_scale"])
+    parser.add_argument("--fixed-noise", action="store_true", help="do not learn the noise")
+    parser.add_argument(
+        "--rho", type=float, default=ONE["rho"], help="centre of rho; it spreads by 1"
+    )
+    parser.add_argument(
+        "--kl-weight",
+        type=above_zero,
+        default=ONE["kl_weight"],
+        help="pi_i of the minibatch",
+    )
+    parser.add_argument("--method", choices=["both", *sorted(BARS)], help="(both)")
+    parser.add_argument(
+        "--most", type=at_least_one, default=100, help="coordinates per block at most"
+    )
+    parser.add_argument("--seed", type=at_least_zero, default=0)

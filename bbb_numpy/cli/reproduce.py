@@ -1,4 +1,4 @@
-"""``bbb-numpy report`` and ``reproduce``: the experiments of the sources."""
+"""``bbb-numpy report`` and ``reproduce``: the studies of the sources."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from importlib import import_module
 from pathlib import Path
 
 from ..studies.kebude import report as kebude
+from ..studies.kebude.regression import SETTINGS
+from .options import Commands, add_command, at_least_zero
 
-__all__ = ["EXPERIMENTS", "report", "reproduce"]
+__all__ = ["STUDIES", "add_parsers", "report", "reproduce"]
 
 # name on the command line: (module of bbb_numpy.studies, what it is)
-EXPERIMENTS = {
+STUDIES = {
     "krasser": ("krasser.study", "10 sin(2 pi x) with a learned mixture prior"),
     "wu-quartic": ("wu.quartic", "-x^4 + 3x^2 + 1 by MLE, MAP and VI"),
     "wu-path-loss": ("wu.path_loss.study", "a radio field over a plane with buildings"),
     "sagar-toy": ("sagar.study", "Algorithm 1 as printed and corrected"),
-    "estimator-variance": ("ours.estimator_variance", "variances of all gradient estimators"),
-    "evidence-bounds": ("ours.evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO"),
+    "estimator-variance": ("ours.estimator_variance.study", "variances of all gradient estimators"),
+    "evidence-bounds": ("ours.evidence_bounds.study", "ELBO <= IWAE <= log evidence <= EUBO"),
     "coin": ("mullachery.coin.study", "closed form, grid and Metropolis-Hastings agree on a coin"),
     "occam": ("mullachery.occam.study", "evidence against data complexity, from real numbers"),
     "powerball": ("mullachery.powerball.study", "which bin a lottery ball is from; needs data"),
@@ -44,7 +46,7 @@ def report(args: argparse.Namespace) -> int:
 
 def reproduce(args: argparse.Namespace) -> int:
     """Repeat an experiment of the sources, print what happened, write pictures and numbers."""
-    module = import_module(f"bbb_numpy.studies.{EXPERIMENTS[args.experiment][0]}")
+    module = import_module(f"bbb_numpy.studies.{STUDIES[args.experiment][0]}")
     out = Path(args.out or f"reproduced/{args.experiment}")
     if out.exists() and not out.is_dir():
         raise OSError(f"{out} is a file; name a folder with --out")
@@ -65,3 +67,28 @@ def reproduce(args: argparse.Namespace) -> int:
     print(text)
     print(f"pictures, this text and its numbers are in {out}{os.sep}")
     return 0
+
+
+def add_parsers(commands: Commands) -> None:
+    """Add the subcommands report and reproduce."""
+    printed = add_command(commands, "report", report)
+    printed.add_argument(
+        "--problem", type=int, choices=[1, 2], help="1: Blundell's curve, 2: the cubic (both)"
+    )
+    printed.add_argument(
+        "--range",
+        type=float,
+        choices=[4.0, 2.5, 1.0, 0.5],
+        help="where the data end: 0.5 for problem 1, the others for problem 2 (all)",
+    )
+    printed.add_argument(
+        "--setting", choices=list(SETTINGS), help="as the report prints it, or mended (both)"
+    )
+    printed.add_argument("--seed", type=at_least_zero, default=0)
+    printed.add_argument("--out", default="report", help="folder to write to")
+
+    study = add_command(commands, "reproduce", reproduce)
+    listed = "; ".join(f"{name}: {what}" for name, (_, what) in STUDIES.items())
+    study.add_argument("experiment", choices=list(STUDIES), help=listed)
+    study.add_argument("--seed", type=at_least_zero, default=0)
+    study.add_argument("--out", help="folder to write to (reproduced/EXPERIMENT)")

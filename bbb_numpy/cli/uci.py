@@ -14,8 +14,9 @@ from ..data import uci as sets
 from ..uci import executors, page
 from ..uci.running import run
 from ..uci.trials import METHODS, SETS, expected_cost, measure, trials
+from .options import Commands, add_command, at_least_one, at_least_zero
 
-__all__ = ["QUICK", "uci"]
+__all__ = ["QUICK", "add_parsers", "uci"]
 
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
@@ -78,3 +79,50 @@ def _command(args: argparse.Namespace) -> str:
             words += [f"--{name}", str(getattr(args, name))]
     words += ["--quick"] if args.quick else []
     return shlex.join([*words, "--out", args.out])
+
+
+def add_parsers(commands: Commands) -> None:
+    """Add the subcommand uci."""
+    parser = add_command(commands, "uci", uci)
+    parser.add_argument(
+        "--data", nargs="+", choices=SETS, metavar="SET", help=f"{', '.join(SETS)} (all)"
+    )
+    parser.add_argument(
+        "--method",
+        nargs="+",
+        choices=list(METHODS),
+        metavar="METHOD",
+        help=f"{', '.join(METHODS)} (all)",
+    )
+    parser.add_argument(
+        "--splits",
+        type=at_least_one,
+        default=20,
+        help="of each set; up to 20 those published, of which protein has 5; beyond, the same "
+        "recipe goes on",
+    )
+    parser.add_argument(
+        "--jobs", type=at_least_one, help="worker processes (one for each usable CPU)"
+    )
+    parser.add_argument("--out", default="uci", help="folder of records, tables and pictures")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a dask.distributed cluster, tcp://HOST:PORT"
+    )
+    parser.add_argument("--units", type=at_least_one, help="hidden units (50; protein 100)")
+    parser.add_argument("--seed", type=at_least_zero, default=0)
+    parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="run trials again that are recorded as failed"
+    )
+    parser.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on from what is recorded; without, earlier records are set aside",
+    )
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="show what is done and the time left (to a person)",
+    )

@@ -1,4 +1,4 @@
 """Pictures: every function draws on the Axes that it is given, and returns it.
 
-`fits`: fits, loss curves and the style of all. `calibration`, `weights`.
+`fits`: fits, deviations, loss curves. `calibration`, `weights`. `style`: what all have in common.
 """

@@ -1,4 +1,4 @@
-"""Pictures of calibration: reliability, PIT, coverage; styles as in `plots`."""
+"""Pictures of calibration: reliability, PIT, coverage; colours as in `style`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..evaluation.calibration import Coverage, Reliability
 from ..numeric.arguments import whole
-from .fits import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, _axes, _legend
+from .style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, axes_or_new, legend_above
 
 __all__ = ["STYLES", "coverage_curve", "pit_histogram", "reliability_diagram"]
 
@@ -48,7 +48,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = 
         For more than four.
     """
     _few("tables", tables)
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     ends = [(min(t.stated.min(), t.seen_low.min()), max(t.stated.max(), t.seen_high.max()))
             for t in tables.values()]  # fmt: skip
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)
@@ -72,7 +72,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = 
     ax.set_aspect("equal")
     ax.set_xlabel("stated probability")
     ax.set_ylabel("share that happened (95 % interval)")
-    _legend(ax, 2)
+    legend_above(ax, 2)
     return ax
 
 
@@ -91,7 +91,7 @@ def pit_histogram(pits: Any, *, bins: int = 20, label: str = "", ax: Axes | None
         Of the bars.
     ax : Axes, optional
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     pits = np.ravel(pits)
     whole("bins", bins, 2)
     share = 1.0 / bins
@@ -114,7 +114,7 @@ def pit_histogram(pits: Any, *, bins: int = 20, label: str = "", ax: Axes | None
     ax.set_ylim(0, 1.08 * max(float(height.max()), 1 + error))
     ax.set_xlabel("PIT, F(y)")
     ax.set_ylabel("density")
-    _legend(ax, 3)
+    legend_above(ax, 3)
     return ax
 
 
@@ -133,7 +133,7 @@ def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> 
         For more than four.
     """
     _few("found", found)
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     ax.plot([0, 1], [0, 1], "--", color=BLACK, linewidth=1.0, label="calibrated", zorder=3)
     for (name, one), (colour, marker, style) in zip(found.items(), STYLES, strict=False):
         ax.fill_between(one.level, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
@@ -155,5 +155,5 @@ def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> 
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set_xlabel("level of the central interval")
     ax.set_ylabel("share of targets inside")
-    _legend(ax, 2)
+    legend_above(ax, 2)
     return ax

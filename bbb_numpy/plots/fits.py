@@ -1,9 +1,7 @@
-"""Pictures: every function draws on the Axes it is given and returns it.
+"""Pictures of fits and of training.
 
 No pyplot and so no global state: without Axes a new Figure is made, which is reached as
-``ax.figure`` and saved with ``ax.figure.savefig``. Colours are Okabe and Ito's, which stay
-apart for the colour-blind, the bands lighter tints of them; line styles and lightness keep
-them apart in grey.
+``ax.figure`` and saved with ``ax.figure.savefig``.
 """
 
 from __future__ import annotations
@@ -19,37 +17,13 @@ from numpy.typing import NDArray
 
 from ..evaluation.predictive import Predictive
 from ..training import Epoch
+from .style import BLACK, BLUE, GREEN, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
 
 __all__ = ["BAND", "deviations", "fit", "loss", "report_figure"]
 
 Array = NDArray[Any]
 
-BLACK, BLUE, SKY, VERMILLION, GREEN = "#000000", "#0072B2", "#7FC4EE", "#D55E00", "#009E73"
-PALE, GREY = "#D9ECF8", "#5A5A5A"
 BAND = 2.0  # bands are mean +- 2 deviations: 95.4 % of a Gaussian
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    return Figure(figsize=(5.0, 3.8), layout="constrained").subplots()
-
-
-def _legend(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
-    """Put the legend above the axes, where it can cover neither data nor curves."""
-    found = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    labels = [label for label in order if label in found] or list(found)
-    ax.legend(
-        [found[label] for label in labels],
-        labels,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=columns,
-        frameon=False,
-        fontsize="small",
-        handlelength=2.4,
-        columnspacing=1.4,
-    )
 
 
 def loss(history: Sequence[Epoch], *, rows: int | None = None, ax: Axes | None = None) -> Axes:
@@ -76,7 +50,7 @@ def loss(history: Sequence[Epoch], *, rows: int | None = None, ax: Axes | None =
     """
     if not history:
         raise ValueError("the history is empty; train for at least one epoch")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     epochs = np.arange(1, len(history) + 1)
     parts = (
         ("objective", "free energy", BLACK, "-", 1.6),
@@ -100,7 +74,7 @@ def loss(history: Sequence[Epoch], *, rows: int | None = None, ax: Axes | None =
             ax.tick_params(axis="y", which="minor", labelsize=ax.yaxis.label.get_fontsize())
     ax.set_xlabel("epoch")
     ax.set_ylabel("nats per training example" if rows else "nats")
-    _legend(ax, 2)
+    legend_above(ax, 2)
     return ax
 
 
@@ -152,7 +126,7 @@ def fit(
         )
     if less_truth and truth is None:
         raise ValueError("less_truth=True needs truth, the curve to subtract")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     subtract = truth if less_truth and truth is not None else np.zeros_like
     mean = np.ravel(predictive.mean) - subtract(x)
     epistemic, total = np.ravel(predictive.epistemic), np.ravel(predictive.total)
@@ -184,7 +158,7 @@ def fit(
     ax.set_xlim(float(x[0]), float(x[-1]))
     ax.set_xlabel("x")
     ax.set_ylabel("y − truth" if less_truth else "y")
-    _legend(ax, 3, ("data", "truth", "predictive mean", bands[1], bands[0]))
+    legend_above(ax, 3, ("data", "truth", "predictive mean", bands[1], bands[0]))
     return ax
 
 
@@ -210,7 +184,7 @@ def deviations(
     -------
     Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     x = np.ravel(x)
     styles = ((BLACK, "-"), (BLUE, "--"), (VERMILLION, "-."), (GREEN, ":"))
     for (name, curve), (colour, style) in zip(curves.items(), styles, strict=False):
@@ -228,7 +202,7 @@ def deviations(
     ax.xaxis.set_major_locator(MaxNLocator(7))
     ax.set_xlabel("x")
     ax.set_ylabel("epistemic deviation (units of y)")
-    _legend(ax, 2)
+    legend_above(ax, 2)
     return ax
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..evaluation.pruning import decibels
 from ..numeric.arguments import fraction
 from ..numeric.layout import Layout
-from .fits import BLACK, BLUE, GREY, PALE, VERMILLION, _axes, _legend
+from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, legend_above
 
 __all__ = ["densities_of_draws", "densities_of_mean_field", "ratios", "weight_densities"]
 
@@ -149,7 +149,7 @@ def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) ->
     Axes
         Of the density; the distribution function has its own axis on the right.
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     level = np.sort(decibels(np.ravel(ratio)))
     level = level[np.isfinite(level)]
     if not level.size:
@@ -176,5 +176,5 @@ def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) ->
         ax.axvline(cut, color=VERMILLION, linestyle="--", linewidth=1.8, label=f"{share:.0%} below")
     ax.plot([], [], color=BLACK, linewidth=1.6, label="distribution function (right)")
     ax.grid(axis="x", color=GREY, alpha=0.2)
-    _legend(ax, 2)
+    legend_above(ax, 2)
     return ax

@@ -1,7 +1,7 @@
 """Bayesian linear regression, where every bound has a closed form (D8, D28).
 
 Without a hidden layer, with Gaussian noise and a Gaussian prior, the posterior is Gaussian. The
-experiments on bounds and variances are judged by it, and so are tests.
+studies of bounds and variances are judged by it, and so are tests.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """The UCI tables: every inference method on the standard splits, resumable, on any executor.
 
 One trial: `trials`, `methods`, `selection`. Many: `running`, `crew`, `executors`. What they leave:
-`journal`, `output`. What it says: `tables`, `verdicts`, `page`, `pictures`, beside `published`.
+`journal`, `output`. What it says: `tables`, `verdicts`, `machine`, `page`, `pictures`, beside
+`published`.
 """

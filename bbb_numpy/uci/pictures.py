@@ -1,4 +1,4 @@
-"""Pictures of the scores, of coverage and of PIT values; colours as in `bbb_numpy.plots.fits`.
+"""Pictures of the scores, of coverage and of PIT values; colours as in `bbb_numpy.plots.style`.
 
 A method has one marker, one line style and one colour in all of them, so they can be told apart
 in grey. Nothing here uses pyplot: figures are returned, `page.write` saves them.
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from ..plots.fits import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION
+from ..plots.style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION
 from .published import BASELINE, COLUMNS, METRICS, best
 from .tables import LABELS, LEVELS, Cell, Record, cells, known_first, succeeded
 

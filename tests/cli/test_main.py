@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, MeanField, __version__, save
-from bbb_numpy.__main__ import main
 from bbb_numpy.cli import gradcheck as checking
 from bbb_numpy.cli import reproduce as repeating
 from bbb_numpy.cli.csv_tables import read_csv
+from bbb_numpy.cli.main import COMMANDS, main
 from bbb_numpy.gradients import matrix
 from bbb_numpy.learners.checkpoint import load
 from bbb_numpy.parts.mixture import ScaleMixturePrior
@@ -150,7 +150,7 @@ def test_reproduce_writes_text_and_says_where(tmp_path, capsys, monkeypatch):
 
 
 def test_every_experiment_of_the_command_line_is_there():
-    for module, _ in repeating.EXPERIMENTS.values():
+    for module, _ in repeating.STUDIES.values():
         assert callable(import_module(f"bbb_numpy.studies.{module}").reproduce)
 
 
@@ -158,6 +158,32 @@ def test_help_shows_no_none(capsys):
     with pytest.raises(SystemExit):
         main(["fit", "--help"])
     assert "None" not in capsys.readouterr().out
+
+
+def subcommands(text):
+    """Return the names that a --help lists."""
+    return re.findall(r"^    (\S+)(?: |$)", text, re.MULTILINE)
+
+
+def test_help_lists_every_command_and_each_has_its_own(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert subcommands(capsys.readouterr().out) == list(COMMANDS)
+    for command in COMMANDS:
+        with pytest.raises(SystemExit) as end:
+            main([command, "--help"])
+        assert end.value.code == 0
+        assert capsys.readouterr().out.startswith(f"usage: bbb-numpy {command} ")
+
+
+@pytest.mark.parametrize("argument", ["--version", "gradcheck"])
+def test_no_command_waits_for_what_only_others_need(argument):
+    found = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "bbb_numpy", argument, "--help"],
+        capture_output=True, text=True, check=True,
+    ).stderr  # fmt: skip
+    assert "bbb_numpy.cli.main" in found
+    assert not re.search(r"\b(sklearn|scipy|matplotlib|pandas)\b", found)
 
 
 def test_fit_then_predict_writes_mean_and_deviations_for_every_row(data, tmp_path, capsys):

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bbb_numpy.__main__ import main
 from bbb_numpy.cli import uci as benchmarking
+from bbb_numpy.cli.main import main
 from bbb_numpy.data.locate import ENVIRONMENT
 from bbb_numpy.uci import executors, page, trials
 from bbb_numpy.uci.executors import one_blas_thread

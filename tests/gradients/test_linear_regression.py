@@ -15,7 +15,8 @@ from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian as closed
-from bbb_numpy.studies.ours.evidence_bounds import bound, draw, draw_posterior, place
+from bbb_numpy.studies.ours.evidence_bounds.models import place
+from bbb_numpy.studies.ours.evidence_bounds.scores import bound, draw, draw_posterior
 from bbb_numpy.training import Recipe, fit, start
 
 

@@ -227,7 +227,7 @@ def test_each_term_of_the_loss_has_its_own_term_in_the_gradient_for_rho():
     sigma = np.log1p(np.exp(params["rho"]))
     by_rho = p.noise[0] / (1 + np.exp(-params["rho"]))  # dw/drho, K28
     g_w = -complex_gradient(
-        lambda v: model.evaluate(v, params, p.x, p.y, Workspace()).log_likelihood[0], w
+        lambda v: model.evaluate(v, params, p.x, p.y, Buffers()).log_likelihood[0], w
     )[0]
     expected = {
         "posterior": -p.kl_weight / sigma / (1 + np.exp(-params["rho"])),  # K22

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbb_numpy.__main__ import main
 from bbb_numpy.cli.csv_tables import read_csv
+from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.learners.checkpoint import CheckpointError, load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bbb_numpy.__main__ import main
+from bbb_numpy.cli.main import main
 from bbb_numpy.gradients import catalogue as names
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from bbb_numpy.studies.blundell.bandit.models import (
     regret,
     training_steps,
 )
-from bbb_numpy.studies.blundell.bandit.states import path_of
+from bbb_numpy.studies.blundell.bandit.saved import path_of
 from bbb_numpy.studies.blundell.bandit.study import advance, measure, reproduce, slices
 
 SMALL = Settings(

@@ -14,10 +14,11 @@ from bbb_numpy.evaluation.predictive import Predictive, sample_functions
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.studies.krasser import study as krasser
-from bbb_numpy.studies.krasser import system
+from bbb_numpy.studies.krasser import models
+from bbb_numpy.studies.krasser.models import SETTINGS, Domain, Setting, Trace, domains, run, train
 from bbb_numpy.studies.krasser.raw_mixture import RawMixturePrior
-from bbb_numpy.studies.krasser.system import SETTINGS, Domain, Setting, Trace, domains, run, train
+from bbb_numpy.studies.krasser.study import reproduce
+from bbb_numpy.studies.krasser.text import summarise
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +208,7 @@ def test_an_interrupted_training_gives_no_numbers(monkeypatch):
         state.stopped = "interrupted"
         return state
 
-    monkeypatch.setattr(system, "fit", interrupted)
+    monkeypatch.setattr(models, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("post", epochs=5)
 
@@ -223,14 +224,14 @@ def test_an_unknown_setting_is_refused():
 @pytest.mark.equation("R10")
 def test_the_total_band_holds_95_percent_only_with_the_noise_in_it():
     """Of N(0, 1) around the mean: +- 1.96 deviations of 1 hold 95 %, of 0.5 only 67 %."""
-    assert system._coverage(np.zeros(1), np.ones(1)) == pytest.approx(0.95, abs=1e-4)
-    assert system._coverage(np.zeros(1), np.full(1, 0.5)) == pytest.approx(0.6729, abs=1e-3)
+    assert models._coverage(np.zeros(1), np.ones(1)) == pytest.approx(0.95, abs=1e-4)
+    assert models._coverage(np.zeros(1), np.full(1, 0.5)) == pytest.approx(0.6729, abs=1e-3)
     # a mean that is 1.96 off loses half of the mass, on either side
     for error in (-1.96, 1.96):
-        assert system._coverage(np.array([error]), np.ones(1)) == pytest.approx(0.5, abs=1e-3)
+        assert models._coverage(np.array([error]), np.ones(1)) == pytest.approx(0.5, abs=1e-3)
     drawn = np.random.default_rng(0).standard_normal(100_000)
     share = np.mean(np.abs(drawn - 0.7) < 1.96 * 0.8)
-    exact = system._coverage(np.array([0.7]), np.array([0.8]))
+    exact = models._coverage(np.array([0.7]), np.array([0.8]))
     assert abs(share - exact) < 4 * sqrt(exact * (1 - exact) / 100_000)
 
 
@@ -250,11 +251,11 @@ def trained_on_nothing(sizes, sigma, seed=0):
     estimator = Reparameterised(model, MeanField(0.5, float(np.log(np.expm1(sigma))), 0.0))
     theta = estimator.init(np.random.default_rng(seed))
     x = np.linspace(-1, 1, 60)[:, None]
-    count = system.FUNCTIONS
+    count = models.FUNCTIONS
     f = sample_functions(estimator, theta, x, rng=np.random.default_rng(1), samples=count)
     p = Predictive(f.mean(axis=0), f.std(axis=0, ddof=1), np.ones((60, 1)))
     mu = estimator.layout.views(theta)["mu"]
-    return system._gap(p, model.predict(mu[None], x)[0])
+    return models._gap(p, model.predict(mu[None], x)[0])
 
 
 @pytest.mark.equation("R9")
@@ -281,7 +282,7 @@ def test_inside_and_outside_are_told_apart():
     p = Predictive(truth + 0.5, np.where(inside, 0.2, 0.6), np.ones_like(x))
     of_means = np.where(inside, truth, 1e9)
     data = one_period(np.random.default_rng(0))
-    found = system._errors(x, p, of_means, data)
+    found = models._errors(x, p, of_means, data)
     assert found["rmse"] == pytest.approx(0.5)
     assert found["rmse_of_means"] == 0.0
     assert found["epistemic_inside"] == pytest.approx(0.2)
@@ -331,29 +332,29 @@ def with_all(numbers, name, **values):
 def test_higher_outside_is_judged_by_the_numbers(some, outside, verdict):
     numbers, raised = some
     numbers = with_all(numbers, "post", epistemic_inside=1.0, epistemic_outside=outside)
-    text = krasser.summarise(numbers, raised, 60)
+    text = summarise(numbers, raised, 60)
     assert said(text, f"Learned prior: {verdict}, {outside:.2f} ({outside:.2f} to {outside:.2f})")
 
 
 @pytest.mark.parametrize(("seen", "verdict"), [(0.0, "holds"), (0.3, "DOES NOT HOLD")])
 def test_a_single_forward_pass_is_judged_by_the_numbers(some, seen, verdict):
     numbers, raised = some
-    text = krasser.summarise(with_all(numbers, "post", gap_seen=seen), raised, 60)
+    text = summarise(with_all(numbers, "post", gap_seen=seen), raised, 60)
     assert said(text, f"from the posterior means: {verdict}. E f(w) - f(E w) is")
 
 
 def test_the_curve_is_given_up_only_if_the_noise_is_high_and_cheaper(some):
     numbers, raised = some
     lost = with_all(numbers, "noise", noise=7.0, free_energy=-1e6)
-    assert said(krasser.summarise(lost, raised, 60), "is given up as noise")
+    assert said(summarise(lost, raised, 60), "is given up as noise")
     for values in ({"noise": 1.1, "free_energy": -1e6}, {"noise": 7.0, "free_energy": 1e6}):
         kept = with_all(numbers, "noise", **values)
-        assert not said(krasser.summarise(kept, raised, 60), "is given up as noise")
+        assert not said(summarise(kept, raised, 60), "is given up as noise")
 
 
 def test_pictures_text_and_numbers_are_written(tmp_path):
     out = tmp_path / "new" / "folder"
-    text = krasser.reproduce(out, seed=3, epochs=20, seeds=2, fast=(2, 5))
+    text = reproduce(out, seed=3, epochs=20, seeds=2, fast=(2, 5))
     pictures = {"prediction.png", "prior.png", "noise.png", "raw-prior.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:

@@ -9,13 +9,15 @@ import pytest
 from PIL import Image
 
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
-from bbb_numpy.studies.mullachery.coin import study as coin
+from bbb_numpy.studies.mullachery.coin import models as coin
+from bbb_numpy.studies.mullachery.coin import scores
+from bbb_numpy.studies.mullachery.coin.study import STAGES, reproduce
 
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     out = tmp_path_factory.mktemp("coin") / "new"
-    text = coin.reproduce(out, 0, budget=(100, 400, 100))
+    text = reproduce(out, 0, budget=(100, 400, 100))
     return text, out, json.loads((out / "coin.json").read_text())
 
 
@@ -23,7 +25,7 @@ def test_it_writes_text_numbers_and_pictures(reproduced):
     text, out, numbers = reproduced
     assert (out / "coin.txt").read_text() == text + "\n"
     assert max(map(len, text.splitlines())) <= 100
-    assert len(numbers["cells"]) == len(coin.PRIORS) * len(coin.STAGES)
+    assert len(numbers["cells"]) == len(coin.PRIORS) * len(STAGES)
     for name in ("coin-posteriors.png", "coin-one-head.png"):
         with Image.open(out / name) as image:
             assert image.width > 1000
@@ -78,7 +80,7 @@ def test_the_grid_is_exact_for_the_triangular_prior(heads, tails):
         return 4 * sum(terms)
 
     evidence = half(heads, tails) + half(tails, heads)
-    _, density, found = coin.grid(coin.triangular(), heads, tails)
+    _, density, found = scores.grid(coin.triangular(), heads, tails)
     assert np.mean(density) == pytest.approx(1.0, abs=1e-12)
     assert found.log_evidence == pytest.approx(np.log(float(evidence)), abs=1e-7)
 
@@ -122,7 +124,7 @@ def test_a_chain_that_ignores_the_likelihood_is_caught():
         for _ in range(500):
             state, _ = sampler.step(target, rng, state)
             kept.append(state.position[:, 0])
-        found[kernel] = coin.moments(np.array(kept[100:]))
+        found[kernel] = scores.moments(np.array(kept[100:]))
     exact = coin.PRIORS[0].conjugate.observe(7, 3).mean
     errors = {k: abs(f.mean - exact) / f.mean_error for k, f in found.items()}
     assert errors[MetropolisHastings] < 4

@@ -12,7 +12,9 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.sampling.annealing import evidence
 from bbb_numpy.studies import linear_gaussian as closed
-from bbb_numpy.studies.mullachery.occam import study as occam
+from bbb_numpy.studies.mullachery.occam import models as occam
+from bbb_numpy.studies.mullachery.occam import scores
+from bbb_numpy.studies.mullachery.occam.study import reproduce
 
 RNG = np.random.default_rng
 SMALL = occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2)
@@ -26,7 +28,7 @@ def models():
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     out = tmp_path_factory.mktemp("occam") / "new"
-    text = occam.reproduce(out, 0, budget=SMALL)
+    text = reproduce(out, 0, budget=SMALL)
     return text, out, json.loads((out / "occam.json").read_text())
 
 
@@ -54,7 +56,7 @@ def test_the_printed_numbers_are_those_of_the_file(reproduced):
 
 @pytest.mark.equation("M20", "M21")
 def test_annealing_finds_what_quadrature_and_prior_draws_find(models):
-    found = list(occam.check_labels(models, RNG(5), occam.Budget(chains=40, steps=60, checked=2)))
+    found = list(scores.check_labels(models, RNG(5), occam.Budget(chains=40, steps=60, checked=2)))
     assert {name for name, *_ in found} == set(models)
     for name, which, run in found:
         known, error = models[name].probability[which], models[name].error[which]
@@ -144,7 +146,7 @@ def test_each_model_wins_on_data_of_its_own_complexity(models):
 
 @pytest.mark.equation("M21")
 def test_no_model_gains_on_the_data_of_another(models):
-    table = occam.divergences(models)
+    table = scores.divergences(models)
     for one, row in table.items():
         for other, value in row.items():
             assert value == pytest.approx(0.0, abs=1e-12) if one == other else value > 0.05
@@ -192,10 +194,10 @@ def test_labels_and_features_are_what_they_say():
 
 def test_the_best_rival_is_the_best_of_the_others():
     found = {
-        "line": occam.Found(-5.0, 0.0, -5.0),
-        "small network": occam.Found(-7.0, 0.3, -8.0),
-        "large network": occam.Found(-6.0, 0.4, -8.0),
+        "line": scores.Found(-5.0, 0.0, -5.0),
+        "small network": scores.Found(-7.0, 0.3, -8.0),
+        "large network": scores.Found(-6.0, 0.4, -8.0),
     }
-    rival, factor = occam.best_rival(occam.Measured("small network", np.zeros((1, 1)), found))
+    rival, factor = scores.best_rival(scores.Measured("small network", np.zeros((1, 1)), found))
     assert rival == "line"
     assert factor == pytest.approx((-2.0, 0.3))

@@ -1,4 +1,4 @@
-"""The experiment on variances: the measures, and the order of the estimators on small cases."""
+"""The study of variances: the measures, and the order of the estimators on small cases."""
 
 import json
 import re
@@ -7,36 +7,37 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bbb_numpy import MeanField
+from bbb_numpy import MeanField, Reparameterised
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian as exact
-from bbb_numpy.studies.ours import estimator_variance as variance
+from bbb_numpy.studies.ours.estimator_variance import models, scores
+from bbb_numpy.studies.ours.estimator_variance.study import reproduce
 
 RNG = np.random.default_rng
-NAMES = list(variance.ESTIMATORS)
+NAMES = list(models.ESTIMATORS)
 
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     """A run with fewer gradients: text, folder, numbers."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(variance.measure, "__defaults__", (200,))
-    patch.setattr(variance.curves, "__defaults__", (400,))
-    patch.setattr(variance.on_network, "__defaults__", (20,))
+    patch.setattr(scores.measure, "__defaults__", (200,))
+    patch.setattr(scores.curves, "__defaults__", (400,))
+    patch.setattr(scores.on_network, "__defaults__", (20,))
     out = tmp_path_factory.mktemp("variance") / "new"
-    text = variance.reproduce(out, 0)
+    text = reproduce(out, 0)
     patch.undo()
     return text, out, json.loads((out / "estimator-variance.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def linear():
-    return [variance.measure(place, 0, 1000) for place in variance.linear_places(0)]
+    return [scores.measure(place, 0, 1000) for place in models.linear_places(0)]
 
 
 @pytest.fixture(scope="module")
 def spots():
-    return variance.curves(0, 1500)
+    return scores.curves(0, 1500)
 
 
 def test_it_writes_text_numbers_and_a_picture(reproduced):
@@ -93,8 +94,8 @@ def test_every_estimator_has_the_mean_of_the_reparameterised_one(reproduced):
 
 @pytest.mark.equation("D8", "D18", "D20", "D21", "D22", "D23", "D28")
 def test_at_the_mean_field_optimum_every_mean_gradient_is_zero():
-    place = variance.linear_places(0)[0]
-    for name, make in variance.ESTIMATORS.items():
+    place = models.linear_places(0)[0]
+    for name, make in models.ESTIMATORS.items():
         estimator, rng = make(place.model, place.posterior), RNG(1)
         grads = np.array(
             [
@@ -127,7 +128,7 @@ def test_sticking_the_landing_is_noiseless_at_the_posterior_alone(linear):
 
 
 def test_full_rank_has_no_estimator_that_needs_independent_weights(linear):
-    assert set(linear[0]) - set(linear[1]) == set(variance.ROWWISE)
+    assert set(linear[0]) - set(linear[1]) == set(models.ROWWISE)
 
 
 @pytest.mark.equation("D26")
@@ -154,35 +155,35 @@ def test_the_ratio_and_its_error_are_right_on_normal_numbers():
     errors, values = [], []
     for _ in range(200):
         own, other = rng.standard_normal((2, 400, 3))
-        value, error = variance.ratio(2.0**0.5 * own, other)
+        value, error = scores.ratio(2.0**0.5 * own, other)
         values.append(value)
         errors.append(error)
     assert np.mean(values) == pytest.approx(2.0, abs=0.03)
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
-    same = variance.ratio(own, own)
+    same = scores.ratio(own, own)
     assert (same.mean, same.error) == (1.0, pytest.approx(0.0, abs=1e-12))
 
 
 def test_a_difference_of_means_is_found():
     rng = RNG(0)
     one, other = rng.standard_normal((2, 1000, 50))
-    assert variance.difference(one, other) == pytest.approx(1.0, abs=0.4)
-    assert variance.difference(one + 0.5, other) > 5
-    assert variance.difference(one, one) == 0.0
+    assert scores.difference(one, other) == pytest.approx(1.0, abs=0.4)
+    assert scores.difference(one + 0.5, other) > 5
+    assert scores.difference(one, one) == 0.0
 
 
 def test_the_places_are_what_they_say():
-    start, half, end = variance.network_places(0)
+    start, half, end = models.network_places(0)
     assert start.model.network.sizes == (13, 50, 1)
     assert (len(start.x), start.kl_weight) == (32, 32 / 256)
     moved = [np.abs(b.theta - a.theta).mean() for a, b in ((start, half), (half, end))]
     assert moved[0] > moved[1] > 0
-    mean_field, full_rank = variance.linear_places(0)
+    mean_field, full_rank = models.linear_places(0)
     assert isinstance(mean_field.posterior, MeanField)
     assert isinstance(full_rank.posterior, FullRank)
     problem = exact.Regression(full_rank.model, full_rank.x, full_rank.y)
     truth = exact.exact(problem)
-    estimator = variance.Reparameterised(full_rank.model, full_rank.posterior)
+    estimator = Reparameterised(full_rank.model, full_rank.posterior)
     assert exact.gaussian(estimator, full_rank.theta).covariance == pytest.approx(
         truth.posterior.covariance
     )

@@ -1,4 +1,4 @@
-"""The experiment on bounds: closed forms, estimates, text and picture."""
+"""The study of bounds: closed forms, estimates, text and picture."""
 
 import json
 import re
@@ -11,7 +11,9 @@ from bbb_numpy import GaussianLikelihood, MeanField, Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.priors import LaplacePrior
 from bbb_numpy.studies import linear_gaussian as exact
-from bbb_numpy.studies.ours import evidence_bounds as bounds
+from bbb_numpy.studies.ours.estimates import concise
+from bbb_numpy.studies.ours.evidence_bounds import models, scores, text
+from bbb_numpy.studies.ours.evidence_bounds.study import reproduce
 
 RNG = np.random.default_rng
 
@@ -19,18 +21,19 @@ RNG = np.random.default_rng
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     patch = pytest.MonkeyPatch()
-    patch.setattr(bounds, "REPEATS", 100)
+    for module in (scores, text):
+        patch.setattr(module, "REPEATS", 100)
     out = tmp_path_factory.mktemp("bounds") / "new"
-    text = bounds.reproduce(out, 0)
+    printed = reproduce(out, 0)
     patch.undo()
-    return text, out, json.loads((out / "evidence-bounds.json").read_text())
+    return printed, out, json.loads((out / "evidence-bounds.json").read_text())
 
 
 def test_it_writes_text_numbers_and_a_picture(reproduced):
     text, out, numbers = reproduced
     assert (out / "evidence-bounds.txt").read_text() == text + "\n"
     assert max(map(len, text.splitlines())) <= 100
-    assert numbers["counts"] == list(bounds.COUNTS)
+    assert numbers["counts"] == list(scores.COUNTS)
     assert [case["name"] for case in numbers["cases"]] == [
         "the prior", "reverse-KL mean field", "inclusive-KL mean field", "full rank",
     ]  # fmt: skip
@@ -46,8 +49,8 @@ def test_the_printed_numbers_are_those_of_the_file(reproduced):
         assert f"ELBO {case['elbo']:+.4f}" in block
         assert f"EUBO {case['eubo']:+.4f}" in block
         last = re.search(r"^1000 +(\S+) +(\S+) +(\S+)", block, re.MULTILINE)
-        for cell, kind in zip(last.groups(), bounds.KINDS, strict=True):
-            assert cell == bounds.concise(*case["bounds"][kind][-1])
+        for cell, kind in zip(last.groups(), scores.KINDS, strict=True):
+            assert cell == concise(*case["bounds"][kind][-1])
 
 
 @pytest.mark.equation("D25", "D28")
@@ -71,7 +74,7 @@ def test_one_sample_of_the_eubo_is_the_elbo(reproduced):
 @pytest.mark.equation("D28")
 def test_at_the_posterior_all_bounds_are_the_log_evidence(reproduced):
     case = reproduced[2]["cases"][3]
-    everything = [mean for kind in bounds.KINDS for mean, _ in case["bounds"][kind]]
+    everything = [mean for kind in scores.KINDS for mean, _ in case["bounds"][kind]]
     assert np.abs([case["elbo"], case["eubo"], *everything]).max() < 1e-11
 
 
@@ -89,7 +92,7 @@ def test_at_the_posterior_all_bounds_are_the_log_evidence(reproduced):
     ],
 )
 def test_an_error_is_printed_in_units_of_the_last_digit(arguments, text):
-    assert bounds.concise(*arguments) == text
+    assert concise(*arguments) == text
 
 
 # The closed forms, against what they are closed forms of
@@ -136,7 +139,7 @@ def test_the_posterior_is_the_normalised_joint_density():
     mean, deviation = truth.posterior.mean, truth.posterior.deviation
     axes = [np.linspace(m - 8 * d, m + 8 * d, 201) for m, d in zip(mean, deviation, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    estimator, theta = bounds.place(problem, exact.Gaussian(mean, np.diag(deviation**2)))
+    estimator, theta = models.place(problem, exact.Gaussian(mean, np.diag(deviation**2)))
     terms = exact.log_densities(estimator, theta, (grid - mean) / deviation, problem)
     joint = np.exp(terms.prior + terms.likelihood - truth.log_evidence)
     cell = np.prod([axis[1] - axis[0] for axis in axes])
@@ -159,7 +162,7 @@ def test_any_gaussian_of_the_family_can_be_placed_and_read_back(family):
     q = exact.exact(problem).posterior
     if family is MeanField:
         q = exact.Gaussian(q.mean, np.diag(np.diag(q.covariance)))
-    estimator, theta = bounds.place(problem, q)
+    estimator, theta = models.place(problem, q)
     assert isinstance(estimator.posterior, family)
     back = exact.gaussian(estimator, theta)
     assert back.mean == pytest.approx(q.mean)

@@ -15,25 +15,25 @@ from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.studies import linear_gaussian as exactly
 from bbb_numpy.studies.linear_gaussian import Gaussian
-from bbb_numpy.studies.sagar import study as sagar_toy
-from bbb_numpy.studies.sagar import system
+from bbb_numpy.studies.sagar import models, text
+from bbb_numpy.studies.sagar.models import VARIANTS, Falling, Variant, follow
 from bbb_numpy.studies.sagar.printed import (
     Equation5,
     ThroughTheSamples,
     printed_weights,
     shifted_weights,
 )
-from bbb_numpy.studies.sagar.system import VARIANTS, Falling, Variant, follow
+from bbb_numpy.studies.sagar.study import reproduce
 
 
 @pytest.fixture(scope="module")
 def mean():
-    return system.gaussian_mean(np.random.default_rng(0))
+    return models.gaussian_mean(np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
 def regression():
-    return system.correlated_regression(np.random.default_rng(1))
+    return models.correlated_regression(np.random.default_rng(1))
 
 
 def at_a_point(kind, problem, seed=0, samples=30, **options):
@@ -89,7 +89,7 @@ def test_the_printed_shift_loses_all_weights_of_a_few_hundred_nats(level):
 
 @pytest.mark.equation("G7")
 def test_more_data_break_the_printed_shift_first_then_minus_min_and_never_minus_max():
-    small, middle, large = system.weight_rows(np.random.default_rng(3))
+    small, middle, large = models.weight_rows(np.random.default_rng(3))
     assert all(e is not None for e in small.effective.values())
     assert len({round(e, 6) for e in small.effective.values()}) == 1
     assert [e is None for e in middle.effective.values()] == [True, False, False]
@@ -149,7 +149,7 @@ def test_followed_it_shrinks_to_nothing_where_it_started(mean):
 def test_one_sample_follows_the_noise_and_not_the_data(mean):
     moved = mean._replace(y=mean.y + 10.0)
     apart = {
-        name: sagar_toy._distance(VARIANTS[name], mean, moved, 0, 200)
+        name: models.distance(VARIANTS[name], mean, moved, 0, 200)
         for name in ("one", "through", "corrected")
     }
     assert max(apart["one"], apart["through"]) < 1e-12
@@ -163,13 +163,13 @@ def test_one_sample_follows_the_noise_and_not_the_data(mean):
 @pytest.mark.parametrize("batch", [1, 2, 3, 5])
 def test_the_fixed_point_of_minibatches_is_the_mixture_over_all_of_them(batch):
     """Every subset has its own posterior, as if it had been seen N / S times."""
-    problem = system.gaussian_mean(np.random.default_rng(4), rows=5)
+    problem = models.gaussian_mean(np.random.default_rng(4), rows=5)
     precision = 5 / 1.6**2 + 1
     centres = [
         problem.y[list(rows)].mean() * (5 / 1.6**2) / precision
         for rows in combinations(range(5), batch)
     ]
-    found = system.minibatch_fixed_point(problem, batch)
+    found = models.minibatch_fixed_point(problem, batch)
     assert found[0] == pytest.approx(np.mean(centres))
     assert found[1] == pytest.approx(sqrt(1 / precision + np.var(centres)))
     if batch == 5:
@@ -182,7 +182,7 @@ def test_training_by_minibatches_ends_too_wide_as_predicted(mean):
     for batch in (1, 5):
         variant = Variant("", batch_size=batch)
         path = follow(variant, mean, np.random.default_rng(1), 1500)
-        predicted = system.minibatch_fixed_point(mean, batch)[1]
+        predicted = models.minibatch_fixed_point(mean, batch)[1]
         assert path.deviations[-1, -1] == pytest.approx(predicted, rel=0.06)
         assert path.deviations[-1, -1] > 1.3 * exact
 
@@ -205,7 +205,7 @@ def test_equation_5_as_printed_is_off_by_the_bound_itself(regression):
 
 @pytest.mark.equation("G4", "G5")
 def test_corrected_it_estimates_the_gradient_of_the_bound_and_printed_it_does_not(mean):
-    found = system.slopes_of_rho(mean, np.random.default_rng(5), 2000)
+    found = models.slopes_of_rho(mean, np.random.default_rng(5), 2000)
     exact, nothing = found["exact"]
     assert nothing == 0
     for name in ("score form, G8", "Equation 5 corrected"):
@@ -228,7 +228,7 @@ def test_the_exact_slope_is_that_of_the_divergence(mean):
 
     h = 1e-5
     slope = (divergence(theta[3] + h) - divergence(theta[3] - h)) / (2 * h)
-    found = system.slopes_of_rho(mean, np.random.default_rng(0), 2, repeats=2)
+    found = models.slopes_of_rho(mean, np.random.default_rng(0), 2, repeats=2)
     assert found["exact"][0] == pytest.approx(slope, rel=1e-6)
 
 
@@ -252,13 +252,13 @@ def test_corrected_it_finds_the_moments_of_the_posterior(regression):
     assert (np.abs(path.means[-1] - best.mean) < 0.1 * best.deviation).all()
     assert path.deviations[-1] == pytest.approx(best.deviation, rel=0.06)
     assert (path.deviations[-1] > 1.2 * narrow.deviation).all()
-    assert system.excess(regression, path.last) < 0.01
+    assert models.excess(regression, path.last) < 0.01
 
 
 @pytest.mark.equation("G6", "G8")
 def test_few_samples_are_not_enough(regression):
     few, many = (
-        system.train_with(m, regression, np.random.default_rng(3), 600, runs=2) for m in (2, 200)
+        models.train_with(m, regression, np.random.default_rng(3), 600, runs=2) for m in (2, 200)
     )
     assert min(few.excess) > 20 * max(many.excess)
     assert (few.ratios < 0.9 * many.ratios).all()
@@ -268,10 +268,10 @@ def test_few_samples_are_not_enough(regression):
 @pytest.mark.equation("G8")
 def test_the_error_is_zero_at_the_optimum_alone(regression):
     best = exactly.inclusive_optimum(exactly.exact(regression))
-    assert system.excess(regression, best) == pytest.approx(0.0, abs=1e-12)
+    assert models.excess(regression, best) == pytest.approx(0.0, abs=1e-12)
     for factor in (0.8, 1.25):
-        assert system.excess(regression, best._replace(covariance=factor * best.covariance)) > 0
-    assert system.excess(regression, best._replace(mean=best.mean + 0.1)) > 0
+        assert models.excess(regression, best._replace(covariance=factor * best.covariance)) > 0
+    assert models.excess(regression, best._replace(mean=best.mean + 0.1)) > 0
 
 
 @pytest.mark.equation("G7")
@@ -280,9 +280,9 @@ def test_all_samples_are_effective_if_q_is_the_posterior(mean):
     truth = exactly.exact(mean).posterior
     there = path._replace(theta=MeanField().pack(truth.mean, truth.deviation))
     rng = np.random.default_rng(0)
-    assert system.effective_share(there, mean, rng, 50) == pytest.approx(1.0, rel=1e-9)
+    assert models.effective_share(there, mean, rng, 50) == pytest.approx(1.0, rel=1e-9)
     wide = path._replace(theta=MeanField().pack(truth.mean, 3 * truth.deviation))
-    assert 1 / 50 <= system.effective_share(wide, mean, rng, 50) < 0.9
+    assert 1 / 50 <= models.effective_share(wide, mean, rng, 50) < 0.9
 
 
 # The machinery
@@ -310,7 +310,7 @@ def test_an_interrupted_path_is_no_path(mean, monkeypatch):
         state.stopped = "interrupted"
         return state
 
-    monkeypatch.setattr(system, "fit", interrupted)
+    monkeypatch.setattr(models, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         follow(VARIANTS["corrected"], mean, np.random.default_rng(0), 10)
 
@@ -320,17 +320,17 @@ def test_an_interrupted_path_is_no_path(mean, monkeypatch):
 
 def test_enough_samples_are_the_first_whose_worst_run_is_near(regression):
     def row(samples, *excess):
-        return system.BySamples(samples, list(excess), np.ones(3), 0.5)
+        return models.BySamples(samples, list(excess), np.ones(3), 0.5)
 
-    near = sagar_toy.NEAR
+    near = text.NEAR
     rows = [row(1, 9.0), row(10, near / 2, near * 2), row(100, near / 2), row(1000, near / 9)]
-    assert "M = 100 is the first" in " ".join(sagar_toy._samples(regression, rows))
-    assert "none of these M" in " ".join(sagar_toy._samples(regression, rows[:2]))
+    assert "M = 100 is the first" in text.samples(regression, rows)
+    assert "none of these M" in text.samples(regression, rows[:2])
 
 
 def test_pictures_text_and_numbers_are_written(tmp_path):
     out = tmp_path / "new" / "folder"
-    text = sagar_toy.reproduce(out, seed=2, steps=60, samples=(1, 5), runs=1)
+    printed = reproduce(out, seed=2, steps=60, samples=(1, 5), runs=1)
     pictures = {"trajectories.png", "samples.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:
@@ -338,14 +338,14 @@ def test_pictures_text_and_numbers_are_written(tmp_path):
             assert image.width > 900
             assert np.asarray(image.convert("L")).std() > 5
     numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, printed.splitlines())) <= 100
     for name, variant in VARIANTS.items():
         q = numbers["gaussian mean"][name]
-        row = next(line for line in text.splitlines() if line.startswith(variant.title))
+        row = next(line for line in printed.splitlines() if line.startswith(variant.title))
         assert row.split()[-2:] == [f"{q['mean'][-1]:.4f}", f"{q['deviation'][-1]:.4g}"]
     assert [row["batch"] for row in numbers["by batch"]] == [1, 2, 5, 10, 20]
     assert [row["samples"] for row in numbers["by samples"]] == [1, 5]
     assert numbers["weights"][2]["effective"]["+ min"] is None
-    assert "nan" in text
+    assert "nan" in printed
     assert numbers["paths apart"]["one"] < 1e-12
-    assert " ".join(text.split()).count("the data do not occur in it") == 2
+    assert " ".join(printed.split()).count("the data do not occur in it") == 2

@@ -12,15 +12,16 @@ from PIL import Image
 from bbb_numpy.data import path_loss as data
 from bbb_numpy.data.path_loss import Building, Scene, field, receivers, walls
 from bbb_numpy.evaluation.predictive import Predictive
-from bbb_numpy.studies.wu.path_loss import study as path_loss
-from bbb_numpy.studies.wu.path_loss.cases import BASE, EXACT, HOW, NOISE_HEAD, WHY, Measured
-from bbb_numpy.studies.wu.path_loss.study import (
+from bbb_numpy.studies.wu.path_loss import scores, study
+from bbb_numpy.studies.wu.path_loss.models import BASE, EXACT, HOW, NOISE_HEAD, NOISE_LIMIT, WHY
+from bbb_numpy.studies.wu.path_loss.scores import (
+    Measured,
     bias_and_spread,
     compare,
     measure,
     rank_correlation,
-    reproduce,
 )
+from bbb_numpy.studies.wu.path_loss.study import reproduce
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 
@@ -342,7 +343,7 @@ def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
         full = np.hstack([design, np.ones((len(design), 1))])
         exact = full @ np.linalg.lstsq(full, run.receivers.y)[0]
         np.testing.assert_allclose(fitted, exact, atol=0.02)  # dB
-    limit = path_loss.NOISE_LIMIT**2
+    limit = NOISE_LIMIT**2
     assert np.mean(squares) == pytest.approx(limit, abs=4 * limit * sqrt(2 / 7 / 12))
 
 
@@ -370,9 +371,9 @@ def test_the_coverage_is_that_of_the_interval(by_name):
 
 
 def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr(path_loss, "CELLS", 16)
-    monkeypatch.setattr(path_loss, "FRESH", 100)
-    monkeypatch.setattr(path_loss, "HOW", [v for v in HOW if v.count < 1000])
+    monkeypatch.setattr(scores, "CELLS", 16)
+    monkeypatch.setattr(scores, "FRESH", 100)
+    monkeypatch.setattr(study, "HOW", [v for v in HOW if v.count < 1000])
     text = reproduce(tmp_path, seed=3, repeats=2, effort=0.004)
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     for group in ("methods", "why", "how"):

@@ -15,21 +15,16 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.studies import comparing
+from bbb_numpy.studies.comparing import METHODS, Setup, average, judge, table, train
 from bbb_numpy.studies.wu.quartic import (
     DATA,
-    METHODS,
     MIXTURE,
     NOISE,
     REGIONS,
-    Setup,
-    average,
-    judge,
     quartic,
     quartic_curve,
     reproduce,
     run,
-    table,
-    train,
 )
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine

@@ -15,7 +15,7 @@ from typing import cast
 
 from matplotlib.figure import Figure
 
-from bbb_numpy.plots import fits as plots
+from bbb_numpy.plots import fits
 
 from . import regression
 from .regression import CASES, SETTINGS, Result
@@ -125,7 +125,7 @@ def write_numbers(results: Sequence[Result], path: Path) -> None:
 
 
 def _draw(result: Result, path: Path) -> None:
-    axes = plots.report_figure(
+    axes = fits.report_figure(
         result.history,
         result.x,
         result.predictive,
@@ -145,7 +145,7 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
     panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
     for ax, letter, title in zip(panels, "ab", titles, strict=False):
         own = {f"data in {r.case.interval}": r for r in cubic if r.setting.title == title}
-        plots.deviations(
+        fits.deviations(
             cubic[0].x,
             {name: r.predictive.epistemic for name, r in own.items()},
             ranges={name: r.case.data for name, r in own.items()},

@@ -1,24 +1,21 @@
-"""The pictures of Krasser's system; styles and colours as in `bbb_numpy.plots.fits`."""
+"""The pictures of Krasser's system; styles and colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import NDArray
 
-from bbb_numpy.plots import fits as plots
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, SKY, VERMILLION
+from bbb_numpy.plots import fits
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
 
-from .system import DATA, FUNCTIONS, Domain, Result
+from .models import DATA, FUNCTIONS, Domain, Result
 
 __all__ = ["noise", "prediction", "priors", "raw"]
 
-Array = NDArray[Any]
 X = "x (dimensionless)"
 
 
@@ -74,7 +71,7 @@ def priors(learned: Result, fixed: Result) -> Figure:
         "prior learned": learned.predictive.epistemic,
         "prior fixed": fixed.predictive.epistemic,
     }
-    plots.deviations(learned.x, curves, ranges=dict.fromkeys(curves, DATA), ax=c)
+    fits.deviations(learned.x, curves, ranges=dict.fromkeys(curves, DATA), ax=c)
     c.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     c.set_xlabel(f"{X}\n(c) epistemic deviation")
     return figure
@@ -138,9 +135,9 @@ def _label(result: Result) -> str:
 def _fit(result: Result, ax: Axes) -> None:
     data = (result.data.x, result.data.y)
     p = result.predictive
-    reach = float((np.abs(p.mean) + plots.BAND * p.total).max())
+    reach = float((np.abs(p.mean) + fits.BAND * p.total).max())
     limit = 1.08 * max(reach, float(np.abs(result.data.y).max()))
-    plots.fit(result.x, p, data=data, truth=result.data.truth, y_limits=(-limit, limit), ax=ax)
+    fits.fit(result.x, p, data=data, truth=result.data.truth, y_limits=(-limit, limit), ax=ax)
     for line in ax.lines:
         if line.get_label() == "data":
             line.set_markersize(5.0)

@@ -1,4 +1,4 @@
-"""The pictures of Sagar's algorithm; styles and colours as in `bbb_numpy.plots.fits`."""
+"""The pictures of Sagar's algorithm; styles and colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-from numpy.typing import NDArray
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION
 
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression
-from .system import VARIANTS, ByBatch, BySamples, Path
+from .models import VARIANTS, ByBatch, BySamples, Path
 
 __all__ = ["samples", "trajectories"]
 
-Array = NDArray[Any]
 PURPLE = "#7A3F6B"
 STYLES = {
     "corrected": (BLUE, "-", 2.2),

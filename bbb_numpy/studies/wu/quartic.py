@@ -1,7 +1,7 @@
 """Wu's first system, -x^4 + 3x^2 + 1, by MLE, MAP and VI (W1, W2).
 
 The slides show a fit and no settings. Ours are in `Setup` and in the text that `reproduce`
-returns. `train` and `Fitted` serve his second system, `path_loss`, too.
+returns. How the methods train and are judged is `studies.comparing`.
 """
 
 from __future__ import annotations
@@ -19,22 +19,9 @@ from numpy.typing import NDArray
 from bbb_numpy.data import Toy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.plots import fits as plots
+from bbb_numpy.studies.comparing import METHODS, Fitted, Setup, average, judge, table, train
 
-from ..comparing import METHODS, Fitted, Setup, average, judge, table, train
-
-__all__ = [
-    "METHODS",
-    "Fitted",
-    "Setup",
-    "average",
-    "judge",
-    "quartic",
-    "quartic_curve",
-    "reproduce",
-    "run",
-    "table",
-    "train",
-]
+__all__ = ["quartic", "quartic_curve", "reproduce", "run"]
 
 Array = NDArray[Any]
 

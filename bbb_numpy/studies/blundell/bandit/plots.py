@@ -1,4 +1,4 @@
-"""The picture of the mushroom bandit; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of the mushroom bandit; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION, _legend
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
 
 from .models import Game, Settings, regret
 
@@ -73,7 +73,7 @@ def draw(settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]) ->
     a.set_xlim(0, total), b.set_xlim(0, early), b.set_ylim(bottom=0)
     for ax in (a, b, c, d):
         ax.grid(color="#DDDDDD", linewidth=0.6)
-        _legend(ax, 3)
+        legend_above(ax, 3)
     return figure
 
 

@@ -29,7 +29,7 @@ from bbb_numpy.uci.output import locked
 
 from . import plots, text
 from .models import AGENTS, Agent, Game, Settings, begin, game, play, regret, training_steps
-from .states import key_of, load_state, path_of, save_state
+from .saved import key_of, load_state, path_of, save_state
 
 __all__ = ["advance", "measure", "reproduce", "slices"]
 

@@ -1,4 +1,4 @@
-"""The networks of the MNIST experiment: what is trained, and its state between two epochs."""
+"""The networks of the MNIST study: what is trained, and its state between two epochs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ CANDIDATES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """How large the experiment is; the defaults are those of the command."""
+    """How large the study is; the defaults are those of the command."""
 
     seed: int = 0
     hidden: int = 400  # units of each of two layers

@@ -1,4 +1,4 @@
-"""The picture of the MNIST experiment; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of the MNIST study; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION, _legend
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
 from bbb_numpy.plots.weights import ratios
 
 from .text import PAPER_PRUNING, TITLES
@@ -60,7 +60,7 @@ def _errors(ax: Axes, numbers: Mapping[str, Any]) -> None:
     ax.grid(axis="y", color=GREY, alpha=0.2)
     ax.set_xlabel("epoch\n(a) errors of the network with the mean weights")
     ax.set_ylabel("validation images classified wrongly (%)")
-    _legend(ax, 2)
+    legend_above(ax, 2)
 
 
 def _weights(ax: Axes, weights: Mapping[str, Array]) -> None:
@@ -78,7 +78,7 @@ def _weights(ax: Axes, weights: Mapping[str, Array]) -> None:
     ax.set_xlim(-most, most)
     ax.set_xlabel("weight (dimensionless)\n(b) all weights and biases (the paper's Figure 3)")
     ax.set_ylabel("density")
-    _legend(ax, 2)
+    legend_above(ax, 2)
 
 
 def _pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
@@ -108,4 +108,4 @@ def _pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
     )
     ax.set_xlabel("weights left (%)\n(d) pruning; bars are binomial deviations")
     ax.set_ylabel("test images classified wrongly (%)")
-    _legend(ax, 2)
+    legend_above(ax, 2)

@@ -1,4 +1,4 @@
-"""What is measured of the trained networks of the MNIST experiment."""
+"""What is measured of the trained networks of the MNIST study."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bbb_numpy.data import mnist as data
 from bbb_numpy.data.mnist import MNIST
@@ -38,7 +37,6 @@ from .text import summarise
 
 __all__ = ["DIVISOR", "prepare", "reproduce", "train_all"]
 
-Array = NDArray[Any]
 DIVISOR = 126  # of the pixels, as in the paper
 COST = {"SGD": 1.0, "MAP": 2.0, "BBB": 3.0}  # of an epoch, roughly; for the time left
 FINISHED, SETTINGS = "numbers.json", "settings.json"

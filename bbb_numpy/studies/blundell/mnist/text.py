@@ -1,4 +1,4 @@
-"""What the MNIST experiment says in words; every verdict follows from numbers beside it."""
+"""What the MNIST study says in words; every verdict follows from numbers beside it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Poisson rate           `Gamma` (a, rate b)      Gamma(a + sum x, b + N)
 Every prior is proportional to exp(<eta, T>) with log normaliser A(eta); the data add their
 statistics to eta. Hence log P(D) = A(posterior) - A(prior) + log base measure, in nats, for the
 observations in their order. The row for normal data with known noise, for any linear model, is
-`experiments.linear_gaussian.exact` (D8).
+`studies.linear_gaussian.exact` (D8).
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
-"""The pictures of the coin; colours as in `bbb_numpy.plots.fits`."""
+"""The pictures of the coin; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, SKY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
 
-if TYPE_CHECKING:
-    from .study import Cell
+from .scores import Cell
 
 __all__ = ["one_head", "posteriors"]
 

@@ -1,18 +1,16 @@
-"""What the experiment with the coin prints; every number comes from the run."""
+"""What the study of the coin prints; every number comes from the run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .conjugate import coin_log_density
-
-if TYPE_CHECKING:
-    from .study import Cell
+from .scores import Cell
 
 __all__ = ["summarise"]
 

@@ -1,4 +1,4 @@
-"""The picture of the income tax experiment; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of the income tax study; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from bbb_numpy.data.income_tax import CLASSES, Cells
 from bbb_numpy.evaluation.calibration import coverage
 from bbb_numpy.plots.calibration import STYLES, coverage_curve, pit_histogram
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, VERMILLION, _legend
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 
 __all__ = ["draw"]
 
@@ -72,7 +72,7 @@ def _predictions(ax: Axes, cells: Cells, mean: Any) -> None:
     ax.set_yscale("log")
     _plain(ax)
     ax.set_ylabel("income tax per return (1000 USD)")
-    _legend(ax, 3)
+    legend_above(ax, 3)
 
 
 def _noise(ax: Axes, cells: Cells, results: Mapping[str, Any], best: str, linear: str) -> None:
@@ -104,7 +104,7 @@ def _noise(ax: Axes, cells: Cells, results: Mapping[str, Any], best: str, linear
         "(c) noise by size of the cell"
     )
     ax.set_ylabel("deviation of log tax")
-    _legend(ax, 2)
+    legend_above(ax, 2)
 
 
 def _by_size(ax: Axes, cells: Cells, results: Mapping[str, Any], styles: Mapping[str, str]) -> None:
@@ -131,4 +131,4 @@ def _by_size(ax: Axes, cells: Cells, results: Mapping[str, Any], styles: Mapping
         "(f) coverage of 90 % intervals by size"
     )
     ax.set_ylabel("targets inside (%, 95 % interval)")
-    _legend(ax, 2)
+    legend_above(ax, 2)

@@ -1,4 +1,4 @@
-"""What the income tax experiment says in words; every verdict follows from numbers beside it."""
+"""What the income tax study says in words; every verdict follows from numbers beside it."""
 
 from __future__ import annotations
 

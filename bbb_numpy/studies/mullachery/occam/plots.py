@@ -1,25 +1,20 @@
-"""The picture of Occam's razor; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of Occam's razor; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
 
-from . import study as occam
-
-if TYPE_CHECKING:
-    from .study import Labelled, Measured
+from .models import LABELS, POINTS, Labelled, changes
+from .scores import Measured
 
 __all__ = ["razor"]
 
-Array = NDArray[Any]
 STYLES = {
     "line": (BLUE, "-", "o"),
     "parabola": (VERMILLION, "-", "s"),
@@ -48,7 +43,7 @@ def razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) -> Figur
 
 
 def _all_data_sets(ax: Axes, models: Mapping[str, Labelled]) -> None:
-    complexity = occam.changes(occam.LABELS)
+    complexity = changes(LABELS)
     order = np.lexsort((-models["parabola"].probability, complexity))
     place = np.arange(len(order))
     for name, model in models.items():
@@ -59,26 +54,26 @@ def _all_data_sets(ax: Axes, models: Mapping[str, Labelled]) -> None:
             place, model.probability[order], where="mid", color=colour, linestyle=style, lw=1.6,
             label=TITLES[name],
         )  # fmt: skip
-    starts = np.searchsorted(complexity[order], np.arange(occam.POINTS))
+    starts = np.searchsorted(complexity[order], np.arange(POINTS))
     for c, start in enumerate(starts):
         if c:
             ax.axvline(start - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
     ends = [*starts[1:], len(order)]
     centres = [(a + b - 1) / 2 for a, b in zip(starts, ends, strict=True)]
-    ax.set_xticks(centres, [str(c) for c in range(occam.POINTS)])
+    ax.set_xticks(centres, [str(c) for c in range(POINTS)])
     ax.tick_params(axis="x", length=0)
     ax.set_yscale("log")
     ax.set_xlim(-1, len(order))
     ax.set_ylabel("evidence P(D|m)")
     ax.set_xlabel(
-        f"all {len(order)} label vectors of {occam.POINTS} points, by the number of label changes "
+        f"all {len(order)} label vectors of {POINTS} points, by the number of label changes "
         "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
     )
     ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
 
 
 def _by_complexity(ax: Axes, models: Mapping[str, Labelled]) -> None:
-    complexity, kinds = occam.changes(occam.LABELS), np.arange(occam.POINTS)
+    complexity, kinds = changes(LABELS), np.arange(POINTS)
     for name, model in models.items():
         colour, style, marker = STYLES[name]
         mass = [model.probability[complexity == c].sum() for c in kinds]

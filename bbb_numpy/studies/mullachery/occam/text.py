@@ -1,25 +1,19 @@
-"""What the experiment on Occam's razor prints; every number comes from the run."""
+"""What the study of Occam's razor prints; every number comes from the run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.model_checks import BayesFactor, in_words
 from bbb_numpy.sampling.annealing import Annealed
 
-from . import study as occam
-
-if TYPE_CHECKING:
-    from .study import Budget, Labelled, Measured
+from .models import LABELS, NOISE, POINTS, PRIOR, ROWS, WIDTH, Budget, Labelled, changes
+from .scores import Measured, best_rival, divergences
 
 __all__ = ["summarise"]
-
-Array = NDArray[Any]
 
 
 def summarise(
@@ -42,8 +36,8 @@ def summarise(
 
 
 def _labels(models: Mapping[str, Labelled]) -> list[str]:
-    complexity = occam.changes(occam.LABELS)
-    kinds = np.arange(occam.POINTS)
+    complexity = changes(LABELS)
+    kinds = np.arange(POINTS)
     sizes = np.array([np.sum(complexity == c) for c in kinds])
     mass = {n: np.array([m.probability[complexity == c].sum() for c in kinds])
             for n, m in models.items()}  # fmt: skip
@@ -52,8 +46,8 @@ def _labels(models: Mapping[str, Labelled]) -> list[str]:
     network = models["network"]
     lines = [
         fill(
-            f"(a) {occam.POINTS} points, all {2**occam.POINTS} label vectors; logistic, weights ~ "
-            f"N(0, {occam.PRIOR:g}^2). P(D|m) of one data set, on average, by the number of label "
+            f"(a) {POINTS} points, all {2**POINTS} label vectors; logistic, weights ~ "
+            f"N(0, {PRIOR:g}^2). P(D|m) of one data set, on average, by the number of label "
             "changes along the line; * the most probable of the first three models.",
             98,
         ),
@@ -72,7 +66,7 @@ def _labels(models: Mapping[str, Labelled]) -> list[str]:
         fill(
             f"Summed over all data sets every model has 1 (largest difference {off:.0e}): what a "
             "model spends on one it lacks on another. The line and the parabola by quadrature; "
-            f"degree 7 exactly 2^-{occam.POINTS}; the network 1-20-20-1 by its prior draws, "
+            f"degree 7 exactly 2^-{POINTS}; the network 1-20-20-1 by its prior draws, "
             f"standard errors up to {worst:.0%} of a probability. Weights are no measure of "
             f"complexity: the network, with {network.model.layout.size} of them, spends "
             f"{simple['network']:.0%} of its probability on the {sizes[:2].sum()} data sets with "
@@ -85,7 +79,7 @@ def _labels(models: Mapping[str, Labelled]) -> list[str]:
 
 
 def _divergences(models: Mapping[str, Labelled]) -> list[str]:
-    table = occam.divergences(models)
+    table = divergences(models)
     least = min(table[m][o] for m in models for o in models if m != o)
     lines = [
         "On data from the model of the row, the model of the column loses on average (KL, nats):",
@@ -117,8 +111,8 @@ def _regressions(measured: Sequence[Measured], budget: Budget) -> list[str]:
     names = list(measured[0].found)
     lines = [
         fill(
-            f"(b) Regressions of {occam.ROWS} rows, noise {occam.NOISE:g}, weights ~ N(0, "
-            f"{occam.WIDTH:g}^2). log P(D|m) in nats: the line 1-1 exactly; the networks 1-3-1 and "
+            f"(b) Regressions of {ROWS} rows, noise {NOISE:g}, weights ~ N(0, "
+            f"{WIDTH:g}^2). log P(D|m) in nats: the line 1-1 exactly; the networks 1-3-1 and "
             f"1-20-20-1 by annealing ({budget.chains} chains, {budget.steps} powers), +- standard "
             "errors. log B: of the model that made the data against the best other.",
             98,
@@ -129,7 +123,7 @@ def _regressions(measured: Sequence[Measured], budget: Budget) -> list[str]:
     ]  # fmt: skip
     wins, factors = 0, []
     for one in measured:
-        _, factor = occam.best_rival(one)
+        _, factor = best_rival(one)
         wins += factor.log > 0
         factors.append(factor)
         cells = [f"{f.log_evidence:.1f}" + (f" +- {f.error:.1f}" if f.error else "")

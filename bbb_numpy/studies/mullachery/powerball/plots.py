@@ -1,4 +1,4 @@
-"""The pictures of the Powerball experiment (D37)."""
+"""The pictures of the Powerball study (D37)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbb_numpy.data import powerball as data
-from bbb_numpy.plots.fits import BLACK, BLUE, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
 
 from .coverage import intervals, undecided
 from .models import NUMBERS, Fitted, Setup, logit, network

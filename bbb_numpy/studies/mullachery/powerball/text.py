@@ -1,4 +1,4 @@
-"""What the numbers of the Powerball experiment say (D37)."""
+"""What the numbers of the Powerball study say (D37)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of the S&P 500 experiment; colours as in `bbb_numpy.plots.fits`."""
+"""The picture of the S&P 500 study; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bbb_numpy.evaluation.calibration import clustered_mean, reliability
-from bbb_numpy.plots.fits import BLACK, BLUE, GREEN, GREY, VERMILLION, _legend
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
 
 from .models import NUTS_NAME, VI_NAME
 
@@ -78,7 +78,7 @@ def draw(walk: Any, numbers: Mapping[str, Mapping[str, Any]]) -> Figure:
     c.set_xlabel("stated probability of a rise\n(c) reliability, ten bins of equal mass")
     c.set_ylabel("share of rises (95 %, clustered by day)")
     for ax, columns in ((a, 2), (b, 2), (c, 2)):
-        _legend(ax, columns)
+        legend_above(ax, columns)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What the S&P 500 experiment says in words; every verdict follows from the numbers beside it."""
+"""What the S&P 500 study says in words; every verdict follows from the numbers beside it."""
 
 from __future__ import annotations
 

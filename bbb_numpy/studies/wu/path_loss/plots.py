@@ -1,4 +1,4 @@
-"""The pictures of the path-loss experiment (W6)."""
+"""The pictures of the radio field (W6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from matplotlib.ticker import NullFormatter
 
 from bbb_numpy.data.path_loss import Scene
 
-from .cases import BASE, EDGE, NOISE_LIMIT, Average, Measured, rms
+from .models import BASE, NOISE_LIMIT
+from .scores import EDGE, Average, Measured, rms
 
 
 def draw_maps(methods: Mapping[str, Measured], figure: Figure | None = None) -> Figure:

@@ -1,14 +1,14 @@
-"""What the numbers of the path-loss experiment say (W6)."""
+"""What the numbers of the radio field say (W6)."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
 
-from ..quartic import table
-from .cases import (
+from bbb_numpy.studies.comparing import table
+
+from .models import (
     BASE,
-    EDGE,
     EXACT,
     HOW,
     NOISE_HEAD,
@@ -16,9 +16,9 @@ from .cases import (
     SMOOTH,
     WEIGHTS,
     WHY,
-    Average,
     places_alone,
 )
+from .scores import EDGE, Average
 
 
 def _rows(found: Mapping[str, Average], columns: Mapping[str, str], digits: int = 2) -> str:

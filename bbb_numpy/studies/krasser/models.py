@@ -1,7 +1,6 @@
 """Krasser's system: one period of a sine, 1-20-20-1 with a learned scale mixture prior.
 
-`run` trains one setting and measures it; `bbb_numpy.studies.krasser.study` runs them all and
-says what was found.
+`run` trains one setting and measures it; `bbb_numpy.studies.krasser.study` runs them all.
 """
 
 from __future__ import annotations

@@ -1,33 +1,25 @@
-"""The variants of the path-loss experiment: one base case, and what is changed in it (W6)."""
+"""The variants that are trained on the radio field: one base case, and what is changed (W6)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import nan, sqrt
-from typing import Any, NamedTuple
+from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.data import path_loss as data
-from bbb_numpy.data.path_loss import Receivers, Scene
-from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.data.path_loss import Scene
 from bbb_numpy.gradients.catalogue import Estimator
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-
-from ..quartic import METHODS, Fitted, Setup
+from bbb_numpy.studies.comparing import METHODS, Setup
 
 Array = NDArray[Any]
-Average = dict[str, tuple[float, float]]
-
-CELLS = 40  # of the map, along each side
-EDGE = 3.0  # m: a cell this close to a jump of the field is near an edge
-FRESH = 2000  # held-out receivers
-WORST = 0.1  # share of the cells that count as those of the largest error
 
 
 def full_rank(model: Model) -> Estimator:
@@ -77,17 +69,6 @@ class Variant:
         """Return this variant with other numbers, of its own or of its setup."""
         own = {key: changes.pop(key) for key in list(changes) if key in self.__dataclass_fields__}
         return replace(self, name=name, setup=replace(self.setup, **changes), **own)
-
-
-class Measured(NamedTuple):
-    """One data set, one fit, the maps in dB or dBm (cells,), and the numbers."""
-
-    receivers: Receivers
-    fitted: Fitted
-    truth: Array
-    predictive: Predictive
-    near: NDArray[np.bool_]
-    numbers: dict[str, float]
 
 
 BASE = Variant()
@@ -157,13 +138,3 @@ HOW = (
     LEAST_SQUARES.but("log10 d, walls of each; linear", inputs=data.features, hidden=()),
     LEAST_SQUARES.but("the same, 0 dB", inputs=data.features, hidden=(), scene=SILENT),
 )
-
-
-def mean(values: Array) -> float:
-    """Return the mean, nan of nothing."""
-    return float(values.mean()) if len(values) else nan
-
-
-def rms(values: Array) -> float:
-    """Return the root mean square."""
-    return sqrt(mean(values**2)) if len(values) else nan

@@ -1,12 +1,9 @@
-"""Pictures of the experiments that have exact answers: bounds, and variances of gradients.
-
-Every function returns a Figure, drawn without pyplot; colours and markers stay apart in grey.
-"""
+"""The picture of the noise of gradients; colours as in `bbb_numpy.plots.style`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,59 +11,11 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-if TYPE_CHECKING:
-    from .estimator_variance import Noise, Spot
-    from .evidence_bounds import Case
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
 
-__all__ = ["bounds", "variances"]
+from .scores import Noise, Spot
 
-BLACK, BLUE, VERMILLION, GREEN, GREY = "#000000", "#0072B2", "#D55E00", "#009E73", "#5A5A5A"
-STYLES = {"IWAE": (BLUE, "o", "-"), "Renyi 1/2": (GREEN, "^", "--"), "EUBO": (VERMILLION, "s", ":")}
-LABELS = {
-    "IWAE": "importance-weighted bound",
-    "Renyi 1/2": "Rényi bound, α = 1/2",
-    "EUBO": "self-normalised EUBO",
-}
-
-
-def bounds(cases: Sequence[Case], counts: Sequence[int], figure: Figure | None = None) -> Figure:
-    """Draw all bounds against the number of samples, one panel for each q."""
-    figure = figure or Figure(figsize=(12.6, 4.2), layout="constrained")
-    panels = figure.subplots(1, len(cases))
-    for ax, letter, case in zip(panels, "abcd", cases, strict=True):
-        _panel(ax, case, counts)
-        ax.set_xlabel(f"samples k\n({letter}) q: {case.name}")
-    panels[0].set_ylabel("bound − log evidence ± 2 s.e. (nats)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
-    return figure
-
-
-def _panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
-    ax.axhline(0.0, color=BLACK, linewidth=1.2, label="log evidence")
-    ax.axhline(case.elbo, color=GREY, linewidth=1.4, linestyle=(0, (1, 1.5)), label="exact ELBO")
-    ax.axhline(case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO")
-    for kind, (colour, marker, style) in STYLES.items():
-        means = [b.mean for b in case.bounds[kind]]
-        errors = [2.0 * b.error for b in case.bounds[kind]]
-        ax.errorbar(
-            counts, means, errors, color=colour, marker=marker, linestyle=style, markersize=4.5,
-            linewidth=1.3, capsize=2, label=LABELS[kind],
-        )  # fmt: skip
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    reach = max(-case.elbo, case.eubo)
-    if reach > 20.0:
-        ax.set_yscale("symlog", linthresh=1.0)
-        ax.set_yticks([-100, -10, -1, 0, 1, 10])
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
-    elif reach < 1e-6:
-        largest = max(abs(b.mean) for kind in STYLES for b in case.bounds[kind])
-        ax.set_ylim(-1.0, 1.0)
-        ax.text(
-            0.5, 0.56, f"all bounds equal:\nwithin {largest:.0e} nats",
-            transform=ax.transAxes, ha="center",
-        )  # fmt: skip
+__all__ = ["variances"]
 
 
 def variances(

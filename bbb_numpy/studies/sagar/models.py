@@ -1,7 +1,7 @@
 """Sagar's Algorithm 1 on two problems whose posterior is known: training and measures.
 
 A Gaussian mean, and a linear regression with correlated inputs. `bbb_numpy.studies.sagar.study`
-runs them and says what was found.
+runs them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ __all__ = [
     "Variant",
     "WeightRow",
     "correlated_regression",
+    "distance",
     "effective_share",
     "excess",
     "follow",
@@ -180,6 +181,13 @@ def follow(
         estimator,
         state.theta,
     )
+
+
+def distance(variant: Variant, one: Regression, other: Regression, seed: int, steps: int) -> float:
+    """Return how far apart the paths on two data sets come with the same noise."""
+    a, b = (follow(variant, p, np.random.default_rng(seed), steps) for p in (one, other))
+    gaps = (a.means - b.means, a.deviations - b.deviations)
+    return max(float(np.abs(gap).max()) for gap in gaps)
 
 
 def excess(problem: Regression, q: Gaussian) -> float:

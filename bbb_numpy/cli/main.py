@@ -1,0 +1,66 @@
+"""The command line, ``bbb-numpy`` or ``python -m bbb_numpy``: one subcommand, and its errors."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from ..version import __version__
+
+__all__ = ["main"]
+
+# subcommand: the module of this folder that adds its parser, in the order of --help
+COMMANDS = {
+    "report": "reproduce",
+    "reproduce": "reproduce",
+    "uci": "uci",
+    "gradcheck": "gradcheck",
+    "fit": "fit",
+    "predict": "fit",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; return 0, 1 when a check fails, 2 on input that cannot be used."""
+    argv = sys.argv[1:] if argv is None else argv
+    args = _parser(argv[0] if argv else "").parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return int(args.run(args))
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print(f"bbb-numpy {args.command}: interrupted", file=sys.stderr)
+        return 130
+    except (MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
+        print(f"bbb-numpy {args.command}: {error}", file=sys.stderr)
+        return 2
+
+
+def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
+    """Print a warning as one line, without the source line that raised it."""
+    print(f"bbb-numpy: warning: {message}", file=sys.stderr)
+
+
+def _parser(first: str) -> argparse.ArgumentParser:
+    """Return the parser of the subcommand that the `first` argument names, else of all.
+
+    Importing what one of them needs can take seconds, as scikit-learn does; the others need not
+    wait for it.
+    """
+    parser = argparse.ArgumentParser(
+        prog="bbb-numpy",
+        description="Bayes by Backprop in NumPy, every gradient derived by hand and checked.",
+    )
+    parser.add_argument("--version", action="version", version=f"bbb-numpy {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    named = [COMMANDS[first]] if first in COMMANDS else dict.fromkeys(COMMANDS.values())
+    for module in [] if first == "--version" else named:
+        import_module(f".{module}", __package__).add_parsers(commands)
+    return parser

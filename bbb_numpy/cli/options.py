@@ -1,0 +1,61 @@
+"""What the subcommands' parsers share: how one is added, and numbers that are checked."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from ..numeric.arguments import positive, whole
+
+__all__ = ["Commands", "above_zero", "add_command", "at_least_one", "at_least_zero"]
+
+Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no public name for it
+
+
+def add_command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """Add the subcommand `name`, which calls `run` and is described by its docstring."""
+    text = (run.__doc__ or "").strip()
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text[0].lower() + text[1:].rstrip("."),
+        description=text,
+        formatter_class=_Help,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Show defaults, but not "None": such options say in words what leaving them out means."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default is None else super()._get_help_string(action)
+
+
+def at_least_one(text: str) -> int:
+    """Read a whole number >= 1."""
+    return int(_number(lambda value: whole("value", value, 1), _digits, text))
+
+
+def at_least_zero(text: str) -> int:
+    """Read a whole number >= 0."""
+    return int(_number(lambda value: whole("value", value, 0), _digits, text))
+
+
+def above_zero(text: str) -> float:
+    """Read a finite number > 0."""
+    return float(_number(lambda value: positive("value", value), float, text))
+
+
+def _number(check: Callable[[Any], Any], parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return check(parse(text))
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error).replace("value must be", "must be")) from None
+
+
+def _digits(text: str) -> Any:
+    return int(text) if text.strip().lstrip("-").isdigit() else text

@@ -1,0 +1,1 @@
+"""The variance of every gradient estimator (D18-D26)."""

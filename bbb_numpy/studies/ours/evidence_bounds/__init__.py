@@ -1,0 +1,1 @@
+"""The bounds around the evidence (D25, D28, G6)."""
