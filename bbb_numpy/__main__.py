@@ -140,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         help="check every combination of prior, likelihood, posterior, estimator and objective; "
         "of the other options only --activation, --method (complex), --most and --seed apply",
     )
+    check.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
     check.add_argument(
         "--layers",
         type=_whole,

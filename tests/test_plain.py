@@ -15,6 +15,7 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, 
 from bbb_numpy import plain as right
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.gradcheck import check
+from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.training import fit, start
 from bbb_numpy.training.optimizers import SGD
 
@@ -76,7 +77,7 @@ def sizes_of_the_terms(case: Case) -> tuple[float, np.ndarray]:
     """
     net, theta, eps, x, y, prior, noise, pi = case
     mu, rho = np.split(theta, 2)
-    sigma, slope = right.softplus(rho), right.sigmoid(rho)
+    sigma, slope = softplus(rho), sigmoid(rho)
     _, tape = right.forward(net, mu + sigma * eps, x)
     w = np.abs(mu) + sigma * np.abs(eps)
     f, positive = np.abs(x), []
@@ -193,7 +194,7 @@ def misprediction(case: Case, samples: int, plain: types.ModuleType = right) -> 
     )
     mu, rho = np.abs(np.split(theta, 2))
     eps = np.random.default_rng(1).standard_normal((samples, mu.size))
-    largest = right.forward(net, mu + right.softplus(rho) * np.abs(eps), np.abs(x))[0].max(axis=0)
+    largest = right.forward(net, mu + softplus(rho) * np.abs(eps), np.abs(x))[0].max(axis=0)
     pairs = zip(exact, (fast.mean, fast.epistemic, fast.total), strict=True)
     return max(float(np.max(np.abs(a - b) / (largest + noise))) for a, b in pairs)
 
