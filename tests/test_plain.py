@@ -257,7 +257,7 @@ def test_the_controls_start_from_what_passes() -> None:
         ("-np.log(sigma) - eps**2 / 2", "-np.log(sigma) + eps**2 / 2"),  # K10
         ("-np.log(sigma)", "np.log(sigma)"),  # K10
         ("-np.log(prior)", "np.log(prior)"),  # K13, as K18 prints it: no gradient check sees it
-        (" + LOG_2PI/2", ""),  # K15, as K16 prints it
+        (" + LOG_2PI / 2", ""),  # K15, as K16 prints it
         ("(y - f)**2 / (2 *", "(y - f)**2 / ("),  # K15
         ("pi * kl", "kl"),  # K18
         ("z = a @ W + b", "z = a @ W"),  # K31, K33, K36
