@@ -1,4 +1,4 @@
-"""``bbb-numpy gradcheck``: one architecture term by term, or every combination (``--all``)."""
+"""``bbb-numpy gradcheck``: one architecture term by term, every combination, or plain.py."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from .. import plain
 from ..gradcheck import BARS, Report, check, format_table
 from ..gradients import matrix
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS
+from ..numeric.elementary import softplus
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import ACTIVATIONS, MLP
 from ..parts.posteriors import MeanField
@@ -40,6 +42,8 @@ SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differen
 
 def gradcheck(args: argparse.Namespace) -> int:
     """Check every gradient of one architecture, or (--all) of every combination of parts."""
+    if args.plain:
+        return _plain(args)
     if args.all:
         given = [f"--{name.replace('_', '-')}" for name in ONE if getattr(args, name) != ONE[name]]
         if given:
@@ -117,9 +121,56 @@ def _every_term(args: argparse.Namespace) -> int:
                 rng=rng,
             )
             reports.append((title, report))
+    return _conclude(args, model.layout.size, reports)
+
+
+def _plain(args: argparse.Namespace) -> int:
+    """Check `bbb_numpy.plain`, the report on one screen."""
+    if args.all or args.activation != "relu":
+        raise ValueError("--plain checks plain.py, one ReLU network; leave out --all, --activation")
+    network, rng = MLP(tuple(args.layers)), np.random.default_rng(args.seed)
+    net, size = network.sizes, network.layout.size
+    theta = np.append(0.7 * rng.standard_normal(size), args.rho + rng.uniform(-1, 1, size))
+    eps = rng.standard_normal((args.samples, size))
+    x = rng.standard_normal((args.batch, net[0]))
+    y = rng.standard_normal((args.batch, net[-1]))
+
+    def value_and_grad(theta: Any) -> tuple[Any, Any]:
+        scales = args.prior_scale, args.noise_scale
+        return plain.value_and_grad(net, theta, eps, x, y, *scales, args.kl_weight)
+
+    def coordinate(index: int) -> str:
+        return f"{('mu', 'rho')[index // size]} {network.layout.coordinate(index % size)}"
+
+    def gates(theta: Any) -> Any:
+        mu, rho = np.split(theta, 2)
+        _, tape = plain.forward(net, mu + softplus(rho) * eps, x)
+        return np.concatenate([gate.ravel() for _, gate, _ in tape])
+
+    reports = [
+        (
+            "plain",
+            check(
+                value_and_grad,
+                theta,
+                method=method,
+                blocks={"mu": slice(size), "rho": slice(size, None)},
+                coordinate=coordinate,
+                gates=gates,
+                most=args.most,
+                rng=rng,
+            ),
+        )
+        for method in ([args.method] if args.method in BARS else sorted(BARS, reverse=True))
+    ]
+    return _conclude(args, size, reports)
+
+
+def _conclude(args: argparse.Namespace, weights: int, reports: list[tuple[str, Report]]) -> int:
+    """Print what was found; return 0 if everything is proved."""
     print(
         f"layers {'-'.join(map(str, args.layers))}, {args.activation}, "
-        f"{model.layout.size} weights, {args.samples} samples, {args.batch} rows, "
+        f"{weights} weights, {args.samples} samples, {args.batch} rows, "
         f"KL weight {args.kl_weight:g}\n"
     )
     print(format_table(reports) + "\n")
@@ -185,4 +236,5 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "--most", type=at_least_one, default=100, help="coordinates per block at most"
     )
-    parser.add_argument("--seed", type=at_least_zero, default=0)
+    parser.add_argument("--seed", type=at_least_zero, default=0)    check.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
+

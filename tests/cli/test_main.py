@@ -12,11 +12,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, MeanField, __version__, save
+from bbb_numpy import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    MeanField,
+    __version__,
+    plain,
+    save,
+)
 from bbb_numpy.cli import gradcheck as checking
 from bbb_numpy.cli import reproduce as repeating
 from bbb_numpy.cli.csv_tables import read_csv
 from bbb_numpy.cli.main import COMMANDS, main
+from bbb_numpy.gradcheck import BARS
 from bbb_numpy.gradients import matrix
 from bbb_numpy.learners.checkpoint import load
 from bbb_numpy.parts.mixture import ScaleMixturePrior
@@ -70,6 +78,36 @@ def test_gradcheck_exits_with_one_and_names_the_term_when_a_formula_is_wrong(cap
 def test_gradcheck_takes_any_architecture(options, capsys):
     assert main(["gradcheck", "--layers", "2", "1", "--method", "complex", *options]) == 0
     assert ("log_noise" in capsys.readouterr().out) is ("--fixed-noise" not in options)
+
+
+@pytest.mark.equation("K21", "K30")
+def test_gradcheck_plain_checks_the_report_on_one_screen_and_names_what_is_wrong(
+    capsys, monkeypatch
+):
+    options = ["--plain", "--layers", "2", "3", "1", "--rho", "-25", "--kl-weight", "0.1"]
+    assert main(["gradcheck", *options]) == 0
+    out = capsys.readouterr().out
+    assert "layers 2-3-1, relu, 13 weights, 4 samples, 6 rows, KL weight 0.1" in out
+    for method in BARS:
+        assert re.search(rf"plain +{method} +mu +13 .*\nplain +{method} +rho +13 ", out)
+    assert "every gradient passes" in out
+
+    def one_per_cent_off(*problem):
+        value, grad = value_and_grad(*problem)
+        return value, 1.01 * grad
+
+    value_and_grad = plain.value_and_grad
+    monkeypatch.setattr(plain, "value_and_grad", one_per_cent_off)
+    assert main(["gradcheck", *options, "--method", "complex"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: plain (complex)" in out
+    assert re.search(r"mu W0\[\d, \d\]|rho W0\[\d, \d\]", out)
+
+
+@pytest.mark.parametrize("other", [["--all"], ["--activation", "tanh"]])
+def test_gradcheck_plain_refuses_what_plain_has_not(other, capsys):
+    assert main(["gradcheck", "--plain", *other]) == 2
+    assert "leave out --all, --activation" in capsys.readouterr().err
 
 
 def few_combinations():

@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "derivations.md"
+PLAIN = "bbb_numpy/plain.py"
 # The families in the order of the document, and how many equations each has (None: any number).
 FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
 MARK = "pytest.mark.equation"
@@ -346,6 +347,27 @@ def test_marks_are_readable_and_decorate_tests() -> None:
 
 def test_every_entry_links_code_and_a_test_that_carry_its_tag() -> None:
     none_of([what for entry in ENTRIES for what in entry_problems(entry, CODE, TESTS)])
+
+
+def test_the_lines_on_one_screen_are_those_of_plain() -> None:
+    section = TEXT.split("## On one screen", 1)[1].split("\n## ", 1)[0]
+    source = (ROOT / PLAIN).read_text("utf-8")
+    rows = re.findall(r"^\| `(.*?)` \| (.*) \|$", section, re.MULTILINE)
+    assert len(rows) >= 12
+    for line, derived in rows:
+        code, comment = source.split(f"    {line} ", 1)[1].split("\n", 1)[0].split("#", 1)
+        assert not code.strip(), line
+        named = [link.text for link in links(derived)]
+        written_out = f"{named[0]}-{named[-1]}" if " to " in derived else " ".join(named)
+        assert tags_in(written_out, FAMILIES) == tags_in(comment, FAMILIES), line
+    assert f"in {len(source.splitlines())} lines" in section
+
+
+def test_plain_and_the_entries_that_it_carries_name_each_other() -> None:
+    linking = {
+        entry.tag for entry in ENTRIES if PLAIN in {link.target for link in links(entry.body)}
+    }
+    assert linking == CODE[PLAIN] - {"D7", "D9"}  # which it mentions and leaves to others
 
 
 def test_every_link_leads_to_something() -> None:

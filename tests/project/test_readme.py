@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,10 @@ from bbb_numpy.gradients import catalogue as names
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Programs and what they print: a block of Python, then one of text
+EXAMPLES = re.findall(
+    r"```python\n((?:(?!```).)*)```\n\n```text\n((?:(?!```).)*)```", README, re.DOTALL
+)
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -22,17 +27,18 @@ def block(language):
 
 @pytest.mark.equation("K30")
 def test_the_example_prints_what_the_readme_shows():
+    code, text = EXAMPLES[0]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block("python"), "README.md", "exec"), {})
-    shown, found = (NUMBER.findall(text) for text in (block("text"), printed.getvalue()))
-    assert NUMBER.sub("#", printed.getvalue()) == NUMBER.sub("#", block("text"))
+        exec(compile(code, "README.md", "exec"), {})
+    shown, found = (NUMBER.findall(lines) for lines in (text, printed.getvalue()))
+    assert NUMBER.sub("#", printed.getvalue()) == NUMBER.sub("#", text)
     assert float(found[-1]) <= 1e-12  # the gradient error, which differs between machines
     assert np.allclose([float(n) for n in found[:-1]], [float(n) for n in shown[:-1]], rtol=0.02)
 
 
 def test_the_sampling_example_prints_what_the_readme_shows():
-    code, shown = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)[1]
+    code, shown = EXAMPLES[1]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
@@ -40,7 +46,16 @@ def test_the_sampling_example_prints_what_the_readme_shows():
 
 
 def test_the_example_is_ten_lines():
-    assert len([line for line in block("python").splitlines() if line]) == 10
+    assert len([line for line in EXAMPLES[0][0].splitlines() if line]) == 10
+
+
+def test_the_core_that_it_shows_is_that_of_plain_and_its_length_is_right():
+    plain = (ROOT / "bbb_numpy" / "plain.py").read_text(encoding="utf-8")
+    core = block("python")
+    assert textwrap.indent(core, "    ", lambda line: bool(line.strip())) in plain
+    assert core.startswith("mu, rho = ")
+    assert "d_rho = " in core.splitlines()[-1]
+    assert f"the rest of its {len(plain.splitlines())} lines" in README
 
 
 def test_every_link_to_a_file_and_every_heading_exists():

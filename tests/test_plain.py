@@ -1,0 +1,328 @@
+"""The report on one screen, and the fast path held to it."""
+
+import doctest
+import types
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy import plain as right
+from bbb_numpy.evaluation import predictive
+from bbb_numpy.gradcheck import check
+from bbb_numpy.numeric.elementary import sigmoid, softplus
+from bbb_numpy.training import fit, start
+from bbb_numpy.training.optimizers import SGD
+
+SOURCE = Path(right.__file__).read_text(encoding="utf-8")
+BAR = 1e-13
+ROWS = st.integers(0, 5)
+
+
+class Case(NamedTuple):
+    """All that plain's functions take; `problem` in the order of `plain.value_and_grad`."""
+
+    net: tuple[int, ...]
+    theta: np.ndarray
+    eps: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    prior: float
+    noise: float
+    pi: float
+
+    @property
+    def estimator(self) -> Reparameterised:
+        """The fast path for the same model."""
+        prior, likelihood = GaussianPrior(self.prior), GaussianLikelihood(self.noise)
+        return Reparameterised(Model(MLP(self.net), prior, likelihood), MeanField())
+
+
+@st.composite
+def cases(draw, rows=ROWS, rho=(-30.0, 15.0), scales=(-2.0, 2.0)) -> Case:
+    """Any depth, width, S, B, K, deviations and share; rho anywhere between `rho`."""
+    hidden = draw(st.lists(st.integers(1, 5), max_size=3))
+    net = (draw(st.integers(1, 4)), *hidden, draw(st.integers(1, 3)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    size = MLP(net).layout.size
+    low = draw(st.floats(*rho))
+    raw = rng.uniform(low, draw(st.floats(low, rho[1])), size)
+    prior, noise = (10.0 ** draw(st.floats(*scales)) for _ in range(2))
+    count = draw(rows)
+    return Case(
+        net,
+        np.concatenate([rng.standard_normal(size), raw]),
+        rng.standard_normal((draw(st.integers(1, 4)), size)),
+        rng.standard_normal((count, net[0])),
+        rng.standard_normal((count, net[-1])),
+        prior,
+        noise,
+        draw(st.floats(1e-9, 1.0)),
+    )
+
+
+def sizes_of_the_terms(case: Case) -> tuple[float, np.ndarray]:
+    """Return value and gradient with every term of every sum taken as positive.
+
+    Two right programs that add the same terms in another order, or fuse a product with a sum,
+    differ by at most (about the number of roundings on the way) x 1.1e-16 of this, on any
+    processor: here under 100 roundings, 1e-14. What is left after the terms have cancelled, the
+    largest entry of the gradient say, bounds nothing: a single row and a single weight may cancel
+    to any small number. Gates are those of the true pass: a unit that is off contributes nothing.
+    """
+    net, theta, eps, x, y, prior, noise, pi = case
+    mu, rho = np.split(theta, 2)
+    sigma, slope = softplus(rho), sigmoid(rho)
+    _, tape = right.forward(net, mu + sigma * eps, x)
+    w = np.abs(mu) + sigma * np.abs(eps)
+    f, positive = np.abs(x), []
+    for (_, gate, _), (W, b) in zip(tape, right.unpack(net, w), strict=True):
+        positive.append((f * gate, gate, W))
+        f = (f * gate) @ W + b
+    d_w = pi * w / prior**2 + right.vjp(positive, (np.abs(y) + f) / noise**2)
+    d_rho = (pi / sigma + (d_w * np.abs(eps)).mean(axis=0)) * slope
+    log_q = np.abs(np.log(sigma)) + right.LOG_2PI / 2 + eps**2 / 2
+    log_prior = abs(np.log(prior)) + right.LOG_2PI / 2 + w**2 / (2 * prior**2)
+    nll = (np.abs(y) + f) ** 2 / (2 * noise**2) + abs(np.log(noise)) + right.LOG_2PI / 2
+    value = np.mean(pi * (log_q + log_prior).sum(axis=1) + nll.sum(axis=(1, 2)))
+    return float(value), np.concatenate([d_w.mean(axis=0), d_rho])
+
+
+def errors(case: Case, plain: types.ModuleType = right) -> tuple[float, float]:
+    """Return the largest error of the value and of the gradient, relative to their terms."""
+    fast, exact = (
+        case.estimator.value_and_grad(case.theta, case.eps, case.x, case.y, case.pi)[:2],
+        plain.value_and_grad(*case),
+    )
+    found = zip(fast, exact, sizes_of_the_terms(case), strict=True)
+    value, grad = (float(np.max(np.abs(a - b) / size)) for a, b, size in found)
+    return value, grad
+
+
+@pytest.mark.equation(
+    *("K2", "K3", "K4", "K5", "K10", "K13", "K15", "K18", "K20", "K21", "K30"),
+    *("K31", "K32", "K33", "K34", "K35", "K36", "K37", "K38", "K39", "K40", "K41", "K42"),
+)
+@given(cases())
+def test_the_fast_path_computes_what_plain_says(case: Case) -> None:
+    value, grad = errors(case)
+    assert value <= BAR
+    assert grad <= BAR
+
+
+@pytest.mark.equation("K20", "K21", "K30", "K37", "K38", "K39", "K40", "K41", "K42")
+@given(cases(rows=st.integers(0, 3)))
+def test_the_gradient_of_plain_is_that_of_its_value(case: Case) -> None:
+    report = check(lambda theta: right.value_and_grad(*case._replace(theta=theta)), case.theta)
+    assert report.passed, str(report)
+
+
+class Run(NamedTuple):
+    """Twenty steps from `case.theta`."""
+
+    case: Case
+    epochs: int
+    batch_size: int
+    seed: int
+
+
+@st.composite
+def runs(draw) -> Run:
+    """Minibatches of any size, the last one ragged; deviations for which 20 steps stay finite."""
+    steps, batch_size = draw(st.sampled_from([1, 2, 4, 5, 10, 20])), draw(st.integers(1, 3))
+    rows = (steps - 1) * batch_size + draw(st.integers(1, batch_size))
+    case = draw(cases(st.just(rows), rho=(-30.0, 0.0), scales=(-0.3, 0.5)))
+    return Run(case, 20 // steps, batch_size, draw(st.integers(0, 2**32 - 1)))
+
+
+def train_plainly(run: Run, plain: types.ModuleType = right) -> np.ndarray:
+    net, theta, eps, x, y, prior, noise, _ = run.case
+    rng = np.random.default_rng(run.seed)
+    return plain.fit(
+        *(net, theta, x, y, prior, noise),
+        eta=1e-3, epochs=run.epochs, batch_size=run.batch_size, samples=len(eps), rng=rng,
+    )  # fmt: skip
+
+
+def train_fast(run: Run) -> np.ndarray:
+    """Return theta after the same steps of `bbb_numpy.training`."""
+    case, estimator, optimizer = run.case, run.case.estimator, SGD(1e-3)
+    state = start(estimator, np.random.default_rng(0), optimizer, variational=case.theta)
+    return fit(
+        estimator,
+        state,
+        case.x,
+        case.y,
+        rng=np.random.default_rng(run.seed),
+        optimizer=optimizer,
+        epochs=run.epochs,
+        batch_size=run.batch_size,
+        samples=len(case.eps),
+        progress=False,
+    ).theta
+
+
+def distance(run: Run, plain: types.ModuleType = right) -> float:
+    """Return the largest difference of the two thetas, relative to the largest of their block.
+
+    What theta was before a step and what the step adds do not cancel to nothing in a whole block.
+    """
+    fast, exact = (theta.reshape(2, -1) for theta in (train_fast(run), train_plainly(run, plain)))
+    return float(np.max(np.abs(fast - exact).max(axis=1) / np.abs(exact).max(axis=1)))
+
+
+@pytest.mark.equation("K1", "K43", "K44", "D6")
+@given(runs())
+def test_twenty_steps_of_training_end_at_the_theta_of_plain(run: Run) -> None:
+    assert distance(run) <= BAR
+
+
+def misprediction(case: Case, samples: int, plain: types.ModuleType = right) -> float:
+    """Return the largest difference of mean, epistemic and total deviation.
+
+    Relative to the size of the functions whose mean and deviation they are.
+    """
+    net, theta, x, noise = case.net, case.theta, case.x, case.noise
+    exact = plain.predict(net, theta, x, noise, samples, np.random.default_rng(1))
+    fast = predictive.predict(
+        case.estimator, theta, x, rng=np.random.default_rng(1), samples=samples
+    )
+    mu, rho = np.abs(np.split(theta, 2))
+    eps = np.random.default_rng(1).standard_normal((samples, mu.size))
+    largest = right.forward(net, mu + softplus(rho) * np.abs(eps), np.abs(x))[0].max(axis=0)
+    pairs = zip(exact, (fast.mean, fast.epistemic, fast.total), strict=True)
+    return max(float(np.max(np.abs(a - b) / (largest + noise))) for a, b in pairs)
+
+
+@pytest.mark.equation("D4")
+@given(cases(rows=st.integers(1, 5), rho=(-30.0, 3.0)), st.integers(2, 20))
+def test_predictions_are_those_of_plain(case: Case, samples: int) -> None:
+    assert misprediction(case, samples) <= BAR
+
+
+def test_the_first_theta_is_that_of_section_7() -> None:
+    mu, rho = np.split(right.init((4, 100, 3), np.random.default_rng(0)), 2)
+    assert mu.shape == (5 * 100 + 101 * 3,)
+    assert abs(mu.std() - 0.1) < 0.01
+    assert (np.abs(rho + 5) < 0.01).all()
+
+
+def test_its_own_example_prints_what_it_says() -> None:
+    assert doctest.testmod(right) == (0, 7)
+
+
+def test_it_fits_on_one_screen_and_a_half() -> None:
+    lines = SOURCE.splitlines()
+    assert len(lines) <= 150
+    assert max(map(len, lines)) <= 100
+
+
+# Negative controls: every check above fails when an error is planted in either of the two.
+
+SMALL = Case(
+    (2, 4, 3, 2),
+    *(np.random.default_rng(0).standard_normal(shape) for shape in (70, (2, 35), (5, 2), (5, 2))),
+    prior=0.7,
+    noise=0.5,
+    pi=0.25,
+)
+TRAINED = Run(SMALL, epochs=1, batch_size=2, seed=3)
+
+
+def planted(old: str, new: str) -> types.ModuleType:
+    """Return plain with the one place where it says `old` changed to `new`."""
+    assert SOURCE.count(old) == 1, f"plain.py has {SOURCE.count(old)} times {old!r}"
+    wrong = types.ModuleType("bbb_numpy.wrong")
+    wrong.__package__ = "bbb_numpy"
+    exec(compile(SOURCE.replace(old, new), "wrong.py", "exec"), wrong.__dict__)
+    return wrong
+
+
+def test_the_controls_start_from_what_passes() -> None:
+    same = planted("K30", "K30")
+    assert max(*errors(SMALL, same), distance(TRAINED, same), misprediction(SMALL, 9, same)) < BAR
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sigma = softplus(rho) ", "sigma = np.exp(rho) "),  # K3
+        ("w = mu + sigma * eps", "w = mu + sigma**2 * eps"),  # K4
+        ("value = np.mean(", "value = np.sum("),  # K5
+        ("-np.log(sigma) - eps**2 / 2", "-np.log(sigma) + eps**2 / 2"),  # K10
+        ("-np.log(sigma)", "np.log(sigma)"),  # K10
+        ("-np.log(prior)", "np.log(prior)"),  # K13, as K18 prints it: no gradient check sees it
+        (" + LOG_2PI / 2", ""),  # K15, as K16 prints it
+        ("(y - f)**2 / (2 *", "(y - f)**2 / ("),  # K15
+        ("pi * kl", "kl"),  # K18
+        ("z = a @ W + b", "z = a @ W"),  # K31, K33, K36
+        ("a = z * gate", "a = z"),  # K32, K34, K35
+    ],
+)
+def test_a_wrong_value_is_noticed(old: str, new: str) -> None:
+    assert errors(SMALL, planted(old, new))[0] > 1e-6
+
+
+WRONG_GRADIENTS = [
+    ("pi * w / prior**2 + g_w", "w / prior**2 + g_w"),  # K21, the wrong share
+    ("pi * w / prior**2 + g_w", "pi * w + g_w"),  # K21, the prior's scale forgotten
+    ("d_mu = d_w.mean(axis=0)", "d_mu = d_w.sum(axis=0)"),  # K21
+    ("-pi / sigma + d_w * eps", "pi / sigma + d_w * eps"),  # K30, +1/sigma
+    ("-pi / sigma + d_w * eps", "-1 / sigma + d_w * eps"),  # K30, the wrong share
+    ("-pi / sigma + d_w * eps", "-pi / sigma + d_w"),  # K30, eps missing
+    (" * sigmoid(rho)", ""),  # K30, K24
+    ("vjp(tape, -(y - f)", "vjp(tape, (y - f)"),  # K37
+    ("-(y - f) / noise**2)", "-(y - f))"),  # K37
+    ("d_b = delta.sum(axis=1)", "d_b = delta.mean(axis=1)"),  # K37, K39, K41
+    ("d_W = a.mT @ delta", "d_W = (a * gate).mT @ delta * 2"),  # K38, K40, K42
+    ("(delta @ W.mT) * gate", "delta @ W.mT"),  # K39, K41
+]
+
+
+@pytest.mark.parametrize(("old", "new"), WRONG_GRADIENTS)
+def test_a_wrong_gradient_is_noticed(old: str, new: str) -> None:
+    wrong = planted(old, new)
+    assert errors(SMALL, wrong)[1] > 1e-6
+    assert not check(partial(at, wrong), SMALL.theta).passed
+
+
+def at(plain: types.ModuleType, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    return plain.value_and_grad(*SMALL._replace(theta=theta))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("eps = rng.standard_normal((samples, theta.size // 2))",
+         "eps = rng.standard_normal((samples, 1)) * np.ones(theta.size // 2)"),  # K1
+        ("theta - eta * grad", "theta + eta * grad"),  # K43, K44
+        ("theta - eta * grad", "theta - eta * np.append(grad[:35], 0 * grad[35:])"),  # K44
+        ("pi = len(rows) / len(x)", "pi = batch_size / len(x)"),  # D6, the last one is shorter
+    ],
+)  # fmt: skip
+def test_a_wrong_step_is_noticed(old: str, new: str) -> None:
+    assert distance(TRAINED, planted(old, new)) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("ddof=1", "ddof=0"), ("epistemic**2 + noise**2", "epistemic**2 + noise")],  # D4
+)
+def test_a_wrong_prediction_is_noticed(old: str, new: str) -> None:
+    assert misprediction(SMALL, 9, planted(old, new)) > 1e-6
+
+
+def test_an_error_in_the_fast_path_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pull_back = MeanField.pull_back
+
+    def without_eps(self, sample, d_w, d_log_q, d_theta):
+        pull_back(self, sample._replace(eps=np.ones_like(sample.eps)), d_w, d_log_q, d_theta)
+
+    monkeypatch.setattr(MeanField, "pull_back", without_eps)
+    assert errors(SMALL)[1] > 1e-6
+    assert distance(TRAINED) > 1e-6
