@@ -208,6 +208,7 @@ def add_parsers(commands: Commands) -> None:
         help="check every combination of prior, likelihood, posterior, estimator and objective; "
         "of the other options only --activation, --method (complex), --most and --seed apply",
     )
+    parser.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
     parser.add_argument(
         "--layers",
         type=at_least_one,
@@ -236,5 +237,4 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "--most", type=at_least_one, default=100, help="coordinates per block at most"
     )
-    parser.add_argument("--seed", type=at_least_zero, default=0)    check.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
-
+    parser.add_argument("--seed", type=at_least_zero, default=0)
