@@ -22,3 +22,8 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
 )
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the notebooks: no worker is left with a long one when all else is done."""
+    items.sort(key=lambda item: "test_notebooks" not in item.nodeid)

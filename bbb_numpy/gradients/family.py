@@ -168,6 +168,11 @@ class Family:
         return np.concatenate([variational, *learned])
 
     @property
+    def noise_per_sample(self) -> int:
+        """How many numbers of noise all rows share, for one sample: those of a weight vector."""
+        return self.posterior.noise_size(self.model.layout.size)
+
+    @property
     def noise_per_row(self) -> int:
         """How many numbers of noise each row of a minibatch has of its own, for one sample."""
         return 0
@@ -175,11 +180,6 @@ class Family:
     def noise_shape(self, samples: int, rows: int = 0) -> tuple[int, int]:
         """Return the shape of the noise of one step: S samples, on `rows` rows."""
         return samples, self.noise_per_sample + rows * self.noise_per_row
-
-    @property
-    def noise_per_sample(self) -> int:
-        """How many numbers of noise all rows share, for one sample: those of a weight vector."""
-        return self.posterior.noise_size(self.model.layout.size)
 
     def draw(
         self,

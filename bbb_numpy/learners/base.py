@@ -10,27 +10,27 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.training import Recipe
-
-from .. import training
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
-from ..model.kl_weights import NoWarmUp
 from ..numeric.arguments import whole
 from ..numeric.randomness import check_generator
 from ..parts.posteriors import PointMass
 from ..sampling.draws import DrawnWeights, Draws
-from ..training import Epoch, NonFiniteError, Training
+from ..training import Epoch, NonFiniteError, Recipe, Training
+from ..training.loop import start, train
+from ..training.recipe import Rows
 from .cautions import warn_of_collapse
 from .habits import Base
 from .plan import REGRESSION, Plan, Task, check_plan
 from .rows import (
     NotFittedError,
+    Prepared,
     check_columns,
     check_inputs,
     check_same_rows,
     column_names,
-    moments,
+    held_out_rows,
+    prepared,
     standardised,
 )
 
@@ -116,23 +116,12 @@ class Learner(Base):
             prior has collapsed; and when many draws diverged.
         """
         plan = self._plan()
-        fitted, (x, targets), held_out = self._begin(
-            X, lambda: self._first_targets(y, plan), plan, plan.validation_fraction
-        )
+        fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=True)
         if plan.sampling is not None:
             model, rng = fitted["estimator_"].model, fitted["rng_"]
-            draws = plan.sampling.run(model, x, targets, rng, plan.dtype, plan.progress)
+            draws = plan.sampling.run(model, *data.training, rng, plan.dtype, plan.progress)
             return self._take_over({**fitted, "draws_": draws})
-        return self._advance(
-            fitted,
-            x,
-            targets,
-            plan,
-            epochs=plan.epochs,
-            warm_up=plan.warm_up_in_fit(self.task),
-            early_stopping=plan.early_stopping,
-            validation=held_out if len(held_out[0]) else None,
-        )
+        return self._train(fitted, data, plan.recipe(self.task), plan.progress)
 
     def _first_targets(self, y: Any, plan: Plan) -> Targets:
         """Read the targets of a first fit."""
@@ -161,73 +150,46 @@ class Learner(Base):
             )
 
     def _begin(
-        self, X: Any, read_targets: Callable[[], Targets], plan: Plan, held_out: float
-    ) -> tuple[dict[str, Any], tuple[Array, Array], tuple[Array, Array]]:
-        """Return the fitted attributes before the first epoch, training and held-out rows.
-
-        The rows are standardised by the moments of the training rows alone.
-        """
+        self, X: Any, read_targets: Callable[[], Targets], plan: Plan, held_out: bool
+    ) -> tuple[dict[str, Any], Prepared]:
+        """Return the fitted attributes before the first epoch, and the rows, ready for training."""
         x, names = check_inputs(X), column_names(X)
         targets = read_targets()
         y = targets.numbers
         check_same_rows(X=x, y=y)
-        rows = int(np.ceil(held_out * len(x)))
-        if rows >= len(x):
-            raise ValueError(
-                f"validation_fraction {held_out:g} of {len(x)} rows leaves none to train on; "
-                "use a smaller fraction or more rows"
-            )
-        shape = (x.shape[1], y.shape[1], targets.likelihood)
-        estimator = None if plan.sampling else plan.build(*shape)
+        rows = held_out_rows(len(x), plan.validation_fraction if held_out else 0.0)
+        estimator = plan.build(x.shape[1], y.shape[1], targets.likelihood)
         rng = check_generator(self.random_state)
         seed = int(rng.integers(2**63))
         fitted = {**targets.fitted, "predict_seed_": seed, "n_features_in_": x.shape[1]}
         if names is not None:
             fitted["feature_names_in_"] = names
-        order = rng.permutation(len(x)) if rows else np.arange(len(x))
-        mean, scale = moments(x[order[rows:]], plan.standardize)
-        fitted |= {"x_mean_": mean, "x_scale_": scale}
-        x = standardised(x, mean, scale, plan.dtype, "X")[order]
-        mean, scale = moments(y[order[rows:]], plan.standardize and targets.real)
-        fitted |= {"y_mean_": mean, "y_scale_": scale}
-        y = standardised(y, mean, scale, plan.dtype, "y")[order]
-        fitted |= {"estimator_": estimator, "rng_": rng}
-        if estimator is None:
-            fitted["estimator_"] = DrawnWeights(plan.model(*shape))
-        else:
-            fitted["training_"] = training.start(estimator, rng, plan.optimizer, plan.dtype)
-        return fitted, (x[rows:], y[rows:]), (x[:rows], y[:rows])
+        real = plan.standardize and targets.real
+        data = prepared(x, y, rows, rng, plan.standardize, real, plan.dtype)
+        fitted |= {**data.units, "estimator_": estimator, "rng_": rng}
+        if not isinstance(estimator, DrawnWeights):
+            fitted["training_"] = start(estimator, rng, plan.optimizer, plan.dtype)
+        return fitted, data
 
     def _go_on(self: Self, X: Any, y: Any, plan: Plan, epochs: int) -> Self:
         """Train further from where an earlier call ended."""
-        x, targets = self._check_pair(X, y)
+        data = Prepared(self._check_pair(X, y), None, {})
         fitted: dict[str, Any] = {
             "training_": self.training_,
             "estimator_": self._same_model(plan),
             "rng_": copy.deepcopy(self.rng_),
         }
-        return self._advance(fitted, x, targets, plan, epochs=epochs)
+        return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
 
-    def _advance(
-        self: Self, fitted: dict[str, Any], x: Array, targets: Array, plan: Plan, **options: Any
+    def _train(
+        self: Self, fitted: dict[str, Any], data: Prepared, recipe: Recipe, progress: bool | None
     ) -> Self:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
         try:
-            state: Training = training.fit(
-                fitted["estimator_"],
-                before,
-                x,
-                targets,
-                Recipe(
-                    optimizer=plan.optimizer,
-                    batch_size=plan.batch_size,
-                    samples=plan.samples,
-                    kl_weights=plan.kl_weights,
-                ),
-                rng=fitted["rng_"],
-                progress=plan.progress,
-                **{"warm_up": plan.warm_up or NoWarmUp(), **options},
+            state: Training = train(
+                *(fitted["estimator_"], before, data.training, recipe, fitted["rng_"]),
+                *(data.held_out, progress),
             )
         except NonFiniteError as error:
             state, failure = error.training, error
@@ -239,7 +201,7 @@ class Learner(Base):
         if state.stopped == "interrupted":
             done = len(state.history) - len(before.history)
             warnings.warn(
-                f"Training interrupted by user after {done} of {options['epochs']} epochs; "
+                f"Training interrupted by user after {done} of {recipe.epochs} epochs; "
                 "the model holds the state after the last finished epoch",
                 UserWarning,
                 stacklevel=3,
@@ -259,7 +221,7 @@ class Learner(Base):
         """Return the plan's estimator for the fitted model, or say what has changed."""
         old: Any = self.estimator_
         likelihood = old.model.likelihood if plan.likelihood is None else plan.likelihood
-        new = plan.build(self.n_features_in_, old.model.outputs, likelihood)
+        new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
         pairs = {
             "hidden_layer_sizes or activation": (new.model.network, old.model.network),
             "prior": (new.model.prior, old.model.prior),
@@ -287,11 +249,11 @@ class Learner(Base):
         check_columns(X, x, self.n_features_in_, names, type(self).__name__)
         return standardised(x, self.x_mean_, self.x_scale_, dtype, "X")
 
-    def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
+    def _check_pair(self, X: Any, y: Any) -> Rows:
         x = self._check_rows(X)
         targets = self._next_targets(y, x.dtype)
         check_same_rows(X=x, y=targets)
-        return x, targets
+        return Rows(x, targets)
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(self.predict_seed_)

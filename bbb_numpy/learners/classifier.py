@@ -173,8 +173,8 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
         def read() -> Targets:
             return self._targets(check_labels(y), named, plan)
 
-        fitted, (x, numbers), _ = self._begin(X, read, plan, held_out=0.0)
-        return self._advance(fitted, x, numbers, plan, epochs=epochs)
+        fitted, data = self._begin(X, read, plan, held_out=False)
+        return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable label of each row (N,), in the type of the labels."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ from ..parts.mixture import ScaleMixturePrior
 from ..parts.network import ACTIVATIONS, MLP
 from ..parts.posteriors import MeanField, PointMass
 from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
-from ..training import EarlyStopping
+from ..sampling.draws import DrawnWeights
+from ..training import EarlyStopping, Recipe
 from ..training.optimizers import SGD, Adam, Cosine, Momentum, Optimizer
 from .inference import Sampling, settled
 
@@ -118,13 +120,25 @@ class Plan(NamedTuple):
         natural = task.warm_up if isinstance(self.objective, FreeEnergy) else NoWarmUp()
         return natural if self.warm_up is None else self.warm_up
 
-    def model(self, inputs: int, targets: int, likelihood: Likelihood) -> Model:
-        """Return the model for data of these widths."""
-        network = MLP((inputs, *self.hidden, likelihood.heads(targets)), self.activation)
-        return Model(network, self.prior, likelihood)
+    def recipe(self, task: Task) -> Recipe:
+        """Return how `fit` trains."""
+        warm_up = self.warm_up_in_fit(task)
+        going_on = self.recipe_to_go_on(self.epochs)
+        return replace(going_on, warm_up=warm_up, early_stopping=self.early_stopping)
 
-    def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator:
-        """Return the estimator for data of these widths.
+    def recipe_to_go_on(self, epochs: int) -> Recipe:
+        """Return how `partial_fit` trains."""
+        return Recipe(
+            self.optimizer,
+            epochs=epochs,
+            batch_size=self.batch_size,
+            samples=self.samples,
+            kl_weights=self.kl_weights,
+            warm_up=self.warm_up or NoWarmUp(),
+        )
+
+    def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator | DrawnWeights:
+        """Return the estimator for data of these widths, or what stands for it if sampled.
 
         Raises
         ------
@@ -132,7 +146,10 @@ class Plan(NamedTuple):
             If posterior, prior, likelihood, estimator and objective do not go together, or the
             posterior's parameters would not fit in memory; the message says why.
         """
-        model, refusal = self.model(inputs, targets, likelihood), ValueError()
+        network = MLP((inputs, *self.hidden, likelihood.heads(targets)), self.activation)
+        model, refusal = Model(network, self.prior, likelihood), ValueError()
+        if self.sampling is not None:
+            return DrawnWeights(model)
         for wish in AUTOMATIC if self.estimator is None else (self.estimator,):
             make = ESTIMATORS[wish] if isinstance(wish, str) else wish
             try:

@@ -233,8 +233,8 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
         epochs = whole("epochs", epochs, 1)
         if "training_" in self.__dict__:
             return self._go_on(X, y, plan, epochs)
-        fitted, (x, targets), _ = self._begin(X, lambda: self._first_targets(y, plan), plan, 0.0)
-        return self._advance(fitted, x, targets, plan, epochs=epochs)
+        fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=False)
+        return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the predictive mean, and on request the total deviation, in units of y.

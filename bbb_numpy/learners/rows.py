@@ -9,15 +9,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..training.recipe import Rows
 from .habits import DataConversionWarning
 
 __all__ = [
     "NotFittedError",
+    "Prepared",
     "check_columns",
     "check_counts",
     "check_inputs",
@@ -27,7 +29,9 @@ __all__ = [
     "codes",
     "column_names",
     "distinct",
+    "held_out_rows",
     "moments",
+    "prepared",
     "standardised",
 ]
 
@@ -489,3 +493,59 @@ def standardised(array: Array, mean: Array, scale: Array, dtype: Any, name: str)
             f"{array[row, column]:g} with mean {mean[column]:g} and deviation {scale[column]:g}"
         )
     return out
+
+
+class Prepared(NamedTuple):
+    """What training gets: rows in standard units, and what those units are."""
+
+    training: Rows
+    held_out: Rows | None
+    units: dict[str, Array]  # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,)
+
+
+def held_out_rows(rows: int, fraction: float) -> int:
+    """Return how many of `rows` rows are held out, or raise if none would be left to train on."""
+    count = int(np.ceil(fraction * rows))
+    if count >= rows:
+        raise ValueError(
+            f"validation_fraction {fraction:g} of {rows} rows leaves none to train on; "
+            "use a smaller fraction or more rows"
+        )
+    return count
+
+
+def prepared(
+    x: Array,
+    y: Array,
+    held_out: int,
+    rng: np.random.Generator,
+    standardize_x: bool,
+    standardize_y: bool,
+    dtype: Any,
+) -> Prepared:
+    """Hold rows out at random, and bring all to standard units by the moments of the others.
+
+    Parameters
+    ----------
+    x, y : ndarray (N, d_in), (N, K)
+        Checked, float64.
+    held_out : int
+        Number of rows.
+    rng : numpy.random.Generator
+        Asked only if rows are held out.
+    standardize_x, standardize_y : bool
+        Otherwise mean 0 and scale 1 are noted.
+    dtype : dtype
+        Of the result.
+    """
+    order = rng.permutation(len(x)) if held_out else np.arange(len(x))
+    units: dict[str, Array] = {}
+    scaled = []
+    for name, array, wanted in (("x", x, standardize_x), ("y", y, standardize_y)):
+        mean, scale = moments(array[order[held_out:]], wanted)
+        units |= {f"{name}_mean_": mean, f"{name}_scale_": scale}
+        argument = "X" if name == "x" else "y"
+        scaled.append(standardised(array, mean, scale, dtype, argument)[order])
+    training = Rows(*(array[held_out:] for array in scaled))
+    validation = Rows(*(array[:held_out] for array in scaled)) if held_out else None
+    return Prepared(training, validation, units)

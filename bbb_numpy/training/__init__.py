@@ -6,9 +6,18 @@ several problems at once. `advi`, `transforms`: the same for densities of constr
 (M13-M17).
 """
 
-from .loop import fit, start
+from .loop import fit, start, train
 from .recipe import Recipe
 from .state import Epoch, NonFiniteError, Training
 from .stopping import EarlyStopping
 
-__all__ = ["EarlyStopping", "Epoch", "NonFiniteError", "Recipe", "Training", "fit", "start"]
+__all__ = [
+    "EarlyStopping",
+    "Epoch",
+    "NonFiniteError",
+    "Recipe",
+    "Training",
+    "fit",
+    "start",
+    "train",
+]

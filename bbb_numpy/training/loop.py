@@ -125,7 +125,9 @@ def train(
     batches, shares = recipe.batches(estimator, len(data.x))
     held_out = None if validation is None else HeldOut(estimator, state.theta, validation, rng)
     watch = Watch(recipe.early_stopping, state)
-    buffers, noises = Buffers(), _noises(estimator, samples, batches, state.theta.dtype)
+    buffers, sizes = Buffers(), {batch.stop - batch.start for batch in batches}
+    shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
+    noises = {rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()}
     last, spare = state.copy(), state.copy()  # two, so that Ctrl-C never finds half a copy
     hidden = None if progress is None else not progress
     try:
@@ -173,14 +175,6 @@ def train(
     if held_out and recipe.early_stopping:
         state.theta, state.optimizer_state = watch.best.theta, watch.best.optimizer_state
     return state
-
-
-def _noises(
-    estimator: Estimator, samples: int, batches: list[slice], dtype: Any
-) -> dict[int, Array]:
-    """Return memory for the noise of a step, for each number of rows that a minibatch has."""
-    sizes = {batch.stop - batch.start for batch in batches}
-    return {rows: np.empty(estimator.noise_shape(samples, rows), dtype) for rows in sizes}
 
 
 def _bar(epochs: int, hidden: bool | None) -> Any:

@@ -43,7 +43,7 @@ def inverse_softplus(sigma):
     return np.log(np.expm1(sigma))
 
 
-@pytest.mark.equation("K5", "D8")
+@pytest.mark.equation("D8")
 @pytest.mark.parametrize("seed", range(5))
 def test_free_energy_exceeds_minus_log_evidence_by_the_kl_to_the_posterior(seed):
     estimator, x, y = linear_problem(seed)
@@ -93,7 +93,7 @@ def test_the_gradient_vanishes_in_expectation_at_the_mean_field_optimum_and_not_
     assert mean_over_errors(beside).min() > 4
 
 
-@pytest.mark.equation("D8", "K43", "K44")
+@pytest.mark.equation("D8")
 def test_training_ends_at_the_posterior_mean_and_one_over_root_diagonal_precision():
     estimator, x, y = linear_problem()
     exact = exact_posterior(estimator, x, y)
@@ -135,7 +135,7 @@ def test_mean_field_is_narrower_than_the_marginals_when_inputs_are_correlated():
 COUNTS = (1, 2, 5, 10, 50, 200)
 
 
-@pytest.fixture(scope="module", params=range(3))
+@pytest.fixture(scope="module", params=range(2))
 def regression(request):
     """A regression with correlated inputs, and its exact answers."""
     problem = closed.draw(np.random.default_rng(request.param))
@@ -200,7 +200,7 @@ def test_at_the_posterior_minus_f_is_the_log_evidence_for_every_sample(regressio
     assert np.abs(grad).max() < 1e-9
 
 
-@pytest.mark.equation("D20", "D28", "M2", "M3")
+@pytest.mark.equation("D20", "D28")
 def test_full_rank_training_ends_at_the_log_evidence_to_1e_6(regression):
     problem, truth = regression
     estimator = StickingTheLanding(problem.model, FullRank())

@@ -658,7 +658,7 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
-QUICK = Sampling(NUTS(max_depth=3), chains=2, draws=20, warm_up=60)
+QUICK = Sampling(NUTS(max_depth=3), chains=2, draws=10, warm_up=30)
 
 
 @parametrize_with_checks(

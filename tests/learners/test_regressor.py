@@ -146,7 +146,7 @@ import sys
 sys.modules["sklearn"] = None
 import pickle
 import numpy as np
-from bbb_numpy.learners import BayesianMLPRegressor
+from bbb_numpy import BayesianMLPRegressor
 from bbb_numpy.priors import GaussianPrior
 from bbb_numpy.validation import NotFittedError
 assert NotFittedError.__module__ == "bbb_numpy.learners.rows"

@@ -61,7 +61,7 @@ def test_softplus_family_is_exact_to_rounding(name, dtype, x, other):
             assert ulps(value, reference, dtype) <= 4
 
 
-@pytest.mark.equation("K25", "D7")
+@pytest.mark.equation("D7")
 @pytest.mark.parametrize(
     ("dtype", "points"), [(np.float64, [-37.0, -745.2, -1e4]), (np.float32, [-18.0, -104.0, -1e4])]
 )
@@ -143,7 +143,6 @@ def test_complex_step_through_log_softmax_gives_one_minus_the_probability():
     assert np.allclose(numerics.log_softmax(x).imag / 1e-30, expected, rtol=1e-14)
 
 
-@pytest.mark.equation("K1", "D11")
 @pytest.mark.parametrize("size", [1023, 1024, 100_001])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_normal_numbers_fill_any_array_and_repeat_with_the_generator(dtype, size):
@@ -230,7 +229,7 @@ def test_stirlings_series_without_the_shift_or_with_a_short_one_misses_small_cou
     assert np.abs(unshifted(y) - exact).max() > 1e-9
 
 
-@pytest.mark.equation("K3", "R8")
+@pytest.mark.equation("K3")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(exponent=st.floats(-30, 4))
 def test_inverse_softplus_gives_the_x_whose_softplus_it_was(dtype, exponent):
@@ -242,7 +241,6 @@ def test_inverse_softplus_gives_the_x_whose_softplus_it_was(dtype, exponent):
     )
 
 
-@pytest.mark.equation("K3")
 def test_inverse_softplus_neither_overflows_nor_cancels():
     assert numerics.inverse_softplus([1e4, 710.0]).tolist() == [1e4, 710.0]
     assert numerics.inverse_softplus(1e-300) == pytest.approx(-300 * np.log(10), rel=1e-14)
@@ -277,7 +275,7 @@ def test_a_uniform_number_of_zero_gives_a_finite_normal_number():
     assert not numerics.standard_normal(Zeros(), np.empty(2048, np.float32)).any()
 
 
-@pytest.mark.equation("K1", "D11")
+@pytest.mark.equation("D11")
 def test_the_last_of_an_odd_count_is_normal_too():
     seeds, empty = range(400), np.empty(1025, np.float32)
     last = [numerics.standard_normal(np.random.default_rng(seed), empty)[-1] for seed in seeds]

@@ -135,7 +135,6 @@ def test_numbers_above_the_diagonal_are_no_parameters():
     assert np.allclose(grad["rho"], np.diag(printed) * slope, rtol=1e-12)
 
 
-@pytest.mark.equation("M1")
 @given(seed=seeds)
 def test_it_starts_at_any_mean_and_covariance(seed):
     rng = np.random.default_rng(seed)
@@ -281,7 +280,6 @@ def test_a_planted_wrong_formula_is_refused(name):
     assert error(changed(FULL, **methods)) > 1e-2
 
 
-@pytest.mark.equation("M1", "M3")
 def test_the_unit_of_the_off_diagonal_changes_the_numbers_and_not_the_gaussian():
     rng = np.random.default_rng(0)
     factor = np.tril(rng.standard_normal((4, 4)), -1) + np.diag([0.5, 1.0, 2.0, 0.1])

@@ -121,7 +121,7 @@ def gradient_error(prior, chains=None, seed=0):
     return max(errors)
 
 
-@pytest.mark.equation("D39", "K19")
+@pytest.mark.equation("D39")
 @pytest.mark.parametrize(("learn", "chains"), [(False, None), (True, None), (True, 3)])
 @pytest.mark.parametrize("sizes", SHAPES)
 @given(seed=seeds)

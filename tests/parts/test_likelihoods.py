@@ -180,7 +180,6 @@ def test_draws_scatter_with_the_stated_mean_and_deviation(likelihood):
     assert np.abs(y.std(axis=0) / deviation - 1).max() < 4 / np.sqrt(2 * count)
 
 
-@pytest.mark.equation("D1", "D12")
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
 def test_draws_have_the_dtype_of_the_outputs_and_noise_of_their_own(likelihood):
     f = np.zeros((4, 5, likelihood.heads(3)), np.float32)
@@ -191,7 +190,6 @@ def test_draws_have_the_dtype_of_the_outputs_and_noise_of_their_own(likelihood):
     assert len(np.unique(y)) == y.size
 
 
-@pytest.mark.equation("D12")
 def test_two_heads_for_each_target_means_first():
     likelihood = HeteroscedasticLikelihood(0.5)
     assert [likelihood.heads(k) for k in (1, 3)] == [2, 6]
@@ -210,7 +208,6 @@ def test_targets_of_another_shape_are_refused(likelihood):
         likelihood.log_density(params, f, np.zeros((4, 2)))
 
 
-@pytest.mark.equation("K15", "D1")
 @pytest.mark.parametrize("learn", [False, True])
 def test_targets_of_their_own_give_each_sample_what_it_has_alone(learn):
     likelihood = GaussianLikelihood(0.8, learn)

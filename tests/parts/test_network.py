@@ -35,7 +35,6 @@ def test_two_layers_by_hand():
     assert tape.slopes[0].tolist() == [[[0.0, 1.0]]]
 
 
-@pytest.mark.equation("K31", "K33", "K35", "K36")
 @given(shape=shapes)
 def test_samples_and_rows_do_not_mix(shape):
     net, w, x, _ = draw(shape)
@@ -47,7 +46,6 @@ def test_samples_and_rows_do_not_mix(shape):
             assert np.allclose(together[s, row], alone[0, 0], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.equation("K31", "K37", "K41", "K42")
 @given(shape=shapes)
 def test_rows_of_their_own_give_each_sample_what_it_has_alone(shape):
     net, w, x, rng = draw(shape)
@@ -89,7 +87,6 @@ def test_vjp_is_the_adjoint_of_the_forward_pass(shape):
     assert np.all(np.abs(left - right) <= 1e-14 * len(x) * (1 + size))
 
 
-@pytest.mark.equation("K38", "K40")
 def test_the_elementwise_reading_of_k40_has_the_right_shape_and_wrong_values():
     # one row, equal widths: -(y - yhat) w_n [z > 0] a elementwise conforms, and is wrong
     rng = np.random.default_rng(3)

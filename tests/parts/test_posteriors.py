@@ -151,7 +151,7 @@ def test_the_start_has_the_dtype_that_was_asked_for(posterior, dtype):
     assert posterior.init(np.random.default_rng(0), 3, dtype).dtype == dtype
 
 
-@pytest.mark.equation("K2", "K3", "K4")
+@pytest.mark.equation("K4")
 @given(seed=seeds)
 def test_a_weight_is_mu_plus_softplus_rho_times_noise(seed):
     blocks, eps = draw(seed)
@@ -178,7 +178,7 @@ def test_log_density_is_that_of_independent_normals_at_the_weights(seed):
     assert np.allclose(MeanField().log_density(sample), expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.equation("K10", "M1")
+@pytest.mark.equation("M1")
 @pytest.mark.parametrize("posterior", BOTH, ids=str)
 @given(seed=seeds, size=SIZES)
 def test_given_weights_have_the_density_that_they_had_when_drawn(posterior, seed, size):
@@ -189,7 +189,6 @@ def test_given_weights_have_the_density_that_they_had_when_drawn(posterior, seed
     assert np.allclose(posterior.log_density(there), posterior.log_density(sample), rtol=1e-9)
 
 
-@pytest.mark.equation("K10", "M1")
 @pytest.mark.parametrize("posterior", BOTH, ids=str)
 @given(seed=seeds)
 def test_with_the_noise_fixed_log_q_does_not_depend_on_mu(posterior, seed):
@@ -252,7 +251,7 @@ def test_the_direct_partials_are_the_derivative_for_theta_with_the_weights_fixed
     assert direct_error(posterior, seed, size, samples) <= 1e-10
 
 
-@pytest.mark.equation("W3", "W4", "W5", "K21", "K30", "M2", "M3")
+@pytest.mark.equation("W3", "W4", "W5", "K21", "K30")
 @pytest.mark.parametrize("posterior", BOTH, ids=str)
 @given(seed=seeds, size=SIZES)
 def test_wus_split_form_is_the_reports_cancelled_form_for_every_single_sample(
@@ -286,7 +285,7 @@ def test_wus_partials_by_hand():
     assert np.isclose(found[0], (sample.w.item() - 0.9) / sigma**2, rtol=1e-14)
 
 
-@pytest.mark.equation("W3", "G8")
+@pytest.mark.equation("G8")
 @pytest.mark.parametrize("posterior", BOTH, ids=str)
 def test_the_score_has_mean_zero(posterior):
     theta, _, _, _ = problem(posterior, 4)
@@ -333,7 +332,6 @@ def test_a_packed_mean_field_starts_where_it_was_told(dtype):
     assert np.array_equal(theta[:2], mean)
 
 
-@pytest.mark.equation("W1", "W2")
 def test_a_point_mass_has_the_same_weights_in_every_sample_and_no_noise():
     posterior, mu = PointMass(0.3), np.array([1.0, -2.0, 0.5])
     sample = posterior.sample({"mu": mu}, np.zeros((4, posterior.noise_size(3))), Buffers())

@@ -23,7 +23,7 @@ from bbb_numpy.uci.journal import FILE, read
 from bbb_numpy.uci.running import run
 from tests.uci.test_running import numbers, wait_for
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]  # where working.py is
 # dask's own habits, which are none of ours: it leaves sockets and event loops to the collector
 dask = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore:.*:pytest.PytestUnraisableExceptionWarning"

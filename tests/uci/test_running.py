@@ -24,7 +24,7 @@ from bbb_numpy.uci.journal import FILE, open_journal, read
 from bbb_numpy.uci.output import BusyError
 from bbb_numpy.uci.running import run
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]  # where working.py is
 TWO_THREADS = partial(ThreadPoolExecutor, 2)
 
 
