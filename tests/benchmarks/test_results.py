@@ -24,9 +24,11 @@ PACE = round_robin.Pace(rounds=2, seconds=1e-4, pause=0.0)
 def our_steps(problem, noises):
     """Value and gradient of every step, and theta after the last, in float64."""
     theta, x, y = problem.start(np.float64)
-    state, work, before = OPTIMIZER.init(theta), Buffers(), []
+    state, buffers, before = OPTIMIZER.init(theta), Buffers(), []
     for noise in noises:
-        value, grad, _ = problem.estimator.value_and_grad(theta, noise, x, y, KL_WEIGHT, work)
+        value, grad, _ = problem.estimator.value_and_grad(
+            theta, noise, x, y, KL_WEIGHT, buffers.rewind()
+        )
         before.append((float(value), grad.copy()))
         OPTIMIZER.update(theta, grad, state, 1.0)
     return before, theta
@@ -257,7 +259,7 @@ def test_the_pytorch_peers_draw_noise_of_the_shape_that_they_are_checked_with():
     for kind, samples in KINDS:
         case = small_case(kind, samples)
         peer = peers.PEERS.get(kind, peers.Sampled)(case)
-        ours_drawn = case.estimator.draw(np.random.default_rng(0), samples, np.float32, None, 7)
+        ours_drawn = case.estimator.draw(np.random.default_rng(0), samples, 7, np.float32)
         assert shapes(peer.draw()) == shapes(peer.noise(ours_drawn))
 
 
@@ -300,7 +302,7 @@ def test_the_floor_of_every_estimator_draws_what_the_estimator_draws(kind, sampl
         samples = 2
     case = small_case(kind, samples)
     normals, sign_bytes = cases.draws(case)
-    noise = case.estimator.draw(np.random.default_rng(0), samples, np.float64, None, case.rows)
+    noise = case.estimator.draw(np.random.default_rng(0), samples, case.rows)
     if kind == "antithetic":
         assert 2 * normals == noise.size
     else:
@@ -366,12 +368,12 @@ def test_the_table_of_estimators_says_what_was_measured(capsys, monkeypatch, tmp
 @pytest.mark.parametrize("hidden", [1, 30_000], ids=["short", "three blocks"])
 def test_the_fast_kl_of_local_reparameterisation_equals_the_readable_one(rho, dtype, hidden):
     case = small_case("local reparameterisation", 1, (3, hidden, 1))
-    estimator, rng, work = case.estimator, np.random.default_rng(1), Buffers()
+    estimator, rng = case.estimator, np.random.default_rng(1)
     theta = case.start(dtype).theta
     blocks = estimator.layout.views(theta)
     blocks["rho"][...] = rng.uniform(*rho, blocks["rho"].shape)
     x, y, noise = np.zeros((0, 3), dtype), np.zeros((0, 1), dtype), np.zeros((1, 0), dtype)
-    value, grad, _ = estimator.value_and_grad(theta, noise, x, y, 0.3, work)  # no rows: KL alone
+    value, grad, terms = estimator.value_and_grad(theta, noise, x, y, 0.3)  # no rows: KL alone
 
     exact = softplus_parts(blocks["rho"].astype(float))
     mu, sigma = blocks["mu"].astype(float), exact.softplus
@@ -379,7 +381,7 @@ def test_the_fast_kl_of_local_reparameterisation_equals_the_readable_one(rho, dt
     rtol = 40 * float(np.finfo(dtype).eps)
     assert grad.dtype == dtype
     assert float(value) == pytest.approx(0.3 * kl, rel=rtol)
-    assert float(work.log_densities.posterior[0]) == pytest.approx(kl, rel=rtol)
+    assert float(terms.posterior[0]) == pytest.approx(kl, rel=rtol)
     d_blocks = estimator.layout.views(grad)
     np.testing.assert_allclose(d_blocks["mu"], 0.3 * mu, rtol=rtol)
     d_rho = 0.3 * (sigma * exact.sigmoid - exact.ratio)

@@ -126,15 +126,11 @@ def test_blocks_bound_the_memory_and_change_nothing(exported, network, monkeypat
 def test_replicated_targets_scatter_around_the_functions_with_the_noise_of_their_draw(network):
     found = to_arviz(replace(network, positions=np.tile(network.positions, (20, 1, 1))))
     joint, noise = network.target, found.posterior.noise.values  # (S, T, 1)
-    f = joint.model.predict(joint.weights(network.flat).copy(), joint.x, workspace())[..., 0]
+    f = joint.model.predict(joint.weights(network.flat).copy(), joint.x)[..., 0]
     f = np.tile(f.reshape(60, 4, 12), (20, 1, 1)).swapaxes(0, 1)
     z = (found.posterior_predictive.y.values - f) / noise
     assert abs(z.mean()) < 4 / z.size**0.5
     assert abs((z**2).mean() - 1) < 4 * (2 / z.size) ** 0.5
-
-
-def workspace():
-    return convergence.Buffers()
 
 
 @pytest.mark.equation("D32")
@@ -263,7 +259,7 @@ def test_r_hats_of_functions_are_those_of_which_the_largest_is_told(az, network)
     assert found.shape == (7,)
     assert found.max() == convergence.convergence(network, x, weights=False).lines[0].r_hat
     model = network.target.model
-    f = model.predict(network.target.weights(network.flat).copy(), x, workspace())[..., 0]
+    f = model.predict(network.target.weights(network.flat).copy(), x)[..., 0]
     each = [az.rhat(f[:, i].reshape(60, 4).T) for i in range(7)]
     np.testing.assert_allclose(found, each, rtol=1e-10)
 

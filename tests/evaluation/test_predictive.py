@@ -264,7 +264,7 @@ def test_noise_that_depends_on_x_is_averaged_over_the_weights_and_added_to_the_s
     estimator, theta, x = class_problem(HeteroscedasticLikelihood(0.1), 4)
     found = predict(estimator, theta, x, rng=rng(), samples=300)
     w = estimator.weights(theta, estimator.draw_weights(rng(), 256))
-    f = estimator.model.predict(w, x, predictive.Buffers())
+    f = estimator.model.predict(w, x)
     first = predict(estimator, theta, x, rng=rng(), samples=256)
     sigma = 0.1 + softplus(f[..., 2:])
     assert np.allclose(first.mean, f[..., :2].mean(axis=0), rtol=1e-10, atol=1e-12)
@@ -327,7 +327,7 @@ def test_the_network_of_the_mean_weights_is_not_the_mean_of_the_networks():
     found = predict(estimator, theta, np.ones((1, 1)), rng=rng(), samples=samples)
     error = found.epistemic.item() / np.sqrt(samples)
     assert abs(found.mean.item() - 0.8 / np.sqrt(2 * np.pi)) < 4 * error
-    at_the_mean = estimator.model.predict(theta[None, :4], np.ones((1, 1)), predictive.Buffers())
+    at_the_mean = estimator.model.predict(theta[None, :4], np.ones((1, 1)))
     assert at_the_mean.item() == 0.0
 
 

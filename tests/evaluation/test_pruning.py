@@ -20,7 +20,6 @@ from bbb_numpy.evaluation.pruning import (
     sweep,
 )
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import inverse_softplus, softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.training import Recipe, fit, start
@@ -95,9 +94,7 @@ def test_everything_stays_finite_at_a_removed_weight():
     theta = prune(family, spread_out()[1], 0.5)
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal((5, 3)), rng.standard_normal((5, 1))
-    value, grad, _ = family.value_and_grad(
-        theta, family.draw(rng, 2), x, y, 1.0, Buffers()
-    )[:2]  # fmt: skip
+    value, grad, _ = family.value_and_grad(theta, family.draw(rng, 2), x, y)
     assert np.isfinite(value)
     assert np.isfinite(grad).all()
 

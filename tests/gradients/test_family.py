@@ -69,11 +69,35 @@ def test_log_likelihood_and_weights_are_those_of_the_model(which):
 @pytest.mark.parametrize("which", PAIRS, ids=str)
 def test_all_noise_is_drawn_from_the_generator_that_was_passed(which):
     built = estimator(which)
-    first = built.draw(np.random.default_rng(3), 4, np.float32, None, 2)
-    again = built.draw(np.random.default_rng(3), 4, np.float32, Buffers(), 2)
+    first = built.draw(np.random.default_rng(3), 4, 2, np.float32)
     assert first.dtype == np.float32
+    assert first.shape == built.noise_shape(4, 2)
     assert len(first) == 4
+    again = np.full_like(first, np.nan)
+    assert built.draw(np.random.default_rng(3), 4, 2, np.float32, again) is again
     assert np.array_equal(first, again)
+    again.fill(np.nan)
+    built.fill(np.random.default_rng(3), again)  # as training does, step by step
+    assert np.array_equal(first, again)
+
+
+@pytest.mark.equation("K1")
+@pytest.mark.parametrize("which", PAIRS, ids=str)
+def test_the_noise_of_weights_is_one_normal_number_for_each_of_them_drawn_in_blocks(which):
+    built = estimator(which)
+    size = built.posterior.noise_size(built.model.layout.size)
+    noise = built.draw_weights(np.random.default_rng(0), 5, np.float32)
+    assert noise.shape == (5, size)
+    assert noise.dtype == np.float32
+    for samples in (1, 4, 5):
+        cut = built.noise_blocks(np.random.default_rng(0), samples, 2, np.float32)
+        drawn = [block.copy() for block in cut]
+        assert [len(block) for block in drawn] == [2] * (samples // 2) + [1] * (samples % 2)
+        assert np.array_equal(np.concatenate(drawn), noise[:samples])
+    many = built.draw_weights(np.random.default_rng(1), 20_000).ravel()
+    if size:
+        assert abs(many.mean()) < 4 / np.sqrt(many.size)
+        assert abs(many.var() - 1) < 4 * np.sqrt(2 / many.size)
 
 
 def test_gates_are_those_of_the_network_and_the_signs_of_the_weights_under_laplace():

@@ -24,10 +24,10 @@ def test_vjp_is_the_gradient_of_weighted_log_prior_plus_log_likelihood(problem):
         return c_prior @ joint.log_prior + c_likelihood @ joint.log_likelihood
 
     measured = total(w + 1j * COMPLEX_STEP * direction).imag / COMPLEX_STEP
-    work = Buffers()
-    joint = model.forward(w, params, p.x, p.y, work)
+    buffers = Buffers()
+    joint = model.forward(w, params, p.x, p.y, buffers)
     d_params = {name: np.zeros_like(block) for name, block in params.items()}
-    products = model.vjp(joint, c_prior, c_likelihood, d_params, work) * direction
+    products = model.vjp(joint, c_prior, c_likelihood, d_params, buffers) * direction
     assert abs(products.sum() - measured) <= 1e-12 * (1e-300 + np.abs(products).sum())
 
 
@@ -59,10 +59,10 @@ def test_the_log_joint_of_every_prior_and_likelihood_has_the_gradient_of_the_sum
     model, params = case.estimator.model, case.estimator.layout.views(case.theta)
     w = 0.5 * rng.standard_normal((2, model.layout.size))
     c_prior, c_likelihood = rng.standard_normal((2, 2))
-    work = Buffers()
-    joint = model.forward(w.copy(), params, case.x, case.y, work)
+    buffers = Buffers()
+    joint = model.forward(w.copy(), params, case.x, case.y, buffers)
     d_params = {name: np.full(shape, np.nan) for name, shape in model.learned()}
-    d_w = model.vjp(joint, c_prior, c_likelihood, d_params, work)
+    d_w = model.vjp(joint, c_prior, c_likelihood, d_params, buffers)
 
     def total(w, params):
         j = model.forward(w, params, case.x, case.y, Buffers())
@@ -80,10 +80,10 @@ def test_the_likelihood_alone_is_that_of_the_joint():
     case = problem(estimator(JOINTS[0]), np.random.default_rng(0))
     model, params = case.estimator.model, case.estimator.layout.views(case.theta)
     w = np.random.default_rng(1).standard_normal((2, model.layout.size))
-    work, other = Buffers(), Buffers()
-    joint = model.forward(w.copy(), params, case.x, case.y, work)
+    buffers, other = Buffers(), Buffers()
+    joint = model.forward(w.copy(), params, case.x, case.y, buffers)
     found = model.evaluate(w.copy(), params, case.x, case.y, other)
     assert np.array_equal(joint.log_likelihood, found.log_likelihood)
     ones, zeros = np.ones(2), np.zeros(2)
     alone = model.likelihood_vjp(found, ones, {}, other)
-    assert np.array_equal(model.vjp(joint, zeros, ones, {}, work), alone)
+    assert np.array_equal(model.vjp(joint, zeros, ones, {}, buffers), alone)

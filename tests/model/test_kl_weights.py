@@ -38,10 +38,10 @@ def epoch_misses_the_tempered_cost(problem, batch_size, shares, warm_up, epoch, 
     ]
     tempered = p.with_objective(FreeEnergy(beta))._replace(kl_weight=1.0)
     value, grad, _ = tempered.value_and_grad(p.theta)
-    sizes = sum(abs(v) for v, _ in parts) + 10, sum(np.abs(g) for _, g in parts) + 10
+    sizes = sum(abs(v) for v, _, _ in parts) + 10, sum(np.abs(g) for _, g, _ in parts) + 10
     return max(
-        abs(sum(v for v, _ in parts) - value) / sizes[0],
-        (np.abs(sum(g for _, g in parts) - grad) / sizes[1]).max(),
+        abs(sum(v for v, _, _ in parts) - value) / sizes[0],
+        (np.abs(sum(g for _, g, _ in parts) - grad) / sizes[1]).max(),
     )
 
 

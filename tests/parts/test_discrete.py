@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import changed, complex_gradient, relative_error, seeds
 
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import log_factorial
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 
@@ -28,7 +27,7 @@ def case(likelihood, seed, outputs=3):
 
 
 def log_density(likelihood, f, y):
-    return likelihood.log_density({}, f, y, Buffers())[0]
+    return likelihood.log_density({}, f, y)[0]
 
 
 def textbook(likelihood, f, y):
@@ -49,7 +48,7 @@ def density_error(likelihood, seed=0):
 
 def gradient_error(likelihood, seed=0):
     f, y, cotangent = case(likelihood, seed)
-    _, saved = likelihood.log_density({}, f, y, Buffers())
+    _, saved = likelihood.log_density({}, f, y)
     d_f = likelihood.vjp(saved, cotangent, {})
     slope = complex_gradient(lambda v: cotangent @ log_density(likelihood, v, y).sum(axis=1), f)
     return relative_error(d_f, slope)
@@ -109,7 +108,7 @@ def test_draws_have_the_stated_moments_and_pass_their_own_check(likelihood):
 def test_logits_of_ten_thousand_cost_no_digit(likelihood, dtype):
     f = np.array([[[1e4, -1e4], [-1e4, 1e4]]], dtype)
     y = np.array([[1.0, 0.0], [1.0, 0.0]], dtype)
-    value, saved = likelihood.log_density({}, f, y, Buffers())
+    value, saved = likelihood.log_density({}, f, y)
     assert value.dtype == dtype
     assert value.tolist() == [[0.0, -2e4]]  # certain and right; certain and wrong
     d_f = likelihood.vjp(saved, np.ones(1, dtype), {})
@@ -200,7 +199,7 @@ def test_nothing_is_learned_one_output_a_target_and_other_shapes_are_refused(lik
     assert likelihood.init(3, np.float32).size == 0
     assert (likelihood.heads(3), likelihood.targets(3)) == (3, 3)
     with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 1\)"):
-        likelihood.log_density({}, np.zeros((1, 4, 3)), np.zeros((4, 1)), Buffers())
+        likelihood.log_density({}, np.zeros((1, 4, 3)), np.zeros((4, 1)))
 
 
 # --- planted errors: each wrong formula is refused by the check that the right one passes
@@ -209,8 +208,8 @@ def test_nothing_is_learned_one_output_a_target_and_other_shapes_are_refused(lik
 def slope_of(wrong):
     """A likelihood with another slope for its outputs."""
 
-    def log_density(self, params, f, y, work):
-        rowwise, _ = type(self).__mro__[1].log_density(self, params, f, y, work)
+    def log_density(self, params, f, y):
+        rowwise, _ = type(self).__mro__[1].log_density(self, params, f, y)
         return rowwise, np.array(wrong(f, y))
 
     return {"log_density": log_density}
@@ -219,8 +218,8 @@ def slope_of(wrong):
 def shifted_by(wrong):
     """A likelihood with another log probability."""
 
-    def log_density(self, params, f, y, work):
-        rowwise, saved = type(self).__mro__[1].log_density(self, params, f, y, work)
+    def log_density(self, params, f, y):
+        rowwise, saved = type(self).__mro__[1].log_density(self, params, f, y)
         return rowwise + wrong(f, y).sum(axis=-1), saved
 
     return {"log_density": log_density}

@@ -89,7 +89,7 @@ def test_weights_are_mu_plus_l_eps(seed):
 @pytest.mark.equation("M1")
 def test_drawn_weights_have_the_covariance_l_l_transposed():
     theta, _, _, _ = problem(FULL, 2)
-    eps = FULL.draw(np.random.default_rng(0), 100_000, 4, np.float64)
+    eps = np.random.default_rng(0).standard_normal((100_000, 4))
     w = sample_at(FULL, theta, eps).w
     covariance = factor_of(theta, 4) @ factor_of(theta, 4).T
     variances = np.diag(covariance)
@@ -191,8 +191,8 @@ def test_the_memory_that_the_refusal_names_is_what_training_takes(make):
 # --- planted errors: each wrong formula is refused by the check that the right one passes
 
 
-def transposed_weights(self, blocks, eps, work):
-    found = FullRank.sample(self, blocks, eps, work)
+def transposed_weights(self, blocks, eps, buffers):
+    found = FullRank.sample(self, blocks, eps, buffers)
     return found._replace(w=blocks["mu"] + eps @ found.parts.lower)
 
 

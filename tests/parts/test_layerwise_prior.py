@@ -79,7 +79,7 @@ def value_error(prior, seed=0):
         sum(np.log(NormalDist(0, d).pdf(v)) for v, d in zip(row, deviations, strict=True))
         for row in w
     ]
-    return relative_error(prior.log_density(params_of(prior), w, Buffers()), exact)
+    return relative_error(prior.log_density(params_of(prior), w, Buffers())[0], exact)
 
 
 @pytest.mark.equation("D39")
@@ -96,24 +96,27 @@ def test_the_density_is_the_product_of_normal_densities_with_the_scale_of_their_
 def test_every_chain_has_scales_of_its_own():
     prior, (w, _) = bound(learn=True), drawn(SIZES)
     params = params_of(prior, 3)
-    found = prior.log_density(params, w, Buffers())
+    found, _ = prior.log_density(params, w, Buffers())
     for s in range(3):
         own = LayerwiseGaussianPrior(tuple(np.exp(params["prior_log_scale"][s])), sizes=SIZES)
-        assert found[s] == pytest.approx(own.log_density({}, w[[s]], Buffers())[0], rel=1e-13)
+        assert found[s] == pytest.approx(own.log_density({}, w[[s]], Buffers())[0][0], rel=1e-13)
 
 
 def gradient_error(prior, chains=None, seed=0):
     """Largest error of d_w and of the scales' gradient against the complex step."""
     w, cotangent = drawn(prior.sizes, seed)
-    params, work = params_of(prior, chains), Buffers()
+    params = params_of(prior, chains)
+    _, saved = prior.log_density(params, w, Buffers())
     d_w, d_params = np.zeros_like(w), {name: np.full_like(u, np.nan) for name, u in params.items()}
-    prior.add_vjp(params, w.copy(), cotangent, d_w, d_params, work)
-    for_w = complex_gradient(lambda v: cotangent @ prior.log_density(params, v, work), w)
+    prior.add_vjp(saved, cotangent, d_w, d_params)
+
+    def value(params, w):
+        return cotangent @ prior.log_density(params, w, Buffers())[0]
+
+    for_w = complex_gradient(lambda v: value(params, v), w)
     errors = [relative_error(d_w, for_w)]
     for name, u in params.items():
-        for_u = complex_gradient(
-            lambda v, name=name: cotangent @ prior.log_density({name: v}, w, work), u
-        )
+        for_u = complex_gradient(lambda v, name=name: value({name: v}, w), u)
         errors.append(relative_error(d_params[name], for_u))
     return max(errors)
 
@@ -132,8 +135,9 @@ def test_gradients_are_the_derivatives_for_shared_scales_and_for_each_chains_own
 def test_the_gradient_is_added_to_what_is_there():
     prior, (w, cotangent) = bound(), drawn(SIZES)
     once, twice = np.zeros_like(w), np.full_like(w, 5.0)
+    _, saved = prior.log_density({}, w, Buffers())
     for d_w in (once, twice):
-        prior.add_vjp({}, w.copy(), cotangent, d_w, {}, Buffers())
+        prior.add_vjp(saved, cotangent, d_w, {})
     np.testing.assert_allclose(twice - 5.0, once, rtol=0, atol=1e-14)
 
 
@@ -144,7 +148,8 @@ def test_a_learned_scale_is_at_rest_at_the_root_mean_square_of_its_layer():
     best = tuple(np.sqrt((w[0, layer == part] ** 2).mean()) for part in (0, 1))
     prior = LayerwiseGaussianPrior(best, True, SIZES)
     d_params = params_of(prior)
-    prior.add_vjp(params_of(prior), w.copy(), ones, np.zeros_like(w), d_params, Buffers())
+    _, saved = prior.log_density(params_of(prior), w, Buffers())
+    prior.add_vjp(saved, ones, np.zeros_like(w), d_params)
     assert np.abs(d_params["prior_log_scale"]).max() < 1e-12
 
 
@@ -180,8 +185,8 @@ def test_with_equal_scales_it_is_the_gaussian_prior(learn):
         params = {"prior_log_scale": prior.init(np.float64)} if learn else {}
         d_params = {name: np.zeros_like(u) for name, u in params.items()}
         d_w, variances = np.zeros_like(w), np.array([2.0, 0.5])
-        value = prior.log_density(params, w, Buffers())
-        prior.add_vjp(params, w.copy(), cotangent, d_w, d_params, Buffers())
+        value, saved = prior.log_density(params, w, Buffers())
+        prior.add_vjp(saved, cotangent, d_w, d_params)
         total = variances if count == 2 else variances.sum()
         slopes = {name: np.zeros_like(u) for name, u in params.items()}
         expected = prior.expected_log_density(params, w[0], total, slopes)
@@ -261,10 +266,11 @@ def test_without_rows_the_free_energy_is_the_textbook_kl_of_two_gaussians(
 def test_the_sampled_kl_has_that_mean(posterior, learn):
     prior = LayerwiseGaussianPrior(SCALES, learn)
     built, theta, noise, x, y = case(ClosedFormKL, posterior, prior, rows=0)
-    exact, _ = built.value_and_grad(theta, noise, x, y)
-    work, sampled = Buffers(), Reparameterised(built.model, posterior)
-    sampled.value_and_grad(theta, sampled.draw(np.random.default_rng(1), 20_000), x, y, 1.0, work)
-    kl = work.log_densities.posterior - work.log_densities.prior
+    exact = built.value_and_grad(theta, noise, x, y).value
+    sampled = Reparameterised(built.model, posterior)
+    noise = sampled.draw(np.random.default_rng(1), 20_000)
+    terms = sampled.value_and_grad(theta, noise, x, y).terms
+    kl = terms.posterior - terms.prior
     assert abs(kl.mean() - exact) < 4 * kl.std() / np.sqrt(len(kl))
 
 
@@ -293,7 +299,7 @@ def test_blocks_of_the_cache_may_end_inside_a_layer(block, monkeypatch):
     value, grad, _ = built.value_and_grad(*call)
     expected = grad.copy()
     monkeypatch.setattr(local_reparameterisation, "BLOCK", block)
-    again, grad = built.value_and_grad(*call)
+    again, grad, _ = built.value_and_grad(*call)
     assert again == pytest.approx(value, rel=1e-13)
     np.testing.assert_allclose(grad, expected, rtol=1e-12, atol=1e-13)
 
@@ -437,14 +443,15 @@ def test_single_precision_stays_single_precision(learn):
     w, cotangent = (part.astype(np.float32) for part in drawn(SIZES))
     params = {name: u.astype(np.float32) for name, u in params_of(prior).items()}
     d_params = {name: np.zeros_like(u) for name, u in params.items()}
-    value, d_w = prior.log_density(params, w, Buffers()), np.zeros_like(w)
+    (value, saved), d_w = prior.log_density(params, w, Buffers()), np.zeros_like(w)
     total = np.ones(2, np.float32)
     expected = prior.expected_log_density(params, w[0], total, d_params)
     assert {np.asarray(part).dtype for part in (value, *expected)} == {np.dtype(np.float32)}
-    exact = prior.log_density(params_of(prior), w.astype(float), Buffers())
+    exact, _ = prior.log_density(params_of(prior), w.astype(float), Buffers())
     np.testing.assert_allclose(value, exact, rtol=1e-5)
-    prior.add_vjp(params, w, cotangent, d_w, d_params, Buffers())
-    assert w.dtype == d_w.dtype == np.float32  # of w not a float64 copy either: it is overwritten
+    prior.add_vjp(saved, cotangent, d_w, d_params)
+    assert saved.w is w  # not a float64 copy of it
+    assert {d_w.dtype, saved.precision.dtype} == {np.dtype(np.float32)}
     assert all(part.dtype == np.float32 for part in d_params.values())
 
 
@@ -543,7 +550,7 @@ def test_by_default_every_scale_has_a_log_normal_prior_around_its_own_start():
     for s in range(3):
         w = target.weights(position)[[s]]
         own = LayerwiseGaussianPrior(tuple(np.exp(u[s])), sizes=(1, 25, 1))
-        exact[s] += own.log_density({}, w, Buffers())[0]
+        exact[s] += own.log_density({}, w, Buffers())[0][0]
     np.testing.assert_allclose(target(position)[0], exact, rtol=1e-12)
 
 
@@ -564,20 +571,22 @@ def biases_of_the_next_layer(self):
     return tuple(counts)
 
 
-def no_normaliser(self, params, w, work):
+def no_normaliser(self, params, w, buffers):
     u = L._log_scales(self, params, float)
-    return L.log_density(self, params, w, work) + (np.array(self.counts) * u).sum(axis=-1)
+    value, saved = L.log_density(self, params, w, buffers)
+    return value + (np.array(self.counts) * u).sum(axis=-1), saved
 
 
-def sum_over_samples(self, params, w, work):
+def sum_over_samples(self, params, w, buffers):
     """Of the terms (S, L) those of a layer added, not those of a sample."""
     u = L._log_scales(self, params, float)
     terms = -0.5 * np.exp(-2.0 * u) * self._squares(w)
-    return np.add.reduce(terms - np.array(self.counts) * (u + 0.5 * np.log(2 * np.pi)), axis=0)
+    terms -= np.array(self.counts) * (u + 0.5 * np.log(2 * np.pi))
+    return np.add.reduce(terms, axis=0), L.log_density(self, params, w, buffers)[1]
 
 
-def slope_without_counts(self, params, w, cotangent, d_w, d_params, work):
-    L.add_vjp(self, params, w, cotangent, d_w, d_params, work)
+def slope_without_counts(self, saved, cotangent, d_w, d_params):
+    L.add_vjp(self, saved, cotangent, d_w, d_params)
     d_params["prior_log_scale"] += cotangent.sum() * np.array(self.counts)
 
 
@@ -599,9 +608,9 @@ def default_over_width(self):
 def value_of_two_samples(prior):
     """As `value_error`, for as many samples as there are layers: wrong axes have right shapes."""
     w = drawn(prior.sizes, samples=2)[0]
-    found = prior.log_density(params_of(prior), w, Buffers())
+    found, _ = prior.log_density(params_of(prior), w, Buffers())
     return max(
-        relative_error(found[s], prior.log_density(params_of(prior), w[[s]], Buffers()).sum())
+        relative_error(found[s], prior.log_density(params_of(prior), w[[s]], Buffers())[0].sum())
         for s in range(2)
     )
 

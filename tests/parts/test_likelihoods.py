@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from problems import changed, complex_gradient, relative_error, scales, seeds
 
 from bbb_numpy import GaussianLikelihood
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI, softplus
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 
@@ -56,7 +55,7 @@ def textbook(likelihood, params, f, y):
 
 def density_error(likelihood, seed=0):
     f, y, params, _ = case(likelihood, seed)
-    found, _ = likelihood.log_density(params, f, y, Buffers())
+    found, _ = likelihood.log_density(params, f, y)
     return relative_error(found, textbook(likelihood, params, f, y))
 
 
@@ -64,11 +63,11 @@ def gradient_error(likelihood, seed=0):
     """Largest error of the gradients for outputs and learned numbers, by the complex step."""
     f, y, params, cotangent = case(likelihood, seed)
     d_params = {name: np.full(block.shape, np.nan) for name, block in params.items()}
-    _, saved = likelihood.log_density(params, f, y, Buffers())
+    _, saved = likelihood.log_density(params, f, y)
     d_f = likelihood.vjp(saved, cotangent, d_params)
 
     def total(f, params):
-        return cotangent @ likelihood.log_density(params, f, y, Buffers())[0].sum(axis=1)
+        return cotangent @ likelihood.log_density(params, f, y)[0].sum(axis=1)
 
     errors = [relative_error(d_f, complex_gradient(lambda v: total(v, params), f))]
     for name, block in params.items():
@@ -99,7 +98,7 @@ def test_the_density_is_exact_for_any_scale(seed, scale, learn):
     f = f[:1]
     likelihood = GaussianLikelihood(scale, learn)
     params = {"log_noise": likelihood.init(3, np.float64)} if learn else {}
-    value, _ = likelihood.log_density(params, f, y, Buffers())
+    value, _ = likelihood.log_density(params, f, y)
     expected = [
         sum(log(NormalDist(m, scale).pdf(t)) for m, t in zip(f[0, b], y[b], strict=True))
         for b in range(4)
@@ -113,7 +112,7 @@ def test_the_density_of_y_integrates_to_one_with_the_stated_mean_and_variance(li
     f, _, params, _ = case(likelihood, 3, targets=1)
     grid = np.linspace(-40, 40, 40_001)
     at = np.broadcast_to(f[:1, :1], (1, len(grid), f.shape[-1]))
-    density = np.exp(likelihood.log_density(params, at, grid[:, None], Buffers())[0][0])
+    density = np.exp(likelihood.log_density(params, at, grid[:, None])[0][0])
     mean = np.trapezoid(density * grid, grid)
     assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-12)
     assert mean == pytest.approx(likelihood.mean(params, f)[0, 0, 0], abs=1e-12)
@@ -125,7 +124,7 @@ def test_the_density_of_y_integrates_to_one_with_the_stated_mean_and_variance(li
 @pytest.mark.equation("K16")
 def test_unit_variance_without_the_constant_is_the_report():
     f, y, _ = draw(0)
-    value, _ = GaussianLikelihood(1.0).log_density({}, f, y, Buffers())
+    value, _ = GaussianLikelihood(1.0).log_density({}, f, y)
     k16 = -0.5 * ((y - f) ** 2).sum(axis=2)
     assert np.allclose(value, k16 - 1.5 * np.log(2 * np.pi), rtol=1e-13)
 
@@ -133,7 +132,7 @@ def test_unit_variance_without_the_constant_is_the_report():
 @pytest.mark.equation("K37")
 def test_unit_variance_gives_the_reports_minus_y_minus_yhat_for_the_loss():
     f, y, _ = draw(0)
-    _, saved = GaussianLikelihood(1.0).log_density({}, f, y, Buffers())
+    _, saved = GaussianLikelihood(1.0).log_density({}, f, y)
     d_f = GaussianLikelihood(1.0).vjp(saved, np.full(2, -1.0), {})
     assert np.allclose(d_f, -(y - f), rtol=1e-14)
 
@@ -143,7 +142,7 @@ def test_the_noise_gradient_vanishes_at_the_root_mean_square_residual():
     f, y, _ = draw(5)
     best = np.log(np.sqrt(((y - f) ** 2).mean(axis=(0, 1))))
     likelihood, d_params = GaussianLikelihood(1.0, learn=True), {"log_noise": np.zeros(3)}
-    _, saved = likelihood.log_density({"log_noise": best}, f, y, Buffers())
+    _, saved = likelihood.log_density({"log_noise": best}, f, y)
     likelihood.vjp(saved, np.ones(2), d_params)
     assert np.abs(d_params["log_noise"]).max() < 1e-12
 
@@ -152,7 +151,7 @@ def test_the_noise_gradient_vanishes_at_the_root_mean_square_residual():
 def test_the_second_head_has_no_gradient_where_its_deviation_is_the_residual():
     likelihood, y = HeteroscedasticLikelihood(0.2), np.array([[1.5]])
     f = np.array([[[0.3, np.log(np.expm1(1.0))]]])  # 0.2 + softplus(h) = 1.2 = |y - m|
-    _, saved = likelihood.log_density({}, f, y, Buffers())
+    _, saved = likelihood.log_density({}, f, y)
     d_f = likelihood.vjp(saved, np.ones(1), {})
     assert d_f[0, 0, 0] == pytest.approx(1 / 1.2, rel=1e-13)
     assert abs(d_f[0, 0, 1]) < 1e-13
@@ -162,7 +161,7 @@ def test_the_second_head_has_no_gradient_where_its_deviation_is_the_residual():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_floor_bounds_the_density_where_the_network_hits_a_data_point(dtype):
     f, y = np.array([[[2.0, -200.0]]], dtype), np.array([[2.0]], dtype)
-    value, saved = HeteroscedasticLikelihood(1e-3).log_density({}, f, y, Buffers())
+    value, saved = HeteroscedasticLikelihood(1e-3).log_density({}, f, y)
     assert value.dtype == dtype
     assert value.item() == pytest.approx(-log(1e-3) - 0.5 * LOG_2PI, rel=1e-6)
     assert np.isfinite(HeteroscedasticLikelihood(1e-3).vjp(saved, np.ones(1, dtype), {})).all()
@@ -206,7 +205,7 @@ def test_two_heads_for_each_target_means_first():
 def test_targets_of_another_shape_are_refused(likelihood):
     f, _, params, _ = case(likelihood, 0)
     with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 2\)"):
-        likelihood.log_density(params, f, np.zeros((4, 2)), Buffers())
+        likelihood.log_density(params, f, np.zeros((4, 2)))
 
 
 @pytest.mark.parametrize("learn", [False, True])
@@ -216,11 +215,11 @@ def test_targets_of_their_own_give_each_sample_what_it_has_alone(learn):
     y = rng.standard_normal(f.shape)
     params = {"log_noise": np.array([0.1, -0.4, 0.2])}
     slopes, slopes_alone = ({"log_noise": np.zeros(3)} for _ in range(2))
-    rowwise, saved = likelihood.log_density(params, f, y, Buffers())
+    rowwise, saved = likelihood.log_density(params, f, y)
     d_f = likelihood.vjp(saved, np.ones(len(f)), slopes)
     together = np.zeros(3)
     for s in range(len(f)):
-        alone, saved = likelihood.log_density(params, f[s : s + 1], y[s], Buffers())
+        alone, saved = likelihood.log_density(params, f[s : s + 1], y[s])
         np.testing.assert_array_equal(rowwise[s], alone[0])
         np.testing.assert_array_equal(d_f[s], likelihood.vjp(saved, np.ones(1), slopes_alone)[0])
         together += slopes_alone["log_noise"]
@@ -255,13 +254,13 @@ def noise_without_the_count(self, saved, cotangent, d_params):
     return d_f
 
 
-def no_log_sigma(self, params, f, y, work):
-    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y, work)
+def no_log_sigma(self, params, f, y):
+    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y)
     return rowwise + np.log(saved.sigma).sum(axis=-1), saved
 
 
-def log_variance_in_place_of_log_deviation(self, params, f, y, work):
-    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y, work)
+def log_variance_in_place_of_log_deviation(self, params, f, y):
+    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y)
     return rowwise - np.log(saved.sigma).sum(axis=-1), saved
 
 

@@ -50,10 +50,10 @@ def test_samples_and_rows_do_not_mix(shape):
 def test_rows_of_their_own_give_each_sample_what_it_has_alone(shape):
     net, w, x, rng = draw(shape)
     own = rng.standard_normal((len(w), *x.shape))
-    work = Buffers()
-    f, tape = forward(net, w, own, work)
+    buffers = Buffers()
+    f, tape = forward(net, w, own, buffers)
     d_f = rng.standard_normal(f.shape)
-    pulled = vjp(net, tape, d_f.copy(), work)
+    pulled = vjp(net, tape, d_f.copy(), buffers)
     for s in range(len(w)):
         there = Buffers()
         alone, tape = forward(net, w[s : s + 1], own[s], there)
@@ -67,7 +67,7 @@ def test_without_hidden_layer_the_network_is_affine(shape):
     net, w, x, rng = draw(shape)
     line = MLP((net.sizes[0], net.sizes[-1]))
     w = rng.standard_normal((2, line.layout.size))
-    weight, bias = line.layers(w)[0]
+    weight, bias, _ = line.layers(w)[0]
     assert np.allclose(forward(line, w, x, Buffers())[0], x @ weight + bias, rtol=1e-13)
 
 
@@ -78,10 +78,10 @@ def test_vjp_is_the_adjoint_of_the_forward_pass(shape):
     net, w, x, rng = draw(shape)
     direction = rng.standard_normal(w.shape)
     pushed = forward(net, w + 1e-30j * direction, x, Buffers())[0].imag / 1e-30
-    work = Buffers()
-    f, tape = forward(net, w, x, work)
+    buffers = Buffers()
+    f, tape = forward(net, w, x, buffers)
     d_f = rng.standard_normal(f.shape)
-    pulled = vjp(net, tape, d_f.copy(), work)
+    pulled = vjp(net, tape, d_f.copy(), buffers)
     left, right = (d_f * pushed).sum(axis=(1, 2)), (pulled * direction).sum(axis=1)
     size = np.abs(d_f * pushed).sum(axis=(1, 2)) + np.abs(pulled * direction).sum(axis=1)
     assert np.all(np.abs(left - right) <= 1e-14 * len(x) * (1 + size))
@@ -91,10 +91,10 @@ def test_the_elementwise_reading_of_k40_has_the_right_shape_and_wrong_values():
     # one row, equal widths: -(y - yhat) w_n [z > 0] a elementwise conforms, and is wrong
     rng = np.random.default_rng(3)
     net, w, x = MLP((3, 3, 3)), rng.uniform(0.5, 2, (1, 24)), rng.uniform(0.5, 2, (1, 3))
-    work = Buffers()
-    f, tape = forward(net, w, x, work)
+    buffers = Buffers()
+    f, tape = forward(net, w, x, buffers)
     d_f, gate = rng.standard_normal(f.shape), tape.slopes[0].copy()
-    d_w = net.layers(vjp(net, tape, d_f.copy(), work))[0][0][0]
+    d_w = net.layers(vjp(net, tape, d_f.copy(), buffers))[0][0][0]
     printed = d_f[0] * net.layers(w)[1][0][0] * gate[0] * x
     assert printed.shape == d_w.shape
     assert np.abs(printed - d_w).max() > 0.1 * np.abs(d_w).max() > 0
@@ -121,16 +121,16 @@ def test_an_unknown_activation_is_refused_with_the_known_ones():
 
 @pytest.mark.equation("K32", "K34", "K39", "K41")
 def test_a_unit_exactly_at_zero_is_off():
-    net, w, x, work = (
+    net, w, x, buffers = (
         MLP((1, 1, 1)),
         np.array([[1.0, -1.0, 1.0, 0.0]]),
         np.ones((1, 1)),
         Buffers(),
     )
-    _, tape = forward(net, w, x, work)
+    _, tape = forward(net, w, x, buffers)
     assert tape.slopes[0].item() == 0
     assert gates(net, w, x).tolist() == [False]
-    assert vjp(net, tape, np.ones((1, 1, 1)), work).tolist() == [[0.0, 0.0, 0.0, 1.0]]
+    assert vjp(net, tape, np.ones((1, 1, 1)), buffers).tolist() == [[0.0, 0.0, 0.0, 1.0]]
 
 
 def test_the_gates_of_every_hidden_layer_are_seen():

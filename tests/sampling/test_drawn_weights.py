@@ -15,7 +15,6 @@ from bbb_numpy import (
 )
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.sampling.draws import DrawnWeights
 
 X = np.linspace(-1.0, 1.0, 6)[:, None]
@@ -39,14 +38,14 @@ def drawn(name, count=256, seed=0):
 class EachOnce(DrawnWeights):
     """Every draw once, in order: the exact mean over 256 draws, one block of `predictive`."""
 
-    def draw_weights(self, rng, samples, dtype=float, work=None):
+    def draw_weights(self, rng, samples, dtype=float, out=None):
         return (np.arange(samples) + 0.5) / samples
 
 
 def outputs(source, theta):
     """Network outputs (T, N, heads) and learned numbers of all draws."""
     target = LogJoint(source.model, X, np.zeros((len(X), source.model.outputs)))
-    f = source.model.predict(np.ascontiguousarray(target.weights(theta)), X, Buffers())
+    f = source.model.predict(np.ascontiguousarray(target.weights(theta)), X)
     return f, target.params(theta)
 
 

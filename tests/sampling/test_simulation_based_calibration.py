@@ -13,7 +13,6 @@ from scipy import stats
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.hyperpriors import LogNormal
 from bbb_numpy.sampling.mcmc import HMC, NUTS
 from bbb_numpy.sampling.run import sample_target
@@ -48,7 +47,7 @@ def ranks(kernel, thin, data_sets, seed, spoil=None):
     empty = LogJoint(MODEL, X, np.zeros((len(X), 1)), HYPERPRIORS)
     for which in range(data_sets):
         truth = empty.draw_prior(rng, 1)
-        f = MODEL.predict(np.ascontiguousarray(empty.weights(truth)), X, Buffers())
+        f = MODEL.predict(np.ascontiguousarray(empty.weights(truth)), X)
         y = MODEL.likelihood.draw(rng, empty.params(truth), f)[0]
         target = LogJoint(MODEL, X, y, HYPERPRIORS)
         draws = sample_target(

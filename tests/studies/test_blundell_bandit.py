@@ -117,9 +117,9 @@ def test_training_pays_the_share_of_what_is_remembered(monkeypatch, interaction,
     kind = type(build(THOMPSON, SMALL, 9))
     plain = kind.value_and_grad
 
-    def spy(self, theta, noise, x, y, kl_weight=1.0, work=None, frozen=None):
+    def spy(self, theta, noise, x, y, kl_weight=1.0, buffers=None):
         seen.append((kl_weight, len(x)))
-        return plain(self, theta, noise, x, y, kl_weight, work, frozen)
+        return plain(self, theta, noise, x, y, kl_weight, buffers)
 
     monkeypatch.setattr(kind, "value_and_grad", spy)
     the, state = played(THOMPSON, until=interaction - 1)
@@ -174,9 +174,12 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
     theta[8] = 0.5  # of eating; sd of the difference: 0.7071
     theta, inputs = theta.astype(np.float32), game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     for agent, sigma in ((THOMPSON, 0.5), (AGENTS[1], 0.5 / 2**0.5)):
-        estimator, rng, work = build(agent, settings, 9), np.random.default_rng(1), Buffers()
+        estimator, rng, buffers = build(agent, settings, 9), np.random.default_rng(1), Buffers()
         found = np.mean(
-            [decide(agent, estimator, theta, inputs, 5, rng, work) for _ in range(4000)]
+            [
+                decide(agent, estimator, theta, inputs, 5, rng, buffers.rewind())
+                for _ in range(4000)
+            ]
         )
         draws = np.random.default_rng(2).standard_normal((200_000, 2)) * sigma
         expected = np.mean(draws[:, 0] + 0.5 > draws[:, 1])

@@ -75,10 +75,10 @@ def test_a_wrong_gradient_shows_in_the_numbers(monkeypatch):
     """Negative control: the error printed is that of the function that trains."""
     right = regression.Reparameterised.value_and_grad
 
-    def wrong(self, theta, noise, x, y, kl_weight=1.0, work=None):
-        value, grad = right(self, theta, noise, x, y, kl_weight, work)
-        grad[-1] *= 1.001
-        return value, grad
+    def wrong(self, theta, noise, x, y, kl_weight=1.0, buffers=None):
+        found = right(self, theta, noise, x, y, kl_weight, buffers)
+        found.grad[-1] *= 1.001
+        return found
 
     monkeypatch.setattr(regression.Reparameterised, "value_and_grad", wrong)
     assert report.run(2, 1.0, rows=10, epochs=1).numbers.gradient_error > 1e-6

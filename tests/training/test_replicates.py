@@ -184,12 +184,12 @@ def test_the_gradient_is_that_of_the_sum_over_replicates(samples, learn):
 
 def test_every_replicate_has_its_own_value_and_gradient():
     built, together, theta, noise, xs, ys = joint_case()
-    values, grad = together.value_and_grad(theta, noise, xs, ys, 0.7)
+    values, grad, _ = together.value_and_grad(theta, noise, xs, ys, 0.7)
     layout, size = built[0].layout, built[0].model.layout.size
     thetas, grads = unstack(layout, theta, R), unstack(layout, grad, R)
     for r, one in enumerate(built):
         eps = noise[:, r * size : (r + 1) * size]
-        value, alone = one.value_and_grad(thetas[r], eps, xs[r], ys[r], 0.7)
+        value, alone, _ = one.value_and_grad(thetas[r], eps, xs[r], ys[r], 0.7)
         assert values[r] == pytest.approx(value, rel=1e-14)
         np.testing.assert_allclose(grads[r], alone, rtol=1e-12, atol=1e-13)
 
@@ -212,22 +212,23 @@ def test_stacking_and_unstacking_are_inverse():
 class _SwapsRows(ReplicatedModel):
     """Planted: replicates 0 and 1 get each other's rows."""
 
-    def _evaluate(self, w, each, x, y, work):
-        return super()._evaluate(w, each, x[[1, 0, 2]], y[[1, 0, 2]], work)
+    def _evaluate(self, w, each, x, y, buffers):
+        return super()._evaluate(w, each, x[[1, 0, 2]], y[[1, 0, 2]], buffers)
 
 
 class _OthersNoise(ReplicatedModel):
     """Planted: every replicate uses the noise scale of the next one."""
 
-    def _params(self, w, params, work):
-        return super()._params(w, {**params, "log_noise": np.roll(params["log_noise"], 1)}, work)
+    def _params(self, w, params, buffers):
+        rolled = {**params, "log_noise": np.roll(params["log_noise"], 1)}
+        return super()._params(w, rolled, buffers)
 
 
 class _SamplesAndReplicates(ReplicatedModel):
     """Planted: row s R + r taken for row r S + s."""
 
-    def _params(self, w, params, work):
-        found = super()._params(w, params, work)
+    def _params(self, w, params, buffers):
+        found = super()._params(w, params, buffers)
         numbers = found["log_noise"].reshape(len(w), R, -1)
         found["log_noise"] = numbers.swapaxes(0, 1).reshape(len(w) * R, -1)
         return found

@@ -85,7 +85,7 @@ def test_scales_of_the_layers_are_those_of_the_density():
     # all of standard size: -|w_l|^2 / (2 s_l^2), 16 weights in the first layer, 5 in the second
     model = methods.model(3, Candidate(3.0), TINY)
     w = np.ones((1, 21))
-    found = model.prior.log_density({}, w, Buffers())
+    found, _ = model.prior.log_density({}, w, Buffers())
     exact = sum(
         count * (-0.5 * math.log(2 * math.pi) - math.log(scale) - 0.5 / scale**2)
         for count, scale in ((16, 3.0), (5, 1.5))
@@ -104,9 +104,9 @@ def test_every_method_learns_the_noise(method):
 def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method):
     asked = []
 
-    def noticing(*args, **options):
-        asked.append((options["optimizer"].learning_rate, options["epochs"]))
-        return train(*args, **options)
+    def noticing(estimator, state, x, y, recipe, **options):
+        asked.append((recipe.optimizer.learning_rate, recipe.epochs))
+        return train(estimator, state, x, y, recipe, **options)
 
     monkeypatch.setattr(methods.training, "fit", noticing)
     x, y = part()  # three batches of 16
