@@ -14,6 +14,9 @@ from bbb_numpy.uci.executors import processes
 from bbb_numpy.uci.running import run
 from bbb_numpy.version import __version__
 
+# where processes of their own find this module and the package
+PATH = os.pathsep.join(map(str, Path(__file__).resolve().parents[:2]))
+
 
 @dataclass(frozen=True)
 class Settings:

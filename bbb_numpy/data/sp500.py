@@ -24,8 +24,8 @@ __all__ = [
     "HISTORY",
     "INPUTS",
     "Prices",
-    "Rows",
     "Split",
+    "Table",
     "inputs",
     "load",
     "rows",
@@ -58,7 +58,7 @@ class Prices(NamedTuple):
     dropped: tuple[str, ...] = ()  # companies left out because a day is missing
 
 
-class Rows(NamedTuple):
+class Table(NamedTuple):
     """What is known and what is asked, N = days x companies rows in the order of days."""
 
     x: Array  # (N, d_in)  the columns of `INPUTS`
@@ -161,14 +161,14 @@ def _windows(change: Array) -> tuple[Array, Array]:
     return windows, np.sqrt((windows * windows).mean(axis=-1)) + 1e-6  # a price may stand still
 
 
-def rows(prices: Prices) -> Rows:
+def rows(prices: Prices) -> Table:
     """Return inputs and targets of all companies on all days that have both (D38)."""
     x = inputs(prices.close)[:-1]  # the last day has no next one
     days, companies = x.shape[:2]
     day = np.arange(HISTORY - 1, HISTORY - 1 + days)
     y = (prices.close[day + 1] > prices.close[day]).astype(float)
     every, company = np.repeat(day, companies), np.tile(np.arange(companies), days)
-    return Rows(
+    return Table(
         x.reshape(days * companies, -1),
         y.reshape(-1, 1),
         every,
@@ -178,7 +178,7 @@ def rows(prices: Prices) -> Rows:
     )
 
 
-def splits(table: Rows, first: int, thin: int = 1) -> Iterator[Split]:
+def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     """Yield one split per calendar year from `first` on: train on the past, test on the year (D38).
 
     A row belongs to the year in which its target becomes known. It may train if that is before
@@ -186,7 +186,7 @@ def splits(table: Rows, first: int, thin: int = 1) -> Iterator[Split]:
 
     Parameters
     ----------
-    table : Rows
+    table : Table
     first : int
         First year tested.
     thin : int

@@ -93,16 +93,16 @@ class LocalReparameterisation(Rowwise):
         """
         buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
         weight, prior = self.objective.beta * kl_weight, closed_form_prior(self.model)
-        moments = _moments(blocks["rho"], prior.starts, buffers)
+        parts = _variance_parts(blocks["rho"], prior.starts, buffers)
 
-        z, tape = self._forward(blocks["mu"], moments.variance, noise, x, buffers)
+        z, tape = self._forward(blocks["mu"], parts.variance, noise, x, buffers)
         rowwise, residuals = self.model.likelihood.log_density(blocks, z, y)
         log_likelihood = np.add.reduce(rowwise, axis=1)
         each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
 
         d_z = self.model.likelihood.vjp(residuals, each, d_blocks)
         twice = self._backward(tape, d_z, d_blocks["mu"], buffers)
-        kl = _finish(prior, blocks, moments, twice, weight, d_blocks, buffers)
+        kl = _finish(prior, blocks, parts, twice, weight, d_blocks, buffers)
         value = weight * kl + each @ log_likelihood
         return Evaluated(value, grad, exact_terms(kl, log_likelihood))
 
@@ -162,7 +162,7 @@ class LocalReparameterisation(Rowwise):
         return open_gates(self.model.network, tape.slopes)
 
 
-class Moments(NamedTuple):
+class VarianceParts(NamedTuple):
     """What `LocalReparameterisation` needs of all deviations."""
 
     entropy: Entropy
@@ -171,7 +171,7 @@ class Moments(NamedTuple):
     ratio: Array  # (P,)  s(rho) / sigma = d log sigma/d rho
 
 
-def _moments(rho: Array, starts: tuple[int, ...] | None, buffers: Buffers) -> Moments:
+def _variance_parts(rho: Array, starts: tuple[int, ...] | None, buffers: Buffers) -> VarianceParts:
     """Return all of them; variances summed by group if `starts`.
 
     The readable form ::
@@ -197,7 +197,7 @@ def _moments(rho: Array, starts: tuple[int, ...] | None, buffers: Buffers) -> Mo
     if starts is not None:
         total = np.add.reduceat(variance, starts)
     value = logs + 0.5 * (1.0 + LOG_2PI) * len(rho)
-    return Moments(Entropy(value, total), variance, half_slope, ratio)
+    return VarianceParts(Entropy(value, total), variance, half_slope, ratio)
 
 
 def _deviations(rho: Array, out: SoftplusParts) -> Any:
@@ -230,7 +230,7 @@ def _deviations(rho: Array, out: SoftplusParts) -> Any:
 def _finish(
     prior: GaussianPrior | LayerwiseGaussianPrior,
     blocks: dict[str, Array],
-    found: Moments,
+    found: VarianceParts,
     twice: Array,
     weight: float,
     d_blocks: dict[str, Array],

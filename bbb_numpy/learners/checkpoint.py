@@ -28,7 +28,7 @@ from ..sampling.draws import STATISTICS, DrawnWeights, Draws
 from ..sampling.mcmc import DenseMetric, DiagonalMetric
 from ..sampling.mcmc.adaptation import retuned, tunable
 from ..training import Epoch, Training
-from ..training.optimizers import State
+from ..training.optimizers import Memory
 from ..version import __version__
 from .base import Learner
 from .classifier import BayesianMLPClassifier
@@ -302,7 +302,7 @@ def _state(record: Any, estimator: Estimator, arrays: dict[str, Array]) -> Train
         raise CheckpointError(f"stopped must be one of {STOPPED}; got {record['stopped']!r}")
     epochs = [Epoch(*row) for row in history.tolist()]
     steps = whole_number("steps", record["steps"])
-    return Training(theta, State(steps, memory), epochs, record["stopped"])
+    return Training(theta, Memory(steps, memory), epochs, record["stopped"])
 
 
 # The file: written whole or not at all, read without trust.

@@ -1,6 +1,6 @@
 """Update rules and step-size schedules.
 
-A rule is a frozen dataclass of hyperparameters. Its memory is a `State` of flat arrays,
+A rule is a frozen dataclass of hyperparameters. Its memory is a `Memory` of flat arrays,
 made by `init` and, like theta, updated in place by `update`.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..numeric.arguments import fraction, positive, whole
 
-__all__ = ["SGD", "Adam", "Constant", "Cosine", "Momentum", "Optimizer", "State", "StepDecay"]
+__all__ = ["SGD", "Adam", "Constant", "Cosine", "Memory", "Momentum", "Optimizer", "StepDecay"]
 
 Array = NDArray[Any]
 Schedule = Callable[[float, int], float]
@@ -63,15 +63,15 @@ class StepDecay:
 
 
 @dataclass
-class State:
+class Memory:
     """What a rule remembers: the number of steps taken and arrays shaped like theta."""
 
     steps: int = 0
     arrays: dict[str, Array] = field(default_factory=dict)
 
-    def copy(self) -> State:
+    def copy(self) -> Memory:
         """Return an independent copy."""
-        return State(self.steps, {name: array.copy() for name, array in self.arrays.items()})
+        return Memory(self.steps, {name: array.copy() for name, array in self.arrays.items()})
 
 
 class Optimizer(Protocol):
@@ -85,10 +85,10 @@ class Optimizer(Protocol):
     def schedule(self) -> Schedule:
         """Factor on the step size."""
 
-    def init(self, theta: Array) -> State:
+    def init(self, theta: Array) -> Memory:
         """Return the state before the first step."""
 
-    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` may be overwritten."""
 
 
@@ -119,11 +119,11 @@ class SGD:
         positive("learning_rate", self.learning_rate)
         _check_schedule(self.schedule)
 
-    def init(self, theta: Array) -> State:
+    def init(self, theta: Array) -> Memory:
         """Return the state before the first step."""
-        return State()
+        return Memory()
 
-    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
         state.steps += 1
         grad *= self.learning_rate * factor
@@ -143,11 +143,11 @@ class Momentum:
         _check_schedule(self.schedule)
         fraction("momentum", self.momentum)
 
-    def init(self, theta: Array) -> State:
+    def init(self, theta: Array) -> Memory:
         """Return the state before the first step."""
-        return State(0, {"velocity": np.zeros_like(theta)})
+        return Memory(0, {"velocity": np.zeros_like(theta)})
 
-    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
         velocity = state.arrays["velocity"]
         state.steps += 1
@@ -186,11 +186,11 @@ class Adam:
         fraction("beta1", self.beta1)
         fraction("beta2", self.beta2)
 
-    def init(self, theta: Array) -> State:
+    def init(self, theta: Array) -> Memory:
         """Return the state before the first step."""
-        return State(0, {"m": np.zeros_like(theta), "v": np.zeros_like(theta)})
+        return Memory(0, {"m": np.zeros_like(theta), "v": np.zeros_like(theta)})
 
-    def update(self, theta: Array, grad: Array, state: State, factor: float) -> None:
+    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
         # With M = m / (1 - beta1) and V = v / (1 - beta2), which saves two passes, the rule
         #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2

@@ -25,7 +25,7 @@ from ..numeric.arguments import not_negative
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..progress import tqdm
-from .optimizers import Optimizer, State
+from .optimizers import Memory, Optimizer
 from .recipe import Recipe
 from .state import Epoch, NonFiniteError, Training
 
@@ -193,7 +193,7 @@ def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimize
                 f"{sorted(memory.arrays)}, replicate 0 for {first.optimizer_state.steps}; all must "
                 f"have been started with {type(optimizer).__name__} and be equally far"
             )
-    memory = State(
+    memory = Memory(
         first.optimizer_state.steps,
         {
             name: stack(single, [t.optimizer_state.arrays[name] for t in trainings])
@@ -215,7 +215,7 @@ def _apart(single: Layout, state: Training, before: list[list[Epoch]]) -> list[T
             Epoch(float(e.objective[r]), float(e.kl[r]), float(e.nll[r]), e.learning_rate, nan)
             for e in recorded
         ]
-        out.append(Training(thetas[r], State(memory.steps, mine), before[r] + epochs))
+        out.append(Training(thetas[r], Memory(memory.steps, mine), before[r] + epochs))
     return out
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .optimizers import State
+from .optimizers import Memory
 
 __all__ = ["Epoch", "NonFiniteError", "Training"]
 
@@ -42,7 +42,7 @@ class Training:
     """Everything that training changes: theta, the optimizer's memory, the history."""
 
     theta: Array
-    optimizer_state: State
+    optimizer_state: Memory
     history: list[Epoch] = field(default_factory=list)
     stopped: str = ""
 

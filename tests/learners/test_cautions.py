@@ -12,7 +12,7 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import Epoch, Training
-from bbb_numpy.training.optimizers import State
+from bbb_numpy.training.optimizers import Memory
 
 X = np.array([[1.0, -2.0], [3.0, -1e300]])
 
@@ -37,7 +37,7 @@ def after(prior, learned, kl):
     theta = estimator.init(np.random.default_rng(0))
     for name, _ in prior.blocks():
         theta[estimator.layout.slices[name]] = learned
-    return estimator, Training(theta, State(), [Epoch(1.0, kl, 1.0, 0.1, np.nan)])
+    return estimator, Training(theta, Memory(), [Epoch(1.0, kl, 1.0, 0.1, np.nan)])
 
 
 LEARNED, MIXTURE = GaussianPrior(0.5, learn=True), ScaleMixturePrior(0.25, 1.0, 0.1, learn=True)

@@ -10,7 +10,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import pytest
 import working
@@ -23,7 +22,6 @@ from bbb_numpy.uci.journal import FILE, read
 from bbb_numpy.uci.running import run
 from tests.uci.test_running import numbers, wait_for
 
-HERE = Path(__file__).parents[1]  # where working.py is
 # dask's own habits, which are none of ours: it leaves sockets and event loops to the collector
 dask = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore:.*:pytest.PytestUnraisableExceptionWarning"
@@ -53,7 +51,7 @@ class Cluster:
         module = ["-m", f"distributed.cli.{what}", "--scheduler-file", str(self.file)]
         process = subprocess.Popen(
             [sys.executable, *module, *options, "--host", "127.0.0.1"],
-            env=environment | {"PYTHONPATH": str(HERE)},
+            env=environment | {"PYTHONPATH": working.PATH},
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -24,7 +24,6 @@ from bbb_numpy.uci.journal import FILE, open_journal, read
 from bbb_numpy.uci.output import BusyError
 from bbb_numpy.uci.running import run
 
-HERE = Path(__file__).parents[1]  # where working.py is
 TWO_THREADS = partial(ThreadPoolExecutor, 2)
 
 
@@ -42,8 +41,8 @@ def numbers(records):
 @contextmanager
 def start(*arguments):
     """A run in a process of its own, which does not outlive its test."""
-    environment = os.environ | {"PYTHONPATH": str(HERE), "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, str(HERE / "working.py"), *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": working.PATH, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, working.__file__, *map(str, arguments)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process

@@ -13,7 +13,7 @@ import numpy as np
 
 from bbb_numpy.data.mushroom import Mushrooms
 from bbb_numpy.numeric.files import write_arrays
-from bbb_numpy.training.optimizers import State as Memory
+from bbb_numpy.training.optimizers import Memory
 from bbb_numpy.training.state import Training
 
 from .models import Agent, Settings, State

@@ -24,7 +24,7 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer, State
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
 from bbb_numpy.training.state import Epoch, Training
 
 __all__ = [
@@ -242,7 +242,7 @@ def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
         }
         run.training = Training(
             take_array(arrays, "theta", shape, kinds),
-            State(int(header["steps"]), memory),
+            Memory(int(header["steps"]), memory),
             [Epoch(*row) for row in rows.tolist()],
         )
     except Exception as error:  # damage can upset every layer from zip to JSON

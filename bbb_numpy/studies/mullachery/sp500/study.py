@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.data import sp500 as data
-from bbb_numpy.data.sp500 import Rows
+from bbb_numpy.data.sp500 import Table
 from bbb_numpy.evaluation.calibration import (
     brier,
     chance_calibration_error,
@@ -68,7 +68,7 @@ class Walk(NamedTuple):
 
 
 def walk_forward(
-    rows: Rows,
+    rows: Table,
     *,
     forecasters: Mapping[str, Callable[[Task], Forecast]] = FORECASTERS,
     first: int = FIRST,
@@ -80,7 +80,7 @@ def walk_forward(
 
     Parameters
     ----------
-    rows : Rows
+    rows : Table
     forecasters : mapping of str to callable
     first : int
         First year forecast.
@@ -124,7 +124,7 @@ def walk_forward(
     return Walk(results, rows.y[chosen, 0], rows.made[chosen], year)
 
 
-def leak(rows: Rows, companies: int, **options: Any) -> float:
+def leak(rows: Table, companies: int, **options: Any) -> float:
     """Return the accuracy of logistic regression whose inputs are one day too new: a planted error.
 
     Its inputs of day t are those of day t + 1, which contain the change that is to be forecast.
