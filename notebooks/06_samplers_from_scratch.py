@@ -25,18 +25,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
-from bbb_numpy.training import Recipe
 from bbb_numpy import training
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.convergence import convergence
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import LogNormal
 from bbb_numpy.sampling import annealing, mcmc
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.run import sample, sample_target
+from bbb_numpy.training import Recipe
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
