@@ -16,7 +16,7 @@ from bbb_numpy import plain as right
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.gradcheck import check
 from bbb_numpy.numeric.elementary import sigmoid, softplus
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD
 
 SOURCE = Path(right.__file__).read_text(encoding="utf-8")
@@ -150,18 +150,9 @@ def train_fast(run: Run) -> np.ndarray:
     """Return theta after the same steps of `bbb_numpy.training`."""
     case, estimator, optimizer = run.case, run.case.estimator, SGD(1e-3)
     state = start(estimator, np.random.default_rng(0), optimizer, variational=case.theta)
-    return fit(
-        estimator,
-        state,
-        case.x,
-        case.y,
-        rng=np.random.default_rng(run.seed),
-        optimizer=optimizer,
-        epochs=run.epochs,
-        batch_size=run.batch_size,
-        samples=len(case.eps),
-        progress=False,
-    ).theta
+    recipe = Recipe(optimizer, epochs=run.epochs, batch_size=run.batch_size, samples=len(case.eps))
+    rng = np.random.default_rng(run.seed)
+    return fit(estimator, state, case.x, case.y, recipe, rng=rng, progress=False).theta
 
 
 def distance(run: Run, plain: types.ModuleType = right) -> float:
