@@ -309,7 +309,9 @@ def flipout_gradient(r_back=True, s_back=True, t_back=True, mean_back=True, eps_
             d_bias = (g * (t if t_back else 1.0)).sum(axis=1, keepdims=True)
             e, e_b = eps[layer][:2] if eps_back else (1.0, 1.0)
             d_sigma = (d_push * e).sum(axis=0), (d_bias * e_b).sum(axis=(0, 1))
-            d_a = (flipped @ np.swapaxes(sigma[0] * eps[layer].weight, 1, 2)) * (r if r_back else 1.0)
+            d_a = (flipped @ np.swapaxes(sigma[0] * eps[layer].weight, 1, 2)) * (
+                r if r_back else 1.0
+            )
             if mean_back:
                 d_a = d_a + g @ mean[0].T
             return (np.einsum("sbi,sbo->io", a, g), g.sum(axis=(0, 1))), d_sigma, d_a

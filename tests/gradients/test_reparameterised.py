@@ -384,7 +384,9 @@ def squares_for_all(self, theta, noise, x, y, kl_weight):
     sample, c, _, d_blocks, grad = parts_of(self, theta, noise, x, y, kl_weight)
     u, buffers = -c.likelihood, Buffers()
     blocks = self.layout.views(theta)
-    joint = self.model.forward(self.posterior.sample(blocks, noise, buffers).w, blocks, x, y, buffers)
+    joint = self.model.forward(
+        self.posterior.sample(blocks, noise, buffers).w, blocks, x, y, buffers
+    )
     d_w = self.model.vjp(joint, u * c.prior, u * c.likelihood, d_blocks, buffers)
     self.posterior.add_density_slope(sample, u * c.posterior, d_w)
     self.posterior.pull_back(sample, d_w, None, d_blocks)
