@@ -466,7 +466,7 @@ def test_every_row_counts_once_however_the_rows_are_ordered(seed):
 @given(size=st.integers(1, 40), seed=seeds)
 def test_the_passes_in_the_cache_give_what_the_readable_form_gives(dtype, centre, size, seed):
     rho = (centre + np.random.default_rng(seed).uniform(-1, 1, size)).astype(dtype)
-    found = local_reparameterisation._moments(rho, None, Buffers())
+    found = local_reparameterisation._variance_parts(rho, None, Buffers())
     parts = softplus_parts(rho.astype(float))
     entropy = MeanField().entropy(parts)
     digits = 20 * float(np.finfo(dtype).eps)
