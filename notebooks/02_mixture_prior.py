@@ -28,8 +28,8 @@ import numpy as np
 
 import bbb_numpy as bbb
 from bbb_numpy import gradcheck
-from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.studies.krasser import models as krasser

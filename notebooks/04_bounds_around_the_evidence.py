@@ -23,7 +23,6 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bbb_numpy.training import Recipe
 from bbb_numpy import Adam, Cosine, MeanField, check
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
@@ -32,7 +31,7 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian as exact
 from bbb_numpy.studies.ours.estimates import concise
 from bbb_numpy.studies.ours.evidence_bounds import models, plots, scores
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
 plt.rcParams.update({"figure.dpi": 100})

@@ -25,18 +25,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
-from bbb_numpy.training import Recipe
 from bbb_numpy import training
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.convergence import convergence
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import LogNormal
 from bbb_numpy.sampling import annealing, mcmc
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.run import sample, sample_target
+from bbb_numpy.training import Recipe
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
@@ -425,9 +424,9 @@ model = bbb.Model(bbb.MLP((1, 3, 1), "tanh"), prior, noise)
 hyperpriors = {"log_noise": LogNormal(0.3, 0.2)}
 
 settings = {
-    "HMC": {"sampler": "hmc", "draws": 2000, "warm_up": 500, "target_accept": 0.9},
+    "HMC": {"sampler": "hmc", "draws": 1200, "warm_up": 300, "target_accept": 0.9},
     "NUTS": {"sampler": "nuts", "draws": 250, "warm_up": 300, "target_accept": 0.9},
-    "Metropolis": {"sampler": "mh", "draws": 2000, "warm_up": 2000, "thin": 6},
+    "Metropolis": {"sampler": "mh", "draws": 1200, "warm_up": 1200, "thin": 6},
 }
 draws = {
     name: sample(model, x, y, chains=8, hyperpriors=hyperpriors, seed=0, **options)
@@ -515,7 +514,14 @@ def best_of_three(model, posterior):
     for seed in range(3):
         rng, adam = np.random.default_rng(seed), bbb.Adam(0.01)
         state = training.start(estimator, rng, adam)
-        state = training.fit(estimator, state, x, y, Recipe(optimizer=adam, epochs=3000, batch_size=12, samples=4), rng=rng)
+        state = training.fit(
+            estimator,
+            state,
+            x,
+            y,
+            Recipe(optimizer=adam, epochs=3000, batch_size=12, samples=4),
+            rng=rng,
+        )
         noise = estimator.draw(np.random.default_rng(9), 4000)  # the same for all
         elbo = -estimator.value_and_grad(state.theta, noise, x, y, 1.0)[0]
         found.append((elbo, state.theta))

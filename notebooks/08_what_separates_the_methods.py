@@ -31,7 +31,6 @@ import bbb_numpy as bbb
 from bbb_numpy.evaluation.calibration import normal_cdf
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.numeric.elementary import logsumexp
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.uci import journal, tables
 from bbb_numpy.uci.pictures import STYLES
 

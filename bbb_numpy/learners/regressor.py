@@ -1,7 +1,7 @@
 """A Bayesian MLP for regression with scikit-learn's habits.
 
 scikit-learn itself is optional. The learner for classes is in `classifier`, what both share in
-`base_learner`.
+`base`.
 """
 
 from __future__ import annotations

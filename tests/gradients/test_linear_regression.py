@@ -307,7 +307,7 @@ def test_sticking_the_landing_has_no_variance_at_a_posterior_that_factorises():
     assert worst_variance(StickingTheLanding, problem, MeanField(), theta) > 1.0
 
 
-@pytest.mark.equation("D26", "D28")
+@pytest.mark.equation("D28")
 def test_the_doubly_reparameterised_gradient_has_no_variance_at_the_posterior(regression):
     problem, truth = regression
     theta = FullRank().pack(*truth.posterior)

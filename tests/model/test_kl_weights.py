@@ -176,7 +176,6 @@ def test_a_cyclical_warm_up_starts_the_ramp_again_in_every_cycle(cycles, epochs)
     assert beta[cycles * length :] == [1.0] * (epochs - cycles * length)
 
 
-@pytest.mark.equation("D24")
 def test_more_cycles_than_epochs_are_no_warm_up_and_one_cycle_is_the_linear_one():
     assert [CyclicalWarmUp(9, 0.5)(epoch, 3) for epoch in range(3)] == [1.0] * 3
     assert [CyclicalWarmUp(1, 0.3)(epoch, 17) for epoch in range(17)] == [

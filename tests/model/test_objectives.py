@@ -229,7 +229,6 @@ def test_nothing_is_lost_next_to_alpha_one(gap, side):
     assert np.abs(-cotangents.likelihood - shares).max() <= gap**2 * third + 1e-15
 
 
-@pytest.mark.equation("G7", "D25")
 @pytest.mark.parametrize("objective", [EUBO(), *map(Renyi, (-1.0, 0.0, 0.5, 2.0))], ids=str)
 @pytest.mark.parametrize("size", [-1e6, -1e3, 800.0, 1e6])
 def test_only_differences_of_log_weights_enter_the_shares(objective, size):
@@ -241,7 +240,7 @@ def test_only_differences_of_log_weights_enter_the_shares(objective, size):
     assert np.allclose(there[1].likelihood, here[1].likelihood, rtol=1e-9)
 
 
-@pytest.mark.equation("G7", "D25")
+@pytest.mark.equation("D25")
 @pytest.mark.parametrize("objective", [EUBO(), *map(Renyi, (0.0, 0.5))], ids=str)
 def test_a_sample_that_is_impossible_has_no_weight_and_costs_the_others_no_digit(objective):
     # exp(log rate) = inf in one sample makes its log likelihood -inf; a spread of 1e8 costs as much

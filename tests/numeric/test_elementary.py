@@ -247,7 +247,6 @@ def test_inverse_softplus_neither_overflows_nor_cancels():
     assert numerics.inverse_softplus([np.log(2.0)]) == pytest.approx(0.0, abs=1e-15)
 
 
-@pytest.mark.equation("D25")
 @given(x=st.floats(-0.5, 10.0), y=st.floats(-1.0, 1.0))
 def test_log1p_of_a_complex_number_keeps_the_digits_of_small_ones(x, y):
     z = np.array([1e-12 * complex(x, y), complex(x, y)])

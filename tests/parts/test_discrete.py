@@ -115,7 +115,6 @@ def test_logits_of_ten_thousand_cost_no_digit(likelihood, dtype):
     assert np.array_equal(d_f, [[[0.0, 0.0], [1.0, -1.0]]])
 
 
-@pytest.mark.equation("D14")
 def test_soft_labels_are_a_mean_of_hard_ones():
     f = np.random.default_rng(0).standard_normal((1, 1, 3))
     hard = [log_density(CATEGORICAL, f, row[None]).item() for row in np.eye(3)]
@@ -142,7 +141,6 @@ def test_the_probability_of_a_large_count_at_its_own_rate_is_stirlings(count):
     assert found == pytest.approx(exact, abs=4e-16 * (1 + count * f.item()) + 1e-15)
 
 
-@pytest.mark.equation("D15", "D31")
 def test_whole_numbers_and_floats_are_the_same_counts():
     f, y = np.zeros((1, 2, 1)), np.array([[3], [7]])
     assert np.array_equal(log_density(POISSON, f, y), log_density(POISSON, f, y.astype(float)))
@@ -154,7 +152,6 @@ def test_whole_numbers_and_floats_are_the_same_counts():
         )
 
 
-@pytest.mark.equation("D14")
 @given(seed=seeds, top=st.floats(-50, 50))
 def test_every_draw_is_one_hot_even_where_one_class_has_all_the_mass(seed, top):
     f = np.zeros((1, 6, 3), np.float32)

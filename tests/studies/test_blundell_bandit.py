@@ -176,10 +176,7 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
     for agent, sigma in ((THOMPSON, 0.5), (AGENTS[1], 0.5 / 2**0.5)):
         estimator, rng, buffers = build(agent, settings, 9), np.random.default_rng(1), Buffers()
         found = np.mean(
-            [
-                decide(agent, estimator, theta, inputs, 5, rng, buffers.rewind())
-                for _ in range(4000)
-            ]
+            [decide(agent, estimator, theta, inputs, 5, rng, buffers.rewind()) for _ in range(4000)]
         )
         draws = np.random.default_rng(2).standard_normal((200_000, 2)) * sigma
         expected = np.mean(draws[:, 0] + 0.5 > draws[:, 1])
