@@ -213,7 +213,8 @@ def _repeated(rows: Array, samples: int) -> Array:
     """Repeat rows (R, B, ...) for every sample: (S R, B, ...)."""
     if samples == 1:
         return rows
-    return np.broadcast_to(rows, (samples, *rows.shape)).reshape(-1, *rows.shape[1:])
+    every = np.broadcast_to(rows, (samples, *rows.shape))
+    return every.reshape(samples * len(rows), *rows.shape[1:])
 
 
 def _freed(prior: Any) -> Prior:

@@ -1,36 +1,117 @@
-"""workspace: buffers come back until shape or dtype changes; results do not depend on it."""
+"""buffers: what is taken is nobody else's until the owner rewinds, and then it comes back."""
 
 import numpy as np
+import pytest
 from hypothesis import given
-from problems import problems
+from hypothesis import strategies as st
 
 from bbb_numpy import MLP
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.elementary import softplus_parts
+
+SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+DTYPES = st.sampled_from([np.float32, np.float64, np.complex128])
+REQUESTS = st.lists(st.tuples(SHAPES, DTYPES), max_size=6)
 
 
-def test_a_buffer_is_reused_until_shape_or_dtype_changes():
-    work = Buffers()
-    first = work.array("a", (2, 3), np.float64)
-    assert work.array("a", (2, 3), np.float64) is first
-    assert work.array("b", (2, 3), np.float64) is not first
-    assert work.array("a", (2, 4), np.float64) is not first
-    assert work.array("a", (2, 3), np.float32).dtype == np.float32
+def take(buffers, requests):
+    return [buffers.array(shape, dtype) for shape, dtype in requests]
 
 
-def test_views_are_made_again_for_another_array_or_another_layout():
-    work, a = Buffers(), np.zeros((1, 7))
+@given(requests=REQUESTS)
+def test_every_array_is_another_one_until_the_owner_rewinds(requests):
+    taken = take(Buffers(), [*requests, *requests])
+    for array, (shape, dtype) in zip(taken, [*requests, *requests], strict=True):
+        assert (array.shape, array.dtype) == (shape, dtype)
+        assert array.flags.writeable
+        assert not any(np.shares_memory(array, one) for one in taken if one is not array)
+
+
+@given(requests=REQUESTS, turns=st.integers(2, 4))
+def test_who_asks_for_the_same_after_a_rewind_gets_the_same_memory(requests, turns):
+    buffers = Buffers()
+    first = take(buffers, requests)
+    for _ in range(turns):
+        assert buffers.rewind() is buffers
+        again = take(buffers, requests)
+        assert all(one is other for one, other in zip(again, first, strict=True))
+
+
+@given(requests=REQUESTS, others=REQUESTS)
+def test_who_asks_for_something_else_gets_that_and_the_memory_of_the_rest(requests, others):
+    buffers = Buffers()
+    first = take(buffers, requests)
+    for array, (shape, dtype), old, before in zip(
+        take(buffers.rewind(), others), others, first, requests, strict=False
+    ):
+        assert (array.shape, array.dtype) == (shape, dtype)
+        assert (array is old) is ((shape, dtype) == before)
+    with pytest.MonkeyPatch.context() as patch:  # and now nothing is allocated any more
+        patch.setattr(np, "empty", None)
+        take(buffers.rewind(), others)
+
+
+def test_like_is_an_array_of_that_shape_and_dtype():
+    one = np.zeros((2, 3), np.float32)
+    found = Buffers().like(one)
+    assert (found.shape, found.dtype) == (one.shape, one.dtype)
+    assert found is not one
+
+
+@given(size=st.integers(0, 5), dtype=DTYPES)
+def test_softplus_finds_four_arrays_to_fill_and_finds_them_again(size, dtype):
+    buffers, rho = Buffers(), np.linspace(-2.0, 2.0, size).astype(dtype)
+    four = buffers.softplus_parts(rho)
+    filled = softplus_parts(rho, four)
+    for found, expected in zip(filled, softplus_parts(rho), strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == dtype
+    again = buffers.rewind().softplus_parts(rho)
+    assert all(one is other for one, other in zip(again, four, strict=True))
+
+
+def test_views_are_made_again_for_another_array_and_for_another_way_to_view():
+    buffers, a = Buffers(), np.zeros((1, 7))
     net, same_size = MLP((2, 1, 2)), MLP((6, 1))
-    first = work.views("v", a, net.layers)
-    assert work.views("v", a, net.layers) is first
-    assert work.views("v", a.copy(), net.layers) is not first
-    assert len(work.views("v", a, same_size.layers)) == 1
+    first = buffers.views(a, net.layers)
+    assert buffers.rewind().views(a, net.layers) is first
+    assert buffers.views(a, net.layers) is not first  # the next place
+    equal = a.copy()
+    second = buffers.rewind().views(equal, net.layers)
+    assert second is not first
+    assert np.shares_memory(second[0].weight, equal)
+    assert len(buffers.rewind().views(equal, same_size.layers)) == 1
+    assert len(buffers.rewind().views(equal, net.layers)) == 2
 
 
-@given(problem=problems(), other=problems())
-def test_a_workspace_used_before_gives_the_same_bits_as_none(problem, other):
-    work = Buffers()
-    for p in (other, problem, other, problem):
-        value, grad, _ = p.estimator.value_and_grad(p.theta, p.noise, p.x, p.y, p.kl_weight, work)
-        fresh_value, fresh_grad, _ = p.value_and_grad(p.theta)
-        assert value == fresh_value
-        assert np.array_equal(grad, fresh_grad)
+def test_views_of_an_array_that_is_gone_are_not_taken_for_those_of_one_in_its_place():
+    buffers, net = Buffers(), MLP((2, 1))
+    for number in range(50):  # without a hold on the array its address would soon be another's
+        a = np.full((1, 3), float(number))
+        (layer,) = buffers.rewind().views(a, net.layers)
+        assert layer.bias.item() == number
+        del a, layer
+
+
+def test_ones_are_read_only_and_made_again_for_another_number_or_dtype():
+    buffers = Buffers()
+    ones = buffers.ones(3, np.float64)
+    assert buffers.rewind().ones(3, np.float64) is ones
+    np.testing.assert_array_equal(ones, [[1.0, 1.0, 1.0]])
+    with pytest.raises(ValueError, match="read-only"):
+        ones[0, 0] = 2.0
+    for rows, dtype in ((4, np.float64), (4, np.float32), (0, np.float32)):
+        found = buffers.ones(rows, dtype)
+        assert (found.shape, found.dtype) == ((1, rows), dtype)
+        assert (found == 1).all()
+        assert not found.flags.writeable
+    np.testing.assert_array_equal(ones, [[1.0, 1.0, 1.0]])  # who has them keeps them
+
+
+def test_between_owners_nothing_is_shared():
+    shape = (2, 2)
+    one, other = Buffers(), Buffers()
+    taken = one.array(shape, float), other.array(shape, float)
+    assert not np.shares_memory(*taken)
+    one.rewind()
+    assert other.array(shape, float) is not taken[1]

@@ -1,0 +1,289 @@
+"""purity: no part leaves anything in the buffers, or changes what it was given or has saved."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import changed, examples, seeds
+from purity import Pass, faults
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField
+from bbb_numpy.gradients.matrix import CHECKED_POSTERIORS, CHECKED_PRIORS
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.parts import network
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.posteriors import PointMass
+
+SIZES = [(2, 3, 1), (1, 2), (3, 2, 2, 2), (2, 2)]
+DTYPES = st.sampled_from([np.float32, np.float64])
+LIKELIHOODS = {
+    "gaussian": GaussianLikelihood(0.8),
+    "gaussian-learned": GaussianLikelihood(0.8, learn=True),
+    "heteroscedastic": HeteroscedasticLikelihood(),
+    "bernoulli": BernoulliLikelihood(),
+    "categorical": CategoricalLikelihood(),
+    "poisson": PoissonLikelihood(),
+}
+
+
+def blank(blocks):
+    """Arrays for gradients, of which every number has to be written."""
+    return {name: np.full_like(block, np.nan) for name, block in blocks.items()}
+
+
+def numbers(rng, dtype, *shape):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def prior_pass(prior, seed, sizes=(2, 3, 1), samples=2, dtype=np.float64, chains=False):
+    """log P(w) and its gradient; with `chains` each sample has scales of its own."""
+    prior, rng = prior.for_network(sizes), np.random.default_rng(seed)
+    w = numbers(rng, dtype, samples, MLP(sizes).layout.size)
+    cotangent, there = numbers(rng, dtype, samples), numbers(rng, dtype, *w.shape)
+    start = np.repeat(prior.init(dtype)[None], samples if chains else 1, axis=0)
+    start += 0.1 * numbers(rng, dtype, *start.shape)
+    params = Layout(prior.blocks()).views(start if chains else start[0])
+
+    def backward(saved, buffers):
+        d_w, d_params = there.copy(), blank(params)
+        prior.add_vjp(saved[1], cotangent, d_w, d_params)
+        return d_w, d_params
+
+    arguments = (params, w, cotangent)
+    return Pass(arguments, lambda buffers: prior.log_density(params, w, buffers), backward)
+
+
+def likelihood_pass(likelihood, seed, targets=2, samples=2, rows=3, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    f = numbers(rng, dtype, samples, rows, likelihood.heads(targets))
+    params = Layout(likelihood.blocks(targets)).views(likelihood.init(targets, dtype))
+    y, cotangent = likelihood.draw(rng, params, f)[0], numbers(rng, dtype, samples)
+
+    def backward(saved, buffers):
+        d_params = blank(params)
+        return likelihood.vjp(saved[1], cotangent, d_params), d_params
+
+    arguments = (params, f, y, cotangent)
+    return Pass(arguments, lambda buffers: likelihood.log_density(params, f, y), backward)
+
+
+def posterior_pass(posterior, seed, size=3, samples=2, dtype=np.float64):
+    """Everything that a posterior can do, in the order in which estimators ask for it."""
+    rng = np.random.default_rng(seed)
+    theta = posterior.init(rng, size, dtype)
+    theta[2 * size :] = 0.3 * numbers(rng, dtype, theta[2 * size :].size)
+    blocks = Layout(posterior.blocks(size)).views(theta)
+    eps = numbers(rng, dtype, samples, posterior.noise_size(size))
+    w, d_w = numbers(rng, dtype, samples, size), numbers(rng, dtype, samples, size)
+    d_log_q = numbers(rng, dtype, samples)
+    dense = not isinstance(posterior, PointMass)
+
+    def forward(buffers):
+        sample = posterior.sample(blocks, eps, buffers)
+        found = (sample, posterior.log_density(sample))
+        if dense:
+            scored, parts = posterior.at(blocks, w, buffers), posterior.factor(blocks, buffers)
+            each = posterior.entropy(parts), posterior.entropy(parts, (0, size // 2))
+            found += (scored, posterior.log_density(scored), parts, *each)
+        return found
+
+    def backward(saved, buffers):
+        ways = [lambda d: posterior.pull_back(saved[0], d_w, None, d)]
+        if not dense:
+            return _written(ways, blocks)
+        own, parts = d_w.copy(), saved[4]
+        posterior.add_density_slope(saved[2], d_log_q, own)
+
+        def with_entropy(d):
+            posterior.pull_back(saved[0], d_w, d_log_q, d)
+            posterior.add_entropy_vjp(parts, 0.3, np.full(size, 0.2, dtype), d)
+            posterior.add_entropy_vjp(parts, -0.1, 0.7, d)
+
+        ways += [with_entropy, lambda d: posterior.pull_back_direct(saved[0], d_log_q, d)]
+        return own, _written(ways, blocks)
+
+    return Pass((theta, eps, w, d_w, d_log_q, blocks), forward, backward)
+
+
+def _written(ways, blocks):
+    out = []
+    for write in ways:
+        d_theta = blank(blocks)
+        write(d_theta)
+        out.append(d_theta)
+    return out
+
+
+def network_pass(net, seed, samples=2, rows=3, own_rows=False, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    w = numbers(rng, dtype, samples, net.layout.size)
+    x = numbers(rng, dtype, *([samples] if own_rows else []), rows, net.sizes[0])
+    d_f = numbers(rng, dtype, samples, rows, net.sizes[-1])
+    return Pass(
+        (w, x, d_f),
+        lambda buffers: network.forward(net, w, x, buffers),
+        lambda saved, buffers: network.vjp(net, saved[1], d_f, buffers),
+    )
+
+
+SAMPLES, ROWS = st.integers(1, 3), st.integers(0, 3)
+
+
+@pytest.mark.parametrize("which", CHECKED_PRIORS)
+@examples(30)
+@given(data=st.data())
+def test_every_prior_is_pure(which, data):
+    pair = [
+        prior_pass(CHECKED_PRIORS[which], *data.draw(st.tuples(seeds, st.sampled_from(SIZES))),
+                   *data.draw(st.tuples(SAMPLES, DTYPES, st.booleans())))
+        for _ in range(2)
+    ]  # fmt: skip
+    assert faults(*pair) == {}
+
+
+@pytest.mark.parametrize("which", LIKELIHOODS)
+@examples(30)
+@given(data=st.data())
+def test_every_likelihood_is_pure(which, data):
+    drawn = st.tuples(seeds, st.integers(1, 3), SAMPLES, ROWS, DTYPES)
+    pair = [likelihood_pass(LIKELIHOODS[which], *data.draw(drawn)) for _ in range(2)]
+    assert faults(*pair) == {}
+
+
+@pytest.mark.parametrize("which", CHECKED_POSTERIORS)
+@examples(30)
+@given(data=st.data())
+def test_every_posterior_is_pure(which, data):
+    drawn = st.tuples(seeds, st.integers(2, 5), SAMPLES, DTYPES)
+    pair = [posterior_pass(CHECKED_POSTERIORS[which], *data.draw(drawn)) for _ in range(2)]
+    assert faults(*pair) == {}
+
+
+@pytest.mark.parametrize("activation", network.ACTIVATIONS)
+@examples(30)
+@given(data=st.data())
+def test_the_network_is_pure(activation, data):
+    drawn = st.tuples(seeds, SAMPLES, ROWS, st.booleans(), DTYPES)
+    pair = [
+        network_pass(MLP(data.draw(st.sampled_from(SIZES)), activation), *data.draw(drawn))
+        for _ in range(2)
+    ]
+    assert faults(*pair) == {}
+
+
+# --- planted errors: each habit that would hide something between forward and backward is seen
+
+
+class LooksIntoTheBuffers(ScaleMixturePrior):
+    """Takes the last array that anybody had of the buffers for its own responsibilities."""
+
+    def log_density(self, params, w, buffers):
+        value, saved = super().log_density(params, w, buffers)
+        return value, (saved._replace(shares=None), buffers)
+
+    def add_vjp(self, saved, cotangent, d_w, d_params):
+        found, buffers = saved
+        shares = buffers._arrays[buffers._given - 1]
+        super().add_vjp(found._replace(shares=shares), cotangent, d_w, d_params)
+
+
+class KeepsThemItself(ScaleMixturePrior):
+    """Leaves the responsibilities of its last forward pass on itself."""
+
+    def log_density(self, params, w, buffers):
+        value, saved = super().log_density(params, w, buffers)
+        type(self).left = saved.shares
+        return value, saved._replace(shares=None)
+
+    def add_vjp(self, saved, cotangent, d_w, d_params):
+        super().add_vjp(saved._replace(shares=self.left), cotangent, d_w, d_params)
+
+
+def scales_the_weights(self, saved, cotangent, d_w, d_params):
+    """d_w = -c w / scale^2, computed in the memory of w."""
+    np.multiply(saved.w, (-cotangent * saved.precision)[:, None], out=saved.w)
+    d_w += saved.w
+
+
+def reuses_the_residuals(self, saved, cotangent, d_params):
+    return np.multiply(saved.scaled, cotangent[:, None, None], out=saved.scaled)
+
+
+def scales_the_slopes(self, parts, d_entropy, d_variance, d_theta):
+    np.multiply(parts.ratio, d_entropy, out=parts.ratio)
+    d_theta["rho"] += parts.ratio + 2.0 * d_variance * parts.sigmoid * parts.softplus
+
+
+def adds_to_what_is_to_be_written(self, sample, d_w, d_log_q, d_theta):
+    MeanField.pull_back(self, sample, d_w, d_log_q, got := blank(d_theta))
+    for name, block in got.items():
+        d_theta[name] += block
+
+
+def returns_to_the_same_array(self, blocks, eps, buffers):
+    """Writes the weights where the owner's next turn would begin, as if it were the owner."""
+    return MeanField.sample(self, blocks, eps, buffers.rewind())
+
+
+MIXTURE = CHECKED_PRIORS["mixture"]
+WRONG_PRIORS = {
+    "looks into the buffers": (LooksIntoTheBuffers(), MIXTURE),
+    "keeps the responsibilities itself": (KeepsThemItself(), MIXTURE),
+    "overwrites the weights": (
+        changed(GaussianPrior(), add_vjp=scales_the_weights), GaussianPrior(),
+    ),
+}  # fmt: skip
+IN_BETWEEN, GIVEN = "is_not_disturbed_in_between", "writes_to_nothing_that_was_given"
+
+
+@pytest.mark.parametrize("name", WRONG_PRIORS)
+def test_a_planted_prior_that_hides_something_is_seen(name):
+    wrong, right = WRONG_PRIORS[name]
+    assert faults(prior_pass(right, 0), prior_pass(right, 1)) == {}
+    found = faults(prior_pass(wrong, 0), prior_pass(wrong, 1))
+    assert (GIVEN if name.startswith("overwrites") else IN_BETWEEN) in found
+
+
+def test_a_planted_likelihood_that_spends_its_residuals_is_seen():
+    wrong = changed(GaussianLikelihood(0.8), vjp=reuses_the_residuals)
+    found = faults(likelihood_pass(wrong, 0), likelihood_pass(wrong, 1))
+    assert {GIVEN, "can_be_pulled_back_twice"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("methods", "check"),
+    [
+        ({"add_entropy_vjp": scales_the_slopes}, GIVEN),
+        ({"sample": returns_to_the_same_array}, IN_BETWEEN),
+        ({"pull_back": lambda self, sample, *rest: sample.w.fill(0.0)}, GIVEN),
+    ],
+)
+def test_a_planted_posterior_that_is_not_pure_is_seen(methods, check):
+    wrong = changed(CHECKED_POSTERIORS["mean-field"], **methods)
+    assert check in faults(posterior_pass(wrong, 0), posterior_pass(wrong, 1))
+
+
+def test_a_planted_gradient_that_is_added_where_it_should_be_written_is_nan():
+    wrong = changed(CHECKED_POSTERIORS["mean-field"], pull_back=adds_to_what_is_to_be_written)
+    one = posterior_pass(wrong, 0)
+    found = one.backward(one.forward(Buffers()), Buffers())
+    assert all(np.isnan(d["mu"]).all() for d in found[1][:2])
+
+
+@pytest.mark.parametrize("list_of", ["slopes", "inputs"])
+@pytest.mark.parametrize("layers", [(2, 3, 1), (3, 2, 2, 2)])
+def test_a_planted_vjp_that_overwrites_its_tape_is_seen(layers, list_of, monkeypatch):
+    pair = network_pass(MLP(layers), 0), network_pass(MLP(layers), 1)
+    assert faults(*pair) == {}
+    right = network.vjp
+
+    def overwrites(net, tape, d_f, buffers):
+        d_w = right(net, tape, d_f, buffers)
+        getattr(tape, list_of)[-1][...] *= 0.5
+        return d_w
+
+    monkeypatch.setattr(network, "vjp", overwrites)
+    assert {GIVEN, "can_be_pulled_back_twice"} <= set(faults(*pair))

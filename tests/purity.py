@@ -1,0 +1,144 @@
+"""Whether forward and backward are pure functions of their arguments, whatever buffers they reuse.
+
+A `Pass` is one computation on fixed arguments. `faults` lets it run alone, between the halves of
+another one, in that one's buffers and in buffers full of nan, and names what came out otherwise.
+"""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bbb_numpy.numeric.buffers import Buffers
+
+
+def nothing(saved, buffers):
+    """The backward pass of what has none."""
+    return ()
+
+
+class Pass(NamedTuple):
+    """Forward and backward; `arguments`, and what both return, are nested tuples and dicts."""
+
+    arguments: Any  # every array that goes in
+    forward: Callable[[Buffers], Any]  # to all that is found and all that is saved
+    backward: Callable[[Any, Buffers], Any] = nothing  # from that to the gradients
+
+
+def leaves(nested):
+    """All arrays and numbers of nested tuples, lists and dicts."""
+    if isinstance(nested, dict):
+        nested = tuple(nested.values())
+    if isinstance(nested, tuple | list):
+        return [leaf for part in nested for leaf in leaves(part)]
+    return [] if nested is None else [nested]
+
+
+def bits(nested):
+    """What two results must share to be called the same."""
+    each = [np.asarray(leaf) for leaf in leaves(nested)]
+    return [(array.dtype, array.shape, array.tobytes()) for array in each]
+
+
+@contextmanager
+def sealed(nested):
+    """Make all arrays read-only for a while: who writes to one gets a ValueError."""
+    mine = [a for a in leaves(nested) if isinstance(a, np.ndarray) and a.flags.writeable]
+    for array in mine:
+        array.flags.writeable = False
+    try:
+        yield
+    finally:
+        for array in sorted(mine, key=lambda array: array.base is not None):  # views come last
+            array.flags.writeable = True
+
+
+def soil(buffers):
+    """Hand the buffers on for another turn, nan in all their memory."""
+    for array in buffers.rewind()._arrays:
+        array.fill(np.nan)
+    return buffers
+
+
+def alone(one):
+    """What forward and backward give in fresh buffers of their own."""
+    buffers = Buffers()
+    saved = one.forward(buffers)
+    found = bits(saved)
+    return found, bits(one.backward(saved, buffers))
+
+
+class Known(NamedTuple):
+    """A pass, and the bits that it gives alone."""
+
+    run: Pass
+    forward: list
+    backward: list
+
+
+def writes_to_nothing_that_was_given(one, other):
+    before = bits(one.run.arguments)
+    with sealed(one.run.arguments):
+        saved = one.run.forward(Buffers())
+        with sealed(saved):
+            one.run.backward(saved, Buffers())
+    yield bits(one.run.arguments), before
+    yield bits(saved), one.forward
+
+
+def can_be_pulled_back_twice(one, other):
+    buffers = Buffers()
+    saved = one.run.forward(buffers)
+    for _ in range(2):
+        yield bits(one.run.backward(saved, buffers)), one.backward
+
+
+def is_not_disturbed_in_between(one, other):
+    """Both orders of the backward passes, in the same buffers."""
+    for second in (False, True):
+        buffers = Buffers()
+        pairs = [(each, each.run.forward(buffers)) for each in (one, other)]
+        for each, saved in reversed(pairs) if second else pairs:
+            yield bits(saved), each.forward
+            yield bits(each.run.backward(saved, buffers)), each.backward
+        for each, saved in pairs:
+            yield bits(saved), each.forward
+
+
+def can_be_pulled_back_in_other_buffers(one, other):
+    saved, there = one.run.forward(Buffers()), Buffers()
+    other.run.backward(other.run.forward(there), there)
+    for buffers in (there, soil(there), Buffers()):
+        yield bits(one.run.backward(saved, buffers)), one.backward
+
+
+def does_not_see_who_was_there_before(one, other):
+    buffers = Buffers()
+    for each in (one, other, other, one, one, other):
+        saved = each.run.forward(soil(buffers))
+        yield bits(saved), each.forward
+        yield bits(each.run.backward(saved, buffers)), each.backward
+
+
+CHECKS = (
+    writes_to_nothing_that_was_given,
+    can_be_pulled_back_twice,
+    is_not_disturbed_in_between,
+    can_be_pulled_back_in_other_buffers,
+    does_not_see_who_was_there_before,
+)
+
+
+def faults(one, other):
+    """Which of `CHECKS` a pass fails beside another, by name, and with what error if any."""
+    known, found = [Known(each, *alone(each)) for each in (one, other)], {}
+    for check in CHECKS:
+        try:
+            right = all(bits_here == bits_alone for bits_here, bits_alone in check(*known))
+        except Exception as error:  # alone, both run through
+            found[check.__name__] = repr(error)
+        else:
+            if not right:
+                found[check.__name__] = "other bits"
+    return found
