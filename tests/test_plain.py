@@ -16,7 +16,7 @@ from bbb_numpy import plain as right
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.gradcheck import check
 from bbb_numpy.numeric.elementary import sigmoid, softplus
-from bbb_numpy.training import fit, start
+from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD
 
 SOURCE = Path(right.__file__).read_text(encoding="utf-8")
@@ -155,11 +155,8 @@ def train_fast(run: Run) -> np.ndarray:
         state,
         case.x,
         case.y,
+        Recipe(optimizer, run.epochs, run.batch_size, len(case.eps)),
         rng=np.random.default_rng(run.seed),
-        optimizer=optimizer,
-        epochs=run.epochs,
-        batch_size=run.batch_size,
-        samples=len(case.eps),
         progress=False,
     ).theta
 

@@ -211,7 +211,7 @@ def test_truth_values_come_back_and_dates_do_not(tmp_path):
 
 
 # What version 0.1 has written, with its predictions and those after one more partial_fit
-VERSION_1 = Path(__file__).parents[1] / "version_1.npz"
+VERSION_1 = Path(__file__).parent / "version_1.npz"
 PREDICTED = [-0.3864949092409365, -0.3812811674097021, -0.3828053583658654]
 GONE_ON = [-0.37489048504020495, -0.3668180140250912, -0.37067874148120505]
 
@@ -228,7 +228,7 @@ def test_files_of_version_1_predict_and_go_on_as_they_did():
 
 
 # A classifier in a file of version 2, with its predictions and those after one more partial_fit
-VERSION_2 = Path(__file__).parents[1] / "version_2.npz"
+VERSION_2 = Path(__file__).parent / "version_2.npz"
 PROBABLE = [0.3421134204635263, 0.3100676902879933, 0.34781888924848037]
 THEN = [0.3399381376712626, 0.31394929096687535, 0.346112571361862]
 
