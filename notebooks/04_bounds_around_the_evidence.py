@@ -132,7 +132,8 @@ def train(estimator, epochs, samples, rate):
     if isinstance(estimator.posterior, FullRank):
         start_from = (np.zeros(2), np.eye(2))
     begin = start(estimator, rng, optimizer, variational=estimator.posterior.pack(*start_from))
-    end = fit(estimator, begin, data.x, data.y, Recipe(optimizer=optimizer, epochs=epochs, batch_size=len(data.x), samples=samples), rng=rng)  # fmt: skip
+    recipe = Recipe(optimizer, epochs=epochs, batch_size=len(data.x), samples=samples)
+    end = fit(estimator, begin, data.x, data.y, recipe, rng=rng)
     return exact.gaussian(estimator, end.theta)
 
 
