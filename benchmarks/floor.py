@@ -45,8 +45,8 @@ def products(problem: Problem, rowwise_inputs: bool = False) -> list[tuple[Array
     lead = (problem.samples, problem.rows)
     flat = rng.standard_normal((problem.samples, problem.weights), dtype=np.float32)
     net = problem.estimator.model.network
-    weights = [w for w, _ in net.layers(flat)]  # (S, d_in, d_out) each
-    d_weights = [w for w, _ in net.layers(np.empty_like(flat))]
+    weights = [layer.weight for layer in net.layers(flat)]  # (S, d_in, d_out) each
+    d_weights = [layer.weight for layer in net.layers(np.empty_like(flat))]
     x = problem.start().x
     inputs = [np.stack([x] * problem.samples) if rowwise_inputs else x]  # (B, d_in) or (S, B, d_in)
     inputs += [rng.standard_normal((*lead, width), dtype=np.float32) for width in sizes[1:-1]]

@@ -47,7 +47,8 @@ def verify(name, value_and_grad, theta):
 
 def same(name, ours, library):
     """Compare value and gradient with the library's."""
-    gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(ours, library, strict=True))
+    pairs = zip(ours, library[: len(ours)], strict=True)
+    gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
     print(f"{name}: the library's own, to {gap:.0e}")
     assert gap < 1e-12
 
@@ -315,9 +316,9 @@ def doubly_reparameterised(theta, eps, frozen=None):
 
 
 verify("D26", lambda t: doubly_reparameterised(t, eps, theta), theta)
-_, library = DoublyReparameterised(model, objective=Renyi(0.0)).value_and_grad(theta, eps, x, y)
+library = DoublyReparameterised(model, objective=Renyi(0.0)).value_and_grad(theta, eps, x, y)
 ours = doubly_reparameterised(theta, eps)[1]
-same("doubly reparameterised, gradient", [ours], [library])
+same("doubly reparameterised, gradient", [ours], [library.grad])
 
 # %% [markdown]
 # ## 8. Measured

@@ -16,6 +16,7 @@ from bbb_numpy import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     MeanField,
+    Reparameterised,
     __version__,
     plain,
     save,
@@ -331,15 +332,15 @@ def test_ctrl_c_during_fit_never_replaces_an_older_model(
 ):
     model, calls = tmp_path / "m.npz", []
     assert fit(data, model) == 0
-    before, true_draw = model.read_bytes(), MeanField.draw
+    before, right = model.read_bytes(), Reparameterised.fill
 
-    def interrupted(self, *args, **options):
+    def interrupted(self, rng, noise):
         calls.append(1)
         if len(calls) > 2 * finished:  # 60 rows, 32 a step: two steps an epoch
             raise KeyboardInterrupt
-        return true_draw(self, *args, **options)
+        right(self, rng, noise)
 
-    monkeypatch.setattr(MeanField, "draw", interrupted)
+    monkeypatch.setattr(Reparameterised, "fill", interrupted)
     assert fit(data, model) == 130
     assert "interrupted" in capsys.readouterr().err
     assert model.read_bytes() == before

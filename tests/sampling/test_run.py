@@ -288,7 +288,7 @@ def test_a_run_without_a_seed_goes_on_too(tmp_path):
 def lines_of(stop, function):
     """Run `function`, with Ctrl-C at line number `stop` of sampling.py and recording.py."""
     package = Path(bbb_numpy.__file__).parent
-    files = {str(package / "sampling.py"), str(package / "recording.py")}
+    files = {str(package / "sampling" / name) for name in ("run.py", "resuming.py")}
     passed = [0]
 
     def trace(frame, event, argument):
@@ -344,8 +344,7 @@ KILLED = """
 import sys, time
 import numpy as np
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.mcmc import HMC
-from bbb_numpy.sampling import sample
+from bbb_numpy.sampling.run import sample
 model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
 x = np.linspace(-1.0, 1.0, 8)[:, None]
 sample(model, x, np.sin(3 * x), sampler="mh", chains=2, draws=3000, warm_up=30, seed=0,

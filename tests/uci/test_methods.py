@@ -191,9 +191,9 @@ def test_impossible_settings_are_refused(changed, message):
 def test_a_planted_difference_between_together_and_alone_is_seen(monkeypatch):
     right = methods.fit_replicates
 
-    def wrong(estimators, starts, *rest, **options):
-        options["optimizer"] = methods.Adam(1.001 * options["optimizer"].learning_rate)
-        return right(estimators, starts, *rest, **options)
+    def wrong(estimators, starts, xs, ys, recipe, **options):
+        optimizer = methods.Adam(1.001 * recipe.optimizer.learning_rate)
+        return right(estimators, starts, xs, ys, replace(recipe, optimizer=optimizer), **options)
 
     monkeypatch.setattr(methods, "fit_replicates", wrong)
     with pytest.raises(AssertionError):
