@@ -111,7 +111,8 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model written by `save`.
 
-    It predicts, and if trained goes on with `partial_fit`, bit-identically to the one saved.
+    It predicts, and if trained goes on with `partial_fit`, bit-identically to the one saved if it
+    is on the same machine.
 
     Parameters
     ----------

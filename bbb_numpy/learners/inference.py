@@ -59,8 +59,9 @@ class Sampling:
         standardised target, and every other number ``LogNormal()`` around its starting value.
     checkpoint : path, optional
         A folder, to which the run is written every minute. The same `fit` goes on from there,
-        bit for bit; it needs a whole number as `random_state`, and refuses the folder of another
-        one. A folder belongs to one fit: leave it out in cross-validation, which makes many.
+        on the same machine bit for bit; it needs a whole number as `random_state`, and refuses
+        the folder of another one. A folder belongs to one fit: leave it out in cross-validation,
+        which makes many.
 
     Raises
     ------

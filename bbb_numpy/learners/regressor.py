@@ -96,7 +96,7 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
     dtype : {'float64', 'float32'}
         Of training and prediction; results are float64.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        With a whole number, the same data give bit-identical results.
+        With a whole number, the same data give bit-identical results on the same machine.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
 

@@ -82,7 +82,8 @@ def sample(
     start : ndarray (S, D), optional
         Where the chains begin; by default at draws from the prior.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
-        With a whole number the same call gives the same draws, bit for bit.
+        With a whole number the same call gives the same draws, bit for bit on the same machine
+        (processor and BLAS): elsewhere the last bits differ, and with them whole trajectories.
     dtype : {'float64', 'float32'}
         Of the chains and their gradients.
     **options
@@ -187,8 +188,8 @@ def sample_target(
         Show a progress bar; by default only in a terminal or notebook.
     checkpoint : path, optional
         A folder. The run is stored there, and goes on from there when the same call is made
-        again: the draws are those of an uninterrupted run, bit for bit. A finished run is
-        returned as it is, and goes on if more `draws` are asked for.
+        again: on the same machine the draws are those of an uninterrupted run, bit for bit. A
+        finished run is returned as it is, and goes on if more `draws` are asked for.
     checkpoint_every : float
         Seconds between two writes.
 

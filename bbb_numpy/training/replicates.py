@@ -5,9 +5,9 @@ Replicates, e.g. the splits of a data set, go that way once for all of them, see
 `bbb_numpy.gradients.replicated`.
 
 Each draws from its own generator what it would draw alone, and theta becomes what it would become
-alone, bit for bit, but in two cases where one term of a step is rounded otherwise: a prior that
-learns its scale with S > 1, and a fixed `GaussianPrior` of another scale for each replicate. The
-recorded history may differ in the last digit of its sums over S.
+alone on the same machine, bit for bit, but in two cases where one term of a step is rounded
+otherwise: a prior that learns its scale with S > 1, and a fixed `GaussianPrior` of another scale
+for each replicate. The recorded history may differ in the last digit of its sums over S.
 """
 
 from __future__ import annotations
