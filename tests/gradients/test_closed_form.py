@@ -114,7 +114,8 @@ def test_the_outputs_of_a_layer_have_the_mean_and_variance_that_random_weights_g
     for moment in (lambda a: a, lambda a: (a - f.mean(axis=0)) ** 2):
         ours, theirs = moment(z), moment(f)
         error = np.hypot(ours.std(axis=0), theirs.std(axis=0)) / np.sqrt(60_000)
-        assert np.all(np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error)
+        # the worst of a dozen: once in 1e4
+        assert np.all(np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4.5 * error)
     # rows that weights would tie together are independent here, and so are outputs
     assert abs(np.corrcoef(z[:, 0, 0], z[:, 1, 0])[0, 1]) < 4 / np.sqrt(60_000)
     assert abs(np.corrcoef(f[:, 0, 0], f[:, 1, 0])[0, 1]) > 0.1
