@@ -103,7 +103,7 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
 def test_overconfident_probabilities_are_caught():
     """Planted: the log odds stated are twice the true ones."""
     rng = np.random.default_rng(2)
-    p, y = coins(rng, 4000, tilt=-0.5)
+    p, y = coins(rng, 10_000, tilt=-0.5)
     table = reliability(p, y)
     assert expected_calibration_error(table) > 5 * chance_calibration_error(table)
     assert maximum_calibration_error(table) > 0.12  # at most 0.15: p less sigmoid(logit p / 2)

@@ -286,7 +286,7 @@ def test_a_run_without_a_seed_goes_on_too(tmp_path):
 
 
 def lines_of(stop, function):
-    """Run `function`, with Ctrl-C at line number `stop` of sampling.py and recording.py."""
+    """Run `function`, with Ctrl-C at line number `stop` of run.py and resuming.py."""
     package = Path(bbb_numpy.__file__).parent
     files = {str(package / "sampling" / name) for name in ("run.py", "resuming.py")}
     passed = [0]

@@ -22,7 +22,7 @@ SMALL = occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2
 
 @pytest.fixture(scope="module")
 def models():
-    return occam.label_models(RNG(0), occam.Budget(side=61, draws=10_000))
+    return occam.label_models(RNG(0), occam.Budget(side=61, draws=40_000))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_printed_numbers_are_those_of_the_file(reproduced):
 
 @pytest.mark.equation("M20", "M21")
 def test_annealing_finds_what_quadrature_and_prior_draws_find(models):
-    found = list(scores.check_labels(models, RNG(5), occam.Budget(chains=40, steps=60, checked=2)))
+    found = list(scores.check_labels(models, RNG(5), occam.Budget(chains=40, steps=100, checked=2)))
     assert {name for name, *_ in found} == set(models)
     for name, which, run in found:
         known, error = models[name].probability[which], models[name].error[which]
