@@ -150,15 +150,9 @@ def train_fast(run: Run) -> np.ndarray:
     """Return theta after the same steps of `bbb_numpy.training`."""
     case, estimator, optimizer = run.case, run.case.estimator, SGD(1e-3)
     state = start(estimator, np.random.default_rng(0), optimizer, variational=case.theta)
-    return fit(
-        estimator,
-        state,
-        case.x,
-        case.y,
-        Recipe(optimizer, run.epochs, run.batch_size, len(case.eps)),
-        rng=np.random.default_rng(run.seed),
-        progress=False,
-    ).theta
+    recipe = Recipe(optimizer, epochs=run.epochs, batch_size=run.batch_size, samples=len(case.eps))
+    rng = np.random.default_rng(run.seed)
+    return fit(estimator, state, case.x, case.y, recipe, rng=rng, progress=False).theta
 
 
 def distance(run: Run, plain: types.ModuleType = right) -> float:
