@@ -147,8 +147,8 @@ sys.modules["sklearn"] = None
 import pickle
 import numpy as np
 from bbb_numpy import BayesianMLPRegressor
-from bbb_numpy.learners.rows import NotFittedError
 from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.learners.rows import NotFittedError
 assert NotFittedError.__module__ == "bbb_numpy.learners.rows"
 assert issubclass(NotFittedError, ValueError) and issubclass(NotFittedError, AttributeError)
 model = BayesianMLPRegressor((5,), epochs=3, random_state=0)

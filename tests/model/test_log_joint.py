@@ -24,8 +24,9 @@ from bbb_numpy import (
     Reparameterised,
     ScaleMixturePrior,
 )
-from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.model.log_joint import CountedRows, LogJoint
 from bbb_numpy.model.objectives import MAP
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.parts.posteriors import PointMass
 
@@ -185,6 +186,51 @@ def test_equal_rows_may_be_evaluated_once(likelihood):
     assert many.rowwise(position).shape == (4, 35)
     tempered = replace(many, power=0.3)(position)
     np.testing.assert_allclose(tempered[0], none + 0.3 * (value - none), rtol=1e-12)
+
+
+COUNTS = np.array([3, 1, 4, 0, 2, 1, 5])  # of the seven rows
+
+
+def counted_error(likelihood, kind=CountedRows):
+    """Largest error of value and gradient for w against the rows written out that often."""
+    target, position = problem("mixture", likelihood)
+    model, w = target.model, target.weights(position).copy()
+    counted = kind(model.network, model.prior, model.likelihood, counts=COUNTS.astype(float))
+    x, y = (np.repeat(rows, COUNTS, axis=0) for rows in (target.x, target.y))
+    c_prior, c_likelihood = np.random.default_rng(1).standard_normal((2, len(w)))
+    found = []
+    for one, *rows in ((counted, target.x, target.y), (model, x, y)):
+        buffers = Buffers()
+        joint = one.forward(w, {}, *rows, buffers)
+        alone = one.evaluate(w, {}, *rows, buffers)
+        d_alone = one.likelihood_vjp(alone, c_likelihood, {}, buffers)
+        d_both = one.vjp(joint, c_prior, c_likelihood, {}, buffers)
+        found.append([joint.log_prior, joint.log_likelihood, alone.log_likelihood, d_alone, d_both])
+    return max(relative_error(ours, exact) for ours, exact in zip(*found, strict=True))
+
+
+@pytest.mark.equation("D33")
+@pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if "learned" not in name])
+def test_a_row_that_counts_c_times_is_c_equal_rows_and_so_is_its_gradient(likelihood):
+    assert counted_error(likelihood) < 1e-12
+
+
+class CountedOnTheWayThere(CountedRows):
+    """The counts forgotten on the way back."""
+
+    likelihood_vjp = Model.likelihood_vjp
+
+
+class CountedOnTheWayBack(CountedRows):
+    """And on the way there."""
+
+    evaluate = Model.evaluate
+
+
+@pytest.mark.equation("D33")
+@pytest.mark.parametrize("wrong", [CountedOnTheWayThere, CountedOnTheWayBack])
+def test_counts_that_are_forgotten_one_way_are_seen(wrong):
+    assert counted_error("gaussian", wrong) > 1e-2
 
 
 @pytest.mark.equation("D33")
