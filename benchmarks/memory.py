@@ -40,7 +40,7 @@ class Peak(NamedTuple):
 
 
 def peak(problem: Problem) -> Peak:
-    """Measure the first step of a fresh workspace; theta, Adam's memory and rows not counted."""
+    """Measure the first step with fresh buffers; theta, Adam's memory and rows not counted."""
     step = ours.step(problem, problem.start().theta)
     tracemalloc.start()
     try:

@@ -1,6 +1,6 @@
 """What the mathematics stands on, NumPy alone.
 
-`elementary`: stable, complex-safe functions. `layout`: named views of one flat vector.
-`workspace`: arrays that a step leaves for the next. `arguments`, `randomness`: checks of single
-arguments. `files`: files written whole or not at all.
+`elementary`: stable, complex-safe functions. `layout`: named views of one flat vector. `buffers`:
+arrays that a step leaves for the next, and who owns them. `arguments`, `randomness`: checks of
+single arguments. `files`: files written whole or not at all.
 """
