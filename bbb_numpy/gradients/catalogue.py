@@ -40,6 +40,7 @@ __all__ = [
     "PRIORS",
     "WARM_UPS",
     "Estimator",
+    "kinds",
     "named",
 ]
 
@@ -102,6 +103,11 @@ def named(argument: str, name: str, table: Mapping[str, Any]) -> Any:
     if name not in table:
         raise ValueError(f"{argument} must be one of {', '.join(table)}; got {name!r}")
     return table[name]
+
+
+def kinds(table: Mapping[str, Any]) -> tuple[type, ...]:
+    """Return the classes of which the entries of `table` are, each once, in their order."""
+    return tuple(dict.fromkeys(type(entry) for entry in table.values()))
 
 
 Estimator = (

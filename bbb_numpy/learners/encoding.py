@@ -12,21 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gradients.catalogue import LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS, kinds
 from ..gradients.closed_form import ClosedFormKL
 from ..gradients.flipout import Flipout
 from ..gradients.importance import DoublyReparameterised, SelfNormalised
 from ..gradients.local_reparameterisation import LocalReparameterisation
 from ..gradients.reparameterised import Reparameterised, StickingTheLanding
 from ..model import kl_weights
-from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
-from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from ..parts.full_rank import FullRank
 from ..parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
-from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from ..parts.mixture import ScaleMixturePrior
 from ..parts.network import MLP
-from ..parts.posteriors import MeanField, PointMass
-from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from ..parts.priors import LayerwiseGaussianPrior
 from ..sampling import mcmc
 from ..training import EarlyStopping, optimizers
 from ..training.optimizers import SGD, Adam, Cosine, Momentum, StepDecay
@@ -52,16 +47,13 @@ WALKS = (mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin)
 # The kinds of object that may stand in each place of a model
 KINDS: dict[str, tuple[type, ...]] = {
     "network": (MLP,),
-    "prior": (GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior),
-    "likelihood": (
-        *(GaussianLikelihood, HeteroscedasticLikelihood, PoissonLikelihood),
-        *(BernoulliLikelihood, CategoricalLikelihood),
-    ),
-    "posterior": (MeanField, FullRank, PointMass),
-    "objective": (FreeEnergy, Renyi, EUBO, MLE, MAP),
+    "prior": kinds(PRIORS),
+    "likelihood": kinds(LIKELIHOODS),
+    "posterior": kinds(POSTERIORS),
+    "objective": kinds(OBJECTIVES),
 }
 _CLASSES = (
-    *(kind for kinds in KINDS.values() for kind in kinds),
+    *(kind for accepted in KINDS.values() for kind in accepted),
     *(SGD, Momentum, Adam, EarlyStopping, *SCHEDULES),
     *(kl_weights.NoWarmUp, kl_weights.LinearWarmUp, kl_weights.CyclicalWarmUp),
     *(Sampling, LogNormal, HalfNormal, HalfCauchy, *KERNELS, *WALKS),
@@ -181,9 +173,9 @@ def decode_parts(parts: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
     """Return the objects that a model is made of."""
     same_names("model", parts, {*KINDS, "estimator", "antithetic"})
     made = {name: decode(name, parts[name]) for name in wanted}
-    for name, kinds in ((name, KINDS[name]) for name in wanted):
-        if type(made[name]) not in kinds:
-            accepted = " or ".join(kind.__name__ for kind in kinds)
+    for name in wanted:
+        if type(made[name]) not in KINDS[name]:
+            accepted = " or ".join(kind.__name__ for kind in KINDS[name])
             raise CheckpointError(f"model: {name} must be a {accepted}; got {made[name]!r}")
     return made
 

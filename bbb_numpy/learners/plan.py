@@ -18,6 +18,7 @@ from ..gradients.catalogue import (
     PRIORS,
     WARM_UPS,
     Estimator,
+    kinds,
     named,
 )
 from ..gradients.family import Family, Posterior
@@ -26,13 +27,11 @@ from ..model.kl_weights import LinearWarmUp, NoWarmUp, Shares, WarmUp, proportio
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Objective, Renyi
 from ..numeric.arguments import real, whole
 from ..numeric.randomness import check_random_state
-from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from ..parts.full_rank import FullRank
-from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from ..parts.mixture import ScaleMixturePrior
+from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import ACTIVATIONS, MLP
 from ..parts.posteriors import MeanField, PointMass
-from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from ..parts.priors import GaussianPrior
 from ..sampling.draws import DrawnWeights
 from ..training import EarlyStopping, Recipe
 from ..training.optimizers import SGD, Adam, Cosine, Momentum, Optimizer
@@ -52,9 +51,6 @@ __all__ = [
 ]
 
 
-PRIOR_KINDS = (GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior)
-
-
 class Task(NamedTuple):
     """What distinguishes the two learners' arguments."""
 
@@ -72,10 +68,7 @@ REGRESSION = Task(
     GaussianPrior(0.5),
     GaussianLikelihood(0.1, learn=True),
     LinearWarmUp(0.5),
-    (
-        *(GaussianLikelihood, HeteroscedasticLikelihood, PoissonLikelihood),
-        *(BernoulliLikelihood, CategoricalLikelihood),
-    ),
+    kinds(LIKELIHOODS),
     "",
 )
 CLASSIFICATION = Task(
@@ -178,17 +171,17 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     sampling, params = settled(params)
 
     def part(
-        name: str, default: Any, kinds: tuple[type, ...], table: Mapping[str, Any] | None = None
+        name: str, default: Any, accepted: tuple[type, ...], table: Mapping[str, Any] | None = None
     ) -> Any:
         value = params[name]
-        return default if value is None else check_part(name, value, kinds, table)
+        return default if value is None else check_part(name, value, accepted, table)
 
     activation = params["activation"]
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {ACTIVATIONS}; got {activation!r}")
-    posterior = part("posterior", POSTERIOR, (MeanField, FullRank, PointMass), POSTERIORS)
+    posterior = part("posterior", POSTERIOR, kinds(POSTERIORS), POSTERIORS)
     natural = MAP() if isinstance(posterior, PointMass) else FreeEnergy()
-    objective = part("objective", natural, (FreeEnergy, Renyi, EUBO, MLE, MAP), OBJECTIVES)
+    objective = part("objective", natural, kinds(OBJECTIVES), OBJECTIVES)
     if isinstance(objective, Renyi) and objective.alpha == 1.0:
         objective = FreeEnergy()  # its limit, with the estimators that this one allows
     samples = whole("samples", params["samples"], 1)
@@ -208,7 +201,7 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     return Plan(
         hidden=check_sizes("hidden_layer_sizes", params["hidden_layer_sizes"]),
         activation=activation,
-        prior=part("prior", task.prior, PRIOR_KINDS, PRIORS),
+        prior=part("prior", task.prior, kinds(PRIORS), PRIORS),
         likelihood=_likelihood(params["likelihood"], task),
         posterior=posterior,
         estimator=_estimator(params["estimator"]),
