@@ -26,9 +26,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.special import ndtr
 
 import bbb_numpy as bbb
-from bbb_numpy.evaluation.calibration import normal_cdf
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.numeric.elementary import logsumexp
 from bbb_numpy.uci import journal, tables
@@ -371,7 +371,7 @@ tau = np.sqrt(z**2 * sd["W0"] ** 2 + sd["b0"] ** 2)
 def second_moment(m, tau):
     """E max(z, 0)^2 for z ~ N(m, tau^2)."""
     density = np.exp(-0.5 * (m / tau) ** 2) / np.sqrt(2 * np.pi)
-    return (m**2 + tau**2) * normal_cdf(m / tau) + m * tau * density
+    return (m**2 + tau**2) * ndtr(m / tau) + m * tau * density
 
 
 places = np.array([-1.0, 0.0, 1.0])

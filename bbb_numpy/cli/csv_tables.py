@@ -7,12 +7,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NumberTable", "Table", "TableError", "read_csv", "write_csv"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Table", "TableError", "read_csv", "write_csv"]
 
 Array = NDArray[Any]
 
@@ -37,7 +40,7 @@ class Table:
     columns: tuple[str, ...]
     rows: list[list[str]]
 
-    def numbers(self, names: Sequence[str]) -> NumberTable:
+    def numbers(self, names: Sequence[str]) -> DataFrame:
         """Return the named columns as float64 (N, len(names)).
 
         Raises
@@ -45,6 +48,8 @@ class Table:
         TableError
             If a column is missing, or a cell is empty, text, nan or infinite.
         """
+        from pandas import DataFrame
+
         missing = [name for name in names if name not in self.columns]
         if missing:
             raise TableError(
@@ -56,7 +61,7 @@ class Table:
             at = self.columns.index(name)
             for i, row in enumerate(self.rows):
                 values[i, j] = self._number(row[at], name, i)
-        return NumberTable(list(names), values)
+        return DataFrame(values, columns=list(names))
 
     def _number(self, cell: str, name: str, row: int) -> float:
         try:
@@ -70,20 +75,6 @@ class Table:
                 "number is needed; leave the column out with --inputs, or mend the row"
             )
         return value
-
-
-@dataclass(frozen=True)
-class NumberTable:
-    """Named numeric columns; converts to a plain array wherever NumPy wants one."""
-
-    columns: list[str]
-    values: Array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.values, dtype=dtype)
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 def read_csv(path: str) -> Table:

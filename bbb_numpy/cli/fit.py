@@ -7,16 +7,14 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.backend_bases import FigureCanvasBase
 
 from ..evaluation.convergence import GOOD, convergence
-from ..gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
-from ..learners.checkpoint import CheckpointError, load, save
+from ..gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
 from ..learners.inference import INFERENCES, SAMPLED, Sampling
-from ..learners.regressor import BayesianMLPRegressor
 from ..model.objectives import FreeEnergy
 from ..parts.network import ACTIVATIONS
 from ..parts.priors import GaussianPrior
@@ -24,19 +22,25 @@ from ..plots import fits
 from ..sampling.draws import Draws
 from ..sampling.run import METRICS
 from ..training.optimizers import Adam, Cosine
-from .csv_tables import NumberTable, TableError, read_csv, write_csv
+from .csv_tables import TableError, read_csv, write_csv
 from .options import Commands, above_zero, add_command, at_least_one, at_least_zero
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["add_parsers", "fit", "predict"]
 
 TRAINING = {"epochs": 1000, "batch_size": 32, "samples": 1, "learning_rate": 1e-2}
 SAMPLING = ("chains", "draws", "warm_up", "thin", "metric", "target_accept", "checkpoint")
-PARTS = ("posterior", "estimator", "objective")
+PARTS = ("estimator", "objective")
 REAL = ("gaussian", "gaussian-learned", "heteroscedastic", "poisson")  # for a column of numbers
 
 
 def fit(args: argparse.Namespace) -> int:
     """Fit the target column of a CSV file and store the model."""
+    from ..learners.checkpoint import save
+    from ..learners.regressor import BayesianMLPRegressor
+
     _check_outputs([args.data], args.model, args.plot)
     table = read_csv(args.data)
     try:
@@ -70,14 +74,13 @@ def fit(args: argparse.Namespace) -> int:
         prior=args.prior if args.prior_scale is None else GaussianPrior(args.prior_scale),
         likelihood=args.likelihood,
         inference=inference,
-        posterior=args.posterior,
         estimator=args.estimator,
         objective=args.objective,
         optimizer=optimizer,
         **train,
         random_state=args.seed,
     )
-    y = target.values[:, 0]
+    y = target[args.target].to_numpy()
     model.fit(inputs, y)
     draws = getattr(model, "draws_", None)
     whole = draws.finished if draws else model.training_.stopped != "interrupted"
@@ -95,7 +98,7 @@ def fit(args: argparse.Namespace) -> int:
         _print_convergence(draws)
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
-        cost = "free energy" if elbo else f"{args.objective or 'map'} (minimised)"
+        cost = "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
         print(f"{cost:<18} {model.history_[-1].objective:12.4f} nats")
     if noise is not None:
         form = "12.4f" if noise[0] < 1e6 else "12.4g"
@@ -105,7 +108,7 @@ def fit(args: argparse.Namespace) -> int:
     print(f"log density        {density:12.4f} nats per row, on these rows")
     print(f"stored in {args.model}")
     if args.plot:
-        _plot(model, inputs, (inputs.values, y), (names[0], args.target), args.plot)
+        _plot(model, inputs, (inputs.to_numpy(), y), (names[0], args.target), args.plot)
         print(f"picture in {args.plot}")
     return 0
 
@@ -123,7 +126,7 @@ def _print_convergence(draws: Draws) -> None:
             print(f"R-hat of means     {line.r_hat:12.4f} (the largest; wanted is < {GOOD:g})")
 
 
-def _inference(args: argparse.Namespace) -> str | Sampling | None:
+def _inference(args: argparse.Namespace) -> str | Sampling:
     """Return the learner's `inference`, with the settings of a sampler."""
     settings = {name: getattr(args, name) for name in SAMPLING if getattr(args, name) is not None}
     if args.inference not in SAMPLED:
@@ -132,7 +135,7 @@ def _inference(args: argparse.Namespace) -> str | Sampling | None:
                 f"{_options(settings)} belong to a sampler: add --inference nuts or hmc, or leave "
                 "them out"
             )
-        return None if args.inference is None else str(args.inference)
+        return str(args.inference)
     unused = [name for name in (*TRAINING, *PARTS) if getattr(args, name) is not None]
     if unused:
         raise ValueError(
@@ -148,6 +151,9 @@ def _options(names: Iterable[str]) -> str:
 
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a CSV file with a stored model."""
+    from ..learners.checkpoint import CheckpointError, load
+    from ..learners.regressor import BayesianMLPRegressor
+
     _check_outputs([args.model, args.data], args.output, args.plot)
     model = load(args.model)
     if not isinstance(model, BayesianMLPRegressor):
@@ -178,17 +184,19 @@ def predict(args: argparse.Namespace) -> int:
 
 
 def _plot(
-    model: BayesianMLPRegressor,
-    inputs: NumberTable,
+    model: Any,  # BayesianMLPRegressor
+    inputs: DataFrame,
     data: tuple[Any, Any] | None,
     labels: tuple[str, str],
     path: str,
 ) -> None:
     """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
-    low, high = inputs.values.min(), inputs.values.max()
+    column = inputs.to_numpy()
+    low, high = column.min(), column.max()
     margin = 0.1 * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, 300)[:, None]
-    ax = fits.fit(grid, model.predict_distribution(NumberTable(inputs.columns, grid)), data=data)
+    wide = type(inputs)(grid, columns=inputs.columns)
+    ax = fits.fit(grid, model.predict_distribution(wide), data=data)
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
     figure = ax.get_figure(root=True)
@@ -241,7 +249,10 @@ def add_parsers(commands: Commands) -> None:
     fitting.add_argument("--samples", type=at_least_one, help="weight samples per step (1)")
     fitting.add_argument("--learning-rate", type=above_zero, help="(0.01)")
     fitting.add_argument(
-        "--inference", choices=INFERENCES, help="trained, or sampled: hmc, nuts (mean-field)"
+        "--inference",
+        choices=list(INFERENCES),
+        default="mean-field",
+        help="trained, or sampled: hmc, nuts (mean-field)",
     )
     fitting.add_argument("--chains", type=at_least_one, help="of hmc and nuts, side by side (4)")
     fitting.add_argument(
@@ -260,7 +271,6 @@ def add_parsers(commands: Commands) -> None:
     for name, table in (
         ("prior", PRIORS),
         ("likelihood", {name: LIKELIHOODS[name] for name in REAL}),
-        ("posterior", POSTERIORS),
         ("estimator", ESTIMATORS),
         ("objective", OBJECTIVES),
     ):

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"bbb-numpy {args.command}: interrupted", file=sys.stderr)
         return 130
-    except (MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
+    except (ImportError, MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
         print(f"bbb-numpy {args.command}: {error}", file=sys.stderr)
         return 2
 

@@ -60,7 +60,7 @@ def reproduce(args: argparse.Namespace) -> int:
                 folder.rmdir()
         if isinstance(error, ModuleNotFoundError):
             raise ValueError(
-                f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[sklearn]' brings it"
+                f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[learners]' brings it"
             ) from None
         raise
     (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")

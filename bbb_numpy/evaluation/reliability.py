@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import positive, whole
+from ..numeric.arguments import whole
 
 __all__ = [
     "BINNINGS",
@@ -30,7 +30,6 @@ __all__ = [
 
 Array = NDArray[Any]
 BINNINGS = ("equal width", "equal mass")
-NORMAL_95 = 1.959963984540054  # the 97.5 % point of N(0, 1)
 
 
 class Reliability(NamedTuple):
@@ -56,29 +55,30 @@ class BrierParts(NamedTuple):
     within: float  # what binning hides: variance less twice the covariance inside bins
 
 
-def wilson(successes: Any, trials: Any, z: float = NORMAL_95) -> tuple[Array, Array]:
+def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Array]:
     r"""Return the interval of Wilson (1927) for a share, elementwise (D35).
 
-    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`: never a single point,
-    not even at 0 or all successes, and inside [0, 1].
+    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the quantile of N(0, 1)
+    for `level`: never a single point, not even at 0 or all successes, and inside [0, 1].
 
     Raises
     ------
     ValueError
-        Unless 0 <= successes <= trials and trials >= 1 everywhere, and z > 0.
+        Unless 0 <= successes <= trials and trials >= 1 everywhere, and level is between 0 and 1.
     """
-    successes, trials = np.asarray(successes, float), np.asarray(trials, float)
-    z = positive("z", z)
-    if not (np.all(trials >= 1) and np.all((successes >= 0) & (successes <= trials))):
+    from scipy.stats import binomtest  # half a second, for this alone
+
+    ones, rows = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
+    if not (np.all(rows >= 1) and np.all((ones >= 0) & (ones <= rows))):
         raise ValueError(
             "wilson needs 0 <= successes <= trials and trials >= 1; got successes "
-            f"{_range(successes)} and trials {_range(trials)}"
+            f"{_range(ones)} and trials {_range(rows)}"
         )
-    share, extra = successes / trials, z * z / trials
-    middle = (share + 0.5 * extra) / (1.0 + extra)
-    half = np.sqrt(extra * (share * (1.0 - share) + 0.25 * extra)) / (1.0 + extra)
-    low = np.where(successes == 0, 0.0, middle - half)  # exactly, where rounding is not
-    high = np.where(successes == trials, 1.0, middle + half)
+    ends = [
+        binomtest(k, n).proportion_ci(level, "wilson")
+        for k, n in zip(ones.ravel().tolist(), rows.ravel().tolist(), strict=True)
+    ]
+    low, high = np.array(ends).T.reshape(2, *ones.shape)
     return low, high
 
 

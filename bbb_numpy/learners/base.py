@@ -10,6 +10,15 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise ImportError(
+        "the learners need scikit-learn; install it with: pip install 'bbb_numpy[learners]'"
+    ) from None
+
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
 from ..numeric.arguments import whole
@@ -20,21 +29,26 @@ from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse
-from .habits import Base
+from .inference import is_sampled, short
 from .plan import REGRESSION, Plan, Task, check_plan
 from .rows import (
-    NotFittedError,
     Prepared,
-    check_columns,
     check_inputs,
     check_same_rows,
-    column_names,
     held_out_rows,
     prepared,
     standardised,
 )
 
-__all__ = ["Learner", "Targets"]
+__all__ = [
+    "ClassifierMixin",
+    "Learner",
+    "MultiOutputMixin",
+    "RegressorMixin",
+    "Targets",
+    "check_is_fitted",
+    "trains",
+]
 
 Array = NDArray[Any]
 Self = TypeVar("Self", bound="Learner")
@@ -49,8 +63,22 @@ class Targets(NamedTuple):
     fitted: dict[str, Any]  # attributes that describe them
 
 
-class Learner(Base):
-    """A learner without targets of its own; `BayesianMLPRegressor` documents the arguments."""
+def _is_trained(learner: Any) -> bool:
+    """Whether a learner trains, or raise AttributeError that says why it cannot go on."""
+    if is_sampled(learner.inference):
+        raise AttributeError(
+            f"{type(learner).__name__} has no partial_fit with inference="
+            f"{short(learner.inference)}: draws of one posterior cannot go on to that of other "
+            "rows. Call fit with all rows, or use inference='mean-field'"
+        )
+    return True
+
+
+trains = available_if(_is_trained)
+
+
+class Learner(BaseEstimator):
+    """What both learners do with rows; each has targets and predictions of its own."""
 
     task: ClassVar[Task] = REGRESSION
     training_: Training
@@ -63,20 +91,130 @@ class Learner(Base):
     y_scale_: Array
     rng_: np.random.Generator
     predict_seed_: int
-    # the constructor's, as far as predictions need them
-    predict_samples: Any
-    random_state: Any
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = None,
+        *,
+        activation: str = "relu",
+        prior: Any = None,
+        likelihood: Any = None,
+        inference: Any = "mean-field",
+        estimator: Any = None,
+        objective: Any = None,
+        kl_weights: Any = None,
+        warm_up: Any = None,
+        optimizer: Any = None,
+        epochs: int | None = None,
+        batch_size: int = 32,
+        samples: int | None = None,
+        predict_samples: int | None = None,
+        standardize: bool = True,
+        early_stopping: Any = None,
+        validation_fraction: float = 0.0,
+        dtype: Any = "float64",
+        random_state: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        """Take note of the settings; `fit` checks them.
+
+        Parameters
+        ----------
+        hidden_layer_sizes : tuple of int, optional
+            Widths of the hidden layers; ``()`` for none. Default (20,), for classes (50,). Under a
+            mean-field posterior every unit, used or not, adds about noise variance / N to the
+            predictive variance: take more for many rows or little noise.
+        activation : {'relu', 'tanh'}
+        prior : str or object, optional
+            Of the names or classes in `bbb_numpy.gradients.catalogue`, as the other parts. Default
+            ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``, since certain classes need
+            large logits.
+        likelihood : str or object, optional
+            Default ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
+            depends on X, 'poisson' models counts by their log rate; 'bernoulli' (columns of 0
+            and 1) and 'categorical' (rows of probabilities) work too. With ``standardize=True``
+            scales are in units of the standardised target. The classifier takes the last two
+            alone; default: one logit for two classes, one logit per class for more.
+        inference : {'mean-field', 'full-rank', 'map', 'mle', 'hmc', 'nuts'} or an object
+            What stands for the posterior. The first four are trained: a `MeanField`, a `FullRank`
+            (for small networks), or a `PointMass` with or without the prior. The last two draw
+            from the posterior itself, weights together with the scales that are learned: slower,
+            but without a family's restrictions. Objects have the settings, e.g.
+            ``MeanField(rho_offset=-1.0)`` or ``Sampling("nuts", chains=8)``. While sampling all
+            rows are used at every step; estimator, objective, kl_weights, warm_up, optimizer,
+            early_stopping and validation_fraction are refused, epochs, batch_size and samples
+            unused.
+        estimator : str or class, optional
+            Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. Default:
+            'reparameterised', for the EUBO 'self-normalised'.
+        objective : str or FreeEnergy, Renyi, EUBO, optional
+            Default ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the
+            EUBO are biased on minibatches (D30): prefer a `batch_size` of all rows, and many
+            `samples`.
+        kl_weights : {'proportional', 'geometric'} or callable, optional
+            How the minibatches of an epoch share the KL term.
+        warm_up : {'none', 'linear', 'cyclical'} or LinearWarmUp, CyclicalWarmUp, optional
+            Factor on the KL term that rises to 1 during training; 'none' for none. By default `fit`
+            of a regressor uses ``LinearWarmUp(0.5)`` where there is a KL term (`FreeEnergy`).
+            One that is given runs over the epochs of each call, as a schedule does; 'map' has
+            its prior weighed by it.
+        optimizer : Adam, SGD or Momentum, optional
+            Default ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
+            call of `fit` or `partial_fit`.
+        epochs : int, optional
+            Passes over the data; default 1000, for classes 100. Few data need many epochs, since
+            every weight's deviation has to grow towards the prior's; many data need fewer.
+        batch_size : int
+            Rows per step.
+        samples, predict_samples : int, optional
+            Weight samples per training step, and per prediction: so many of the draws, if sampled.
+            Default 1 and 100, for classes 4 and 500: few samples underestimate the probability of
+            the classes that only a few of them favour.
+        standardize : bool
+            Bring inputs and real targets to mean 0 and deviation 1 for training (constant columns
+            to 0); undone in everything that is returned. Counts, zeros and ones stay as they are.
+        early_stopping : EarlyStopping, optional
+        validation_fraction : float
+            Share of the rows held out by `fit` to record (and stop by) a validation loss, >= 0
+            and < 1. `partial_fit` trains on all its rows.
+        dtype : {'float64', 'float32'}
+            Of training and prediction; results are float64.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            With a whole number, the same data give bit-identical results on the same machine.
+        progress : bool, optional
+            Show a progress bar; by default only in a terminal or notebook.
+        """
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.prior = prior
+        self.likelihood = likelihood
+        self.inference = inference
+        self.estimator = estimator
+        self.objective = objective
+        self.kl_weights = kl_weights
+        self.warm_up = warm_up
+        self.optimizer = optimizer
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.samples = samples
+        self.predict_samples = predict_samples
+        self.standardize = standardize
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
 
     @property
     def theta_(self) -> Array:
         """Everything learned, one flat vector; after sampling, all draws, one a row."""
-        self._need_fit()
+        check_is_fitted(self)
         return self.draws_.flat if "draws_" in self.__dict__ else self.training_.theta
 
     @property
     def history_(self) -> list[Epoch]:
         """One entry for each epoch trained."""
-        self._need_fit()
+        check_is_fitted(self)
         if "draws_" in self.__dict__:
             raise AttributeError(
                 "a sampled posterior has no epochs; draws_.stats has the statistics of its steps, "
@@ -87,7 +225,7 @@ class Learner(Base):
     @property
     def n_iter_(self) -> int:
         """Number of epochs trained; after sampling, of draws of each chain."""
-        self._need_fit()
+        check_is_fitted(self)
         return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
 
     def fit(self: Self, X: Any, y: Any) -> Self:
@@ -143,27 +281,20 @@ class Learner(Base):
             )
         return self._plan()
 
-    def _need_fit(self) -> None:
-        if "estimator_" not in self.__dict__:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet; call fit(X, y) first"
-            )
-
     def _begin(
         self, X: Any, read_targets: Callable[[], Targets], plan: Plan, held_out: bool
     ) -> tuple[dict[str, Any], Prepared]:
         """Return the fitted attributes before the first epoch, and the rows, ready for training."""
-        x, names = check_inputs(X), column_names(X)
+        noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
+        x = check_inputs(noted, X, first=True)
         targets = read_targets()
         y = targets.numbers
-        check_same_rows(X=x, y=y)
+        check_same_rows(x, y)
         rows = held_out_rows(len(x), plan.validation_fraction if held_out else 0.0)
         estimator = plan.build(x.shape[1], y.shape[1], targets.likelihood)
         rng = check_generator(self.random_state)
         seed = int(rng.integers(2**63))
-        fitted = {**targets.fitted, "predict_seed_": seed, "n_features_in_": x.shape[1]}
-        if names is not None:
-            fitted["feature_names_in_"] = names
+        fitted = {**targets.fitted, "predict_seed_": seed, **_features(noted)}
         real = plan.standardize and targets.real
         data = prepared(x, y, rows, rng, plan.standardize, real, plan.dtype)
         fitted |= {**data.units, "estimator_": estimator, "rng_": rng}
@@ -188,8 +319,13 @@ class Learner(Base):
         before, failure = fitted["training_"], None
         try:
             state: Training = train(
-                *(fitted["estimator_"], before, data.training, recipe, fitted["rng_"]),
-                *(data.held_out, progress),
+                fitted["estimator_"],
+                before,
+                data.training,
+                recipe,
+                fitted["rng_"],
+                data.held_out,
+                progress,
             )
         except NonFiniteError as error:
             state, failure = error.training, error
@@ -226,7 +362,7 @@ class Learner(Base):
             "hidden_layer_sizes or activation": (new.model.network, old.model.network),
             "prior": (new.model.prior, old.model.prior),
             "likelihood": (new.model.likelihood, old.model.likelihood),
-            "posterior": (type(new.posterior), type(old.posterior)),
+            "inference": (type(new.posterior), type(old.posterior)),
             "dtype": (np.dtype(plan.dtype), self.theta_.dtype),
             "optimizer (its memory)": (
                 set(plan.optimizer.init(self.theta_).arrays),
@@ -243,22 +379,26 @@ class Learner(Base):
 
     def _check_rows(self, X: Any) -> Array:
         """Return `X` standardised as in `fit`."""
-        dtype = self.theta_.dtype
-        x = check_inputs(X)
-        names = self.__dict__.get("feature_names_in_")
-        check_columns(X, x, self.n_features_in_, names, type(self).__name__)
-        return standardised(x, self.x_mean_, self.x_scale_, dtype, "X")
+        check_is_fitted(self)
+        x = check_inputs(self, X)
+        return standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
 
     def _check_pair(self, X: Any, y: Any) -> Rows:
         x = self._check_rows(X)
         targets = self._next_targets(y, x.dtype)
-        check_same_rows(X=x, y=targets)
+        check_same_rows(x, targets)
         return Rows(x, targets)
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(self.predict_seed_)
 
     def _predict_samples(self) -> int:
-        samples = whole("predict_samples", self.predict_samples, 1)
+        given = self.task.predict_samples if self.predict_samples is None else self.predict_samples
+        samples = whole("predict_samples", given, 1)
         point = isinstance(getattr(self.estimator_, "posterior", None), PointMass)
         return 1 if point else samples
+
+
+def _features(noted: BaseEstimator) -> dict[str, Any]:
+    """Return what scikit-learn has noted of the features: their number, and names if any."""
+    return {name: value for name, value in vars(noted).items() if name.endswith("_in_")}

@@ -30,7 +30,7 @@ from ..sampling.mcmc.adaptation import retuned, tunable
 from ..training import Epoch, Training
 from ..training.optimizers import Memory
 from ..version import __version__
-from .base import Learner
+from .base import Learner, check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .encoding import (
     KERNELS,
@@ -48,7 +48,6 @@ from .encoding import (
 )
 from .plan import check_plan
 from .regressor import BayesianMLPRegressor
-from .rows import NotFittedError
 
 __all__ = [
     "FORMAT",
@@ -100,8 +99,7 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     """
     if LEARNERS.get(type(model).__name__) is not type(model):
         raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {type(model).__name__}")
-    if "estimator_" not in vars(model):
-        raise NotFittedError("model is not fitted: there is nothing to save; call fit first")
+    check_is_fitted(model, msg="model is not fitted: there is nothing to save; call fit first")
     draws, arrays = pack_draws(model.draws_) if "draws_" in vars(model) else (None, _trained(model))
     header = np.frombuffer(_header(model, draws).encode(), np.uint8)
     scalers = {name: getattr(model, f"{name}_") for name in SCALERS}
@@ -138,15 +136,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def _header(model: Learner, draws: dict[str, Any] | None) -> str:
     plan = check_plan(model.get_params(deep=False), model.task)
-    parameters = model.get_params(deep=False) | {
-        "hidden_layer_sizes": plan.hidden,
-        "dtype": plan.dtype.name,
-        **{name: getattr(plan, name) for name in ("epochs", "batch_size", "samples")},
-        "predict_samples": plan.predict_samples,
-        "standardize": plan.standardize,
-        "validation_fraction": plan.validation_fraction,
-        "progress": plan.progress,
-    }
+    parameters = model.get_params(deep=False) | {"dtype": plan.dtype.name}
+    if parameters["hidden_layer_sizes"] is not None:
+        parameters["hidden_layer_sizes"] = plan.hidden
     estimator, label = model.estimator_, type(model).__name__
     parts: dict[str, Any] = {"posterior": None, "objective": None}
     if not isinstance(estimator, DrawnWeights):
@@ -229,7 +221,7 @@ def _learner(header: dict[str, Any], arrays: dict[str, Array]) -> Learner:
     if arrays:
         raise CheckpointError(f"has unknown entries {sorted(arrays)}")
     model.set_params(**parameters)
-    vars(model).update(fitted, estimator_=estimator)
+    model.__dict__.update(fitted, estimator_=estimator)
     return model
 
 

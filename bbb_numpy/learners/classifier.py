@@ -1,4 +1,4 @@
-"""A Bayesian MLP for classes with scikit-learn's habits; scikit-learn is optional."""
+"""A Bayesian MLP for classes, a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -13,50 +13,23 @@ from ..model.joint import Likelihood
 from ..numeric.arguments import whole
 from ..numeric.randomness import check_generator
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from .base import Learner, Targets
+from .base import ClassifierMixin, Learner, Targets, trains
 from .cautions import need_finite
-from .habits import ClassifierHabits
-from .inference import trains
 from .plan import CLASSIFICATION, Plan
 from .rows import check_labels, check_same_rows, codes, distinct
-from .scores import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
 
 Array = NDArray[Any]
 
 
-class BayesianMLPClassifier(ClassifierHabits, Learner):
+class BayesianMLPClassifier(ClassifierMixin, Learner):
     """Bayesian multilayer perceptron for classes, by variational inference or sampling.
 
     Probabilities are averages over the posterior of the weights. Their entropy splits into
     what more data would tell (epistemic) and what they would not (aleatoric).
 
-    Parts of the model are given as objects or by short name, see `bbb_numpy.gradients.catalogue`.
-
-    Parameters
-    ----------
-    hidden_layer_sizes : tuple of int
-        Widths of the hidden layers; ``()`` for none.
-    activation : {'relu', 'tanh'}
-    prior : str or GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior, optional
-        Default ``GaussianPrior(1.5)``, wider than the regressor's: certain classes need large
-        logits.
-    likelihood : {'bernoulli', 'categorical'} or an object, optional
-        Default: one logit (Bernoulli) for two classes, one logit per class (categorical) for
-        more.
-    inference : {'mean-field', 'full-rank', 'map', 'hmc', 'nuts'} or Sampling, optional
-    posterior, estimator, objective, kl_weights, warm_up, optimizer : optional
-        As of `BayesianMLPRegressor`.
-    epochs, batch_size : int
-        Passes over the data; rows per step.
-    samples, predict_samples : int
-        Weight samples per training step, and per prediction. Few samples underestimate the
-        probability of the classes that only a few of them favour.
-    standardize : bool
-        Bring inputs to mean 0 and deviation 1 (constant columns to 0).
-    early_stopping, validation_fraction, dtype, random_state, progress : optional
-        As of `BayesianMLPRegressor`.
+    The settings are those of `Learner`, which the constructor documents.
 
     Attributes
     ----------
@@ -80,53 +53,6 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
 
     task = CLASSIFICATION
     classes_: Array
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = (50,),
-        *,
-        activation: str = "relu",
-        prior: Any = None,
-        likelihood: Any = None,
-        inference: Any = None,
-        posterior: Any = None,
-        estimator: Any = None,
-        objective: Any = None,
-        kl_weights: Any = None,
-        warm_up: Any = None,
-        optimizer: Any = None,
-        epochs: int = 100,
-        batch_size: int = 32,
-        samples: int = 4,
-        predict_samples: int = 500,
-        standardize: bool = True,
-        early_stopping: Any = None,
-        validation_fraction: float = 0.0,
-        dtype: Any = "float64",
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.prior = prior
-        self.likelihood = likelihood
-        self.inference = inference
-        self.posterior = posterior
-        self.estimator = estimator
-        self.objective = objective
-        self.kl_weights = kl_weights
-        self.warm_up = warm_up
-        self.optimizer = optimizer
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.samples = samples
-        self.predict_samples = predict_samples
-        self.standardize = standardize
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.dtype = dtype
-        self.random_state = random_state
-        self.progress = progress
 
     @trains
     def partial_fit(
@@ -262,28 +188,8 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
         """
         x = self._check_rows(X)
         places = self._known(check_labels(y))
-        check_same_rows(X=x, y=places)
+        check_same_rows(x, places)
         return self._log_density(x, places)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, the share of rows whose label is predicted.
-
-        Parameters
-        ----------
-        X, y : array-like (N, d_in), (N,)
-        sample_weight : array-like (N,), optional
-            Weights >= 0 of the rows.
-
-        Returns
-        -------
-        float
-            A label that is not among `classes_` counts as a row predicted wrongly.
-        """
-        predicted = self.predict(X)
-        places = codes(check_labels(y), self.classes_)
-        check_same_rows(X=predicted, y=places)
-        weight = check_weights(sample_weight, places)
-        return float(weight @ (places == codes(predicted, self.classes_)))
 
     def _log_density(self, x: Array, places: NDArray[np.intp]) -> Array:
         """Return the log probability (N,) of the class at each of `places`."""
@@ -328,8 +234,8 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
         if (places < 0).any():
             row = int(np.argmin(places))
             raise ValueError(
-                f"y holds the label {labels[row]!s} at row {row}, which is not among the classes "
-                f"{_some(classes)}"
+                f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "
+                f"classes {_some(classes)}"
             )
         return places
 
@@ -343,5 +249,5 @@ def _encoded(places: NDArray[np.intp], classes: int, likelihood: Likelihood) -> 
 
 def _some(labels: Array) -> str:
     """List a few labels."""
-    shown = ", ".join(map(str, labels[:5]))
+    shown = ", ".join(map(repr, labels[:5].tolist()))
     return f"[{shown}, ...]" if len(labels) > 5 else f"[{shown}]"

@@ -1,39 +1,40 @@
-"""The learners' argument `inference`: variational, by short name, or by sampling."""
+"""The learners' argument `inference`: what stands for the posterior, and how it is found."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MethodType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradients.catalogue import OBJECTIVES, POSTERIORS, named
+from ..gradients.catalogue import POSTERIORS, kinds, named
 from ..model.joint import Model
-from ..model.objectives import MAP, MLE
+from ..model.objectives import MAP, MLE, FreeEnergy, Objective
 from ..numeric.arguments import real, whole
-from ..parts.full_rank import FullRank
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
-from ..parts.posteriors import MeanField, PointMass
+from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
 from ..sampling.run import METRICS, SAMPLERS, check_sampler, sample
 
-__all__ = ["INFERENCES", "SAMPLED", "Sampling", "settled", "trains"]
+__all__ = [
+    "INFERENCES",
+    "SAMPLED",
+    "Sampling",
+    "check_inference",
+    "check_objective",
+    "is_sampled",
+    "natural_objective",
+    "refuse_training",
+    "short",
+]
 
 Array = NDArray[Any]
 NOISE = {"log_noise": HalfCauchy(1.0)}
-# What each name makes of the posterior, and what it goes with
-VARIATIONAL: dict[str, type] = {"mean-field": MeanField, "full-rank": FullRank, "map": PointMass}
-SAMPLED = ("hmc", "nuts")
-INFERENCES = (*VARIATIONAL, *SAMPLED)
 # Arguments that only training has
-TRAINING = (
-    *("posterior", "estimator", "objective", "kl_weights", "warm_up"),
-    *("optimizer", "early_stopping"),
-)
+TRAINING = ("estimator", "objective", "kl_weights", "warm_up", "optimizer", "early_stopping")
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ class Sampling:
             words = seed.integers(2**32, size=4).tolist()  # as `check_generator` seeds from it
             seed = sum(word << 32 * place for place, word in enumerate(words))
         draws = sample(
-            *(model, x, y),
+            model,
+            x,
+            y,
             sampler=self.sampler,
             chains=self.chains,
             draws=self.draws,
@@ -139,56 +142,12 @@ class Sampling:
         return replace(draws, target=replace(target))  # without its buffers
 
 
-def settled(params: Mapping[str, Any]) -> tuple[Sampling | None, dict[str, Any]]:
-    """Return the sampling, if any, and `params` with what `inference` says of the other parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `inference` is not among what is accepted, or contradicts another argument.
-    """
-    inference, found = params["inference"], dict(params)
-    if isinstance(inference, str):
-        if inference in SAMPLERS and inference not in INFERENCES:
-            raise ValueError(
-                f"inference must be one of {', '.join(INFERENCES)}; got {inference!r}. For that "
-                f"sampler make an object: Sampling({inference!r})"
-            )
-        named("inference", inference, dict.fromkeys(INFERENCES))
-    elif inference is not None and not isinstance(inference, Sampling):
-        given = "the class Sampling; make an object of it: Sampling()"
-        if inference is not Sampling:
-            given = repr(inference)
-        raise TypeError(
-            f"inference must be None, one of {', '.join(map(repr, INFERENCES))}, or an object "
-            f"such as Sampling('nuts', chains=8); got {given}"
-        )
-    if is_sampled(inference):
-        sampling = Sampling(inference) if isinstance(inference, str) else inference
-        _refuse_training(params, sampling)
-        return sampling, found
-
-    objective, posterior = _meant(params, "objective", OBJECTIVES), params["posterior"]
-    if inference is None:
-        if posterior is None and isinstance(objective, MLE | MAP):
-            found["posterior"] = PointMass()
-        return None, found
-    kind = VARIATIONAL[inference]
-    meant = _meant(params, "posterior", POSTERIORS)
-    if isinstance(meant, MeanField | FullRank | PointMass) and not isinstance(meant, kind):
-        wanted = f"has a {kind.__name__} as its posterior"
-        raise _contradiction(inference, wanted, "posterior", posterior)
-    if posterior is None:
-        point = kind is PointMass
-        found["posterior"] = PointMass() if point else POSTERIORS[inference]
-    fits = isinstance(objective, MAP) if kind is PointMass else not isinstance(objective, MLE | MAP)
-    known = objective is not None and not isinstance(objective, str)
-    if known and not fits:
-        wanted = "has MAP() as its objective"
-        if kind is not PointMass:
-            wanted = "trains a distribution of the weights, not a single value of each"
-        raise _contradiction(inference, wanted, "objective", params["objective"])
-    return None, found
+SAMPLED = ("hmc", "nuts")
+INFERENCES: dict[str, Any] = {
+    name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
+}
+INFERENCES |= {"map": PointMass(), "mle": PointMass()}
+INFERENCES |= {name: Sampling(name) for name in SAMPLED}
 
 
 def is_sampled(inference: Any) -> bool:
@@ -196,20 +155,55 @@ def is_sampled(inference: Any) -> bool:
     return isinstance(inference, Sampling) or (isinstance(inference, str) and inference in SAMPLED)
 
 
-def _meant(params: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> Any:
-    """Return the object that an argument names; a name that is none is refused elsewhere."""
-    value = params[name]
-    return table.get(value, value) if isinstance(value, str) else value
+def check_inference(value: Any) -> Any:
+    """Return the posterior that is trained, or the `Sampling`, that `inference` means.
 
-
-def _contradiction(inference: str, wanted: str, name: str, value: Any) -> ValueError:
-    return ValueError(
-        f"inference={inference!r} {wanted}, which contradicts {name}={value!r}; leave one of the "
-        "two out"
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not among what is accepted.
+    """
+    if isinstance(value, (Sampling, *kinds(POSTERIORS))):
+        return value
+    if isinstance(value, str):
+        if value in SAMPLERS and value not in INFERENCES:
+            raise ValueError(
+                f"inference must be one of {', '.join(INFERENCES)}; got {value!r}. For that "
+                f"sampler make an object: Sampling({value!r})"
+            )
+        return named("inference", value, INFERENCES)
+    given = repr(value)
+    if isinstance(value, type):
+        given = f"the class {value.__name__}; make an object of it: {value.__name__}()"
+    raise TypeError(
+        f"inference must be one of {', '.join(map(repr, INFERENCES))}, or an object such as "
+        f"FullRank() or Sampling('nuts', chains=8); got {given}"
     )
 
 
-def _short(inference: Any) -> str:
+def natural_objective(inference: Any) -> Objective:
+    """Return what a posterior is trained by without a wish of the user."""
+    if isinstance(inference, str) and inference == "mle":
+        return MLE()
+    return MAP() if isinstance(check_inference(inference), PointMass) else FreeEnergy()
+
+
+def check_objective(inference: Any, objective: Objective) -> None:
+    """Raise ValueError for an objective that contradicts the inference."""
+    point = isinstance(check_inference(inference), PointMass)
+    agrees = isinstance(objective, MLE | MAP) == point
+    if isinstance(inference, str) and point:
+        agrees = type(objective) is type(natural_objective(inference))
+    if not agrees:
+        trains = "a single value" if point else "a distribution"
+        raise ValueError(
+            f"inference={inference!r} trains {trains} of each weight by "
+            f"{natural_objective(inference)}, which contradicts objective={objective}; leave one "
+            "of the two out, or use inference='map' or 'mle' for single values"
+        )
+
+
+def short(inference: Any) -> str:
     """Print a sampling by its sampler's name alone."""
     if not isinstance(inference, Sampling):
         return repr(inference)
@@ -218,7 +212,7 @@ def _short(inference: Any) -> str:
     return f"Sampling({name})"
 
 
-def _refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
+def refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
     """Refuse what says nothing to a sampler, rather than ignore it."""
     given = [f"{name}={params[name]!r}" for name in TRAINING if params[name] is not None]
     fraction = params["validation_fraction"]
@@ -229,7 +223,7 @@ def _refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
         if isinstance(params["warm_up"], int | np.integer):
             hint = f". Draws before the first kept one: Sampling(warm_up={params['warm_up']})"
         raise ValueError(
-            f"inference={_short(params['inference'])} draws from the posterior and trains nothing, "
+            f"inference={short(params['inference'])} draws from the posterior and trains nothing, "
             f"so it cannot use {', '.join(given)}; leave that out, or use inference='mean-field'"
             f"{hint}"
         )
@@ -239,27 +233,3 @@ def _refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
             "random_state must be a whole number with Sampling(checkpoint=...): without, the same "
             f"call begins another run, which cannot go on from there; got {seed!r}"
         )
-
-
-class trains:
-    """A method that a learner has only where it trains; elsewhere `hasattr` says that it has not.
-
-    Parameters
-    ----------
-    method : callable
-    """
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self.method = method
-
-    def __get__(self, instance: Any, owner: type) -> Callable[..., Any]:
-        if instance is None:
-            return self.method
-        if is_sampled(instance.inference):
-            name, inference = self.method.__name__, _short(instance.inference)
-            raise AttributeError(
-                f"{owner.__name__} has no {name} with inference={inference}: draws of one "
-                "posterior cannot go on to that of other rows. Call fit with all rows, or use "
-                "inference='mean-field'"
-            )
-        return MethodType(self.method, instance)

@@ -14,7 +14,6 @@ from ..gradients.catalogue import (
     KL_WEIGHTS,
     LIKELIHOODS,
     OBJECTIVES,
-    POSTERIORS,
     PRIORS,
     WARM_UPS,
     Estimator,
@@ -24,18 +23,23 @@ from ..gradients.catalogue import (
 from ..gradients.family import Family, Posterior
 from ..model.joint import Likelihood, Model, Prior
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Objective, Renyi
+from ..model.objectives import EUBO, MLE, FreeEnergy, Objective, Renyi
 from ..numeric.arguments import real, whole
 from ..numeric.randomness import check_random_state
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import ACTIVATIONS, MLP
-from ..parts.posteriors import MeanField, PointMass
 from ..parts.priors import GaussianPrior
 from ..sampling.draws import DrawnWeights
 from ..training import EarlyStopping, Recipe
 from ..training.optimizers import SGD, Adam, Cosine, Momentum, Optimizer
-from .inference import Sampling, settled
+from .inference import (
+    Sampling,
+    check_inference,
+    check_objective,
+    natural_objective,
+    refuse_training,
+)
 
 __all__ = [
     "CLASSIFICATION",
@@ -59,6 +63,10 @@ class Task(NamedTuple):
     warm_up: WarmUp  # the default of `fit`, where the objective allows one
     likelihoods: tuple[type, ...]  # what is accepted
     elsewhere: str  # what to do about the others
+    hidden: tuple[int, ...]  # the other defaults that differ
+    epochs: int
+    samples: int
+    predict_samples: int
 
 
 # Measured, see benchmarks/defaults.py. Little noise to start with, and a KL term that comes in
@@ -70,6 +78,10 @@ REGRESSION = Task(
     LinearWarmUp(0.5),
     kinds(LIKELIHOODS),
     "",
+    hidden=(20,),
+    epochs=1000,
+    samples=1,
+    predict_samples=100,
 )
 CLASSIFICATION = Task(
     GaussianPrior(1.5),
@@ -77,8 +89,11 @@ CLASSIFICATION = Task(
     NoWarmUp(),
     (BernoulliLikelihood, CategoricalLikelihood),
     " For numbers and counts use BayesianMLPRegressor",
+    hidden=(50,),
+    epochs=100,
+    samples=4,
+    predict_samples=500,
 )
-POSTERIOR = MeanField(rho_offset=-4.0)
 OPTIMIZER = Adam(learning_rate=1e-2, schedule=Cosine())
 # Without a wish of the user: the first that goes with the other parts
 AUTOMATIC = ("reparameterised", "self-normalised")
@@ -91,7 +106,7 @@ class Plan(NamedTuple):
     activation: str
     prior: Prior
     likelihood: Likelihood | None  # None: chosen from the number of classes
-    posterior: Posterior
+    posterior: Posterior | None  # None: it is sampled
     estimator: str | type | None  # None: chosen from the other parts
     objective: Objective
     kl_weights: Shares
@@ -152,7 +167,7 @@ class Plan(NamedTuple):
                 refusal = error
         parts = {
             "estimator": getattr(self.estimator, "__name__", self.estimator),
-            "posterior": self.posterior,
+            "inference": self.posterior,
             "prior": self.prior,
             "objective": self.objective,
         }
@@ -168,7 +183,10 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     TypeError, ValueError
         Naming the argument, what was given and what is accepted.
     """
-    sampling, params = settled(params)
+    inference = check_inference(params["inference"])
+    sampling = inference if isinstance(inference, Sampling) else None
+    if sampling is not None:
+        refuse_training(params, sampling)
 
     def part(
         name: str, default: Any, accepted: tuple[type, ...], table: Mapping[str, Any] | None = None
@@ -176,15 +194,22 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         value = params[name]
         return default if value is None else check_part(name, value, accepted, table)
 
-    activation = params["activation"]
+    activation, hidden = params["activation"], params["hidden_layer_sizes"]
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {ACTIVATIONS}; got {activation!r}")
-    posterior = part("posterior", POSTERIOR, kinds(POSTERIORS), POSTERIORS)
-    natural = MAP() if isinstance(posterior, PointMass) else FreeEnergy()
-    objective = part("objective", natural, kinds(OBJECTIVES), OBJECTIVES)
+    objective = FreeEnergy()
+    if sampling is None:
+        natural = natural_objective(params["inference"])
+        objective = part("objective", natural, kinds(OBJECTIVES), OBJECTIVES)
+        check_objective(params["inference"], objective)
     if isinstance(objective, Renyi) and objective.alpha == 1.0:
         objective = FreeEnergy()  # its limit, with the estimators that this one allows
-    samples = whole("samples", params["samples"], 1)
+
+    def count(name: str) -> int:
+        value = params[name]
+        return whole(name, getattr(task, name) if value is None else value, 1)
+
+    samples = count("samples")
     if isinstance(objective, EUBO) and samples == 1:
         raise ValueError(
             "samples must be at least 2 for the EUBO, better 100: the weight of a single "
@@ -195,15 +220,15 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     if isinstance(objective, MLE) and (idle or params["kl_weights"] is not None):
         raise ValueError(
             f"the objective MLE has no prior term for {'warm_up' if idle else 'kl_weights'} to "
-            "weigh; leave that out, or use the objective 'map'"
+            "weigh; leave that out, or use inference='map'"
         )
     check_random_state(params["random_state"])
     return Plan(
-        hidden=check_sizes("hidden_layer_sizes", params["hidden_layer_sizes"]),
+        hidden=task.hidden if hidden is None else check_sizes("hidden_layer_sizes", hidden),
         activation=activation,
         prior=part("prior", task.prior, kinds(PRIORS), PRIORS),
         likelihood=_likelihood(params["likelihood"], task),
-        posterior=posterior,
+        posterior=None if sampling is not None else inference,
         estimator=_estimator(params["estimator"]),
         objective=objective,
         kl_weights=check_function(
@@ -218,10 +243,9 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         dtype=check_dtype(params["dtype"]),
         progress=check_flag("progress", params["progress"], (None, True, False)),
         sampling=sampling,
-        **{
-            name: whole(name, params[name], 1)
-            for name in ("epochs", "batch_size", "predict_samples")
-        },
+        epochs=count("epochs"),
+        batch_size=whole("batch_size", params["batch_size"], 1),
+        predict_samples=count("predict_samples"),
     )
 
 

@@ -1,12 +1,10 @@
-"""A Bayesian MLP for regression with scikit-learn's habits.
+"""A Bayesian MLP for regression, a scikit-learn estimator.
 
-scikit-learn itself is optional. The learner for classes is in `classifier`, what both share in
-`base`.
+The learner for classes is in `classifier`, what both share in `base`.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,87 +16,23 @@ from ..numeric.arguments import whole
 from ..numeric.randomness import check_generator
 from ..parts.discrete import PoissonLikelihood
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from .base import Learner, Targets
+from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .cautions import need_finite
-from .habits import NoProbabilities, RegressorHabits, UndefinedMetricWarning
-from .inference import trains
 from .plan import Plan
 from .rows import check_counts, check_targets, standardised
-from .scores import check_weights, r_squared
 
 __all__ = ["BayesianMLPRegressor"]
 
 Array = NDArray[Any]
 
 
-class BayesianMLPRegressor(RegressorHabits, Learner):
+class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """Bayesian multilayer perceptron for regression, by variational inference or sampling.
 
     Every weight has a posterior distribution; predictions average over it and come with
     deviations: epistemic (what more data would remove) and aleatoric (noise).
 
-    Parts of the model are given as objects or by short name, see `bbb_numpy.gradients.catalogue`.
-
-    Parameters
-    ----------
-    hidden_layer_sizes : tuple of int
-        Widths of the hidden layers; ``()`` for none. Under a mean-field posterior every unit,
-        used or not, adds about noise variance / N to the predictive variance: take more than
-        the 20 of the default for many rows or little noise.
-    activation : {'relu', 'tanh'}
-    prior : str or GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior, optional
-        Default ``GaussianPrior(0.5)``.
-    likelihood : str or GaussianLikelihood, HeteroscedasticLikelihood, ..., optional
-        Default ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
-        depends on X, 'poisson' models counts by their log rate; 'bernoulli' (columns of 0 and 1)
-        and 'categorical' (rows of probabilities) work too. With ``standardize=True`` scales are
-        in units of the standardised target.
-    inference : {'mean-field', 'full-rank', 'map', 'hmc', 'nuts'} or Sampling, optional
-        The first three train, with the posterior of that name ('map': a point). The others draw
-        from the posterior itself, weights together with the scales that are learned: slower, but
-        without a family's restrictions. `Sampling` has their settings, e.g.
-        ``Sampling("nuts", chains=8)``. All rows are used at every step; posterior, estimator,
-        objective, kl_weights, warm_up, optimizer, early_stopping and validation_fraction are
-        refused, epochs, batch_size and samples unused. By default what the other arguments say
-        is trained.
-    posterior : str or MeanField, FullRank, PointMass, optional
-        Default ``MeanField(rho_offset=-4.0)``, for the objectives 'map' and 'mle' a
-        ``PointMass()``. 'full-rank' is for small networks.
-    estimator : str or class, optional
-        Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. Default: 'reparameterised',
-        for the EUBO 'self-normalised'.
-    objective : str or FreeEnergy, Renyi, EUBO, MLE, MAP, optional
-        Default ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the
-        EUBO are biased on minibatches (D30): prefer a `batch_size` of all rows, and many
-        `samples`.
-    kl_weights : {'proportional', 'geometric'} or callable, optional
-        How the minibatches of an epoch share the KL term.
-    warm_up : {'none', 'linear', 'cyclical'} or LinearWarmUp, CyclicalWarmUp, optional
-        Factor on the KL term that rises to 1 during training; 'none' for none. By default `fit`
-        uses ``LinearWarmUp(0.5)`` where there is a KL term (`FreeEnergy`), `partial_fit` none.
-        One that is given runs over the epochs of each call, as a schedule does; 'map' has
-        its prior weighed by it.
-    optimizer : Adam, SGD or Momentum, optional
-        Default ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
-        call of `fit` or `partial_fit`.
-    epochs, batch_size : int
-        Passes over the data; rows per step. Few data need many epochs, since every weight's
-        deviation has to grow towards the prior's; many data need fewer.
-    samples, predict_samples : int
-        Weight samples per training step, and per prediction: so many of the draws, if sampled.
-    standardize : bool
-        Bring inputs and real targets to mean 0 and deviation 1 for training (constant columns
-        to 0); undone in everything that is returned. Counts, zeros and ones stay as they are.
-    early_stopping : EarlyStopping, optional
-    validation_fraction : float
-        Share of the rows held out by `fit` to record (and stop by) a validation loss, >= 0
-        and < 1. `partial_fit` trains on all its rows.
-    dtype : {'float64', 'float32'}
-        Of training and prediction; results are float64.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        With a whole number, the same data give bit-identical results on the same machine.
-    progress : bool, optional
-        Show a progress bar; by default only in a terminal or notebook.
+    The settings are those of `Learner`, which the constructor documents.
 
     Attributes
     ----------
@@ -143,55 +77,6 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
 
     n_outputs_: int
     y_ndim_: int
-    predict_proba = NoProbabilities()
-    predict_log_proba = NoProbabilities()
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = (20,),
-        *,
-        activation: str = "relu",
-        prior: Any = None,
-        likelihood: Any = None,
-        inference: Any = None,
-        posterior: Any = None,
-        estimator: Any = None,
-        objective: Any = None,
-        kl_weights: Any = None,
-        warm_up: Any = None,
-        optimizer: Any = None,
-        epochs: int = 1000,
-        batch_size: int = 32,
-        samples: int = 1,
-        predict_samples: int = 100,
-        standardize: bool = True,
-        early_stopping: Any = None,
-        validation_fraction: float = 0.0,
-        dtype: Any = "float64",
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.prior = prior
-        self.likelihood = likelihood
-        self.inference = inference
-        self.posterior = posterior
-        self.estimator = estimator
-        self.objective = objective
-        self.kl_weights = kl_weights
-        self.warm_up = warm_up
-        self.optimizer = optimizer
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.samples = samples
-        self.predict_samples = predict_samples
-        self.standardize = standardize
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.dtype = dtype
-        self.random_state = random_state
-        self.progress = progress
 
     @property
     def noise_scale_(self) -> Array:
@@ -310,31 +195,6 @@ class BayesianMLPRegressor(RegressorHabits, Learner):
             )
         need_finite("the log density of y", found, x)
         return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2 of the predictive mean, averaged over outputs; 1 is best.
-
-        Parameters
-        ----------
-        X, y : array-like (N, d_in), (N,) or (N, K)
-        sample_weight : array-like (N,), optional
-            Weights >= 0 of the rows.
-
-        Returns
-        -------
-        float
-            nan, with an `UndefinedMetricWarning`, for a single row. For a constant y, 1.0 if it
-            is predicted exactly and else 0.0.
-        """
-        self._check_pair(X, y)
-        y = check_targets(y).reshape(-1, self.n_outputs_)  # (N, K)
-        weight = check_weights(sample_weight, y)
-        if len(y) < 2:
-            warnings.warn(
-                "R^2 is not defined for fewer than two rows", UndefinedMetricWarning, stacklevel=2
-            )
-            return float("nan")
-        return r_squared(y, self.predict(X).reshape(y.shape), weight)
 
     def _first_targets(self, y: Any, plan: Plan) -> Targets:
         likelihood = plan.likelihood

@@ -1,33 +1,33 @@
 """The rows that users pass in: checked, read as numbers or labels, put into standard units.
 
-Errors name argument and place. One path, with and without scikit-learn. The opening words of some
-messages are those that scikit-learn's conformance checks look for.
+scikit-learn checks shapes, types and names; what it lets pass or does not locate is named here: the
+cell that holds nan, masked entries, counts that float64 would round, labels of several types.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from ..training.recipe import Rows
-from .habits import DataConversionWarning
 
 __all__ = [
-    "NotFittedError",
     "Prepared",
-    "check_columns",
     "check_counts",
     "check_inputs",
     "check_labels",
     "check_same_rows",
     "check_targets",
     "codes",
-    "column_names",
     "distinct",
     "held_out_rows",
     "moments",
@@ -35,23 +35,22 @@ __all__ = [
     "standardised",
 ]
 
-
-try:
-    from sklearn.exceptions import NotFittedError
-except ImportError:
-
-    class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
-        """A method was called that needs `fit` first."""
-
-
 Array = NDArray[Any]
-SHOWN = 5  # names listed in a message before "..."
+LOOSE = {"dtype": "numeric", "ensure_all_finite": False}  # nan is located below
 
 
-def check_inputs(x: Any, name: str = "X") -> Array:
+def check_inputs(owner: BaseEstimator, x: Any, first: bool = False) -> Array:
     """Return `x` as a finite float64 matrix (N, d_in), N and d_in >= 1.
 
     Lists, arrays, data frames and anything with ``__array__`` are accepted.
+
+    Parameters
+    ----------
+    owner : BaseEstimator
+        Whose number and names of features `x` must have.
+    x : array-like (N, d_in)
+    first : bool
+        `owner` takes note of number and names instead.
 
     Raises
     ------
@@ -59,22 +58,19 @@ def check_inputs(x: Any, name: str = "X") -> Array:
         For sparse input, dates, and objects that are not numbers.
     ValueError
         For the wrong number of axes, no rows or columns, text, complex numbers, masked
-        entries, nan and infinity; the first offending cell is named.
+        entries, nan and infinity, of which the first cell is named; for other features.
+
+    Warns
+    -----
+    UserWarning
+        If only one of `x` and `owner` has names of features.
     """
-    array = _numbers(x, name)
-    if array.ndim < 2:
-        raise ValueError(
-            f"Expected 2D array for {name}, got {array.ndim}D array of shape {array.shape}. "
-            f"Reshape your data: {name}.reshape(-1, 1) if it is a single column, "
-            f"{name}.reshape(1, -1) if it is a single row."
-        )
-    if array.ndim > 2:
-        raise ValueError(
-            f"{name} must be a matrix of shape (rows, columns); got shape {array.shape}. "
-            f"Flatten every row: {name}.reshape(len({name}), -1)"
-        )
-    _not_empty(array, name)
-    return _finite(array, name, column_names(x))
+    _no_mask(x, "X")
+    if hasattr(x, "__array__") and not hasattr(x, "shape"):
+        x = np.asarray(x)  # scikit-learn would not know the number of its columns
+    with _as_value_error("X"):
+        array = validate_data(owner, x, reset=first, **LOOSE)
+    return _finite(_float64(array, "X"), "X", getattr(owner, "feature_names_in_", None))
 
 
 def check_targets(y: Any, name: str = "y") -> Array:
@@ -90,150 +86,42 @@ def check_targets(y: Any, name: str = "y") -> Array:
             f"a regression requires y to be passed, but the target y is None ({name}): "
             "give one target per row"
         )
-    array = _numbers(y, name)
-    if array.ndim not in (1, 2):
-        raise ValueError(
-            f"{name} must have shape (rows,) or (rows, outputs); got shape {array.shape}"
-        )
-    _not_empty(array, name)
-    return _finite(array, name)
+    _no_mask(y, name)
+    with _as_value_error(name):
+        array = check_array(y, ensure_2d=False, input_name=name, **LOOSE)
+    return _finite(_float64(array, name), name)
 
 
-def check_same_rows(**arrays: Array) -> None:
-    """Raise ValueError unless all arrays have the same length."""
-    if len({len(array) for array in arrays.values()}) > 1:
-        sizes = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
-        raise ValueError(
-            f"{' and '.join(arrays)} must have the same number of rows; {sizes}. "
-            "Row i of each must belong together"
-        )
+def check_same_rows(x: Any, y: Any) -> None:
+    """Raise ValueError unless both have the same number of rows."""
+    check_consistent_length(x, y)
 
 
-def column_names(x: Any) -> Array | None:
-    """Return the column names of a data frame as an object array (d_in,), or None.
-
-    Names count when all of them are text; numbered columns are the same as none.
-
-    Raises
-    ------
-    TypeError
-        If only some of the names are text.
-    """
-    columns = getattr(x, "columns", None)
-    if columns is None or callable(columns) or not isinstance(columns, Iterable):
-        return None
-    names = list(columns)
-    text = sum(isinstance(name, str) for name in names)
-    if names and text == len(names):
-        return np.array([str(name) for name in names], dtype=object)
-    if text:
-        kinds = sorted({type(name).__name__ for name in names})
-        raise TypeError(
-            f"X has column names of several types ({', '.join(kinds)}); only names that are all "
-            "text are supported. Convert them: X.columns = X.columns.astype(str)"
-        )
-    return None
-
-
-def check_columns(x: Any, array: Array, width: int, names: Array | None, owner: str) -> None:
-    """Compare columns with those seen in `fit`.
-
-    Parameters
-    ----------
-    x : object
-        What the user passed, which may carry column names.
-    array : ndarray (N, d)
-        The same as numbers.
-    width : int
-        Number of columns seen in `fit`.
-    names : ndarray or None
-        Their names, if they had any.
-    owner : str
-        Class of the learner, for the message.
-
-    Raises
-    ------
-    ValueError
-        For another number of columns, other names or another order of names.
-
-    Warns
-    -----
-    UserWarning
-        If only one of the two has names, as scikit-learn does.
-    """
-    given = column_names(x)
-    if given is not None and names is not None:
-        if list(given) != list(names):
-            raise ValueError(_names_differ(list(given), list(names)))
-    elif names is not None:
-        warnings.warn(
-            f"X does not have valid feature names, but {owner} was fitted with feature names",
-            UserWarning,
-            stacklevel=4,
-        )
-    elif given is not None:
-        warnings.warn(
-            f"X has feature names, but {owner} was fitted without feature names",
-            UserWarning,
-            stacklevel=4,
-        )
-    if array.shape[1] != width:
-        raise ValueError(
-            f"X has {array.shape[1]} features, but {owner} is expecting {width} features as input. "
-            "Pass the same columns as in fit"
-        )
-
-
-def _numbers(value: Any, name: str) -> Array:
-    """Convert to a float64 array, or say what cannot be converted."""
-    if hasattr(value, "toarray") and hasattr(value, "nnz"):
-        raise TypeError(
-            f"{name} is sparse ({type(value).__name__}); sparse input is not supported. "
-            f"Convert it: {name}.toarray()"
-        )
-    if np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
+@contextmanager
+def _as_value_error(name: str) -> Iterator[None]:
+    """Tell a whole number beyond the range of float64 as what it is, a wrong value."""
     try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(
-            f"{name} cannot be made an array; its rows must be equally long: {error}"
-        ) from None
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
-    if array.dtype.kind in "OUST":
-        _no_text(array, name)
-    elif array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold numbers; got dtype {array.dtype}. Convert it to float")
-    try:
-        with np.errstate(over="ignore"):  # infinity is reported with its place
-            return array.astype(np.float64, order="C")  # rounding of sums depends on layout
+        yield
     except OverflowError:
         raise ValueError(
             f"{name} holds a whole number beyond the range of float64, 1.8e308; use other units"
         ) from None
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must hold numbers only: {error}") from None
 
 
-def _no_text(array: Array, name: str) -> None:
-    for place, item in np.ndenumerate(array):
-        if isinstance(item, (str, bytes)):
-            raise ValueError(
-                f"{name} must hold numbers; got text {str(item)!r} at {_place(place)}. "
-                "Convert numbers with astype(float), encode categories as numbers"
-            )
+def _no_mask(value: Any, name: str) -> None:
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
 
 
-def _not_empty(array: Array, name: str) -> None:
-    if len(array) == 0:
-        raise ValueError(
-            f"{name} is empty: 0 sample(s) (shape={array.shape}) while a minimum of 1 is required."
-        )
-    if array.size == 0:
-        raise ValueError(
-            f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
-        )
+def _float64(array: Array, name: str) -> Array:
+    """Convert an array that scikit-learn has let pass."""
+    if array.dtype.kind == "O":  # whole numbers that only Python can hold
+        with _as_value_error(name):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold numbers; got dtype {array.dtype}. Convert it to float")
+    with np.errstate(over="ignore"):  # infinity is reported with its place
+        return array.astype(np.float64, order="C")  # rounding of sums depends on layout
 
 
 def _finite(array: Array, name: str, names: Array | None = None) -> Array:
@@ -242,50 +130,29 @@ def _finite(array: Array, name: str, names: Array | None = None) -> Array:
         place = tuple(int(i) for i in np.argwhere(~finite)[0])
         kind = "NaN" if np.isnan(array[place]) else "infinity"
         label = "" if names is None else f" ({names[place[1]]!r})"
+        where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
         raise ValueError(
-            f"Input {name} contains {kind} at {_place(place)}{label}, and "
+            f"Input {name} contains {kind} at {where}{label}, and "
             f"{int((~finite).sum()) - 1} more NaN or infinite cells. Remove or fill in such rows"
         )
     return array
 
 
-def _place(place: tuple[int, ...]) -> str:
-    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
-
-
-def _names_differ(given: list[str], fitted: list[str]) -> str:
-    message = "The feature names should match those that were passed during fit.\n"
-    unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
-    for title, names in (
-        ("Feature names unseen at fit time:", unseen),
-        ("Feature names seen at fit time, yet now missing:", missing),
-    ):
-        if names:
-            listed = [f"- {name}\n" for name in names[:SHOWN]]
-            message += title + "\n" + "".join(listed) + ("- ...\n" if len(names) > SHOWN else "")
-    if not unseen and not missing:
-        message += "Feature names must be in the same order as they were in fit.\n"
-    return message
-
-
 # Targets that are no plain numbers: class labels and counts.
 
 EXACT = 2**53  # float64 holds every whole number up to this one
-KINDS = {"b": "truth values", "i": "numbers", "u": "numbers", "f": "numbers"}
-KINDS |= {"U": "text", "S": "bytes"}
 
 
 def check_labels(y: Any, name: str = "y") -> Array:
-    """Return class labels as an array (N,) of their own type.
-
-    Text, whole numbers, truth values and any other type that can be sorted, one type at a time.
+    """Return class labels as an array (N,) of their own type: text, whole numbers or bool.
 
     Raises
     ------
     TypeError
-        For labels of several types, or of one that cannot be sorted.
+        For labels of several types.
     ValueError
-        For None, several columns, no rows, missing labels, and numbers that are not whole.
+        For None, several columns, no rows, missing labels, numbers that are not whole, and
+        other types.
 
     Warns
     -----
@@ -297,42 +164,34 @@ def check_labels(y: Any, name: str = "y") -> Array:
             f"a classifier requires y to be passed, but the target y is None ({name}): give one "
             "label per row"
         )
-    if np.ma.is_masked(y):
-        raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
-    array = _labels(y, name)
-    if array.dtype.kind in "cV":
-        raise ValueError(f"Unknown label type: {name} of dtype {array.dtype}")
-    if array.ndim == 2 and array.shape[1] == 1:
-        warnings.warn(
-            f"A column-vector {name} was passed when a 1d array was expected. Change the shape of "
-            f"{name} to (n_samples,), for example with {name}.ravel()",
-            DataConversionWarning,
-            stacklevel=5,
-        )
-        array = array.ravel()
-    if array.ndim != 1:
-        raise ValueError(
-            f"{name} must hold one label per row, shape (rows,); got shape {array.shape}. For "
-            "several yes-or-no questions use BayesianMLPRegressor(likelihood='bernoulli')"
-        )
+    _no_mask(y, name)
+    _one_kind(y, name)
+    array = column_or_1d(y, warn=True)
     if len(array) == 0:
         raise ValueError(f"{name} is empty: 0 sample(s) while a minimum of 1 is required.")
-    _one_kind(array, name)
+    with np.errstate(invalid="ignore"):  # of infinity, which is refused
+        check_classification_targets(array)
     return array
 
 
-def _labels(y: Any, name: str) -> Array:
-    """Return an array in which no label has changed its type."""
-    if hasattr(y, "__array__") or hasattr(y, "toarray"):
-        return np.asarray(y)
-    try:
-        plain = np.asarray(y)
-    except ValueError:
-        raise ValueError(f"{name} must hold one label per row, all alike") from None
-    if plain.ndim != 1 or plain.dtype.kind not in "USif":
-        return plain
-    # NumPy has turned [1, "a"] into text, and [True, 2] into numbers
-    return plain if len({_kind(label) for label in y}) == 1 else np.array(list(y), dtype=object)
+def _one_kind(y: Any, name: str) -> None:
+    """Raise for a missing label, and for several types, which NumPy would turn into text."""
+    labels = np.asarray(y).ravel() if hasattr(y, "__array__") else y
+    told = getattr(labels, "dtype", np.dtype(object)).kind in "biuUS"
+    if told or not isinstance(labels, Iterable):
+        return
+    first, start = None, None
+    for row, label in enumerate(labels):
+        if _is_missing(label):
+            raise ValueError(f"Input {name} contains NaN or None at row {row}: a label is missing")
+        if first is None:
+            first, start = _kind(label), label
+        if _kind(label) != first:
+            raise TypeError(
+                f"{name} mixes labels of several types: {first} ({start!r} at row 0) and "
+                f"{_kind(label)} ({label!r} at row {row}). Convert them to one type, e.g. with "
+                "[str(label) for label in y]"
+            )
 
 
 def _kind(label: Any) -> str:
@@ -341,18 +200,7 @@ def _kind(label: Any) -> str:
         return "truth values"
     if isinstance(label, Real):
         return "numbers"
-    if isinstance(label, str):
-        return "text"
-    return type(label).__name__
-
-
-def _shown(label: Any) -> str:
-    return repr(label.item() if isinstance(label, np.generic) else label)
-
-
-def kind(labels: Array) -> str:
-    """Name the type of all labels."""
-    return KINDS.get(labels.dtype.kind) or _kind(labels[0])
+    return "text" if isinstance(label, str) else type(label).__name__
 
 
 def _is_missing(label: Any) -> bool:
@@ -361,56 +209,13 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(label != label)
     except TypeError:
         return True
-
-
-def _one_kind(array: Array, name: str) -> None:
-    """Raise unless all labels are of one type, none is missing, and numbers are whole."""
-    if array.dtype.kind in "biuUS":
-        return
-    missing = [i for i, label in enumerate(array.tolist()) if _is_missing(label)]
-    if array.dtype.kind in "Mm":
-        missing = np.flatnonzero(np.isnat(array)).tolist()
-    if missing:
-        raise ValueError(
-            f"Input {name} contains NaN or None at row {missing[0]}: a label is missing"
-        )
-    if array.dtype.kind == "O":
-        kinds = [_kind(label) for label in array]
-        other = next((i for i, one in enumerate(kinds) if one != kinds[0]), None)
-        if other is not None:
-            raise TypeError(
-                f"{name} mixes labels of several types: {kinds[0]} ({_shown(array[0])} at row 0) "
-                f"and {kinds[other]} ({_shown(array[other])} at row {other}). Convert them to one "
-                "type, e.g. with [str(label) for label in y]"
-            )
-    if kind(array) == "numbers":
-        values = array.astype(np.float64) if array.dtype.kind == "f" else array
-        wrong = [i for i, v in enumerate(values.tolist()) if isinstance(v, float) and v % 1 != 0]
-        if wrong:
-            raise ValueError(
-                f"Unknown label type: continuous. {name} holds {_shown(array[wrong[0]])} at row "
-                f"{wrong[0]}; labels that are numbers must be whole. For real targets use "
-                "BayesianMLPRegressor"
-            )
+    except ValueError:  # a whole array, which has a message of its own
+        return False
 
 
 def distinct(labels: Array, name: str = "y") -> Array:
-    """Return the distinct labels, sorted (C,), C >= 2.
-
-    Raises
-    ------
-    TypeError
-        If they cannot be sorted.
-    ValueError
-        If there is only one.
-    """
-    try:
-        found = np.unique(labels)
-    except TypeError:
-        raise TypeError(
-            f"{name} holds labels of type {type(labels[0]).__name__}, which cannot be sorted; "
-            "convert them to text or numbers"
-        ) from None
+    """Return the distinct labels, sorted (C,), or raise ValueError if there is only one."""
+    found = np.unique(labels)
     if len(found) < 2:
         raise ValueError(
             f"{name} has only one class, {found[0]!s}: every probability would be 1 whatever the "
@@ -420,19 +225,8 @@ def distinct(labels: Array, name: str = "y") -> Array:
     return found
 
 
-def codes(labels: Array, classes: Array, name: str = "y") -> NDArray[np.intp]:
-    """Return the place of every label in the sorted `classes` (N,); -1 for one that is not there.
-
-    Raises
-    ------
-    TypeError
-        If labels and classes are of different types.
-    """
-    if kind(labels) != kind(classes):
-        raise TypeError(
-            f"{name} holds labels of another type, {kind(labels)} such as {_shown(labels[0])}, "
-            f"than the classes, {kind(classes)} such as {_shown(classes[0])}"
-        )
+def codes(labels: Array, classes: Array) -> NDArray[np.intp]:
+    """Return the place of every label in the sorted `classes` (N,); -1 for one not there."""
     places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
     return np.where(classes[places] == labels, places, -1)
 

@@ -24,7 +24,7 @@ def csv_file(tmp_path):
 def test_named_columns_come_back_as_numbers_in_the_order_asked_for(csv_file):
     table = read_csv(csv_file("a,b,c\n1,2,x\n3,4e-1,y\n"))
     found = table.numbers(["b", "a"])
-    assert found.columns == ["b", "a"]
+    assert list(found.columns) == ["b", "a"]
     assert np.array_equal(np.asarray(found), [[2.0, 1.0], [0.4, 3.0]])
     assert len(found) == 2
 

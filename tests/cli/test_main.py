@@ -472,9 +472,9 @@ def test_a_classifier_and_a_target_of_classes_are_sent_to_python(data, tmp_path,
     "options",
     [
         ["--prior", "mixture-learned", "--estimator", "antithetic", "--samples", "2"],
-        ["--posterior", "point", "--objective", "map"],
-        ["--objective", "mle"],
+        ["--inference", "full-rank", "--hidden", "3"],
         ["--inference", "map"],
+        ["--inference", "mle"],
         ["--likelihood", "heteroscedastic", "--objective", "iwae", "--samples", "3"],
     ],
 )

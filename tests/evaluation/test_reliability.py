@@ -1,5 +1,7 @@
 """Reliability, calibration errors and the Brier score say what they say they say."""
 
+from math import erf, sqrt
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ def coins(rng, rows, tilt=0.0):
 @pytest.mark.equation("D35")
 @pytest.mark.parametrize(("ones", "rows"), [(0, 7), (7, 7), (3, 10), (1, 1), (50, 1000)])
 def test_wilson_ends_are_z_deviations_of_their_own_binomial_away(ones, rows):
-    low, high = wilson(ones, rows, 2.0)
+    low, high = wilson(ones, rows, erf(sqrt(2.0)))  # two deviations
     for end in (low, high):
         if end not in (0, 1):
             away = abs(ones / rows - end) / np.sqrt(end * (1 - end) / rows)

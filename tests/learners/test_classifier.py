@@ -1,27 +1,23 @@
 """The classifier: labels of any type, probabilities that add up, entropies that split."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bbb_numpy
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.rows import NotFittedError
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import Adam
-
-sklearn = pytest.importorskip("sklearn")
-from sklearn.base import clone  # noqa: E402
-from sklearn.metrics import accuracy_score, log_loss  # noqa: E402
-from sklearn.model_selection import cross_val_score  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
-from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
 
 def data(classes=2, rows=60, seed=0):
@@ -82,32 +78,6 @@ def test_real_structure_is_found_at_the_defaults():
     assert model.score(x_new, (y_new + 1) % 3) < 0.2  # the check can fail
 
 
-WITHOUT_SKLEARN = """
-import sys
-sys.modules["sklearn"] = None
-import numpy as np
-from bbb_numpy import BayesianMLPClassifier
-x = np.linspace(-1, 1, 20)[:, None]
-model = BayesianMLPClassifier((5,), epochs=3, random_state=0)
-assert repr(model) == "BayesianMLPClassifier(hidden_layer_sizes=(5,), epochs=3, random_state=0)"
-model.fit(x, x[:, 0] > 0)
-assert 0 <= model.score(x, x[:, 0] > 0) <= 1
-print(model.theta_.tobytes().hex())
-"""
-
-
-def test_it_works_without_scikit_learn_and_gives_the_same_numbers():
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", WITHOUT_SKLEARN],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    x = np.linspace(-1, 1, 20)[:, None]
-    assert run.stdout.strip() == learner(epochs=3).fit(x, x[:, 0] > 0).theta_.tobytes().hex()
-
-
 # Labels
 
 TYPES = {
@@ -153,8 +123,8 @@ def test_truth_values_and_a_pandas_column():
         (lambda y: ["a", *y[1:]], TypeError, "y mixes labels of several types"),
         (lambda y: [None, *y[1:]], ValueError, "NaN or None at row 0"),
         (lambda y: y + 0.5, ValueError, "Unknown label type: continuous"),
-        (lambda y: np.stack([y, y], axis=1), ValueError, "one label per row"),
-        (lambda y: y[1:], ValueError, "X and y must have the same number of rows"),
+        (lambda y: np.stack([y, y], axis=1), ValueError, "y should be a 1d array"),
+        (lambda y: y[1:], ValueError, "inconsistent numbers of samples"),
         (lambda y: None, ValueError, "requires y"),
         (lambda y: [], ValueError, "y is empty"),
     ],
@@ -184,8 +154,8 @@ def test_labels_unknown_to_the_model():
     right[3] = False
     # an unknown label is predicted wrongly
     assert model.score(x, strange) == pytest.approx(right.mean(), rel=1e-12)
-    with pytest.raises(TypeError, match="labels of another type, text such as '0'"):
-        model.score(x, y.astype(str))
+    with pytest.raises(ValueError, match=r"label '0' at row 0.*\[0, 1\]"):
+        model.log_predictive_density(x, y.astype(str))
     assert state(model) == before
 
 
@@ -254,7 +224,7 @@ def test_the_entropy_splits_into_what_data_could_tell_and_what_they_could_not(cl
 def test_far_from_the_data_the_classes_are_less_certain_than_a_point_estimate_says():
     x, y = data()
     bayes = learner(epochs=200).fit(x, y).predict_distribution(100 * x)
-    point = learner(posterior="point", epochs=200).fit(x, y).predict_distribution(100 * x)
+    point = learner(inference="map", epochs=200).fit(x, y).predict_distribution(100 * x)
     assert (point.epistemic == 0).all()
     assert bayes.epistemic.mean() > 0.01
     assert bayes.total.mean() > 3 * point.total.mean()
@@ -279,8 +249,6 @@ def test_scores_are_scikit_learns():
     assert -model.log_predictive_density(x, y).mean() == pytest.approx(
         log_loss(y, model.predict_proba(x)), rel=1e-9
     )
-    with pytest.raises(ValueError, match="sample_weight"):
-        model.score(x, y, sample_weight=-weight)
 
 
 def test_rows_for_which_the_network_overflows_are_named():
@@ -354,8 +322,8 @@ def test_validation_rows_stop_training():
     [
         {"prior": "mixture-learned"},
         {"prior": "laplace"},
-        {"posterior": "full-rank"},
-        {"posterior": "point", "objective": "mle"},
+        {"inference": "full-rank"},
+        {"inference": "mle"},
         {"estimator": "flipout"},
         {"estimator": "local-reparameterisation"},
         {"objective": "renyi", "batch_size": 60},
@@ -378,7 +346,7 @@ def test_any_valid_combination_fits_and_predicts(params, classes):
         ({"likelihood": "bernoulli"}, 3, ValueError, r"Bernoulli.* has two classes; y has 3"),
         ({"likelihood": "poisson"}, 2, TypeError, "use BayesianMLPRegressor"),
         ({"likelihood": "gaussian"}, 2, TypeError, "likelihood must be"),
-        ({"objective": "map", "posterior": "mean-field"}, 2, ValueError, "Use PointMass"),
+        ({"objective": "map"}, 2, ValueError, "use inference='map'"),
         ({"prior": 1.0}, 2, TypeError, "prior must be"),
         ({"epochs": 0}, 2, ValueError, "epochs"),
     ],
@@ -394,7 +362,7 @@ METHODS = ["predict", "predict_proba", "predict_log_proba", "predict_distributio
 @pytest.mark.parametrize("method", [*METHODS, "sample_functions"])
 def test_methods_need_fit_first_and_the_same_width(method):
     x, y = data()
-    with pytest.raises(NotFittedError, match=r"not fitted yet; call fit\(X, y\) first"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(learner(), method)(x)
     with pytest.raises(
         ValueError, match="X has 1 features, but BayesianMLPClassifier is expecting"

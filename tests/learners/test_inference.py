@@ -8,6 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bbb_numpy.cli.csv_tables import read_csv
 from bbb_numpy.cli.main import main
@@ -17,7 +21,6 @@ from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import INFERENCES, Sampling
 from bbb_numpy.learners.plan import check_plan
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.learners.rows import NotFittedError
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
@@ -68,7 +71,7 @@ def plan(**params):
 
 def test_each_name_chooses_posterior_and_objective():
     expected = {"mean-field": (MeanField, FreeEnergy()), "full-rank": (FullRank, FreeEnergy())}
-    expected["map"] = (PointMass, MAP())
+    expected |= {"map": (PointMass, MAP()), "mle": (PointMass, MLE())}
     for name, (kind, objective) in expected.items():
         found = plan(inference=name)
         assert isinstance(found.posterior, kind)
@@ -80,43 +83,29 @@ def test_each_name_chooses_posterior_and_objective():
     assert plan().sampling is None
 
 
-def test_by_default_the_other_arguments_decide():
-    assert plan() == plan(inference="mean-field")
-    for objective in ("mle", "map", MLE(), MAP()):
-        assert plan(objective=objective).posterior == PointMass()
-
-
-def test_what_goes_together_is_kept():
-    wide = MeanField(rho_offset=-1.0)
-    assert plan(inference="mean-field", posterior=wide, objective="iwae")[4:7] == (
-        *(wide, None, Renyi(0.0)),
-    )
-    assert plan(inference="map", posterior=PointMass(0.5)).posterior == PointMass(0.5)
-    assert (
-        plan(inference="full-rank", posterior="full-rank", estimator="antithetic").sampling is None
-    )
+def test_an_object_is_the_posterior_that_is_trained():
+    wide, point = MeanField(rho_offset=-1.0), PointMass(0.5)
+    assert plan(inference=wide).posterior == wide
+    assert plan(inference=wide, objective="iwae").objective == Renyi(0.0)
+    assert plan(inference=FullRank(), estimator="antithetic").posterior == FullRank()
+    assert (plan(inference=point).posterior, plan(inference=point).objective) == (point, MAP())
+    assert plan(inference=point, objective="mle").objective == MLE()
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"inference": "mean-field", "posterior": "full-rank"}, "contradicts posterior='full-rank"),
-        ({"inference": "full-rank", "posterior": MeanField()}, "contradicts posterior=MeanField"),
-        ({"inference": "map", "posterior": "mean-field"}, "has a PointMass as its posterior"),
-        ({"inference": "map", "objective": "elbo"}, r"MAP\(\) as its objective.*objective='elbo'"),
-        ({"inference": "map", "objective": "mle"}, "contradicts objective='mle'"),
-        ({"inference": "mean-field", "objective": MAP()}, "contradicts objective=MAP"),
-        (
-            *({"inference": "mean-field", "objective": "map"},),
-            "'mean-field' trains a distribution of the weights, .*contradicts objective='map'",
-        ),
+        ({"inference": "map", "objective": "elbo"}, r"by MAP\(\), which contradicts obj.*=FreeEn"),
+        ({"inference": "map", "objective": "mle"}, "contradicts objective=MLE"),
+        ({"inference": "mle", "objective": MAP()}, "contradicts objective=MAP"),
+        ({"inference": PointMass(), "objective": "iwae"}, "single value.*contradicts obj.*=Renyi"),
+        ({"inference": MeanField(), "objective": MAP()}, "contradicts objective=MAP"),
+        ({"objective": "map"}, "'mean-field' trains a distribution of each weight .*=MAP.*'map'"),
         ({"inference": "mh"}, r"got 'mh'. For that sampler make an object: Sampling\('mh'\)"),
-        ({"inference": "mean-field", "posterior": "meanfield"}, "posterior must be one of mean-f"),
+        ({"inference": "point"}, "inference must be one of mean-field, full-rank, map, mle, hmc"),
         ({"inference": "map", "objective": "mpa"}, "objective must be one of elbo"),
-        ({"inference": "mcmc"}, "inference must be one of mean-field, full-rank, map, hmc, nuts"),
-        ({"objective": "mle", "warm_up": "linear"}, "MLE has no prior term for warm_up"),
-        ({"objective": "mle", "kl_weights": "geometric"}, "no prior term for kl_weights"),
-        ({"inference": "nuts", "posterior": "full-rank"}, "cannot use posterior='full-rank'"),
+        ({"inference": "mle", "warm_up": "linear"}, "MLE has no prior term for warm_up"),
+        ({"inference": "mle", "kl_weights": "geometric"}, "no prior term for kl_weights"),
         ({"inference": "nuts", "objective": "map"}, "cannot use objective='map'"),
         ({"inference": "hmc", "estimator": "flipout"}, "cannot use estimator='flipout'"),
         ({"inference": "hmc", "optimizer": Adam()}, "trains nothing.*optimizer=Adam"),
@@ -132,9 +121,9 @@ def test_contradictions_are_errors_that_say_so(params, message):
         plan(**params)
 
 
-@pytest.mark.parametrize("value", [Sampling, NUTS(), 4, ["nuts"]])
+@pytest.mark.parametrize("value", [None, Sampling, PointMass, NUTS(), 4, ["nuts"]])
 def test_what_inference_may_be(value):
-    with pytest.raises(TypeError, match=r"inference must be None, .*'nuts', or .*Sampling\('nuts'"):
+    with pytest.raises(TypeError, match=r"inference must be .*'nuts', or .*Sampling\('nuts'"):
         plan(inference=value)
 
 
@@ -171,7 +160,7 @@ def test_refusals_show_a_sampling_by_its_sampler_alone(inference, shown):
     assert str(caught.value).startswith(f"inference={shown} draws from the posterior")
     with pytest.raises(AttributeError) as caught:
         regressor(inference).partial_fit  # noqa: B018
-    assert f"with inference={shown}: draws" in str(caught.value)
+    assert f"with inference={shown}: draws" in str(caught.value.__cause__)
 
 
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
@@ -310,12 +299,10 @@ def test_several_outputs_are_sampled_together():
 def test_draws_are_not_trained_further():
     model = regressor().fit(X, Y)
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match="has no partial_fit with inference=Sampling"):
-        model.partial_fit(X, Y)
-    with pytest.raises(AttributeError, match="has no partial_fit with inference='hmc'"):
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'"):
         classifier("hmc").partial_fit(X, KINDS, classes=np.unique(KINDS))
     with pytest.raises(ValueError, match="holds draws of its posterior, which partial_fit cannot"):
-        model.set_params(inference=None).partial_fit(X, Y)
+        model.set_params(inference="mean-field").partial_fit(X, Y)
     assert BayesianMLPRegressor.partial_fit.__doc__.startswith("Go on training")
 
 
@@ -625,9 +612,9 @@ def test_the_command_line_refuses_the_checkpoint_of_another_seed(table, tmp_path
         (["--chains", "4"], "--chains belong to a sampler: add --inference nuts or hmc"),
         (["--inference", "map", "--draws", "9", "--warm-up", "0"], "--draws, --warm-up belong to"),
         (["--inference", "nuts", "--epochs", "10"], "trains nothing; leave --epochs out"),
-        (["--inference", "hmc", "--learning-rate", "0.1", "--posterior", "point"], "--posterior"),
+        (["--inference", "hmc", "--learning-rate", "0.1", "--objective", "map"], "--objective"),
         (["--inference", "nuts", "--target-accept", "1.5"], "target_accept must be > 0 and < 1"),
-        (["--inference", "map", "--posterior", "mean-field"], "contradicts posterior='mean-field'"),
+        (["--inference", "map", "--objective", "iwae"], "contradicts objective=Renyi"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options, message, table, tmp_path, capsys):
@@ -653,11 +640,6 @@ def test_every_inference_is_an_option(capsys):
 
 
 # scikit-learn's habits
-
-pytest.importorskip("sklearn")
-from sklearn.base import clone  # noqa: E402
-from sklearn.model_selection import GridSearchCV  # noqa: E402
-from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
 QUICK = Sampling(NUTS(max_depth=3), chains=2, draws=10, warm_up=30)
 

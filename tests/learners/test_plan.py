@@ -22,11 +22,11 @@ from bbb_numpy.model.kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
-from bbb_numpy.model.objectives import EUBO, MAP, FreeEnergy, Renyi
+from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training.optimizers import Adam, Cosine
 
@@ -56,7 +56,6 @@ def test_layer_widths():
         (0, ValueError, r"hidden\[0\]"),
         (("5",), TypeError, r"hidden\[0\]"),
         ("50", TypeError, "hidden must be a tuple.*got '50'"),
-        (None, TypeError, "hidden must be a tuple.*got None"),
         (2.5, TypeError, "hidden must be a tuple"),
         (True, TypeError, "hidden"),
     ],
@@ -85,8 +84,9 @@ def test_text_names_an_entry_of_the_table_if_there_is_one():
 PARAMETERS = {
     "hidden_layer_sizes": (5,),
     "activation": "relu",
-    **dict.fromkeys(("prior", "likelihood", "posterior", "optimizer", "early_stopping")),
-    **dict.fromkeys(("inference", "estimator", "objective", "kl_weights", "warm_up")),
+    "inference": "mean-field",
+    **dict.fromkeys(("prior", "likelihood", "optimizer", "early_stopping")),
+    **dict.fromkeys(("estimator", "objective", "kl_weights", "warm_up")),
     **dict.fromkeys(("epochs", "batch_size", "samples", "predict_samples"), 1),
     "standardize": True,
     "validation_fraction": 0.0,
@@ -109,9 +109,12 @@ def test_none_stands_for_the_default():
     assert check_plan(PARAMETERS, CLASSIFICATION).likelihood is None
 
 
-def test_the_default_objective_follows_the_posterior():
-    assert check_plan(PARAMETERS | {"posterior": "point"}).objective == MAP()
-    assert check_plan(PARAMETERS | {"posterior": "full-rank"}).objective == FreeEnergy()
+@pytest.mark.parametrize("task", [REGRESSION, CLASSIFICATION])
+def test_the_task_has_defaults_of_its_own(task):
+    names = ("hidden_layer_sizes", "epochs", "samples", "predict_samples")
+    plan = check_plan(PARAMETERS | dict.fromkeys(names), task)
+    assert (plan.hidden, plan.epochs) == (task.hidden, task.epochs)
+    assert (plan.samples, plan.predict_samples) == (task.samples, task.predict_samples)
 
 
 def test_the_default_warm_up_needs_a_kl_term():
@@ -119,7 +122,7 @@ def test_the_default_warm_up_needs_a_kl_term():
         return check_plan(PARAMETERS | params).warm_up_in_fit(REGRESSION)
 
     assert warm_up() == LinearWarmUp(0.5)
-    assert warm_up(objective="iwae") == warm_up(posterior="point") == NoWarmUp()
+    assert warm_up(objective="iwae") == warm_up(inference="map") == NoWarmUp()
     assert warm_up(warm_up="none") == NoWarmUp()
     assert warm_up(warm_up=LinearWarmUp(0.1)) == LinearWarmUp(0.1)
     assert check_plan(PARAMETERS).warm_up_in_fit(CLASSIFICATION) == NoWarmUp()
@@ -147,7 +150,7 @@ def test_a_plan_builds_its_estimator():
     assert type(build(estimator=ClosedFormKL)) is ClosedFormKL
     assert build(estimator="antithetic").antithetic
     assert type(build(objective=EUBO(), samples=2)) is SelfNormalised
-    assert build(posterior=FullRank()).posterior == FullRank()
+    assert build(inference=FullRank()).posterior == FullRank()
 
 
 def test_a_refusal_says_what_was_given():
@@ -158,8 +161,8 @@ def test_a_refusal_says_what_was_given():
         build(estimator="closed-form-kl", prior=LaplacePrior(1.0))
     with pytest.raises(ValueError, match=r"\(given: estimator=ClosedFormKL, "):
         build(estimator=ClosedFormKL, prior=LaplacePrior(1.0))
-    with pytest.raises(ValueError, match=r"point mass.*\(given: posterior=PointMass.*FreeEnergy"):
-        build(posterior="point", objective="elbo")
+    with pytest.raises(ValueError, match=r"with a density.*\(given: .*inference=PointMass"):
+        build(estimator="flipout", inference=PointMass())
 
 
 def test_a_classifier_takes_no_likelihood_of_numbers():
@@ -191,7 +194,8 @@ def test_a_classifier_takes_no_likelihood_of_numbers():
         ("warm_up", "slow", ValueError),
         ("warm_up", LinearWarmUp, TypeError),
         ("likelihood", GaussianPrior(), TypeError),
-        ("posterior", 0.1, TypeError),
+        ("inference", None, TypeError),
+        ("inference", "mcmc", ValueError),
         ("optimizer", Adam, TypeError),
         ("optimizer", "adam", TypeError),
         ("optimizer", Cosine(), TypeError),

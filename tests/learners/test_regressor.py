@@ -1,22 +1,25 @@
 """The regressor: scikit-learn's habits, undone standardisation, and nothing lost on failure."""
 
 import pickle
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bbb_numpy
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.learners.habits import Parameters
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.learners.rows import NotFittedError
 from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from bbb_numpy.parts.discrete import PoissonLikelihood
@@ -27,14 +30,6 @@ from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training import EarlyStopping, NonFiniteError
 from bbb_numpy.training.optimizers import SGD, Adam, Momentum, StepDecay
-
-sklearn = pytest.importorskip("sklearn")
-from sklearn.base import clone  # noqa: E402
-from sklearn.metrics import r2_score  # noqa: E402
-from sklearn.model_selection import GridSearchCV  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
-from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
 
 def data(rows=40, inputs=3, outputs=None, seed=0):
@@ -128,71 +123,6 @@ def test_score_is_r2():
     )
     y[:, 1] = 7.0
     assert model.score(x, y) == pytest.approx(r2_score(y, model.predict(x)), rel=1e-12)
-    with pytest.warns(UserWarning, match="fewer than two rows"):
-        assert np.isnan(model.score(x[:1], y[:1]))
-
-
-@pytest.mark.parametrize(
-    "weight", [np.ones(39), -np.ones(40), np.zeros(40), np.ones((40, 1)), ["a"] * 40]
-)
-def test_bad_sample_weights_are_refused(weight):
-    x, y = data()
-    with pytest.raises(ValueError, match="sample_weight"):
-        learner().fit(x, y).score(x, y, sample_weight=weight)
-
-
-WITHOUT_SKLEARN = """
-import sys
-sys.modules["sklearn"] = None
-import pickle
-import numpy as np
-from bbb_numpy import BayesianMLPRegressor
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.learners.rows import NotFittedError
-assert NotFittedError.__module__ == "bbb_numpy.learners.rows"
-assert issubclass(NotFittedError, ValueError) and issubclass(NotFittedError, AttributeError)
-model = BayesianMLPRegressor((5,), epochs=3, random_state=0)
-try:
-    model.predict([[1.0]])
-except NotFittedError as error:
-    assert "call fit" in str(error)
-else:
-    raise SystemExit("predict before fit must fail")
-assert repr(model) == "BayesianMLPRegressor(hidden_layer_sizes=(5,), epochs=3, random_state=0)"
-model.set_params(prior=GaussianPrior(0.3))
-assert model.get_params()["prior"] == GaussianPrior(0.3)
-try:
-    model.set_params(priors=None)
-except ValueError as error:
-    assert "priors" in str(error) and "'prior'" in str(error)
-else:
-    raise SystemExit("unknown parameters must fail")
-x = np.linspace(-1, 1, 20)[:, None]
-model.fit(x, 2 * x[:, 0])
-model = pickle.loads(pickle.dumps(model))
-assert np.isfinite(model.score(x, 2 * x[:, 0]))
-print(model.theta_.tobytes().hex())
-"""
-
-
-def test_it_works_without_scikit_learn_and_gives_the_same_numbers():
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", WITHOUT_SKLEARN],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    x = np.linspace(-1, 1, 20)[:, None]
-    here = learner(prior=GaussianPrior(0.3), warm_up=None).fit(x, 2 * x[:, 0])
-    assert run.stdout.strip() == here.theta_.tobytes().hex()
-
-
-def test_the_fallback_agrees_with_scikit_learn_on_parameters():
-    model = learner(prior=GaussianPrior(0.3))
-    assert Parameters.get_params(model) == model.get_params()
-    assert Parameters.set_params(model, epochs=7) is model
-    assert model.epochs == 7
 
 
 # What is predicted
@@ -488,8 +418,8 @@ def test_one_row_one_column_and_no_hidden_layer():
 PARTS = [
     ("prior", "laplace", LaplacePrior(0.35)),
     ("prior", "mixture-learned", ScaleMixturePrior(0.25, 1.0, 0.1, learn=True)),
-    ("posterior", "full-rank", FullRank(rho_offset=-4.0, unit=0.01)),
-    ("posterior", "point", PointMass()),
+    ("inference", "full-rank", FullRank(rho_offset=-4.0, unit=0.01)),
+    ("inference", "map", PointMass()),
     ("likelihood", "heteroscedastic", HeteroscedasticLikelihood()),
     ("estimator", "local-reparameterisation", LocalReparameterisation),
     ("objective", "tempered-elbo", FreeEnergy(0.1)),
@@ -524,11 +454,11 @@ def test_the_estimator_follows_the_other_parts_unless_it_is_given():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"objective": "mle", "posterior": "mean-field"}, "Use PointMass"),
-        ({"posterior": "point", "objective": "elbo"}, "a point mass has no density"),
-        ({"posterior": "point", "prior": "gaussian-learned"}, "cannot learn the numbers"),
+        ({"objective": "mle"}, "use inference='map' or 'mle'"),
+        ({"inference": "map", "estimator": "flipout"}, "needs a posterior with a density"),
+        ({"inference": "map", "prior": "gaussian-learned"}, "cannot learn the numbers"),
         ({"estimator": "flipout", "prior": "laplace"}, "no.* for a Gaussian q and LaplacePrior"),
-        ({"estimator": "flipout", "posterior": "full-rank"}, "Flipout"),
+        ({"estimator": "flipout", "inference": "full-rank"}, "Flipout"),
         ({"estimator": "self-normalised"}, "EUBO"),
         ({"estimator": "reparameterised", "objective": "eubo", "samples": 9}, "SelfNormalised"),
         ({"estimator": "antithetic"}, "samples must be even"),
@@ -536,7 +466,7 @@ def test_the_estimator_follows_the_other_parts_unless_it_is_given():
         ({"objective": "iwae", "kl_weights": "geometric"}, "proportional_kl_weights"),
         ({"objective": "eubo"}, "samples must be at least 2 for the EUBO"),
         (
-            {"posterior": "full-rank", "hidden_layer_sizes": (10_000,)},
+            {"inference": "full-rank", "hidden_layer_sizes": (10_000,)},
             r"50,001 weights has a factor of 1,250,075,001 numbers; .* GiB, the limit is 4 GiB",
         ),
     ],
@@ -560,15 +490,14 @@ def test_alpha_one_is_the_elbo():
     assert lrt.fit(x, y).estimator_.objective == FreeEnergy()
 
 
-@pytest.mark.parametrize("objective", ["map", "mle"])
-def test_a_point_estimate_has_no_epistemic_uncertainty(objective):
+@pytest.mark.parametrize(("inference", "objective"), [("map", MAP()), ("mle", MLE())])
+def test_a_point_estimate_has_no_epistemic_uncertainty(inference, objective):
     x, y = data()
-    model = learner(posterior="point", objective=objective, epochs=200).fit(x, y)
-    assert isinstance(model.estimator_.objective, MAP if objective == "map" else MLE)
+    model = learner(inference=inference, epochs=200).fit(x, y)
+    assert model.estimator_.objective == objective
     d = model.predict_distribution(x)
     assert (d.epistemic == 0).all()
     assert model.score(x, y) > 0.5
-    assert isinstance(learner(posterior="point").fit(x, y).estimator_.objective, MAP)
 
 
 def test_fit_warms_up_and_partial_fit_does_not():
@@ -587,8 +516,8 @@ def test_estimator_and_objective_may_change_between_partial_fits():
     model.set_params(estimator="flipout", objective=FreeEnergy(0.5)).partial_fit(x, y)
     assert type(model.estimator_).__name__ == "Flipout"
     assert model.n_iter_ == 4
-    with pytest.raises(ValueError, match="posterior changed"):
-        model.set_params(estimator=None, posterior="full-rank").partial_fit(x, y)
+    with pytest.raises(ValueError, match="inference changed"):
+        model.set_params(estimator=None, inference="full-rank").partial_fit(x, y)
 
 
 @pytest.mark.equation("D12")
@@ -640,7 +569,7 @@ def test_counts_that_float64_would_round_are_refused(counts):
     with pytest.raises(ValueError, match=r"y holds the count \d.* at row 1.*not exact in float64"):
         model.fit(x, counts)
     model.fit(x, [1, 2])
-    for method in (model.partial_fit, model.score, model.log_predictive_density):
+    for method in (model.partial_fit, model.log_predictive_density):
         with pytest.raises(ValueError, match="not exact"):
             method(x, counts)
 
@@ -653,7 +582,7 @@ def test_counts_that_float64_would_round_are_refused(counts):
         ([1, 2**24 + 1], "float32", "counts above 16777216 are not exact in float32"),
         ([1, float("nan")], "float64", "y contains NaN"),
         ([1, float("inf")], "float64", "y contains infinity"),
-        (["1", "b"], "float64", "y must hold numbers; got text"),
+        (["1", "b"], "float64", "dtype='numeric' is not compatible with arrays of bytes/strings"),
     ],
 )
 def test_other_counts_are_refused(counts, dtype, message):
@@ -676,15 +605,6 @@ def test_columns_of_zeros_and_ones():
     assert ((p > 0.5) == both).mean() > 0.9
     with pytest.raises(ValueError, match="must be 0 or 1; got 2"):
         learner(likelihood="bernoulli").fit(x, 2 * both)
-
-
-def test_a_regressor_has_no_probabilities_and_says_where_they_are():
-    for model in (learner(), learner().fit(*data())):
-        assert not hasattr(model, "predict_proba")
-        with pytest.raises(AttributeError, match=r"has no predict_proba.*BayesianMLPClassifier"):
-            model.predict_proba(data()[0])
-        with pytest.raises(AttributeError, match="has no predict_log_proba"):
-            _ = model.predict_log_proba
 
 
 def test_a_learned_prior_that_collapses_is_reported():
@@ -719,23 +639,6 @@ def test_rows_for_which_the_network_overflows_are_named():
             getattr(model, method)(x_far, *arguments)
 
 
-def test_a_score_in_huge_units_does_not_overflow():
-    x, y = data()
-    plain, huge = learner().fit(x, y), learner().fit(x, 1e300 * y)
-    assert huge.score(x, 1e300 * y) == pytest.approx(plain.score(x, y), rel=1e-9)
-    weight = np.full(40, 1e308)
-    assert plain.score(x, y, sample_weight=weight) == pytest.approx(plain.score(x, y), rel=1e-9)
-
-
-def test_one_row_has_no_r2_and_the_warning_has_a_category_of_its_own():
-    from sklearn.exceptions import UndefinedMetricWarning
-
-    x, y = data()
-    model = learner().fit(x, y)
-    with pytest.warns(UndefinedMetricWarning, match="fewer than two rows"):
-        assert np.isnan(model.score(x[:1], y[:1]))
-
-
 # Bad input, and nothing lost
 
 BAD_PARAMETERS = [
@@ -750,7 +653,7 @@ BAD_PARAMETERS = [
     ("prior", 1.0),
     ("likelihood", "gausian"),
     ("prior", "gauss"),
-    ("posterior", "mean field"),
+    ("inference", "mean field"),
     ("estimator", "flip-out"),
     ("estimator", GaussianPrior),
     ("objective", "elb"),
@@ -759,7 +662,7 @@ BAD_PARAMETERS = [
     ("kl_weights", [0.5, 0.5]),
     ("warm_up", 0.5),
     ("warm_up", LinearWarmUp),
-    ("posterior", MeanField),
+    ("inference", MeanField),
     ("optimizer", "adam"),
     ("early_stopping", True),
     ("validation_fraction", 1.0),
@@ -798,18 +701,18 @@ BAD_DATA = [
     (*spoilt("y", np.nan), "y contains NaN at row 2"),
     (*spoilt("y", -np.inf), "y contains infinity"),
     (np.zeros(40), np.zeros(40), "Reshape your data"),
-    (np.zeros((0, 3)), np.zeros(0), "X is empty"),
-    (np.zeros((40, 0)), np.zeros(40), "X has 0 feature"),
-    (np.zeros((40, 3)), np.zeros(39), "X and y must have the same number of rows"),
-    (np.full((40, 3), "a"), np.zeros(40), "X must hold numbers; got text 'a'"),
-    (np.zeros((40, 3)), ["a"] * 40, "y must hold numbers; got text 'a'"),
+    (np.zeros((0, 3)), np.zeros(0), "Found array with 0 sample"),
+    (np.zeros((40, 0)), np.zeros(40), "Found array with 0 feature"),
+    (np.zeros((40, 3)), np.zeros(39), "inconsistent numbers of samples"),
+    (np.full((40, 3), "a"), np.zeros(40), "not compatible with arrays of bytes/strings"),
+    (np.zeros((40, 3)), ["a"] * 40, "not compatible with arrays of bytes/strings"),
     (np.zeros((40, 3)), None, "requires y"),
-    (np.zeros((40, 3)) * 1j, np.zeros(40), "Complex data not supported: X"),
+    (np.zeros((40, 3)) * 1j, np.zeros(40), "Complex data not supported"),
 ]
 
 
 @pytest.mark.parametrize(("x", "y", "message"), BAD_DATA)
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "score", "log_predictive_density"])
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "log_predictive_density"])
 def test_bad_data_are_named_and_change_nothing(method, x, y, message):
     model = learner().fit(*data())
     before = state(model)
@@ -820,7 +723,7 @@ def test_bad_data_are_named_and_change_nothing(method, x, y, message):
         learner().fit(x, y)
 
 
-@pytest.mark.parametrize("method", ["partial_fit", "score", "log_predictive_density"])
+@pytest.mark.parametrize("method", ["partial_fit", "log_predictive_density"])
 def test_another_number_of_outputs_is_refused(method):
     x, y = data()
     model = learner().fit(x, y)
@@ -841,7 +744,7 @@ def test_another_number_of_outputs_is_refused(method):
 )
 def test_methods_need_fit_first_and_the_same_width(method, arguments):
     x, y = data()
-    with pytest.raises(NotFittedError, match=r"not fitted yet; call fit\(X, y\) first"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(learner(), method)(x, *arguments)
     with pytest.raises(ValueError, match="X has 2 features, but BayesianMLPRegressor is expecting"):
         getattr(learner().fit(x, y), method)(x[:, :2], *arguments)
@@ -850,7 +753,7 @@ def test_methods_need_fit_first_and_the_same_width(method, arguments):
 @pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "noise_scale_"])
 def test_fitted_attributes_are_absent_before_fit(name):
     assert not hasattr(learner(), name)
-    with pytest.raises(NotFittedError, match="not fitted yet; call fit"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(learner(), name)
     assert hasattr(learner().fit(*data()), name)
 

@@ -472,7 +472,7 @@ NAMES = ["layerwise", "layerwise-learned", LayerwiseGaussianPrior((2.0, 0.3), le
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("prior", NAMES, ids=str)
 def test_a_learner_trains_with_it_and_learns_the_scales_that_it_should(prior, dtype):
-    model = learner(prior, dtype=dtype, posterior="full-rank").fit(*rows_of_a_sine())
+    model = learner(prior, dtype=dtype, inference="full-rank").fit(*rows_of_a_sine())
     assert model.theta_.dtype == dtype
     inside = model.estimator_.model.prior
     assert inside.sizes == (1, 6, 1)
