@@ -167,8 +167,10 @@ def to_arviz(
     kernel = found.kernel
     part = getattr(kernel, "proposal", kernel)
     attributes = {
-        **{"inference_library": "bbb_numpy", "inference_library_version": __version__},
-        **{"sampler": type(kernel).__name__, "tuning_steps": found.warm_up},
+        "inference_library": "bbb_numpy",
+        "inference_library_version": __version__,
+        "sampler": type(kernel).__name__,
+        "tuning_steps": found.warm_up,
         **({} if part is kernel else {"proposal": type(part).__name__}),
     }
     posterior = dict(found.layout.views(kept))
@@ -218,8 +220,10 @@ def _statistics(draws: Draws, thin: int) -> dict[str, Array]:
     """Return what the kernel tells of every draw under ArviZ's names, (S, T) each."""
     stats = {name: values[::thin].T for name, values in draws.stats.items()}
     out = {
-        **{"lp": draws.log_density[::thin].T, "acceptance_rate": stats["acceptance"]},
-        **{"diverging": stats["divergent"].astype(bool), "n_steps": stats["gradients"]},
+        "lp": draws.log_density[::thin].T,
+        "acceptance_rate": stats["acceptance"],
+        "diverging": stats["divergent"].astype(bool),
+        "n_steps": stats["gradients"],
     }
     if not isinstance(draws.kernel, MetropolisHastings):
         out["energy"] = stats["energy"]

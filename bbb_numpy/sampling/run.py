@@ -30,8 +30,15 @@ Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
 DTYPES = ("float64", "float32", np.float64, np.float32, np.dtype("float64"), np.dtype("float32"))
 OPTIONS = (
-    *("sampler", "draws", "warm_up", "thin", "metric", "target_accept", "progress"),
-    *("checkpoint", "checkpoint_every"),
+    "sampler",
+    "draws",
+    "warm_up",
+    "thin",
+    "metric",
+    "target_accept",
+    "progress",
+    "checkpoint",
+    "checkpoint_every",
 )
 SAMPLERS: dict[str, Kernel] = {"nuts": NUTS(), "hmc": HMC(), "mh": MetropolisHastings()}
 
@@ -209,9 +216,17 @@ def sample_target(
         diverged: the posterior has places that the chains do not reach.
     """
     options = {
-        **{"sampler": sampler, "draws": draws, "warm_up": warm_up, "thin": thin, "metric": metric},
-        **{"target_accept": target_accept, "seed": seed, "layout": layout, "progress": progress},
-        **{"checkpoint": checkpoint, "checkpoint_every": checkpoint_every},
+        "sampler": sampler,
+        "draws": draws,
+        "warm_up": warm_up,
+        "thin": thin,
+        "metric": metric,
+        "target_accept": target_accept,
+        "seed": seed,
+        "layout": layout,
+        "progress": progress,
+        "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every,
     }
     return _run(target, start, check_generator(seed, "seed"), True, **options)
 
@@ -255,8 +270,12 @@ def _run(
     settings = {
         # without addresses in memory, by which no other process would know it again
         "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(kernel)),
-        **{"warm_up": warm_up, "thin": thin, "metric": metric},
-        **{"target_accept": target_accept, "dtype": str(start.dtype), "chains": len(start)},
+        "warm_up": warm_up,
+        "thin": thin,
+        "metric": metric,
+        "target_accept": target_accept,
+        "dtype": str(start.dtype),
+        "chains": len(start),
         "seed": int(seed) if isinstance(seed, Integral) else None,
     }
     recording = None if checkpoint is None else Recording(checkpoint, checkpoint_every)
@@ -268,7 +287,11 @@ def _run(
     if run is None:
         state = kernel.init(target, start)
         adaptation = mcmc.begin(
-            *(kernel, target, rng, state, warm_up),
+            kernel,
+            target,
+            rng,
+            state,
+            warm_up,
             dense=metric == "dense",
             target_accept=target_accept,
         )
