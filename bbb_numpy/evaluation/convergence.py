@@ -116,8 +116,12 @@ class Convergence:
         if not of:
             raise ValueError(f"there is nothing in {space!r}")
         return Line(
-            *(space, "all", sum(line.count for line in of), max(line.r_hat for line in of)),
-            *(min(line.bulk for line in of), min(line.tail for line in of)),
+            space,
+            "all",
+            sum(line.count for line in of),
+            max(line.r_hat for line in of),
+            min(line.bulk for line in of),
+            min(line.tail for line in of),
         )
 
     @property
