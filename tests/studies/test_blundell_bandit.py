@@ -206,11 +206,13 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
     coin = np.random.default_rng(6).random(200) < 0.5
     the = game(DATA.x, DATA.poisonous, 400, (3, 0))
     state = begin(agent, settings, the.inputs.shape[1], (3, 0, 9))
-    with monkeypatch.context() as patch:
-        patch.setattr(models, "decide", lambda *_: bool(coin[state.played]))
-        play(the, agent, settings, state, 200)
-    assert (state.ate[:200] == coin).all()
+
+    def by_the_coin_at_first(*arguments):
+        return bool(coin[state.played]) if state.played < 200 else decide(*arguments)
+
+    monkeypatch.setattr(models, "decide", by_the_coin_at_first)
     play(the, agent, settings, state, 400)
+    assert (state.ate[:200] == coin).all()
     constant = [regret(the, np.full(400, eats))[-100:].sum() for eats in (True, False)]
     assert regret(the, state.ate)[-100:].sum() < 0.8 * min(constant)
 
