@@ -183,11 +183,13 @@ def test_the_fixed_point_of_minibatches_is_the_mixture_over_all_of_them(batch):
 @pytest.mark.equation("G7")
 def test_training_by_minibatches_ends_too_wide_as_predicted(mean):
     exact = exactly.exact(mean).posterior.deviation[-1]
-    for batch in (1, 5):
+    # Over the prediction, on other data: 1.001, of a deviation of 0.002; and 1.03, of 0.013, which
+    # twice the steps bring to 1.00
+    for batch, tolerance in ((1, 0.02), (5, 0.1)):
         variant = Variant("", batch_size=batch)
         path = follow(variant, mean, np.random.default_rng(1), 1500)
         predicted = models.minibatch_fixed_point(mean, batch)[1]
-        assert path.deviations[-1, -1] == pytest.approx(predicted, rel=0.06)
+        assert path.deviations[-1, -1] == pytest.approx(predicted, rel=tolerance)
         assert path.deviations[-1, -1] > 1.3 * exact
 
 
