@@ -95,14 +95,15 @@ def test_gradcheck_plain_checks_the_report_on_one_screen_and_names_what_is_wrong
 
     def one_per_cent_off(*problem):
         value, grad = value_and_grad(*problem)
-        return value, 1.01 * grad
+        grad[3] *= 1.01
+        return value, grad
 
     value_and_grad = plain.value_and_grad
     monkeypatch.setattr(plain, "value_and_grad", one_per_cent_off)
     assert main(["gradcheck", *options, "--method", "complex"]) == 1
     out = capsys.readouterr().out
     assert "FAILED: plain (complex)" in out
-    assert re.search(r"mu W0\[\d, \d\]|rho W0\[\d, \d\]", out)
+    assert "mu W0[1, 0]" in out
 
 
 @pytest.mark.parametrize("other", [["--all"], ["--activation", "tanh"]])
@@ -149,9 +150,10 @@ def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkey
 
 
 def test_a_check_that_skips_too_much_does_not_pass(capsys):
-    # 200 rows through 60 ReLU units: many coordinates move some unit across its kink
-    wide = ["--layers", "2", "30", "30", "1", "--batch", "200", "--most", "40"]
-    assert main(["gradcheck", *wide, "--method", "central"]) == 1
+    # 2000 rows and 4 samples through a ReLU unit: of 8000 sums, deviation about 1, some 5 are
+    # within 2 * 3e-4 of its kink, which no step but the smallest leaves where they are
+    many = ["--layers", "1", "3", "1", "--batch", "2000"]
+    assert main(["gradcheck", *many, "--method", "central"]) == 1
     out = capsys.readouterr().out
     assert "NOT PROVED: central" in out
     assert "FAILED" not in out

@@ -198,8 +198,9 @@ def test_the_best_on_validation_images_is_trained_on(finished):
 
 def test_training_learns_the_patterns(finished):
     methods = without_time(finished[0])["methods"]
+    guessing = 0.9 - 4 * (0.9 * 0.1 / TINY.test) ** 0.5  # less four standard errors
     for name, one in methods.items():
-        assert one["test"] < 0.5, name  # guessing: 0.9
+        assert one["test"] < guessing, name
         assert one["errors"][-1] <= one["errors"][0]
     assert methods["BBB"]["train kl"] > 0
     assert methods["SGD"]["test"] == methods["SGD"]["test, mean network"]

@@ -123,10 +123,24 @@ def test_outside_its_domain_the_printed_density_is_nan(raw):
 def test_at_a_raised_rate_the_raw_numbers_leave_their_domain_and_the_mapped_ones_cannot():
     found = domains(seed=7, seeds=2, epochs=70)
     raw, safe = found["as the post trains it"], found["through a sigmoid (R8)"]
-    assert (raw.left, raw.finite) == (2, [True, False])  # seed 8 ends with a nan
+    assert raw.left == 2
     assert raw.largest > 1
+    assert raw.finite.count(False) <= raw.left
     assert (safe.left, safe.swapped, safe.finite) == (0, 0, [True, True])
     assert 0.5 < safe.largest < 1
+
+
+@pytest.mark.equation("R8")
+def test_training_ends_at_the_first_free_energy_that_is_nan():
+    """Outside of its domain: 1.2 N(w; 0, 1) - 0.2 N(w; 0, 0.1^2) < 0 for |w| < 0.1.
+
+    A tenth of the 481 weights, of deviation 0.83 at the start, are there.
+    """
+    data = one_period(np.random.default_rng(0))
+    setting = Setting("raw", RawMixturePrior(pi=1.2))
+    _, trace, finite = train(setting, data, np.random.default_rng(1), 20, every=1)
+    assert not finite
+    assert trace.epochs[-1] < 2
 
 
 @pytest.mark.equation("R8")
@@ -228,42 +242,55 @@ def test_the_total_band_holds_95_percent_only_with_the_noise_in_it():
 
 @pytest.mark.equation("R10")
 def test_epistemic_deviations_alone_hold_fewer_new_y(whole):
-    for result in whole.values():
-        n = result.numbers
+    numbers = [result.numbers for result in whole.values()]
+    for n in numbers:
         assert n.coverage_epistemic < n.coverage
-    n = whole["post"].numbers
-    assert n.coverage_epistemic < 0.85
-    assert n.coverage > n.coverage_epistemic + 0.05
+    # means over the settings: over other data 0.55 and 0.88, of deviations 0.05 and 0.04
+    without, total = (
+        np.mean([getattr(n, name) for n in numbers]) for name in ("coverage_epistemic", "coverage")
+    )
+    assert without < 0.75
+    assert total > without + 0.15
 
 
-def trained_on_nothing(sizes, sigma, seed=0):
-    """Functions of random weights: E f(w) and f(E w) at 60 places."""
+def of_random_weights(sizes, start):
+    """Gap of E f(w) and f(E w) at 60 places; `start` sets the means, all deviations are 0.7."""
     model = Model(MLP(sizes), GaussianPrior(1.0), GaussianLikelihood(1.0))
-    estimator = Reparameterised(model, MeanField(0.5, float(np.log(np.expm1(sigma))), 0.0))
-    theta = estimator.init(np.random.default_rng(seed))
+    estimator = Reparameterised(model, MeanField(0.5, float(np.log(np.expm1(0.7))), 0.0))
+    theta = estimator.init(np.random.default_rng(0))
+    mu = estimator.layout.views(theta)["mu"]
+    start(model.layout.views(mu))
     x = np.linspace(-1, 1, 60)[:, None]
     count = models.FUNCTIONS
     f = sample_functions(estimator, theta, x, rng=np.random.default_rng(1), samples=count)
     p = Predictive(f.mean(axis=0), f.std(axis=0, ddof=1), np.ones((60, 1)))
-    mu = estimator.layout.views(theta)["mu"]
-    return models._gap(p, model.predict(mu[None], x)[0])
+    return x, models._gap(p, model.predict(mu[None], x)[0])
 
 
 @pytest.mark.equation("R9")
 def test_the_mean_of_outputs_is_the_output_of_the_mean_without_a_hidden_layer_only():
-    straight = trained_on_nothing((1, 1), 0.7)
-    bent = trained_on_nothing((1, 20, 20, 1), 0.7)
+    """With one, of 20 units max(0, u), u ~ N(0, s^2 (1 + x^2)): f(E w) = 0, E f(w) is not.
+
+    E f(w) = 20 E[v] E[max(0, u)], the last the deviation of u over sqrt(2 pi).
+    """
+    _, straight = of_random_weights((1, 1), lambda mu: None)
     assert straight["gap_seen"] == 0
-    assert straight["gap"] < 3 * straight["gap_error"]
-    assert bent["gap_seen"] > 0.25
-    assert bent["gap"] > 4 * bent["gap_error"]
+    assert straight["gap"] < 4 * straight["gap_error"]
+
+    def even_in_the_hidden_layer(mu):
+        mu["W0"][...] = mu["b0"][...] = mu["b1"][...] = 0.0
+        mu["W1"][...] = 0.5
+
+    x, bent = of_random_weights((1, 20, 1), even_in_the_hidden_layer)
+    exact = 20 * 0.5 * 0.7 * np.sqrt((1 + x**2) / (2 * np.pi))
+    assert bent["gap_seen"] == 1
+    assert abs(bent["gap"] - np.sqrt(np.mean(exact**2))) < 4 * bent["gap_error"]
 
 
 @pytest.mark.equation("R9")
 def test_in_the_trained_network_the_two_predictions_differ(whole):
-    n = whole["post"].numbers
-    assert n.gap_seen > 0
-    assert abs(n.gap_largest) > 0
+    seen = [result.numbers.gap_seen for result in whole.values()]
+    assert np.mean(seen) > 0.01  # by chance 6e-5 of the places; over other data 0.27, of 0.07
 
 
 def test_inside_and_outside_are_told_apart():
@@ -288,8 +315,11 @@ def test_the_learned_prior_widens_its_narrow_half_and_with_it_the_band_outside(w
     assert post.sigma2 > 3 * 0.1
     assert post.sigma1 > post.sigma2
     assert post.free_energy < fixed.free_energy - 50
-    assert post.ratio > 1.5 > fixed.ratio
-    assert max(post.rmse, fixed.rmse) < 0.35 * 10 / sqrt(2)  # both have learned the curve
+    # on the same data; over other data 1.7 times, with a deviation of 0.13, and 2.3, of 0.32
+    assert post.ratio > 1.2 * fixed.ratio
+    assert post.epistemic_outside > 1.1 * fixed.epistemic_outside
+    # both have learned the curve: a constant has 7.1; over other data at most 2.3, of 0.4
+    assert max(post.rmse, fixed.rmse) < 0.6 * 10 / sqrt(2)
 
 
 def test_learned_noise_takes_the_curve_for_noise_unless_the_complexity_cost_is_cut(whole):

@@ -112,6 +112,10 @@ def test_through_g_the_data_cancel(regression):
     assert (d_rho > 0).all()
     moved = regression._replace(y=regression.y + 10.0)
     assert gradient(estimator, theta, noise, moved) == pytest.approx([*d_mu, *d_rho], rel=1e-13)
+    # The right one sees them. At the optimum for the first data: far from both optima one and
+    # the same sample could have all of the weight for either data.
+    best = exactly.inclusive_optimum(exactly.exact(regression))
+    theta = MeanField().pack(best.mean, best.deviation)
     right = at_a_point(SelfNormalised, regression)[0]
     here, there = (gradient(right, theta, noise, p) for p in (regression, moved))
     assert np.abs(here - there).max() > 0.1
@@ -179,11 +183,13 @@ def test_the_fixed_point_of_minibatches_is_the_mixture_over_all_of_them(batch):
 @pytest.mark.equation("G7")
 def test_training_by_minibatches_ends_too_wide_as_predicted(mean):
     exact = exactly.exact(mean).posterior.deviation[-1]
-    for batch in (1, 5):
+    # Over the prediction, on other data: 1.001, of a deviation of 0.002; and 1.03, of 0.013, which
+    # twice the steps bring to 1.00
+    for batch, tolerance in ((1, 0.02), (5, 0.1)):
         variant = Variant("", batch_size=batch)
         path = follow(variant, mean, np.random.default_rng(1), 1500)
         predicted = models.minibatch_fixed_point(mean, batch)[1]
-        assert path.deviations[-1, -1] == pytest.approx(predicted, rel=0.06)
+        assert path.deviations[-1, -1] == pytest.approx(predicted, rel=tolerance)
         assert path.deviations[-1, -1] > 1.3 * exact
 
 
@@ -261,7 +267,8 @@ def test_few_samples_are_not_enough(regression):
         models.train_with(m, regression, np.random.default_rng(3), 600, runs=2) for m in (2, 200)
     )
     assert min(few.excess) > 20 * max(many.excess)
-    assert (few.ratios < 0.9 * many.ratios).all()
+    # mean over the three weights: over other data 0.66 of a deviation of 0.07; of one weight 0.1
+    assert few.ratios.mean() < 0.9 * many.ratios.mean()
     assert few.share > many.share > 0
 
 
