@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -52,7 +53,7 @@ def exported(network):
 @pytest.fixture(scope="module")
 def linear():
     """Linear regression with 8 chains of 500 draws, for which everything has a closed form."""
-    estimator, x, y = linear_problem(seed=2, rows=40)
+    estimator, x, y = linear_problem(seed=2, rows=80)  # so many that none decides a weight alone
     draws = sample(estimator.model, x, y, chains=8, draws=500, warm_up=200, metric="dense", seed=3)
     return estimator, x, y, draws
 
@@ -332,18 +333,23 @@ def test_loo_is_leave_one_out(az, linear):
     estimator, x, y, draws = linear
     exact = leave_one_out(estimator, x, y)
     found = to_arviz(draws, prior=0)
-    runs = np.array(
-        [az.loo(found.sel(chain=[c]), pointwise=True).loo_i.values for c in range(8)]
-    )  # (8, N): eight independent estimates
+    with warnings.catch_warnings():
+        # A tail index is estimated from 67 of 500 draws, to (1 + k) / sqrt(67) = 0.15: of 640 some
+        # are above the limit by chance. Of all draws together, below, none may be.
+        warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
+        runs = np.array(
+            [az.loo(found.sel(chain=[c]), pointwise=True).loo_i.values for c in range(8)]
+        )  # (8, N): eight independent estimates
     error = runs.std(axis=0, ddof=1) / 8**0.5
     z = (runs.mean(axis=0) - exact) / error
     assert np.sqrt((z**2).mean()) < 1.8  # t of 7 degrees: deviation 1.18
     total = runs.sum(axis=1)
-    assert abs(total.mean() - exact.sum()) < 4 * total.std(ddof=1) / 8**0.5
-    assert abs(az.loo(found).elpd_loo - exact.sum()) < 4 * total.std(ddof=1) / 8**0.5
+    error = total.std(ddof=1) / 8**0.5
+    assert abs(total.mean() - exact.sum()) < 5.4 * error  # t of 7 degrees: once in 1000
+    assert abs(az.loo(found).elpd_loo - exact.sum()) < 5.4 * error
     # planted error: the posterior has seen row i, so this is too good
     seen = np.logaddexp.reduce(draws.target.rowwise(draws.flat), axis=0) - np.log(len(draws.flat))
-    assert seen.sum() - exact.sum() > 20 * total.std(ddof=1) / 8**0.5
+    assert seen.sum() - exact.sum() > 20 * error
 
 
 def test_loo_warns_of_a_row_that_it_cannot_leave_out(az):
@@ -398,7 +404,11 @@ def test_units_in_another_order_change_the_weights_r_hat_and_no_function(change)
     assert after.worst("weights").r_hat > 1.5
     assert after.worst("weights").bulk < 10
     kept, found = ([o for o in c.lines if o.space == "functions"] for c in (before, after))
-    assert found == kept  # to the bit
+    # To the bit, since all are of ranks; but for a tie that rounding breaks. R-hat ranks distances
+    # from the median too, and of 800 draws the two in the middle have the same: of 100 normal
+    # scores of half a chain one becomes its neighbour, 0.3 away.
+    assert [replace(o, r_hat=0.0) for o in found] == [replace(o, r_hat=0.0) for o in kept]
+    assert [o.r_hat for o in found] == pytest.approx([o.r_hat for o in kept], abs=1e-3)
     assert before.mixed
     assert after.mixed
     assert "order of hidden units" in str(after)

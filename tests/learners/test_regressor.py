@@ -597,8 +597,9 @@ def test_whole_numbers_beyond_float64_are_refused_anywhere():
 
 
 def test_columns_of_zeros_and_ones():
-    x, y = data()
-    both = np.stack([y > 0, x[:, 1] > 0], axis=1)
+    x, _ = data()
+    x += 0.5 * np.sign(x)  # a gap around 0: no label is in doubt
+    both = x[:, :2] > 0
     model = learner(likelihood="bernoulli", epochs=300).fit(x, both)
     p = model.predict(x)
     assert ((p > 0) & (p < 1)).all()
@@ -626,7 +627,7 @@ def test_a_learned_prior_that_collapses_is_reported():
 def test_rows_for_which_the_network_overflows_are_named():
     x, y = data()
     x_far = np.where(np.arange(40) == 7, 1e300, 1.0)[:, None] * x
-    model = learner().fit(x, 1e150 * y)
+    model = learner(hidden_layer_sizes=(50,)).fit(x, 1e150 * y)  # of five units all may be off
     for method, arguments in (
         ("predict", ()),
         ("predict_distribution", ()),

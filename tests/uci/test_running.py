@@ -397,4 +397,6 @@ def test_a_cluster_that_no_longer_answers_ends_the_run_with_its_records(tmp_path
     monkeypatch.setattr(crew, "width", width)
     with pytest.raises(ExecutorError, match="the scheduler is gone; what is finished is recorded"):
         go(trials(9), tmp_path)
-    assert [record["split"] for record in read(tmp_path / FILE).records] in ([0], [0, 1], [1, 0])
+    # two were on their way; which of two threads is first is for the machine to say
+    kept = [record["split"] for record in read(tmp_path / FILE).records]
+    assert kept in ([0], [1], [0, 1], [1, 0])
