@@ -86,7 +86,7 @@ def test_the_optimum_on_linear_regression_is_least_squares_or_ridge(name):
         start(estimator, rng, optimizer),
         x,
         y,
-        Recipe(optimizer=optimizer, epochs=500, batch_size=20),
+        Recipe(optimizer=optimizer, epochs=1500, batch_size=20),
         rng=rng,
     )
     np.testing.assert_allclose(trained.theta, wanted, atol=1e-6)
