@@ -341,7 +341,8 @@ MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
         (estimators(posterior=FullRank()), TypeError, "MeanField or PointMass; got FullRank"),
         (
             estimators((2, 3, 2), likelihood=HeteroscedasticLikelihood()),
-            *(TypeError, "GaussianLikelihood.*got HeteroscedasticLikelihood"),
+            TypeError,
+            "GaussianLikelihood.*got HeteroscedasticLikelihood",
         ),
         (estimators(priors=MIXED), ValueError, "differ in scale alone"),
         (estimators(priors=(LaplacePrior(1.0), LaplacePrior(2.0))), ValueError, "scale alone"),
