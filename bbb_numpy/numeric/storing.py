@@ -225,15 +225,10 @@ def _packed_fields(place: str, value: Any, form: Format, arrays: dict[str, Array
 
 
 def _is_table(rows: list[Any], form: Format) -> bool:
-    """Whether these are named tuples of one kind that hold floats alone."""
-    kinds = {type(row) for row in rows}
-    return (
-        len(kinds) == 1
-        and all(
-            form.names.get(kind.__name__) is kind and hasattr(kind, "_fields") for kind in kinds
-        )
-        and all(type(item) is float for row in rows for item in row)
-    )
+    """Whether these are named tuples of one known kind that hold floats alone."""
+    kind: Any = type(rows[0]) if rows else None
+    known: bool = hasattr(kind, "_fields") and form.names.get(kind.__name__) is kind
+    return known and all(type(row) is kind and {*map(type, row)} == {float} for row in rows)
 
 
 def _add(place: str, array: Array, arrays: dict[str, Array]) -> None:
@@ -341,8 +336,7 @@ def _objects(place: str, items: list[Any], form: Format, arrays: dict[str, Array
 
 def _name(place: str, label: str, form: Format, arrays: dict[str, Array]) -> Any:
     if label not in form.names:
-        known = ", ".join(form.names)
-        raise CheckpointError(f"{place}: unknown name {label!r}; known are {known}")
+        raise CheckpointError(f"{place}: unknown name {label!r}")
     return form.names[label]
 
 

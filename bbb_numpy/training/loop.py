@@ -131,15 +131,14 @@ def train(
 
 
 class Diverged(ArithmeticError):
-    """A step whose value is not finite: what, when, and where training stood."""
+    """A value is not finite at `state`; at `known` it was still seen to be."""
 
     def __init__(
         self, found: Evaluated, epoch: int, step: int, state: Training, known: Training
     ) -> None:
         super().__init__(f"epoch {epoch}, step {step}")
         self.value, _, self.terms = found
-        self.epoch, self.step, self.state = epoch, step, state
-        self.known = known  # the last state whose own value was seen to be finite
+        self.epoch, self.step, self.state, self.known = epoch, step, state, known
 
 
 def minimise(
@@ -158,27 +157,10 @@ def minimise(
 ) -> Training:
     """Train one problem, or several of one shape side by side; `state` is overwritten.
 
-    Parameters
-    ----------
-    estimator : Reparameterised, LocalReparameterisation, ...
-        Or several as one, with the same `noise_shape`, `fill` and `value_and_grad`.
-    state : Training
-    data : Rows
-        ``x`` (..., N, d_in), ``y`` (..., N, K), and `shuffled`.
-    recipe : Recipe
-    batches, shares
-        From `Recipe.batches`.
-    rng : numpy.random.Generator
-        Or whatever `estimator` and `data` draw from.
-    held_out : HeldOut, optional
-    progress : bool, optional
-    finite, number : callable
-        Whether a value is finite, and what is recorded of it: for one problem, a float.
-
-    Returns
-    -------
-    Training
-        After Ctrl-C the state after the last finished epoch, 'interrupted'.
+    Several are to this loop what one is: `estimator` has `noise_shape`, `fill` and
+    `value_and_grad`, `data` has ``x`` (..., N, d_in), ``y`` (..., N, K) and `shuffled`, and both
+    draw from `rng`. Of a value, `finite` says whether it is, and `number` makes what is recorded.
+    After Ctrl-C the state after the last finished epoch is returned, as 'interrupted'.
 
     Raises
     ------

@@ -114,8 +114,8 @@ def fit_replicates(
             shares,
             rngs,
             progress=progress,
-            finite=_all_finite,
-            number=_numbers,
+            finite=lambda values: bool(np.isfinite(values).all()),
+            number=lambda values: values.astype(float),
         )
     except Diverged as failure:
         raise _failure(failure, _apart(single, failure.known, before)) from None
@@ -158,14 +158,6 @@ class SideBySide:
         for r, (estimator, rng) in enumerate(zip(self.estimators, rngs, strict=True)):
             estimator.fill(rng, alone)  # (S, P)
             noise[:, r * width : (r + 1) * width] = alone
-
-
-def _all_finite(values: Array) -> bool:
-    return bool(np.isfinite(values).all())
-
-
-def _numbers(values: Array) -> Array:
-    return values.astype(float)
 
 
 def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimizer) -> Training:

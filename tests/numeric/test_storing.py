@@ -202,6 +202,11 @@ def test_a_value_of_another_type_is_refused(value, hint):
         ({"dict": {"__a": {"float": "1"}}}, "anything.__a must be one of"),
         ([[float("nan")]], "header is not JSON"),
         ({}, "anything must be a table of one name; got {}"),
+        ({"float": "1", "list": []}, "anything must be a table of one name"),
+        ({"list": {}}, "anything: list of the wrong type; got {}"),
+        ({"name": []}, "anything: name of the wrong type; got []"),
+        ({"objects": [["a"]]}, "anything must hold numbers or text"),
+        ({"Scale": 3}, "anything: Scale must be a table of names; got 3"),
     ],
 )
 def test_a_header_that_says_something_else_is_refused(content, message, tmp_path):
