@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -225,12 +226,24 @@ def test_numbers_too_large_for_a_float_are_refused(tmp_path):
         read_state(tmp_path / "t.npz", Tree, FORM)
 
 
-@pytest.mark.parametrize(("old", "new"), [(b"(10,)", b"(1 ,)"), (b"<f8", b"<f4")])
+@pytest.mark.parametrize(("old", "new"), [(b"(10000,)", b"(1000 ,)"), (b"<f8", b"<f4")])
 def test_an_array_that_claims_to_be_shorter_is_refused(old, new, tmp_path):
     """Its own header is damaged: NumPy would stop reading before the sum can be checked."""
     path = tmp_path / "t.npz"
-    write_state(path, Tree(np.arange(10.0)), FORM)
+    write_state(path, Tree(np.arange(1e4)), FORM)
     before, after = path.read_bytes().split(b"anything.npy", 1)
     path.write_bytes(before + b"anything.npy" + after.replace(old, new, 1))
     with pytest.raises(CheckpointError, match="Bad CRC-32"):
         read_state(path, Tree, FORM)
+
+
+def test_bytes_after_an_array_are_refused(tmp_path):
+    write_state(tmp_path / "t.npz", Tree(np.arange(3)), FORM)
+    with (
+        zipfile.ZipFile(tmp_path / "t.npz") as right,
+        zipfile.ZipFile(tmp_path / "more.npz", "w") as wrong,
+    ):
+        for name in right.namelist():
+            wrong.writestr(name, right.read(name) + b"more")
+    with pytest.raises(CheckpointError, match="is longer than its array"):
+        read_state(tmp_path / "more.npz", Tree, FORM)
