@@ -2,5 +2,5 @@
 
 `elementary`: stable, complex-safe functions. `layout`: named views of one flat vector. `buffers`:
 arrays that a step leaves for the next, and who owns them. `arguments`, `randomness`: checks of
-single arguments. `files`: files written whole or not at all.
+single arguments. `files`: files written whole or not at all. `storing`: states in such files.
 """

@@ -1,14 +1,15 @@
 """A sampling run on disk, to go on from where it was.
 
 A folder with ``draws-<first>-<last>.npz`` for every stretch of draws, and ``state.npz``, written
-last: all that the next step depends on, and how many draws belong to it.
+last: all that the next step depends on, and which files of draws belong to it. What the files look
+like is said in `numeric.storing`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,16 +18,14 @@ from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
 from ..numeric.arguments import not_negative
-from ..numeric.files import write_arrays
-from .draws import STATISTICS
-from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, State, Target
+from ..numeric.storing import CheckpointError, Format, read_state, write_state
+from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, Metric, State, Target
 from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
 from .mcmc.states import evaluate
 
 __all__ = ["Recording", "Run"]
 
 Array = NDArray[Any]
-FORMAT = "bbb_numpy.sampling 1"
 
 
 class Run(NamedTuple):
@@ -43,6 +42,36 @@ class Run(NamedTuple):
     def done(self, warm_up: int) -> int:
         """Return the steps of the warm-up and the draws made so far."""
         return min(self.steps, warm_up) + len(self.kept)
+
+
+class Tuning(NamedTuple):
+    """What a warm-up has made of the kernel, which may be one's own and is not stored."""
+
+    step_size: float
+    metric: Metric
+
+
+class Stretch(NamedTuple):
+    """A file of draws: what they are named tuples of, stacked."""
+
+    kept: State
+    infos: Info
+
+
+class Stored(NamedTuple):
+    """The file of a state."""
+
+    settings: dict[str, Any]
+    files: list[str]  # of draws, those of this state
+    draws: int  # in them
+    run: Run  # without draws
+
+
+FORMAT = Format(
+    "bbb_numpy.sampling",
+    1,
+    (Run, State, Info, Adaptation, DualAveraging, Moments, Tuning, DiagonalMetric, DenseMetric),
+)
 
 
 class Recording:
@@ -72,7 +101,7 @@ class Recording:
         self.stored = 0
         self.files: list[str] = []
         self.written = time.monotonic()
-        self.settings = ""
+        self.settings: dict[str, Any] = {}
 
     def due(self) -> bool:
         """Whether it is time to write."""
@@ -83,23 +112,13 @@ class Recording:
         self.folder.mkdir(parents=True, exist_ok=True)
         count, files = len(run.kept), self.files
         if count > self.stored:
-            new, infos = run.kept[self.stored :], run.infos[self.stored :]
-            arrays = {
-                "position": np.array([state.position for state in new]),
-                "log_density": np.array([state.log_density for state in new]),
-                **{name: np.array([getattr(i, name) for i in infos]) for name in STATISTICS},
-            }
+            kept, infos = run.kept[self.stored :], run.infos[self.stored :]
+            stretch = Stretch(State(*_stacked(kept)), Info(*_stacked(infos)))
             files = [*files, f"draws-{self.stored:08d}-{count:08d}.npz"]
-            write_arrays(self.folder / files[-1], arrays)
-        header = {
-            **{"format": FORMAT, "settings": self.settings, "steps": run.steps},
-            **{"harmless": run.harmless, "stored": count, "files": files},
-            "generator": _plain(run.rng.bit_generator.state),
-        }
-        arrays = {"state_" + name: array for name, array in run.state._asdict().items()}
-        arrays |= _adaptation_arrays(run.adaptation)
-        text = json.dumps(header).encode()
-        write_arrays(self.folder / "state.npz", arrays | {"header": np.frombuffer(text, np.uint8)})
+            write_state(self.folder / files[-1], stretch, FORMAT)
+        state = run._replace(adaptation=_without_kernel(run.adaptation), kept=[], infos=[])
+        stored = Stored(self.settings, files, count, state)
+        write_state(self.folder / "state.npz", stored, FORMAT)
         self.files, self.stored, self.written = files, count, time.monotonic()
 
     def read(
@@ -113,23 +132,19 @@ class Recording:
             If it is the run of other settings, another start, model or data, or is damaged.
         """
         begun = None if start is None else _sum(start)
-        self.settings = json.dumps({**settings, "start": begun, **_print(target)})
+        self.settings = {**settings, "start": begun, **_print(target)}
         path = self.folder / "state.npz"
         if not path.exists():
             return None
         try:
-            arrays = _load(path)
-            header = json.loads(arrays.pop("header").tobytes())
-            stored, ours = json.loads(header["settings"]), json.loads(self.settings)
-            if header["format"] != FORMAT:
-                raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
-        except Exception as error:  # damage can upset every layer from zip to JSON
+            found: Stored = read_state(path, Stored, FORMAT)
+        except CheckpointError as error:
             raise ValueError(f"checkpoint {path} cannot be read: {error}") from None
         optional = ("start", "seed")  # not known before a run without a seed begins
         other = [
-            f"{name} {stored.get(name)} there, {value} here"
-            for name, value in ours.items()
-            if stored.get(name) != value and not (name in optional and value is None)
+            f"{name} {found.settings.get(name)} there, {value} here"
+            for name, value in self.settings.items()
+            if found.settings.get(name) != value and not (name in optional and value is None)
         ]
         if other:
             raise ValueError(
@@ -137,45 +152,81 @@ class Recording:
                 "same call, or name another folder"
             )
         try:
-            kept, infos = self._draws(header["files"], header["stored"])
-            rng = np.random.Generator(getattr(np.random, header["generator"]["bit_generator"])())
-            rng.bit_generator.state = _arrays(header["generator"])
-            state = State(*(arrays["state_" + name] for name in State._fields))
-            adaptation = _adaptation(arrays, kernel)
-        except Exception as error:
+            run = self._run(found, kernel)
+        except (ValueError, FileNotFoundError) as error:
             raise ValueError(f"checkpoint {self.folder} is damaged: {error}") from None
+        state = run.state
         value, _ = evaluate(target, state.position)
         if not np.allclose(value, state.log_density, rtol=1e-4, atol=1e-4):
             raise ValueError(
                 f"checkpoint {self.folder} belongs to another target: where its chains stand, this "
                 f"one has the log densities {value}, not {state.log_density}. Name another folder"
             )
-        self.settings = header["settings"]
-        self.files, self.stored = header["files"], header["stored"]
-        return Run(state, rng, adaptation, header["steps"], header["harmless"], kept, infos)
+        self.settings, self.files, self.stored = found.settings, found.files, found.draws
+        return run
 
-    def _draws(self, files: list[str], count: int) -> tuple[list[State], list[Info]]:
-        """Read the draws of `files`; another file is of a write that was not completed."""
+    def _run(self, found: Stored, kernel: Kernel) -> Run:
+        """Return a run with its draws and its kernel; another file's write was not completed."""
+        _check_run(found.run)
         kept: list[State] = []
         infos: list[Info] = []
-        for name in files:
+        for name in found.files:
             if Path(name).name != name:
                 raise ValueError(f"{name!r} is no file of this folder")
-            parts = _load(self.folder / name)
-            positions = parts["position"]
-            for position, value in zip(positions, parts["log_density"], strict=True):
-                kept.append(State(position, value, position[:0]))
-            rows = zip(*(parts[name] for name in STATISTICS), strict=True)
-            infos += [Info(*row) for row in rows]
-        if not len(kept) == len(infos) == count:
-            raise ValueError(f"its files hold {len(kept)} of {count} draws")
-        return kept, infos
+            try:
+                stretch: Stretch = read_state(self.folder / name, Stretch, FORMAT)
+            except CheckpointError as error:
+                raise ValueError(f"{name}: {error}") from None
+            _check_stretch(stretch, found.run.state)
+            kept += [State(*row) for row in zip(*stretch.kept, strict=True)]
+            infos += [Info(*row) for row in zip(*stretch.infos, strict=True)]
+        if not len(kept) == len(infos) == found.draws:
+            raise ValueError(f"its files hold {len(kept)} of {found.draws} draws")
+        adaptation = found.run.adaptation
+        if adaptation is not None:
+            adaptation = adaptation._replace(kernel=retuned(kernel, *adaptation.kernel))
+        return found.run._replace(kept=kept, infos=infos, adaptation=adaptation)
 
 
-def _load(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file, and leave it closed even if it is damaged."""
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
-        return dict(content)
+def _without_kernel(adaptation: Adaptation | None) -> Adaptation | None:
+    """Return a warm-up with what it found in place of the kernel."""
+    if adaptation is None:
+        return None
+    part = tunable(adaptation.kernel)
+    assert part is not None
+    assert part.metric is not None  # as `begin` has made sure
+    return adaptation._replace(kernel=Tuning(part.step_size, part.metric))
+
+
+def _stacked(rows: Sequence[NamedTuple]) -> list[Array]:
+    """Return each field of named tuples of arrays as one array, a row for each of them."""
+    return [np.array(column) for column in zip(*rows, strict=True)]
+
+
+def _check_run(run: Run) -> None:
+    """Raise ValueError unless all arrays of a run are of as many chains and numbers."""
+    position, value, gradient = run.state
+    shape = position.shape
+    if len(shape) != 2 or gradient.shape != shape or value.shape != shape[:1]:
+        raise ValueError(
+            f"its state has arrays of shapes {shape}, {value.shape} and {gradient.shape}"
+        )
+    if run.adaptation is not None:
+        _, mean, squares = run.adaptation.moments
+        if mean.shape != shape or squares.shape not in (shape[1:], shape[1:] * 2):
+            raise ValueError(f"its moments are not those of positions {shape}")
+        if not isinstance(run.adaptation.kernel, Tuning):
+            raise ValueError(f"its kernel must be a Tuning; got {run.adaptation.kernel!r}")
+
+
+def _check_stretch(stretch: Stretch, state: State) -> None:
+    """Raise ValueError unless the draws of a file are of the chains of `state`."""
+    position, *rest = stretch.kept.position, stretch.kept.log_density, *stretch.infos
+    wanted = position.shape[:1] + state.position.shape
+    if position.shape != wanted or position.dtype != state.position.dtype:
+        raise ValueError(f"positions of shape {position.shape} are none of these chains")
+    if {array.shape for array in rest} != {wanted[:2]}:
+        raise ValueError(f"draws must have shape {wanted[:2]}")
 
 
 def _sum(array: Array) -> str:
@@ -187,59 +238,9 @@ def _print(target: Target) -> dict[str, Any]:
     if not isinstance(target, LogJoint):
         return {"target": getattr(target, "__qualname__", type(target).__qualname__)}
     return {
-        **{"model": repr(target.model), "hyperpriors": repr(sorted(target.hyperpriors.items()))},
-        **{"power": target.power, "x": _sum(target.x), "y": _sum(target.y)},
+        "model": repr(target.model),
+        "hyperpriors": repr(sorted(target.hyperpriors.items())),
+        "power": target.power,
+        "x": _sum(target.x),
+        "y": _sum(target.y),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Return a generator's state in the terms of JSON."""
-    if isinstance(value, dict):
-        return {key: _plain(inside) for key, inside in value.items()}
-    return (
-        {"array": value.tolist(), "dtype": str(value.dtype)}
-        if isinstance(value, np.ndarray)
-        else value
-    )
-
-
-def _arrays(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"array", "dtype"}:
-        return np.array(value["array"], value["dtype"])
-    return {key: _arrays(inside) for key, inside in value.items()}
-
-
-def _adaptation_arrays(a: Adaptation | None) -> dict[str, Array]:
-    if a is None:
-        return {}
-    part = tunable(a.kernel)
-    assert part is not None
-    metric: Any = part.metric
-    shape = metric.covariance if isinstance(metric, DenseMetric) else metric.variance
-    numbers = [a.done, a.warm_up, a.target_accept, part.step_size, a.moments.draws]
-    return {
-        "numbers": np.array(numbers, np.float64),
-        "averaging": np.array(a.averaging, np.float64),
-        "metric": shape,
-        "mean": a.moments.mean,
-        "squares": a.moments.squares,
-    }
-
-
-def _adaptation(arrays: dict[str, Array], kernel: Kernel) -> Adaptation | None:
-    if "numbers" not in arrays:
-        return None
-    done, warm_up, accept, step_size, count = arrays["numbers"].tolist()
-    shape = arrays["metric"]
-    metric = DenseMetric(shape) if shape.ndim == 2 else DiagonalMetric(shape)
-    anchor, log_step, log_mean, error, seen = arrays["averaging"].tolist()
-    return Adaptation(
-        retuned(kernel, step_size, metric),
-        int(done),
-        int(warm_up),
-        accept,
-        DualAveraging(anchor, log_step, log_mean, error, int(seen)),
-        Moments(int(count), arrays["mean"], arrays["squares"]),
-    )

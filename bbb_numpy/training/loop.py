@@ -1,7 +1,8 @@
-"""The training loop: epochs, minibatches, history, early stopping."""
+"""The training loop: epochs, minibatches, history, early stopping, Ctrl-C."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite, nan
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
-from ..model.objectives import LogDensities
+from ..gradients.family import Evaluated
 from ..numeric.arguments import not_negative
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
@@ -19,7 +20,7 @@ from .recipe import Recipe, Rows, checked_rows
 from .state import Epoch, NonFiniteError, Training
 from .stopping import HeldOut, Watch
 
-__all__ = ["fit", "start", "train"]
+__all__ = ["Diverged", "fit", "minimise", "start", "train"]
 
 Array = NDArray[Any]
 
@@ -121,11 +122,54 @@ def train(
     """Do what `fit` does, on rows that have been checked."""
     state = training.copy()
     state.stopped = ""
-    epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     batches, shares = recipe.batches(estimator, len(data.x))
     held_out = None if validation is None else HeldOut(estimator, state.theta, validation, rng)
+    try:
+        return minimise(estimator, state, data, recipe, batches, shares, rng, held_out, progress)
+    except Diverged as failure:
+        raise NonFiniteError(_diagnosis(failure), failure.known) from None
+
+
+class Diverged(ArithmeticError):
+    """A value is not finite at `state`; at `known` it was still seen to be."""
+
+    def __init__(
+        self, found: Evaluated, epoch: int, step: int, state: Training, known: Training
+    ) -> None:
+        super().__init__(f"epoch {epoch}, step {step}")
+        self.value, _, self.terms = found
+        self.epoch, self.step, self.state, self.known = epoch, step, state, known
+
+
+def minimise(
+    estimator: Any,
+    state: Training,
+    data: Any,
+    recipe: Recipe,
+    batches: list[slice],
+    shares: list[float],
+    rng: Any,
+    held_out: HeldOut | None = None,
+    progress: bool | None = None,
+    *,
+    finite: Callable[[Any], bool] = isfinite,
+    number: Callable[[Any], Any] = float,
+) -> Training:
+    """Train one problem, or several of one shape side by side; `state` is overwritten.
+
+    Several are to this loop what one is: `estimator` has `noise_shape`, `fill` and
+    `value_and_grad`, `data` has ``x`` (..., N, d_in), ``y`` (..., N, K) and `shuffled`, and both
+    draw from `rng`. Of a value, `finite` says whether it is, and `number` makes what is recorded.
+    After Ctrl-C the state after the last finished epoch is returned, as 'interrupted'.
+
+    Raises
+    ------
+    Diverged
+    """
+    epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     watch = Watch(recipe.early_stopping, state)
-    buffers, sizes = Buffers(), {batch.stop - batch.start for batch in batches}
+    count, buffers = data.x.shape[-2], Buffers()
+    sizes = {batch.stop - batch.start for batch in batches}
     shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
     noises = {rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()}
     last, spare = state.copy(), state.copy()  # two, so that Ctrl-C never finds half a copy
@@ -135,40 +179,39 @@ def train(
             for epoch in range(epochs):
                 beta = recipe.warm_up(epoch, epochs)
                 not_negative("the value of warm_up(epoch, epochs)", beta)
-                order = rng.permutation(len(data.x)) if recipe.shuffle else slice(None)
-                x_epoch, y_epoch = data.x[order], data.y[order]
+                rows = data.shuffled(rng) if recipe.shuffle else data
                 objective = kl = nll = factor = 0.0
-                for step, (rows, share) in enumerate(zip(batches, shares, strict=True)):
-                    noise = noises[rows.stop - rows.start]
+                for step, (batch, share) in enumerate(zip(batches, shares, strict=True)):
+                    noise = noises[batch.stop - batch.start]
                     estimator.fill(rng, noise)
-                    x, y, weight = x_epoch[rows], y_epoch[rows], beta * share
-                    value, grad, terms = estimator.value_and_grad(
+                    x, y, weight = rows.x[..., batch, :], rows.y[..., batch, :], beta * share
+                    found = estimator.value_and_grad(
                         state.theta, noise, x, y, weight, buffers.rewind()
                     )
-                    if not isfinite(value):  # at step 0 it is `last` itself that fails
-                        known = spare if step == 0 else last
-                        raise NonFiniteError(_diagnosis(value, terms, epoch, step, state), known)
+                    if not finite(found.value):  # at step 0 it is `last` itself that fails
+                        raise Diverged(found, epoch, step, state, spare if step == 0 else last)
+                    value, grad, terms = found
                     factor = optimizer.schedule(epoch + step / len(batches), epochs)
                     optimizer.update(state.theta, grad, state.optimizer_state, factor)
-                    objective += float(value)
-                    kl += share * float(np.add.reduce(terms.posterior - terms.prior)) / samples
-                    nll -= float(np.add.reduce(terms.likelihood)) / samples
+                    objective += number(value)
+                    kl += share * number(np.add.reduce(terms.posterior - terms.prior)) / samples
+                    nll -= number(np.add.reduce(terms.likelihood)) / samples
                 loss = held_out.loss(state.theta) if held_out else nan
                 rate = optimizer.learning_rate * factor
                 state.history.append(Epoch(objective, kl, nll, rate, loss))
-                bar.set_postfix_str(f"{objective / len(data.x):.4g} nats per row", refresh=False)
+                per_row = objective / count
+                if not bar.disable:
+                    bar.set_postfix_str(f"{np.mean(per_row):.4g} nats per row", refresh=False)
                 bar.update()
                 spare.take(state)
                 last, spare = spare, last
-                if watch.should_stop(loss if held_out else objective / len(data.x), state):
+                if watch.should_stop(loss if held_out else per_row, state):
                     state.stopped = "early stopping"
                     break
             if epochs:  # the last update has not been measured yet
-                value, _, terms = estimator.value_and_grad(
-                    state.theta, noise, x, y, weight, buffers.rewind()
-                )
-                if not isfinite(value):
-                    raise NonFiniteError(_diagnosis(value, terms, epoch, step + 1, state), spare)
+                found = estimator.value_and_grad(state.theta, noise, x, y, weight, buffers.rewind())
+                if not finite(found.value):
+                    raise Diverged(found, epoch, step + 1, state, spare)
     except KeyboardInterrupt:
         last.stopped = "interrupted"
         return last
@@ -182,10 +225,10 @@ def _bar(epochs: int, hidden: bool | None) -> Any:
     return tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
 
 
-def _diagnosis(value: Any, terms: LogDensities, epoch: int, step: int, state: Training) -> str:
-    if not np.isfinite(state.theta).all():
+def _diagnosis(failure: Diverged) -> str:
+    if not np.isfinite(failure.state.theta).all():
         cause = "the previous update made theta non-finite: lower the learning rate"
-    elif not np.isfinite(terms.likelihood).all():
+    elif not np.isfinite(failure.terms.likelihood).all():
         cause = (
             "the likelihood overflowed: lower the learning rate, standardise x and y, "
             "or start with a larger noise scale"
@@ -193,6 +236,6 @@ def _diagnosis(value: Any, terms: LogDensities, epoch: int, step: int, state: Tr
     else:
         cause = "log q(w) or log P(w) overflowed: lower the learning rate or widen the prior"
     return (
-        f"free energy is {value} in epoch {epoch}, step {step} (both counted from 0). "
-        f"Likely cause: {cause}. The last state with a finite free energy is kept."
+        f"free energy is {failure.value} in epoch {failure.epoch}, step {failure.step} (both "
+        f"counted from 0). Likely cause: {cause}. The last state with a finite free energy is kept."
     )

@@ -26,6 +26,11 @@ class Rows(NamedTuple):
     x: Array  # (N, d_in)
     y: Array  # (N, K)
 
+    def shuffled(self, rng: np.random.Generator) -> Rows:
+        """Return copies of the rows in another order."""
+        order = rng.permutation(len(self.x))
+        return Rows(self.x[order], self.y[order])
+
 
 @dataclass(frozen=True)
 class Recipe:

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nan
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.reparameterised import Reparameterised
 from ..gradients.replicated import replicated
-from ..numeric.arguments import not_negative
-from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..progress import tqdm
+from .loop import Diverged, minimise
 from .optimizers import Memory, Optimizer
 from .recipe import Recipe
 from .state import Epoch, NonFiniteError, Training
@@ -89,91 +87,77 @@ def fit_replicates(
         its last state known to be finite. The others are unharmed: train them again without it.
     """
     recipe = Recipe() if recipe is None else recipe
-    epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     if recipe.early_stopping is not None:
         raise ValueError("replicates end together: early_stopping needs a training.fit for each")
-    estimator, count = replicated(estimators), len(estimators)
+    together, count = SideBySide(estimators), len(estimators)
     if not len(trainings) == len(xs) == len(ys) == len(rngs) == count:
         lengths = [len(part) for part in (estimators, trainings, xs, ys, rngs)]
         raise ValueError(
             f"estimators, trainings, xs, ys and rngs must have one entry each; got {lengths}"
         )
-    single = estimators[0].layout
-    state = _together(single, trainings, optimizer)
+    single, model = estimators[0].layout, estimators[0].model
+    state = _together(single, trainings, recipe.optimizer)
     dtype = state.theta.dtype
-    model = estimators[0].model
     x = _rows(xs, "xs", model.network.sizes[0], dtype)
     y = _rows(ys, "ys", model.outputs, dtype)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"xs have {x.shape[1]} rows, ys {y.shape[1]}; they must be as many")
     batches, shares = recipe.batches(estimators[0], x.shape[1])
-    last, spare = state.copy(), state.copy()
-    buffers, noises = Buffers(), _noises(estimators, samples, batches, dtype)
-    x_epoch, y_epoch = x.copy(), y.copy()
     before = [training.history for training in trainings]
-    hidden = None if progress is None else not progress
-    with (
-        np.errstate(over="ignore", invalid="ignore"),
-        tqdm(total=epochs, unit="epoch", leave=False, disable=hidden) as bar,
-    ):
-        for epoch in range(epochs):
-            beta = not_negative(
-                "the value of warm_up(epoch, epochs)", recipe.warm_up(epoch, epochs)
-            )
-            if recipe.shuffle:
-                for r, rng in enumerate(rngs):
-                    order = rng.permutation(x.shape[1])
-                    x_epoch[r], y_epoch[r] = x[r][order], y[r][order]
-            sums: Any = np.zeros((3, count))  # objective, kl and nll of each
-            factor = 0.0
-            for step, (rows, share) in enumerate(zip(batches, shares, strict=True)):
-                noise = noises[rows.stop - rows.start]
-                _fill(estimators, rngs, noise)
-                batch = x_epoch[:, rows], y_epoch[:, rows], beta * share
-                value, grad, terms = estimator.value_and_grad(  # (R,), flat, (S, R) each
-                    state.theta, noise, *batch, buffers.rewind()
-                )
-                if not np.isfinite(value).all():
-                    known = spare if step == 0 else last
-                    raise _failure(value, epoch, step, _apart(single, known, before))
-                factor = optimizer.schedule(epoch + step / len(batches), epochs)
-                optimizer.update(state.theta, grad, state.optimizer_state, factor)
-                sums[0] += value
-                kl = np.add.reduce(terms.posterior - terms.prior).astype(float)
-                sums[1] += share * kl / samples
-                sums[2] -= np.add.reduce(terms.likelihood).astype(float) / samples
-            rate = optimizer.learning_rate * factor
-            state.history.append(Epoch(sums[0], sums[1], sums[2], rate, nan))
-            bar.update()
-            spare.take(state)
-            last, spare = spare, last
-        if epochs:  # the last update has not been measured yet
-            value = estimator.value_and_grad(state.theta, noise, *batch, buffers.rewind()).value
-            if not np.isfinite(value).all():
-                raise _failure(value, epoch, step + 1, _apart(single, spare, before))
-    return _apart(single, state, before)
+    try:
+        found = minimise(
+            together,
+            state,
+            RowsOfEach(x, y),
+            recipe,
+            batches,
+            shares,
+            rngs,
+            progress=progress,
+            finite=lambda values: bool(np.isfinite(values).all()),
+            number=lambda values: values.astype(float),
+        )
+    except Diverged as failure:
+        raise _failure(failure, _apart(single, failure.known, before)) from None
+    if found.stopped:  # half-trained replicates are of no use to anyone
+        raise KeyboardInterrupt
+    return _apart(single, found, before)
 
 
-def _noises(
-    estimators: Sequence[Reparameterised], samples: int, batches: list[slice], dtype: Any
-) -> dict[int, Array]:
-    """Return memory for the noise of all (S, R P), for each number of rows of a minibatch."""
-    sizes, shapes = {batch.stop - batch.start for batch in batches}, {}
-    for rows in sizes:
-        _, width = estimators[0].noise_shape(samples, rows)
-        shapes[rows] = np.empty((samples, len(estimators) * width), dtype)
-    return shapes
+class RowsOfEach(NamedTuple):
+    """The rows of all replicates."""
+
+    x: Array  # (R, N, d_in)
+    y: Array  # (R, N, K)
+
+    def shuffled(self, rngs: Sequence[np.random.Generator]) -> RowsOfEach:
+        """Return copies, each replicate's rows in an order of its own."""
+        out = RowsOfEach(np.empty_like(self.x), np.empty_like(self.y))
+        for r, rng in enumerate(rngs):
+            order = rng.permutation(self.x.shape[1])
+            out.x[r], out.y[r] = self.x[r][order], self.y[r][order]
+        return out
 
 
-def _fill(
-    estimators: Sequence[Reparameterised], rngs: Sequence[np.random.Generator], noise: Array
-) -> None:
-    """Draw for each replicate what it would draw alone, side by side (S, R P)."""
-    width = noise.shape[1] // len(rngs)
-    alone = np.empty((len(noise), width), noise.dtype)
-    for r, (estimator, rng) in enumerate(zip(estimators, rngs, strict=True)):
-        estimator.fill(rng, alone)  # (S, P)
-        noise[:, r * width : (r + 1) * width] = alone
+class SideBySide:
+    """R estimators as one, each with the noise that it would draw alone."""
+
+    def __init__(self, estimators: Sequence[Reparameterised]) -> None:
+        self.value_and_grad = replicated(estimators).value_and_grad  # values (R,)
+        self.estimators = estimators
+
+    def noise_shape(self, samples: int, rows: int) -> tuple[int, int]:
+        """Return the shape (S, R P) of the noise of one step."""
+        samples, width = self.estimators[0].noise_shape(samples, rows)
+        return samples, len(self.estimators) * width
+
+    def fill(self, rngs: Sequence[np.random.Generator], noise: Array) -> None:
+        """Draw for each replicate what it would draw alone, side by side (S, R P)."""
+        width = noise.shape[1] // len(rngs)
+        alone = np.empty((len(noise), width), noise.dtype)
+        for r, (estimator, rng) in enumerate(zip(self.estimators, rngs, strict=True)):
+            estimator.fill(rng, alone)  # (S, P)
+            noise[:, r * width : (r + 1) * width] = alone
 
 
 def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimizer) -> Training:
@@ -235,11 +219,11 @@ def _rows(given: Sequence[Array], name: str, width: int, dtype: Any) -> Array:
     return out
 
 
-def _failure(value: Array, epoch: int, step: int, known: list[Training]) -> NonFiniteError:
-    which = int(np.flatnonzero(~np.isfinite(value))[0])
+def _failure(failure: Diverged, known: list[Training]) -> NonFiniteError:
+    which = int(np.flatnonzero(~np.isfinite(failure.value))[0])
     return NonFiniteError(
-        f"free energy of replicate {which} is {value[which]} in epoch {epoch}, step {step} (all "
-        "counted from 0); lower the learning rate, or train the others without it and this one "
-        "with training.fit, which says more",
+        f"free energy of replicate {which} is {failure.value[which]} in epoch {failure.epoch}, "
+        f"step {failure.step} (all counted from 0); lower the learning rate, or train the others "
+        "without it and this one with training.fit, which says more",
         known[which],
     )

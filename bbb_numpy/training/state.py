@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class Training:
     theta: Array
     optimizer_state: Memory
     history: list[Epoch] = field(default_factory=list)
-    stopped: str = ""
+    stopped: Literal["", "early stopping", "interrupted"] = ""  # why, if before the last epoch
 
     def column(self, name: str) -> Array:
         """Return one field of `Epoch` over all epochs as an array."""

@@ -177,7 +177,6 @@ LABELS = {
     "int": np.array([3, -1, 2], np.int16),
     "unsigned": np.array([2**64 - 1, 1, 2], np.uint64),
     "float": np.array([3.0, -1.0, 2.0], np.float32),
-    "numbers in object": np.array([3, -1, 2], object),
 }
 
 
@@ -204,80 +203,8 @@ def test_truth_values_come_back_and_dates_do_not(tmp_path):
     save(model, tmp_path / "m")
     assert load(tmp_path / "m").classes_.tolist() == [False, True]
     dates = np.where(y > 0, np.datetime64("2020"), np.datetime64("2021"))
-    with pytest.raises(CheckpointError, match="classes_ of type date cannot be saved"):
+    with pytest.raises(CheckpointError, match=r"classes_ of dtype datetime64\[Y\] cannot be saved"):
         save(model.fit(x, dates), tmp_path / "m")
-
-
-# What version 0.1 has written, with its predictions and those after one more partial_fit
-VERSION_1 = Path(__file__).parent / "version_1.npz"
-PREDICTED = [-0.3864949092409365, -0.3812811674097021, -0.3828053583658654]
-GONE_ON = [-0.37489048504020495, -0.3668180140250912, -0.37067874148120505]
-
-
-def test_files_of_version_1_predict_and_go_on_as_they_did():
-    x, y = data()
-    model = load(VERSION_1)
-    np.testing.assert_allclose(model.predict(x, return_std=True)[0][:3], PREDICTED, rtol=1e-12)
-    model.partial_fit(x, y)
-    np.testing.assert_allclose(model.predict(x, return_std=True)[0][:3], GONE_ON, rtol=1e-12)
-    assert model.prior == GaussianPrior(0.5)  # defaults of that time, whatever they are now
-    assert (model.estimator, model.warm_up) == ("reparameterised", "none")
-    assert model.optimizer == Adam(1e-2, schedule=Cosine())
-
-
-# A classifier in a file of version 2, with its predictions and those after one more partial_fit
-VERSION_2 = Path(__file__).parent / "version_2.npz"
-PROBABLE = [0.3421134204635263, 0.3100676902879933, 0.34781888924848037]
-THEN = [0.3399381376712626, 0.31394929096687535, 0.346112571361862]
-
-
-def test_files_of_version_2_predict_and_go_on_as_they_did():
-    x, labels = data()[0], np.array(["no", "yes", "maybe"])[np.arange(10) % 3]
-    model = load(VERSION_2)
-    np.testing.assert_allclose(model.predict_proba(x)[0], PROBABLE, rtol=1e-12)
-    model.partial_fit(x, labels)
-    np.testing.assert_allclose(model.predict_proba(x)[0], THEN, rtol=1e-12)
-    assert (model.inference, model.estimator, model.warm_up) == (None, "flipout", "linear")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda h, a: h.update(version=3), "header: missing ['draws']"),
-        (lambda h, a: h.update(parameters=[1]), "parameters must be a table"),
-        (lambda h, a: h["parameters"].update(inference="nuts"), "those of version 2"),
-        (lambda h, a: h.update(draws={}), "header: missing [], unknown ['draws']"),
-    ],
-)
-def test_changed_files_of_version_2_are_refused_too(tmp_path, change, message):
-    (tmp_path / "m.npz").write_bytes(VERSION_2.read_bytes())
-    rewrite(tmp_path / "m.npz", change)
-    with pytest.raises(CheckpointError) as caught:
-        load(tmp_path / "m.npz")
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda h, a: h.update(version=2), "version 2 is not supported"),
-        (lambda h, a: h.update(more=1), "header: missing [], unknown ['more']"),
-        (lambda h, a: h.update(model=3), "model must be a table"),
-        (lambda h, a: h.update(parameters=[1]), "parameters must be a table"),
-        (lambda h, a: h["parameters"].pop("epochs"), "parameters: missing ['epochs']"),
-        (lambda h, a: h["model"].pop("prior"), "model: missing ['prior']"),
-        (lambda h, a: h["model"].update(objective=1), "model: missing [], unknown ['objective']"),
-    ],
-)
-def test_changed_files_of_version_1_are_refused_too(tmp_path, change, message):
-    (tmp_path / "m").write_bytes(VERSION_1.read_bytes())
-    (tmp_path / "m").rename(tmp_path / "m.npz")  # np.savez would append the ending
-    rewrite(tmp_path / "m.npz", lambda header, arrays: None)
-    load(tmp_path / "m.npz")
-    rewrite(tmp_path / "m.npz", change)
-    with pytest.raises(CheckpointError) as caught:
-        load(tmp_path / "m.npz")
-    assert message in str(caught.value)
 
 
 def test_feature_names_come_back(tmp_path):
@@ -294,7 +221,7 @@ def test_arguments_set_after_fit_are_kept_beside_the_fitted_model(model, tmp_pat
     save(model, tmp_path / "m")
     twin = load(tmp_path / "m")
     assert twin.prior == GaussianPrior(9.0)
-    assert twin.hidden_layer_sizes == (7,)
+    assert twin.hidden_layer_sizes == 7
     np.testing.assert_array_equal(twin.predict(data()[0]), model.predict(data()[0]))
 
 
@@ -302,7 +229,8 @@ def test_the_file_is_plain_arrays_and_one_json_header(path):
     with np.load(path, allow_pickle=False) as file:
         header = json.loads(file["header"].tobytes())
         assert all(file[name].dtype.kind in "fu" for name in file.files)
-    assert (header["format"], header["version"]) == (checkpoint.FORMAT, checkpoint.VERSION)
+    form = checkpoint.FORMAT
+    assert (header["format"], header["version"]) == (form.name, form.version)
 
 
 # What cannot be saved
@@ -391,39 +319,55 @@ def rewrite(path, change):
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
 
 
-def put(*keys, value):
-    def change(header, arrays):
-        inner = header
-        for key in keys[:-1]:
-            inner = inner[key]
-        inner[keys[-1]] = value
+def inside(header, place):
+    """The table at a place such as ``fitted.rng_``, below the labels that say what it is."""
+    table = header["content"]
+    for key in filter(None, place.split(".")):
+        table = table[key]
+        while isinstance(table, dict) and len(table) == 1:
+            [table] = table.values()
+    return table
 
-    return change
+
+def put(place, **values):
+    return lambda header, arrays: inside(header, place).update(values)
 
 
-def drop(*keys):
-    def change(header, arrays):
-        inner = header
-        for key in keys[:-1]:
-            inner = inner[key]
-        del inner[keys[-1]]
+def drop(place, name):
+    return lambda header, arrays: inside(header, place).pop(name)
 
-    return change
+
+def at_top(**values):
+    return lambda header, arrays: header.update(values)
 
 
 def array(name, make):
+    """Change an array, and what the header says of its dtype."""
+
     def change(header, arrays):
-        arrays[name] = make(arrays[name])
+        place, _, last = f"fitted.{name}".rpartition(".")
+        arrays[f"fitted.{name}"] = new = make(arrays[f"fitted.{name}"])
+        if "array" in inside(header, place)[last]:
+            inside(header, place)[last] = {"array": new.dtype.str}
 
     return change
 
 
 def without(name):
-    return lambda header, arrays: arrays.pop(name)
+    return lambda header, arrays: arrays.pop(f"fitted.{name}")
 
 
 def extra(header, arrays):
     arrays["weights"] = np.zeros(3)
+
+
+def relabelled(header, arrays):
+    inside(header, "fitted.training_")["theta"] = {"array": "<f4"}
+
+
+def without_memory(header, arrays):
+    del inside(header, f"fitted.{MEMORY}")["m"]
+    del arrays["fitted.training_.optimizer_state.arrays.m"]
 
 
 def with_(index, value):
@@ -436,106 +380,114 @@ def with_(index, value):
 
 
 NAN, INF = float("nan"), float("inf")
-GAUSSIAN = {"class": "GaussianPrior", "arguments": {"scale": 1.0, "learn": False}}
+ESTIMATOR, PARTS = "fitted.estimator_", "fitted.estimator_.model"
+THETA, MEMORY = "training_.theta", "training_.optimizer_state.arrays"
 
 
 def gaussian(**arguments):
-    return GAUSSIAN | {"arguments": GAUSSIAN["arguments"] | arguments}
+    return {"GaussianPrior": {"scale": 1.0, "learn": False} | arguments}
+
+
+def adam(**arguments):
+    return {"Adam": {**vars(Adam()), "schedule": {"Constant": {}}} | arguments}
+
+
+def estimator(kind, **changes):
+    """Another kind of estimator of the same parts."""
+
+    def change(header, arrays):
+        parts = inside(header, ESTIMATOR)
+        parts.pop("antithetic", None)
+        inside(header, "fitted")["estimator_"] = {kind: parts | changes}
+
+    return change
 
 
 CHANGES = [
-    (put("format", value="other"), "format must be"),
-    (drop("format"), "format must be"),
-    (put("version", value=4), "version 4 is not supported"),
-    (put("version", value="1"), "version '1' is not supported"),
-    (put("version", value=True), "version True is not supported"),
-    (drop("version"), "version None is not supported"),
-    (drop("parameters"), "header: missing ['parameters']"),
-    (put("more", value=1), "header: missing [], unknown ['more']"),
+    (at_top(format="other"), "format must be"),
+    (lambda h, a: h.pop("format"), "format must be"),
+    (at_top(version=2), "version 2 is not supported, this package reads version 1; the file was"),
+    (at_top(version="1"), "version '1' is not supported"),
+    (at_top(version=True), "version True is not supported"),
+    (lambda h, a: h.pop("version"), "version None is not supported"),
+    (lambda h, a: h.pop("content"), "header: missing ['content']"),
+    (at_top(more=1), "header: missing [], unknown ['more']"),
+    (at_top(content=[1]), "content must be a table of names"),
+    (drop("", "parameters"), "content: missing ['parameters']"),
+    (put("", parameters=3), "parameters must be of type dict"),
     (drop("parameters", "epochs"), "parameters: missing ['epochs']"),
-    (put("parameters", "momentum", value=1), "parameters: missing [], unknown ['momentum']"),
-    (put("parameters", "epochs", value=0), "parameters: epochs"),
-    (put("parameters", "epochs", value="9"), "parameters: epochs"),
-    (put("parameters", "prior", value=3), "parameters: prior"),
-    (put("parameters", "random_state", value="x"), "random_state"),
-    (put("parameters", "dtype", value="float16"), "parameters: dtype"),
-    (put("parameters", "prior", value={"class": "eval", "arguments": {}}), "unknown class 'eval'"),
-    (put("parameters", "prior", value={"class": ["eval"], "arguments": {}}), "unknown class"),
-    (put("parameters", "prior", value={"class": "GaussianPrior"}), "prior: missing ['arguments']"),
+    (put("parameters", momentum=1), "parameters: missing [], unknown ['momentum']"),
+    (put("parameters", epochs=0), "parameters: epochs"),
+    (put("parameters", prior=3), "parameters: prior"),
+    (put("parameters", random_state="x"), "random_state"),
+    (put("parameters", dtype="float16"), "parameters: dtype"),
+    (put("parameters", prior={"eval": {}}), "parameters.prior: unknown class 'eval'"),
     (
-        put("parameters", "prior", value={"class": "GaussianPrior", "arguments": {"width": 1}}),
+        put("parameters", prior={"GaussianPrior": {"width": 1}}),
         "prior: GaussianPrior: missing ['learn', 'scale'], unknown ['width']",
     ),
-    (put("model", "prior", value=gaussian(scale="1")), "scale has the wrong"),
-    (put("model", "prior", value=gaussian(scale=True)), "scale has the wrong"),
-    (put("model", "prior", value=gaussian(scale=-1.0)), "must be positive"),
-    (put("model", "prior", value=gaussian(scale=NAN)), "must be positive"),
-    (put("model", "prior", value=GAUSSIAN | {"arguments": 3}), "must be a table"),
-    (put("model", "prior", value=None), "model: prior must be a GaussianPrior or"),
-    (put("model", "posterior", value=GAUSSIAN), "model: posterior must be a MeanField or"),
-    (drop("model", "network"), "model: missing ['network']"),
-    (put("model", "network", "arguments", "sizes", value=[2, 0, 1]), "network: MLP: sizes"),
-    (put("model", "network", "arguments", "sizes", value=[2, 3.5, 1]), "sizes has the wrong type"),
-    (put("model", "network", "arguments", "sizes", value=[2, 4, 1]), "theta must have shape"),
-    (put("model", "network", "arguments", "sizes", value=[3, 3, 1]), "must be the ends of sizes"),
-    (put("model", "network", "arguments", "activation", value="x"), "activation must be one of"),
-    (put("model", "prior", value=gaussian(learn=1)), "learn has the wrong type"),
-    (put("learner", value="MLPRegressor"), "learner must be"),
-    (put("learner", value=["BayesianMLPRegressor"]), "learner must be"),
-    (put("learner", value="BayesianMLPClassifier"), "likelihood"),
-    (put("parameters", "estimator", value="flip"), "parameters: estimator must be one of"),
-    (
-        put("parameters", "kl_weights", value={"class": "named", "arguments": {"name": "eval"}}),
-        "unkn",
-    ),
-    (put("parameters", "kl_weights", value={"class": "named", "arguments": {"name": []}}), "unkno"),
-    (put("parameters", "warm_up", value=3), "parameters: warm_up"),
-    (put("model", "estimator", value="eval"), "model: unknown estimator 'eval'"),
-    (put("model", "estimator", value="geometric_kl_weights"), "model: unknown estimator"),
-    (put("model", "estimator", value=None), "model: unknown estimator None"),
-    (put("model", "estimator", value="SelfNormalised"), "SelfNormalised"),
-    (put("model", "antithetic", value=1), "model: antithetic must be"),
-    (put("model", "objective", value=GAUSSIAN), "model: objective must be a FreeEnergy or"),
-    (put("model", "objective", value={"class": "MLE", "arguments": {}}), "model: MLE"),
-    (put("fitted", value=[1]), "fitted must be a table"),
+    (put("parameters", prior={"name": "GaussianPrior"}), "parameters: prior"),
+    (put("parameters", estimator="flip"), "parameters: estimator must be one of"),
+    (put("parameters", kl_weights={"name": "eval"}), "kl_weights: unknown name 'eval'"),
+    (put("parameters", warm_up=3), "parameters: warm_up"),
+    (put("parameters", warm_up={"MAP": {}}), "parameters.warm_up must be a NoWarmUp or"),
+    (put("parameters", optimizer=adam(schedule={"MAP": {}})), "optimizer.schedule must be a Const"),
+    (put(PARTS, prior=gaussian(scale="1")), "prior.scale must be of type float; got '1'"),
+    (put(PARTS, prior=gaussian(scale=-1.0)), "must be positive"),
+    (put(PARTS, prior=gaussian(scale={"float": "nan"})), "must be positive"),
+    (put(PARTS, prior=None), "fitted.estimator_.model.prior must be of type Prior"),
+    (put(ESTIMATOR, posterior=gaussian()), "fitted.estimator_.posterior must be of type Posterior"),
+    (put(ESTIMATOR, objective={"NoWarmUp": {}}), "estimator_.objective must be a FreeEnergy or"),
+    (put(ESTIMATOR, objective={"MLE": {}}), "fitted.estimator_: Reparameterised: MLE"),
+    (drop(PARTS, "network"), "fitted.estimator_.model: Model: missing ['network']"),
+    (put(f"{PARTS}.network", sizes=[2, 0, 1]), "network: MLP: sizes"),
+    (put(f"{PARTS}.network", sizes=[2, 3.5, 1]), "network.sizes must be of type tuple[int, ...]"),
+    (put(f"{PARTS}.network", sizes=[2, 4, 1]), f"fitted.{THETA} must have shape"),
+    (put(f"{PARTS}.network", sizes=[3, 3, 1]), "must be the ends of sizes"),
+    (estimator("SelfNormalised"), "fitted.estimator_: SelfNormalised: "),
+    (put("fitted", estimator_=gaussian()), "fitted.estimator_ must be of type"),
+    (put("", learner="MLPRegressor"), "learner must be"),
+    (put("", learner="BayesianMLPClassifier"), "fitted: missing ['classes_']"),
     (drop("fitted", "rng_"), "fitted: missing ['rng_']"),
-    (put("fitted", "rng_", value=None), "rng_ must be a generator"),
-    (put("fitted", "rng_", "arguments", "bit_generator", value="os"), "rng_: not the state"),
-    (put("fitted", "rng_", "arguments", "state", value={"state": 1}), "rng_: not the state"),
-    (put("fitted", "rng_", "arguments", "state", "state", value=-1), "rng_: not the state"),
-    (put("fitted", "rng_", "arguments", "has_uint32", value=0.5), "rng_: not the state"),
-    (put("fitted", "rng_", "arguments", value=None), "rng_: not the state"),
-    (put("fitted", "predict_seed_", value=-1), "predict_seed_ must be a whole number"),
-    (put("fitted", "predict_seed_", value=2**64), "predict_seed_ must be a whole number"),
-    (put("fitted", "steps", value=1.0), "steps must be a whole number"),
-    (put("fitted", "stopped", value="tired"), "stopped must be one of"),
-    (put("fitted", "stopped", value=[]), "stopped must be one of"),
-    (put("fitted", "y_ndim_", value=3), "y_ndim_ 3"),
-    (put("fitted", "n_outputs_", value=2), "must be the ends of sizes"),
-    (put("fitted", "feature_names_in_", value=["a"]), "feature_names_in_ must be 2 texts"),
-    (put("fitted", "feature_names_in_", value=["a", 1]), "feature_names_in_ must be 2 texts"),
-    (put("fitted", "feature_names_in_", value="ab"), "feature_names_in_ must be 2 texts"),
-    (without("theta"), "theta is missing"),
-    (without("history"), "history is missing"),
-    (without("x_scale"), "x_scale is missing"),
-    (without("optimizer.m"), "memory ['v'], which no optimizer keeps"),
+    (put("fitted", __class__=3), "fitted: missing [], unknown ['__class__']"),
+    (put("fitted", rng_=None), "fitted.rng_ must be of type Generator"),
+    (put("fitted.rng_", bit_generator="os"), "rng_: not the state"),
+    (put("fitted.rng_", state={"state": 1}), "rng_: not the state"),
+    (put("fitted.rng_.state", state=-1), "rng_: not the state"),
+    (put("fitted.rng_", has_uint32=0.5), "rng_: not the state"),
+    (put("fitted", predict_seed_=-1), "fitted.predict_seed_ must be a whole number"),
+    (put("fitted", predict_seed_=2**64), "fitted.predict_seed_ must be a whole number"),
+    (put("fitted", y_ndim_=3), "y_ndim_ 3"),
+    (put("fitted", n_outputs_=2), "must be the ends of sizes"),
+    (put("fitted", feature_names_in_={"objects": ["a"]}), "feature_names_in_ must be 2 texts"),
+    (put("fitted", feature_names_in_={"objects": ["a", 1]}), "feature_names_in_ must be 2 texts"),
+    (put("fitted.training_.optimizer_state", steps=1.0), "optimizer_state.steps must be of type"),
+    (put("fitted.training_.optimizer_state", steps=-1), "optimizer_state.steps must be a whole"),
+    (put("fitted.training_", stopped="tired"), "training_.stopped must be of type typing.Literal"),
+    (put("fitted.training_", history={"rows": "Model"}), "Model has fields that are no numbers"),
+    (put("fitted.training_", history={"rows": "Cosine"}), "history must have shape (None, 1)"),
+    (without(THETA), "fitted.training_.theta is missing"),
+    (without("training_.history"), "fitted.training_.history is missing"),
+    (without_memory, "memory of ['v'], which no optimizer keeps"),
     (extra, "unknown entries ['weights']"),
-    (array("theta", lambda a: a[:-1]), "theta must have shape (27,); got (26,)"),
-    (array("theta", lambda a: a[None]), "theta must have shape (27,); got (1, 27)"),
-    (array("theta", lambda a: a.astype(int)), "theta must have dtype"),
-    (array("theta", lambda a: a.astype(">f8")), "theta must have dtype"),
-    (array("theta", lambda a: a.astype(complex)), "theta must have dtype"),
-    (array("theta", lambda a: a.astype("U9")), "theta must have dtype"),
-    (array("theta", with_(3, NAN)), "theta holds nan or infinity"),
-    (array("optimizer.v", with_(3, -1.0)), "optimizer.v holds mean squares"),
-    (array("optimizer.m", with_(3, INF)), "optimizer.m holds nan or infinity"),
-    (array("optimizer.m", lambda a: a.astype(np.float32)), "optimizer.m must have dtype float64"),
-    (array("history", with_(0, NAN)), "history: objective must be finite"),
-    (array("history", lambda a: a[:, :4]), "history must have shape"),
-    (array("x_mean", with_(0, INF)), "x_mean holds nan or infinity"),
-    (array("x_scale", with_(0, 0.0)), "x_scale must be positive"),
-    (array("y_scale", with_(0, -1.0)), "y_scale must be positive"),
-    (array("y_mean", lambda a: np.zeros(2)), "y_mean must have shape (1,); got (2,)"),
+    (array(THETA, lambda a: a[:-1]), "theta must have shape (27,); got (26,)"),
+    (array(THETA, lambda a: a[None]), "theta must have shape (27,); got (1, 27)"),
+    (array(THETA, lambda a: a.astype(int)), "theta must have dtype"),
+    (array(THETA, lambda a: a.astype(">f8")), "theta must have dtype"),
+    (array(THETA, lambda a: a.astype(complex)), "theta must have dtype"),
+    (array(THETA, lambda a: a.astype("U9")), "theta must have dtype"),
+    (relabelled, "theta must have dtype '<f4'; got '<f8'"),
+    (array(THETA, with_(3, NAN)), "theta holds nan or infinity"),
+    (array(f"{MEMORY}.v", with_(3, -1.0)), "arrays.v holds mean squares"),
+    (array(f"{MEMORY}.m", with_(3, INF)), "arrays.m holds nan or infinity"),
+    (array(f"{MEMORY}.m", lambda a: a.astype(np.float32)), "arrays.m must have dtype float64"),
+    (array("training_.history", with_(0, NAN)), "history: objective must be finite"),
+    (array("training_.history", lambda a: a[:, :4]), "history must have shape (None, 5)"),
+    (array("training_.history", lambda a: a.astype("f4")), "history must have dtype '<f8'"),
+    (array("x_mean_", with_(0, INF)), "x_mean_ holds nan or infinity"),
+    (array("x_scale_", with_(0, 0.0)), "x_scale_ must be positive"),
+    (array("y_scale_", with_(0, -1.0)), "y_scale_ must be positive"),
+    (array("y_mean_", lambda a: np.zeros(2)), "y_mean_ must have shape (1,); got (2,)"),
 ]
 
 
@@ -558,31 +510,37 @@ def classifier_path(tmp_path):
     return tmp_path / "c.npz"
 
 
-def classes(dtype, values):
-    return put("fitted", "classes_", value={"dtype": dtype, "values": values})
+def classes(values):
+    """Other labels: an array, or what the header says of them."""
+
+    def change(header, arrays):
+        del arrays["fitted.classes_"]
+        if isinstance(values, np.ndarray):
+            arrays["fitted.classes_"] = values
+        kept = {"array": values.dtype.str} if isinstance(values, np.ndarray) else values
+        inside(header, "fitted")["classes_"] = kept
+
+    return change
 
 
-BERNOULLI = {"class": "BernoulliLikelihood", "arguments": {}}
+NO_TEXT = np.full(3, 0x7FFFFFFF, np.uint32).view("U1")
 CLASSIFIER_CHANGES = [
-    (put("learner", value="BayesianMLPRegressor"), "missing"),
-    (put("model", "likelihood", value=GAUSSIAN), "model: likelihood must be a"),
-    (put("model", "likelihood", value=BERNOULLI), "3 classes_ do not fit sizes"),
-    (put("fitted", "classes_", value=["a", "b", "c"]), "classes_ must be a table"),
-    (drop("fitted", "classes_", "dtype"), "classes_: missing ['dtype']"),
-    (classes("<U1", ["a", "b"]), "2 classes_ do not fit sizes"),
-    (classes("<U1", ["a", "c", "b"]), "sorted labels"),
-    (classes("<U1", ["a", "a", "b"]), "sorted labels"),
-    (classes("<U1", ["a", "b", "cd"]), "sorted labels"),
-    (classes("<U1", ["a", "b", 3]), "labels of one type"),
-    (classes("<U1", [["a"], ["b"], ["c"]]), "labels of one type"),
-    (classes("<U1", "abc"), "labels of one type"),
-    (classes("<U1", [0, 1, 2]), "sorted labels"),
-    (classes("|i1", [0, 1, 200]), "classes_"),
-    (classes("<f8", [0.0, 1.0, NAN]), "sorted labels"),
-    (classes("<M8[D]", ["a", "b", "c"]), "classes_ cannot be of type"),
-    (classes("|V1", ["a", "b", "c"]), "classes_"),
-    (classes("eval", ["a", "b", "c"]), "classes_ cannot be of type 'eval'"),
-    (classes(3, ["a", "b", "c"]), "classes_ cannot be of type 3"),
+    (put("", learner="BayesianMLPRegressor"), "missing"),
+    (put(PARTS, likelihood=gaussian()), "model.likelihood must be of type Likelihood"),
+    (put(PARTS, likelihood={"PoissonLikelihood": {}}), "model.likelihood must be a Bernoulli"),
+    (put(PARTS, likelihood={"BernoulliLikelihood": {}}), "classes_ of shape (3,) do not fit"),
+    (classes(["a", "b", "c"]), "fitted.classes_ must be of type"),
+    (classes(np.array(["a", "b"])), "classes_ of shape (2,) do not fit sizes"),
+    (classes(np.array([["a", "b", "c"]])), "classes_ of shape (1, 3) do not fit sizes"),
+    (classes(np.array(["a", "c", "b"])), "sorted labels"),
+    (classes(np.array(["a", "a", "b"])), "sorted labels"),
+    (classes(NO_TEXT), "classes_ is no text"),
+    (classes({"objects": ["a", "b", 3]}), "labels of one type"),
+    (classes({"objects": [0, 2, 1]}), "sorted labels"),
+    (classes(np.array([0.0, 1.0, NAN])), "sorted labels"),
+    (classes(np.array(["a", "b", "c"], "S1")), "classes_ must have dtype"),
+    (classes(np.arange(3).astype("M8[D]")), "classes_ must have dtype"),
+    (classes(np.array(["a", "b", "c"]).view("V4")), "classes_ must have dtype"),
 ]
 
 
@@ -597,7 +555,7 @@ def test_every_changed_field_of_a_classifier_is_found_and_named(classifier_path,
 
 
 def pickled(path):
-    np.savez(path, header=np.array([{"format": checkpoint.FORMAT}], object))
+    np.savez(path, header=np.array([{"format": checkpoint.FORMAT.name}], object))
 
 
 def single(path):
@@ -626,12 +584,16 @@ def json_list(path):
     np.savez(path, header=np.frombuffer(b"[1]", np.uint8))
 
 
+def nested(path):
+    np.savez(path, header=np.frombuffer(b"[" * 100_000 + b"]" * 100_000, np.uint8))
+
+
 def doubled(path):
     with (
         pytest.warns(UserWarning, match="Duplicate name"),
         zipfile.ZipFile(path, "a") as file,
     ):
-        file.writestr("theta.npy", b"")
+        file.writestr("fitted.training_.theta.npy", b"")
 
 
 FILES = [
@@ -641,10 +603,11 @@ FILES = [
     (pickled, r"cannot be read.*objects, not plain arrays\)$"),
     (single, "single .npy array"),
     (foreign, "has no header"),
-    (text_in_zip, "has no header"),
+    (text_in_zip, "cannot be read"),
     (not_json, "header is not JSON"),
     (not_text, "header is not JSON"),
     (json_list, "format must be"),
+    (nested, "nested too deeply|format must be"),
     (doubled, "two entries of the same name"),
 ]
 

@@ -27,13 +27,11 @@ from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.sampling import mcmc
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
     DiagonalMetric,
-    GaussianWalk,
     MetropolisHastings,
     StudentWalk,
 )
@@ -441,24 +439,38 @@ def test_pickles_predict_the_same_and_leave_buffers_out():
     np.testing.assert_allclose(value, twin.draws_.log_density[-1], rtol=1e-12)
 
 
+def test_a_metric_given_as_an_argument_comes_back(tmp_path):
+    sampler = HMC(metric=DiagonalMetric(np.arange(1.0, 15.0)))
+    save(regressor(replace(SHORT, sampler=sampler)).fit(X, Y), tmp_path / "m")
+    found = load(tmp_path / "m").inference.sampler.metric
+    np.testing.assert_array_equal(found.variance, sampler.metric.variance)
+
+
+class OwnKernel(HMC):
+    pass
+
+
 def test_what_cannot_be_stored_is_named(tmp_path):
-    sampler = HMC(metric=DiagonalMetric(np.ones(14)))
-    model = regressor(replace(SHORT, sampler=sampler)).fit(X, Y)
-    with pytest.raises(CheckpointError, match=r"inference\.sampler\.metric = Diagonal"):
+    model = regressor(replace(SHORT, sampler=OwnKernel())).fit(X, Y)
+    with pytest.raises(CheckpointError, match=r"inference\.sampler = OwnKernel"):
         save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()
 
 
-def header(**changes):
-    def change(head, arrays):
-        head["draws"] |= changes
-
-    return change
+def draws(**changes):
+    return lambda fitted, arrays: fitted["draws_"]["Draws"].update(changes)
 
 
 def array(name, make):
-    def change(head, arrays):
-        arrays[name] = make(arrays[name])
+    """Change an array of the draws, and what the header says of its dtype."""
+
+    def change(fitted, arrays):
+        arrays[f"fitted.draws_.{name}"] = new = make(arrays[f"fitted.draws_.{name}"])
+        *places, last = name.split(".")
+        table = fitted["draws_"]["Draws"]
+        for place in places:
+            [table] = table[place].values()
+        table[last] = {"array": new.dtype.str}
 
     return change
 
@@ -469,54 +481,65 @@ def nan_in(a):
     return a
 
 
-def model_part(name, value):
-    def change(head, arrays):
-        head["model"][name] = value
-
-    return change
+def no_kernel(fitted, arrays):
+    del fitted["draws_"]["Draws"]["kernel"], arrays["fitted.draws_.kernel.metric.variance"]
 
 
-def sampling_part(name, value):
-    def change(head, arrays):
-        head["parameters"]["inference"]["arguments"][name] = value
-
-    return change
+def no_draws(fitted, arrays):
+    del fitted["draws_"]
+    without_arrays(fitted, arrays)
 
 
-MEAN_FIELD = {"class": "MeanField", "arguments": {}}
+def another_kind(fitted, arrays):
+    fitted["draws_"] = fitted["estimator_"]
+    without_arrays(fitted, arrays)
+
+
+def without_arrays(fitted, arrays):
+    for name in [name for name in arrays if "draws_" in name]:
+        del arrays[name]
+
+
+def another_target(fitted, arrays):
+    model = fitted["draws_"]["Draws"]["target"]["StoredTarget"]["model"]["Model"]
+    model["network"]["MLP"]["activation"] = "relu"
+
+
+def sampling(**changes):
+    return lambda fitted, arrays: fitted["parameters"]["inference"]["Sampling"].update(changes)
+
+
+MEAN_FIELD = {"MeanField": {}}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (header(more=1), "draws: missing [], unknown ['more']"),
-        (header(finished=1), "finished must be true or false"),
-        (header(warm_up=-1), "warm_up must be a whole number"),
-        (header(warm_up_divergent=0.5), "warm_up_divergent must be"),
-        (header(kernel=None), "kernel must be a sampler of the package"),
-        (header(kernel={"class": "Sampling", "arguments": {}}), "kernel: Sampling: missing"),
-        (lambda h, a: h["draws"].pop("kernel"), "draws: missing ['kernel']"),
-        (lambda h, a: h.update(draws=None), "model: posterior must be a"),
-        (lambda h, a: h.update(draws=[1]), "draws must be a table"),
-        (lambda h, a: a.pop("positions"), "positions is missing"),
-        (lambda h, a: a.update(theta=np.zeros(3)), "unknown entries ['theta']"),
+        (draws(more=1), "fitted.draws_: Draws: missing [], unknown ['more']"),
+        (draws(warm_up=-1), "draws_.warm_up must be a whole number"),
+        (draws(kernel={"Sampling": {}}), "fitted.draws_.kernel: Sampling: missing"),
+        (draws(layout={"Layout": {"blocks": [["a", [14]]]}}), "target and layout must be those of"),
+        (another_target, "target and layout must be those of the model"),
+        (no_kernel, "fitted.draws_: Draws: missing ['kernel']"),
+        (no_draws, "fitted: missing ['draws_']"),
+        (another_kind, "fitted.draws_ must be of type Draws"),
+        (lambda f, a: f.update(training_=None), "fitted: missing [], unknown ['training_']"),
+        (lambda f, a: a.pop("fitted.draws_.positions"), "draws_.positions is missing"),
         (array("positions", nan_in), "positions holds nan"),
         (array("positions", lambda p: p[:, :, :-1]), "positions must have shape (None, None, 14)"),
         (array("positions", lambda p: p[:0]), "at least one draw"),
         (array("positions", lambda p: p.astype(int)), "positions must have dtype"),
-        (array("log_density", lambda d: d[1:]), "log_density must have shape (20, 2)"),
         (array("stats.depth", lambda d: d.astype(float)), "stats.depth must have dtype int64"),
         (array("stats.energy", lambda d: d[:, :1]), "stats.energy must have shape"),
-        (lambda h, a: a.pop("stats.accepted"), "stats.accepted is missing"),
-        (array("metric", lambda m: -m), "metric: variance must be"),
-        (array("metric", lambda m: m[1:]), "metric must have shape (14,)"),
-        (array("metric", lambda m: np.diag(-m)), "metric: covariance must be positive definite"),
-        (model_part("estimator", "Flipout"), "draws have no posterior, objective or gradient"),
-        (model_part("posterior", MEAN_FIELD), "draws have no posterior"),
-        (sampling_part("chains", "4"), "inference: Sampling: chains must be"),
-        (sampling_part("sampler", MEAN_FIELD), "inference.sampler: MeanField: missing"),
-        (sampling_part("hyperpriors", {"class": "table", "arguments": {"a": 1}}), "hyperpriors['a"),
-        (sampling_part("draws", True), "draws must be a whole number"),
+        (array("kernel.metric.variance", lambda m: -m), "metric: DiagonalMetric: variance must be"),
+        (array("kernel.metric.variance", lambda m: m[1:]), "variance must have shape (14,)"),
+        (
+            lambda f, a: f.update(estimator_={"Flipout": f["estimator_"]["DrawnWeights"]}),
+            "fitted.estimator_: Flipout: missing ['objective', 'posterior']",
+        ),
+        (sampling(sampler=MEAN_FIELD), "inference.sampler: MeanField: missing"),
+        (sampling(hyperpriors={"dict": {"a": 1}}), "parameters.inference.hyperpriors must be"),
+        (sampling(draws=0), "parameters.inference: Sampling: draws must be a whole number"),
     ],
 )
 def test_every_changed_field_is_found_and_named(tmp_path, change, message):
@@ -525,7 +548,11 @@ def test_every_changed_field_is_found_and_named(tmp_path, change, message):
     with np.load(path) as file:
         arrays = dict(file)
     head = json.loads(arrays.pop("header").tobytes())
-    change(head, arrays)
+    content = head["content"]
+    fitted = content["fitted"]["dict"]
+    fitted["parameters"] = content["parameters"]["dict"]
+    change(fitted, arrays)
+    del fitted["parameters"]
     np.savez(path, header=np.frombuffer(json.dumps(head).encode(), np.uint8), **arrays)
     with pytest.raises(CheckpointError) as caught:
         load(path)
@@ -661,10 +688,3 @@ def test_clones_and_grids_take_settings():
     grid = {"inference": ["map", SHORT, replace(SHORT, sampler="hmc")]}
     search = GridSearchCV(regressor(), grid, cv=2).fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-def test_walks_and_kernels_of_files_are_those_of_the_package():
-    from bbb_numpy.learners.encoding import KERNELS, WALKS
-
-    assert {kind.__name__ for kind in (*KERNELS, *WALKS)} <= set(mcmc.__all__)
-    assert GaussianWalk in WALKS

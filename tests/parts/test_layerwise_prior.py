@@ -26,9 +26,9 @@ from bbb_numpy import (
 )
 from bbb_numpy.gradients import local_reparameterisation
 from bbb_numpy.learners import checkpoint
-from bbb_numpy.learners.encoding import decode, encode
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.storing import pack, unpack
 from bbb_numpy.parts.full_rank import FullRank
 
 SIZES, SCALES = (2, 3, 1), (1.3, 0.4)
@@ -521,10 +521,12 @@ def test_a_learner_with_it_is_saved_and_loaded_bit_for_bit(prior, tmp_path):
     ],
 )
 def test_a_file_that_holds_an_impossible_prior_is_refused(changes):
-    right = encode("prior", bound())
-    wrong = {"class": right["class"], "arguments": right["arguments"] | changes}
-    with pytest.raises(checkpoint.CheckpointError, match="prior: LayerwiseGaussianPrior"):
-        decode("prior", wrong)
+    [(kind, right)] = pack("prior", bound(), checkpoint.FORMAT, {}).items()
+    wrong = {kind: right | changes}
+    with pytest.raises(
+        checkpoint.CheckpointError, match=r"prior(: LayerwiseGaussianPrior|\.s|\.l)"
+    ):
+        unpack("prior", wrong, LayerwiseGaussianPrior, checkpoint.FORMAT, {})
 
 
 @pytest.mark.equation("D39", "D33")

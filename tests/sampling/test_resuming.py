@@ -43,16 +43,16 @@ class Killed(BaseException):
 
 def killed_after(writes, monkeypatch, call):
     """Let `call` write so many files, then end it."""
-    left, original = [writes], recording.write_arrays
+    left, original = [writes], recording.write_state
 
-    def counted(path, arrays):
+    def counted(*arguments):
         if not left[0]:
             raise Killed
         left[0] -= 1
-        original(path, arrays)
+        original(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(recording, "write_arrays", counted)
+        patch.setattr(recording, "write_state", counted)
         with pytest.raises(Killed):
             call()
 
@@ -120,34 +120,64 @@ def test_a_write_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
     np.testing.assert_array_equal(run(folder, 6).positions, whole.positions)
 
 
-def broken(folder, change):
-    """Change the header of the state."""
-    path = folder / "state.npz"
+def broken(path, change):
+    """Change header and arrays of a file."""
     with np.load(path) as file:
         arrays = dict(file)
-    header = json.loads(arrays["header"].tobytes())
-    change(header, arrays)
-    if "header" in arrays:
-        arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez(path, **arrays)
+    header = json.loads(arrays.pop("header").tobytes())
+    change(header["content"], arrays)
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+
+
+def array(name, make):
+    def change(content, arrays):
+        arrays[name] = make(arrays[name])
+
+    return change
+
+
+def files_of(*names):
+    return lambda content, arrays: content.update(files={"list": list(names)})
+
+
+def tuning(content):
+    return content["run"]["Run"]["adaptation"]["Adaptation"]["kernel"]["Tuning"]
+
+
+def kernel_by_name(content, arrays):
+    content["run"]["Run"]["adaptation"]["Adaptation"]["kernel"] = "nuts"
+    del arrays["run.adaptation.kernel.metric.variance"]
 
 
 DAMAGE = {
-    "another format": (lambda h, a: h.update(format="x 2"), "cannot be read: its format is 'x 2'"),
-    "no settings": (lambda h, a: h.pop("settings"), "cannot be read: 'settings'"),
-    "no header": (lambda h, a: a.pop("header"), "cannot be read: 'header'"),
-    "no files": (lambda h, a: h.pop("files"), "damaged: 'files'"),
-    "a file elsewhere": (lambda h, a: h.update(files=["../x.npz"]), "damaged: '../x.npz' is no"),
-    "a missing file": (lambda h, a: h.update(files=["draws-9.npz"]), "damaged: .*draws-9.npz"),
-    "other numbers": (lambda h, a: h.update(stored=7), "damaged: its files hold 6 of 7 draws"),
-    "no generator": (lambda h, a: h.pop("generator"), "damaged: 'generator'"),
+    "no settings": (lambda c, a: c.pop("settings"), "read: content: missing .'settings'"),
+    "settings of no kind": (lambda c, a: c.update(settings=3), "read: settings must be of type"),
+    "no files": (lambda c, a: c.pop("files"), "read: content: missing .'files'"),
+    "a file elsewhere": (files_of("../x.npz"), "damaged: '../x.npz' is no"),
+    "a missing file": (files_of("draws-9.npz"), "damaged: .*draws-9.npz"),
+    "other numbers": (lambda c, a: c.update(draws=7), "damaged: its files hold 6 of 7 draws"),
+    "no generator": (lambda c, a: c["run"]["Run"].pop("rng"), "read: run: Run: missing .'rng'"),
     "a strange generator": (
-        lambda h, a: h["generator"].update(bit_generator="seed"),
-        "damaged",
+        lambda c, a: c["run"]["Run"]["rng"]["generator"].update(bit_generator="seed"),
+        "read: run.rng: not the state of a generator",
     ),
-    "no position": (lambda h, a: a.pop("state_position"), "damaged: 'state_position'"),
-    "no metric": (lambda h, a: a.pop("metric"), "damaged: 'metric'"),
-    "a wrong metric": (lambda h, a: a.update(metric=-a["metric"]), "damaged: variance must be"),
+    "steps of no kind": (
+        lambda c, a: c["run"]["Run"].update(steps=1.5),
+        "read: run.steps must be of type int; got 1.5",
+    ),
+    "no position": (lambda c, a: a.pop("run.state.position"), "read: run.state.position is miss"),
+    "fewer numbers": (array("run.state.position", lambda p: p[:, :1]), "damaged: its state has"),
+    "other chains": (array("run.state.log_density", lambda v: v[:1]), "damaged: its state has"),
+    "other moments": (
+        array("run.adaptation.moments.mean", lambda m: m[:, :1]),
+        "damaged: its moments are not those of positions",
+    ),
+    "a kernel of no kind": (kernel_by_name, "damaged: its kernel must be a Tuning; got 'nuts'"),
+    "no metric": (lambda c, a: tuning(c).pop("metric"), "Tuning: missing .'metric'"),
+    "a wrong metric": (
+        array("run.adaptation.kernel.metric.variance", lambda v: -v),
+        "read: run.adaptation.kernel.metric: DiagonalMetric: variance must be",
+    ),
 }
 
 
@@ -155,8 +185,25 @@ DAMAGE = {
 def test_a_damaged_state_is_refused_with_a_reason(name, tmp_path):
     change, message = DAMAGE[name]
     run(tmp_path, 6)
-    broken(tmp_path, change)
+    broken(tmp_path / "state.npz", lambda content, arrays: None)
+    run(tmp_path, 6)  # rewriting alone is harmless
+    broken(tmp_path / "state.npz", change)
     with pytest.raises(ValueError, match=f"^checkpoint {re.escape(str(tmp_path))}.*{message}"):
+        run(tmp_path, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("kept.position", lambda p: p[..., :1], "positions of shape .* are none of these chains"),
+        ("kept.position", lambda p: p.astype("f4"), "kept.position must have dtype '<f8'"),
+        ("infos.energy", lambda e: e[1:], "draws must have shape"),
+    ],
+)
+def test_draws_that_are_not_of_the_run_are_refused(name, make, message, tmp_path):
+    run(tmp_path, 6)
+    broken(tmp_path / "draws-00000000-00000006.npz", array(name, make))
+    with pytest.raises(ValueError, match=f"is damaged: .*{message}"):
         run(tmp_path, 6)
 
 
@@ -201,7 +248,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("generator", [np.random.PCG64, np.random.MT19937, np.random.Philox])
+@pytest.mark.parametrize("generator", [np.random.PCG64, np.random.PCG64DXSM])
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("name", KERNELS)
 def test_everything_the_next_step_depends_on_is_read_back_bit_for_bit(

@@ -364,7 +364,7 @@ def test_a_killed_run_resumes_bit_for_bit(tmp_path):
         process.kill()
     assert process.wait() == -signal.SIGKILL
     with np.load(tmp_path / "state.npz") as file:
-        count = json.loads(file["header"].tobytes())["stored"] + 5
+        count = json.loads(file["header"].tobytes())["content"]["draws"] + 5
     assert 15 < count < 3000
     options = {"sampler": "mh", "draws": count}
     same(quick(checkpoint=tmp_path, **options), quick(**options))

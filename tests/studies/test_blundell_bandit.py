@@ -229,7 +229,10 @@ def test_a_run_that_was_interrupted_ends_with_the_same_numbers(tmp_path, agent):
             advance(tmp_path / name, 7, SMALL, agent, 0, end, DATA)
     whole, pieces = (np.load(path_of(tmp_path / name, agent, 0)) for name in ("whole", "pieces"))
     assert set(whole.files) == set(pieces.files)
-    for name in set(whole.files) - {"seconds"}:
+    heads = [json.loads(arrays["header"].tobytes())["content"] for arrays in (whole, pieces)]
+    assert all(head.pop("seconds") > 0 for head in heads)
+    assert heads[0] == heads[1]
+    for name in set(whole.files) - {"header"}:
         np.testing.assert_array_equal(whole[name], pieces[name], err_msg=name)
 
 

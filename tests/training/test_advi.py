@@ -662,7 +662,8 @@ def test_values_that_are_not_finite_are_refused_with_the_last_finite_phi():
         ),
         (
             lambda p: ADVI(coin, Logit()),
-            *(TypeError, 'Blockwise((("theta", (3,), Logit()),)), with () for one number'),
+            TypeError,
+            'Blockwise((("theta", (3,), Logit()),)), with () for one number',
         ),
         (lambda p: fit(p, rng=0), TypeError, "numpy.random.default_rng(0); got 0"),
         (lambda p: fit(p, rng=fresh(), steps=1).draw(0, 5), TypeError, "rng must be a"),

@@ -319,6 +319,25 @@ def test_the_state_kept_is_the_one_that_training_alone_keeps(epochs, batch_size)
     np.testing.assert_array_equal([e[:3] for e in found.history], [e[:3] for e in kept.history])
 
 
+def test_ctrl_c_reaches_the_caller(monkeypatch):
+    """Half-trained replicates are no result."""
+    built, done, original = estimators(), [], Reparameterised.value_and_grad
+
+    def interrupted(self, *arguments):
+        done.append(0)
+        if len(done) == 5:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(Reparameterised, "value_and_grad", interrupted)
+    rngs = [np.random.default_rng(r) for r in range(R)]
+    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
+    recipe = Recipe(epochs=9, batch_size=8)
+    with pytest.raises(KeyboardInterrupt):
+        fit_replicates(built, states, *data(built), recipe, rngs=rngs)
+    assert len(done) == 5
+
+
 def call(built, change=lambda arguments: None):
     xs, ys = data(built)
     rngs = [np.random.default_rng(r) for r in range(len(built))]
@@ -341,7 +360,8 @@ MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
         (estimators(posterior=FullRank()), TypeError, "MeanField or PointMass; got FullRank"),
         (
             estimators((2, 3, 2), likelihood=HeteroscedasticLikelihood()),
-            *(TypeError, "GaussianLikelihood.*got HeteroscedasticLikelihood"),
+            TypeError,
+            "GaussianLikelihood.*got HeteroscedasticLikelihood",
         ),
         (estimators(priors=MIXED), ValueError, "differ in scale alone"),
         (estimators(priors=(LaplacePrior(1.0), LaplacePrior(2.0))), ValueError, "scale alone"),

@@ -7,18 +7,17 @@ import time
 from dataclasses import asdict, dataclass, field
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.learners.encoding import decode, encode, take_array
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.files import write_arrays
+from bbb_numpy.numeric.storing import Format, read_state, write_state
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
@@ -48,7 +47,6 @@ METHODS = ("SGD", "MAP", "BBB")
 # The paper's choices of pi, -log sigma1 and -log sigma2
 GRID = ((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8))
 START = 0.05  # deviation of the first weights: sqrt(2 / 784), of a ReLU layer that keeps its scale
-FORMAT = "bbb_numpy.mnist 1"
 SHARES: dict[str, Shares] = {
     "proportional": proportional_kl_weights,
     "geometric": geometric_kl_weights,
@@ -119,6 +117,18 @@ class Run:
     rng: np.random.Generator
     errors: list[float] = field(default_factory=list)  # of the mean network, validation images
     seconds: float = 0.0  # of processor time
+
+
+class Stored(NamedTuple):
+    """The file of a run."""
+
+    candidate: Candidate
+    settings: Settings
+    run: Run
+
+
+STATE = Format("bbb_numpy.mnist", 1, (Candidate, Settings, Run, Training, Memory, Epoch))
+FORMAT = f"{STATE.name} {STATE.version}"
 
 
 def build(candidate: Candidate, hidden: int) -> Reparameterised:
@@ -193,22 +203,7 @@ def classes_of_mean(candidate: Candidate, settings: Settings, theta: Array, x: A
 
 def save(path: Path, run: Run, candidate: Candidate, settings: Settings) -> None:
     """Write the state of a run, replacing an older file only when all is written."""
-    state = run.training
-    header = {
-        **{"format": FORMAT, "candidate": asdict(candidate), "settings": settings.record},
-        **{"rng": encode("rng", run.rng), "seconds": run.seconds},
-        "steps": state.optimizer_state.steps,
-    }
-    write_arrays(
-        path,
-        {
-            "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
-            "theta": state.theta,
-            "history": np.array(state.history, float).reshape(-1, len(Epoch._fields)),
-            "errors": np.array(run.errors, float),
-            **{f"optimizer.{name}": array for name, array in state.optimizer_state.arrays.items()},
-        },
-    )
+    write_state(path, Stored(candidate, settings, run), STATE)
 
 
 def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
@@ -219,34 +214,31 @@ def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
     ValueError
         If the file is damaged or belongs to another run; names it.
     """
-    run = begin(candidate, settings)
+    fresh = begin(candidate, settings)
     if not path.exists():
-        return run
-    state = run.training
+        return fresh
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = dict(content)
-        header = json.loads(arrays.pop("header").tobytes())
-        given = json.loads(json.dumps(asdict(candidate)))
-        stored = (header["format"], header["candidate"], header["settings"])
-        if stored != (FORMAT, given, settings.record):
+        found: Stored = read_state(path, Stored, STATE)
+        if (found.candidate, found.settings) != (candidate, settings):
             raise ValueError("it is the state of another network or of other settings")
-        run.rng = decode("rng", header["rng"])
-        run.errors = take_array(arrays, "errors", (None,), (np.float64,)).tolist()
-        run.seconds = float(header["seconds"])
-        rows = take_array(arrays, "history", (len(run.errors), 5), (np.float64,), nan=True)
-        shape, kinds = state.theta.shape, (np.float32,)
-        memory = {
-            name: take_array(arrays, f"optimizer.{name}", shape, kinds)
-            for name in state.optimizer_state.arrays
-        }
-        run.training = Training(
-            take_array(arrays, "theta", shape, kinds),
-            Memory(int(header["steps"]), memory),
-            [Epoch(*row) for row in rows.tolist()],
-        )
-    except Exception as error:  # damage can upset every layer from zip to JSON
+        _check_like(found.run, fresh)
+    except ValueError as error:
         raise ValueError(
             f"{path} cannot be read: {error}. Delete it to train this network again"
         ) from None
-    return run
+    return found.run
+
+
+def _check_like(run: Run, fresh: Run) -> None:
+    """Raise ValueError unless the arrays of a run are those of a fresh one after some epochs."""
+    ours, theirs = run.training, fresh.training
+    memory = theirs.optimizer_state.arrays
+    if ours.optimizer_state.arrays.keys() != memory.keys():
+        raise ValueError(f"its optimizer keeps {sorted(ours.optimizer_state.arrays)}")
+    for array in (ours.theta, *ours.optimizer_state.arrays.values()):
+        if array.shape != theirs.theta.shape or array.dtype != theirs.theta.dtype:
+            raise ValueError(f"it holds arrays of shape {array.shape} and dtype {array.dtype}")
+        if not np.isfinite(array).all():
+            raise ValueError("it holds nan or infinity")
+    if len(ours.history) != len(run.errors):
+        raise ValueError(f"it holds {len(run.errors)} errors of {len(ours.history)} epochs")

@@ -1,0 +1,249 @@
+"""A state comes back as it was; what a file may not hold is refused by its place."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+from numpy.typing import NDArray
+
+from bbb_numpy.numeric.storing import (
+    CheckpointError,
+    Format,
+    check_type,
+    read_state,
+    write_state,
+)
+
+
+class Row(NamedTuple):
+    cost: float
+    rate: float
+
+
+class Point(NamedTuple):
+    at: NDArray[Any]
+    name: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    value: float = 1.0
+
+    def __post_init__(self):
+        if not self.value > 0:
+            raise ValueError(f"value must be positive;\ngot {self.value}")
+
+
+class Tree(NamedTuple):
+    anything: Any
+
+
+class Unknown(NamedTuple):
+    a: int
+
+
+def double(x):
+    return 2 * x
+
+
+FORM = Format("test.tree", 3, (Row, Point, Scale, double))
+
+
+def same(a, b):
+    """Whether both are equal, of the same types all the way down."""
+    if isinstance(a, np.random.Generator):
+        return a.bit_generator.state == b.bit_generator.state
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        parts = zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+        return (a.dtype, a.shape) == (b.dtype, b.shape) and all(same(*pair) for pair in parts)
+    if is_dataclass(a) and not isinstance(a, type):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float):
+        return np.float64(a).tobytes() == np.float64(b).tobytes() or (a != a and b != b)
+    return a == b
+
+
+NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,4}", fullmatch=True)
+ARRAYS = st.sampled_from(["f8", ">f8", "f4", "i2", "u8", "?", "U3"]).flatmap(
+    lambda dtype: arrays_of.arrays(dtype, arrays_of.array_shapes(min_dims=0, min_side=0))
+)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
+OBJECTS = st.one_of(
+    ARRAYS,
+    st.lists(st.integers() | st.text(max_size=3), max_size=3).map(lambda v: np.array(v, object)),
+    st.builds(Scale, st.floats(0.1, 9)),
+    st.lists(st.builds(Row, st.floats(), st.floats()), max_size=3),
+    st.builds(Point, ARRAYS, st.text(max_size=2)),
+    st.integers(0, 9).map(np.random.default_rng),
+    st.integers(0, 9).map(lambda seed: np.random.Generator(np.random.PCG64DXSM(seed))),
+    st.just(double),
+)
+TREES = st.recursive(
+    PLAIN | OBJECTS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(NAMES, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=TREES)
+def test_every_tree_comes_back_as_it_was(tmp_path, tree):
+    write_state(tmp_path / "t.npz", Tree(tree), FORM)
+    assert same(read_state(tmp_path / "t.npz", Tree, FORM).anything, tree)
+
+
+def test_rows_of_floats_are_one_array_and_numbers_lose_numpys_types(tmp_path):
+    tree = {"rows": [Row(1.0, np.nan), Row(2.0, 3.0)], "number": np.float32(0.1), "of": np.float32}
+    write_state(tmp_path / "t.npz", Tree(tree), FORM)
+    with np.load(tmp_path / "t.npz") as file:
+        np.testing.assert_array_equal(file["anything.rows"], [[1.0, np.nan], [2.0, 3.0]])
+    found = read_state(tmp_path / "t.npz", Tree, FORM).anything
+    assert (found["number"], type(found["number"]), found["of"]) == (
+        float(np.float32(0.1)),
+        float,
+        "float32",
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Unknown(1),
+        Unknown,
+        lambda x: x,
+        {1: 2},
+        {"a.b": 2},
+        {3},
+        b"bytes",
+        1j,
+        np.zeros(2, complex),
+        np.array([[1, 2]], object),
+        np.datetime64("2020"),
+        np.random.RandomState(0),
+        np.random.Generator(np.random.MT19937(0)),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_stored_is_named_by_its_place(value, tmp_path):
+    with pytest.raises(CheckpointError, match=r"^anything\[1\]\.inside .* cannot be saved"):
+        write_state(tmp_path / "t.npz", Tree((0, {"inside": value})), FORM)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Speaks(Protocol):
+    loud: bool
+
+    def speak(self) -> str: ...
+
+
+class Dog:
+    loud = True
+
+    def speak(self):
+        return "wow"
+
+
+RIGHT = [
+    (1, int), (1, float), (0.5, float), (True, bool), ("a", str), (None, int | None),
+    ("b", Literal["a", "b"]), ((1, 2), tuple[int, ...]), ((1, "a"), tuple[int, str]),
+    ([0.5], list[float]), ({"a": (1,)}, dict[str, tuple[int, ...]]), (np.zeros(2), NDArray[Any]),
+    (np.zeros(2, bool), NDArray[np.bool_]), (double, Callable[[float], float]), (Dog(), Speaks),
+    (Row(1.0, 2.0), Row), (Row(1.0, 2.0), Scale | Row), (object(), Any),
+]  # fmt: skip
+WRONG = [
+    (True, int), (True, float), ("1", float), (1, bool), (1.0, int), (1, str), ("0", int | None),
+    ("c", Literal["a", "b"]), ([1, 2], tuple[int, ...]), ((1, 2.0), tuple[int, ...]),
+    ((1,), tuple[int, str]), ([True], list[float]), ((0.5,), list[float]),
+    ({"a": (1.5,)}, dict[str, tuple[int, ...]]), ([0.0], NDArray[Any]),
+    (np.zeros(2), NDArray[np.bool_]), (3, Callable[[float], float]), (Scale(), Speaks),
+    (Dog, Speaks), (Scale(), Row), (Scale, Scale), (1.0, Scale | Row),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "hint"), RIGHT)
+def test_a_value_of_its_type_passes(value, hint):
+    check_type("a.b", value, hint)
+
+
+@pytest.mark.parametrize(("value", "hint"), WRONG)
+def test_a_value_of_another_type_is_refused(value, hint):
+    with pytest.raises(CheckpointError, match=r"^a\.b must be of type .*; got "):
+        check_type("a.b", value, hint)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"Scale": {"value": -1}}, "anything: Scale: value must be positive; got -1"),
+        ({"Scale": {"value": None}}, "anything.value must be of type float; got None"),
+        ({"Unknown": {"a": 1}}, "anything: unknown class 'Unknown'; known are Row, Point, Scale"),
+        ({"double": {}}, "anything: unknown class 'double'"),
+        ({"name": "Unknown"}, "anything: unknown name 'Unknown'"),
+        ({"rows": "Point"}, "anything is missing"),
+        ({"array": "<f8"}, "anything is missing"),
+        ({"dict": {"__a": {"float": "1"}}}, "anything.__a must be one of"),
+        ([[float("nan")]], "header is not JSON"),
+        ({}, "anything must be a table of one name; got {}"),
+        ({"float": "1", "list": []}, "anything must be a table of one name"),
+        ({"list": {}}, "anything: list of the wrong type; got {}"),
+        ({"name": []}, "anything: name of the wrong type; got []"),
+        ({"objects": [["a"]]}, "anything must hold numbers or text"),
+        ({"Scale": 3}, "anything: Scale must be a table of names; got 3"),
+    ],
+)
+def test_a_header_that_says_something_else_is_refused(content, message, tmp_path):
+    head = {"format": "test.tree", "version": 3, "written_by": "", "content": {"anything": content}}
+    np.savez(tmp_path / "t.npz", header=np.frombuffer(json.dumps(head).encode(), np.uint8))
+    with pytest.raises(CheckpointError) as caught:
+        read_state(tmp_path / "t.npz", Tree, FORM)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_too_large_for_a_float_are_refused(tmp_path):
+    text = '{"format":"test.tree","version":3,"written_by":"","content":{"anything":[[1e999]]}}'
+    np.savez(tmp_path / "t.npz", header=np.frombuffer(text.encode(), np.uint8))
+    with pytest.raises(CheckpointError, match=r"anything\[0\]\[0\]: a number is too large"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"(10000,)", b"(1000 ,)"), (b"<f8", b"<f4")])
+def test_an_array_that_claims_to_be_shorter_is_refused(old, new, tmp_path):
+    """Its own header is damaged: NumPy would stop reading before the sum can be checked."""
+    path = tmp_path / "t.npz"
+    write_state(path, Tree(np.arange(1e4)), FORM)
+    before, after = path.read_bytes().split(b"anything.npy", 1)
+    path.write_bytes(before + b"anything.npy" + after.replace(old, new, 1))
+    with pytest.raises(CheckpointError, match="Bad CRC-32"):
+        read_state(path, Tree, FORM)
+
+
+def test_bytes_after_an_array_are_refused(tmp_path):
+    write_state(tmp_path / "t.npz", Tree(np.arange(3)), FORM)
+    with (
+        zipfile.ZipFile(tmp_path / "t.npz") as right,
+        zipfile.ZipFile(tmp_path / "more.npz", "w") as wrong,
+    ):
+        for name in right.namelist():
+            wrong.writestr(name, right.read(name) + b"more")
+    with pytest.raises(CheckpointError, match="is longer than its array"):
+        read_state(tmp_path / "more.npz", Tree, FORM)
