@@ -39,7 +39,7 @@ class BayesianMLPClassifier(ClassifierHabits, Learner):
     hidden_layer_sizes : tuple of int
         Widths of the hidden layers; ``()`` for none.
     activation : {'relu', 'tanh'}
-    prior : str or GaussianPrior, LayerwiseGaussianPrior, LaplacePrior, ScaleMixturePrior, optional
+    prior : str or object such as LaplacePrior(0.3), optional
         Default ``GaussianPrior(1.5)``, wider than the regressor's: certain classes need large
         logits.
     likelihood : {'bernoulli', 'categorical'} or an object, optional
