@@ -127,12 +127,14 @@ def check_case(case: Case, method: str = "complex", most: int | None = None) -> 
     def value_and_grad(theta: Array) -> tuple[Any, ...]:
         return built.value_and_grad(theta, *at)
 
+    frozen = built.value_and_grad(case.theta, *at).grad if isinstance(built, SURROGATES) else None
+
     def surrogate_and_grad(theta: Array) -> tuple[Any, ...]:
         assert isinstance(built, SURROGATES)
-        return built.surrogate(theta, case.theta, *at), built.value_and_grad(case.theta, *at).grad
+        return built.surrogate(theta, case.theta, *at), frozen
 
     return check(
-        surrogate_and_grad if isinstance(built, SURROGATES) else value_and_grad,
+        value_and_grad if frozen is None else surrogate_and_grad,
         case.theta,
         method=method,
         blocks=case.estimator.layout.slices,
