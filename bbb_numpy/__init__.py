@@ -24,6 +24,7 @@ from .parts.mixture import ScaleMixturePrior
 from .parts.network import MLP
 from .parts.posteriors import MeanField, PointMass
 from .parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .sampling import sample
 from .sampling.mcmc import HMC, NUTS, MetropolisHastings
 from .training import EarlyStopping, NonFiniteError
@@ -83,6 +84,8 @@ __all__ = [
     "SelfNormalised",
     "StepDecay",
     "StickingTheLanding",
+    "StudentTLikelihood",
+    "StudentTPrior",
     "__version__",
     "check",
     "load",

@@ -33,7 +33,7 @@ __all__ = ["add_parsers", "fit", "predict"]
 TRAINING = {"epochs": 1000, "batch_size": 32, "samples": 1, "learning_rate": 1e-2}
 SAMPLING = ("chains", "draws", "warm_up", "thin", "metric", "target_accept", "checkpoint")
 PARTS = ("estimator", "objective")
-REAL = ("gaussian", "gaussian-learned", "heteroscedastic", "poisson")  # for a column of numbers
+NUMBERS = {name: one for name, one in LIKELIHOODS.items() if one.target_kind != "class"}
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ def fit(args: argparse.Namespace) -> int:
     if not whole:  # never put half a fit in place of an older file
         print(f"nothing stored in {args.model}", file=sys.stderr)
         return 130
-    noise = getattr(model, "noise_scale_", None)  # of Gaussian noise alone
+    noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
     if noise is not None and not np.isfinite(noise).all():
         raise ValueError("the noise deviation overflowed; lower --learning-rate")
     save(model, args.model)
@@ -102,7 +102,9 @@ def fit(args: argparse.Namespace) -> int:
         print(f"{cost:<18} {model.history_[-1].objective:12.4f} nats")
     if noise is not None:
         form = "12.4f" if noise[0] < 1e6 else "12.4g"
-        print(f"noise deviation    {noise[0]:{form}} (units of {args.target})")
+        heavy = model.estimator_.model.likelihood.heavy_tails
+        label = "noise scale" if heavy else "noise deviation"
+        print(f"{label:<18} {noise[0]:{form}} (units of {args.target})")
     if len(y) > 1:
         print(f"R^2 on these rows  {model.score(inputs, y):12.4f}")
     print(f"log density        {density:12.4f} nats per row, on these rows")
@@ -270,7 +272,7 @@ def add_parsers(commands: Commands) -> None:
     fitting.add_argument("--prior-scale", type=above_zero, help="of a Gaussian prior (0.5)")
     for name, table in (
         ("prior", PRIORS),
-        ("likelihood", {name: LIKELIHOODS[name] for name in REAL}),
+        ("likelihood", NUMBERS),
         ("estimator", ESTIMATORS),
         ("objective", OBJECTIVES),
     ):

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.joint import ClosedFormPrior
 from ..model.objectives import FreeEnergy, LogDensities, free_energy
 from ..numeric.buffers import Buffers
 from ..parts.posteriors import MeanField
-from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
 from .family import Density, Evaluated, Family, closed_form_prior, need_density, need_linear
 from .reparameterised import Sampled
 
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 def add_kl(
     posterior: Density,
-    prior: GaussianPrior | LayerwiseGaussianPrior,
+    prior: ClosedFormPrior,
     blocks: dict[str, Array],
     parts: Any,
     weight: float,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.joint import Model
+from ..model.joint import ClosedFormPrior, Model
 from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
@@ -22,7 +22,6 @@ from ..numeric.layout import Layout
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import Entropy, MeanField, PointMass
-from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 
 __all__ = [
     "Density",
@@ -40,7 +39,12 @@ Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Posterior(Protocol):
-    """What every posterior has: `MeanField`, `FullRank`, `PointMass`, or one's own."""
+    """What every posterior has: `MeanField`, `FullRank`, `PointMass`, or one's own.
+
+    A frozen dataclass, of which every field has a default. Its methods obey what `Prior` (in
+    `model.joint`) says of arguments, buffers, dtypes and complex numbers; `sample` takes the
+    weights from `buffers`, and nobody overwrites them.
+    """
 
     def blocks(self, size: int) -> Blocks:
         """Name the blocks of theta for `size` weights."""
@@ -261,11 +265,11 @@ class Family:
     def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
         """Return what changes at the kinks of the objective, one flat bool array.
 
-        Which ReLU units are on and, for a Laplace prior, the signs of the weights.
+        Which ReLU units are on and, for a prior with a kink at 0, the signs of the weights.
         """
         w = self.weights(theta, noise)
         on = network.gates(self.model.network, w, x)
-        signs = w.ravel() > 0 if isinstance(self.model.prior, LaplacePrior) else np.zeros(0, bool)
+        signs = w.ravel() > 0 if self.model.prior.kink else np.zeros(0, bool)
         return np.concatenate([on, signs])
 
 
@@ -288,16 +292,14 @@ def need_density(estimator: str, posterior: Posterior) -> None:
         raise ValueError(f"{estimator} needs a posterior with a density; use Reparameterised")
 
 
-def closed_form_prior(
-    model: Model, estimator: str = "this"
-) -> GaussianPrior | LayerwiseGaussianPrior:
+def closed_form_prior(model: Model, estimator: str = "this") -> ClosedFormPrior:
     """Return the prior if KL(q || prior) has a closed form, or raise."""
-    if not isinstance(model.prior, GaussianPrior | LayerwiseGaussianPrior):
+    if not hasattr(model.prior, "expected_log_density"):
         raise ValueError(
             f"{estimator} needs KL(q || prior) in closed form, and there is none for a Gaussian "
             f"q and {_name(model.prior)}. Use GaussianPrior, or Reparameterised, which samples it"
         )
-    return model.prior
+    return cast(ClosedFormPrior, model.prior)
 
 
 def is_linear(objective: Objective) -> bool:

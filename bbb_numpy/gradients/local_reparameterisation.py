@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.joint import ClosedFormPrior
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -18,7 +19,6 @@ from ..numeric.elementary import (
 )
 from ..parts.network import activate
 from ..parts.posteriors import Entropy
-from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
 from .closed_form import exact_terms
 from .family import Evaluated, closed_form_prior
 from .rowwise import Rowwise, open_gates, sum_outer
@@ -228,7 +228,7 @@ def _deviations(rho: Array, out: SoftplusParts) -> Any:
 
 
 def _finish(
-    prior: GaussianPrior | LayerwiseGaussianPrior,
+    prior: ClosedFormPrior,
     blocks: dict[str, Array],
     found: VarianceParts,
     twice: Array,

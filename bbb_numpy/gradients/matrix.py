@@ -8,7 +8,6 @@ gradient check through the function that training calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -17,13 +16,18 @@ from numpy.typing import NDArray
 
 from ..gradcheck import Report, check
 from ..model.joint import Model
-from ..parts.full_rank import FullRank
-from ..parts.likelihoods import GaussianLikelihood
-from ..parts.mixture import ScaleMixturePrior
 from ..parts.network import MLP
-from ..parts.posteriors import MeanField, PointMass
-from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
-from .catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS, Estimator
+from .catalogue import (
+    CHECKED_LIKELIHOODS,
+    CHECKED_POSTERIORS,
+    CHECKED_PRIORS,
+    ESTIMATORS,
+    LIKELIHOODS,
+    OBJECTIVES,
+    POSTERIORS,
+    PRIORS,
+    Estimator,
+)
 from .importance import DoublyReparameterised, SelfNormalised
 from .reparameterised import StickingTheLanding
 
@@ -39,23 +43,6 @@ __all__ = [
 
 Array = NDArray[Any]
 SURROGATES = StickingTheLanding | DoublyReparameterised | SelfNormalised
-# Wide posteriors, priors and noise of about unit size: the log densities and their slopes are
-# then of the size of the gradient, which a check to 1e-12 needs where exponentials of them
-# enter and samples cancel (Renyi, EUBO, antithetic noise).
-CHECKED_POSTERIORS: dict[str, Any] = {
-    "mean-field": MeanField(0.3, -0.5, 0.5),
-    "full-rank": FullRank(0.3, -0.5, 0.5),
-    "point": PointMass(0.3),
-}
-CHECKED_PRIORS: dict[str, Any] = {
-    "gaussian": GaussianPrior(0.8),
-    "gaussian-learned": GaussianPrior(0.8, learn=True),
-    "layerwise": LayerwiseGaussianPrior(),
-    "layerwise-learned": LayerwiseGaussianPrior(learn=True),
-    "laplace": LaplacePrior(0.7),
-    "mixture": ScaleMixturePrior(0.4, 1.0, 0.3),
-    "mixture-learned": ScaleMixturePrior(0.4, 1.0, 0.3, learn=True),
-}
 
 
 class Combination(NamedTuple):
@@ -103,9 +90,7 @@ def estimator(
     ValueError
         If the combination makes no sense; the message says why.
     """
-    likelihood = LIKELIHOODS[which.likelihood]
-    if isinstance(likelihood, GaussianLikelihood):
-        likelihood = replace(likelihood, scale=0.8)
+    likelihood = CHECKED_LIKELIHOODS[which.likelihood]
     model = Model(
         MLP((inputs, *hidden, likelihood.heads(targets)), activation),
         CHECKED_PRIORS[which.prior],
@@ -142,12 +127,14 @@ def check_case(case: Case, method: str = "complex", most: int | None = None) -> 
     def value_and_grad(theta: Array) -> tuple[Any, ...]:
         return built.value_and_grad(theta, *at)
 
+    frozen = built.value_and_grad(case.theta, *at).grad if isinstance(built, SURROGATES) else None
+
     def surrogate_and_grad(theta: Array) -> tuple[Any, ...]:
         assert isinstance(built, SURROGATES)
-        return built.surrogate(theta, case.theta, *at), built.value_and_grad(case.theta, *at).grad
+        return built.surrogate(theta, case.theta, *at), frozen
 
     return check(
-        surrogate_and_grad if isinstance(built, SURROGATES) else value_and_grad,
+        value_and_grad if frozen is None else surrogate_and_grad,
         case.theta,
         method=method,
         blocks=case.estimator.layout.slices,
@@ -162,10 +149,10 @@ def format_matrix(errors: Mapping[Combination, float]) -> str:
 
     One column per likelihood; a combination that is not in `errors` is shown as ``-``.
     """
-    columns = list(LIKELIHOODS)
+    columns, width = list(LIKELIHOODS), max(map(len, LIKELIHOODS)) + 1
     lines = sorted({(c.posterior, c.estimator, c.objective, c.prior) for c in errors})
-    head = f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'prior':<17}"
-    head += "".join(f"{name:>17}" for name in columns)
+    head = f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'prior':<18}"
+    head += "".join(f"{name:>{width}}" for name in columns)
     out, before = [head, "-" * len(head)], ("", "", "", "")
     for line in lines:
         shown = ["" if line[: i + 1] == before[: i + 1] else name for i, name in enumerate(line)]
@@ -173,7 +160,7 @@ def format_matrix(errors: Mapping[Combination, float]) -> str:
         cells = []
         for likelihood in columns:
             which = Combination(posterior, prior, likelihood, name, objective)
-            cells.append(f"{errors[which]:>17.1e}" if which in errors else f"{'-':>17}")
-        out.append(f"{shown[0]:<11}{shown[1]:<26}{shown[2]:<14}{shown[3]:<17}" + "".join(cells))
+            cells.append(f"{errors[which]:>{width}.1e}" if which in errors else f"{'-':>{width}}")
+        out.append(f"{shown[0]:<11}{shown[1]:<26}{shown[2]:<14}{shown[3]:<18}" + "".join(cells))
         before = line
     return "\n".join(out)

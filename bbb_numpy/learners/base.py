@@ -131,10 +131,11 @@ class Learner(BaseEstimator):
             large logits.
         likelihood : str or object, optional
             Default ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
-            depends on X, 'poisson' models counts by their log rate; 'bernoulli' (columns of 0
-            and 1) and 'categorical' (rows of probabilities) work too. With ``standardize=True``
-            scales are in units of the standardised target. The classifier takes the last two
-            alone; default: one logit for two classes, one logit per class for more.
+            depends on X, 'student-t' and 'student-t-learned' are for outliers, 'poisson' models
+            counts by their log rate; 'bernoulli' (columns of 0 and 1) and 'categorical' (rows of
+            probabilities) work too. With ``standardize=True`` scales are in units of the
+            standardised target. The classifier takes the last two alone; default: one logit for
+            two classes, one logit per class for more.
         inference : {'mean-field', 'full-rank', 'map', 'mle', 'hmc', 'nuts'} or an object
             What stands for the posterior. The first four are trained: a `MeanField`, a `FullRank`
             (for small networks), or a `PointMass` with or without the prior. The last two draw

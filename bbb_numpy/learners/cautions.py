@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
+from ..numeric.layout import Layout
 from ..training import Training
 
 __all__ = ["need_finite", "warn_of_collapse"]
@@ -40,11 +41,12 @@ def warn_of_collapse(estimator: Estimator, state: Training) -> None:
     prior = estimator.model.prior
     if not prior.blocks() or not state.history:
         return
-    start = prior.deviation({prior.blocks()[0][0]: prior.init(np.float64)})
+    start = prior.deviation(Layout(prior.blocks()).views(prior.init(np.float64)))
     now = prior.deviation(estimator.layout.views(state.theta))
     kl = state.history[-1].kl
     nothing_learned = now < start and kl < LEAST_KL
-    if now < COLLAPSED * start or now < NARROWEST or nothing_learned:
+    collapsed = np.isfinite(start) and now < COLLAPSED * start
+    if collapsed or now < NARROWEST or nothing_learned:
         warnings.warn(
             f"the learned prior has collapsed: the deviation of a weight under it fell from "
             f"{start:.3g} to {now:.3g}, the KL term to {kl:.2g} nats, so that predictions hardly "

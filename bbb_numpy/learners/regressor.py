@@ -14,8 +14,6 @@ from ..evaluation import predictive
 from ..evaluation.predictive import Predictive
 from ..numeric.arguments import whole
 from ..numeric.randomness import check_generator
-from ..parts.discrete import PoissonLikelihood
-from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .cautions import need_finite
 from .plan import Plan
@@ -51,8 +49,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     n_iter_ : int
         Epochs trained; after sampling, draws of each chain.
     noise_scale_ : ndarray (K,)
-        Noise deviation of each output, in units of y, its mean over the draws if sampled; of a
-        Gaussian likelihood alone.
+        Noise deviation of each output, in units of y, its mean over the draws if sampled; of
+        Student's t its scale, smaller than the deviation. Not where the noise depends on X.
     n_features_in_, n_outputs_, y_ndim_ : int
         Widths of X and y in `fit`, and the number of axes of y.
     feature_names_in_ : ndarray (d_in,) of str
@@ -80,9 +78,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @property
     def noise_scale_(self) -> Array:
-        """Noise deviation of each output (K,), in units of y."""
+        """Noise deviation, or scale of Student's t, of each output (K,), in units of y."""
         theta, likelihood = self.theta_, self.estimator_.model.likelihood
-        if not isinstance(likelihood, GaussianLikelihood):
+        if not hasattr(likelihood, "noise_scale"):
             raise AttributeError(
                 f"{type(likelihood).__name__} has no one noise scale: its noise depends on X. Use "
                 "predict_distribution(X).aleatoric"
@@ -145,7 +143,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return (distribution.mean, distribution.total) if return_std else distribution.mean
 
     def predict_distribution(self, X: Any) -> Predictive:
-        """Return mean, epistemic and aleatoric deviation in units of y, (N,) or (N, K) each."""
+        """Return mean, epistemic and aleatoric deviation in units of y, (N,) or (N, K) each.
+
+        Under Student's t with df <= 2 the aleatoric deviation, and so the total, is infinite.
+        """
         x = self._check_rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
             p = predictive.predict(
@@ -157,7 +158,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             )
             mean = p.mean * self.y_scale_ + self.y_mean_
             scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
-        need_finite("the prediction", np.concatenate(scaled, axis=1), x)
+        moments = scaled[:2] if self.estimator_.model.likelihood.heavy_tails else scaled
+        need_finite("the prediction", np.concatenate(moments, axis=1), x)
         return Predictive(*(self._like_y(part) for part in scaled))
 
     def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
@@ -199,18 +201,18 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def _first_targets(self, y: Any, plan: Plan) -> Targets:
         likelihood = plan.likelihood
         assert likelihood is not None  # a regressor's default
-        if isinstance(likelihood, PoissonLikelihood):
+        if likelihood.target_kind == "count":
             check_counts(y)
         array = check_targets(y)
         numbers = array.reshape(len(array), -1)  # (N, K)
         likelihood.check_targets(numbers, plan.dtype)
-        real = isinstance(likelihood, GaussianLikelihood | HeteroscedasticLikelihood)
+        real = likelihood.target_kind == "real"
         fitted = {"y_ndim_": array.ndim, "n_outputs_": numbers.shape[1]}
         return Targets(numbers, likelihood, real, fitted)
 
     def _next_targets(self, y: Any, dtype: Any) -> Array:
         likelihood = self.estimator_.model.likelihood
-        if isinstance(likelihood, PoissonLikelihood):
+        if likelihood.target_kind == "count":
             check_counts(y)
         array = check_targets(y)
         array = array.reshape(len(array), -1)  # (N, K)

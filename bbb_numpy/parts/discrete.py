@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ class BernoulliLikelihood:
 
     Several columns are independent yes-or-no questions (multi-label).
     """
+
+    target_kind: ClassVar[str] = "class"
+    heavy_tails: ClassVar[bool] = False
 
     def heads(self, targets: int) -> int:
         """Return how many network outputs `targets` target columns need."""
@@ -103,6 +106,9 @@ class CategoricalLikelihood:
 
     Targets are one-hot rows (B, K); any row of probabilities works, as for soft labels.
     """
+
+    target_kind: ClassVar[str] = "class"
+    heavy_tails: ClassVar[bool] = False
 
     def heads(self, targets: int) -> int:
         """Return how many network outputs `targets` classes need."""
@@ -176,6 +182,9 @@ class CategoricalLikelihood:
 @dataclass(frozen=True)
 class PoissonLikelihood:
     """P(D|w) = prod e^(-rate) rate^y / y! with log rate = f(x, w) and counts y (D15)."""
+
+    target_kind: ClassVar[str] = "count"
+    heavy_tails: ClassVar[bool] = False
 
     def heads(self, targets: int) -> int:
         """Return how many network outputs `targets` target columns need."""

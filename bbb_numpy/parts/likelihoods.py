@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,9 @@ class GaussianLikelihood:
 
     scale: float = 1.0
     learn: bool = False
+
+    target_kind: ClassVar[str] = "real"
+    heavy_tails: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the noise", self.scale)
@@ -177,6 +180,9 @@ class HeteroscedasticLikelihood:
     """
 
     floor: float = 1e-3
+
+    target_kind: ClassVar[str] = "real"
+    heavy_tails: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         standard_deviation("floor", self.floor)

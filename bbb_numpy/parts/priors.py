@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,8 @@ class GaussianPrior:
 
     scale: float = 1.0
     learn: bool = False
+
+    kink: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
@@ -166,6 +168,8 @@ class LaplacePrior:
 
     scale: float = 1.0
 
+    kink: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
 
@@ -245,6 +249,8 @@ class LayerwiseGaussianPrior:
     scales: tuple[float, ...] | None = None
     learn: bool = False
     sizes: tuple[int, ...] | None = None
+
+    kink: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         flag("learn", self.learn)

@@ -131,13 +131,19 @@ def fit(
     mean = np.ravel(predictive.mean) - subtract(x)
     epistemic, total = np.ravel(predictive.epistemic), np.ravel(predictive.total)
     bands = (f"predictive ± {BAND:g} sd", f"epistemic ± {BAND:g} sd")
+    if np.isinf(total).any():  # heavy tails: there is no such band, and the other one is shown
+        total, bands = (
+            np.where(np.isinf(total), np.nan, total),
+            ("predictive sd: infinite", bands[1]),
+        )
     for deviation, colour, label, order in (
         (total, PALE, bands[0], 1.0),
         (epistemic, SKY, bands[1], 1.2),
     ):
         low, high = mean - BAND * deviation, mean + BAND * deviation
         ax.fill_between(x, low, high, color=colour, linewidth=0, label=label, zorder=order)
-    visible = [mean - BAND * total, mean + BAND * total]
+    outer = np.fmax(total, epistemic)
+    visible = [mean - BAND * outer, mean + BAND * outer]
     if data is not None:
         x_data = np.ravel(data[0])
         y_data = np.ravel(data[1]) - subtract(x_data)

@@ -2,7 +2,7 @@
 that training calls, against the complex step and central differences; and planted errors."""
 
 import tracemalloc
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import count
 
@@ -161,7 +161,7 @@ def planted(problem, wrong):
 
 
 def vars_of(instance):
-    return {name: getattr(instance, name) for name in instance.__dataclass_fields__}
+    return {field.name: getattr(instance, field.name) for field in fields(instance)}
 
 
 @pytest.mark.equation("K10", "K19", "K21", "K30")

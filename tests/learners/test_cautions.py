@@ -11,6 +11,7 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.parts.student_t import StudentTPrior
 from bbb_numpy.training import Epoch, Training
 from bbb_numpy.training.optimizers import Memory
 
@@ -40,6 +41,7 @@ def after(prior, learned, kl):
     return estimator, Training(theta, Memory(), [Epoch(1.0, kl, 1.0, 0.1, np.nan)])
 
 
+TAILS = StudentTPrior(0.5, df=2.0, learn=True)
 LEARNED, MIXTURE = GaussianPrior(0.5, learn=True), ScaleMixturePrior(0.25, 1.0, 0.1, learn=True)
 
 
@@ -50,6 +52,7 @@ LEARNED, MIXTURE = GaussianPrior(0.5, learn=True), ScaleMixturePrior(0.25, 1.0, 
         (GaussianPrior(1e-5, learn=True), np.log(0.9e-6), 30.0),
         (LEARNED, np.log(0.1), 0.5),  # the posterior is the prior
         (MIXTURE, [-9.0, -9.0, 0.0], 30.0),
+        (TAILS, np.log(2.5), 0.5),  # the posterior is the prior, whose deviation was infinite
     ],
 )
 def test_a_collapsed_prior_is_reported(prior, learned, kl):
@@ -64,6 +67,7 @@ def test_a_collapsed_prior_is_reported(prior, learned, kl):
         (LEARNED, np.log(2.0), 0.5),  # wider than at the start
         (MIXTURE, MIXTURE.init(float), 30.0),
         (GaussianPrior(1e-9), [], 0.0),  # narrow by choice
+        (TAILS, np.log(2.5), 30.0),  # the deviation was infinite
     ],
 )
 def test_other_priors_are_left_alone(prior, learned, kl):

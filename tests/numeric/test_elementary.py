@@ -1,7 +1,7 @@
 """numerics: exact to rounding up to 1e4, in both precisions, and complex-safe."""
 
 from decimal import Decimal, localcontext
-from math import lgamma
+from math import factorial, lgamma
 from statistics import NormalDist
 
 import numpy as np
@@ -290,3 +290,59 @@ def test_every_pair_is_transformed_whatever_the_size_of_the_blocks(half):
     radius = np.sqrt(-2 * np.log(1 - u))
     expected = np.concatenate([radius * np.sin(2 * np.pi * v), radius * np.cos(2 * np.pi * v)])
     assert np.abs(z - expected).max() < 1e-5
+
+
+def exact_half_step(nu):
+    """g(nu) and nu g'(nu) for whole nu, from factorials and harmonic sums in 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        root_pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459").sqrt()
+        m, odd = divmod(nu, 2)
+        # Gamma(m + 1/2) = (2m)! sqrt(pi) / (4^m m!), and digamma there
+        half = Decimal(factorial(2 * m)) * root_pi / (4**m * factorial(m))
+        psi_half = -2 * Decimal(2).ln() + sum(Decimal(2) / (2 * k - 1) for k in range(1, m + 1))
+        if odd:  # Gamma(m + 1) / Gamma(m + 1/2)
+            ratio, psi = (
+                factorial(m) / half,
+                -psi_half + sum(Decimal(1) / k for k in range(1, m + 1)),
+            )
+        else:  # Gamma(m + 1/2) / Gamma(m)
+            ratio, psi = (
+                half / factorial(m - 1),
+                psi_half - sum(Decimal(1) / k for k in range(1, m)),
+            )
+        value = ratio.ln() - (Decimal(nu) / 2).ln() / 2
+        return value, Decimal(nu) / 2 * psi - Decimal(1) / 2
+
+
+@pytest.mark.equation("D41")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_half_step_of_log_gamma_is_exact_beside_the_log_density_at_0_that_it_is_part_of(dtype):
+    wholes = [*range(1, 60), 99, 100, 1000, 1001]
+    found = numerics.gamma_half_step(np.array(wholes, dtype))
+    exact = np.array([exact_half_step(nu) for nu in wholes])
+    eps = np.finfo(dtype).eps
+    assert found.value.dtype == found.slope.dtype == dtype
+    assert np.abs(found.value - exact[:, 0].astype(float)).max() <= 10 * eps
+    slopes = exact[:, 1].astype(float)
+    assert np.abs(found.slope / slopes - 1).max() <= 10 * eps
+
+
+@pytest.mark.equation("D41")
+@given(nu=st.floats(1e-3, 10.0))
+def test_the_half_step_of_log_gamma_is_that_of_the_standard_library(nu):
+    value, slope = numerics.gamma_half_step(nu)
+    expected = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * np.log(nu / 2)
+    assert value == pytest.approx(expected, rel=1e-14, abs=1e-14)
+    stepped = numerics.gamma_half_step(np.array(nu + 1e-30j)).value
+    assert slope == pytest.approx(nu * stepped.imag / 1e-30, rel=1e-12)
+
+
+@pytest.mark.equation("D41")
+@pytest.mark.parametrize("nu", [1e3, 1e6, 1e9, 1e15])
+def test_for_many_degrees_of_freedom_it_tends_to_0_where_two_log_gammas_lose_every_digit(nu):
+    found = numerics.gamma_half_step(nu)
+    assert found.value == pytest.approx(-0.25 / nu + 1 / 24 / nu**3, abs=1e-15)
+    assert found.slope == pytest.approx(0.25 / nu - 1 / 8 / nu**3, rel=1e-12)
+    two = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * np.log(nu / 2)
+    assert abs(two + 0.25 / nu) > 100 * abs(found.value + 0.25 / nu) or nu < 1e6

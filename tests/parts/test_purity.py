@@ -8,25 +8,19 @@ from problems import changed, examples, seeds
 from purity import Pass, faults
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField
-from bbb_numpy.gradients.matrix import CHECKED_POSTERIORS, CHECKED_PRIORS
+from bbb_numpy.gradients.catalogue import (
+    CHECKED_LIKELIHOODS,
+    CHECKED_POSTERIORS,
+    CHECKED_PRIORS,
+)
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts import network
-from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 
 SIZES = [(2, 3, 1), (1, 2), (3, 2, 2, 2), (2, 2)]
 DTYPES = st.sampled_from([np.float32, np.float64])
-LIKELIHOODS = {
-    "gaussian": GaussianLikelihood(0.8),
-    "gaussian-learned": GaussianLikelihood(0.8, learn=True),
-    "heteroscedastic": HeteroscedasticLikelihood(),
-    "bernoulli": BernoulliLikelihood(),
-    "categorical": CategoricalLikelihood(),
-    "poisson": PoissonLikelihood(),
-}
 
 
 def blank(blocks):
@@ -144,12 +138,12 @@ def test_every_prior_is_pure(which, data):
     assert faults(*pair) == {}
 
 
-@pytest.mark.parametrize("which", LIKELIHOODS)
+@pytest.mark.parametrize("which", CHECKED_LIKELIHOODS)
 @examples(30)
 @given(data=st.data())
 def test_every_likelihood_is_pure(which, data):
     drawn = st.tuples(seeds, st.integers(1, 3), SAMPLES, ROWS, DTYPES)
-    pair = [likelihood_pass(LIKELIHOODS[which], *data.draw(drawn)) for _ in range(2)]
+    pair = [likelihood_pass(CHECKED_LIKELIHOODS[which], *data.draw(drawn)) for _ in range(2)]
     assert faults(*pair) == {}
 
 

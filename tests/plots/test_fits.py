@@ -143,6 +143,16 @@ def test_by_default_bands_and_data_fit_into_the_panel_and_the_truth_may_leave_it
     assert ax.get_xlim() == (-2, 2)
 
 
+def test_an_infinite_deviation_is_said_and_not_drawn():
+    ax = plots.fit(X, PREDICTION._replace(aleatoric=np.full(9, np.inf)), data=DATA)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "predictive sd: infinite" in labels
+    assert "predictive ± 2 sd" not in labels
+    assert np.isfinite(ax.get_ylim()).all()
+    low, high = edges(ax, "epistemic")
+    np.testing.assert_allclose(high - low, 4 * PREDICTION.epistemic)
+
+
 def test_a_prediction_of_two_outputs_is_refused():
     two = Predictive(*(np.stack([m, m], axis=1) for m in PREDICTION))
     with pytest.raises(ValueError, match=r"one output for each of 9 x; got shape \(9, 2\)"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ class RawMixturePrior:
     pi: float = 0.2
     sigma1: float = 1.0
     sigma2: float = 0.1
+
+    kink: ClassVar[bool] = False
 
     def for_network(self, sizes: tuple[int, ...]) -> RawMixturePrior:
         """Return itself: it is the same for every network."""

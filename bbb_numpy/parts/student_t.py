@@ -1,0 +1,323 @@
+"""Student's t as a prior of weights and as the noise of targets: tails of a power law (D41-D43).
+
+A Gaussian pays for a number at distance d with d^2, Student's t with (nu + 1) log d from some
+point on: a large weight, or a target far off, is believed and then hardly felt. The degrees of
+freedom nu say how heavy the tails are, from 1 (Cauchy) to infinity (Gaussian).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, log
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.arguments import flag, real, standard_deviation
+from ..numeric.buffers import Buffers
+from ..numeric.elementary import LOG_2PI, HalfStep, columns, gamma_half_step, log1p, write_gradient
+
+__all__ = ["StudentTLikelihood", "StudentTPrior"]
+
+Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+FEWEST, MOST = 1e-3, 1e9  # degrees of freedom: all mass in the tails, and a Gaussian
+
+
+class Numbers(NamedTuple):
+    """The density's numbers, each a float or of a shape that broadcasts with what it is of."""
+
+    nu: Any
+    precision: Any  # 1 / (nu scale^2)
+    constant: Any  # log density at 0
+    slope: Any  # d constant / d log nu
+
+
+class Tails(NamedTuple):
+    """What the log density leaves for its backward pass."""
+
+    distance: Array  # w (S, P), or y - f (S, B, K)
+    ratio: Array  # r = distance^2 / (nu scale^2)
+    logs: Array  # log(1 + r)
+    numbers: Numbers
+
+
+def _degrees(value: Any) -> float:
+    wanted = f">= {FEWEST:g} and < {MOST:g} (for more use a Gaussian)"
+    return real("df, the degrees of freedom,", value, FEWEST, MOST, wanted)
+
+
+def _numbers(nu: Any, scale: Any, log_scale: Any) -> Numbers:
+    step: HalfStep = gamma_half_step(nu)
+    constant = step.value - 0.5 * LOG_2PI - log_scale
+    return Numbers(nu, 1.0 / (nu * scale * scale), constant, step.slope)
+
+
+def _fixed(df: float, scale: float) -> Numbers:
+    """Return the numbers as floats, which leave single precision as it is."""
+    return Numbers(*(float(number) for number in _numbers(df, scale, log(scale))))
+
+
+def _learned(log_df: Array, log_scale: Array) -> Numbers:
+    return _numbers(np.exp(log_df), np.exp(log_scale), log_scale)
+
+
+def _slopes(numbers: Numbers, count: int, logs: Array, shares: Array) -> tuple[Array, Array]:
+    """Return the slopes for log scale and log nu, from sums over `count` of log(1 + r), r/(1+r)."""
+    nu = numbers.nu
+    d_scale = (nu + 1.0) * shares - count
+    d_df = count * numbers.slope - 0.5 * nu * logs + 0.5 * (nu + 1.0) * shares
+    return d_scale, d_df
+
+
+def _deviation(scale: Any, nu: Any) -> Any:
+    """Return scale sqrt(nu / (nu - 2)), infinite for nu <= 2."""
+    some = np.maximum(np.subtract(nu, 2.0), 0.0)
+    return scale * np.sqrt(np.divide(nu, some, out=np.full_like(some, inf), where=some > 0))
+
+
+@dataclass(frozen=True)
+class StudentTPrior:
+    """P(w) = prod_j t(w_j; nu, 0, scale): most weights small, a few as large as they like (D42).
+
+    Parameters
+    ----------
+    scale : float
+        Of Student's t, > 0; the deviation of a weight is ``scale * sqrt(df / (df - 2))``,
+        infinite for df <= 2. The starting value when it is learned.
+    df : float
+        Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
+    learn : bool
+        Learn ``prior_log_scale = log scale`` and ``prior_log_df = log nu`` (D42).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `scale` is not between 1e-150 and 1e150, or `df` out of its range.
+    """
+
+    scale: float = 1.0
+    df: float = 4.0
+    learn: bool = False
+
+    kink: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        standard_deviation("scale of the prior", self.scale)
+        _degrees(self.df)
+        flag("learn", self.learn)
+
+    def for_network(self, sizes: tuple[int, ...]) -> StudentTPrior:
+        """Return itself: it is the same for every network."""
+        return self
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks: ``prior_log_scale`` and ``prior_log_df``, (1,) each, or none."""
+        return (("prior_log_scale", (1,)), ("prior_log_df", (1,))) if self.learn else ()
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        return np.array([log(self.scale), log(self.df)] if self.learn else [], dtype)
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior; infinite for nu <= 2."""
+        if not self.learn:
+            return float(_deviation(self.scale, self.df))
+        log_scale, log_df = params["prior_log_scale"][0], params["prior_log_df"][0]
+        return float(_deviation(np.exp(log_scale), np.exp(log_df)))
+
+    def _numbers(self, params: dict[str, Array]) -> Numbers:
+        """Return the density's numbers: floats, () for all samples, or (S,), one per sample."""
+        if not self.learn:
+            return _fixed(self.df, self.scale)
+        return _learned(params["prior_log_df"][..., 0], params["prior_log_scale"][..., 0])
+
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, Tails]:
+        r"""Return log P(w) (S,) of weights (S, P), constants kept (D42).
+
+        :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
+        scale. As log(1 + r) it neither overflows before w^2 does nor rounds small weights away.
+        """
+        numbers = self._numbers(params)
+        ratio = np.multiply(w, w, out=buffers.like(w))
+        ratio *= np.asarray(numbers.precision, ratio.dtype)[..., None]
+        logs = log1p(ratio, out=buffers.like(w))
+        value = w.shape[-1] * numbers.constant
+        value = value - 0.5 * (numbers.nu + 1.0) * np.add.reduce(logs, axis=-1)
+        return value, Tails(w, ratio, logs, numbers)
+
+    def add_vjp(
+        self,
+        saved: Tails,
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+    ) -> None:
+        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned numbers.
+
+        With r = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
+
+            d log P/dw       = -(nu + 1) w / (nu s^2 + w^2)
+            d log P/d log s  = sum_j [(nu + 1) r / (1 + r) - 1]
+            d log P/d log nu = sum_j [d c/d log nu - nu/2 log(1 + r) + (nu + 1)/2 r / (1 + r)]
+        """
+        w, ratio, logs, numbers = saved
+        if self.learn:
+            shares = np.add.reduce(ratio / (1.0 + ratio), axis=-1)
+            sums = np.add.reduce(logs, axis=-1), shares
+            d_scale, d_df = _slopes(numbers, w.shape[-1], *sums)
+            write_gradient(d_params["prior_log_scale"], cotangent, d_scale[:, None])
+            write_gradient(d_params["prior_log_df"], cotangent, d_df[:, None])
+        factor = (-cotangent * ((numbers.nu + 1.0) * numbers.precision))[:, None]
+        for block in columns(w):
+            d_w[block] += w[block] / (1.0 + ratio[block]) * factor
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P) from the prior."""
+        if not self.learn:
+            return rng.standard_t(self.df, shape) * self.scale
+        scale, nu = np.exp(params["prior_log_scale"]), np.exp(params["prior_log_df"])
+        return rng.standard_t(np.broadcast_to(nu, shape)) * scale
+
+
+@dataclass(frozen=True)
+class StudentTLikelihood:
+    """P(D|w) = prod over rows and outputs of t(y; nu, f(x, w), scale): noise with outliers (D43).
+
+    The pull of a row on the network, which under Gaussian noise grows with its distance, is
+    largest at a distance of ``scale * sqrt(df)`` and falls beyond: a target far off is taken for
+    an outlier (Lange, Little and Taylor 1989).
+
+    The outputs f are the median of y, its mean for df > 1; the variance is infinite for df <= 2,
+    and so are then the deviations of every prediction.
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise, > 0, in units of y; its deviation is ``scale * sqrt(df / (df - 2))``. The
+        starting value when it is learned.
+    df : float
+        Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
+    learn : bool
+        Learn ``log_noise = log scale`` and ``log_df = log nu``, one each per output (D43).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `scale` is not between 1e-150 and 1e150, or `df` out of its range.
+    """
+
+    scale: float = 1.0
+    df: float = 4.0
+    learn: bool = False
+
+    target_kind: ClassVar[str] = "real"
+    heavy_tails: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        standard_deviation("scale of the noise", self.scale)
+        _degrees(self.df)
+        flag("learn", self.learn)
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns need."""
+        return targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K belong to `heads` network outputs."""
+        return heads
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise unless `y` can be targets: any finite number can."""
+
+    def blocks(self, outputs: int) -> Blocks:
+        """Name the learned blocks for K = `outputs`: ``log_noise``, ``log_df`` (K,), or none."""
+        return (("log_noise", (outputs,)), ("log_df", (outputs,))) if self.learn else ()
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        start = [log(self.scale), log(self.df)] if self.learn else []
+        return np.repeat(np.array(start, dtype), outputs)
+
+    def _numbers(self, params: dict[str, Array]) -> Numbers:
+        """Return the density's numbers: floats, (1, K) for all samples, or (S, 1, K)."""
+        if not self.learn:
+            return _fixed(self.df, self.scale)
+        return _learned(params["log_df"][..., None, :], params["log_noise"][..., None, :])
+
+    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Tails]:
+        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept (D43).
+
+        :math:`\sum_k [c_{\nu_k} - \log s_k - \tfrac{\nu_k+1}2
+        \log(1 + (y_k - f_k)^2 / (\nu_k s_k^2))]` with s the scale.
+
+        Parameters
+        ----------
+        params : dict
+            The blocks named by `blocks`.
+        f : ndarray (S, B, K)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
+        """
+        if y.shape != f.shape[1:]:
+            raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
+        numbers = self._numbers(params)
+        residual = np.subtract(y, f, out=np.empty_like(f))
+        ratio = residual * residual * numbers.precision
+        logs = log1p(ratio)
+        rowwise = np.add.reduce(numbers.constant - 0.5 * (numbers.nu + 1.0) * logs, axis=-1)
+        return rowwise, Tails(residual, ratio, logs, numbers)
+
+    def vjp(self, saved: Tails, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent (S,) of the summed rows back to the outputs and the learned numbers.
+
+        With r = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
+
+            d log P/df       = (nu + 1) (y - f) / (nu s^2 + (y - f)^2)                       D43
+            d log P/d log s  = sum_b [(nu + 1) r / (1 + r) - 1]
+            d log P/d log nu = sum_b [d c/d log nu - nu/2 log(1 + r) + (nu + 1)/2 r / (1 + r)]
+
+        Returns
+        -------
+        d_f : ndarray (S, B, K)
+        """
+        residual, ratio, logs, numbers = saved
+        if self.learn:
+            shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)  # (S, 1, K)
+            sums = np.add.reduce(logs, axis=1, keepdims=True), shares
+            d_scale, d_df = _slopes(numbers, residual.shape[1], *sums)
+            write_gradient(d_params["log_noise"], cotangent, d_scale[:, 0])
+            write_gradient(d_params["log_df"], cotangent, d_df[:, 0])
+        d_f = residual / (1.0 + ratio)
+        d_f *= (numbers.nu + 1.0) * numbers.precision
+        d_f *= cotangent[:, None, None]
+        return d_f
+
+    def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
+        """Return the scale of each output, (K,) or (S, K), in units of y; not the deviation."""
+        if self.learn:
+            return np.exp(params["log_noise"])
+        return np.full(outputs, self.scale)
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K): the outputs themselves; for nu <= 1 the median."""
+        return f
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance, broadcastable to outputs `f`; infinite for nu <= 2."""
+        scale = self.noise_scale(params, f.shape[-1])[..., None, :]
+        nu = np.exp(params["log_df"][..., None, :]) if self.learn else np.full_like(scale, self.df)
+        return np.asarray(_deviation(scale, nu) ** 2)
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K) around the outputs `f`."""
+        scale = self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
+        nu = np.exp(params["log_df"])[..., None, :] if self.learn else np.float64(self.df)
+        noise = rng.standard_t(np.broadcast_to(nu, f.shape))
+        return f + (scale * noise).astype(f.dtype)

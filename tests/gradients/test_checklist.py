@@ -1,0 +1,349 @@
+"""What every part of the catalogue has to have; for a new one this is the list of what is missing.
+
+`pytest tests/gradients/test_checklist.py` after adding an entry to the catalogue, and go on until
+it is silent. CONTRIBUTING.md leads through it.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import textbook
+from problems import VALID
+
+import bbb_numpy
+from bbb_numpy import BayesianMLPRegressor, StudentTPrior
+from bbb_numpy.gradients import catalogue, matrix
+from bbb_numpy.gradients.family import Posterior
+from bbb_numpy.learners.checkpoint import FORMAT
+from bbb_numpy.model.joint import Likelihood, Prior
+from bbb_numpy.numeric.buffers import Buffers
+from tests.parts.test_priors import density_error, gradient_error
+from tests.project.test_derivations import ENTRIES, FAMILIES, tags_in
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRACTS = {"prior": Prior, "likelihood": Likelihood, "posterior": Posterior}
+TEXTBOOKS = {"prior": textbook.PRIORS, "likelihood": textbook.LIKELIHOODS}
+
+
+class Entry(NamedTuple):
+    """One line of the catalogue."""
+
+    kind: str  # an argument of the learners
+    name: str
+    part: object  # a part, or what makes an estimator
+    checked: object  # the same with the numbers of the tests
+
+    @property
+    def cls(self):
+        made = isinstance(self.part, partial)
+        return (
+            self.part.func if made else self.part if self.kind == "estimator" else type(self.part)
+        )
+
+
+TABLES = {
+    "prior": (catalogue.PRIORS, catalogue.CHECKED_PRIORS),
+    "likelihood": (catalogue.LIKELIHOODS, catalogue.CHECKED_LIKELIHOODS),
+    "posterior": (catalogue.POSTERIORS, catalogue.CHECKED_POSTERIORS),
+    "objective": (catalogue.OBJECTIVES, catalogue.OBJECTIVES),
+    "estimator": (catalogue.ESTIMATORS, catalogue.ESTIMATORS),
+}
+CATALOGUE = [
+    Entry(kind, name, part, checked[name])
+    for kind, (table, checked) in TABLES.items()
+    for name, part in table.items()
+]
+
+
+def partners(entry):
+    """The first valid combination with this part, or with one of its kind."""
+    has = [which for which in VALID if getattr(which, entry.kind) == entry.name]
+    return has[0] if has else VALID[0]
+
+
+def case_of(entry, dtype=np.float64):
+    """A small problem with the part in it."""
+    built = matrix.estimator(partners(entry))
+    if entry.kind in ("prior", "likelihood"):
+        built = replace(built, model=replace(built.model, **{entry.kind: entry.checked}))
+    elif entry.kind != "estimator":
+        built = replace(built, **{entry.kind: entry.checked})
+    case = matrix.problem(built, np.random.default_rng(0))
+    arrays = (np.asarray(a, dtype) for a in (case.theta, case.noise, case.x, case.y))
+    return case._replace(**dict(zip(("theta", "noise", "x", "y"), arrays, strict=True)))
+
+
+def data_for(entry):
+    """Rows and targets that a learner takes with this part."""
+    rng = np.random.default_rng(0)
+    kind = getattr(entry.part, "target_kind", "real")
+    y = rng.standard_normal((6, 2)) if kind == "real" else np.eye(2)[rng.integers(0, 2, 6)]
+    return rng.standard_normal((6, 2)), y
+
+
+def fitted(entry, part):
+    """A learner with this part, and with those that go with it."""
+    arguments = partners(entry)._asdict() | {entry.kind: part}
+    posterior = arguments.pop("posterior")
+    arguments["inference"] = catalogue.POSTERIORS.get(posterior, posterior)
+    if entry.kind != "likelihood":
+        arguments["likelihood"] = "gaussian"
+    options = {"epochs": 1, "samples": 2, "predict_samples": 3, "random_state": 0}
+    return BayesianMLPRegressor((2,), **arguments, **options).fit(*data_for(entry))
+
+
+# --- the list: each yields what is missing, as an instruction
+
+
+def a_contract(entry, folder):
+    contract = CONTRACTS.get(entry.kind)
+    if contract is None:
+        return
+    members = {*vars(contract), *contract.__annotations__}
+    for member in sorted(name for name in members if not name.startswith("_")):
+        if not hasattr(entry.part, member):
+            yield f"has no {member}: see the contract of {contract.__name__}"
+
+
+def defaults(entry, folder):
+    for field in fields(entry.cls) if entry.kind != "estimator" else ():
+        if field.default is MISSING and field.default_factory is MISSING:
+            yield f"has no default for {field.name}: what a user does not say is decided here"
+
+
+def an_export(entry, folder):
+    name = entry.cls.__name__
+    if getattr(bbb_numpy, name, None) is not entry.cls or name not in bbb_numpy.__all__:
+        yield "is not exported: add it to bbb_numpy/__init__.py, import and __all__"
+
+
+def a_derivation(entry, folder):
+    tags = tags_in(entry.cls.__doc__ or "", FAMILIES)
+    if entry.kind in TEXTBOOKS and not tags:
+        yield "has no tag in its docstring: name its equation in derivations.md, e.g. (D42)"
+    named = [one for one in ENTRIES if one.tag in tags]
+    if tags and not any(re.search(rf"\b{entry.cls.__name__}\b", one.body) for one in named):
+        yield f"has no derivation: no entry of {', '.join(sorted(tags))} in derivations.md links it"
+
+
+def a_textbook_density(entry, folder):
+    if entry.cls not in TEXTBOOKS.get(entry.kind, {entry.cls: None}):
+        yield "has no density in tests/textbook.py: write it there from the equation alone"
+
+
+def a_line_in_the_readme(entry, folder):
+    argument, name = entry.kind, entry.name
+    if entry.kind == "posterior" or name in ("map", "mle"):  # a way to infer
+        argument, name = "inference", "map" if name == "point" else name
+    row = re.search(rf"^\| {argument} \|.*$", README, re.MULTILINE)
+    if row is None or f"`{name}`" not in row[0]:
+        yield "is not listed in README.md, under Choosing the parts"
+
+
+def a_gradient_by_the_complex_step(entry, folder):
+    try:
+        report = matrix.check_case(case_of(entry))
+    except TypeError as error:
+        yield f"is not complex-safe: {error}"
+        return
+    if not report.passed:
+        yield f"has a wrong gradient, or is not complex-safe:\n{report}"
+
+
+def single_precision(entry, folder):
+    case, buffers = case_of(entry, np.float32), Buffers()
+    value, grad, terms = case.estimator.value_and_grad(*case[1:6], buffers)
+    each = {"value": value, "gradient": grad, **terms._asdict()}
+    wide = [name for name, array in each.items() if array.dtype != np.float32]
+    wide += ["buffers"] if any(a.dtype != np.float32 for a in buffers._arrays) else []
+    if wide:
+        yield f"does not stay float32: {', '.join(wide)}"
+
+
+def a_learner_that_takes_it(entry, folder):
+    for how, part in (("by name", entry.name), ("as an object", entry.checked)):
+        if entry.kind == "estimator" and how == "as an object":
+            part = entry.cls
+        try:
+            fitted(entry, part)
+        except (TypeError, ValueError) as error:
+            yield f"is not accepted by a learner {how}: {error}"
+
+
+def a_way_through_a_file(entry, folder):
+    path, x = folder / f"{entry.kind}-{entry.name}.npz", data_for(entry)[0]
+    try:
+        model = fitted(entry, entry.name)
+        bbb_numpy.save(model, path)
+        twin = bbb_numpy.load(path)
+    except (TypeError, ValueError) as error:
+        yield f"does not come back from a file: {error}"
+        return
+    if twin.estimator_ != model.estimator_ or (twin.predict(x) != model.predict(x)).any():
+        yield "comes back from a file as something else"
+
+
+CHECKLIST = (
+    a_contract,
+    defaults,
+    an_export,
+    a_derivation,
+    a_textbook_density,
+    a_line_in_the_readme,
+    a_gradient_by_the_complex_step,
+    single_precision,
+    a_learner_that_takes_it,
+    a_way_through_a_file,
+)
+
+
+def missing(entry, folder) -> Iterator[str]:
+    """What an entry of the catalogue still needs, one line each."""
+    for item in CHECKLIST:
+        for line in item(entry, folder):
+            yield f"[ ] {entry.kind} {entry.name!r}: {entry.cls.__name__} {line}"
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: f"{entry.kind}-{entry.name}")
+def test_nothing_is_missing(entry, tmp_path):
+    todo = list(missing(entry, tmp_path))
+    assert not todo, "\n" + "\n".join(todo)
+
+
+# --- planted omissions: each is named, and nothing else
+
+
+def forgotten(table, key):
+    return lambda patch: patch.delitem(table, key)
+
+
+def no_name(patch):
+    patch.delattr(bbb_numpy, "StudentTPrior")
+
+
+def no_public_name(patch):
+    patch.setattr(bbb_numpy, "__all__", [n for n in bbb_numpy.__all__ if n != "StudentTPrior"])
+
+
+def no_attribute(patch):
+    patch.delattr(StudentTPrior, "kink")
+
+
+def no_default(patch):
+    patch.setattr(fields(StudentTPrior)[1], "default", MISSING)
+
+
+def no_tag(patch):
+    patch.setattr(StudentTPrior, "__doc__", "Tails.")
+
+
+def tag_of_something_else(patch):
+    patch.setattr(StudentTPrior, "__doc__", "Tails (D6).")
+
+
+def not_in_the_readme(patch):
+    patch.setitem(globals(), "README", README.replace("`student-t`", ""))
+
+
+def real_value(patch):
+    right = StudentTPrior.log_density
+
+    def log_density(self, params, w, buffers):
+        value, saved = right(self, params, w, buffers)
+        return value.real, saved
+
+    patch.setattr(StudentTPrior, "log_density", log_density)
+
+
+def wrong_slope(patch):
+    right = StudentTPrior.add_vjp
+    patch.setattr(StudentTPrior, "add_vjp", lambda self, saved, c, *to: right(self, saved, -c, *to))
+
+
+def double_precision(patch):
+    right = StudentTPrior.log_density
+
+    def log_density(self, params, w, buffers):
+        value, saved = right(self, params, w, buffers)
+        return value + np.zeros(len(value)), saved
+
+    patch.setattr(StudentTPrior, "log_density", log_density)
+
+
+def no_object_of_its_class(patch):
+    for name in ("student-t", "student-t-learned"):
+        patch.setitem(catalogue.PRIORS, name, catalogue.PRIORS["gaussian"])
+
+
+PLANTED = {
+    "has no kink: see the contract of Prior": no_attribute,
+    "has no default for df": no_default,
+    "is not exported: add it to bbb_numpy/__init__.py": no_name,
+    "is not exported: add it": no_public_name,
+    "has no tag in its docstring": no_tag,
+    "has no derivation: no entry of D6": tag_of_something_else,
+    "has no density in tests/textbook.py": forgotten(textbook.PRIORS, StudentTPrior),
+    "is not listed in README.md": not_in_the_readme,
+    "is not complex-safe: at ": real_value,
+    "has a wrong gradient": wrong_slope,
+    "does not stay float32: value": double_precision,
+    "is not accepted by a learner as an object": no_object_of_its_class,
+    "does not come back from a file": forgotten(FORMAT.names, "StudentTPrior"),
+}
+STUDENT = next(one for one in CATALOGUE if (one.kind, one.name) == ("prior", "student-t"))
+
+
+@pytest.mark.parametrize("line", PLANTED)
+def test_a_planted_omission_is_named_and_nothing_else(line, tmp_path, monkeypatch):
+    PLANTED[line](monkeypatch)
+    found = list(missing(STUDENT, tmp_path))
+    assert line in found[0], found
+    assert found[0].startswith("[ ] prior 'student-t': StudentTPrior ")
+    assert len(found) == (2 if line.startswith("has no kink") else 1), (
+        found
+    )  # nor a Prior in a file
+
+
+def test_a_name_that_is_not_in_the_table_is_not_accepted_and_not_saved(tmp_path, monkeypatch):
+    monkeypatch.delitem(catalogue.PRIORS, "student-t")
+    found = list(missing(STUDENT, tmp_path))
+    assert ["is not accepted by a learner by name" in one for one in found] == [True, False]
+    assert "does not come back from a file" in found[1]
+
+
+# --- the worked example of CONTRIBUTING.md
+
+
+def test_the_example_of_contributing_lacks_what_it_says_and_is_right(tmp_path, monkeypatch):
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"<!-- example -->\n```python\n(.*?)```", guide, re.DOTALL)
+    entry, density = re.findall(r"^```py\n(.*?)```", guide, re.DOTALL | re.MULTILINE)
+    (said,) = re.findall(r"test_checklist.py\n(\[.*?)```", guide, re.DOTALL)
+
+    module = ModuleType("logistic")
+    monkeypatch.setitem(sys.modules, "logistic", module)
+    exec(code, vars(module))
+    made = eval(f"{{{entry}}}", {"Entry": catalogue.Entry, "LogisticPrior": module.LogisticPrior})
+    ((name, (part, checked)),) = made.items()
+    kind = type(part)
+    monkeypatch.setitem(catalogue.PRIORS, name, part)
+    monkeypatch.setitem(FORMAT.names, kind.__name__, kind)  # as when it is imported
+    lines = list(missing(Entry("prior", name, part, checked), tmp_path))
+    assert lines == said.splitlines()
+
+    scope = {}
+    exec(density, scope)
+    monkeypatch.setitem(textbook.PRIORS, kind, scope["logistic_prior"])
+    assert density_error(checked) <= 1e-12
+    assert gradient_error(checked) <= 1e-12
+    drawn = checked.draw(np.random.default_rng(0), {}, (100, 100))
+    assert drawn.std() == pytest.approx(checked.deviation({}), rel=0.05)

@@ -1,0 +1,202 @@
+"""Student's t as prior and as noise: what the tests of all parts do not ask (D41-D43)."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import changed, relative_error, scales, seeds
+from scipy import stats
+
+from bbb_numpy import (
+    MLP,
+    ClosedFormKL,
+    GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
+    Model,
+    StudentTLikelihood,
+    StudentTPrior,
+)
+from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, CHECKED_PRIORS
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts import student_t
+from tests.parts import test_likelihoods, test_priors
+from tests.parts.test_priors import gradients, log_density, params_of
+
+degrees = st.floats(-2.0, 6.0).map(lambda exponent: 10.0**exponent)
+
+
+def numbers(scale, df):
+    """Learned numbers of two outputs."""
+    return {"log_noise": np.log([scale, 2 * scale]), "log_df": np.log([df, 3 * df])}
+
+
+@pytest.mark.equation("D41", "D42", "D43")
+@given(scale=scales, df=degrees, seed=seeds)
+def test_both_densities_are_those_of_an_independent_implementation(scale, df, seed):
+    w = scale * np.random.default_rng(seed).standard_t(2.0, (3, 4))
+    expected = stats.t.logpdf(w, df, scale=scale).sum(axis=1)
+    assert log_density(StudentTPrior(scale, df), w) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    f = np.zeros((1, 3, 4))
+    found = StudentTLikelihood(scale, df).log_density({}, f, w)[0][0]
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.equation("D41")
+def test_one_degree_of_freedom_is_cauchy_and_many_are_gaussian():
+    w = np.array([[0.3, -5.0, 40.0]])
+    cauchy = -np.log(np.pi * (1 + w**2)).sum()
+    assert log_density(StudentTPrior(1.0, 1.0), w)[0] == pytest.approx(cauchy, rel=1e-14)
+    for part in (log_density, lambda prior, w: gradients(prior, w, np.ones(1))[0]):
+        limit = part(GaussianPrior(2.0), w)
+        assert part(StudentTPrior(2.0, 9e8), w) == pytest.approx(limit, rel=1e-5)
+    f, y = np.zeros((1, 1, 3)), w
+    limit = GaussianLikelihood(2.0).log_density({}, f, y)[0]
+    assert StudentTLikelihood(2.0, 9e8).log_density({}, f, y)[0] == pytest.approx(limit, rel=1e-5)
+
+
+@pytest.mark.equation("D42")
+@pytest.mark.parametrize("size", [1e10, 1e100, 1e150])
+@pytest.mark.parametrize("learn", [False, True])
+def test_far_out_the_density_is_a_power_and_nothing_overflows(size, learn):
+    prior, w = StudentTPrior(0.5, 3.0, learn), np.array([[size, -size]])
+    at = log_density(prior, np.array([[1e8, 1e8]]))
+    assert log_density(prior, w) == pytest.approx(at - 8 * np.log(size / 1e8), rel=1e-13)
+    d_w, *d_numbers = gradients(prior, w, np.ones(1))
+    assert d_w == pytest.approx(-4 / w, rel=1e-13)
+    assert np.isfinite(d_numbers).all()
+
+
+@pytest.mark.equation("D42", "D43")
+def test_the_pull_is_largest_at_the_scale_times_the_root_of_nu_and_then_falls():
+    distance = np.linspace(0.01, 20.0, 4000)
+    pull = -gradients(StudentTPrior(0.7, 5.0), distance[None], np.ones(1))[0][0]
+    assert distance[pull.argmax()] == pytest.approx(0.7 * 5**0.5, abs=0.01)
+    likelihood = StudentTLikelihood(0.7, 5.0)
+    _, saved = likelihood.log_density({}, np.zeros((1, 4000, 1)), distance[:, None])
+    d_f = likelihood.vjp(saved, np.ones(1), {})[0, :, 0]
+    assert d_f == pytest.approx(pull, rel=1e-13)
+    # the share of the Gaussian pull that is left: the precision of this row
+    z = distance / 0.7
+    assert d_f / (distance / 0.49) == pytest.approx(6 / (5 + z**2), rel=1e-13)
+
+
+@pytest.mark.equation("D42", "D43")
+@pytest.mark.parametrize(
+    ("df", "ratio"), [(1.0, np.inf), (2.0, np.inf), (2.5, 5**0.5), (4.0, 2**0.5)]
+)
+@pytest.mark.parametrize("learn", [False, True])
+def test_the_deviation_is_larger_than_the_scale_and_infinite_from_two_degrees_down(
+    df, ratio, learn
+):
+    prior = StudentTPrior(0.5, df, learn)
+    assert prior.deviation(params_of(prior)) == pytest.approx(0.5 * ratio)
+    likelihood, params = StudentTLikelihood(0.5, df, learn), numbers(0.5, df)
+    variance = likelihood.variance(params, np.zeros((1, 3, 2)))
+    assert variance.ravel()[0] == pytest.approx(0.25 * ratio**2)
+    assert likelihood.noise_scale(params, 2)[0] == pytest.approx(0.5)
+
+
+@pytest.mark.equation("D42", "D43")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_best_scale_and_degrees_of_freedom_for_many_draws_are_those_they_came_from(dtype):
+    w = stats.t.ppf((np.arange(20_000) + 0.5) / 20_000, 5.0, scale=0.7).astype(dtype)
+    likelihood = StudentTLikelihood(0.7, 5.0, learn=True)
+    params = {"log_noise": np.log([0.7]).astype(dtype), "log_df": np.log([5.0]).astype(dtype)}
+    slopes = {name: np.empty_like(block) for name, block in params.items()}
+    _, saved = likelihood.log_density(params, np.zeros((1, 20_000, 1), dtype), w[:, None])
+    likelihood.vjp(saved, np.full(1, 1 / 20_000, dtype), slopes)
+    assert abs(slopes["log_noise"].item()) < 1e-3
+    assert abs(slopes["log_df"].item()) < 1e-3
+    params["log_df"] += 1.0  # and where they are not, the slope leads back
+    _, saved = likelihood.log_density(params, np.zeros((1, 20_000, 1), dtype), w[:, None])
+    likelihood.vjp(saved, np.full(1, 1 / 20_000, dtype), slopes)
+    assert slopes["log_df"].item() < -0.01
+
+
+def test_it_has_no_divergence_in_closed_form():
+    model = Model(MLP((1, 1)), StudentTPrior())
+    with pytest.raises(ValueError, match="none for a Gaussian q and StudentTPrior"):
+        ClosedFormKL(model, MeanField())
+
+
+@pytest.mark.parametrize("make", [StudentTPrior, StudentTLikelihood])
+@pytest.mark.parametrize("df", [0.0, -1.0, np.nan, np.inf, 1e-4, 1e9])
+def test_impossible_degrees_of_freedom_are_refused_with_the_value(make, df):
+    with pytest.raises(
+        ValueError, match=r"df, the degrees of freedom, must be >= 0\.001"
+    ) as caught:
+        make(1.0, df)
+    assert str(caught.value).endswith(f"got {df!r}")
+
+
+# --- planted errors: each wrong formula is refused by the check that the right one passes
+
+
+def with_numbers(**change):
+    """The density's numbers with some of them replaced by a function of all."""
+
+    def wrong(self, params):
+        kind = StudentTPrior if isinstance(self, StudentTPrior) else StudentTLikelihood
+        found = kind._numbers(self, params)
+        return found._replace(**{name: edit(found) for name, edit in change.items()})
+
+    return {"_numbers": wrong}
+
+
+def with_saved(**change):
+    """A backward pass that finds other numbers than `log_density` left."""
+
+    def log_density(self, *arguments):
+        kind = StudentTPrior if isinstance(self, StudentTPrior) else StudentTLikelihood
+        value, saved = kind.log_density(self, *arguments)
+        return value, saved._replace(**{name: edit(saved) for name, edit in change.items()})
+
+    return {"log_density": log_density}
+
+
+WRONG = {
+    "D41 without log Gamma": ("density", with_numbers(constant=lambda n: n.constant * 0.0)),
+    "D42 without nu in r": ("density", with_numbers(precision=lambda n: n.precision * n.nu)),
+    "D42 nu - 1 for nu + 1": ("density", with_numbers(nu=lambda n: n.nu - 2.0)),
+    "D42 a Gaussian's slope": ("gradient", with_saved(ratio=lambda saved: saved.ratio * 0.0)),
+    "D42 log nu without log(1 + r)": ("gradient", with_saved(logs=lambda saved: saved.logs * 0.0)),
+    "D41 constant taken as constant": ("gradient", with_numbers(slope=lambda n: n.slope * 0.0)),
+}
+CHECKS = {
+    "prior": (CHECKED_PRIORS["student-t-learned"], test_priors),
+    "likelihood": (CHECKED_LIKELIHOODS["student-t-learned"], test_likelihoods),
+}
+
+
+@pytest.mark.equation("D41", "D42", "D43")
+@pytest.mark.parametrize("kind", CHECKS)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_planted_wrong_formula_is_refused(kind, name):
+    (part, module), (which, methods) = CHECKS[kind], WRONG[name]
+    error = getattr(module, f"{which}_error")
+    assert error(part) <= 1e-12
+    assert error(changed(part, **methods)) > 1e-3
+
+
+@pytest.mark.equation("D43")
+def test_noise_of_one_output_that_leaks_into_another_is_seen(monkeypatch):
+    likelihood, rng = StudentTLikelihood(0.5, 3.0, learn=True), np.random.default_rng(0)
+    f, y = rng.standard_normal((2, 4, 2)), rng.standard_normal((4, 2))
+
+    def alone(k):
+        one = {name: block[[k]] for name, block in numbers(0.5, 3.0).items()}
+        return likelihood.log_density(one, f[..., [k]], y[:, [k]])[0]
+
+    both = alone(0) + alone(1)
+    found = likelihood.log_density(numbers(0.5, 3.0), f, y)[0]
+    assert relative_error(found, both) < 1e-14
+    learned = student_t._learned
+    monkeypatch.setattr(student_t, "_learned", lambda df, scale: learned(df[..., ::-1], scale))
+    assert relative_error(likelihood.log_density(numbers(0.5, 3.0), f, y)[0], both) > 1e-3
+
+
+def test_weights_of_single_precision_stay_so_for_fixed_numbers():
+    w = np.ones((2, 3), np.float32)
+    value, saved = StudentTPrior(0.5, 3.0).log_density({}, w, Buffers())
+    assert value.dtype == saved.ratio.dtype == saved.logs.dtype == np.float32
