@@ -20,7 +20,6 @@ from .published import COLUMNS, METRICS, PUBLISHED
 
 __all__ = [
     "LABELS",
-    "LEVELS",
     "SPLITS",
     "Cell",
     "Summary",
@@ -50,7 +49,6 @@ LABELS = {  # in the order of the rows
     "nuts": "NUTS",
 }
 SPLITS = {name: published_splits(name) for name in COLUMNS}
-LEVELS = np.arange(1, 20) / 20  # of the central intervals, `metrics.coverage` of a record
 
 
 @dataclass(frozen=True)
