@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import dask.config
 from distributed import Client, Future, KilledWorker, LocalCluster, Worker, WorkerPlugin, wait
-from distributed.comm.core import CommClosedError
 from distributed.comm.addressing import get_address_host_port
+from distributed.comm.core import CommClosedError
 from distributed.utils import silence_logging_cmgr
 from threadpoolctl import threadpool_limits
 
@@ -76,13 +76,20 @@ def local(jobs: int | None = None) -> Iterator[Client]:
         client.register_plugin(_LeaveInterruptsToTheParent())
         try:
             yield client
-        finally:
+        except BaseException:
             here.sync(_stop, here)
+            raise
 
 
 async def _stop(here: LocalCluster) -> None:
-    """End workers, be it in the middle of their work, for which dask would wait for seconds."""
-    await asyncio.gather(*(nanny.close(timeout=0.2) for nanny in here.workers.values()))
+    """End workers in the middle of their work; dask would wait for it for seconds."""
+    nannies = list(here.workers.values())
+    closing = asyncio.gather(*(nanny.close() for nanny in nannies))
+    await asyncio.sleep(0.1)  # from now on they start no other process in its place
+    for nanny in nannies:
+        if nanny.process is not None and nanny.process.process is not None:
+            await nanny.process.process.kill()
+    await closing
 
 
 @contextmanager
@@ -204,6 +211,11 @@ def _together(
                     result = future.result()
                 except KilledWorker:
                     lost.append(piece)
+                except (ImportError, RuntimeError) as error:  # what dask says of bad workers
+                    raise WorkersError(
+                        f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
+                        f"installed there? {RESUME}"
+                    ) from error
                 else:
                     submit(keep(piece, result))
                 del flying[future]  # after it is kept, should Ctrl-C come between

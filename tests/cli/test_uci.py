@@ -275,7 +275,7 @@ def test_an_output_that_cannot_be_written_is_named(small, idle, out, capsys):
     assert f"cannot write to the output folder {out}" in one_line(capsys)
 
 
-@pytest.mark.parametrize("name", ["dask", "threadpoolctl"])
+@pytest.mark.parametrize("name", ["dask", "pandas", "threadpoolctl"])
 def test_without_the_extra_it_is_said_in_one_line_what_to_install(name, out):
     code = (
         "import sys; sys.modules[sys.argv[1]] = None\n"

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
 
 import pytest
 import working
@@ -99,7 +100,7 @@ def test_a_cluster_whose_scheduler_dies_ends_the_run_with_its_records(tmp_path, 
     todo, out = trials(200, folder=str(tmp_path), seconds=0.05), tmp_path / "out"
     with ThreadPoolExecutor(1) as aside:
         running = aside.submit(go, todo, out, partial(cluster, there.address))
-        wait_for(lambda: len(noted(tmp_path)) >= 4)
+        wait_for(lambda: len(list(out.rglob("*.json"))) >= 2)
         there.scheduler.kill()
         with pytest.raises(WorkersError, match="the scheduler is gone; what is finished is rec"):
             running.result(60)
@@ -174,6 +175,12 @@ def test_work_brings_forth_more_work(threads):
 def test_what_a_task_raises_ends_the_work(threads):
     with threads() as client, pytest.raises(ZeroDivisionError):
         work(client, working.reciprocal, [1, 0], lambda *_: [], lambda: None)
+
+
+def test_a_worker_that_lacks_a_package_is_named(threads):
+    said = r"a worker cannot do it \(ModuleNotFoundError: .*missing.*finished is recorded"
+    with threads() as client, pytest.raises(WorkersError, match=said):
+        work(client, import_module, ["missing"], lambda *_: [], lambda: None)
 
 
 def test_what_cannot_be_sent_to_a_worker_ends_the_work(processes):
