@@ -7,10 +7,10 @@ python benchmarks/uci.py uci
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 
-from bbb_numpy.uci import journal, page, pictures
+from bbb_numpy.uci import page, pictures
+from bbb_numpy.uci.records import FOLDER, line, read
 
 HERE = Path(__file__).parent
 COMMAND = "bbb-numpy uci --jobs 2 --out uci"
@@ -21,10 +21,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", help="output folder of bbb-numpy uci")
     args = parser.parse_args()
-    source = Path(args.folder) / journal.FILE
-    records = journal.read(source).records
+    records = read(Path(args.folder) / FOLDER)
     text = page.page(records, COMMAND)
-    shutil.copyfile(source, HERE / "uci_records.jsonl")
+    (HERE / "uci_records.jsonl").write_text("".join(map(line, records)), encoding="utf-8")
     for draw in (pictures.scores, pictures.calibration, pictures.pit):
         draw(records).savefig(HERE / f"uci_{draw.__name__}.png", dpi=100)
     (HERE / "uci.md").write_text(text, encoding="utf-8")

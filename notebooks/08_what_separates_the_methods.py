@@ -31,14 +31,15 @@ from scipy.special import ndtr
 import bbb_numpy as bbb
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.numeric.elementary import logsumexp
-from bbb_numpy.uci import journal, tables
+from bbb_numpy.uci import tables
 from bbb_numpy.uci.pictures import STYLES
+from bbb_numpy.uci.records import read
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 BLACK, BLUE, VERMILLION, GREY = "#000000", "#0072B2", "#D55E00", "#5A5A5A"  # Okabe and Ito
 
 file = Path(bbb.__file__).parents[1] / "benchmarks" / "uci_records.jsonl"
-records = journal.read(file).records
+records = read(file)
 trials = tables.succeeded(records)
 found = {key: cell for key, cell in tables.cells(records).items() if cell.scores}
 sets = list(dict.fromkeys(name for name, _ in found))

@@ -1,11 +1,13 @@
-"""One BLAS thread for each test process, and hypothesis profiles.
+"""One BLAS thread for each test process, hypothesis profiles, and workers that tests share.
 
 The profiles differ in how many examples they try: ``check`` few, for what runs before every
 commit, ``thorough`` many. ``ci`` tries the same examples on every run, the others new ones.
 """
 
 import os
+from contextlib import contextmanager, nullcontext
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Read when NumPy is imported, by this process and by those that it starts, such as the kernels of
@@ -27,3 +29,44 @@ settings.load_profile(
 def pytest_collection_modifyitems(items):
     """Begin with the notebooks: no worker is left with a long one when all else is done."""
     items.sort(key=lambda item: "test_notebooks" not in item.nodeid)
+
+
+@contextmanager
+def in_threads(jobs):
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=":0",
+            scheduler_kwargs={"dashboard": False},
+            memory_limit=0,
+        ) as here,
+        Client(here, set_as_default=False) as client,
+    ):
+        yield lambda *_: nullcontext(client)
+
+
+@pytest.fixture(scope="session")
+def threads():
+    """Two workers in threads of this process, which see its patches."""
+    with in_threads(2) as workers:
+        yield workers
+
+
+@pytest.fixture
+def thread():
+    """One."""
+    with in_threads(1) as workers:
+        yield workers
+
+
+@pytest.fixture(scope="session")
+def processes():
+    """Two processes, which several tests share: to start them takes longer than most tests."""
+    from bbb_numpy.uci.workers import local
+
+    with local(2) as client:
+        yield lambda *jobs: nullcontext(client)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bbb_numpy.uci.executors import processes
 from bbb_numpy.uci.running import run
+from bbb_numpy.uci.workers import local
 from bbb_numpy.version import __version__
 
 # where processes of their own find this module and the package
@@ -82,6 +82,18 @@ def noted(folder, what="run"):
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
+def wait_for(what, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def reciprocal(number):
+    return 1 / number
+
+
 def failing(trial):
     if trial.split == 1:
         raise Odd("one", "two")
@@ -93,7 +105,7 @@ def failing(trial):
 
 
 class Odd(Exception):
-    """Cannot be unpickled, which breaks a process pool that tries."""
+    """Cannot be unpickled."""
 
     def __init__(self, first, second):
         super().__init__(f"{first} and {second}")
@@ -130,7 +142,7 @@ def main():
     work = trials(int(count), seconds=float(seconds), folder=folder)
     if later:
         work[4:] = trials(int(count), seconds=float(later[0]), folder=folder)[4:]
-    run(work, Path(out), partial(processes, int(jobs)), quick, progress=False)
+    run(work, Path(out), partial(local, int(jobs)), quick, progress=False)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,10 @@ def reproduce(args: argparse.Namespace) -> int:
             for folder in made:
                 folder.rmdir()
         if isinstance(error, ModuleNotFoundError):
+            name = str(error.name).partition(".")[0]
+            extra = "learners" if name in ("sklearn", "scipy") else "uci"
             raise ValueError(
-                f"{args.experiment} needs {error.name}; pip install 'bbb-numpy[learners]' brings it"
+                f"{args.experiment} needs {name}; pip install 'bbb_numpy[{extra}]' brings it"
             ) from None
         raise
     (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")

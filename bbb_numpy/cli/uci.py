@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable
-from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
 from ..data import uci as sets
-from ..uci import executors, page
-from ..uci.running import run
 from ..uci.trials import METHODS, SETS, expected_cost, measure, trials
 from .options import Commands, add_command, at_least_one, at_least_zero
 
@@ -28,6 +24,13 @@ QUICK = {
 
 def uci(args: argparse.Namespace) -> int:
     """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
+    try:
+        from ..evaluation import calibration  # noqa: F401 (of what the trials are scored by)
+        from ..uci import page, workers
+        from ..uci.running import run
+    except ModuleNotFoundError as error:
+        name = str(error.name).partition(".")[0]
+        raise ValueError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
     if args.scheduler is not None and args.jobs is not None:
         raise ValueError(
             "--jobs counts processes of this machine, --scheduler sends the work to a cluster; "
@@ -42,12 +45,16 @@ def uci(args: argparse.Namespace) -> int:
     todo = trials(args.data, args.method, args.splits, **changed)
     for name in args.data:
         sets.load(name)  # what is missing is said before any work
-    executor: Callable[[], Executor] = partial(executors.processes, args.jobs)
+    where = partial(workers.local, args.jobs)
     if args.scheduler is not None:
-        executor = partial(_cluster, args.scheduler)
+        where = partial(workers.cluster, args.scheduler)
     out = Path(args.out)
     outcome = run(
-        *(todo, out, executor, measure, args.progress),
+        todo,
+        out,
+        where,
+        measure,
+        args.progress,
         resume=args.resume,
         retry_failed=args.retry_failed,
         cost=expected_cost,
@@ -61,14 +68,6 @@ def uci(args: argparse.Namespace) -> int:
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)
     return 1 if outcome.failed else 0
-
-
-def _cluster(address: str) -> Executor:
-    """Connect to a cluster; what is not installed is the user's to mend, not an accident."""
-    try:
-        return executors.scheduler(address)
-    except ImportError as error:
-        raise ValueError(str(error)) from None
 
 
 def _command(args: argparse.Namespace) -> str:

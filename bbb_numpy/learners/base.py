@@ -23,6 +23,7 @@ from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
 from ..numeric.arguments import whole
 from ..numeric.randomness import check_generator
+from ..numeric.standardisation import standardised
 from ..parts.posteriors import PointMass
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, NonFiniteError, Recipe, Training
@@ -37,7 +38,6 @@ from .rows import (
     check_same_rows,
     held_out_rows,
     prepared,
-    standardised,
 )
 
 __all__ = [

@@ -14,10 +14,11 @@ from ..evaluation import predictive
 from ..evaluation.predictive import Predictive
 from ..numeric.arguments import whole
 from ..numeric.randomness import check_generator
+from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .cautions import need_finite
 from .plan import Plan
-from .rows import check_counts, check_targets, standardised
+from .rows import check_counts, check_targets
 
 __all__ = ["BayesianMLPRegressor"]
 

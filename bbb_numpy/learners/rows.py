@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ..numeric.standardisation import moments, standardised
 from ..training.recipe import Rows
 
 __all__ = [
@@ -30,9 +31,7 @@ __all__ = [
     "codes",
     "distinct",
     "held_out_rows",
-    "moments",
     "prepared",
-    "standardised",
 ]
 
 Array = NDArray[Any]
@@ -253,40 +252,7 @@ def check_counts(y: Any, name: str = "y") -> None:
         )
 
 
-# Shift and scale of columns, for training in standard units.
-
-
-def moments(array: Array, standardize: bool) -> tuple[Array, Array]:
-    """Return mean and deviation of the columns of (N, d); deviation 1 where nothing varies."""
-    if not standardize:
-        return np.zeros(array.shape[1]), np.ones(array.shape[1])
-    largest = np.abs(array).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)  # squares of 1e200 would overflow
-    scaled = array / unit
-    mean, scale = scaled.mean(axis=0), scaled.std(axis=0)
-    # A constant column leaves rounding errors of the mean, which must not be blown up.
-    constant = scale <= 10 * np.finfo(float).eps
-    mean = np.where(constant, scaled[0], mean)
-    return mean * unit, np.where(constant, 1.0, scale * unit)
-
-
-def standardised(array: Array, mean: Array, scale: Array, dtype: Any, name: str) -> Array:
-    """Return (array - mean) / scale as `dtype`.
-
-    Raises
-    ------
-    ValueError
-        If a number is too large for that, naming argument and place.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        out = ((array - mean) / scale).astype(dtype)
-    if not np.isfinite(out).all():
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(out))[0])
-        raise ValueError(
-            f"{name} is too large at row {row}, column {column} for {np.dtype(dtype)}: "
-            f"{array[row, column]:g} with mean {mean[column]:g} and deviation {scale[column]:g}"
-        )
-    return out
+# What training gets.
 
 
 class Prepared(NamedTuple):

@@ -16,10 +16,10 @@ from ..evaluation.predictive import Predictive
 from ..gradients.catalogue import Estimator
 from ..gradients.closed_form import ClosedFormKL
 from ..gradients.reparameterised import Reparameterised
-from ..learners.rows import moments
 from ..model.joint import Likelihood, Model
 from ..model.objectives import MAP, MLE
 from ..numeric.elementary import logsumexp
+from ..numeric.standardisation import moments
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .tables import LABELS, Record
+from .tables import LABELS, Record, frame
 
 __all__ = ["machine_time", "settings_table", "versions"]
 
@@ -61,19 +61,13 @@ def machine_time(rows: Sequence[Record]) -> str:
         "| method | trials | processor hours | wall hours | median seconds of a trial |",
         "|---|---|---|---|---|",
     ]
-    by_method: dict[str, list[Record]] = {}
-    for row in rows:
-        by_method.setdefault(row["method"], []).append(row)
-    for method, group in [*by_method.items(), ("**all**", list(rows))]:
-        if not group:
-            continue
-        cpu, wall = ([row["seconds"][key] for row in group] for key in ("cpu", "wall"))
-        label = LABELS.get(method, method)
-        lines.append(
-            f"| {label} | {len(group)} | {sum(cpu) / 3600:.2f} | {sum(wall) / 3600:.2f} | "
-            f"{np.median(wall):.1f} |"
-        )
-    total = sum(row["seconds"]["cpu"] for row in rows)
+    table = frame(rows)
+    groups = [(LABELS.get(str(m), str(m)), g) for m, g in table.groupby("method", observed=True)]
+    for label, group in [*groups, ("**all**", table)] if len(table) else []:
+        cpu, wall = group["cpu_seconds"].sum() / 3600, group["wall_seconds"].sum() / 3600
+        each = group["wall_seconds"].median()
+        lines.append(f"| {label} | {len(group)} | {cpu:.2f} | {wall:.2f} | {each:.1f} |")
+    total = table["cpu_seconds"].sum()
     return (
         f"{total / 3600:.2f} processor hours in all for the {len(rows)} finished trials. Wall "
         "hours are the sum over trials: with several workers less time passes on the clock.\n\n"

@@ -199,7 +199,7 @@ def _of_folder(text: str) -> str:
     """Return the page with the file names of the output folder."""
     for name in ("scores", "calibration", "pit"):
         text = text.replace(f"uci_{name}.png", f"{name}.png")
-    return text.replace("uci_records.jsonl", "records.jsonl")
+    return text.replace("`uci_records.jsonl` beside this page", "the folder `records`")
 
 
 def _names(methods: Sequence[str]) -> str:

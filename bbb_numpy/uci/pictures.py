@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from ..plots.style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION
 from .published import BASELINE, COLUMNS, METRICS, best
-from .tables import LABELS, LEVELS, Cell, Record, cells, known_first, succeeded
+from .tables import LABELS, Cell, Record, cells, known_first, succeeded
+from .trials import LEVELS
 
-__all__ = ["LEVELS", "calibration", "pit", "scores"]
+__all__ = ["calibration", "pit", "scores"]
 
 Array = NDArray[Any]
 PURPLE, ORANGE = "#CC79A7", "#B87F00"

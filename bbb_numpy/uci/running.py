@@ -1,6 +1,6 @@
-"""Run trials on any executor, record each as soon as it is finished, skip those recorded.
+"""Run trials on workers, record each as soon as it is finished, skip those recorded.
 
-Nothing here touches a trial's numbers: they depend on the trial alone, not on the executor, the
+Nothing here touches a trial's numbers: they depend on the trial alone, not on where it runs, the
 number of workers, the order, or what was interrupted when.
 """
 
@@ -10,8 +10,7 @@ import json
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,13 +18,14 @@ from time import perf_counter, process_time
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from distributed import Client
 
 from ..numeric.arguments import positive
 from ..progress import tqdm
 from ..version import __version__
-from .crew import Crew
-from .executors import limit_blas, one_blas_thread
-from .journal import Record, open_journal
+from . import records
+from .records import Record
+from .workers import one_blas_thread, work
 
 __all__ = ["Outcome", "Work", "attempt", "run"]
 
@@ -51,15 +51,14 @@ class Outcome:
     records: tuple[Record, ...]  # of the trials that succeeded, in the order asked for
     failed: tuple[Record, ...]  # of those that failed
     done: int  # trials measured now, others had been recorded
-    damaged: tuple[int, ...]  # lines of the record file that could not be read
-    messages: tuple[str, ...]  # for a person: what was mended, what does not count
+    messages: tuple[str, ...]  # for a person: what was set aside, and why
     seconds: float
 
 
 def run(
     trials: Iterable[T],
     out: Path,
-    executor: Executor | Callable[[], Executor],
+    workers: Callable[[], AbstractContextManager[Client]],
     measure: Measure[T],
     progress: bool | None = None,
     *,
@@ -75,16 +74,15 @@ def run(
     trials : iterable of Work
         With different keys.
     out : Path
-        Folder of the record file; made if missing.
-    executor : Executor, or function that makes one
-        Only a function lets the run go on when a worker of a process pool dies. An executor
-        made by it is shut down at the end, a given one is not.
+        Its folder `records` gets a file for each trial; made if missing.
+    workers : function that returns a context manager
+        Called if there is anything to measure; e.g. ``partial(workers.local, 2)``.
     measure : callable
         From a trial to what is recorded of it, JSON throughout. Must be picklable.
     progress : bool, optional
         Show a bar with the time left; by default only to a person.
     resume : bool
-        False begins a new record file and keeps an old one beside it.
+        False sets earlier records aside.
     retry_failed : bool
         Run trials again that are recorded as failed.
     cost : callable, optional
@@ -95,10 +93,10 @@ def run(
 
     Raises
     ------
-    BusyError, RecordsError, OSError
-        Before any work, if the folder or its file cannot be used.
-    ExecutorError
-        If the executor cannot go on. Finished trials are recorded.
+    OSError
+        Before any work, if the folder cannot be used.
+    WorkersError
+        If the workers cannot go on. Finished trials are recorded.
     KeyboardInterrupt
         On Ctrl-C. Finished trials are recorded, the others cancelled.
     """
@@ -110,46 +108,38 @@ def run(
         wanted[trial.key] = trial
     asked = {key: _asked(trial) for key, trial in wanted.items()}
     price = {key: 1.0 if cost is None else positive("cost", cost(t)) for key, t in wanted.items()}
-    with open_journal(out, resume) as journal:
-        known, other = _recorded(journal.records, asked)
-        todo = [
-            trial
-            for key, trial in sorted(wanted.items(), key=lambda item: -price[item[0]])
-            if key not in known or (retry_failed and known[key]["status"] == "failed")
-        ]
-        messages = list(journal.messages)
-        if other:
-            messages.append(
-                f"{len(other)} recorded trials do not count and are run again: {'; '.join(other)}"
-            )
-        again = [at.key for at in journal.damaged if at.key in wanted and at.key not in known]
-        if again:
-            messages.append(f"run again, their records were damaged: {', '.join(again)}")
-        with _bar([price[trial.key] for trial in todo], progress, tell) as (bar, say):
-            for message in messages:
-                say(message)
+    records.prepare(out)
+    messages = [] if resume else _begin_anew(out)
+    known, more = _recorded(out, asked)
+    messages += more
+    todo = [
+        trial
+        for key, trial in sorted(wanted.items(), key=lambda item: -price[item[0]])
+        if key not in known or (retry_failed and known[key]["status"] == "failed")
+    ]
+    with _bar([price[trial.key] for trial in todo], progress, tell) as (bar, say):
+        for message in messages:
+            say(message)
 
-            def keep(trial: T, text: str) -> None:
-                result = json.loads(text)
-                record = {"key": trial.key, **asked[trial.key], **result, **asked[trial.key]}
-                journal.append(record)
-                known[trial.key] = record
-                if record["status"] == "failed":
-                    say(f"{trial.key} failed: {record['error']}")
-                bar.update(price[trial.key])
+        def keep(trial: T, text: str) -> tuple[T, ...]:
+            key = trial.key
+            record = {"key": key, **asked[key], **json.loads(text), **asked[key]}
+            known[key] = _kept(out, record, asked[key])
+            if known[key]["status"] == "failed":
+                say(f"{key} failed: {record['error']}")
+            bar.update(price[key])
+            return ()
 
-            def lost(trial: T, why: str) -> None:
-                keep(trial, json.dumps(_failure(why, None)))
-
-            if todo:
-                with one_blas_thread():
-                    Crew(executor, partial(attempt, measure), keep, lost, bar.refresh).work(todo)
-    records = [known[key] for key in wanted]
+        if todo:
+            with workers() as client:
+                for trial in work(client, partial(attempt, measure), todo, keep, bar.refresh):
+                    why = "KilledWorker: its worker died, again while it ran alone"
+                    keep(trial, json.dumps(_failure(why, None)))
+    found = [known[key] for key in wanted]
     return Outcome(
-        tuple(record for record in records if record["status"] == "ok"),
-        tuple(record for record in records if record["status"] == "failed"),
+        tuple(record for record in found if record["status"] == "ok"),
+        tuple(record for record in found if record["status"] == "failed"),
         len(todo),
-        tuple(at.line for at in journal.damaged),
         tuple(messages),
         perf_counter() - begun,
     )
@@ -161,25 +151,49 @@ def _asked(trial: Work) -> Record:
     return fields
 
 
-def _recorded(
-    records: Sequence[Record], asked: Mapping[str, Record]
-) -> tuple[dict[str, Record], list[str]]:
-    """Return what is known of the trials asked for, and why other records do not count.
+def _begin_anew(out: Path) -> list[str]:
+    """Set all records aside; return what to say about it."""
+    earlier = sorted((out / records.FOLDER).rglob("*.json"))
+    return [f"earlier records are kept in {records.set_aside(out, earlier)}"] if earlier else []
 
-    Of several records of a trial the last that succeeded counts, else the last.
-    """
+
+def _recorded(out: Path, asked: Mapping[str, Record]) -> tuple[dict[str, Record], list[str]]:
+    """Return what is known of the trials asked for; set aside what does not count, and say so."""
     known: dict[str, Record] = {}
-    other: dict[str, str] = {}
-    for record in records:
-        key = record["key"]
-        if key not in asked:
+    other: dict[Path, str] = {}
+    for key, wanted in asked.items():
+        path = records.path_of(out, key)
+        if not path.exists():
             continue
-        why = _difference(record, asked[key])
+        try:
+            record = records.parse(path.read_text("utf-8"))
+        except ValueError as error:  # of the encoding too
+            other[path] = f"{key} (damaged: {error})"
+            continue
+        why = _difference(record, wanted)
         if why:
-            other[key] = f"{key} ({why})"
-        elif record["status"] == "ok" or known.get(key, record)["status"] != "ok":
+            other[path] = f"{key} ({why})"
+        else:
             known[key] = record
-    return known, [why for key, why in other.items() if key not in known]
+    if not other:
+        return known, []
+    aside = records.set_aside(out, other)
+    return known, [
+        f"{len(other)} recorded trials do not count and are run again: {'; '.join(other.values())}."
+        f" Their records are kept in {aside}"
+    ]
+
+
+def _kept(out: Path, record: Record, asked: Record) -> Record:
+    """Write a record, unless another run has finished the same trial and this one failed."""
+    path = records.path_of(out, record["key"])
+    if record["status"] == "failed" and path.exists():
+        with suppress(records.RecordsError):
+            there = records.parse(path.read_text("utf-8"))
+            if there["status"] == "ok" and not _difference(there, asked):
+                return there
+    records.write(out, record)
+    return record
 
 
 def _difference(record: Record, asked: Record) -> str:
@@ -213,7 +227,7 @@ def attempt(measure: Measure[T], trial: T) -> str:
 
     Text always finds its way back; an exception or an array of a trial's own might not.
     """
-    limit_blas()
+    one_blas_thread()
     wall, cpu = perf_counter(), process_time()
     try:
         return json.dumps({**measure(trial), "status": "ok", "error": None}, allow_nan=False)

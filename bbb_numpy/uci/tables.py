@@ -7,26 +7,24 @@ one split are paired, so two methods are compared by the differences on the spli
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from ..data.uci import published_splits
 from .published import COLUMNS, METRICS, PUBLISHED
 
 __all__ = [
     "LABELS",
-    "LEVELS",
     "SPLITS",
     "Cell",
     "Summary",
     "cells",
     "cells_csv",
     "current",
+    "frame",
     "incomplete",
     "known_first",
     "markdown",
@@ -50,7 +48,11 @@ LABELS = {  # in the order of the rows
     "nuts": "NUTS",
 }
 SPLITS = {name: published_splits(name) for name in COLUMNS}
-LEVELS = np.arange(1, 20) / 20  # of the central intervals, `metrics.coverage` of a record
+TRIAL = ["set", "method", "split"]  # what tells one from another
+COLUMNS_OF_A_TRIAL = [
+    *(*TRIAL, "status", "seed", *METRICS, "crps"),
+    *("train_rows", "test_rows", "wall_seconds", "cpu_seconds", "error"),
+]
 
 
 @dataclass(frozen=True)
@@ -86,31 +88,39 @@ class Cell:
 
 def summary(values: Iterable[float]) -> Summary:
     """Return mean, standard error (deviation with N - 1, over sqrt N) and number of values."""
-    found = np.asarray(list(values), float)
-    error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
-    return Summary(float(found.mean()), float(error), len(found))
+    found = pd.Series(list(values), dtype=float)
+    return Summary(float(found.mean()), float(found.sem()), len(found))
+
+
+def frame(records: Iterable[Record]) -> pd.DataFrame:
+    """Return a table with a row for every trial, in the order of print.
+
+    The last record of a trial counts. Sets and methods come in the published order, then those
+    unknown to it. The index is the place among `records`.
+    """
+    rows = []
+    for one in records:
+        metrics, parts, seconds = (one.get(key) or {} for key in ("metrics", "rows", "seconds"))
+        rows.append(
+            {key: one.get(key) for key in (*TRIAL, "status", "seed", "error")}
+            | {key: metrics.get(key) for key in (*METRICS, "crps")}
+            | {f"{part}_rows": parts.get(part) for part in ("train", "test")}
+            | {f"{clock}_seconds": seconds.get(clock) for clock in ("wall", "cpu")}
+        )
+    whole = dict.fromkeys(("split", "seed", "train_rows", "test_rows"), "Int64")
+    real = dict.fromkeys((*METRICS, "crps", "wall_seconds", "cpu_seconds"), float)
+    table = pd.DataFrame(rows, columns=COLUMNS_OF_A_TRIAL).astype({**whole, **real})
+    table = table.drop_duplicates(TRIAL, keep="last")
+    for key, known in (("set", COLUMNS), ("method", tuple(LABELS))):
+        order = known_first(table[key], known)
+        table[key] = pd.Categorical(table[key], order, ordered=True)
+    return table.sort_values(TRIAL)
 
 
 def current(records: Iterable[Record]) -> list[Record]:
-    """Return the last record of every trial, by set, method and split.
-
-    An append-only file holds a failed trial and its repetition; the later one counts.
-    """
-    last = {(one["set"], one["method"], one["split"]): one for one in records}
-    place = _places(last.values())
-    return sorted(
-        last.values(),
-        key=lambda one: (place[0][one["set"]], place[1][one["method"]], one["split"]),
-    )
-
-
-def _places(records: Iterable[Record]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the order of sets and methods: the published one, then those unknown to it."""
-    orders: list[dict[str, int]] = []
-    for key, known in (("set", COLUMNS), ("method", tuple(LABELS))):
-        names = known_first((one[key] for one in records), known)
-        orders.append({name: i for i, name in enumerate(names)})
-    return orders[0], orders[1]
+    """Return the last record of every trial, by set, method and split."""
+    given = list(records)
+    return [given[place] for place in frame(given).index]
 
 
 def known_first(names: Iterable[str], known: Iterable[str]) -> list[str]:
@@ -126,22 +136,19 @@ def succeeded(records: Iterable[Record]) -> list[Record]:
 
 def cells(records: Iterable[Record]) -> dict[tuple[str, str], Cell]:
     """Return every (set, method) of the records, in the order of print."""
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for one in current(records):
-        groups.setdefault((one["set"], one["method"]), []).append(one)
-    return {key: _cell(*key, group) for key, group in groups.items()}
+    groups = frame(records).groupby(["set", "method"], observed=True)
+    return {(name, method): _cell(name, method, group) for (name, method), group in groups}
 
 
-def _cell(name: str, method: str, group: Sequence[Record]) -> Cell:
-    fine = [one for one in group if one["status"] == "ok"]
-    scores = {m: summary(one["metrics"][m] for one in fine) for m in METRICS} if fine else {}
+def _cell(name: str, method: str, group: pd.DataFrame) -> Cell:
+    fine, failed = group[group["status"] == "ok"], group[group["status"] != "ok"]
     return Cell(
         name,
         method,
-        scores,
-        tuple(one["split"] for one in fine),
-        {one["split"]: str(one["error"]) for one in group if one["status"] != "ok"},
-        float(np.median([one["seconds"]["wall"] for one in fine])) if fine else float("nan"),
+        {metric: summary(fine[metric]) for metric in METRICS} if len(fine) else {},
+        tuple(fine["split"].tolist()),
+        dict(zip(failed["split"].tolist(), map(str, failed["error"]), strict=True)),
+        float(fine["wall_seconds"].median()),
     )
 
 
@@ -153,13 +160,11 @@ def paired(
     Splits differ far more than methods do: the error of this difference is what decides, not
     the errors of the two means.
     """
-    by_method: dict[str, dict[int, float]] = {one: {}, other: {}}
-    for trial in succeeded(records):
-        if trial["set"] == name and trial["method"] in by_method:
-            by_method[trial["method"]][trial["split"]] = trial["metrics"][metric]
-    a, b = by_method[one], by_method[other]
-    common = sorted(a.keys() & b.keys())
-    return summary(a[split] - b[split] for split in common) if common else None
+    table = frame(record for record in records if record["set"] == name)
+    fine = table[table["status"] == "ok"].set_index("split")
+    a, b = (fine.loc[fine["method"] == method, metric] for method in (one, other))
+    gap = (a - b).dropna()  # aligned by split
+    return summary(gap) if len(gap) else None
 
 
 def markdown(records: Iterable[Record], published: bool = True) -> str:
@@ -263,42 +268,27 @@ def incomplete(records: Iterable[Record]) -> list[str]:
 
 def cells_csv(records: Iterable[Record]) -> str:
     """Return a line per set and method, numbers with full precision, empty where there is none."""
-    head = ["set", "method", "splits", "failed"]
-    head += [f"{metric}_{part}" for metric in METRICS for part in ("mean", "standard_error")]
-    lines: list[list[Any]] = [[*head, "median_seconds"]]
+    lines = []
     for cell in cells(records).values():
-        line: list[Any] = [cell.set, cell.method, len(cell.splits), len(cell.failed)]
+        line = {
+            "set": cell.set,
+            "method": cell.method,
+            "splits": len(cell.splits),
+            "failed": len(cell.failed),
+        }
         for metric in METRICS:
             score = cell.scores.get(metric)
-            line += [_or_empty(score.mean), _or_empty(score.error)] if score else ["", ""]
-        lines.append([*line, _or_empty(cell.seconds)])
-    return _csv(lines)
+            line[f"{metric}_mean"] = score.mean if score else None
+            line[f"{metric}_standard_error"] = score.error if score else None
+        lines.append({**line, "median_seconds": cell.seconds})
+    return _csv(pd.DataFrame(lines))
 
 
 def trials_csv(records: Iterable[Record]) -> str:
     """Return a line per trial, failed ones with their error."""
-    lines: list[list[Any]] = [
-        [
-            *("set", "method", "split", "status", "seed", "rmse", "nll", "crps"),
-            *("train_rows", "test_rows", "wall_seconds", "cpu_seconds", "error"),
-        ]
-    ]
-    for one in current(records):
-        metrics, rows, seconds = (one.get(key) or {} for key in ("metrics", "rows", "seconds"))
-        lines.append(
-            [one["set"], one["method"], one["split"], one["status"], one.get("seed", "")]
-            + [metrics.get(key, "") for key in (*METRICS, "crps")]
-            + [rows.get("train", ""), rows.get("test", "")]
-            + [seconds.get("wall", ""), seconds.get("cpu", ""), one.get("error") or ""]
-        )
-    return _csv(lines)
+    return _csv(frame(records))
 
 
-def _or_empty(value: float) -> Any:
-    return value if np.isfinite(value) else ""
-
-
-def _csv(lines: Sequence[Sequence[Any]]) -> str:
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue()
+def _csv(table: pd.DataFrame) -> str:
+    text: str = table.to_csv(index=False, lineterminator="\n")
+    return text

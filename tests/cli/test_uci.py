@@ -1,38 +1,39 @@
 """`bbb-numpy uci`: records, tables and pictures, or one line that says why not."""
 
 import csv
-import json
 import os
 import socket
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
 from functools import wraps
 from types import SimpleNamespace
 
 import pytest
+import working
 
 from bbb_numpy.cli import uci as benchmarking
 from bbb_numpy.cli.main import main
 from bbb_numpy.data.locate import ENVIRONMENT
-from bbb_numpy.uci import executors, page, trials
-from bbb_numpy.uci.executors import one_blas_thread
-from bbb_numpy.uci.journal import FILE, read
+from bbb_numpy.uci import page, records, trials, workers
 from bbb_numpy.uci.trials import METHODS, SETS, Trial, measure, settings_for
+from bbb_numpy.uci.workers import one_blas_thread
 from tests.data.test_uci import needs_data
+from tests.uci.test_running import dask
 from tests.uci.test_trials import toy
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 WRITTEN = {
-    *("records.jsonl", "table.md", "table.csv", "trials.csv"),
+    *("records", "table.md", "table.csv", "trials.csv"),
     *("scores.png", "calibration.png", "pit.png"),
 }
 
 
 @pytest.fixture
-def small_with_pictures(monkeypatch):
+def small_with_pictures(monkeypatch, threads):
     """A small set by any name, and threads, which see it, in place of processes."""
     monkeypatch.setattr(benchmarking.sets, "load", lambda name, splits=None: toy())
     monkeypatch.setattr(trials, "_data", lambda name, splits: toy())
-    monkeypatch.setattr(executors, "processes", ThreadPoolExecutor)
+    monkeypatch.setattr(workers, "local", threads)
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def uci(out, *words, data=("boston",), method=("map",), splits=2):
 
 def numbers(out):
     """What was recorded, without times."""
-    found = {record["key"]: record for record in read(out / FILE).records}
+    found = {record["key"]: record for record in records.read(out / records.FOLDER)}
     return {key: {**found[key], "seconds": None} for key in sorted(found)}
 
 
@@ -97,13 +98,13 @@ def test_a_run_writes_records_tables_and_pictures_and_says_what_it_did(
 
 def test_a_second_call_measures_nothing_and_changes_no_record(small, out, capsys, monkeypatch):
     assert uci(out) == 0
-    before, text = (out / FILE).read_bytes(), (out / "table.csv").read_text()
+    before, text = numbers(out), (out / "table.csv").read_text()
     monkeypatch.setattr(benchmarking, "measure", lambda trial: pytest.fail("is recorded already"))
     capsys.readouterr()
     assert uci(out) == 0
     assert "0 trials measured now" in (said := capsys.readouterr().out)
     assert "2 of 2 finished" in said
-    assert (out / FILE).read_bytes() == before
+    assert numbers(out) == before
     assert (out / "table.csv").read_text() == text
 
 
@@ -132,7 +133,7 @@ def test_other_settings_are_measured_again_and_it_is_said_why(small, out, capsys
     assert "1 trials measured now" in said.out
     assert numbers(out)["boston/map/00"]["settings"]["units"] == 7
     assert uci(out, "--no-resume", splits=1) == 0
-    assert "records.previous-1.jsonl" in capsys.readouterr().err
+    assert "records.previous-2" in capsys.readouterr().err
     assert numbers(out)["boston/map/00"]["settings"]["units"] == 50
 
 
@@ -199,7 +200,7 @@ def test_if_every_trial_fails_the_tables_say_so(small, out, capsys, monkeypatch)
 @pytest.fixture
 def idle(monkeypatch):
     """Fails where anything is measured."""
-    monkeypatch.setattr(executors, "processes", lambda jobs: pytest.fail("began to work"))
+    monkeypatch.setattr(workers, "local", lambda jobs: pytest.fail("began to work"))
 
 
 @pytest.mark.parametrize(
@@ -274,17 +275,27 @@ def test_an_output_that_cannot_be_written_is_named(small, idle, out, capsys):
     assert f"cannot write to the output folder {out}" in one_line(capsys)
 
 
-def test_records_of_another_version_are_named_and_left_alone(small, idle, out, capsys):
-    out.mkdir()
-    text = json.dumps({"format": "bbb_numpy records", "version": 99}) + "\n"
-    (out / FILE).write_text(text)
-    assert uci(out) == 2
-    assert "version 99" in one_line(capsys)
-    assert (out / FILE).read_text() == text
+@pytest.mark.parametrize("name", ["dask", "pandas", "scipy", "threadpoolctl"])
+def test_without_the_extra_it_is_said_in_one_line_what_to_install(name, out):
+    code = (
+        "import sys; sys.modules[sys.argv[1]] = None\n"
+        "from bbb_numpy.cli.main import main\n"
+        "sys.exit(main(['uci', '--out', sys.argv[2]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, name, str(out)],
+        env=os.environ | {"PYTHONPATH": working.PATH},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    said = f"bbb-numpy uci: it needs {name}; pip install 'bbb-numpy[uci]' brings it"
+    assert done.stderr.splitlines() == [said]
+    assert not out.exists()
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named(small, idle, out, capsys):
-    pytest.importorskip("distributed")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]  # free again below
     assert uci(out, "--scheduler", f"tcp://127.0.0.1:{port}") == 2
@@ -302,8 +313,8 @@ def test_processes_measure_the_published_set_as_this_process_does(out, capsys):
     found = numbers(out)
     assert {record["rows"]["train"] for record in found.values()} == {455}
     trial = Trial("boston", "map", 1, settings_for("boston", **benchmarking.QUICK))
-    with one_blas_thread():
-        here = measure(trial)
+    one_blas_thread()
+    here = measure(trial)
     assert {**found[trial.key], **here, "seconds": None} == found[trial.key]
     # even short runs know more than the mean of the target, whose RMSE is 9
     assert all(record["metrics"]["rmse"] < 6 for record in found.values())

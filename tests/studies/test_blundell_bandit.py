@@ -250,7 +250,7 @@ def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path
     assert one.pop("seconds").keys() == two.pop("seconds").keys()
     assert one == two
     # A finished folder is read, not played again.
-    monkeypatch.setattr(bandit, "processes", None)
+    monkeypatch.setattr(bandit, "_play", None)
     again = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA)
     assert again == said
     # One of another seed, of other settings, agents or mushrooms is refused.

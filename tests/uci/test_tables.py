@@ -224,7 +224,7 @@ def test_the_output_folder_holds_tables_and_pictures(tmp_path):
     ]
     text = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert "](scores.png)" in text
-    assert "`records.jsonl`" in text
+    assert "They are in the folder `records`." in text
     assert "uci_records" not in text
     assert "HMC or NUTS below the best published number" in said
     assert "Published splits are missing in: boston, map, hmc: 3 of 20 splits" in said

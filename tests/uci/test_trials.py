@@ -2,7 +2,6 @@
 
 import json
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, astuple, replace
 from functools import partial
 
@@ -12,20 +11,20 @@ import pytest
 from bbb_numpy.data.uci import UCISet, standard_splits
 from bbb_numpy.evaluation.predictive import mixture
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.learners.rows import moments
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MAP
+from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.uci import selection, trials
-from bbb_numpy.uci.executors import processes
 from bbb_numpy.uci.methods import METHODS, Fit, Settings
 from bbb_numpy.uci.running import run
 from bbb_numpy.uci.trials import SETS, Scaled, Trial, measure, score
+from tests.uci.test_running import dask
 
 # chains as short as these diverge, and say so
-pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 TINY = Settings(
     **{"units": 4, "samples": 20, "batch_size": 16, "steps": 24, "full_rank_steps": 12},
     **{"renyi_samples": 2, "eubo_samples": 4, "eubo_rows": 30, "eubo_steps": 4, "members": 2},
@@ -167,10 +166,10 @@ def measured(one):
     return without_time(measure(one))
 
 
-def test_another_process_gives_the_same_record_of_every_method(small):
+def test_another_process_gives_the_same_record_of_every_method(small, processes):
     todo = [trial(method) for method in METHODS]
-    with processes(1) as pool:
-        there = list(pool.map(measured, todo))
+    with processes() as client:
+        there = client.gather(client.map(measured, todo, pure=False))
     assert there == [without_time(measure(one)) for one in todo]
 
 
@@ -186,9 +185,8 @@ def test_other_seeds_and_other_splits_give_other_numbers(small):
 
 
 @all_methods
-def test_a_record_is_finite_json_with_all_that_was_agreed(small, method, tmp_path):
+def test_a_record_is_finite_json_with_all_that_was_agreed(small, method, tmp_path, threads):
     one = trial(method, 3)
-    threads = partial(ThreadPoolExecutor, 1)
     (record,) = run([one], tmp_path, threads, measure, progress=False).records
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     names = {"key", "set", "method", "split", "settings", "status", "error", "seed", "chosen"}

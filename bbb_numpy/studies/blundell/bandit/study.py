@@ -2,16 +2,16 @@
 
 Every agent plays every run; each pair is a chain of slices that worker processes play one after
 the other. A slice begins with the state that the slice before has stored, so that a command that
-was killed goes on where it was and ends with the same numbers.
+was killed goes on where it was and ends with the same numbers. Two commands in one folder at the
+same time may set each other back, but not to other numbers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -24,11 +24,9 @@ from bbb_numpy.data import mushroom
 from bbb_numpy.data.mushroom import Mushrooms
 from bbb_numpy.numeric.files import write_text
 from bbb_numpy.progress import tqdm
-from bbb_numpy.uci.executors import processes, stop
-from bbb_numpy.uci.output import locked
 
 from . import plots, text
-from .models import AGENTS, Agent, Game, Settings, begin, game, play, regret, training_steps
+from .models import AGENTS, Agent, Game, Settings, State, begin, game, play, regret, training_steps
 from .saved import key_of, load_state, path_of, save_state
 
 __all__ = ["advance", "measure", "reproduce", "slices"]
@@ -80,6 +78,9 @@ def advance(
     return state.played - before
 
 
+Chain = tuple[Agent, int]  # an agent in a run
+
+
 def _play_all(
     out: Path,
     seed: int,
@@ -89,44 +90,62 @@ def _play_all(
     given: Mushrooms | None,
     jobs: int,
     progress: bool | None,
-) -> None:
-    """Play every chain to its end, as many at a time as there are jobs."""
+) -> dict[Chain, tuple[State, float]]:
+    """Play every chain to its end; return the last state of each and the seconds spent on it."""
+    chains = [(agent, run) for run in range(settings.runs) for agent in agents]
     ends = slices(settings)
-    chains: dict[tuple[Agent, int], list[int]] = {}
-    done = 0
-    for run in range(settings.runs):
-        for agent in agents:
+    while True:
+        stored, left = {}, {}
+        for agent, run in chains:
             path, played = path_of(out, agent, run), 0
             if path.exists():
                 key = key_of(seed, settings, data, asdict(agent), run)
-                played = load_state(path, key)[0].played
-            done += sum(end <= played for end in ends)
-            chains[agent, run] = [end for end in ends if end > played]
-    chains = {which: left for which, left in chains.items() if left}
-    if not chains:
-        return
+                stored[agent, run] = load_state(path, key)
+                played = stored[agent, run][0].played
+            if played < settings.interactions:
+                left[agent, run] = [end for end in ends if end > played]
+        if not left:
+            return stored
+        _play(partial(_advance, out, seed, settings, given), left, len(ends) * len(chains), jobs,
+              progress)  # fmt: skip
+
+
+def _advance(
+    out: Path, seed: int, settings: Settings, given: Mushrooms | None, one: tuple[Chain, int]
+) -> int:
+    (agent, run), until = one
+    return advance(out, seed, settings, agent, run, until, given)
+
+
+def _play(
+    advance: Callable[[tuple[Chain, int]], int],
+    left: dict[Chain, list[int]],
+    total: int,
+    jobs: int,
+    progress: bool | None,
+) -> None:
+    """Play what is left of the chains, as many at a time as there are jobs."""
+    from bbb_numpy.uci.workers import WorkersError, local, work  # an extra
+
+    done = total - sum(map(len, left.values()))
     hidden = None if progress is None else not progress
-    total = len(ends) * len(agents) * settings.runs
-    executor = processes(min(jobs, len(chains)))
+    with (
+        local(min(jobs, len(left))) as client,
+        tqdm(total=total, initial=done, unit="slice", leave=False, disable=hidden) as bar,
+    ):
 
-    def submit(agent: Agent, run: int) -> Future[int]:
-        until = chains[agent, run].pop(0)
-        return executor.submit(advance, out, seed, settings, agent, run, until, given)
+        def next_slice(one: tuple[Chain, int], _: int) -> list[tuple[Chain, int]]:
+            bar.update()
+            chain, until = one
+            return [(chain, end) for end in left[chain] if end > until][:1]
 
-    try:
-        with tqdm(total=total, initial=done, unit="slice", leave=False, disable=hidden) as bar:
-            running = {submit(*which): which for which in chains}
-            while running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    future.result()
-                    which = running.pop(future)
-                    bar.update()
-                    if chains[which]:
-                        running[submit(*which)] = which
-    except BaseException:  # Ctrl-C too: what a slice has done since its begin is lost, no more
-        stop(executor)
-        raise
-    executor.shutdown()
+        begin_with = [(chain, ends[0]) for chain, ends in left.items()]
+        killed = work(client, advance, begin_with, next_slice, bar.refresh)
+    if killed:
+        names = ", ".join(f"{agent.name} in run {run}" for (agent, run), _ in killed)
+        raise WorkersError(
+            f"the worker of {names} died, again while it ran alone; the same command goes on"
+        )
 
 
 def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
@@ -209,26 +228,17 @@ def reproduce(
     ValueError
         If `out` holds runs of another seed or of other settings, or a damaged file.
     OSError
-        If `out` cannot be written, or another run writes to it.
+        If `out` cannot be written.
+    WorkersError
+        If a slice takes its workers down again and again.
+    ModuleNotFoundError
+        Without dask.distributed, the extra `uci`.
     """
     if len({agent.name for agent in agents}) < len(agents) or not agents:
         raise ValueError(f"agents must have names that differ; got {[a.name for a in agents]}")
     settings = settings or Settings()
     data = mushrooms or mushroom.load()
-    with locked(out):
-        return _reproduce(out, seed, settings, agents, data, mushrooms, jobs, progress)
-
-
-def _reproduce(
-    out: Path,
-    seed: int,
-    settings: Settings,
-    agents: Sequence[Agent],
-    data: Mushrooms,
-    given: Mushrooms | None,
-    jobs: int,
-    progress: bool | None,
-) -> str:
+    out.mkdir(parents=True, exist_ok=True)
     key = key_of(seed, settings, data, [asdict(agent) for agent in agents])
     text_file, settings_file = out / "bandit.txt", out / "settings.json"
     if settings_file.exists():
@@ -240,13 +250,10 @@ def _reproduce(
         if text_file.exists():
             return text_file.read_text("utf-8").removesuffix("\n")
     write_text(settings_file, key)
-    _play_all(out, seed, settings, agents, data, given, jobs, progress)
+    stored = _play_all(out, seed, settings, agents, data, mushrooms, jobs, progress)
     ate, seconds = {}, {}
     for agent in agents:
-        states = [
-            load_state(path_of(out, agent, run), key_of(seed, settings, data, asdict(agent), run))
-            for run in range(settings.runs)
-        ]
+        states = [stored[agent, run] for run in range(settings.runs)]
         ate[agent.name] = np.array([state.ate for state, _ in states])
         seconds[agent.name] = sum(spent for _, spent in states)
     numbers = measure(seed, settings, data, ate)

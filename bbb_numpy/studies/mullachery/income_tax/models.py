@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.learners.rows import moments
 from bbb_numpy.model.joint import Likelihood, Model
+from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField

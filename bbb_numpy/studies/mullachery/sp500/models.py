@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.learners.rows import moments
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.elementary import sigmoid
+from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
