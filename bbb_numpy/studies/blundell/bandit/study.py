@@ -27,7 +27,7 @@ from bbb_numpy.progress import tqdm
 from bbb_numpy.uci.executors import processes, stop
 from bbb_numpy.uci.output import locked
 
-from . import plots, text
+from . import plots, tables
 from .models import AGENTS, Agent, Game, Settings, begin, game, play, regret, training_steps
 from .saved import key_of, load_state, path_of, save_state
 
@@ -182,7 +182,7 @@ def reproduce(
     jobs: int = 2,
     progress: bool | None = None,
 ) -> str:
-    """Play, write ``bandit.png``, ``numbers.json`` and ``bandit.txt`` into `out`, return the text.
+    """Play, write ``bandit.png``, ``numbers.json`` and ``bandit.txt`` into `out`; return the last.
 
     Parameters
     ----------
@@ -254,6 +254,6 @@ def _reproduce(
     plots.draw(settings, games, ate).savefig(out / "bandit.png", dpi=100)
     found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
     write_text(out / "numbers.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
-    summary = text.summarise(seed, settings, numbers, seconds)
+    summary = tables.lay_out(seed, settings, numbers, seconds)
     write_text(text_file, summary + "\n")
     return summary

@@ -62,9 +62,13 @@ def measure(
         mean = classes_of_mean(c, settings, theta, images.x_test) != labels
         last = run.training.history[-1]
         methods[name] = {
-            **{"chosen": c.name, "epochs": len(run.errors), "errors": run.errors},
-            **{"validation": float(validation), "test": float(errors[name].mean())},
-            **{"test, mean network": float(mean.mean()), "test nll": float(nll.mean())},
+            "chosen": c.name,
+            "epochs": len(run.errors),
+            "errors": run.errors,
+            "validation": float(validation),
+            "test": float(errors[name].mean()),
+            "test, mean network": float(mean.mean()),
+            "test nll": float(nll.mean()),
             "train nll": last.nll / len(images.x),
             "train kl": last.kl / len(images.x) if name == "BBB" else None,
         }
@@ -84,7 +88,9 @@ def measure(
     level = decibels(ratio[ratio > 0])
     quantiles = np.quantile(level, [0.05, 0.25, 0.5, 0.75, 0.95])
     found_numbers = {
-        **{"methods": methods, "against BBB": against, "weights": spread},
+        "methods": methods,
+        "against BBB": against,
+        "weights": spread,
         "ratio": {"quantiles": quantiles.tolist(), "above 0 dB": float((level > 0).mean())},
         "pruning": pruned(images, settings, chosen),
     }
@@ -95,7 +101,9 @@ def _shape(w: Array) -> dict[str, float]:
     """Return deviation, the 99.9 % range and the share of nearly-zero weights."""
     low, high = np.quantile(w, [0.0005, 0.9995])
     return {
-        **{"deviation": float(w.std()), "low": float(low), "high": float(high)},
+        "deviation": float(w.std()),
+        "low": float(low),
+        "high": float(high),
         "below 0.01": float((np.abs(w) < 0.01).mean()),
     }
 
@@ -121,9 +129,11 @@ def pruned(
         given = classes_of_mean(plain, settings, theta, images.x_test)
         rows.append(
             {
-                **{"share": step.share, "left": step.left - int((~eligible).sum())},
+                "share": step.share,
+                "left": step.left - int((~eligible).sum()),
                 "threshold": step.threshold if np.isfinite(step.threshold) else None,
-                **{"BBB": step.score, "SGD": float(np.mean(given != images.labels_test))},
+                "BBB": step.score,
+                "SGD": float(np.mean(given != images.labels_test)),
             }
         )
     return rows
