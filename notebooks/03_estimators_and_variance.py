@@ -32,7 +32,7 @@ from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import Renyi
 from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
 from bbb_numpy.studies.ours.estimates import concise
-from bbb_numpy.studies.ours.estimator_variance import models, plots, scores, text
+from bbb_numpy.studies.ours.estimator_variance import models, plots, scores, tables
 
 plt.rcParams.update({"figure.dpi": 100})
 
@@ -334,7 +334,7 @@ same("doubly reparameterised, gradient", [ours], [library.grad])
 # %%
 network, linear = models.network_places(0), models.linear_places(0)
 found = {place.name: scores.measure(place, 1, 1000) for place in [*network, *linear]}
-print(text.table(found))
+print(tables.ratios(found))
 
 # %%
 exact_optimum = found["linear, full rank"]

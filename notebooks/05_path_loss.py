@@ -31,7 +31,6 @@ from bbb_numpy.data import path_loss as radio
 from bbb_numpy.studies.wu.path_loss import models, plots, scores
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
-BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
 
 # %% [markdown]
 # ## 1. The field (W6)
@@ -171,17 +170,7 @@ assert head["rank total"] > plain["rank total"] + 0.1
 
 # %%
 fig, ax = plt.subplots(figsize=(5.6, 4.2))
-styles = {"VI": ("o-", BLUE), "5 MLE": ("^--", GREEN), "VI, noise head, 1600": ("s-.", VERMILLION)}
-for name, (style, colour) in styles.items():
-    total = found[name].predictive.total
-    error = found[name].predictive.mean - found[name].truth
-    tenths = np.array_split(np.argsort(total), 10)
-    x, y = ([np.sqrt(np.mean(v[t] ** 2)) for t in tenths] for v in (total, error))
-    ax.plot(x, y, style, color=colour, label=name)
-line = np.linspace(scene.shadowing, 5.0)
-ax.plot(line, np.sqrt(line**2 - scene.shadowing**2), ":", color=BLACK, label="were it right")
-ax.set(xlabel="total deviation (dB), by tenths of the cells", ylabel="RMSE of the mean (dB)")
-ax.legend(frameon=False, loc="upper left")
+plots.draw_tenths({name: [run] for name, run in found.items()}, ax)
 plt.show()
 
 # %% [markdown]
@@ -202,6 +191,9 @@ print(
 assert empty["corner epistemic"] > 1.5 * full["corner epistemic"]
 
 # %% [markdown]
+# And where the mean has no bias, without buildings or with the inputs of the next section, it is
+# about as large as the error; where the error is, it can tell only as far as it varies itself.
+#
 # ## 4. How to fit the simulated function exactly?
 #
 # More receivers, more units, more epochs, less noise, one at a time; then the inputs.

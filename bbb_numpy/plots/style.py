@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 __all__ = [
     "BLACK",
@@ -20,7 +22,10 @@ __all__ = [
     "SKY",
     "VERMILLION",
     "axes_or_new",
+    "finish",
     "legend_above",
+    "legend_of_figure",
+    "plain_numbers",
 ]
 
 BLACK, BLUE, SKY, VERMILLION, GREEN = "#000000", "#0072B2", "#7FC4EE", "#D55E00", "#009E73"
@@ -49,3 +54,29 @@ def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
         handlelength=2.4,
         columnspacing=1.4,
     )
+
+
+def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
+    """Put the legend of `ax` above the whole figure, of whose axes it serves all."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+
+
+def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
+    """Label the axes and put the legend above them."""
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    legend_above(ax, columns)
+
+
+def plain_numbers(axis: Axis, minor: str = "") -> None:
+    """Label a logarithmic axis with 0.1 and 100 instead of powers of ten.
+
+    Between the powers only numbers whose first digit is in `minor` are labelled.
+    """
+
+    def between(value: float, _: object) -> str:
+        return f"{value:g}" if f"{value:e}"[0] in minor else ""
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(FuncFormatter(between))

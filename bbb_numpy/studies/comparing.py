@@ -1,10 +1,10 @@
-"""MLE, MAP, VI and ensembles trained and judged side by side (W1, W2)."""
+"""MLE, MAP, VI and ensembles side by side (W1, W2), and how a study lays out what it found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,18 @@ from ..parts.priors import GaussianPrior
 from ..training import fit, start
 from ..training.optimizers import Adam, Cosine
 
-__all__ = ["METHODS", "Fitted", "Setup", "average", "judge", "table", "train"]
+__all__ = [
+    "METHODS",
+    "Claim",
+    "Fitted",
+    "Setup",
+    "average",
+    "captioned",
+    "claims",
+    "judge",
+    "table",
+    "train",
+]
 
 Array = NDArray[Any]
 
@@ -209,3 +220,27 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in (head, *rows)
     ]  # fmt: skip
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+class Claim(NamedTuple):
+    """What a source says, beside what was found here."""
+
+    said: str
+    printed: str  # in the source, as a number where it has one
+    here: str
+    holds: bool | float  # or by how many standard errors the two differ
+
+
+def claims(source: str, rows: Sequence[Claim]) -> str:
+    """Lay out which claims of `source` hold."""
+    cells = [
+        [said, printed, here, ("yes" if holds else "no") if isinstance(holds, bool | np.bool_)
+         else f"{holds:.1f} s.e. off"]
+        for said, printed, here, holds in rows
+    ]  # fmt: skip
+    return table([f"claim of {source}", "printed", "here", "holds"], cells)
+
+
+def captioned(tables: Mapping[str, str]) -> str:
+    """Set tables below each other, each under its caption."""
+    return "\n\n".join(f"{caption}\n\n{laid_out}" for caption, laid_out in tables.items())

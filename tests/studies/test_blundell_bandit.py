@@ -8,7 +8,7 @@ import pytest
 
 from bbb_numpy.data.mushroom import Mushrooms
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.studies.blundell.bandit import models, plots, text
+from bbb_numpy.studies.blundell.bandit import models, plots, tables
 from bbb_numpy.studies.blundell.bandit import study as bandit
 from bbb_numpy.studies.blundell.bandit.models import (
     AGENTS,
@@ -317,7 +317,7 @@ def test_a_loss_that_overflows_is_reported():
         played(GREEDY, replace(SMALL, point_learning_rate=1e30))
 
 
-# Numbers, text and picture.
+# Numbers, tables and picture.
 
 
 def test_numbers_count_the_mistakes_of_the_last_tenth():
@@ -339,20 +339,38 @@ def test_the_longest_fast_is_found():
     ate[60:170] = False
     found = measure(0, SMALL, DATA, {"greedy": np.array([ate, np.zeros(200, bool)])})
     assert found["greedy"]["longest fast"] == [(60, 170), (0, 200)]
-    summary = text.summarise(0, SMALL, found, {"greedy": 60.0})
-    assert "greedy 61 to 170, 1 to 200 (2 of 2 runs)" in " ".join(summary.split())
+    printed = tables.lay_out(0, SMALL, found, {"greedy": 60.0})
+    assert "greedy 200 2 of 2 61 to 170; 1 to 200" in " ".join(printed.split())
 
 
-def test_the_text_says_whose_regret_is_larger():
+def test_the_tables_hold_the_numbers_of_the_run():
     games = [game(DATA.x, DATA.poisonous, 200, (0, run)) for run in (0, 1)]
     poisonous = np.array([the.poisonous for the in games])
     wrong = {THOMPSON.name: ~poisonous, "greedy": np.zeros_like(poisonous)}
     found = measure(0, SMALL, DATA, wrong)
-    summary = " ".join(text.summarise(0, SMALL, found, dict.fromkeys(wrong, 1.0)).split())
-    mean, error = text.mean_and_error(found["greedy"]["regret"])
-    assert f"over the whole game: greedy +{mean:,.0f} +- {error:,.0f} (beyond 2" in summary
-    assert "0.00 % 0.00 %" in summary
-    assert "0.00 % 100.00 %" in summary
+    printed = " ".join(tables.lay_out(0, SMALL, found, dict.fromkeys(wrong, 1.0)).split())
+    mean, error = tables.mean_and_error(found["greedy"]["regret"])
+    assert f"greedy +{mean:,.0f} +- {error:,.0f} " in printed
+    assert "0.00 % 0.00 %" in printed
+    assert "0.00 % 100.00 %" in printed
+
+
+@pytest.mark.parametrize(
+    ("often", "last", "fast", "holds"),
+    [
+        ([900.0, 910.0], 1.0, (0, 1000), [True, True, True]),
+        ([500.0, 990.0], 60.0, (0, 999), [False, False, False]),
+        ([900.0, 910.0], 1.0, (100, 1200), [True, True, False]),
+    ],
+)
+def test_the_claims_are_judged_by_the_numbers(often, last, fast, holds):
+    """Two runs each; Thompson sampling has a regret of 700 and 720."""
+    regrets = {THOMPSON.name: [700.0, 720.0], AGENTS[4].name: often, GREEDY.name: often}
+    numbers = {
+        name: {"regret": regret, "regret of the last tenth": [last, last], "longest fast": [fast]}
+        for name, regret in regrets.items()
+    }
+    assert [claim.holds for claim in tables.claims_of_the_paper(numbers)] == holds
 
 
 def test_the_picture_shows_the_mean_over_runs():

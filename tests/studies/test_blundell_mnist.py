@@ -1,4 +1,4 @@
-"""The MNIST experiment on a few made-up images: it resumes, prunes, chooses, and says numbers."""
+"""The MNIST experiment on a few made-up images: it resumes, prunes, chooses, and prints numbers."""
 
 import json
 from dataclasses import replace
@@ -12,7 +12,7 @@ from bbb_numpy.model.kl_weights import geometric_kl_weights
 from bbb_numpy.studies.blundell.mnist import models, scores
 from bbb_numpy.studies.blundell.mnist import study as mnist
 from bbb_numpy.studies.blundell.mnist.models import CANDIDATES, GRID, Candidate, Settings
-from bbb_numpy.studies.blundell.mnist.text import summarise
+from bbb_numpy.studies.blundell.mnist.tables import claims_of_the_paper, lay_out
 
 TINY = Settings(
     hidden=10, train=1200, validation=200, test=200, batch=32, search=2, epochs=(6, 7, 8), draws=4,
@@ -265,32 +265,34 @@ def test_the_difference_of_two_methods_is_taken_image_by_image(finished):
         assert 0 <= error < 2 * (2 / TINY.test) ** 0.5
 
 
-def test_the_text_says_the_numbers_of_the_run(finished):
-    out, text = finished
+def test_the_tables_hold_the_numbers_of_the_run(finished):
+    out, printed = finished
     numbers = json.loads((out / "numbers.json").read_text())
     for one in numbers["methods"].values():
         for key in ("validation", "test"):
-            assert f"{100 * one[key]:.2f} %" in text
-        assert f"{one['test nll']:.4f}" in text
+            assert f"{100 * one[key]:.2f} %" in printed
+        assert f"{one['test nll']:.4f}" in printed
     for row in numbers["pruning"]:
-        assert f"{row['left']}" in text
-    assert "from memory" in text
-    assert f"{TINY.epochs[2]} of Bayes by Backprop" in " ".join(text.split())
+        assert f"{row['left']}" in printed
+    assert "from memory" in printed
+    assert max(map(len, printed.splitlines())) <= 120
     numbers["methods"]["BBB"]["test"] = 0.1234
-    assert "12.34 %" in summarise(numbers)
+    assert "12.34 %" in lay_out(numbers)
 
 
-def test_a_verdict_follows_from_the_numbers(finished):
+def test_the_claims_are_judged_by_the_numbers(finished):
     numbers = json.loads((finished[0] / "numbers.json").read_text())
-    numbers["against BBB"] = {"SGD": [0.01, 0.001], "MAP": [-0.01, 0.001]}
-    assert "+1.00 +- 0.10 points (more errors, beyond 2" in " ".join(summarise(numbers).split())
-    assert "-1.00 +- 0.10 points (fewer errors, beyond 2" in " ".join(summarise(numbers).split())
-    for row in numbers["pruning"]:
-        row["BBB"] = 0.1 if row["share"] <= 0.75 else 0.9
-    assert "up to 75% of the weights" in " ".join(summarise(numbers).split())
-    for row in numbers["pruning"][1:]:
-        row["BBB"] = 0.9
-    assert "no step leaves" in " ".join(summarise(numbers).split())
+    for difference, kept, holds in (
+        (0.01, 0.75, [True, True]),
+        (0.001, 0.5, [False, False]),
+        (-0.01, 0.0, [False, False]),
+    ):
+        numbers["against BBB"]["SGD"] = [difference, 0.001]
+        for row in numbers["pruning"]:
+            row["BBB"] = 0.1 if row["share"] <= kept else 0.9
+        found = claims_of_the_paper(numbers)
+        assert [claim.holds for claim in found] == holds
+        assert found[1].here == f"{kept:.0%} held"
 
 
 def test_the_candidates_are_in_the_grid_of_the_paper():

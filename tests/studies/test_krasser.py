@@ -1,4 +1,4 @@
-"""Krasser's system: its data, the prior as the post programs it, and what the text claims."""
+"""Krasser's system: its data, the prior as the post programs it, and what the post claims."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from bbb_numpy.studies.krasser import models
 from bbb_numpy.studies.krasser.models import SETTINGS, Domain, Setting, Trace, domains, run, train
 from bbb_numpy.studies.krasser.raw_mixture import RawMixturePrior
 from bbb_numpy.studies.krasser.study import reproduce
-from bbb_numpy.studies.krasser.text import summarise
+from bbb_numpy.studies.krasser.tables import claims_of_the_post
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +307,7 @@ def test_inside_and_outside_are_told_apart():
     assert found["epistemic_outside"] == pytest.approx(0.6)
 
 
-# What the text says
+# What the runs say, and the tables
 
 
 def test_the_learned_prior_widens_its_narrow_half_and_with_it_the_band_outside(whole):
@@ -331,51 +331,27 @@ def test_learned_noise_takes_the_curve_for_noise_unless_the_complexity_cost_is_c
     assert cold.rmse < 0.35 * 10 / sqrt(2)
 
 
-def said(text, *words):
-    flat = " ".join(text.split())
-    return all(word in flat for word in words)
+@pytest.mark.parametrize(
+    ("values", "holds"),
+    [
+        ({}, [True, True, True]),
+        ({"epistemic_outside": 1.4}, [False, True, True]),
+        ({"gap_seen": 0.3}, [True, True, False]),
+    ],
+)
+def test_a_claim_of_the_post_must_hold_in_every_seed(short, values, holds):
+    good = {"epistemic_inside": 1.0, "epistemic_outside": 1.5, "gap_seen": 0.0}
+    numbers = {
+        name: [replace(result.numbers, **good), replace(result.numbers, **good)]
+        for name, result in short.items()
+    }
+    numbers["post"][1] = replace(numbers["post"][1], **values)
+    assert [claim.holds for claim in claims_of_the_post(numbers)] == holds
 
 
-@pytest.fixture(scope="module")
-def some(short):
-    found = {name: [r.numbers, r.numbers] for name, r in short.items()}
-    inside = np.array([[0.2, 1.0, 0.1]])
-    trace = Trace(np.arange(1), inside, np.ones(1))
-    names = ("as the post trains it", "through a sigmoid (R8)")
-    return found, {name: Domain([trace], [True]) for name in names}
-
-
-def with_all(numbers, name, **values):
-    return numbers | {name: [replace(n, **values) for n in numbers[name]]}
-
-
-@pytest.mark.parametrize(("outside", "verdict"), [(3.0, "holds"), (1.0, "DOES NOT HOLD")])
-def test_higher_outside_is_judged_by_the_numbers(some, outside, verdict):
-    numbers, raised = some
-    numbers = with_all(numbers, "post", epistemic_inside=1.0, epistemic_outside=outside)
-    text = summarise(numbers, raised, 60)
-    assert said(text, f"Learned prior: {verdict}, {outside:.2f} ({outside:.2f} to {outside:.2f})")
-
-
-@pytest.mark.parametrize(("seen", "verdict"), [(0.0, "holds"), (0.3, "DOES NOT HOLD")])
-def test_a_single_forward_pass_is_judged_by_the_numbers(some, seen, verdict):
-    numbers, raised = some
-    text = summarise(with_all(numbers, "post", gap_seen=seen), raised, 60)
-    assert said(text, f"from the posterior means: {verdict}. E f(w) - f(E w) is")
-
-
-def test_the_curve_is_given_up_only_if_the_noise_is_high_and_cheaper(some):
-    numbers, raised = some
-    lost = with_all(numbers, "noise", noise=7.0, free_energy=-1e6)
-    assert said(summarise(lost, raised, 60), "is given up as noise")
-    for values in ({"noise": 1.1, "free_energy": -1e6}, {"noise": 7.0, "free_energy": 1e6}):
-        kept = with_all(numbers, "noise", **values)
-        assert not said(summarise(kept, raised, 60), "is given up as noise")
-
-
-def test_pictures_text_and_numbers_are_written(tmp_path):
+def test_pictures_tables_and_numbers_are_written(tmp_path):
     out = tmp_path / "new" / "folder"
-    text = reproduce(out, seed=3, epochs=20, seeds=2, fast=(2, 5))
+    printed = reproduce(out, seed=3, epochs=20, seeds=2, fast=(2, 5)).splitlines()
     pictures = {"prediction.png", "prior.png", "noise.png", "raw-prior.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:
@@ -387,15 +363,17 @@ def test_pictures_text_and_numbers_are_written(tmp_path):
         SETTINGS, 2
     )
     assert numbers["domains"]["as the post trains it"]["seeds"] == 2
-    assert max(map(len, text.splitlines())) <= 100
-    first = numbers["settings"]["post"][0]
+    assert max(map(len, printed)) <= 100
+    first, second = numbers["settings"]["post"]
     again = run("post", 3, epochs=20).numbers
     for name in ("free_energy", "rmse", "coverage", "sigma2", "gap", "epistemic_outside"):
         assert first[name] == getattr(again, name)
-    row = next(line for line in text.splitlines() if line.startswith("as in the post"))
+    row = next(line for line in printed if line.startswith("as in the post"))
     for shown in (f"{again.free_energy:.1f}", f"{again.rmse:.2f}", f"{again.sigma2:.3f}"):
         assert shown in row.split()
-    assert said(text, "20 epochs", f"{first['seconds_training']:.2f} s of training")
+    both = [n["seconds_training"] + n["seconds_functions"] for n in (first, second)]
+    row = next(line for line in printed if line.startswith("both (s)"))
+    assert row.split()[2:] == [f"{s:.2f}" for s in (both[0], min(both), max(both))]
 
 
 def test_the_raw_prior_can_be_trained_as_any_other():

@@ -1,6 +1,7 @@
 """Sagar's Algorithm 1: each printed line fails as said, the corrected one finds the optimum."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from math import sqrt
 
@@ -15,7 +16,7 @@ from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.studies import linear_gaussian as exactly
 from bbb_numpy.studies.linear_gaussian import Gaussian
-from bbb_numpy.studies.sagar import models, text
+from bbb_numpy.studies.sagar import models, tables
 from bbb_numpy.studies.sagar.models import VARIANTS, Falling, Variant, follow
 from bbb_numpy.studies.sagar.printed import (
     Equation5,
@@ -23,7 +24,7 @@ from bbb_numpy.studies.sagar.printed import (
     printed_weights,
     shifted_weights,
 )
-from bbb_numpy.studies.sagar.study import reproduce
+from bbb_numpy.studies.sagar.study import measure, reproduce
 
 
 @pytest.fixture(scope="module")
@@ -322,22 +323,52 @@ def test_an_interrupted_path_is_no_path(mean, monkeypatch):
         follow(VARIANTS["corrected"], mean, np.random.default_rng(0), 10)
 
 
-# What the text says
+# The tables
 
 
-def test_enough_samples_are_the_first_whose_worst_run_is_near(regression):
-    def row(samples, *excess):
-        return models.BySamples(samples, list(excess), np.ones(3), 0.5)
-
-    near = text.NEAR
-    rows = [row(1, 9.0), row(10, near / 2, near * 2), row(100, near / 2), row(1000, near / 9)]
-    assert "M = 100 is the first" in text.samples(regression, rows)
-    assert "none of these M" in text.samples(regression, rows[:2])
+@pytest.fixture(scope="module")
+def short():
+    return measure(seed=2, steps=60, samples=(1, 5), runs=1)
 
 
-def test_pictures_text_and_numbers_are_written(tmp_path):
+def test_each_printed_line_fails_and_the_corrected_one_does_not(short):
+    held = [claim.holds for claim in tables.claims_of_the_paper(short)]
+    assert held[:6] == [False, False, False, True, False, False]
+    assert held[6] > 4  # standard errors
+
+
+def test_a_line_that_did_not_fail_would_hold(short):
+    right = replace(
+        short,
+        apart=dict.fromkeys(short.apart, 1.0),
+        weights=short.weights[:1],
+        paths=dict.fromkeys(short.paths, exact_path(short)),
+        slopes=short.slopes | {"Equation 5 as printed": (short.slopes["exact"][0], 0.1)},
+    )
+    *held, errors = (claim.holds for claim in tables.claims_of_the_paper(right))
+    assert held == [True] * 6
+    assert errors == 0
+
+
+def exact_path(found):
+    best = exactly.inclusive_optimum(exactly.exact(found.mean))
+    return found.paths["corrected"]._replace(deviations=best.deviation[None])
+
+
+def test_enough_samples_are_those_whose_worst_run_is_near(short):
+    near = tables.NEAR
+    rows = [
+        models.BySamples(samples, excess, np.ones(3), 0.5)
+        for samples, excess in ((1, [9.0]), (10, [near / 2, near * 2]), (100, [near / 2]))
+    ]
+    lines = tables.lay_out(replace(short, by_samples=rows)).splitlines()
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("M  ")) :]
+    assert [line.split()[3] for line in table[2:5]] == ["no", "no", "yes"]
+
+
+def test_pictures_tables_and_numbers_are_written(tmp_path):
     out = tmp_path / "new" / "folder"
-    printed = reproduce(out, seed=2, steps=60, samples=(1, 5), runs=1)
+    printed = reproduce(out, seed=2, steps=60, samples=(1, 5), runs=1).splitlines()
     pictures = {"trajectories.png", "samples.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:
@@ -345,14 +376,12 @@ def test_pictures_text_and_numbers_are_written(tmp_path):
             assert image.width > 900
             assert np.asarray(image.convert("L")).std() > 5
     numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
-    assert max(map(len, printed.splitlines())) <= 100
+    assert max(map(len, printed)) <= 100
     for name, variant in VARIANTS.items():
         q = numbers["gaussian mean"][name]
-        row = next(line for line in printed.splitlines() if line.startswith(variant.title))
+        row = next(line for line in printed if line.startswith(variant.title))
         assert row.split()[-2:] == [f"{q['mean'][-1]:.4f}", f"{q['deviation'][-1]:.4g}"]
     assert [row["batch"] for row in numbers["by batch"]] == [1, 2, 5, 10, 20]
     assert [row["samples"] for row in numbers["by samples"]] == [1, 5]
     assert numbers["weights"][2]["effective"]["+ min"] is None
-    assert "nan" in printed
     assert numbers["paths apart"]["one"] < 1e-12
-    assert " ".join(printed.split()).count("the data do not occur in it") == 2

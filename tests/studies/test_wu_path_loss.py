@@ -22,6 +22,7 @@ from bbb_numpy.studies.wu.path_loss.scores import (
     rank_correlation,
 )
 from bbb_numpy.studies.wu.path_loss.study import reproduce
+from bbb_numpy.studies.wu.path_loss.tables import claims_of_the_slides
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 
@@ -395,19 +396,38 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_p
     monkeypatch.setattr(scores, "CELLS", 16)
     monkeypatch.setattr(scores, "FRESH", 100)
     monkeypatch.setattr(study, "HOW", [v for v in HOW if v.count < 1000])
-    text = reproduce(tmp_path, seed=3, repeats=2, effort=0.004)
+    printed = reproduce(tmp_path, seed=3, repeats=2, effort=0.004)
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     for group in ("methods", "why", "how"):
         for name, values in numbers[group].items():
             mean, error = values["near" if "near" in values else "far"]
-            assert re.search(rf"{re.escape(name)} .*{mean:.2f} \({error:.2f}\)", text), name
+            assert re.search(rf"{re.escape(name)} .*{mean:.2f} \({error:.2f}\)", printed), name
     assert set(numbers["why"]) == {variant.name for variant in WHY}
-    assert "nan" not in text
-    assert max(map(len, text.split("\n"))) <= 120
+    assert "nan" not in printed
+    assert max(map(len, printed.split("\n"))) <= 120
     for name in ("maps", "why", "how"):
         with Image.open(tmp_path / f"{name}.png") as picture:
             assert min(picture.size) > 400
             assert len(set(picture.convert("L").resize((60, 60)).tobytes())) > 10
+
+
+def test_the_wishes_of_the_slides_are_judged_by_the_best_that_is_told_x_and_y():
+    """The right inputs may be exact; told x and y the best of all variants counts."""
+
+    def average(**numbers):
+        return {name: (value, 0.1) for name, value in numbers.items()}
+
+    why = {v.name: average(**{"rank total": 0.1}) for v in WHY}
+    how = {v.name: average(rmse=1.0) for v in HOW}
+    why["5 MLE"] = average(**{"rank total": 0.6})
+    why[EXACT] = average(**{"rank total": 0.9})
+    how["128-128"] = average(rmse=0.5)
+    how[HOW[-2].name] = average(rmse=NOISE_LIMIT + 0.3)
+    how[HOW[-1].name] = average(rmse=1e-9)
+    found = claims_of_the_slides(scores.Study(1, {}, {}, {}, why, how, {}))
+    assert [claim.said.split(": ")[1] for claim in found[:3]] == ["VI", "5 MLE", "128-128"]
+    assert [claim.holds for claim in found[:5]] == [False, True, False, False, True]
+    assert found[5].holds == pytest.approx(3.0)
 
 
 def test_the_same_seed_gives_the_same_numbers():

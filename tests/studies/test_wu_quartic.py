@@ -21,6 +21,8 @@ from bbb_numpy.studies.wu.quartic import (
     MIXTURE,
     NOISE,
     REGIONS,
+    Study,
+    claims_of_the_derivations,
     quartic,
     quartic_curve,
     reproduce,
@@ -212,16 +214,32 @@ def test_no_method_foresees_the_quartic_outside(scores):
 
 
 def test_everything_is_written_and_every_number_in_the_table_was_computed(tmp_path):
-    text = reproduce(tmp_path, seed=2, repeats=2, setup=replace(SHORT, epochs=3))
+    printed = reproduce(tmp_path, seed=2, repeats=2, setup=replace(SHORT, epochs=3))
     stored = json.loads((tmp_path / "numbers.json").read_text())["mean and standard error"]
     for method in (*METHODS, MIXTURE):
         for region in REGIONS:
             cells = [f"{m:.3f} ({e:.3f})" for m, e in stored[method][region].values()]
             row = r"\s+".join(map(re.escape, [f"{region}, {method}", *cells]))
-            assert re.search(row, text)
+            assert re.search(row, printed)
     with Image.open(tmp_path / "fit.png") as picture:
         assert min(picture.size) > 400
-    assert "2 data sets" in text
+    assert "2 data sets" in printed
+
+
+@pytest.mark.parametrize(
+    ("epistemic", "coverage", "holds"),
+    [(2.0, 0.49, [True, True]), (1.0, 0.49, [False, True]), (2.0, 0.51, [True, False])],
+)
+def test_the_claims_are_judged_by_the_numbers(epistemic, coverage, holds):
+    scores = {
+        method: {
+            region: {"epistemic": (wide if region != "data" else 1.0, 0.0), "coverage": (held, 0.0)}
+            for region in REGIONS
+        }
+        for method, wide, held in (("VI", 1.5, 0.1), (MIXTURE, epistemic, coverage))
+    }
+    found = claims_of_the_derivations(Study(1, scores, None, {}))
+    assert [claim.holds for claim in found] == holds
 
 
 def test_the_same_seed_gives_the_same_numbers():

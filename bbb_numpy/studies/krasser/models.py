@@ -95,6 +95,11 @@ class Numbers:
         """Epistemic deviation outside the data over that inside."""
         return self.epistemic_outside / self.epistemic_inside
 
+    @property
+    def seconds(self) -> float:
+        """Wall time of training and prediction."""
+        return self.seconds_training + self.seconds_functions
+
 
 class Trace(NamedTuple):
     """Learned numbers as training goes."""

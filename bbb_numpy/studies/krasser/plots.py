@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from bbb_numpy.plots import fits
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, finish, plain_numbers
 
 from .models import DATA, FUNCTIONS, Domain, Result
 
@@ -32,13 +31,13 @@ def prediction(result: Result) -> Figure:
     b.plot(x, of_means, "--", color=BLUE, lw=1.6, label="function of the mean, f(E w)")
     inside = (x >= DATA[0]) & (x <= DATA[1])
     b.plot(x[inside], result.data.truth(x[inside]), ":", color=BLACK, lw=1.8, label="truth")
-    _finish(b, f"{X}\n(b) two predictions", "y (dimensionless)", 2)
+    finish(b, f"{X}\n(b) two predictions", "y (dimensionless)", 2)
 
     error = p.epistemic[:, 0] / FUNCTIONS**0.5
     c.fill_between(x, -4 * error, 4 * error, color=SKY, lw=0, label="± 4 standard errors")
     c.plot(x, mean - of_means, color=BLACK, lw=1.4, label="E f(w) − f(E w)")
     c.axhline(0.0, color=GREY, lw=0.7)
-    _finish(c, f"{X}\n(c) their difference", "difference (units of y)", 2)
+    finish(c, f"{X}\n(c) their difference", "difference (units of y)", 2)
     for ax in (b, c):
         _edges(ax)
     return figure
@@ -65,14 +64,14 @@ def priors(learned: Result, fixed: Result) -> Figure:
             ax.plot(epochs, values, ls=style, color=colour, lw=1.4, label=f"{name}, fixed")
         ax.set_ylim(bottom=0.0)
         ax.set_xlim(0, epochs[-1])
-    _finish(a, "epoch\n(a) deviations of the two components", "deviation of a weight", 2)
-    _finish(b, "epoch\n(b) share of the wide component", "share π", 2)
+    finish(a, "epoch\n(a) deviations of the two components", "deviation of a weight", 2)
+    finish(b, "epoch\n(b) share of the wide component", "share π", 2)
     curves = {
         "prior learned": learned.predictive.epistemic,
         "prior fixed": fixed.predictive.epistemic,
     }
     fits.deviations(learned.x, curves, ranges=dict.fromkeys(curves, DATA), ax=c)
-    c.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain_numbers(c.yaxis, minor="123456789")
     c.set_xlabel(f"{X}\n(c) epistemic deviation")
     return figure
 
@@ -93,7 +92,7 @@ def noise(full: Result, cold: Result) -> Figure:
     a.axhline(1.0, color=BLACK, ls=":", lw=1.4, label="truth")
     a.set_xlim(0, full.trace.epochs[-1])
     a.set_ylim(bottom=0.0)
-    _finish(a, "epoch\n(a) learned noise", "noise deviation (units of y)", 2)
+    finish(a, "epoch\n(a) learned noise", "noise deviation (units of y)", 2)
     for ax, result, letter in ((b, full, "b"), (c, cold, "c")):
         _fit(result, ax)
         ax.set_xlabel(f"{X}\n({letter}) {_label(result)}")
@@ -123,7 +122,7 @@ def raw(raised: Mapping[str, Domain]) -> Figure:
         ax.plot([], [], color=BLUE, lw=0.9, label=f"π, {len(domain.traces)} seeds")
         ax.set_ylim(0.0, 1.2)
         ax.set_xlim(0, max(int(t.epochs[-1]) for t in domain.traces))
-        _finish(ax, f"epoch\n({letter}) {name}", "share π of the wide component", 3)
+        finish(ax, f"epoch\n({letter}) {name}", "share π of the wide component", 3)
     axes[1].set_ylabel("")
     return figure
 
@@ -149,19 +148,3 @@ def _edges(ax: Axes) -> None:
     ax.set_xlim(-1.5, 1.5)
     for edge in DATA:
         ax.axvline(edge, color="#8C8C8C", lw=0.7, ls=(0, (1, 2)), zorder=0.5)
-
-
-def _finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
-    """Label the axes and put the legend above them."""
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
-    found = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    ax.legend(
-        found.values(),
-        found,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=columns,
-        frameon=False,
-        fontsize="small",
-    )

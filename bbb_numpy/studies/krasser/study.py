@@ -8,15 +8,35 @@ which leave their domain (R8).
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import plots, text
-from .models import SETTINGS, Domain, domains, run
+from . import plots, tables
+from .models import SETTINGS, Domain, Numbers, Result, domains, run
 
-__all__ = ["reproduce"]
+__all__ = ["Study", "measure", "reproduce"]
 
 SEEDS, FAST_SEEDS, FAST_EPOCHS = 8, 12, 150  # for what one seed cannot show
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All runs; by setting, and at the raised learning rate by how the prior is trained."""
+
+    epochs: int
+    first: dict[str, Result]  # of the first seed
+    numbers: dict[str, list[Numbers]]  # of every seed
+    raised: dict[str, Domain]
+
+
+def measure(seed: int, epochs: int, seeds: int, fast: tuple[int, int]) -> Study:
+    """Run all settings for `seeds` seeds from `seed` on; `fast` as for `reproduce`."""
+    first = {name: run(name, seed, epochs) for name in SETTINGS}
+    numbers = {
+        name: [one.numbers, *(run(name, seed + k, epochs).numbers for k in range(1, seeds))]
+        for name, one in first.items()
+    }
+    return Study(epochs, first, numbers, domains(seed, *fast))
 
 
 def reproduce(
@@ -27,37 +47,32 @@ def reproduce(
     seeds: int = SEEDS,
     fast: tuple[int, int] = (FAST_SEEDS, FAST_EPOCHS),
 ) -> str:
-    """Run all settings, write pictures and ``numbers.json`` into `out`, return the text.
+    """Run all settings, write pictures and ``numbers.json`` into `out`, return the tables.
 
     Parameters
     ----------
     out : Path
         Folder, made if missing.
     seed : int
-        Of the pictures and the table; ranges are over `seeds` seeds from this one on.
+        Of the pictures and the first table; ranges are over `seeds` seeds from this one on.
     epochs, seeds, fast : int, int, (int, int)
         Fewer for a quick look; `fast` are seeds and epochs at the raised learning rate.
     """
     out.mkdir(parents=True, exist_ok=True)
-    results = {name: run(name, seed, epochs) for name in SETTINGS}
-    numbers = {
-        name: [first.numbers, *(run(name, seed + k, epochs).numbers for k in range(1, seeds))]
-        for name, first in results.items()
-    }
-    raised = domains(seed, *fast)
+    found = measure(seed, epochs, seeds, fast)
     pictures = {
-        "prediction": plots.prediction(results["post"]),
-        "prior": plots.priors(results["post"], results["fixed"]),
-        "noise": plots.noise(results["noise"], results["cold"]),
-        "raw-prior": plots.raw(raised),
+        "prediction": plots.prediction(found.first["post"]),
+        "prior": plots.priors(found.first["post"], found.first["fixed"]),
+        "noise": plots.noise(found.first["noise"], found.first["cold"]),
+        "raw-prior": plots.raw(found.raised),
     }
     for name, figure in pictures.items():
         figure.savefig(out / f"{name}.png", dpi=100)
-    rows = {name: [asdict(n) for n in some] for name, some in numbers.items()}
-    left = {name: _counts(domain) for name, domain in raised.items()}
-    found = json.dumps({"settings": rows, "domains": left}, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(found + "\n", encoding="utf-8")
-    return text.summarise(numbers, raised, epochs)
+    rows = {name: [asdict(n) for n in some] for name, some in found.numbers.items()}
+    left = {name: _counts(domain) for name, domain in found.raised.items()}
+    stored = json.dumps({"settings": rows, "domains": left}, indent=1, allow_nan=False)
+    (out / "numbers.json").write_text(stored + "\n", encoding="utf-8")
+    return tables.lay_out(found.numbers, found.raised, found.epochs)
 
 
 def _counts(domain: Domain) -> dict[str, float]:

@@ -34,6 +34,7 @@ __all__ = [
     "BySamples",
     "Falling",
     "Path",
+    "Study",
     "Variant",
     "WeightRow",
     "correlated_regression",
@@ -119,6 +120,22 @@ class ByBatch(NamedTuple):
     batch: int
     found: float
     predicted: float
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All that is trained and measured; paths by the names of `VARIANTS`."""
+
+    steps: int
+    mean: Regression
+    regression: Regression
+    paths: dict[str, Path]  # of the Gaussian mean
+    of_regression: dict[str, Path]
+    apart: dict[str, float]  # how far a path moves with the data
+    slopes: dict[str, tuple[float, float]]  # with standard errors
+    by_batch: list[ByBatch]
+    by_samples: list[BySamples]
+    weights: list[WeightRow]
 
 
 def gaussian_mean(rng: np.random.Generator, rows: int = 20, noise: float = 1.6) -> Regression:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
 
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression
@@ -45,8 +44,8 @@ def trajectories(
         ax.axhline(value, color=BLACK, ls=":", lw=1.8, label="exact posterior")
     b.set_yscale("log")
     b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
-    _finish(a, "step\n(a) Gaussian mean: mean of q", "mean (units of y)", 2)
-    _finish(b, "step\n(b) Gaussian mean: deviation of q", "deviation (units of y)", 2)
+    finish(a, "step\n(a) Gaussian mean: mean of q", "mean (units of y)", 2)
+    finish(b, "step\n(b) Gaussian mean: deviation of q", "deviation (units of y)", 2)
 
     truth = exactly.exact(regression)
     inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
@@ -57,7 +56,7 @@ def trajectories(
     c.plot([], [], ":", color=BLACK, lw=1.5, label="of the posterior")
     c.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
     c.set_ylim(bottom=0.0)
-    _finish(c, "step\n(c) regression, corrected: deviations of q", "deviation of a weight", 2)
+    finish(c, "step\n(c) regression, corrected: deviations of q", "deviation of a weight", 2)
     for ax in (a, b, c):
         ax.set_xlim(0, corrected.steps[-1])
     return figure
@@ -77,9 +76,8 @@ def samples(
     a.plot([], [], "o", color=GREY, ms=4, label="one run")
     a.plot(m, [np.median(row.excess) for row in by_samples], color=BLUE, lw=1.8, label="median")
     a.set_yscale("log")
-    _finish(
-        a, "samples per step M\n(a) error after training", "KL(posterior ‖ q) − least (nats)", 2
-    )
+    excess = "KL(posterior ‖ q) − least (nats)"
+    finish(a, "samples per step M\n(a) error after training", excess, 2)
     ratios = np.array([row.ratios for row in by_samples])  # (M, P)
     for j, (colour, mark) in enumerate(SHADES):
         b.plot(m[m > 1], ratios[m > 1, j], marker=mark, ms=5, color=colour, lw=1.4, label=_name(j))
@@ -88,46 +86,26 @@ def samples(
     b.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
     top = ratios[m > 1].max(initial=1.0)
     b.set_ylim(0.0, 1.15 * top)
-    _finish(b, "samples per step M\n(b) what is learned", "deviation / that of the posterior", 3)
+    finish(b, "samples per step M\n(b) what is learned", "deviation / that of the posterior", 3)
     limit = float(np.exp(-exactly.renyi_divergence(2.0, truth.posterior, inclusive)))
     c.plot(m, [row.share for row in by_samples], "o-", color=BLUE, lw=1.6, label="measured")
     c.axhline(limit, color=BLACK, ls=":", lw=1.6, label="many samples, at the optimum")
     c.set_ylim(0.0, 1.05)
-    _finish(c, "samples per step M\n(c) effective samples", "effective samples / M", 2)
+    finish(c, "samples per step M\n(c) effective samples", "effective samples / M", 2)
     s = [row.batch for row in by_batch]
     d.plot(s, [row.found for row in by_batch], "o", color=BLUE, ms=7, label="found")
     d.plot(s, [row.predicted for row in by_batch], "--", color=BLACK, lw=1.4, label="predicted")
     d.axhline(by_batch[-1].predicted, color=GREY, ls=":", lw=1.6, label="exact posterior")
     d.set_ylim(bottom=0.0)
-    _finish(
-        d,
-        "rows per minibatch S\n(d) Gaussian mean, N/S inside exp",
-        "deviation of q (units of y)",
-        3,
-    )
+    of_mean = "rows per minibatch S\n(d) Gaussian mean, N/S inside exp"
+    finish(d, of_mean, "deviation of q (units of y)", 3)
     for ax, ticks in ((a, m), (b, m[m > 1]), (c, m), (d, np.array(s))):
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(FixedLocator(list(ticks)))
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plain_numbers(ax.xaxis)
     return figure
 
 
 def _name(j: int) -> str:
     return ("weight 1", "weight 2", "bias")[j]
-
-
-def _finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
-    """Label the axes and put the legend above them."""
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
-    found = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    ax.legend(
-        found.values(),
-        found,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=columns,
-        frameon=False,
-        fontsize="small",
-    )

@@ -15,11 +15,12 @@ import numpy as np
 
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression
-from . import plots, text
+from . import plots, tables
 from .models import (
     VARIANTS,
     ByBatch,
     Path,
+    Study,
     Variant,
     correlated_regression,
     distance,
@@ -31,28 +32,11 @@ from .models import (
     weight_rows,
 )
 
-__all__ = ["reproduce"]
+__all__ = ["measure", "reproduce"]
 
 
-def reproduce(
-    out: FilePath,
-    seed: int = 0,
-    *,
-    steps: int = 2000,
-    samples: tuple[int, ...] = (1, 2, 5, 10, 30, 100, 300, 1000),
-    runs: int = 5,
-) -> str:
-    """Run everything, write pictures and ``numbers.json`` into `out`, return the text.
-
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-    steps, samples, runs : int, tuple of int, int
-        Fewer for a quick look: steps of each training, the M that are compared, runs of each.
-    """
-    out.mkdir(parents=True, exist_ok=True)
+def measure(seed: int, steps: int, samples: tuple[int, ...], runs: int) -> Study:
+    """Train every reading of the algorithm on both problems; arguments as for `reproduce`."""
     rngs = iter(np.random.default_rng(seed).spawn(1000))
     mean, regression = gaussian_mean(next(rngs)), correlated_regression(next(rngs))
     paths = {name: follow(v, mean, next(rngs), steps) for name, v in VARIANTS.items()}
@@ -66,46 +50,66 @@ def reproduce(
         for name in ("corrected", "through", "one")
     }
     slopes = slopes_of_rho(mean, next(rngs), max(samples))
-    by_batch = [
-        ByBatch(
-            batch,
-            float(
-                follow(Variant("", batch_size=batch), mean, next(rngs), steps).deviations[-1, -1]
-            ),
-            minibatch_fixed_point(mean, batch)[1],
-        )
-        for batch in (1, 2, 5, 10, 20)
-    ]
-    by_samples = [train_with(m, regression, next(rngs), steps, runs) for m in samples]
-    weights = weight_rows(next(rngs))
+    by_batch = []
+    for batch in (1, 2, 5, 10, 20):
+        path = follow(Variant("", batch_size=batch), mean, next(rngs), steps)
+        predicted = minibatch_fixed_point(mean, batch)[1]
+        by_batch.append(ByBatch(batch, float(path.deviations[-1, -1]), predicted))
+    return Study(
+        steps=steps,
+        mean=mean,
+        regression=regression,
+        paths=paths,
+        of_regression=of_regression,
+        apart=apart,
+        slopes=slopes,
+        by_batch=by_batch,
+        by_samples=[train_with(m, regression, next(rngs), steps, runs) for m in samples],
+        weights=weight_rows(next(rngs)),
+    )
 
+
+def reproduce(
+    out: FilePath,
+    seed: int = 0,
+    *,
+    steps: int = 2000,
+    samples: tuple[int, ...] = (1, 2, 5, 10, 30, 100, 300, 1000),
+    runs: int = 5,
+) -> str:
+    """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
+
+    Parameters
+    ----------
+    out : Path
+        Folder, made if missing.
+    seed : int
+    steps, samples, runs : int, tuple of int, int
+        Fewer for a quick look: steps of each training, the M that are compared, runs of each.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    found = measure(seed, steps, samples, runs)
+    corrected = found.of_regression["corrected"]
     pictures = {
-        "trajectories": plots.trajectories(mean, paths, regression, of_regression["corrected"]),
-        "samples": plots.samples(regression, by_samples, by_batch),
+        "trajectories": plots.trajectories(found.mean, found.paths, found.regression, corrected),
+        "samples": plots.samples(found.regression, found.by_samples, found.by_batch),
     }
     for name, figure in pictures.items():
         figure.savefig(out / f"{name}.png", dpi=100)
     numbers = {
-        "gaussian mean": _final(mean, paths),
-        "regression": _final(regression, of_regression),
-        "paths apart": apart,
-        "d U / d rho": slopes,
-        "by batch": [row._asdict() for row in by_batch],
-        "by samples": [row._replace(ratios=row.ratios.tolist())._asdict() for row in by_samples],
-        "weights": [row._asdict() for row in weights],
+        "gaussian mean": _final(found.mean, found.paths),
+        "regression": _final(found.regression, found.of_regression),
+        "paths apart": found.apart,
+        "d U / d rho": found.slopes,
+        "by batch": [row._asdict() for row in found.by_batch],
+        "by samples": [
+            row._replace(ratios=row.ratios.tolist())._asdict() for row in found.by_samples
+        ],
+        "weights": [row._asdict() for row in found.weights],
     }
-    found = json.dumps(numbers, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(found + "\n", encoding="utf-8")
-    parts = [
-        text.head(mean, regression, steps),
-        text.one_mean(mean, paths),
-        text.regression(regression, of_regression),
-        text.weights(weights),
-        text.verdicts(mean, paths, apart, slopes),
-        text.batches(by_batch),
-        text.samples(regression, by_samples),
-    ]
-    return "\n\n".join(parts)
+    stored = json.dumps(numbers, indent=1, allow_nan=False)
+    (out / "numbers.json").write_text(stored + "\n", encoding="utf-8")
+    return tables.lay_out(found)
 
 
 def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str, Any]]:

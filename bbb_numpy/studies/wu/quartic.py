@@ -1,27 +1,40 @@
 """Wu's first system, -x^4 + 3x^2 + 1, by MLE, MAP and VI (W1, W2).
 
-The slides show a fit and no settings. Ours are in `Setup` and in the text that `reproduce`
-returns. How the methods train and are judged is `studies.comparing`.
+The slides show a fit and no settings. Ours are in `Setup` and below. How the methods train and
+are judged is `studies.comparing`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from bbb_numpy.data import Toy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.plots import fits as plots
-from bbb_numpy.studies.comparing import METHODS, Fitted, Setup, average, judge, table, train
+from bbb_numpy.plots.style import legend_of_figure
+from bbb_numpy.studies.comparing import (
+    METHODS,
+    Claim,
+    Fitted,
+    Setup,
+    average,
+    captioned,
+    claims,
+    judge,
+    table,
+    train,
+)
 
-__all__ = ["quartic", "quartic_curve", "reproduce", "run"]
+__all__ = ["Study", "claims_of_the_derivations", "measure", "quartic", "quartic_curve", "reproduce",
+           "run"]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -88,6 +101,34 @@ def run(
     return data, fits, scores
 
 
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Several data sets: mean and standard error of every number, and the fits to the first."""
+
+    repeats: int
+    scores: dict[str, dict[str, dict[str, tuple[float, float]]]]  # of method, region, `judge`
+    data: Toy
+    fits: dict[str, Fitted]
+
+    def growth(self, method: str) -> list[float]:
+        """Return the epistemic deviation in the gap and outside over that within the data."""
+        inside, *others = (self.scores[method][region]["epistemic"][0] for region in REGIONS)
+        return [other / inside for other in others]
+
+
+def measure(seed: int, repeats: int, setup: Setup | None = None) -> Study:
+    """Run the experiment `repeats` times, from `seed` on."""
+    runs = [run(seed + repeat, setup) for repeat in range(repeats)]
+    data, fits, _ = runs[0]
+    scores = {
+        method: {
+            region: average([scores[method][region] for _, _, scores in runs]) for region in REGIONS
+        }
+        for method in fits
+    }
+    return Study(repeats, scores, data, fits)
+
+
 def reproduce(out: Path, seed: int = 0, repeats: int = 8, setup: Setup | None = None) -> str:
     """Run the experiment `repeats` times; write ``fit.png`` and ``numbers.json``.
 
@@ -105,60 +146,51 @@ def reproduce(out: Path, seed: int = 0, repeats: int = 8, setup: Setup | None = 
     Returns
     -------
     str
-        What the numbers say.
+        The tables.
     """
-    runs = [run(seed + repeat, setup) for repeat in range(repeats)]
-    scores = {
-        method: {
-            region: average([scores[method][region] for _, _, scores in runs]) for region in REGIONS
-        }
-        for method in runs[0][1]
-    }
-    _draw(*runs[0][:2], out / "fit.png")
-    numbers = {"seed": seed, "repeats": repeats, "mean and standard error": scores}
+    found = measure(seed, repeats, setup)
+    _draw(found.data, found.fits, out / "fit.png")
+    numbers = {"seed": seed, "repeats": repeats, "mean and standard error": found.scores}
     (out / "numbers.json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
-    return _text(scores, repeats)
+    return _tables(found)
 
 
-def _text(scores: dict[str, dict[str, dict[str, tuple[float, float]]]], repeats: int) -> str:
+def _tables(found: Study) -> str:
     intervals = " and ".join(f"[{low:g}, {high:g}]" for low, high in DATA)
     rows = [
         [f"{region}, {method}", *(f"{mean:.3f} ({error:.3f})" for mean, error in numbers.values())]
         for region in REGIONS
-        for method, numbers in ((method, scores[method][region]) for method in scores)
+        for method, numbers in ((method, scores[region]) for method, scores in found.scores.items())
     ]
-
-    def growth(method: str) -> list[float]:
-        inside, gap, outside = (scores[method][region]["epistemic"][0] for region in REGIONS)
-        return [gap / inside, outside / inside]
-
-    one, several = growth("VI"), growth(MIXTURE)
-    sees = "sees less" if max(one) < min(several) else "does not see less"
-    held = {method: s["outside"]["coverage"][0] for method, s in scores.items()}
-    foresees = "None of them foresees" if max(held.values()) < 0.5 else "Some foresee"
-    best = max(scores, key=lambda method: scores[method]["outside"]["log density"][0])
-    return "\n".join(
-        [
-            f"y = -x^4 + 3x^2 + 1 + noise of deviation {NOISE:g}, which the model is told; {ROWS} "
-            f"rows, x in\n{intervals}. Network 1-20-1, tanh, prior deviation 2 in standardised "
-            f"units.\n'{MIXTURE}' is the equal mixture of {MEMBERS} MAP networks from different "
-            "starts. Mean (standard error) of",
-            f"{repeats} data sets, over new x in the data's intervals, in the gap "
-            f"({DATA[0][1]:g}, {DATA[1][0]:g}) and outside (1.5 < |x| < 2):\nRMSE to the curve, "
-            "held-out log density in nats per row, share of new y in the 95% interval, mean\n"
-            "epistemic deviation.",
-            "",
-            table(["region, method", *scores["VI"]["data"]], rows),
-            "",
-            "Epistemic deviation over that within the data, in the gap and outside: VI "
-            f"{one[0]:.1f} and {one[1]:.1f}; {MIXTURE} {several[0]:.1f} and\n{several[1]:.1f}; of "
-            "one point it is 0 everywhere. A mean field around one solution\n"
-            f"{sees} where data are missing than solutions from different starts do.\n"
-            f"{foresees} -x^4: outside, the 95% interval holds "
-            + ", ".join(f"{share:.0%} ({method})" for method, share in held.items())
-            + f"\nof new y; the best log density there is that of {best}.",
-        ]
+    growth = [[name, *(f"{x:.1f}" for x in found.growth(name))] for name in ("VI", MIXTURE)]
+    return captioned(
+        {
+            f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2); {ROWS} rows, x in {intervals}; 1-20-1, tanh.\n"
+            "Mean (standard error); log density in nats per row, share of y in 95 % intervals.": (
+                table([f"{found.repeats} data sets", *found.scores["VI"]["data"]], rows)
+            ),
+            "Epistemic deviation over that within the data.": (
+                table(["", "in the gap", "outside"], growth)
+            ),
+            "The gap is between the data, outside is 1.5 < |x| < 2.": (
+                claims("derivations.md", claims_of_the_derivations(found))
+            ),
+        }
     )
+
+
+def claims_of_the_derivations(found: Study) -> list[Claim]:
+    """Judge what derivations.md (W2) says of this experiment."""
+    one, several = max(found.growth("VI")), min(found.growth(MIXTURE))
+    held = max(scores["outside"]["coverage"][0] for scores in found.scores.values())
+    return [
+        Claim(
+            f"VI widens less without data than {MIXTURE} do", "<", f"{one:.1f} < {several:.1f}",
+            one < several,
+        ),
+        Claim("no method foresees -x^4: outside, 95 % intervals hold", "< 50 %", f"{held:.0%}",
+              held < 0.5),
+    ]  # fmt: skip
 
 
 def _draw(data: Toy, fits: dict[str, Fitted], path: Path) -> None:
@@ -168,18 +200,10 @@ def _draw(data: Toy, fits: dict[str, Fitted], path: Path) -> None:
     for ax, (name, fitted) in zip(panels, fits.items(), strict=True):
         shown = fitted.predict(x, 500)
         plots.fit(x, shown, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax)
-        ax.axvspan(DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0)
+        ax.axvspan(DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0, label="gap in the data")
         ax.legend().remove()  # one for all panels
         ax.set_xlabel(f"x (dimensionless)\n{name}")
         ax.set_ylabel("")
     panels[0].set_ylabel("y (dimensionless)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    gap = Patch(facecolor="#EEEEEE", label="gap in the data")
-    figure.legend(
-        [*handles, gap],
-        [*labels, str(gap.get_label())],
-        loc="outside upper center",
-        ncols=len(handles) + 1,
-        frameon=False,
-    )
+    legend_of_figure(figure, panels[0], 6)
     figure.savefig(path, dpi=100)

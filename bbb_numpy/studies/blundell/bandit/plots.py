@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
 
 from .models import Game, Settings, regret
 
@@ -62,18 +62,17 @@ def draw(settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]) ->
     a.set_ylim(bottom=max(1.0, a.get_ylim()[1] / 200.0))  # the first few mushrooms say little
     for axis in (a.yaxis, a.xaxis, b.xaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    a.set_ylabel("cumulative regret (units of reward)")
-    b.set_ylabel("cumulative regret (units of reward)")
-    a.set_xlabel("mushrooms shown\n(a) mean over runs; thin lines: single runs")
-    b.set_xlabel("mushrooms shown\n(b) the beginning, on a linear scale")
-    c.set_xlabel("mushrooms shown\n(c) mistakes that cost 15 on average")
-    d.set_xlabel("mushrooms shown\n(d) mistakes that cost 5")
-    c.set_ylabel("poisonous mushrooms eaten (%)")
-    d.set_ylabel("edible mushrooms left (%)")
-    a.set_xlim(0, total), b.set_xlim(0, early), b.set_ylim(bottom=0)
-    for ax in (a, b, c, d):
+    a.set_xlim(0, total)
+    b.set_xlim(0, early)
+    b.set_ylim(bottom=0)
+    for ax, label, measured in (
+        (a, "(a) mean over runs; thin lines: single runs", "cumulative regret (units of reward)"),
+        (b, "(b) the beginning, on a linear scale", "cumulative regret (units of reward)"),
+        (c, "(c) mistakes that cost 15 on average", "poisonous mushrooms eaten (%)"),
+        (d, "(d) mistakes that cost 5", "edible mushrooms left (%)"),
+    ):
         ax.grid(color="#DDDDDD", linewidth=0.6)
-        legend_above(ax, 3)
+        finish(ax, f"mushrooms shown\n{label}", measured, 3)
     return figure
 
 
@@ -105,7 +104,6 @@ def _mistakes(
     ax.set_xscale("log")
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_ylim(0, 100)
-    ax.set_yticks(
-        ticks := [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100], [f"{tick:g}" for tick in ticks]
-    )
+    plain_numbers(ax.yaxis)
+    ax.set_yticks([0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

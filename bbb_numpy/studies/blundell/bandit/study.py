@@ -25,7 +25,7 @@ from bbb_numpy.data.mushroom import Mushrooms
 from bbb_numpy.numeric.files import write_text
 from bbb_numpy.progress import tqdm
 
-from . import plots, text
+from . import plots, tables
 from .models import AGENTS, Agent, Game, Settings, State, begin, game, play, regret, training_steps
 from .saved import key_of, load_state, path_of, save_state
 
@@ -201,7 +201,7 @@ def reproduce(
     jobs: int = 2,
     progress: bool | None = None,
 ) -> str:
-    """Play, write ``bandit.png``, ``numbers.json`` and ``bandit.txt`` into `out`, return the text.
+    """Play, write ``bandit.png``, ``numbers.json`` and ``bandit.txt`` into `out`; return the last.
 
     Parameters
     ----------
@@ -261,6 +261,6 @@ def reproduce(
     plots.draw(settings, games, ate).savefig(out / "bandit.png", dpi=100)
     found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
     write_text(out / "numbers.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
-    summary = text.summarise(seed, settings, numbers, seconds)
+    summary = tables.lay_out(seed, settings, numbers, seconds)
     write_text(text_file, summary + "\n")
     return summary

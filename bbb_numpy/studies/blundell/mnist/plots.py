@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
 from bbb_numpy.plots.weights import ratios
 
-from .text import PAPER_PRUNING, TITLES
+from .tables import PAPER_PRUNING, TITLES
 
 __all__ = ["draw"]
 
@@ -53,14 +52,10 @@ def _errors(ax: Axes, numbers: Mapping[str, Any]) -> None:
         epochs = np.arange(1, len(one["errors"]) + 1)
         ax.plot(epochs, 100 * np.array(one["errors"]), style, color=colour, label=TITLES[name])
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
-    )
+    plain_numbers(ax.xaxis, minor="235")
     ax.grid(axis="y", color=GREY, alpha=0.2)
-    ax.set_xlabel("epoch\n(a) errors of the network with the mean weights")
-    ax.set_ylabel("validation images classified wrongly (%)")
-    legend_above(ax, 2)
+    label = "epoch\n(a) errors of the network with the mean weights"
+    finish(ax, label, "validation images classified wrongly (%)", 2)
 
 
 def _weights(ax: Axes, weights: Mapping[str, Array]) -> None:
@@ -76,9 +71,8 @@ def _weights(ax: Axes, weights: Mapping[str, Array]) -> None:
     ax.set_yscale("log")
     ax.set_ylim(bottom=lowest)
     ax.set_xlim(-most, most)
-    ax.set_xlabel("weight (dimensionless)\n(b) all weights and biases (the paper's Figure 3)")
-    ax.set_ylabel("density")
-    legend_above(ax, 2)
+    label = "weight (dimensionless)\n(b) all weights and biases (the paper's Figure 3)"
+    finish(ax, label, "density", 2)
 
 
 def _pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
@@ -92,20 +86,15 @@ def _pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
             left, 100 * share, yerr=100 * np.sqrt(share * (1 - share) / tests), marker=marker,
             linestyle=style, color=colour, capsize=3, label=label,
         )  # fmt: skip
-    there = [(100 * (1 - share), value) for share, value in PAPER_PRUNING.items()]
-    ax.plot(
-        *zip(*there, strict=True), "D:", color=VERMILLION, markerfacecolor="white",
-        label="paper, 1200 units (from memory)",
-    )  # fmt: skip
+    there = 100 * (1 - np.array(list(PAPER_PRUNING)))
+    label = "paper, 1200 units (from memory)"
+    errors = list(PAPER_PRUNING.values())
+    ax.plot(there, errors, "D:", color=VERMILLION, markerfacecolor="white", label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
+    plain_numbers(ax.xaxis)
     ax.set_xticks(left, [f"{value:.0f}" for value in left])
-    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.invert_xaxis()
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
-    )
-    ax.set_xlabel("weights left (%)\n(d) pruning; bars are binomial deviations")
-    ax.set_ylabel("test images classified wrongly (%)")
-    legend_above(ax, 2)
+    plain_numbers(ax.yaxis, minor="235")
+    label = "weights left (%)\n(d) pruning; bars are binomial deviations"
+    finish(ax, label, "test images classified wrongly (%)", 2)

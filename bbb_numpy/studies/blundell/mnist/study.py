@@ -19,7 +19,7 @@ from bbb_numpy.data.mnist import MNIST
 from bbb_numpy.numeric.files import write_text
 from bbb_numpy.progress import tqdm
 
-from . import plots
+from . import plots, tables
 from .models import (
     CANDIDATES,
     FORMAT,
@@ -33,7 +33,6 @@ from .models import (
     train_epoch,
 )
 from .scores import Images, measure
-from .text import summarise
 
 __all__ = ["DIVISOR", "prepare", "reproduce", "train_all"]
 
@@ -133,7 +132,7 @@ def reproduce(
     found: MNIST | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Train, choose, test and prune; write ``mnist.png`` and ``numbers.json``; return the text.
+    """Train, choose, test and prune; write ``mnist.png`` and ``numbers.json``; return the tables.
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ def reproduce(
     _same(out, record)
     done = _read(out / FINISHED)
     if done is not None:
-        return summarise(done)
+        return tables.lay_out(done)
     images = prepare(data.load() if found is None else found, settings)
     _write(out / SETTINGS, record)
     searched, chosen = train_all(out, images, settings, candidates, progress)
@@ -186,7 +185,7 @@ def reproduce(
         for c, path in ((c, out / f"state-{i}.npz") for i, c in enumerate(candidates))
     )
     _write(out / FINISHED, numbers)
-    return summarise(numbers)
+    return tables.lay_out(numbers)
 
 
 def _check(settings: Settings, candidates: Sequence[Candidate]) -> None:

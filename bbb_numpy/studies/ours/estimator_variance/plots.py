@@ -7,11 +7,18 @@ from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    VERMILLION,
+    finish,
+    legend_of_figure,
+    plain_numbers,
+)
 
 from .scores import Noise, Spot
 
@@ -31,8 +38,7 @@ def variances(
     for ax, letter, (place, rows) in zip(panels, "abcde", found.items(), strict=True):
         _ratios(ax, names, rows)
         ax.set_xlabel(f"relative variance\n({letter}) {place}")
-    handles, labels = panels[0].get_legend_handles_labels()
-    above.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    legend_of_figure(above, panels[0], 4)
     left, right = below.subplots(1, 2)
     counts = [spot.samples for spot in spots["IWAE"]]
     for ax, key, colour, marker, style, label in (
@@ -54,11 +60,10 @@ def variances(
         ax.set_xscale("log")
         ax.set_yscale("log")
         for axis in (ax.xaxis, ax.yaxis):
-            _plain(axis)
+            plain_numbers(axis)
         ax.set_ylim(*limits)
-        ax.set_xlabel(f"weight samples per step\n{title}, linear regression beside the optimum")
-        ax.set_ylabel("relative to |true gradient|")
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+        samples = f"weight samples per step\n{title}, linear regression beside the optimum"
+        finish(ax, samples, "relative to |true gradient|", 2)
     return figure
 
 
@@ -88,14 +93,8 @@ def _ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> None:
     ax.axvline(1.0, color=BLACK, linewidth=0.8, linestyle=":")
     ax.set_xscale("log")
     ax.set_xlim(left=edge)
-    _plain(ax.xaxis)
+    plain_numbers(ax.xaxis)
     ax.xaxis.set_major_locator(LogLocator(numticks=4))
     ax.set_yticks(range(len(names)), list(reversed(names)))
     for place in range(len(names)):
         ax.axhline(place + 0.5, color="#E0E0E0", linewidth=0.6)
-
-
-def _plain(axis: Axis) -> None:
-    """Label powers of ten as plain numbers, and nothing between them."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())

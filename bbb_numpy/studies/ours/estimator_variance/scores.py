@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ __all__ = [
     "STEPS",
     "Noise",
     "Spot",
+    "Study",
     "curves",
     "difference",
     "measure",
@@ -59,6 +61,40 @@ class Spot(NamedTuple):
     error: float  # of the bias: deviation / sqrt(number of gradients)
     deviation: float  # root of the summed variance
     effective: float  # mean effective number of samples, 1 / sum of squared shares
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that is measured."""
+
+    noises: dict[str, dict[str, Noise]]  # of place and estimator; the last two places are linear
+    spots: dict[str, list[Spot]]  # from `curves`
+    far: list[Spot]  # from `on_network`
+
+    @property
+    def end(self) -> dict[str, Noise]:
+        """The noises at the end of the network's training."""
+        return self.noises["network, end"]
+
+    @property
+    def mean_field(self) -> dict[str, Noise]:
+        """Those on linear regression at the mean-field optimum."""
+        return self.noises["linear, mean field"]
+
+    @property
+    def linear(self) -> dict[str, Noise]:
+        """Those at the full-rank optimum, the posterior."""
+        return self.noises["linear, full rank"]
+
+    @property
+    def biases(self) -> list[float]:
+        """Differences of means to the reference's, of every other estimator at every place."""
+        return [
+            noise.bias
+            for rows in self.noises.values()
+            for name, noise in rows.items()
+            if name != REFERENCE
+        ]
 
 
 def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:

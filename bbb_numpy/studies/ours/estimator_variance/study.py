@@ -11,15 +11,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from . import plots, text
+from . import plots, tables
 from .models import linear_places, network_places
-from .scores import curves, measure, on_network, order
+from .scores import Study, curves, measure, on_network, order
 
-__all__ = ["reproduce"]
+__all__ = ["measure_all", "reproduce"]
+
+
+def measure_all(seed: int) -> Study:
+    """Train the network and measure every estimator at every place."""
+    network, linear = network_places(seed), linear_places(seed)
+    noises = {place.name: measure(place, seed + 1) for place in [*network, *linear]}
+    return Study(noises, curves(seed), on_network(network[-1], seed))
 
 
 def reproduce(out: Path, seed: int = 0) -> str:
-    """Measure, write ``estimator-variance.png``, ``.json`` and ``.txt``, and return the text.
+    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables.
 
     Parameters
     ----------
@@ -28,21 +35,18 @@ def reproduce(out: Path, seed: int = 0) -> str:
     seed : int
         Of data, training and noise.
     """
-    network, linear = network_places(seed), linear_places(seed)
-    found = {place.name: measure(place, seed + 1) for place in [*network, *linear]}
-    spots, far = curves(seed), on_network(network[-1], seed)
-    summary, end = text.summarise(found, spots, far), found[network[-1].name]
+    found = measure_all(seed)
     out.mkdir(parents=True, exist_ok=True)
-    plots.variances(found, spots, order(end)).savefig(out / "estimator-variance.png", dpi=100)
-    (out / "estimator-variance.txt").write_text(summary + "\n", encoding="utf-8")
+    figure = plots.variances(found.noises, found.spots, order(found.end))
+    figure.savefig(out / "estimator-variance.png", dpi=100)
     rows = {
         "relative to the reparameterised": {
-            place: {name.strip(): noise._asdict() for name, noise in rows.items()}
-            for place, rows in found.items()
+            place: {name: noise._asdict() for name, noise in rows.items()}
+            for place, rows in found.noises.items()
         },
-        "against samples": {name: [s._asdict() for s in row] for name, row in spots.items()},
+        "against samples": {name: [s._asdict() for s in row] for name, row in found.spots.items()},
     }
     (out / "estimator-variance.json").write_text(
         json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8"
     )
-    return summary
+    return tables.lay_out(found)

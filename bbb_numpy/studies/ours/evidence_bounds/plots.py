@@ -8,7 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    legend_of_figure,
+    plain_numbers,
+)
 
 from .scores import Case
 
@@ -30,8 +38,7 @@ def bounds(cases: Sequence[Case], counts: Sequence[int], figure: Figure | None =
         _panel(ax, case, counts)
         ax.set_xlabel(f"samples k\n({letter}) q: {case.name}")
     panels[0].set_ylabel("bound − log evidence ± 2 s.e. (nats)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
+    legend_of_figure(figure, panels[0], 6)
     return figure
 
 
@@ -47,7 +54,7 @@ def _panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
             linewidth=1.3, capsize=2, label=LABELS[kind],
         )  # fmt: skip
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain_numbers(ax.xaxis)
     reach = max(-case.elbo, case.eubo)
     if reach > 20.0:
         ax.set_yscale("symlog", linthresh=1.0)

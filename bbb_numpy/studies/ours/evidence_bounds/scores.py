@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ __all__ = [
     "KINDS",
     "REPEATS",
     "Case",
+    "Study",
     "bound",
     "draw",
     "draw_posterior",
@@ -48,6 +50,16 @@ class Case(NamedTuple):
     steps: dict[str, tuple[Estimate, ...]]  # from one count to the next, same samples
     sampled_elbo: Estimate
     sampled_eubo: Estimate  # from samples of the posterior
+
+
+@dataclass(frozen=True)
+class Study:
+    """The regression, and every q from the prior to the posterior."""
+
+    data: Regression
+    log_evidence: float
+    cases: list[Case]
+    gap: float  # from `one_sample_gap`, the largest of all q
 
 
 def draw(

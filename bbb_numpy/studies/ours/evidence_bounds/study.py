@@ -13,15 +13,29 @@ import numpy as np
 
 from bbb_numpy.studies import linear_gaussian as exact
 
-from . import plots, text
+from . import plots, tables
 from .models import choices, problem
-from .scores import COUNTS, measure, one_sample_gap
+from .scores import COUNTS, Study, measure, one_sample_gap
 
-__all__ = ["reproduce"]
+__all__ = ["measure_all", "reproduce"]
+
+
+def measure_all(seed: int) -> Study:
+    """Draw the regression and measure every q."""
+    data_rng_seed, *seeds = np.random.SeedSequence(seed).spawn(6)
+    data = problem(int(data_rng_seed.generate_state(1)[0]))
+    truth = exact.exact(data)
+    *rngs, last = (np.random.default_rng(s) for s in seeds)
+    cases = [
+        measure(data, name, q, truth, rng)
+        for (name, q), rng in zip(choices(truth, 1.0).items(), rngs, strict=True)
+    ]
+    gap = max(one_sample_gap(data, case.q, last) for case in cases)
+    return Study(data, truth.log_evidence, cases, gap)
 
 
 def reproduce(out: Path, seed: int = 0) -> str:
-    """Measure, write ``evidence-bounds.png``, ``.json`` and ``.txt``, and return the text.
+    """Measure, write ``evidence-bounds.png`` and ``.json``, and return the tables.
 
     Parameters
     ----------
@@ -30,23 +44,12 @@ def reproduce(out: Path, seed: int = 0) -> str:
     seed : int
         Of the data and of all samples.
     """
-    data_rng_seed, *seeds = np.random.SeedSequence(seed).spawn(6)
-    data = problem(int(data_rng_seed.generate_state(1)[0]))
-    truth = exact.exact(data)
-    rngs = [np.random.default_rng(s) for s in seeds]
-    asked = choices(truth, 1.0)
-    cases = [
-        measure(data, name, q, truth, rng)
-        for (name, q), rng in zip(asked.items(), rngs[:-1], strict=True)
-    ]
-    gap = max(one_sample_gap(data, case.q, rngs[-1]) for case in cases)
-    summary = text.summarise(cases, truth, data, gap)
+    found = measure_all(seed)
     out.mkdir(parents=True, exist_ok=True)
-    plots.bounds(cases, COUNTS).savefig(out / "evidence-bounds.png", dpi=100)
-    (out / "evidence-bounds.txt").write_text(summary + "\n", encoding="utf-8")
-    rows = [{**case._asdict(), "q": [part.tolist() for part in case.q]} for case in cases]
-    found = {"log_evidence": truth.log_evidence, "counts": COUNTS, "cases": rows}
+    plots.bounds(found.cases, COUNTS).savefig(out / "evidence-bounds.png", dpi=100)
+    rows = [{**case._asdict(), "q": [part.tolist() for part in case.q]} for case in found.cases]
+    stored = {"log_evidence": found.log_evidence, "counts": COUNTS, "cases": rows}
     (out / "evidence-bounds.json").write_text(
-        json.dumps(found, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+        json.dumps(stored, indent=1, allow_nan=False) + "\n", encoding="utf-8"
     )
-    return summary
+    return tables.lay_out(found)

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import NullFormatter
 
 from bbb_numpy.data.path_loss import Scene
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, finish, plain_numbers
 
 from .models import BASE, NOISE_LIMIT
 from .scores import EDGE, Average, Measured, rms
@@ -86,58 +86,73 @@ def draw_why(why: Mapping[str, Average], runs: Mapping[str, Sequence[Measured]])
     """Draw rank correlations, and error against deviation in tenths of the map."""
     figure = Figure(figsize=(13.0, 5.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
-    names = list(why)[::-1]
-    height = np.arange(len(names))
-    for key, label, marker, colour, shift in (
-        ("rank epistemic", "with the epistemic deviation", "o", "#0072B2", 0.12),
-        ("rank total", "with the total deviation", "s", "#D55E00", -0.12),
-        ("rank if right", "epistemic, were it right", "|", "#000000", 0.0),
-    ):
-        mean, error = np.array([why[name][key] for name in names]).T
-        left.errorbar(mean, height + shift, xerr=error, fmt=marker, color=colour, label=label,
-                      markersize=12 if marker == "|" else 5, linewidth=1.2)  # fmt: skip
+    _by_name(left, why, "rank epistemic", "with the epistemic deviation", "o", BLUE, 0.12)
+    _by_name(left, why, "rank total", "with the total deviation", "s", VERMILLION, -0.12)
+    _by_name(left, why, "rank if right", "epistemic, were it right", "|", BLACK)
     left.axvline(0.0, color="#8C8C8C", linewidth=0.8)
-    left.set_yticks(height, names)
-    left.set_xlabel("rank correlation of |error| and deviation over the map (± 1 s.e.)")
-    left.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=3, frameon=False)
-    styles = (("VI", "o-", "#0072B2"), ("5 MLE", "^--", "#009E73"),
-              ("VI, noise head, 1600", "s-.", "#D55E00"))  # fmt: skip
+    finish(left, "rank correlation of |error| and deviation over the map (± 1 s.e.)", "", 3)
+    draw_tenths(runs, right)
+    return figure
+
+
+def draw_tenths(runs: Mapping[str, Sequence[Measured]], ax: Axes) -> None:
+    """Draw error against total deviation, by tenths of the cells, of three variants."""
     highest = 0.0
-    for name, style, colour in styles:
+    for name, style, colour in (
+        ("VI", "o-", BLUE),
+        ("5 MLE", "^--", GREEN),
+        ("VI, noise head, 1600", "s-.", VERMILLION),
+    ):
         total = np.concatenate([run.predictive.total for run in runs[name]])
         error = np.concatenate([run.predictive.mean - run.truth for run in runs[name]])
         tenths = np.array_split(np.argsort(total), 10)
         x, y = (np.array([rms(v[t]) for t in tenths]) for v in (total, error))
-        right.plot(x, y, style, color=colour, label=f"{name}", markersize=5)
+        ax.plot(x, y, style, color=colour, label=name, markersize=5)
         highest = max(highest, x.max(), y.max())
     noise = BASE.scene.shadowing  # is in the total deviation, not in the error to the truth
     line = np.linspace(noise, highest, 100)
-    right.plot(line, np.sqrt(line**2 - noise**2), ":", color="black", label="were it right")
-    right.set_xlabel("total deviation (dB), by tenths of the cells")
-    right.set_ylabel("RMSE of the mean (dB)")
-    right.set_ylim(0.0)
-    right.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-    return figure
+    ax.plot(line, np.sqrt(line**2 - noise**2), ":", color=BLACK, label="were it right")
+    ax.set_ylim(0.0)
+    finish(ax, "total deviation (dB), by tenths of the cells", "RMSE of the mean (dB)", 2)
 
 
 def draw_how(how: Mapping[str, Average]) -> Figure:
     """Draw the error of every change of the base case."""
     figure = Figure(figsize=(9.0, 5.6), layout="constrained")
     ax = figure.subplots()
-    names = [name for name in how if how[name]["rmse"][0] > 1e-3][::-1]
-    height = np.arange(len(names))
-    for key, label, marker, colour in (
-        ("rmse", "whole plane", "o", "#000000"),
-        ("near", f"within {EDGE:g} m of a jump", "^", "#D55E00"),
-        ("far", "elsewhere", "v", "#0072B2"),
-    ):
-        mean, error = np.array([how[name][key] for name in names]).T
-        ax.errorbar(mean, height, xerr=error, fmt=marker, color=colour, label=label, markersize=6)
+    shown = {name: numbers for name, numbers in how.items() if numbers["rmse"][0] > 1e-3}
+    _by_name(ax, shown, "rmse", "whole plane", "o", BLACK)
+    _by_name(ax, shown, "near", f"within {EDGE:g} m of a jump", "^", VERMILLION)
+    _by_name(ax, shown, "far", "elsewhere", "v", BLUE)
     ax.axvline(NOISE_LIMIT, color="#8C8C8C", linestyle="--", label="noise limit, right inputs")
     ax.set_xscale("log")
-    ax.set_xticks(ticks := [0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0], [f"{tick:g}" for tick in ticks])
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("RMSE to the map without shadowing (dB; ± 1 s.e.)")
-    ax.set_yticks(height, names)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, frameon=False)
+    plain_numbers(ax.xaxis)
+    ax.set_xticks([0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0])
+    finish(ax, "RMSE to the map without shadowing (dB; ± 1 s.e.)", "", 4)
     return figure
+
+
+def _by_name(
+    ax: Axes,
+    found: Mapping[str, Average],
+    key: str,
+    label: str,
+    marker: str,
+    colour: str,
+    shift: float = 0.0,
+) -> None:
+    """Draw one number of every variant with its error, the first variant at the top."""
+    names = list(found)[::-1]
+    height = np.arange(len(names))
+    mean, error = np.array([found[name][key] for name in names]).T
+    ax.errorbar(
+        mean,
+        height + shift,
+        xerr=error,
+        fmt=marker,
+        color=colour,
+        label=label,
+        markersize=12 if marker == "|" else 5,
+        linewidth=1.2,
+    )
+    ax.set_yticks(height, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
@@ -33,6 +34,19 @@ class Measured(NamedTuple):
     predictive: Predictive
     near: NDArray[np.bool_]
     numbers: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All that is trained and measured: mean and standard error over the data sets, by variant."""
+
+    repeats: int
+    methods: dict[str, Measured]  # on the first data set
+    runs: dict[str, list[Measured]]  # of `models.WHY`, every data set
+    side: dict[str, Average]  # MLE, MAP and VI
+    why: dict[str, Average]
+    how: dict[str, Average]
+    split: dict[str, tuple[float, float]]  # from `bias_and_spread`; empty of one data set
 
 
 def mean(values: Array) -> float:

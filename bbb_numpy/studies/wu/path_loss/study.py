@@ -12,11 +12,36 @@ from pathlib import Path
 
 from bbb_numpy.studies.comparing import METHODS, average
 
-from . import plots, text
+from . import plots, tables
 from .models import BASE, HOW, WHY, Variant
-from .scores import bias_and_spread, compare, measure
+from .scores import Study, bias_and_spread, compare, measure
 
-__all__ = ["reproduce"]
+__all__ = ["measure_all", "reproduce"]
+
+
+def measure_all(seed: int, repeats: int, effort: float) -> Study:
+    """Train and measure every variant; arguments as for `reproduce`."""
+
+    def shorter(variant: Variant) -> Variant:
+        return variant.but(variant.name, epochs=max(1, round(effort * variant.setup.epochs)))
+
+    seeds = range(seed, seed + repeats)
+    pairs = [compare(which, shorter(BASE)) for which in seeds]
+    runs = {BASE.name: [pair[BASE.name] for pair in pairs]}
+    for variant in WHY[1:]:
+        runs[variant.name] = [measure(shorter(variant), which) for which in seeds]
+    return Study(
+        repeats=repeats,
+        methods=pairs[0],
+        runs=runs,
+        side={name: average([pair[name].numbers for pair in pairs]) for name in METHODS},
+        why={name: average([run.numbers for run in measured]) for name, measured in runs.items()},
+        how={
+            variant.name: average([measure(shorter(variant), which).numbers for which in seeds])
+            for variant in HOW
+        },
+        split=bias_and_spread(runs[BASE.name]) if repeats > 1 else {},
+    )
 
 
 def reproduce(out: Path, seed: int = 0, repeats: int = 4, effort: float = 1.0) -> str:
@@ -36,36 +61,20 @@ def reproduce(out: Path, seed: int = 0, repeats: int = 4, effort: float = 1.0) -
     Returns
     -------
     str
-        What the numbers say.
+        The tables.
     """
-
-    def shorter(variant: Variant) -> Variant:
-        return variant.but(variant.name, epochs=max(1, round(effort * variant.setup.epochs)))
-
-    seeds = range(seed, seed + repeats)
-    pairs = [compare(which, shorter(BASE)) for which in seeds]
-    runs = {BASE.name: [pair[BASE.name] for pair in pairs]}
-    for variant in WHY[1:]:
-        runs[variant.name] = [measure(shorter(variant), which) for which in seeds]
-    side = {name: average([pair[name].numbers for pair in pairs]) for name in METHODS}
-    why = {name: average([run.numbers for run in measured]) for name, measured in runs.items()}
-    how = {
-        variant.name: average([measure(shorter(variant), which).numbers for which in seeds])
-        for variant in HOW
+    found = measure_all(seed, repeats, effort)
+    numbers = {
+        "seed": seed,
+        "repeats": repeats,
+        "methods": found.side,
+        "why": found.why,
+        "how": found.how,
+        "bias and spread": found.split,
     }
-    split = bias_and_spread(runs[BASE.name]) if repeats > 1 else {}
-    numbers = {"methods": side, "why": why, "how": how, "bias and spread": split}
-    (out / "numbers.json").write_text(
-        json.dumps({"seed": seed, "repeats": repeats, **numbers}, indent=1, allow_nan=False) + "\n",
-        encoding="utf-8",
-    )
-    plots.draw_maps(pairs[0]).savefig(out / "maps.png", dpi=100)
-    plots.draw_why(why, runs).savefig(out / "why.png", dpi=100)
-    plots.draw_how(how).savefig(out / "how.png", dpi=100)
-    parts = [
-        text.scene_text(repeats),
-        text.side_text(side),
-        text.why_text(why, split),
-        text.how_text(how),
-    ]
-    return "\n\n".join(parts)
+    stored = json.dumps(numbers, indent=1, allow_nan=False)
+    (out / "numbers.json").write_text(stored + "\n", encoding="utf-8")
+    plots.draw_maps(found.methods).savefig(out / "maps.png", dpi=100)
+    plots.draw_why(found.why, found.runs).savefig(out / "why.png", dpi=100)
+    plots.draw_how(found.how).savefig(out / "how.png", dpi=100)
+    return tables.lay_out(found)
