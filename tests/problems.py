@@ -1,5 +1,6 @@
 """What hypothesis draws: whole problems of every shape, and helpers that several tests share."""
 
+import os
 from dataclasses import fields, replace
 from typing import NamedTuple
 
@@ -75,6 +76,8 @@ for _which in matrix.combinations():
         INVALID[_which] = str(_error)
 # every two parts that go together at all do so in one of these
 PAIRS = covering(VALID)
+# Before a commit those in which every pair of parts meets, in `make test` all of them
+CHECKED = PAIRS if os.environ.get("HYPOTHESIS_PROFILE") == "check" else VALID
 # the joint density is one of a prior and a likelihood; posterior and gradient are the first that
 # take these
 JOINTS = list({(which.prior, which.likelihood): which for which in reversed(VALID)}.values())

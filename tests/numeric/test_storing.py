@@ -141,7 +141,7 @@ def test_rows_of_floats_are_one_array_and_numbers_lose_numpys_types(tmp_path):
         np.random.RandomState(0),
         np.random.Generator(np.random.MT19937(0)),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_cannot_be_stored_is_named_by_its_place(value, tmp_path):
     with pytest.raises(CheckpointError, match=r"^anything\[1\]\.inside .* cannot be saved"):
