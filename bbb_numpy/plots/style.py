@@ -7,9 +7,13 @@ line styles and lightness keep them apart in grey.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 __all__ = [
     "BLACK",
@@ -20,7 +24,11 @@ __all__ = [
     "SKY",
     "VERMILLION",
     "axes_or_new",
+    "density_of_draws",
+    "finish",
     "legend_above",
+    "legend_of_figure",
+    "plain_numbers",
 ]
 
 BLACK, BLUE, SKY, VERMILLION, GREEN = "#000000", "#0072B2", "#7FC4EE", "#D55E00", "#009E73"
@@ -32,6 +40,15 @@ def axes_or_new(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
     return Figure(figsize=(5.0, 3.8), layout="constrained").subplots()
+
+
+def density_of_draws(ax: Axes, draws: Any, edges: Any, **look: Any) -> None:
+    """Draw the histogram of `draws`, of any shape, as a density: its area within `edges` is 1.
+
+    `look` is that of the outline, as for `Axes.stairs`: colour, fill, label.
+    """
+    density, _ = np.histogram(np.ravel(draws), edges, density=True)
+    ax.stairs(density, edges, **look)
 
 
 def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
@@ -49,3 +66,29 @@ def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
         handlelength=2.4,
         columnspacing=1.4,
     )
+
+
+def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
+    """Put the legend of `ax` above the whole figure, of whose axes it serves all."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+
+
+def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
+    """Label the axes and put the legend above them."""
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    legend_above(ax, columns)
+
+
+def plain_numbers(axis: Axis, minor: str = "") -> None:
+    """Label a logarithmic axis with 0.1 and 100 instead of powers of ten.
+
+    Between the powers only numbers whose first digit is in `minor` are labelled.
+    """
+
+    def between(value: float, _: object) -> str:
+        return f"{value:g}" if f"{value:e}"[0] in minor else ""
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(FuncFormatter(between))

@@ -1,10 +1,10 @@
-"""MLE, MAP, VI and ensembles trained and judged side by side (W1, W2)."""
+"""MLE, MAP, VI and ensembles side by side (W1, W2), and how a study lays out what it found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,20 @@ from ..parts.priors import GaussianPrior
 from ..training import fit, start
 from ..training.optimizers import Adam, Cosine
 
-__all__ = ["METHODS", "Fitted", "Setup", "average", "judge", "table", "train"]
+__all__ = [
+    "METHODS",
+    "Claim",
+    "Fitted",
+    "Setup",
+    "average",
+    "captioned",
+    "claims",
+    "judge",
+    "plus_minus",
+    "table",
+    "table_of_columns",
+    "train",
+]
 
 Array = NDArray[Any]
 
@@ -200,6 +213,11 @@ def average(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, float]]:
     return out
 
 
+def plus_minus(mean: float, error: float, digits: int, scale: float = 1.0) -> str:
+    """Return a mean and its standard error, both times `scale`, as 1.23 +- 0.04."""
+    return f"{scale * mean:.{digits}f} +- {scale * error:.{digits}f}"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out text: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
@@ -209,3 +227,32 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in (head, *rows)
     ]  # fmt: skip
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def table_of_columns(columns: Mapping[str, Sequence[str]]) -> str:
+    """Lay out text given by columns, each under its head."""
+    return table(list(columns), list(zip(*columns.values(), strict=True)))
+
+
+class Claim(NamedTuple):
+    """What a source says, beside what was found here."""
+
+    said: str
+    printed: str  # in the source, as a number where it has one
+    here: str
+    holds: bool | float  # or by how many standard errors the two differ
+
+
+def claims(source: str, rows: Sequence[Claim]) -> str:
+    """Lay out which claims of `source` hold."""
+    cells = [
+        [said, printed, here, ("yes" if holds else "no") if isinstance(holds, bool | np.bool_)
+         else f"to {holds:.1f} s.e."]
+        for said, printed, here, holds in rows
+    ]  # fmt: skip
+    return table([f"claim of {source}", "printed", "here", "holds"], cells)
+
+
+def captioned(tables: Mapping[str, str]) -> str:
+    """Set tables below each other, each under its caption."""
+    return "\n\n".join(f"{caption}\n\n{laid_out}" for caption, laid_out in tables.items())
