@@ -247,7 +247,7 @@ def claims(source: str, rows: Sequence[Claim]) -> str:
     """Lay out which claims of `source` hold."""
     cells = [
         [said, printed, here, ("yes" if holds else "no") if isinstance(holds, bool | np.bool_)
-         else f"to {holds:.1f} s.e."]
+         else f"{holds:.1f} s.e. off"]
         for said, printed, here, holds in rows
     ]  # fmt: skip
     return table([f"claim of {source}", "printed", "here", "holds"], cells)

@@ -35,18 +35,7 @@ def lay_out(
 ) -> str:
     """Return every number that is printed, and which claims of the paper hold.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Every prior after every number of tosses.
-    single : Cell
-        One head under the uniform prior.
-    paths : mapping of str to ndarray (N + 1, 2)
-        Posterior mean and deviation of r toss by toss, by prior.
-    budget : (int, int, int)
-        Chains, draws and warm-up steps.
-    truth : float
-        Probability of a head of the coin that was tossed.
+    `single` is one head under the uniform prior; a path (N + 1, 2) is mean and deviation of r.
     """
     parts = {
         "A coin and its posterior, three ways: closed form, grid, Metropolis-Hastings (MH).": table(

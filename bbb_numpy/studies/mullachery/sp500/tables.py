@@ -31,17 +31,7 @@ def lay_out(
     leaked: float,
     second: Mapping[str, Scores],
 ) -> str:
-    """Return every number that is printed, and which claims hold.
-
-    Parameters
-    ----------
-    prices : mapping of str to Facts
-        Both tables of prices.
-    walk, scores, leaked
-        Of the first.
-    second : mapping of str to Scores
-        The baselines on the second.
-    """
+    """Return every number that is printed, and which claims hold."""
     parts = {
         "S&P 500, next-day direction, refitted every year on all that was known; on the second "
         "table baselines\nalone. +-: standard error, clustered by day; design effect: its square "
