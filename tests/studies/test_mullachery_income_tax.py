@@ -29,10 +29,8 @@ from bbb_numpy.studies.mullachery.income_tax.models import (
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 QUICK = Effort(hidden=3, chains=2, warm_up=8, draws=8, max_depth=3, epochs=4, kept=10)
-COLUMNS = (
-    *("STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"),
-    *(*AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"),
-)
+NAMED = ["STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"]
+COLUMNS = [*NAMED, *AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"]
 
 
 def made_up(seed=0, places=30):
@@ -269,8 +267,13 @@ def test_r_hat_is_that_of_the_draws_in_their_order_over_the_tested_cells(cells, 
     monkeypatch.setattr(models, "function_r_hats", record)
     train, test = folds(cells.place, 3, 0)[0]
     task = Task(
-        *(cells.x[train], cells.y[train, 0], cells.income_class[train]),
-        *(cells.x[test], cells.income_class[test], (0, 0), QUICK),
+        cells.x[train],
+        cells.y[train, 0],
+        cells.income_class[train],
+        cells.x[test],
+        cells.income_class[test],
+        (0, 0),
+        QUICK,
     )
     note = MODELS[NUTS_NAME](task).note
     found, drifting = seen

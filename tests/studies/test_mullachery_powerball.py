@@ -364,7 +364,9 @@ def test_the_claims_are_judged_by_the_numbers(monkeypatch):
     }
     claims = {claim.said: claim for claim in claims_of_the_paper(EXACT, found, asked)}
     assert claims["accuracy of random forest, %"].holds == pytest.approx((0.85 - 0.8296) / 0.01)
-    assert claims["accuracy of its confusion, %"].here == "83.60"  # 1 - (0.26 + 0.068) / 2
+    assert (
+        claims["accuracy by the network's confusion, %"].here == "83.60"
+    )  # 1 - (0.26 + 0.068) / 2
     high = claims["'extremely high' at 0: networks"]
     assert (high.printed, high.here, high.holds) == ("2", "1", False)
     del asked["sure of 0"]

@@ -88,10 +88,9 @@ def _scores(scores: Mapping[str, Scores]) -> str:
         "median": [f"{s.median_relative_error:.1%}" for s in every],
         "NLL": [plus_minus(*s.nll, 3) for s in every],
         "CRPS 1e-3": [plus_minus(*s.crps, 1, 1e3) for s in every],
-        **{
-            f"{level} %": [f"{s.coverage[level]:.1%}" for s in every]
-            for level in ("50", "90", "99")
-        },
+        "50 %": [f"{s.coverage['50']:.1%}" for s in every],
+        "90 %": [f"{s.coverage['90']:.1%}" for s in every],
+        "99 %": [f"{s.coverage['99']:.1%}" for s in every],
         "KS": [f"{s.kolmogorov:.1f}" for s in every],
     }
     return table_of_columns(columns)

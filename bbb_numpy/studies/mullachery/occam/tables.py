@@ -41,8 +41,8 @@ def lay_out(
                 ("(b) rows", f"{ROWS}"),
                 ("deviation of the noise", f"{NOISE:g}"),
                 ("deviation of a weight", f"{WIDTH:g}"),
-                ("chains of annealing", f"{budget.chains}"),
-                ("powers of annealing", f"{budget.steps}"),
+                ("(a) chains, powers of annealing", f"{2 * budget.chains}, {budget.steps // 2}"),
+                ("(b) chains, powers of annealing", f"{budget.chains}, {budget.steps}"),
             ],
         ),
         "(a) P(D|m) of one data set, on average, by the label changes along the line.": _labels(
@@ -53,8 +53,8 @@ def lay_out(
         "On data from the model of the row, the model of the column loses on average (KL, nats).": (
             _divergences(models)
         ),
-        "Annealed importance sampling of some log P(D|m), nats; z: less the value of above, in "
-        "standard errors\nof both; twice the chains and half the powers of (b).": _checks(checks),
+        "Annealed importance sampling of some log P(D|m), nats; z: less the value of "
+        "above, in standard\nerrors of both.": _checks(checks),
         "(b) log P(D|m), nats +- standard error: line 1-1 exactly, networks 1-3-1 and 1-20-20-1 by "
         "annealing;\nlog B: the model that made the data against the best other; < 0: for the "
         "other.": _regressions(measured),
@@ -86,9 +86,10 @@ def _labels(models: Mapping[str, Labelled]) -> str:
     columns = {
         "changes": [f"{c}" for c in range(POINTS)],
         "sets": [f"{size}" for size in sizes],
-        **{name: [f"{value:.2e}" for value in values] for name, values in means.items()},
-        "best but the network": _winners(means),
     }
+    for name, values in means.items():
+        columns[name] = [f"{value:.2e}" for value in values]
+    columns["best but the network"] = _winners(means)
     return table_of_columns(columns)
 
 

@@ -121,10 +121,11 @@ def reproduce(
     }
     for name, figure in pictures.items():
         figure.savefig(out / f"{name}.png", dpi=100)
-    sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets, "setup": asdict(setup)}
-    text = json.dumps({**sizes, **_numbers(study)}, indent=1, allow_nan=False)
+    sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
+    found = {**sizes, "setup": asdict(setup), **_numbers(study)}
+    text = json.dumps(found, indent=1, allow_nan=False)
     (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
-    return tables.lay_out(draws, exact, scores, full, study.zero, study.coverage, setup)
+    return tables.lay_out(draws, exact, scores, full, study.zero, study.coverage, setup, sizes)
 
 
 def _numbers(study: Study) -> dict[str, Any]:

@@ -28,12 +28,13 @@ def lay_out(
     zero: Mapping[float, Fitted],
     coverage: Mapping[str, Coverage],
     setup: Setup,
+    sizes: Mapping[str, int],
 ) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
     at_zero = _at_zero(full, zero, setup)
     parts = {
         "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard errors.": (
-            _game(draws, exact)
+            _game(draws, exact, sizes)
         ),
         "Accuracy (%) held out by cross-validation over whole draws (standard error over draws); "
         "less the exact\nrule's on the same balls; in the long run, by the exact probabilities "
@@ -73,7 +74,7 @@ def _fine(part: Interval) -> str:
     return f"{part.mean:.4f} ({part.error:.4f})"
 
 
-def _game(draws: data.Draws, exact: data.Exact) -> str:
+def _game(draws: data.Draws, exact: data.Exact, sizes: Mapping[str, int]) -> str:
     rows = [
         ("draws, two balls of each", f"{len(draws.days)}"),
         ("first", f"{draws.days[0]}"),
@@ -92,6 +93,9 @@ def _game(draws: data.Draws, exact: data.Exact) -> str:
         ("not told which: least log loss, nats", f"{exact.log_loss:.4f}"),
         ("luck of the perfect classifier, points", _percent(_luck(exact, len(draws.days)))),
         ("numbers that either bin can hold", f"{len(undecided(exact))}"),
+        ("folds of the cross-validation", f"{sizes['folds']}"),
+        ("repeats of the cross-validation", f"{sizes['repeats']}"),
+        ("data sets played by the rules, as large", f"{sizes['sets']}"),
     ]
     return table(("the game", "value"), rows)
 
@@ -155,13 +159,12 @@ def _intervals(
 ) -> str:
     widest, every = LEVELS[-1], coverage.values()
     here = [covered(_functions(full[name]), exact)[widest] for name in coverage]
-    columns = {
-        "intervals hold, %": list(coverage),
-        **{f"{level:.0%}": [_interval(c[level][1], 0) for c in every] for level in LEVELS},
-        f"{widest:.0%} of numbers": [_interval(c[widest][0], 0) for c in every],
-        f"{widest:.0%} here": [_percent(balls, 0) for _, balls in here],
-        "numbers here": [_percent(numbers, 0) for numbers, _ in here],
-    }
+    columns = {"intervals hold, %": list(coverage)}
+    for level in LEVELS:
+        columns[f"{level:.0%}"] = [_interval(c[level][1], 0) for c in every]
+    columns[f"{widest:.0%} of numbers"] = [_interval(c[widest][0], 0) for c in every]
+    columns[f"{widest:.0%} here"] = [_percent(balls, 0) for _, balls in here]
+    columns["numbers here"] = [_percent(numbers, 0) for numbers, _ in here]
     return table_of_columns(columns)
 
 
@@ -277,9 +280,9 @@ def claims_of_the_paper(
     rows = [
         ("best accuracy, %; here the ceiling", _percent(best), _percent(ceiling), best <= ceiling),
         ("points above the ceiling", "-", above, best <= ceiling),
-        ("accuracy of its confusion, %", _percent(network), _percent(implied), same),
-        ("its balls in bin 3, % (for that)", "50", _percent(share, 0), abs(share - 0.5) < 0.01),
-        (f"its confusion, %; here bin 1 up to {cut}", shares, of_cut, cut == exact.limit),
+        ("accuracy by the network's confusion, %", _percent(network), _percent(implied), same),
+        ("for that: held-out balls in bin 3, %", "50", _percent(share, 0), abs(share - 0.5) < 0.01),
+        (f"the network's confusion, %; here bin 1 up to {cut}", shares, of_cut, cut == exact.limit),
         ("'extremely high' at 0: networks", f"{networks}", f"{more}", more == networks),
         ("deviation at 0 / largest at a ball", "> 1", apart, more == networks),
     ]
