@@ -7,7 +7,9 @@ line styles and lightness keep them apart in grey.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -22,6 +24,7 @@ __all__ = [
     "SKY",
     "VERMILLION",
     "axes_or_new",
+    "density_of_draws",
     "finish",
     "legend_above",
     "legend_of_figure",
@@ -37,6 +40,15 @@ def axes_or_new(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
     return Figure(figsize=(5.0, 3.8), layout="constrained").subplots()
+
+
+def density_of_draws(ax: Axes, draws: Any, edges: Any, **look: Any) -> None:
+    """Draw the histogram of `draws`, of any shape, as a density: its area within `edges` is 1.
+
+    `look` is that of the outline, as for `Axes.stairs`: colour, fill, label.
+    """
+    density, _ = np.histogram(np.ravel(draws), edges, density=True)
+    ax.stairs(density, edges, **look)
 
 
 def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:

@@ -1,7 +1,7 @@
 """What the source documents claim, repeated: a folder for each source.
 
 `kebude`, `krasser`, `wu`, `mullachery`, `sagar`, `blundell`, and `ours`. The rooms of a study:
-`models`, what is trained; `scores`, what is measured; `text` and `plots`, what is said and drawn;
-`study`, whose ``reproduce(out, seed)`` writes pictures and numbers to a folder and returns the
-text. What fits one module is one. `comparing` and `linear_gaussian` serve several studies.
+`models`, what is trained; `scores`, what is measured; `tables` and `plots`, what is printed and
+drawn; `study`, whose ``reproduce(out, seed)`` writes pictures and numbers to a folder and returns
+the tables. What fits one module is one. `comparing` and `linear_gaussian` serve several studies.
 """

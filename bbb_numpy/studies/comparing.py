@@ -36,7 +36,9 @@ __all__ = [
     "captioned",
     "claims",
     "judge",
+    "plus_minus",
     "table",
+    "table_of_columns",
     "train",
 ]
 
@@ -211,6 +213,11 @@ def average(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, float]]:
     return out
 
 
+def plus_minus(mean: float, error: float, digits: int, scale: float = 1.0) -> str:
+    """Return a mean and its standard error, both times `scale`, as 1.23 +- 0.04."""
+    return f"{scale * mean:.{digits}f} +- {scale * error:.{digits}f}"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out text: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
@@ -220,6 +227,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in (head, *rows)
     ]  # fmt: skip
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def table_of_columns(columns: Mapping[str, Sequence[str]]) -> str:
+    """Lay out text given by columns, each under its head."""
+    return table(list(columns), list(zip(*columns.values(), strict=True)))
 
 
 class Claim(NamedTuple):

@@ -8,29 +8,29 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tables import cells_of
 
 from bbb_numpy.data import income_tax as data
 from bbb_numpy.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
 from bbb_numpy.data.locate import DamagedDataError, MissingDataError
 from bbb_numpy.evaluation.convergence import function_r_hats
-from bbb_numpy.studies.mullachery.income_tax import models, plots
+from bbb_numpy.studies.mullachery.income_tax import models, plots, scores
 from bbb_numpy.studies.mullachery.income_tax import study as income_tax
+from bbb_numpy.studies.mullachery.income_tax import tables as printed
 from bbb_numpy.studies.mullachery.income_tax.models import (
     MODELS,
+    NUTS_NAME,
     Effort,
     Mixture,
     Task,
     least_squares,
 )
-from bbb_numpy.studies.mullachery.income_tax.text import _agreement
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 QUICK = Effort(hidden=3, chains=2, warm_up=8, draws=8, max_depth=3, epochs=4, kept=10)
-COLUMNS = (
-    *("STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"),
-    *(*AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"),
-)
+NAMED = ["STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"]
+COLUMNS = [*NAMED, *AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"]
 
 
 def made_up(seed=0, places=30):
@@ -150,7 +150,7 @@ def test_the_log_density_is_that_of_the_mixture():
     y = rng.normal(0, 1, (4, 1))
     density = np.exp(-0.5 * ((y - found.means) / found.scales) ** 2) / found.scales
     expected = np.log(density.mean(axis=0) / np.sqrt(2 * np.pi))[:, 0]
-    assert income_tax.log_density(found, y) == pytest.approx(expected, rel=1e-12)
+    assert scores.log_density(found, y) == pytest.approx(expected, rel=1e-12)
 
 
 def test_least_squares_is_the_linear_fit_with_the_error_of_its_coefficients():
@@ -174,11 +174,11 @@ def test_least_squares_is_the_linear_fit_with_the_error_of_its_coefficients():
 def test_predictions_of_a_fold_do_not_see_its_targets(name, cells):
     """Other tax in the tested places changes no bit of what is said of them."""
     only = {"linear regression": MODELS["linear regression"], name: MODELS[name]}
-    one = income_tax.cross_validate(cells, models=only, count=3, effort=QUICK)[name]
+    one = scores.cross_validate(cells, models=only, count=3, effort=QUICK)[name]
     tested = folds(cells.place, 3, 0)[1][1]
     y = cells.y.copy()
     y[tested] += np.random.default_rng(5).normal(0, 3, (len(tested), 1))
-    other = income_tax.cross_validate(cells._replace(y=y), models=only, count=3, effort=QUICK)[name]
+    other = scores.cross_validate(cells._replace(y=y), models=only, count=3, effort=QUICK)[name]
     assert (one.mean[tested] == other.mean[tested]).all()
     assert (one.noise[tested] == other.noise[tested]).all()
     assert (one.log_density[tested] != other.log_density[tested]).any()
@@ -217,23 +217,39 @@ def test_noise_that_depends_on_the_cell_is_found_where_it_is():
     assert one[500.0] < 1 - tolerance
 
 
-def test_the_text_says_what_the_numbers_say(cells, tmp_path):
+def test_the_tables_say_what_the_numbers_say(cells, tmp_path):
     text = income_tax.reproduce(tmp_path / "out", effort=QUICK)
     assert (tmp_path / "out" / "tax.png").stat().st_size > 10_000
-    assert (tmp_path / "out" / "numbers.json").exists()
-    for name in MODELS:
-        assert name in text
-    assert "30 ZIP codes" in text
-    said = " ".join(text.split())
-    assert "'Last value' has no meaning" in said
+    assert max(map(len, text.splitlines())) < 125
+    assert cells_of(text, "the data")["ZIP codes"] == ["30"]
     numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())["models"]
-    notes = numbers["network, noise by cell, NUTS"]["notes"]
+    found, gained = cells_of(text, "model"), cells_of(text, "gained")
+    for name in MODELS:
+        one = numbers[name]
+        assert found[name][0] == f"{one['rmse']:.4f}"
+        assert found[name][2] == "{:.3f} +- {:.3f}".format(*one["nll"])
+        assert gained[name][0] == "{:.3f} +- {:.3f}".format(*one["nll_gained"])
+    notes = numbers[NUTS_NAME]["notes"]
     largest, median = (
         np.array([note[f"r-hat, {which}"] for note in notes]) for which in ("largest", "median")
     )
     assert (largest > median).all()
-    assert f"largest {largest.max():.2f} in the worst fold, {largest.min():.2f} in the best" in said
-    assert f"median {median.max():.2f} and {median.min():.2f}." in said
+    ends = (largest.max(), largest.min(), median.max(), median.min())
+    assert cells_of(text, "chains")[NUTS_NAME][1:] == [f"{end:.2f}" for end in ends]
+
+
+def test_the_claims_are_judged_by_the_numbers(cells):
+    found = scores.cross_validate(cells, count=2, effort=QUICK)
+    numbers = scores.measure(cells, found)
+    linear = numbers["linear regression"]
+    for shares, holds in (((0.8, 0.95), True), ((0.95, 0.8), False)):
+        numbers["linear regression"] = linear._replace(
+            coverage_90_small_cells=shares[0], coverage_90_large_cells=shares[1]
+        )
+        numbers[NUTS_NAME] = numbers[NUTS_NAME]._replace(nll_gained=(0.3, 0.1))
+        first, *_, small, large = printed.claims_of_the_paper(numbers)
+        assert (first.here, first.holds) == ("0.300 +- 0.100", pytest.approx(3.0))
+        assert (small.holds, large.holds) == (holds, holds)
 
 
 def test_r_hat_is_that_of_the_draws_in_their_order_over_the_tested_cells(cells, monkeypatch):
@@ -251,34 +267,39 @@ def test_r_hat_is_that_of_the_draws_in_their_order_over_the_tested_cells(cells, 
     monkeypatch.setattr(models, "function_r_hats", record)
     train, test = folds(cells.place, 3, 0)[0]
     task = Task(
-        *(cells.x[train], cells.y[train, 0], cells.income_class[train]),
-        *(cells.x[test], cells.income_class[test], (0, 0), QUICK),
+        cells.x[train],
+        cells.y[train, 0],
+        cells.income_class[train],
+        cells.x[test],
+        cells.income_class[test],
+        (0, 0),
+        QUICK,
     )
-    note = MODELS["network, noise by cell, NUTS"](task).note
+    note = MODELS[NUTS_NAME](task).note
     found, drifting = seen
     assert found.shape == test.shape
     assert (note["r-hat, largest"], note["r-hat, median"]) == (found.max(), np.median(found))
     assert drifting.min() > 1.3
 
 
-def test_without_arviz_the_text_says_so_instead_of_a_number(cells, tmp_path, monkeypatch):
+def test_without_arviz_the_table_says_so_instead_of_a_number(cells, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
-    said = " ".join(income_tax.reproduce(tmp_path / "out", effort=QUICK).split())
-    assert "not judged: R-hat, effective sample sizes and to_arviz need ArviZ: pip install" in said
-    assert "R-hat of its chains" not in said
+    text = income_tax.reproduce(tmp_path / "out", effort=QUICK)
+    assert cells_of(text, "chains")[NUTS_NAME][1:] == ["-"] * 4
+    assert "no R-hat: R-hat, effective sample sizes and to_arviz need ArviZ: pip install" in text
 
 
 def test_chains_that_stand_still_are_told_as_infinite_and_can_be_written(monkeypatch):
     monkeypatch.setattr(models, "function_r_hats", lambda *_: np.array([1, 2, np.inf]))
     note = models._r_hats(None, None)
     assert note == {"r-hat, largest": None, "r-hat, median": 2.0}
-    said = _agreement([note, {"r-hat, largest": 1.2, "r-hat, median": 1.0}])
-    assert "largest inf in the worst fold, 1.20 in the best; median 2.00 and 1.00" in said
-    assert "have not mixed" in said
+    notes = [note, {"r-hat, largest": 1.2, "r-hat, median": 1.0}]
+    assert [printed._r_hat(notes, "largest", end) for end in (max, min)] == ["inf", "1.20"]
+    assert [printed._r_hat(notes, "median", end) for end in (max, min)] == ["2.00", "1.00"]
 
 
 def test_error_bars_and_markers_of_several_models_stand_side_by_side(cells):
-    results = income_tax.cross_validate(cells, count=2, effort=QUICK)
+    results = scores.cross_validate(cells, count=2, effort=QUICK)
     figure = plots.draw(cells, results)
     c, f = figure.axes[2], figure.axes[5]
     starts = np.array([bar[0].get_xdata() for bar in f.containers], float)  # (models, fifths)
@@ -342,8 +363,8 @@ def test_linear_regression_beats_climatology_on_the_real_cells():
     need_data()
     cells = data.load()
     fast = {name: MODELS[name] for name in ("class mean", "linear regression")}
-    numbers = income_tax.measure(cells, income_tax.cross_validate(cells, models=fast))
-    lost = numbers["class mean"]["nll gained"]
+    numbers = scores.measure(cells, scores.cross_validate(cells, models=fast))
+    lost = numbers["class mean"].nll_gained
     assert lost[0] < -4 * lost[1]
 
 
@@ -351,8 +372,8 @@ def test_linear_regression_beats_climatology_on_the_real_cells():
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
     need_data()
     cells = data.load()
-    numbers = income_tax.measure(cells, income_tax.cross_validate(cells))
-    best = numbers["network, noise by cell, NUTS"]
-    assert best["nll gained"][0] > 4 * best["nll gained"][1]
-    assert best["squared error gained"][0] > 0
-    assert best["coverage"]["90"] > 0.85
+    numbers = scores.measure(cells, scores.cross_validate(cells))
+    best = numbers[NUTS_NAME]
+    assert best.nll_gained[0] > 4 * best.nll_gained[1]
+    assert best.squared_error_gained[0] > 0
+    assert best.coverage["90"] > 0.85

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
+from tables import cells_of
 
 from bbb_numpy import GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
@@ -15,6 +16,7 @@ from bbb_numpy.studies import linear_gaussian as closed
 from bbb_numpy.studies.mullachery.occam import models as occam
 from bbb_numpy.studies.mullachery.occam import scores
 from bbb_numpy.studies.mullachery.occam.study import reproduce
+from bbb_numpy.studies.mullachery.occam.tables import claims_of_the_paper
 
 RNG = np.random.default_rng
 SMALL = occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2)
@@ -32,10 +34,9 @@ def reproduced(tmp_path_factory):
     return text, out, json.loads((out / "occam.json").read_text())
 
 
-def test_it_writes_text_numbers_and_a_picture(reproduced):
+def test_it_writes_numbers_and_a_picture(reproduced):
     text, out, numbers = reproduced
-    assert (out / "occam.txt").read_text() == text + "\n"
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 110
     assert len(numbers["regressions"]) == 3
     with Image.open(out / "occam.png") as image:
         assert image.width > 1000
@@ -44,25 +45,38 @@ def test_it_writes_text_numbers_and_a_picture(reproduced):
 
 def test_the_printed_numbers_are_those_of_the_file(reproduced):
     text, _, numbers = reproduced
+    found = cells_of(text, "data from      ")
     for one in numbers["regressions"]:
-        cells = [one["found"]["line"]["log_evidence"], one["found"]["large network"]["error"]]
-        assert any(
-            line.startswith(one["source"]) and all(f"{cell:.1f}" in line for cell in cells)
-            for line in text.splitlines()
-        )
+        line, _, large, *_ = found[one["source"]]
+        assert line == f"{one['found']['line']['log_evidence']:.1f}"
+        assert large.endswith(f"+- {one['found']['large network']['error']:.1f}")
+    found = cells_of(text, "data from  ")
     for model, row in numbers["divergences"].items():
-        assert f"{model:<9}" + " ".join(f"{value:>9.3f}" for value in row.values()) in text
+        assert found[model] == [f"{value:.3f}" for value in row.values()]
+
+
+def test_the_claims_are_judged_by_the_numbers(models):
+    found = dict.fromkeys(("line", "small network", "large network"), scores.Found(-9.0, 0.1, -9.5))
+    won = scores.Measured("line", np.zeros((1, 1)), found | {"line": scores.Found(-5.0, 0.0, -5.0)})
+    claims = claims_of_the_paper(models, [won])
+    assert all(claim.holds for claim in claims)
+    lost = won._replace(source="small network")
+    last = claims_of_the_paper(models, [won, lost])[-1]
+    assert (last.here, last.holds) == ("1", False)
+    flat = models["degree 7"]
+    more = flat._replace(probability=1.1 * flat.probability)
+    swapped = models | {"line": more, "parabola": flat}
+    assert [c.holds for c in claims_of_the_paper(swapped, [won])[:4]] == [False, True, False, False]
 
 
 @pytest.mark.equation("M20", "M21")
 def test_annealing_finds_what_quadrature_and_prior_draws_find(models):
     found = list(scores.check_labels(models, RNG(5), occam.Budget(chains=40, steps=100, checked=2)))
-    assert {name for name, *_ in found} == set(models)
-    for name, which, run in found:
-        known, error = models[name].probability[which], models[name].error[which]
-        total = np.hypot(run.error, error / known)
-        assert abs(run.log_evidence - np.log(known)) < 4 * total
-        assert total < 0.7
+    assert {check.model for check in found} == set(models)
+    for check in found:
+        assert check.known == np.log(models[check.model].probability[check.labels])
+        assert abs(check.off) < 4
+        assert abs(check.run.log_evidence - check.known) < 4 * 0.7
 
 
 @pytest.mark.equation("M21")

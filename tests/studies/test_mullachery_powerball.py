@@ -2,13 +2,13 @@
 
 import json
 import os
-import re
 from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 import pytest
 from PIL import Image
+from tables import cells_of
 
 from bbb_numpy.data import powerball as data
 from bbb_numpy.data.locate import ENVIRONMENT, MissingDataError
@@ -38,6 +38,7 @@ from bbb_numpy.studies.mullachery.powerball.scores import (
     under_the_rules,
 )
 from bbb_numpy.studies.mullachery.powerball.study import reproduce, zeros
+from bbb_numpy.studies.mullachery.powerball.tables import claims_of_the_paper
 
 needs_data = pytest.mark.skipif(
     not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"
@@ -302,22 +303,27 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(playe
     out = tmp_path / "new" / "out"
     text = reproduce(out, seed=1, setup=QUICK, folds=2, repeats=1, sets=2)
     numbers = json.loads((out / "numbers.json").read_text())
-    assert "70 draws from 2014-12-03 to 2016-03-30" in text
+
+    def of(part, digits=2, scale=100):
+        return f"{scale * part['mean']:.{digits}f} ({scale * part['error']:.{digits}f})"
+
+    game = cells_of(text, "the game")
+    assert [game[name] for name in ("first", "last")] == [["2014-12-03"], ["2016-03-30"]]
+    accuracy, probabilities = cells_of(text, "accuracy, %"), cells_of(text, "probabilities")
     for name, score in numbers["scores"].items():
         held, rules = score["accuracy"], score["true_accuracy"]
-        line = next(row for row in text.split("\n") if row.startswith(name))
-        assert f"{100 * held['mean']:.2f} ({100 * held['error']:.2f})" in line
-        assert f"{100 * rules['mean']:.2f} ({100 * rules['error']:.2f})" in line
+        assert (accuracy[name][1], accuracy[name][4]) == (of(held), of(rules))
         assert rules["mean"] <= numbers["ceiling"] + 1e-12
-        pattern = rf"{name} +{score['log_loss']['mean']:.4f} .*{score['rmse']['mean']:.4f} "
-        assert re.search(pattern, text)
+        assert probabilities[name][0] == of(score["log_loss"], 4, 1)
+        assert probabilities[name][2] == of(score["rmse"], 4, 1)
     for name, printed in numbers["printed"].items():
-        assert re.search(rf"{name} +{100 * printed:.2f} ", text)
+        assert accuracy[name][0] == f"{100 * printed:.2f}"
+    held = cells_of(text, "intervals hold, %")
     for name, levels in numbers["coverage"].items():
-        found = levels["0.95"]["balls"]
-        assert re.search(
-            rf"{name} .* {100 * found['mean']:.0f} \({100 * found['error']:.0f}\)", text
-        )
+        assert held[name][2] == of(levels["0.95"]["balls"], 0)
+    claims = cells_of(text, "claim of the paper")
+    above = numbers["printed"]["Gaussian process"] - numbers["ceiling"]
+    assert claims["points above the ceiling"] == ["-", f"{100 * above:.2f}", "no"]
     assert "nan" not in text
     assert max(map(len, text.split("\n"))) <= 120
     for name in ("data", "boundaries", "uncertainty", "calibration", "confusion", "weights"):
@@ -343,10 +349,28 @@ def test_coverage_comes_from_new_draws_each_time():
         assert levels[0.5][1].mean <= levels[0.95][1].mean
 
 
-def test_what_is_within_an_error_is_said_so():
-    from bbb_numpy.studies.mullachery.powerball.text import _within
-
-    assert [_within(e) for e in (0.4, 1.5, 2.5)] == ["within one", "within two", "NOT within two"]
+def test_the_claims_are_judged_by_the_numbers(monkeypatch):
+    monkeypatch.setattr(scores, "METHODS", dict.fromkeys(models.PRINTED, 1))
+    monkeypatch.setattr(scores, "train", lambda name, *rest: constant(0.5)(*rest))
+    found = cross_validate(some_draws(60), EXACT, QUICK, 0, 3, 1)
+    here = scores.Interval(0.85, 0.01)
+    found = {name: one._replace(accuracy=here) for name, one in found.items()}
+    rng = np.random.default_rng(0)
+    sure, unsure = 0.5 + 0.1 * rng.standard_normal((2, 500, len(NUMBERS)))
+    sure[:, 0], unsure[:, 0] = 0.5, 0.5 + 0.4 * rng.standard_normal(500)
+    asked = {
+        name: Fitted(functions.mean(axis=0), 0.0, functions)
+        for name, functions in (("sure of 0", sure), ("unsure of 0", unsure))
+    }
+    claims = {claim.said: claim for claim in claims_of_the_paper(EXACT, found, asked)}
+    assert claims["accuracy of random forest, %"].holds == pytest.approx((0.85 - 0.8296) / 0.01)
+    assert (
+        claims["accuracy by the network's confusion, %"].here == "83.60"
+    )  # 1 - (0.26 + 0.068) / 2
+    high = claims["'extremely high' at 0: networks"]
+    assert (high.printed, high.here, high.holds) == ("2", "1", False)
+    del asked["sure of 0"]
+    assert claims_of_the_paper(EXACT, found, asked)[-1].holds
 
 
 @needs_data

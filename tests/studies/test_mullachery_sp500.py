@@ -1,5 +1,6 @@
 """Forecasts of next-day directions use the past alone, and are judged by errors that are right."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,13 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tables import cells_of
 
 from bbb_numpy.data import sp500 as data
 from bbb_numpy.data.locate import DamagedDataError, MissingDataError
 from bbb_numpy.data.sp500 import HISTORY, INPUTS, Prices, inputs, rows, splits
-from bbb_numpy.studies.mullachery.sp500 import models
+from bbb_numpy.studies.mullachery.sp500 import models, scores
 from bbb_numpy.studies.mullachery.sp500 import study as sp500
 from bbb_numpy.studies.mullachery.sp500.models import FORECASTERS, NUTS_NAME, Effort
+from bbb_numpy.studies.mullachery.sp500.tables import claims_of_the_paper
 
 QUICK = Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
 
@@ -155,10 +158,10 @@ def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
     prices = made_up()
     table = rows(prices)
     options = {"forecasters": {name: FORECASTERS[name]}, "first": 2011, "effort": QUICK}
-    walk = sp500.walk_forward(table, **options)
+    walk = scores.walk_forward(table, **options)
     for day in (350, 521, 600):  # within 2011, at the turn of the year, within 2012
         other = rows(with_another_future(prices, day))
-        again = sp500.walk_forward(other, **options)
+        again = scores.walk_forward(other, **options)
         past = walk.made <= prices.dates[day]
         assert past.any()
         assert (walk.results[name].proba[past] == again.results[name].proba[past]).all()
@@ -188,7 +191,7 @@ def test_standardising_by_all_days_would_be_caught(monkeypatch):
     past = None
     found = []
     for one in (prices, with_another_future(prices, 600)):
-        walk = sp500.walk_forward(rows(one), **options)
+        walk = scores.walk_forward(rows(one), **options)
         past = walk.made <= prices.dates[600]
         found.append(walk.results["leak"].proba[past])
     # A linear model is the same in any units up to its tiny ridge: its bits are not.
@@ -199,7 +202,7 @@ def test_the_same_seed_gives_the_same_forecasts():
     table = rows(made_up(days=560))
     options = {"forecasters": {NUTS_NAME: FORECASTERS[NUTS_NAME]}, "first": 2011, "effort": QUICK}
     one, same, other = (
-        sp500.walk_forward(table, seed=seed, **options).results[NUTS_NAME].proba
+        scores.walk_forward(table, seed=seed, **options).results[NUTS_NAME].proba
         for seed in (0, 0, 1)
     )
     assert (one == same).all()
@@ -209,8 +212,8 @@ def test_the_same_seed_gives_the_same_forecasts():
 def test_a_leak_shows_as_an_accuracy_near_one():
     prices = made_up()
     table = rows(prices)
-    assert sp500.leak(table, 4, first=2011) > 0.97
-    walk = sp500.walk_forward(
+    assert scores.leak(table, 4, first=2011) > 0.97
+    walk = scores.walk_forward(
         table, forecasters={"logistic": models.logistic}, first=2011, effort=QUICK
     )
     assert (walk.results["logistic"].up == walk.y).mean() < 0.56
@@ -226,47 +229,67 @@ def test_what_can_be_predicted_is_found(name):
     """
     table = rows(made_up(days=800, momentum=0.8))
     effort = replace(QUICK, hidden=3, chains=2, warm_up=40, draws=30, epochs=40, samples=60)
-    walk = sp500.walk_forward(
+    walk = scores.walk_forward(
         table, first=2012, effort=effort,
         forecasters={"climatology": models.climatology, name: FORECASTERS[name]},
     )  # fmt: skip
-    gained = sp500.measure(walk)[name]
-    assert gained["log loss gained"][0] > 4 * gained["log loss gained"][1]
-    accuracy, error = gained["accuracy"]
+    gained = scores.measure(walk)[name]
+    assert gained.log_loss_gained[0] > 4 * gained.log_loss_gained[1]
+    accuracy, error = gained.accuracy
     assert 0.65 < accuracy < 0.5 + np.arcsin(0.8) / np.pi + 4 * error
 
 
 def test_scores_and_their_errors():
     y = np.array([1.0, 0.0, 1.0, 1.0])
-    assert sp500.log_loss(np.array([0.5, 0.2, 0.9, 1.0]), y) == pytest.approx(
+    assert scores.log_loss(np.array([0.5, 0.2, 0.9, 1.0]), y) == pytest.approx(
         -np.log([0.5, 0.8, 0.9, 1.0])
     )
     prices = made_up(companies=10)
     same = prices._replace(close=np.repeat(prices.close[:, :1], 10, axis=1))
     effects = []
     for one in (prices, same):
-        walk = sp500.walk_forward(
+        walk = scores.walk_forward(
             rows(one), first=2011, effort=QUICK,
             forecasters={"climatology": models.climatology},
         )  # fmt: skip
-        effects.append(sp500.design_effect(walk))
-        numbers = sp500.measure(walk)["climatology"]
-        assert numbers["accuracy gained"] == (0.0, 0.0)
+        effects.append(scores.design_effect(walk))
+        numbers = scores.measure(walk)["climatology"]
+        assert numbers.accuracy_gained == (0.0, 0.0)
     assert effects[1] == pytest.approx(10.0, rel=0.01), "ten copies are worth one"
     assert 1.5 < effects[0] < 6
 
 
-def test_the_text_says_what_the_numbers_say(tmp_path, monkeypatch):
+def test_the_tables_say_what_the_numbers_say(tmp_path, monkeypatch):
     tables = {data.FILE: made_up(days=900), sp500.SECOND: made_up(7, 900, 6, start="2013-02-08")}
     monkeypatch.setattr(data, "load", lambda file=data.FILE: tables[file])
     text = sp500.reproduce(tmp_path, effort=QUICK)
     assert (tmp_path / "forecasts.png").stat().st_size > 10_000
-    assert (tmp_path / "numbers.json").exists()
-    for name in FORECASTERS:
-        assert name in text
-    assert "Better than climatology" in text
-    assert "Again, on 6 companies" in text
     assert max(map(len, text.splitlines())) < 125
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    found, ratios = cells_of(text, "forecaster"), cells_of(text, "gained, s.e.")
+    for name, one in numbers["forecasters"].items():
+        assert found[name][:2] == [
+            "{:.2f} +- {:.2f}".format(*(100 * value for value in one["accuracy"])),
+            f"{one['log_loss'][0]:.4f}",
+        ]
+        if name != "climatology":
+            gain, error = one["log_loss_gained"]
+            assert ratios[name][1] == f"{gain / error:+.1f}"
+    assert list(found) == list(FORECASTERS)
+    assert cells_of(text, "prices")["second"][0] == "6"
+
+
+def test_a_gain_counts_beyond_the_limit_of_all_comparisons():
+    walk = scores.walk_forward(rows(made_up()), first=2011, effort=QUICK)
+    numbers = scores.measure(walk)
+    level = dict.fromkeys(("accuracy_gained", "log_loss_gained", "brier_gained"), (0.0, 1.0))
+    none = {name: one._replace(**level) for name, one in numbers.items()}
+    assert not any(claim.holds for claim in claims_of_the_paper(none))
+    for gain, holds in ((2.9, True), (2.8, False)):  # of twelve: 2.87
+        none[NUTS_NAME] = none[NUTS_NAME]._replace(log_loss_gained=(gain, 1.0))
+        found = {claim.said: claim.holds for claim in claims_of_the_paper(none)}
+        assert found.pop(f"{NUTS_NAME} beats climatology") == holds
+        assert not any(found.values())
 
 
 def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
@@ -332,11 +355,11 @@ def test_nothing_beats_climatology_beyond_its_error_by_much(tmp_path):
     """The whole experiment; a gain of accuracy of 3 errors would be news, and likely a leak."""
     need_data()
     rows_ = rows(data.load())
-    numbers = sp500.measure(sp500.walk_forward(rows_))
+    numbers = scores.measure(scores.walk_forward(rows_))
     for name, one in numbers.items():
-        for score in ("accuracy gained", "log loss gained", "Brier gained"):
-            assert one[score][0] <= 3.5 * one[score][1], (name, score)
-    assert numbers[NUTS_NAME]["accuracy"][0] < 0.54
+        for score, (gain, error) in one.gains.items():
+            assert gain <= 3.5 * error, (name, score)
+    assert numbers[NUTS_NAME].accuracy[0] < 0.54
 
 
 def test_the_datasets_need_numpy_alone():

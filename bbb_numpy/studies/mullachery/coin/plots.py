@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
 
 from .scores import Cell
 
@@ -26,9 +26,10 @@ def posteriors(cells: Mapping[str, Sequence[Cell]], truth: float) -> Figure:
     panels = figure.subplots(len(cells), stages, sharex=True, squeeze=False)
     for row, (title, some) in zip(panels, cells.items(), strict=True):
         for ax, cell in zip(row, some, strict=True):
-            values = cell.draws.ravel()
-            heights, edges = np.histogram(values, bins=np.linspace(0, 1, 61), density=True)
-            ax.stairs(heights, edges, fill=True, color=SKY, alpha=0.6, label="Metropolis-Hastings")
+            density_of_draws(
+                ax, cell.draws, np.linspace(0, 1, 61), fill=True, color=SKY, alpha=0.6,
+                label="Metropolis-Hastings",
+            )  # fmt: skip
             r = cell.r[::20]
             prior = np.exp(cell.prior.log_density(r))
             likelihood = cell.heads * np.log(r) + cell.tails * np.log1p(-r)
@@ -57,8 +58,10 @@ def one_head(single: Cell, paths: Mapping[str, Array], truth: float) -> Figure:
     """Draw (a) p, 2p and the draws after one head (M18), (b) posterior means toss by toss."""
     figure = Figure(figsize=(11.5, 4.3), layout="constrained")
     a, b = figure.subplots(1, 2)
-    heights, edges = np.histogram(single.draws.ravel(), bins=np.linspace(0, 1, 41), density=True)
-    a.stairs(heights, edges, fill=True, color=SKY, label="Metropolis-Hastings, given p alone")
+    density_of_draws(
+        a, single.draws, np.linspace(0, 1, 41), fill=True, color=SKY,
+        label="Metropolis-Hastings, given p alone",
+    )  # fmt: skip
     a.plot([0, 1], [0, 1], "--", color=VERMILLION, lw=1.8, label="“p * 1”, area 1/2")
     a.plot([0, 1], [0, 2], color=BLUE, lw=1.8, label="2p, area 1")
     a.set_xlim(0, 1)

@@ -8,17 +8,19 @@ Metropolis-Hastings, which sees the unnormalised product of likelihood and prior
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import plots, text
+from . import plots, tables
 from .models import PRIORS, Prior
 from .scores import BUDGET, Cell, grid, measure
 
-__all__ = ["reproduce", "toss"]
+__all__ = ["Study", "compute", "reproduce", "toss"]
 
 Array = NDArray[Any]
 TRUTH = 0.7  # probability of a head of the coin that is tossed
@@ -30,8 +32,39 @@ def toss(seed: int = 0, most: int = STAGES[-1]) -> Array:
     return (np.random.default_rng(seed).random(most) < TRUTH).astype(int)
 
 
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that was computed."""
+
+    tosses: Array  # (N,)  1 is a head
+    cells: Mapping[str, Sequence[Cell]]  # by prior, after each of `STAGES`
+    single: Cell  # one head under the uniform prior
+    paths: Mapping[str, Array]  # (N + 1, 2) each: mean and deviation toss by toss, by prior
+
+    @property
+    def every(self) -> list[Cell]:
+        """The cells one after the other."""
+        return [cell for row in self.cells.values() for cell in row]
+
+
+def compute(seed: int = 0, budget: tuple[int, int, int] = BUDGET) -> Study:
+    """Toss, and infer three ways."""
+    tosses = toss(seed)
+    heads = {stage: int(tosses[:stage].sum()) for stage in STAGES}
+    seeds = iter(np.random.SeedSequence(seed).spawn(len(PRIORS) * len(STAGES) + 1))
+    cells = {
+        prior.title: [
+            measure(prior, h, stage - h, np.random.default_rng(next(seeds)), budget)
+            for stage, h in heads.items()
+        ]
+        for prior in PRIORS
+    }
+    single = measure(PRIORS[0], 1, 0, np.random.default_rng(next(seeds)), budget)
+    return Study(tosses, cells, single, {prior.title: _path(prior, tosses) for prior in PRIORS})
+
+
 def reproduce(out: Path, seed: int = 0, *, budget: tuple[int, int, int] = BUDGET) -> str:
-    """Toss, infer three ways, write pictures and ``coin.json`` into `out`, return the text.
+    """Compute, write pictures and ``coin.json`` into `out`, return the tables.
 
     Parameters
     ----------
@@ -43,25 +76,16 @@ def reproduce(out: Path, seed: int = 0, *, budget: tuple[int, int, int] = BUDGET
         Chains, draws and warm-up steps of each; fewer for a quick look.
     """
     out.mkdir(parents=True, exist_ok=True)
-    tosses = toss(seed)
-    seeds = iter(np.random.SeedSequence(seed).spawn(len(PRIORS) * len(STAGES) + 1))
-    cells = {
-        prior.title: [
-            measure(prior, h, stage - h, np.random.default_rng(next(seeds)), budget)
-            for stage, h in ((stage, int(tosses[:stage].sum())) for stage in STAGES)
-        ]
-        for prior in PRIORS
+    study = compute(seed, budget)
+    plots.posteriors(study.cells, TRUTH).savefig(out / "coin-posteriors.png", dpi=100)
+    plots.one_head(study.single, study.paths, TRUTH).savefig(out / "coin-one-head.png", dpi=100)
+    found = {
+        "tosses": study.tosses.tolist(),
+        "cells": [_numbers(cell) for cell in study.every],
+        "one head": _numbers(study.single),
     }
-    single = measure(PRIORS[0], 1, 0, np.random.default_rng(next(seeds)), budget)
-    paths = {prior.title: _path(prior, tosses) for prior in PRIORS}
-    plots.posteriors(cells, TRUTH).savefig(out / "coin-posteriors.png", dpi=100)
-    plots.one_head(single, paths, TRUTH).savefig(out / "coin-one-head.png", dpi=100)
-    rows = [_numbers(cell) for row in cells.values() for cell in row]
-    found = {"tosses": tosses.tolist(), "cells": rows, "one head": _numbers(single)}
     (out / "coin.json").write_text(json.dumps(found, indent=1, allow_nan=False) + "\n", "utf-8")
-    summary = text.summarise(cells, single, paths, budget, TRUTH)
-    (out / "coin.txt").write_text(summary + "\n", encoding="utf-8")
-    return summary
+    return tables.lay_out(study.every, study.single, study.paths, budget, TRUTH)
 
 
 def _path(prior: Prior, tosses: Array) -> Array:
@@ -78,5 +102,10 @@ def _numbers(cell: Cell) -> dict[str, Any]:
         for way, found in ways.items()
         if found is not None
     }
-    return {"prior": cell.prior.title, "heads": cell.heads, "tails": cell.tails,
-            "acceptance": cell.acceptance, **kept}  # fmt: skip
+    return {
+        "prior": cell.prior.title,
+        "heads": cell.heads,
+        "tails": cell.tails,
+        "acceptance": cell.acceptance,
+        **kept,
+    }

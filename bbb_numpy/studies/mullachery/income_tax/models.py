@@ -28,7 +28,7 @@ from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
-__all__ = ["MODELS", "Effort", "Mixture", "Task", "class_mean", "least_squares"]
+__all__ = ["MODELS", "NUTS_NAME", "Effort", "Mixture", "Task", "class_mean", "least_squares"]
 
 Array = NDArray[Any]
 
@@ -214,11 +214,12 @@ def _r_hats(draws: Draws, x: Array) -> dict[str, Any]:
     return {name: float(one) if np.isfinite(one) else None for name, one in named.items()}
 
 
+NUTS_NAME = "network, noise by cell, NUTS"
 MODELS: dict[str, Callable[[Task], Mixture]] = {
     "class mean": class_mean,
     "linear regression": least_squares,
     "linear, noise by cell, NUTS": _sampled(hidden=False, by_cell=True),
     "network, one noise, VI": _variational(hidden=True, by_cell=False),
     "network, noise by cell, VI": _variational(hidden=True, by_cell=True),
-    "network, noise by cell, NUTS": _sampled(hidden=True, by_cell=True),
+    NUTS_NAME: _sampled(hidden=True, by_cell=True),
 }

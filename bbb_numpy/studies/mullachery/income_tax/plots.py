@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import NullFormatter
 
 from bbb_numpy.data.income_tax import CLASSES, Cells
 from bbb_numpy.evaluation.calibration import coverage
 from bbb_numpy.plots.calibration import STYLES, coverage_curve, pit_histogram
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, finish, plain_numbers
+
+from .models import NUTS_NAME
+from .scores import BASE, Result
 
 __all__ = ["draw"]
 
@@ -22,15 +25,16 @@ SHADES = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00")
 LEVELS = np.linspace(0.02, 0.98, 49)
 
 
-def draw(cells: Cells, results: Mapping[str, Any]) -> Figure:
+def draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
     figure = Figure(figsize=(15.0, 9.6), layout="constrained")
     (a, b, c), (d, e, f) = figure.subplots(2, 3)
-    best, linear = list(results)[-1], "linear regression"
+    best, linear = NUTS_NAME, BASE
     _predictions(a, cells, results[best].mean)
-    a.set_xlabel(f"predicted income tax per return (1000 USD)\n(a) {best}; by class of income")
+    predicted = f"predicted income tax per return (1000 USD)\n(a) {best}; by class of income"
+    finish(a, predicted, "income tax per return (1000 USD)", 3)
     styles = {
-        best: "network, noise by cell, NUTS",
+        best: best,
         linear: linear,
         "network, noise by cell, VI": "network, noise by cell, VI",
         "network, one noise, VI": "network, one noise",
@@ -49,14 +53,10 @@ def draw(cells: Cells, results: Mapping[str, Any]) -> Figure:
         pit_histogram(results[name].pit, ax=ax)
         ax.set_xlabel(f"PIT, F(y)\n({letter}) {name}")
     top = max(d.get_ylim()[1], e.get_ylim()[1])
-    d.set_ylim(0, top), e.set_ylim(0, top)
+    d.set_ylim(0, top)
+    e.set_ylim(0, top)
     _by_size(f, cells, results, styles)
     return figure
-
-
-def _plain(ax: Axes) -> None:
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _predictions(ax: Axes, cells: Cells, mean: Any) -> None:
@@ -70,12 +70,11 @@ def _predictions(ax: Axes, cells: Cells, mean: Any) -> None:
     ax.plot(ends, ends, "--", color=BLACK, linewidth=1.0)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    _plain(ax)
-    ax.set_ylabel("income tax per return (1000 USD)")
-    legend_above(ax, 3)
+    plain_numbers(ax.xaxis)
+    plain_numbers(ax.yaxis)
 
 
-def _noise(ax: Axes, cells: Cells, results: Mapping[str, Any], best: str, linear: str) -> None:
+def _noise(ax: Axes, cells: Cells, results: Mapping[str, Result], best: str, linear: str) -> None:
     ax.plot(
         cells.returns, results[best].noise, ".", color=BLUE, markersize=4, alpha=0.5,
         label="learned noise of each cell",
@@ -95,19 +94,15 @@ def _noise(ax: Axes, cells: Cells, results: Mapping[str, Any], best: str, linear
     ax.plot(at, middle, "--", color=GREY, linewidth=1.4, label="1 / sqrt(returns)")
     ax.set_xscale("log")
     ax.set_yscale("log")
-    _plain(ax)
-    ax.yaxis.set_minor_formatter(
-        FuncFormatter(lambda v, _: f"{v:g}" if f"{v:e}"[0] in "25" else "")
-    )
-    ax.set_xlabel(
-        "returns of the cell (deciles at their medians, side by side)\n"
-        "(c) noise by size of the cell"
-    )
-    ax.set_ylabel("deviation of log tax")
-    legend_above(ax, 2)
+    plain_numbers(ax.xaxis)
+    plain_numbers(ax.yaxis, minor="25")
+    x_label = "returns of the cell (deciles at their medians, side by side)\n(c) noise by size"
+    finish(ax, f"{x_label} of the cell", "deviation of log tax", 2)
 
 
-def _by_size(ax: Axes, cells: Cells, results: Mapping[str, Any], styles: Mapping[str, str]) -> None:
+def _by_size(
+    ax: Axes, cells: Cells, results: Mapping[str, Result], styles: Mapping[str, str]
+) -> None:
     fifths = np.array_split(np.argsort(cells.returns, kind="stable"), 5)
     there = {name: label for name, label in styles.items() if name in results}
     aside = 1.045 ** (2.0 * np.arange(len(there)) - len(there) + 1.0)  # a factor: x is logarithmic
@@ -124,11 +119,8 @@ def _by_size(ax: Axes, cells: Cells, results: Mapping[str, Any], styles: Mapping
         )  # fmt: skip
     ax.axhline(90, color=BLACK, linestyle="--", linewidth=1.0, label="90 %")
     ax.set_xscale("log")
-    ax.set_xticks(ticks := [20, 50, 100, 200, 500, 1000], [f"{tick}" for tick in ticks])
+    ticks = [20, 50, 100, 200, 500, 1000]
+    ax.set_xticks(ticks, [f"{tick}" for tick in ticks])
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel(
-        "returns of the cell (fifths at their medians, side by side)\n"
-        "(f) coverage of 90 % intervals by size"
-    )
-    ax.set_ylabel("targets inside (%, 95 % interval)")
-    legend_above(ax, 2)
+    x_label = "returns of the cell (fifths at their medians, side by side)\n(f) coverage of 90 %"
+    finish(ax, f"{x_label} intervals by size", "targets inside (%, 95 % interval)", 2)

@@ -7,128 +7,39 @@ what they know of the noise; scores say which of the two mattered.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from bbb_numpy.data import income_tax as data
 from bbb_numpy.data.income_tax import Cells
-from bbb_numpy.evaluation.calibration import clustered_mean, coverage, crps_mixture, kolmogorov, pit
-from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
 
-from . import plots
-from .models import MODELS, Effort, Mixture, Task
-from .text import summarise
+from . import plots, tables
+from .models import Effort
+from .scores import Result, Scores, cross_validate, measure
 
-__all__ = ["FOLDS", "Result", "cross_validate", "log_density", "measure", "reproduce"]
-
-Array = NDArray[Any]
-FOLDS, FOR_CRPS = 5, 100
-SMALL, LARGE = 50.0, 200.0  # returns of a cell
-BASE = "linear regression"
+__all__ = ["Study", "compute", "reproduce"]
 
 
-class Result(NamedTuple):
-    """One model, all N cells predicted once, each by the fold that did not train on it."""
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that was computed."""
 
-    mean: Array  # (N,)
-    epistemic: Array  # (N,)  deviation of the mean between weight samples
-    noise: Array  # (N,)  root mean noise variance
-    log_density: Array  # (N,)
-    pit: Array  # (N,)
-    crps: Array  # (N,)
-    notes: list[dict[str, float]]  # of each fold
-    seconds: float
+    cells: Cells
+    results: Mapping[str, Result]
+    scores: Mapping[str, Scores]
 
 
-def _empty(size: int) -> Result:
-    a, b, c, d, e, f = np.full((6, size), np.nan)
-    return Result(a, b, c, d, e, f, [], 0.0)
-
-
-def log_density(found: Mixture, y: Array) -> Array:
-    """Return the log density (M,) of targets (M, 1) under a mixture of Gaussians, in nats."""
-    z = (y - found.means) / found.scales
-    each = -0.5 * z * z - np.log(found.scales) - 0.5 * LOG_2PI
-    return logsumexp(each[..., 0], axis=0) - np.log(len(each))
-
-
-def cross_validate(
-    cells: Cells,
-    *,
-    models: Mapping[str, Callable[[Task], Mixture]] = MODELS,
-    count: int = FOLDS,
-    effort: Effort | None = None,
-    seed: int = 0,
-) -> dict[str, Result]:
-    """Predict every cell by every model, trained on other ZIP codes."""
-    effort = effort or Effort()
-    out = {name: _empty(len(cells.y)) for name in models}
-    for fold, (train, test) in enumerate(data.folds(cells.place, count, seed)):
-        task = Task(
-            cells.x[train],
-            cells.y[train, 0],
-            cells.income_class[train],
-            cells.x[test],
-            cells.income_class[test],
-            (seed, fold),
-            effort,
-        )
-        y = cells.y[test]
-        for name, model in models.items():
-            began = perf_counter()
-            found = model(task)
-            seconds = perf_counter() - began
-            some = np.linspace(0, len(found.means) - 1, min(len(found.means), FOR_CRPS)).astype(int)
-            one = out[name]
-            one.mean[test] = found.means.mean(axis=0)[:, 0]
-            one.epistemic[test] = found.means.std(axis=0)[:, 0]
-            one.noise[test] = np.sqrt((found.scales**2).mean(axis=0))[:, 0]
-            one.log_density[test] = log_density(found, y)
-            one.pit[test] = pit(found.means, found.scales, y)[:, 0]
-            one.crps[test] = crps_mixture(found.means[some], found.scales[some], y)[:, 0]
-            one.notes.append(found.note)
-            out[name] = one._replace(seconds=one.seconds + seconds)
-    return out
-
-
-def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
-    """Return scores of every model; pairs are mean and standard error, clustered by ZIP code."""
-    y, base = cells.y[:, 0], results[BASE]
-    small, large = cells.returns <= SMALL, cells.returns > LARGE
-    out: dict[str, dict[str, Any]] = {}
-    for name, one in results.items():
-        error = y - one.mean
-        held = coverage(one.pit, (0.5, 0.9, 0.99))
-        out[name] = {
-            "rmse": float(np.sqrt(np.mean(error**2))),
-            "median relative error": float(np.expm1(np.median(np.abs(error)))),
-            "nll": clustered_mean(-one.log_density, cells.place),
-            "crps": clustered_mean(one.crps, cells.place),
-            "nll gained": clustered_mean(one.log_density - base.log_density, cells.place),
-            "crps gained": clustered_mean(base.crps - one.crps, cells.place),
-            "squared error gained": clustered_mean((y - base.mean) ** 2 - error**2, cells.place),
-            "coverage": dict(zip(("50", "90", "99"), held.share.tolist(), strict=True)),
-            "coverage 90, small cells": float(coverage(one.pit[small], (0.9,)).share[0]),
-            "coverage 90, large cells": float(coverage(one.pit[large], (0.9,)).share[0]),
-            "kolmogorov": kolmogorov(one.pit),
-            "epistemic": float(np.median(one.epistemic)),
-            "noise, small cells": float(np.median(one.noise[small])),
-            "noise, large cells": float(np.median(one.noise[large])),
-            "error, small cells": float(np.sqrt(np.mean(error[small] ** 2))),
-            "error, large cells": float(np.sqrt(np.mean(error[large] ** 2))),
-            "notes": one.notes,
-            "seconds": one.seconds,
-        }
-    return out
+def compute(seed: int = 0, effort: Effort | None = None) -> Study:
+    """Predict every cell by every model, and judge the predictions."""
+    cells = data.load()
+    results = cross_validate(cells, effort=effort, seed=seed)
+    return Study(cells, results, measure(cells, results))
 
 
 def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
-    """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the text.
+    """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables.
 
     Parameters
     ----------
@@ -145,20 +56,13 @@ def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
         Without the data; says where to get them.
     """
     out.mkdir(parents=True, exist_ok=True)
-    cells = data.load()
-    results = cross_validate(cells, effort=effort, seed=seed)
-    numbers = measure(cells, results)
-    facts = {
-        "cells": len(cells.y),
-        "places": len(np.unique(cells.place)),
-        "inputs": cells.x.shape[1],
-        "dropped": cells.dropped,
-        "small cells": int((cells.returns <= SMALL).sum()),
-        "large cells": int((cells.returns > LARGE).sum()),
-        "lowest tax": float(np.exp(cells.y.min())),
-        "highest tax": float(np.exp(cells.y.max())),
+    study = compute(seed, effort)
+    plots.draw(study.cells, study.results).savefig(out / "tax.png", dpi=100)
+    found: dict[str, Any] = {
+        "seed": seed,
+        "facts": tables.facts(study.cells),
+        "models": {name: one._asdict() for name, one in study.scores.items()},
     }
-    plots.draw(cells, results).savefig(out / "tax.png", dpi=100)
-    text = json.dumps({"seed": seed, "facts": facts, "models": numbers}, indent=1, allow_nan=False)
+    text = json.dumps(found, indent=1, allow_nan=False)
     (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
-    return summarise(facts, numbers)
+    return tables.lay_out(study.cells, study.scores)

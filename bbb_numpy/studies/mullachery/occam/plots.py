@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 
 from .models import LABELS, POINTS, Labelled, changes
 from .scores import Measured
@@ -54,14 +54,8 @@ def _all_data_sets(ax: Axes, models: Mapping[str, Labelled]) -> None:
             place, model.probability[order], where="mid", color=colour, linestyle=style, lw=1.6,
             label=TITLES[name],
         )  # fmt: skip
-    starts = np.searchsorted(complexity[order], np.arange(POINTS))
-    for c, start in enumerate(starts):
-        if c:
-            ax.axvline(start - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
-    ends = [*starts[1:], len(order)]
-    centres = [(a + b - 1) / 2 for a, b in zip(starts, ends, strict=True)]
-    ax.set_xticks(centres, [str(c) for c in range(POINTS)])
-    ax.tick_params(axis="x", length=0)
+    starts = np.searchsorted(complexity[order], np.arange(POINTS)).tolist()
+    _groups(ax, starts, len(order), [str(c) for c in range(POINTS)])
     ax.set_yscale("log")
     ax.set_xlim(-1, len(order))
     ax.set_ylabel("evidence P(D|m)")
@@ -69,7 +63,16 @@ def _all_data_sets(ax: Axes, models: Mapping[str, Labelled]) -> None:
         f"all {len(order)} label vectors of {POINTS} points, by the number of label changes "
         "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
     )
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
+    legend_above(ax, 3)
+
+
+def _groups(ax: Axes, starts: Sequence[int], end: int, names: Sequence[str]) -> None:
+    """Part the places 0 to `end` where groups start, and name each group at its middle."""
+    for start in starts[1:]:
+        ax.axvline(start - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
+    ends = [*starts[1:], end]
+    ax.set_xticks([(a + b - 1) / 2 for a, b in zip(starts, ends, strict=True)], names)
+    ax.tick_params(axis="x", length=0)
 
 
 def _by_complexity(ax: Axes, models: Mapping[str, Labelled]) -> None:
@@ -106,12 +109,7 @@ def _regressions(ax: Axes, measured: Sequence[Measured]) -> None:
     ax.set_ylim(1.6 * lowest, 1.5)
     ax.axhline(0.0, color=GREY, lw=0.7, zorder=0)
     firsts = [sources.index(name) for name in names]
-    for first in firsts[1:]:
-        ax.axvline(first - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
-    ends = [*firsts[1:], len(sources)]
-    centres = [(a + b - 1) / 2 for a, b in zip(firsts, ends, strict=True)]
-    ax.set_xticks(centres, [f"from the {name}" for name in names])
-    ax.tick_params(axis="x", length=0)
+    _groups(ax, firsts, len(sources), [f"from the {name}" for name in names])
     ax.set_ylabel("log P(D|m) − that of the best\n(nats, ± 2 s.e.)")
     ax.set_xlabel("data sets\n(c) regressions: every model on data drawn from each")
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
+    legend_above(ax, 3)

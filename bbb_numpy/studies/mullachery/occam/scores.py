@@ -15,7 +15,7 @@ from bbb_numpy.studies import linear_gaussian
 
 from .models import LABELS, POINTS, ROWS, Budget, Labelled, changes, regression_models
 
-__all__ = ["Found", "Measured", "best_rival", "check_labels", "divergences", "measure"]
+__all__ = ["Checked", "Found", "Measured", "best_rival", "check_labels", "divergences", "measure"]
 
 Array = NDArray[Any]
 
@@ -26,6 +26,22 @@ class Found(NamedTuple):
     log_evidence: float
     error: float
     lower: float  # mean log weight, below on average
+
+
+class Checked(NamedTuple):
+    """A log evidence of a label vector found once more, by annealing."""
+
+    model: str
+    labels: int  # index in `LABELS`
+    known: float  # nats
+    known_error: float  # 0 by quadrature
+    run: Annealed
+
+    @property
+    def off(self) -> float:
+        """Annealing less the known value, in standard errors of both."""
+        error = np.hypot(self.run.error, self.known_error)
+        return float((self.run.log_evidence - self.known) / error)
 
 
 class Measured(NamedTuple):
@@ -49,16 +65,23 @@ def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
 
 def check_labels(
     models: Mapping[str, Labelled], rng: np.random.Generator, budget: Budget
-) -> Iterator[tuple[str, int, Annealed]]:
-    """Anneal on label vectors of growing complexity: (model, index of the labels, result)."""
+) -> Iterator[Checked]:
+    """Anneal on label vectors of growing complexity."""
     asked = np.linspace(0, POINTS - 2, budget.checked).astype(int)
     by_changes = [np.flatnonzero(changes(LABELS) == c) for c in asked]
     for which in (int(rng.choice(some)) for some in by_changes):
         y = LABELS[which][:, None].astype(float)
         for name in ("line", "parabola", "degree 7", "network"):
-            joint = LogJoint(models[name].model, models[name].x, y)
-            steps = budget.steps // 2
-            yield name, which, evidence(joint, chains=2 * budget.chains, steps=steps, seed=rng)
+            model = models[name]
+            known = model.probability[which]
+            run = evidence(
+                LogJoint(model.model, model.x, y),
+                chains=2 * budget.chains,
+                steps=budget.steps // 2,
+                seed=rng,
+            )
+            error = float(model.error[which] / known)
+            yield Checked(name, which, float(np.log(known)), error, run)
 
 
 def measure(rng: np.random.Generator, budget: Budget) -> list[Measured]:

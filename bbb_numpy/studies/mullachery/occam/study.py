@@ -11,22 +11,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bbb_numpy.sampling.annealing import Annealed
-
-from . import plots, text
+from . import plots, tables
 from .models import LABELS, Budget, Labelled, label_models
-from .scores import check_labels, divergences, measure
+from .scores import Checked, Measured, check_labels, divergences, measure
 
-__all__ = ["reproduce"]
+__all__ = ["Study", "compute", "reproduce"]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that was computed."""
+
+    models: Mapping[str, Labelled]
+    checks: Sequence[Checked]
+    regressions: Sequence[Measured]
+
+
+def compute(seed: int = 0, budget: Budget | None = None) -> Study:
+    """Find the evidence of all label vectors, some of it once more, and that of regressions."""
+    budget = budget or Budget()
+    first, second, third = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+    models = label_models(first, budget)
+    checks = list(check_labels(models, second, budget))
+    return Study(models, checks, measure(third, budget))
 
 
 def reproduce(out: Path, seed: int = 0, *, budget: Budget | None = None) -> str:
-    """Measure, write ``occam.png``, ``.json`` and ``.txt`` into `out`, return the text.
+    """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables.
 
     Parameters
     ----------
@@ -39,43 +56,37 @@ def reproduce(out: Path, seed: int = 0, *, budget: Budget | None = None) -> str:
     """
     budget = budget or Budget()
     out.mkdir(parents=True, exist_ok=True)
-    first, second, third = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
-    models = label_models(first, budget)
-    checks = list(check_labels(models, second, budget))
-    measured = measure(third, budget)
-    summary = text.summarise(models, checks, measured, budget)
-    (out / "occam.txt").write_text(summary + "\n", encoding="utf-8")
-    plots.razor(models, measured).savefig(out / "occam.png", dpi=100)
-    found = {
+    study = compute(seed, budget)
+    plots.razor(study.models, study.regressions).savefig(out / "occam.png", dpi=100)
+    found = json.dumps(_numbers(study), indent=1, allow_nan=False)
+    (out / "occam.json").write_text(found + "\n", encoding="utf-8")
+    return tables.lay_out(study.models, study.checks, study.regressions, budget)
+
+
+def _numbers(study: Study) -> dict[str, Any]:
+    return {
         "labels": {
             name: {"probability": m.probability.tolist(), "error": m.error.tolist()}
-            for name, m in models.items()
+            for name, m in study.models.items()
         },
-        "checks": _rows(models, checks),
-        "divergences": divergences(models),
-        "regressions": [
-            {"source": m.source, "y": m.y[:, 0].tolist(),
-             "found": {name: one._asdict() for name, one in m.found.items()}}
-            for m in measured
+        "checks": [
+            {
+                "model": check.model,
+                "labels": LABELS[check.labels].tolist(),
+                "log_probability": check.known,
+                "its error": check.known_error,
+                "annealed": check.run.log_evidence,
+                "error": check.run.error,
+            }
+            for check in study.checks
         ],
-    }  # fmt: skip
-    (out / "occam.json").write_text(
-        json.dumps(found, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-    )
-    return summary
-
-
-def _rows(
-    models: Mapping[str, Labelled], checks: Sequence[tuple[str, int, Annealed]]
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "model": name,
-            "labels": LABELS[which].tolist(),
-            "log_probability": float(np.log(models[name].probability[which])),
-            "its error": float(models[name].error[which] / models[name].probability[which]),
-            "annealed": run.log_evidence,
-            "error": run.error,
-        }
-        for name, which, run in checks
-    ]
+        "divergences": divergences(study.models),
+        "regressions": [
+            {
+                "source": one.source,
+                "y": one.y[:, 0].tolist(),
+                "found": {name: found._asdict() for name, found in one.found.items()},
+            }
+            for one in study.regressions
+        ],
+    }

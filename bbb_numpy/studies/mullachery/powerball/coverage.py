@@ -13,10 +13,11 @@ from bbb_numpy.data import powerball as data
 from .models import BAYESIAN, Setup, train
 from .scores import Interval
 
-__all__ = ["LEVELS", "covered", "intervals", "play", "simulated", "undecided"]
+__all__ = ["LEVELS", "Coverage", "covered", "intervals", "play", "simulated", "undecided"]
 
 Array = NDArray[Any]
 LEVELS = (0.5, 0.8, 0.95)
+Coverage = Mapping[float, tuple[Interval, Interval]]  # by level: of the numbers, of the balls
 
 
 def intervals(functions: Array, level: float) -> tuple[Array, Array]:
@@ -53,7 +54,7 @@ def covered(functions: Array, exact: data.Exact) -> dict[float, tuple[float, flo
 
 def simulated(
     shares: Mapping[int, float], draws: int, setup: Setup, seed: int, sets: int
-) -> dict[str, dict[float, tuple[Interval, Interval]]]:
+) -> dict[str, Coverage]:
     """Return the mean of `covered` over new data sets, and its standard error.
 
     Intervals at neighbouring numbers are right or wrong together, so one data set says little;
@@ -71,7 +72,7 @@ def simulated(
     Returns
     -------
     dict
-        By classifier and level: of the numbers, and of the balls.
+        By classifier.
     """
     exact = data.exact(shares)
     found: dict[str, list[dict[float, tuple[float, float]]]] = {name: [] for name in BAYESIAN}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import pi
 from typing import Any
 
@@ -12,7 +12,16 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbb_numpy.data import powerball as data
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    PALE,
+    VERMILLION,
+    density_of_draws,
+    legend_above,
+    legend_of_figure,
+)
 
 from .coverage import intervals, undecided
 from .models import NUMBERS, Fitted, Setup, logit, network
@@ -43,16 +52,8 @@ def frequencies(rows: data.Examples, exact: data.Exact, figure: Figure | None = 
     ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
     ax.set(xlim=(0, 70), xlabel=BALL, ylabel=f"draws (of {count})")
     ax.set_ylim(bottom=0)
-    _above(ax, 5)
+    legend_above(ax, 5)
     return figure
-
-
-def _clear(panels: Any, used: int) -> None:
-    """Hide the panels of a 2 x 4 grid that are not used; those above them show their numbers."""
-    for ax in panels[used:]:
-        ax.set_axis_off()
-    for ax in panels[used - 4 : 4]:
-        ax.tick_params(labelbottom=True)
 
 
 def boundaries(
@@ -60,18 +61,14 @@ def boundaries(
 ) -> Figure:
     """Draw the probabilities of every classifier, and shade where it says bin 1."""
     figure = _new(figure, 13.0, 6.6)
-    panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
-    for ax, (name, fitted) in zip(panels, full.items(), strict=False):
+    panels = _panels(figure, list(full))
+    for ax, fitted in zip(panels, full.values(), strict=False):
         p = fitted.probability
         says = np.where(p > 0.5, 2.0, -1.0)
-        ax.stairs(
-            says, np.arange(71) - 0.5, baseline=-1, fill=True, color="#D9ECF8", label="says bin 1"
-        )
+        ax.stairs(says, np.arange(71) - 0.5, baseline=-1, fill=True, color=PALE, label="says bin 1")
         ax.plot(exact.probability, color=BLACK, lw=1.1, ls="--", label="exact")
         ax.step(NUMBERS, p, where="mid", color=BLUE, lw=1.6, label="classifier")
-        ax.set_title(name, fontsize="medium")
         ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
-    _clear(panels, len(full))
     panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False)
     panels[0].set(xlim=(-0.5, 69.5), ylim=(-0.03, 1.03))
     figure.supxlabel(BALL)
@@ -110,16 +107,16 @@ def uncertainty(
         right.set(ylabel="its logit")
     panels[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
     panels[-1, 1].set(xlabel=BALL)
-    found = panels[0, 0].get_legend_handles_labels()
-    figure.legend(*found, loc="outside upper center", ncols=4, frameon=False)
+    legend_of_figure(figure, panels[0, 0], 4)
     return figure
 
 
 def calibration(scores: Mapping[str, Scores]) -> Figure:
     """Draw how often bin 1 came against how often it was said to come, held out."""
     figure = Figure(figsize=(13.0, 6.6), layout="constrained")
-    panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
-    for ax, (name, found) in zip(panels, scores.items(), strict=True):
+    titles = [f"{name}: ECE {found.calibration_error:.3f}" for name, found in scores.items()]
+    panels = _panels(figure, titles)
+    for ax, (name, found) in zip(panels, scores.items(), strict=False):
         part = found.reliability
         bars = [part.seen - part.seen_low, part.seen_high - part.seen]
         ax.plot([0, 1], [0, 1], color=GREY, lw=1.0, ls="--")
@@ -131,7 +128,6 @@ def calibration(scores: Mapping[str, Scores]) -> Figure:
             color=BLACK if name == RULE else BLUE,
             ms=4.5,
         )
-        ax.set_title(f"{name}: ECE {found.calibration_error:.3f}", fontsize="medium")
     panels[0].set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     figure.supxlabel(P_BIN_1 + ", mean of a bin of probabilities")
     figure.supylabel("share of bin 1 among its balls")
@@ -141,19 +137,13 @@ def calibration(scores: Mapping[str, Scores]) -> Figure:
 def confusion(scores: Mapping[str, Scores]) -> Figure:
     """Draw the confusion matrix of every classifier, held out, in per cent of each bin."""
     figure = Figure(figsize=(11.0, 5.6), layout="constrained")
-    panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
-    for ax, (name, found) in zip(panels, scores.items(), strict=True):
+    for ax, found in zip(_panels(figure, list(scores)), scores.values(), strict=False):
         third, first = found.wrong
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=100)
         for (row, column), share in np.ndenumerate(shares):
-            ax.text(
-                *(column, row, f"{share:.1f} %"),
-                ha="center",
-                va="center",
-                color="white" if share > 55 else "black",
-            )
-        ax.set_title(name, fontsize="medium")
+            colour = "white" if share > 55 else BLACK
+            ax.text(column, row, f"{share:.1f} %", ha="center", va="center", color=colour)
         ax.set(xticks=[0, 1], yticks=[0, 1], xticklabels=["bin 1", "bin 3"])
         ax.set_yticklabels(["bin 1", "bin 3"])
     figure.supxlabel("called")
@@ -184,16 +174,30 @@ def weights(full: Mapping[str, Fitted], setup: Setup, figure: Figure | None = No
                 values = layout.views(drawn)[block].ravel()
                 reach = max(reach, float(np.quantile(np.abs(values), 0.998)))
                 edges = np.linspace(-reach, reach, 46)
-                density, _ = np.histogram(values, edges, density=True)
-                ax.stairs(density, edges, color=colour, ls=style, lw=1.5, label=kind)
+                density_of_draws(ax, values, edges, color=colour, ls=style, lw=1.5, label=kind)
             line = np.linspace(-reach, reach, 201)
             prior = np.exp(-0.5 * (line / scale) ** 2) / (scale * np.sqrt(2 * pi))
             ax.plot(line, prior, ":", color=BLACK, lw=1.5, label="prior")
             ax.set(xlabel=f"{block}, {title}", ylim=(0, None))
         row[0].set_ylabel(f"density, prior N(0, {scale**2:g})")
     for ax in panels[0]:
-        _above(ax, 3)
+        legend_above(ax, 3)
     return figure
+
+
+def _panels(figure: Figure, names: Sequence[str]) -> list[Axes]:
+    """Return the panels of a 2 x 4 grid with shared axes, titled; those without a name are empty.
+
+    Panels above an empty one show their numbers.
+    """
+    panels = list(figure.subplots(2, 4, sharex=True, sharey=True).ravel())
+    for ax, name in zip(panels, names, strict=False):
+        ax.set_title(name, fontsize="medium")
+    for ax in panels[len(names) :]:
+        ax.set_axis_off()
+    for ax in panels[len(names) - 4 : 4]:
+        ax.tick_params(labelbottom=True)
+    return panels
 
 
 def _new(figure: Figure | None, width: float, height: float) -> Figure:
@@ -203,14 +207,3 @@ def _new(figure: Figure | None, width: float, height: float) -> Figure:
 
 def _same(p: Array) -> Array:
     return p
-
-
-def _above(ax: Axes, columns: int) -> None:
-    """Put the legend above the axes, where it covers nothing."""
-    ax.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=columns,
-        frameon=False,
-        fontsize="small",
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,27 @@ import numpy as np
 
 from bbb_numpy.data import powerball as data
 
-from . import plots
-from .coverage import LEVELS, covered, intervals, simulated
+from . import plots, tables
+from .coverage import LEVELS, Coverage, covered, intervals, simulated
 from .models import BAYESIAN, METHODS, PRINTED, Fitted, Setup, train
 from .scores import Scores, cross_validate
-from .text import Study, write
 
-__all__ = ["OFFSETS", "PRINTED", "Setup", "fit_all", "reproduce", "zeros"]
+__all__ = ["OFFSETS", "PRINTED", "Setup", "Study", "compute", "fit_all", "reproduce", "zeros"]
 
 UNTIL = "2017-12-31"  # the last day before the paper
 OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that was computed."""
+
+    draws: data.Draws
+    exact: data.Exact
+    scores: Mapping[str, Scores]
+    full: Mapping[str, Fitted]
+    zero: Mapping[float, Fitted]
+    coverage: Mapping[str, Coverage]
 
 
 def fit_all(rows: data.Examples, seed: int, setup: Setup) -> dict[str, Fitted]:
@@ -48,6 +59,22 @@ def zeros(rows: data.Examples, seed: int, setup: Setup) -> dict[float, Fitted]:
     }
 
 
+def compute(
+    draws: data.Draws, seed: int, setup: Setup, folds: int, repeats: int, sets: int
+) -> Study:
+    """Fit, judge on held-out draws, ask for 0, and play new draws for the credible intervals.
+
+    The arguments are those of `reproduce`.
+    """
+    rows, shares = data.examples(draws), data.rules(draws)
+    exact = data.exact(shares)
+    full = fit_all(rows, seed, setup)
+    scores = cross_validate(rows, exact, setup, seed, folds, repeats)
+    zero = zeros(rows, seed, setup)
+    coverage = simulated(shares, len(draws.days), setup, seed, sets)
+    return Study(draws, exact, scores, full, zero, coverage)
+
+
 def reproduce(
     out: Path,
     seed: int = 0,
@@ -57,7 +84,7 @@ def reproduce(
     repeats: int = 2,
     sets: int = 6,
 ) -> str:
-    """Run everything, write pictures and ``numbers.json`` into `out`, return the text.
+    """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
 
     Parameters
     ----------
@@ -82,39 +109,28 @@ def reproduce(
     setup = Setup() if setup is None else setup
     draws = data.load(UNTIL)
     out.mkdir(parents=True, exist_ok=True)
-    rows, shares = data.examples(draws), data.rules(draws)
-    exact = data.exact(shares)
-    full = fit_all(rows, seed, setup)
-    study = Study(
-        draws,
-        exact,
-        cross_validate(rows, exact, setup, seed, folds, repeats),
-        full,
-        zeros(rows, seed, setup),
-        simulated(shares, len(draws.days), setup, seed, sets),
-        {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets},
-        setup,
-    )
+    study = compute(draws, seed, setup, folds, repeats, sets)
+    exact, full, scores = study.exact, study.full, study.scores
     pictures = {
-        "data": plots.frequencies(rows, exact),
+        "data": plots.frequencies(data.examples(draws), exact),
         "boundaries": plots.boundaries(full, exact),
         "uncertainty": plots.uncertainty({name: full[name] for name in BAYESIAN[:3]}, exact),
-        "calibration": plots.calibration(study.scores),
-        "confusion": plots.confusion(study.scores),
+        "calibration": plots.calibration(scores),
+        "confusion": plots.confusion(scores),
         "weights": plots.weights(full, setup),
     }
     for name, figure in pictures.items():
         figure.savefig(out / f"{name}.png", dpi=100)
-    text = json.dumps(_numbers(study), indent=1, allow_nan=False)
+    sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
+    found = {**sizes, "setup": asdict(setup), **_numbers(study)}
+    text = json.dumps(found, indent=1, allow_nan=False)
     (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
-    return write(study)
+    return tables.lay_out(draws, exact, scores, full, study.zero, study.coverage, setup, sizes)
 
 
 def _numbers(study: Study) -> dict[str, Any]:
     """Return all numbers, for a file."""
     return {
-        **study.sizes,
-        "setup": asdict(study.setup),
         "draws": len(study.draws.days),
         "shares": {str(balls): share for balls, share in study.exact.shares.items()},
         "ceiling": study.exact.accuracy,

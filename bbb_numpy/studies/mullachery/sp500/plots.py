@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from bbb_numpy.evaluation.calibration import clustered_mean, reliability
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
 
 from .models import NUTS_NAME, VI_NAME
+from .scores import BASE, Scores, Walk, log_loss
 
 __all__ = ["draw"]
 
@@ -23,13 +23,13 @@ STYLES = {
 }
 
 
-def draw(walk: Any, numbers: Mapping[str, Mapping[str, Any]]) -> Figure:
+def draw(walk: Walk, scores: Mapping[str, Scores]) -> Figure:
     """Draw gains by year, gains added up over days, and the reliability of the network."""
     figure = Figure(figsize=(15.0, 4.8), layout="constrained")
     a, b, c = figure.subplots(1, 3)
-    shown = {name: style for name, style in STYLES.items() if name in numbers}
+    shown = {name: style for name, style in STYLES.items() if name in scores}
     for place, (name, (colour, marker, style)) in enumerate(shown.items()):
-        years = numbers[name]["years"]
+        years = scores[name].years
         mean, error = 1e3 * np.array(list(years.values())).T
         at = np.array([int(year) for year in years]) + 0.12 * (place - 0.5 * (len(shown) - 1))
         a.errorbar(
@@ -37,8 +37,8 @@ def draw(walk: Any, numbers: Mapping[str, Mapping[str, Any]]) -> Figure:
             label=name,
         )  # fmt: skip
         days, order = np.unique(walk.made, return_inverse=True)
-        gained = _log_loss(walk.results["climatology"].proba, walk.y)
-        gained = gained - _log_loss(walk.results[name].proba, walk.y)
+        gained = log_loss(walk.results[BASE].proba, walk.y)
+        gained = gained - log_loss(walk.results[name].proba, walk.y)
         per_day = np.bincount(order, gained) / np.bincount(order)
         b.plot(days, per_day.cumsum(), linestyle=style, color=colour, linewidth=1.6, label=name)
         if name == NUTS_NAME:
@@ -49,11 +49,7 @@ def draw(walk: Any, numbers: Mapping[str, Mapping[str, Any]]) -> Figure:
             )  # fmt: skip
     a.axhline(0.0, color=BLACK, linewidth=1.0)
     a.set_xticks(sorted({int(year) for year in walk.year}))
-    a.set_xlabel("year forecast\n(a) against climatology (95 % intervals, clustered by day)")
-    a.set_ylabel("log loss gained (1e-3 nats per forecast)")
     b.axhline(0.0, color=BLACK, linewidth=1.0)
-    b.set_xlabel("day of the forecast\n(b) the same, added up")
-    b.set_ylabel("log loss gained, daily means added up (nats)")
     lowest, highest = 1.0, 0.0
     for name in (VI_NAME, NUTS_NAME):
         colour, marker, style = STYLES[name]
@@ -75,12 +71,11 @@ def draw(walk: Any, numbers: Mapping[str, Mapping[str, Any]]) -> Figure:
         [lowest, highest], [lowest, highest], "--", color=BLACK, linewidth=1.0, label="calibrated"
     )
     c.axhline(walk.y.mean(), color=GREY, linestyle=":", linewidth=1.4, label="share of rises")
-    c.set_xlabel("stated probability of a rise\n(c) reliability, ten bins of equal mass")
-    c.set_ylabel("share of rises (95 %, clustered by day)")
-    for ax, columns in ((a, 2), (b, 2), (c, 2)):
-        legend_above(ax, columns)
+    clustered = "(95 %, clustered by day)"
+    by_year = f"year forecast\n(a) against climatology {clustered}"
+    finish(a, by_year, "log loss gained (1e-3 nats per forecast)", 2)
+    added = "log loss gained, daily means added up (nats)"
+    finish(b, "day of the forecast\n(b) the same, added up", added, 2)
+    stated = "stated probability of a rise\n(c) reliability, ten bins of equal mass"
+    finish(c, stated, f"share of rises {clustered}", 2)
     return figure
-
-
-def _log_loss(proba: Any, y: Any) -> Any:
-    return -np.log(np.where(y == 1, proba, 1.0 - proba))

@@ -1,0 +1,136 @@
+"""The tables that the study of the coin prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.studies.comparing import (
+    Claim,
+    captioned,
+    claims,
+    plus_minus,
+    table,
+    table_of_columns,
+)
+
+from .conjugate import coin_log_density
+from .scores import CELLS, Cell
+
+__all__ = ["claims_of_the_paper", "lay_out"]
+
+Array = NDArray[Any]
+ROUNDING = 1e-10  # of sums over the grid
+
+
+def lay_out(
+    cells: Sequence[Cell],
+    single: Cell,
+    paths: Mapping[str, Array],
+    budget: tuple[int, int, int],
+    truth: float,
+) -> str:
+    """Return every number that is printed, and which claims of the paper hold.
+
+    `single` is one head under the uniform prior; a path (N + 1, 2) is mean and deviation of r.
+    """
+    parts = {
+        "A coin and its posterior, three ways: closed form, grid, Metropolis-Hastings (MH).": table(
+            ("run", "value"),
+            [
+                ("P(head) of the coin", f"{truth:g}"),
+                ("tosses", f"{cells[-1].heads + cells[-1].tails}"),
+                ("cells of the grid", f"{CELLS}"),
+                ("chains of MH", f"{budget[0]}"),
+                ("draws of each", f"{budget[1]}"),
+            ],
+        ),
+        "Posteriors of r after h heads and t tails, in closed form or else by the grid; log P(D) "
+        "in nats;\nz: MH less it, in standard errors of MH.": _posteriors(cells),
+        "How far the three ways are apart.": _agreement(cells),
+        "Posteriors under the four priors: their deviations, how far their means are apart.": (
+            _spread(paths)
+        ),
+        "M18, one head under the uniform prior; +- is a standard error.": claims(
+            "the paper", claims_of_the_paper(single)
+        ),
+    }
+    return captioned(parts)
+
+
+def _off(cell: Cell) -> tuple[float, float]:
+    """Return MH less the best of the others, in its standard errors: mean, deviation."""
+    chains, best = cell.sampled, cell.best
+    return (
+        (chains.mean - best.mean) / chains.mean_error,
+        (chains.deviation - best.deviation) / chains.deviation_error,
+    )
+
+
+def _posteriors(cells: Sequence[Cell]) -> str:
+    columns = {
+        "prior": [c.prior.title for c in cells],
+        "h": [f"{c.heads}" for c in cells],
+        "t": [f"{c.tails}" for c in cells],
+        "mean": [f"{c.best.mean:.5f}" for c in cells],
+        "sd": [f"{c.best.deviation:.5f}" for c in cells],
+        "log P(D)": [f"{c.best.log_evidence:.4f}" for c in cells],
+        "grid off": [
+            f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula" for c in cells
+        ],
+        "MH mean": [f"{c.sampled.mean:.5f}" for c in cells],
+        "z": [f"{_off(c)[0]:+.1f}" for c in cells],
+        "MH sd": [f"{c.sampled.deviation:.5f}" for c in cells],
+        "z of sd": [f"{_off(c)[1]:+.1f}" for c in cells],
+    }
+    return table_of_columns(columns)
+
+
+def _agreement(cells: Sequence[Cell]) -> str:
+    gaps = [c.gap for c in cells if c.exact]
+    evidence = [abs(c.grid.log_evidence - c.exact.log_evidence) for c in cells if c.exact]
+    differences = np.abs([_off(c) for c in cells])
+    acceptance = [c.acceptance for c in cells]
+    rows = [
+        ("grid less closed form, largest: density", f"{max(gaps):.0e}"),
+        ("grid less closed form, largest: log P(D), nats", f"{max(evidence):.0e}"),
+        ("differences of MH", f"{differences.size}"),
+        ("largest of them, standard errors", f"{differences.max():.1f}"),
+        ("acceptance of MH, least", f"{min(acceptance):.2f}"),
+        ("acceptance of MH, largest", f"{max(acceptance):.2f}"),
+    ]
+    return table(("methods", "value"), rows)
+
+
+def _spread(paths: Mapping[str, Array]) -> str:
+    every = np.array(list(paths.values()))  # (priors, N + 1, 2)
+    last = every[:, -1, 0]
+    farthest = int(np.argmax(np.abs(last - np.median(last))))
+    others = np.delete(every, farthest, axis=0)
+    stages = (0, 10, every.shape[1] - 1)
+    columns = {
+        "tosses": [f"{n}" for n in stages],
+        "least sd": [f"{every[:, n, 1].min():.3f}" for n in stages],
+        "largest sd": [f"{every[:, n, 1].max():.3f}" for n in stages],
+        "means": [f"{np.ptp(every[:, n, 0]):.3f}" for n in stages],
+        f"without {list(paths)[farthest]}": [f"{np.ptp(others[:, n, 0]):.3f}" for n in stages],
+    }
+    return table_of_columns(columns)
+
+
+def claims_of_the_paper(single: Cell) -> list[Claim]:
+    """Judge what the paper says of one head (M18) by the grid and by Metropolis-Hastings."""
+    area = float(np.exp(single.grid.log_evidence))
+    off = float(np.abs(single.density - np.exp(coin_log_density(single.r, 1, 0))).max())
+    found = single.sampled
+    mean = plus_minus(found.mean, found.mean_error, 4)
+    z = abs(found.mean - 2.0 / 3.0) / found.mean_error
+    formula = "(h+t+1)!/(h! t!) r^h (1-r)^t, here 2p: off the grid by"
+    return [
+        Claim("'p (= p * 1)': its integral", "1", f"{area:.6f}", abs(area - 1.0) < ROUNDING),
+        Claim(formula, "0", f"{off:.0e}", off < ROUNDING),
+        Claim("its mean, by MH, which is given p alone", "2/3", mean, z),
+    ]

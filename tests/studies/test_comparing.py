@@ -1,0 +1,36 @@
+"""How the studies lay out what they found."""
+
+import pytest
+from tables import cells_of
+
+from bbb_numpy.studies.comparing import Claim, captioned, claims, plus_minus, table_of_columns
+
+
+def test_columns_stand_under_their_heads():
+    text = table_of_columns({"model": ["a", "long"], "nats": ["1.5", "-10.25"]})
+    assert text.splitlines() == [
+        "model    nats",
+        "-------------",
+        "a         1.5",
+        "long   -10.25",
+    ]
+    assert cells_of(text, "model") == {"a": ["1.5"], "long": ["-10.25"]}
+
+
+def test_a_claim_holds_or_not_or_is_some_errors_off():
+    rows = [Claim("s", "1", "1", True), Claim("t", "1", "2", False), Claim("u", "1", "3", 2.04)]
+    found = cells_of(captioned({"Caption.": claims("the paper", rows)}), "claim of the paper")
+    assert {said: cells[2] for said, cells in found.items()} == {
+        "s": "yes",
+        "t": "no",
+        "u": "2.0 s.e. off",
+    }
+
+
+def test_a_mean_and_its_error_are_scaled_together():
+    assert plus_minus(0.51234, 0.0071, 2, 100) == "51.23 +- 0.71"
+
+
+def test_reading_back_refuses_what_is_no_table():
+    with pytest.raises(AssertionError, match="no table is below"):
+        cells_of("model\nand so on", "model")
