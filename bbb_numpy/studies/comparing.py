@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ __all__ = [
     "captioned",
     "claims",
     "judge",
+    "listed",
     "plus_minus",
     "table",
     "table_of_columns",
@@ -234,6 +235,11 @@ def table_of_columns(columns: Mapping[str, Sequence[str]]) -> str:
     return table(list(columns), list(zip(*columns.values(), strict=True)))
 
 
+def captioned(tables: Mapping[str, str]) -> str:
+    """Set tables below each other, each under its caption."""
+    return "\n\n".join(f"{caption}\n\n{laid_out}" for caption, laid_out in tables.items())
+
+
 class Claim(NamedTuple):
     """What a source says, beside what was found here."""
 
@@ -243,16 +249,23 @@ class Claim(NamedTuple):
     holds: bool | float  # or by how many standard errors the two differ
 
 
-def claims(source: str, rows: Sequence[Claim]) -> str:
-    """Lay out which claims of `source` hold."""
-    cells = [
-        [said, printed, here, ("yes" if holds else "no") if isinstance(holds, bool | np.bool_)
-         else f"{holds:.1f} s.e. off"]
-        for said, printed, here, holds in rows
-    ]  # fmt: skip
-    return table([f"claim of {source}", "printed", "here", "holds"], cells)
+def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
+    """Lay out which claims of `source` hold, under a caption."""
+    cells = []
+    for said, printed, here, holds in rows:
+        verdict = f"{holds:.1f} s.e. off"
+        if isinstance(holds, bool | np.bool_):
+            verdict = "yes" if holds else "no"
+        cells.append([said, printed, here, verdict])
+    return f"{caption}\n\n{table([f'claim of {source}', 'printed', 'here', 'holds'], cells)}"
 
 
-def captioned(tables: Mapping[str, str]) -> str:
-    """Set tables below each other, each under its caption."""
-    return "\n\n".join(f"{caption}\n\n{laid_out}" for caption, laid_out in tables.items())
+def listed(
+    caption: str,
+    head: str,
+    items: Iterable[tuple[str, Any]],
+    columns: Mapping[str, Callable[[Any], str]],
+) -> str:
+    """Lay out one row for each named item, under a caption; a column is a function of an item."""
+    rows = [[name, *(cell(item) for cell in columns.values())] for name, item in items]
+    return f"{caption}\n\n{table([head, *columns], rows)}"

@@ -3,7 +3,7 @@
 import pytest
 from tables import cells_of
 
-from bbb_numpy.studies.comparing import Claim, captioned, claims, plus_minus, table_of_columns
+from bbb_numpy.studies.comparing import Claim, claims, plus_minus, table_of_columns
 
 
 def test_columns_stand_under_their_heads():
@@ -19,7 +19,7 @@ def test_columns_stand_under_their_heads():
 
 def test_a_claim_holds_or_not_or_is_some_errors_off():
     rows = [Claim("s", "1", "1", True), Claim("t", "1", "2", False), Claim("u", "1", "3", 2.04)]
-    found = cells_of(captioned({"Caption.": claims("the paper", rows)}), "claim of the paper")
+    found = cells_of(claims("Caption.", "the paper", rows), "claim of the paper")
     assert {said: cells[2] for said, cells in found.items()} == {
         "s": "yes",
         "t": "no",

@@ -15,7 +15,16 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.studies import comparing
-from bbb_numpy.studies.comparing import METHODS, Setup, average, judge, table, train
+from bbb_numpy.studies.comparing import (
+    METHODS,
+    Claim,
+    Setup,
+    average,
+    claims,
+    judge,
+    table,
+    train,
+)
 from bbb_numpy.studies.wu.quartic import (
     DATA,
     MIXTURE,
@@ -172,6 +181,17 @@ def test_standard_errors_are_those_of_the_mean():
 def test_a_table_has_aligned_columns():
     lines = table(["name", "b"], [["x", "1.00"], ["long name", "2"]]).split("\n")
     assert lines == ["name          b", "---------------", "x          1.00", "long name     2"]
+
+
+def test_a_claim_holds_or_not_or_is_off_by_standard_errors():
+    rows = [
+        Claim("a", "1", "1", True),
+        Claim("b", "2", "1", np.bool_(False)),
+        Claim("c", "", "", 0.0),
+    ]
+    *_, yes, no, off = claims("Caption.", "the slides", rows).split("\n")
+    assert [line.split(maxsplit=3)[-1] for line in (yes, no)] == ["yes", "no"]
+    assert off.endswith("0.0 s.e. off")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..comparing import Claim, captioned, claims, table
+from ..comparing import Claim, claims, listed, table
 from .models import FAST, FUNCTIONS, NOISE, POINTS, SETTINGS, Domain, Numbers
 
 __all__ = ["claims_of_the_post", "lay_out"]
@@ -57,28 +57,34 @@ RANGES = {  # setting, number and format; what is "above the post's" is in nats
 
 def lay_out(numbers: Runs, raised: Mapping[str, Domain], epochs: int) -> str:
     """Return every number that is printed, and which claims of the post hold."""
-    return captioned(
-        {
-            "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 ReLU; nats; rmse, y: in the data.": (
-                _first(numbers, epochs)
-            ),
-            "The first seed, and the range over all of them.": _ranges(numbers),
-            f"The prior's numbers at learning rate {FAST:g}: in how many seeds they went wrong.": (
-                _domains(raised)
-            ),
-            f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed.": (
-                claims("the post", claims_of_the_post(numbers))
-            ),
-        }
+    domains = {
+        "seeds": lambda d: str(len(d.traces)),
+        "outside": lambda d: str(d.left),
+        "largest pi": lambda d: f"{d.largest:.3f}",
+        "cost nan": lambda d: str(d.finite.count(False)),
+        "sigma2 > sigma1": lambda d: str(d.swapped),
+    }
+    caption = f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong."
+    judged = f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed."
+    return "\n\n".join(
+        [
+            _first(numbers, epochs),
+            _ranges(numbers),
+            listed(caption, "pi, sigma1, sigma2", raised.items(), domains),
+            claims(judged, "the post", claims_of_the_post(numbers)),
+        ]
     )
 
 
 def _first(numbers: Runs, epochs: int) -> str:
+    caption = (
+        "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU; nats; rmse, y: in the data."
+    )
     rows = [
         [SETTINGS[name].title, *(f"{getattr(n, key):{how}}" for key, how in COLUMNS.values())]
         for name, (n, *_) in numbers.items()
     ]
-    return table([f"{epochs} epochs", *COLUMNS], rows)
+    return f"{caption}\n\n{table([f'{epochs} epochs', *COLUMNS], rows)}"
 
 
 def _ranges(numbers: Runs) -> str:
@@ -89,23 +95,8 @@ def _ranges(numbers: Runs) -> str:
             values -= [getattr(n, key) for n in numbers["post"]]
         shown = (values[0], values.min(), values.max())
         rows.append([label, *(f"{value:{how}}" for value in shown)])
-    return table([f"{len(numbers['post'])} seeds", "first", "least", "most"], rows)
-
-
-def _domains(raised: Mapping[str, Domain]) -> str:
-    head = ("pi, sigma1, sigma2", "seeds", "outside", "largest pi", "cost nan", "sigma2 > sigma1")
-    rows = [
-        [
-            name,
-            str(len(d.traces)),
-            str(d.left),
-            f"{d.largest:.3f}",
-            str(d.finite.count(False)),
-            str(d.swapped),
-        ]
-        for name, d in raised.items()
-    ]
-    return table(head, rows)
+    seeds = f"{len(numbers['post'])} seeds"
+    return f"The first seed, and all.\n\n{table([seeds, 'first', 'least', 'most'], rows)}"
 
 
 def claims_of_the_post(numbers: Runs) -> list[Claim]:

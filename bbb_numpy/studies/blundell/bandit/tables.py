@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from bbb_numpy.studies.comparing import Claim, captioned, claims, table
+from bbb_numpy.studies.comparing import Claim, claims, listed
 
 from .models import AGENTS, Settings
 
@@ -29,68 +30,70 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 def lay_out(seed: int, settings: Settings, numbers: Numbers, seconds: Mapping[str, float]) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
-    parts = {
-        "The game and the training; in brackets what the paper prints.": _settings(seed, settings),
-        "Regret: mean +- standard error over runs; mistakes of the last tenth.": _regrets(
-            settings, numbers
-        ),
-        f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.": _beyond(numbers),
-        f"Longest stretch without eating of each run; {FAST} or more mushrooms, counted from 1.": (
-            _fasts(numbers)
-        ),
-        "Processor time of all runs.": table(
-            ("agent", "minutes"),
-            [[name, f"{spent / 60:.1f}"] for name, spent in seconds.items()]
-            + [["together", f"{sum(seconds.values()) / 60:.1f}"]],
-        ),
-        "Blundell et al. 2015, Section 5.3.": claims("the paper", claims_of_the_paper(numbers)),
-    }
-    return captioned(parts)
-
-
-def _settings(seed: int, settings: Settings) -> str:
-    rows = {
-        "mushrooms [50,000]": f"{settings.interactions:,}",
-        "runs, from seed [5]": f"{settings.runs}, {seed}",
-        "hidden layers [100, 100]": ", ".join(map(str, settings.hidden)),
-        "interactions remembered [4,096]": f"{settings.memory:,}",
-        "minibatches, rows [64, 64]": f"{settings.steps}, {settings.batch}",
-        "trained after each of the first [all]": f"{settings.dense:,}",
-        "then once every": f"{settings.sparse}",
-        "noise deviation (units of reward) [-]": f"{settings.noise:g}",
-        "prior deviation [-]": f"{settings.prior_scale:g}",
-        "learning rate [-]": f"{settings.learning_rate:g}",
-        "learning rate, point estimates [-]": f"{settings.point_learning_rate:g}",
-    }
-    return table(("setting", "value"), list(rows.items()))
+    others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
+    return "\n\n".join(
+        [
+            listed(
+                "The game and the training; noise in units of reward.",
+                "setting",
+                ({"seed": seed} | asdict(settings)).items(),
+                {"value": str},
+            ),
+            _regrets(settings, numbers),
+            listed(
+                f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
+                "agent",
+                ((name, name) for name in others),
+                {
+                    "whole game": lambda name: _pair(*_gap(numbers, name, "regret"), "+"),
+                    "last tenth": lambda name: _pair(
+                        *_gap(numbers, name, "regret of the last tenth"), "+"
+                    ),
+                },
+            ),
+            _fasts(numbers),
+            listed(
+                "Processor time of all runs.",
+                "agent",
+                ({**seconds, "together": sum(seconds.values())}).items(),
+                {"minutes": lambda spent: f"{spent / 60:.1f}"},
+            ),
+            claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
+        ]
+    )
 
 
 def _regrets(settings: Settings, numbers: Numbers) -> str:
-    columns = {
-        "regret": "regret",
-        "realised": "realised regret",
-        f"first {settings.dense:,}": "regret while trained densely",
-        f"last {max(settings.interactions // 10, 1):,}": "regret of the last tenth",
-    }
-    rows = [
-        [
-            name,
-            *(_pair(*mean_and_error(n[key])) for key in columns.values()),
-            _share(n, "poisonous eaten in the last tenth", "poisonous shown in the last tenth"),
-            _share(n, "edible left in the last tenth", "edible shown in the last tenth"),
-        ]
-        for name, n in numbers.items()
-    ]
-    return table(["agent", *columns, "poisonous eaten", "edible left"], rows)
+    """Lay out regrets and mistakes; an edible mushroom left costs 5, a poisonous one eaten 15."""
+
+    def of(key: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda n: _pair(*mean_and_error(n[key]))
+
+    def share(what: str, among: str) -> Callable[[Mapping[str, Any]], str]:
+        def shown(n: Mapping[str, Any]) -> str:
+            most = sum(n[f"{among} shown in the last tenth"])
+            wrong = sum(n[f"{among} {what} in the last tenth"])
+            return f"{100.0 * wrong / most:.2f} %" if most else "none shown"
+
+        return shown
+
+    return listed(
+        "Regret, 5 an edible one left, 15 a poisonous one eaten; mistakes of the last tenth.",
+        "mean +- standard error",
+        numbers.items(),
+        {
+            "regret": of("regret"),
+            "realised": of("realised regret"),
+            f"first {settings.dense:,}": of("regret while trained densely"),
+            f"last {max(settings.interactions // 10, 1):,}": of("regret of the last tenth"),
+            "poisonous eaten": share("eaten", "poisonous"),
+            "edible left": share("left", "edible"),
+        },
+    )
 
 
 def _pair(mean: float, error: float, sign: str = "") -> str:
     return f"{mean:{sign},.0f}" + ("" if np.isnan(error) else f" +- {error:,.0f}")
-
-
-def _share(n: Mapping[str, Any], what: str, of: str) -> str:
-    shown = sum(n[of])
-    return f"{100.0 * sum(n[what]) / shown:.2f} %" if shown else "none shown"
 
 
 def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
@@ -98,23 +101,20 @@ def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
     return mean_and_error(np.subtract(numbers[name][key], numbers[THOMPSON][key]).tolist())
 
 
-def _beyond(numbers: Numbers) -> str:
-    others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
-    keys = ("regret", "regret of the last tenth")
-    rows = [
-        [name, *(_pair(*_gap(numbers, name, key), sign="+") for key in keys)] for name in others
-    ]
-    return table(("agent", "whole game", "last tenth"), rows)
-
-
 def _fasts(numbers: Numbers) -> str:
-    rows = []
-    for name, n in numbers.items():
-        fasts = n["longest fast"]
-        long = [f"{a + 1:,} to {b:,}" for a, b in fasts if b - a >= FAST]
-        most = max(b - a for a, b in fasts)
-        rows.append([name, f"{most:,}", f"{len(long)} of {len(fasts)}", "; ".join(long)])
-    return table(("agent", "longest", "runs", "from, to"), rows)
+    def long(fasts: Sequence[tuple[int, int]]) -> list[str]:
+        return [f"{a + 1:,} to {b:,}" for a, b in fasts if b - a >= FAST]
+
+    return listed(
+        f"Longest stretch without eating of each run; {FAST} or more mushrooms, counted from 1.",
+        "agent",
+        ((name, n["longest fast"]) for name, n in numbers.items()),
+        {
+            "longest": lambda fasts: f"{max(b - a for a, b in fasts):,}",
+            "runs": lambda fasts: f"{len(long(fasts))} of {len(fasts)}",
+            "from, to": lambda fasts: "; ".join(long(fasts)),
+        },
+    )
 
 
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
@@ -131,10 +131,7 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
         rows.append(Claim(said, "almost flat", f"{share:.1%}", share < FLAT))
     if GREEDY in numbers:
         first = max((b for a, b in numbers[GREEDY]["longest fast"] if a < FAST), default=0)
-        rows.append(
-            Claim(
-                f"{GREEDY} eats nothing at first", f"about {PAPER_FAST:,}", f"{first:,}",
-                first >= PAPER_FAST,
-            )
-        )  # fmt: skip
+        held = first >= PAPER_FAST
+        shown = f"about {PAPER_FAST:,}"
+        rows.append(Claim(f"{GREEDY} eats nothing at first", shown, f"{first:,}", held))
     return rows

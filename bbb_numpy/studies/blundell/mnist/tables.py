@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bbb_numpy.studies.comparing import Claim, captioned, claims, table
+from bbb_numpy.studies.comparing import Claim, claims, listed, table
 
 __all__ = ["PAPER", "PAPER_PRUNING", "TITLES", "claims_of_the_paper", "lay_out"]
 
@@ -19,6 +19,7 @@ PAPER = {
 }
 PAPER_PRUNING = {0.0: 1.24, 0.5: 1.24, 0.75: 1.24, 0.95: 1.29, 0.98: 1.39}  # of 1200 units
 PAPER_EPOCHS = 600
+QUANTILES = ("5 %", "25 %", "50 %", "75 %", "95 %")  # of signal-to-noise ratios
 TITLES = {
     "SGD": "SGD, maximum likelihood",
     "MAP": "MAP, scale mixture",
@@ -30,33 +31,50 @@ Numbers = Mapping[str, Any]
 
 def lay_out(numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
-    return captioned(
-        {
-            "MNIST, ReLU, pixels / 126, float32; test images are looked at once, at the end.": (
-                _settings(numbers)
+    minutes = {"minutes of processor time": f"{numbers['seconds'] / 60:.1f}"}
+    paper = f"The paper's test errors (%), by units, {PAPER_EPOCHS} epochs; from memory."
+    rows = [[name, *(f"{value:.2f}" for value in row)] for name, row in PAPER.items()]
+    held = "'Held' is within two binomial deviations of the whole network's error."
+    return "\n\n".join(
+        [
+            listed(
+                "MNIST, 784-hidden-hidden-10, ReLU, pixels / 126; images, epochs, weight vectors.",
+                "setting",
+                (numbers["settings"] | minutes).items(),
+                {"value": str},
             ),
-            "Errors of the candidates on validation images; * is trained on.": _search(numbers),
-            "Errors (+- binomial deviation), NLL in nats per image (train: of the last epoch).": (
-                _errors(numbers)
+            _search(numbers),
+            _errors(numbers),
+            listed(
+                "Test errors less those of Bayes by Backprop, image by image, in points.",
+                "",
+                ((TITLES[name], pair) for name, pair in numbers["against BBB"].items()),
+                {
+                    "difference": lambda pair: f"{100 * pair[0]:+.2f}",
+                    "standard error": lambda pair: f"{100 * pair[1]:.2f}",
+                },
             ),
-            "Test errors less those of Bayes by Backprop, image by image, in points.": (
-                _differences(numbers)
+            f"{paper}\n\n{table(('Blundell et al. 2015', '400', '800', '1200'), rows)}",
+            _pruning(numbers),
+            listed(
+                "Signal-to-noise ratios of all weights (dB).",
+                "share below",
+                zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True),
+                {"dB": lambda level: f"{level:.1f}"},
             ),
-            f"The paper's test errors (%), by units, {PAPER_EPOCHS} epochs; from memory.": (
-                table(
-                    ("Blundell et al. 2015", "400", "800", "1200"),
-                    [[name, *(f"{value:.2f}" for value in row)] for name, row in PAPER.items()],
-                )
+            listed(
+                f"All weights; of those of BBB {numbers['ratio']['above 0 dB']:.1%} above 0 dB.",
+                "",
+                numbers["weights"].items(),
+                {
+                    "deviation": lambda one: f"{one['deviation']:.4f}",
+                    "99.9 % from": lambda one: f"{one['low']:.3f}",
+                    "to": lambda one: f"{one['high']:.3f}",
+                    "within 0.01 of 0": lambda one: f"{one['below 0.01']:.0%}",
+                },
             ),
-            "Test errors without the weights of lowest |mu| / sigma (biases stay).": (
-                _pruning(numbers)
-            ),
-            "Signal-to-noise ratios of all weights (dB).": _ratios(numbers),
-            "All weights.": _weights(numbers),
-            "'Held' is within two binomial deviations of the whole network's error.": (
-                claims("the paper", claims_of_the_paper(numbers))
-            ),
-        }
+            claims(held, "the paper", claims_of_the_paper(numbers)),
+        ]
     )
 
 
@@ -64,100 +82,62 @@ def _percent(share: float, digits: int = 2) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def _settings(numbers: Numbers) -> str:
-    s = numbers["settings"]
-    settings = {
-        "network": f"784-{s['hidden']}-{s['hidden']}-10",
-        "minibatch": s["batch"],
-        "training images": s["train"],
-        "validation images": s["validation"],
-        "test images": s["test"],
-        "weight vectors averaged over": s["draws"],
-        "the same, pruned": s["pruning_draws"],
-        "processor time of all training (minutes)": f"{numbers['seconds'] / 60:.1f}",
-    }
-    return table(("setting", "value"), [[name, str(value)] for name, value in settings.items()])
-
-
-def _search(numbers: Numbers) -> str:
-    chosen = {method: one["chosen"] for method, one in numbers["methods"].items()}
-    rows = [
-        [
-            f"{one['method']}: {one['name']}",
-            _percent(one["errors"][-1]) + (" *" if chosen[one["method"]] == one["name"] else "  "),
-        ]
-        for one in numbers["search"]
-    ]
-    return table((f"after {numbers['settings']['search']} epochs", "validation  "), rows)
-
-
-def _errors(numbers: Numbers) -> str:
-    rows = [
-        [
-            TITLES[name],
-            str(one["epochs"]),
-            _percent(one["validation"]),
-            f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}",
-            _percent(one["test, mean network"]) if name == "BBB" else "",
-            f"{one['test nll']:.4f}",
-            f"{one['train nll']:.4f}",
-            f"{one['train kl']:.2f}" if name == "BBB" else "",
-        ]
-        for name, one in numbers["methods"].items()
-    ]
-    head = ("errors", "epochs", "validation", "test", "mean weights", "test NLL", "train NLL", "KL")
-    return table(head, rows)
-
-
 def _deviation(share: float, numbers: Numbers) -> float:
     return float((share * (1.0 - share) / numbers["settings"]["test"]) ** 0.5)
 
 
-def _differences(numbers: Numbers) -> str:
-    rows = [
-        [TITLES[name], f"{100 * difference:+.2f}", f"{100 * error:.2f}"]
-        for name, (difference, error) in numbers["against BBB"].items()
-    ]
-    return table(("", "difference", "standard error"), rows)
-
-
-def _pruning(numbers: Numbers) -> str:
-    rows = [
-        [
-            _percent(row["share"], 0),
-            str(row["left"]),
-            "" if row["threshold"] is None else f"{row['threshold']:.1f}",
-            _percent(row["BBB"]),
-            f"{PAPER_PRUNING[row['share']]:.2f} %" if row["share"] in PAPER_PRUNING else "",
-            _percent(row["SGD"]),
-        ]
-        for row in numbers["pruning"]
-    ]
-    head = ("removed", "left", "up to (dB)", "BBB", "paper, 1200 units", "SGD, by size")
-    return table(head, rows)
-
-
-def _ratios(numbers: Numbers) -> str:
-    ratio = numbers["ratio"]
-    shown = [f"{ratio['quantiles'][i]:.1f}" for i in (0, 2, 4)]
-    return table(
-        ("5 % below", "median", "95 % below", "share above 0 dB"),
-        [[*shown, f"{ratio['above 0 dB']:.1%}"]],
+def _search(numbers: Numbers) -> str:
+    chosen = {method: one["chosen"] for method, one in numbers["methods"].items()}
+    return listed(
+        "Errors of the candidates on validation images.",
+        f"after {numbers['settings']['search']} epochs",
+        ((f"{one['method']}: {one['name']}", one) for one in numbers["search"]),
+        {
+            "validation": lambda one: _percent(one["errors"][-1]),
+            "goes on": lambda one: "*" if chosen[one["method"]] == one["name"] else "",
+        },
     )
 
 
-def _weights(numbers: Numbers) -> str:
-    rows = [
-        [
-            name,
-            f"{one['deviation']:.4f}",
-            f"{one['low']:.3f}",
-            f"{one['high']:.3f}",
-            f"{one['below 0.01']:.0%}",
-        ]
-        for name, one in numbers["weights"].items()
-    ]
-    return table(("", "deviation", "99.9 % from", "to", "within 0.01 of 0"), rows)
+def _errors(numbers: Numbers) -> str:
+    def test(one: Numbers) -> str:
+        return f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}"
+
+    return listed(
+        "Errors +- binomial deviation; NLL and KL in nats per image (train: of the last epoch).",
+        "errors",
+        ((TITLES[name], one) for name, one in numbers["methods"].items()),
+        {
+            "epochs": lambda one: str(one["epochs"]),
+            "validation": lambda one: _percent(one["validation"]),
+            "test": test,
+            "mean weights": lambda one: _percent(one["test, mean network"]),
+            "test NLL": lambda one: f"{one['test nll']:.4f}",
+            "train NLL": lambda one: f"{one['train nll']:.4f}",
+            "KL": lambda one: "" if one["train kl"] is None else f"{one['train kl']:.2f}",
+        },
+    )
+
+
+def _pruning(numbers: Numbers) -> str:
+    def paper(row: Numbers) -> str:
+        return f"{PAPER_PRUNING[row['share']]:.2f} %" if row["share"] in PAPER_PRUNING else ""
+
+    def threshold(row: Numbers) -> str:
+        return "" if row["threshold"] is None else f"{row['threshold']:.1f}"
+
+    return listed(
+        "Test errors without the weights of lowest |mu| / sigma (biases stay).",
+        "removed",
+        ((_percent(row["share"], 0), row) for row in numbers["pruning"]),
+        {
+            "left": lambda row: str(row["left"]),
+            "up to (dB)": threshold,
+            "BBB": lambda row: _percent(row["BBB"]),
+            "paper, 1200 units": paper,
+            "SGD, by size": lambda row: _percent(row["SGD"]),
+        },
+    )
 
 
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
@@ -171,12 +151,9 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     ]
     most = max(held, default=0.0)
     apart = PAPER["SGD"][0] - PAPER["Bayes by Backprop, scale mixture"][0]
+    found = f"{100 * difference:+.2f} +- {100 * error:.2f}"
+    worse = "SGD makes more errors than Bayes by Backprop (points, 400 units)"
     return [
-        Claim(
-            "SGD makes more errors than Bayes by Backprop (points, 400 units)",
-            f"+{apart:.2f}",
-            f"{100 * difference:+.2f} +- {100 * error:.2f}",
-            difference > 2 * error,
-        ),
+        Claim(worse, f"+{apart:.2f}", found, difference > 2 * error),
         Claim("75 % of the weights can go", "75 %", f"{most:.0%} held", most >= 0.75),
     ]

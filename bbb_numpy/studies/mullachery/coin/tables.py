@@ -54,11 +54,13 @@ def lay_out(
         "Posteriors under the four priors: their deviations, how far their means are apart.": (
             _spread(paths)
         ),
-        "M18, one head under the uniform prior; +- is a standard error.": claims(
-            "the paper", claims_of_the_paper(single)
-        ),
     }
-    return captioned(parts)
+    judged = claims(
+        "M18, one head under the uniform prior; +- is a standard error.",
+        "the paper",
+        claims_of_the_paper(single),
+    )
+    return f"{captioned(parts)}\n\n{judged}"
 
 
 def _off(cell: Cell) -> tuple[float, float]:

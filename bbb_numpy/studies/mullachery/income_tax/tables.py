@@ -58,11 +58,13 @@ def lay_out(cells: Cells, scores: Mapping[str, Scores]) -> str:
         "deviation.": _by_size(scores),
         "Chains of NUTS: R-hat in function space (rank-normalised, of halved chains) over the "
         "cells of a fold.": _chains(scores),
-        "The paper leaves this regression open and prints nothing; s.e.: how far from none.": (
-            claims("the paper", claims_of_the_paper(scores))
-        ),
     }
-    return captioned(parts)
+    judged = claims(
+        "The paper leaves this regression open and prints nothing; s.e.: how far from none.",
+        "the paper",
+        claims_of_the_paper(scores),
+    )
+    return f"{captioned(parts)}\n\n{judged}"
 
 
 def _cells(cells: Cells) -> str:

@@ -59,11 +59,13 @@ def lay_out(
         "annealing;\nlog B: the model that made the data against the best other; < 0: for the "
         "other.": _regressions(measured),
         "(b) Over the data sets; nats.": _gains(measured),
-        "Figure 6 as drawn by hand, and the numbers of (a); the last line: (b).": claims(
-            "the paper", claims_of_the_paper(models, measured)
-        ),
     }
-    return captioned(parts)
+    judged = claims(
+        "Figure 6 as drawn by hand, and the numbers of (a); the last line: (b).",
+        "the paper",
+        claims_of_the_paper(models, measured),
+    )
+    return f"{captioned(parts)}\n\n{judged}"
 
 
 def _by_changes(models: Mapping[str, Labelled]) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -55,11 +55,13 @@ def lay_out(
         "Held out: how many % of the balls of a bin are called the other.": _confusion(scores),
         "R-hat of the logit and of the worst weight, divergences: all draws, and at worst in the "
         "short chains (cv).": _chains(full, scores, exact.limit),
-        "In brackets standard errors; s.e.: how far what is printed is from held-out draws.": (
-            claims("the paper", claims_of_the_paper(exact, scores, at_zero))
-        ),
     }
-    return captioned(parts)
+    judged = claims(
+        "In brackets standard errors; s.e.: how far what is printed is from held-out draws.",
+        "the paper",
+        claims_of_the_paper(exact, scores, at_zero),
+    )
+    return f"{captioned(parts)}\n\n{judged}"
 
 
 def _percent(value: float, digits: int = 2) -> str:

@@ -46,11 +46,13 @@ def lay_out(
         ),
         "Stated probabilities of a rise, and a planted leak.": _probabilities(walk, leaked),
         "Second table: gained over climatology.": _gains(second),
-        "The paper names the task and prints nothing; here: scores with a gain beyond 'of all'.": (
-            claims("the paper", claims_of_the_paper(scores))
-        ),
     }
-    return captioned(parts)
+    judged = claims(
+        "The paper names the task and prints nothing; here: scores with a gain beyond 'of all'.",
+        "the paper",
+        claims_of_the_paper(scores),
+    )
+    return f"{captioned(parts)}\n\n{judged}"
 
 
 def _prices(prices: Mapping[str, Facts]) -> str:

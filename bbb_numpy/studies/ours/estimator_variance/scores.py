@@ -72,21 +72,6 @@ class Study:
     far: list[Spot]  # from `on_network`
 
     @property
-    def end(self) -> dict[str, Noise]:
-        """The noises at the end of the network's training."""
-        return self.noises["network, end"]
-
-    @property
-    def mean_field(self) -> dict[str, Noise]:
-        """Those on linear regression at the mean-field optimum."""
-        return self.noises["linear, mean field"]
-
-    @property
-    def linear(self) -> dict[str, Noise]:
-        """Those at the full-rank optimum, the posterior."""
-        return self.noises["linear, full rank"]
-
-    @property
     def biases(self) -> list[float]:
         """Differences of means to the reference's, of every other estimator at every place."""
         return [

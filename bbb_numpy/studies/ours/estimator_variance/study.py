@@ -37,7 +37,7 @@ def reproduce(out: Path, seed: int = 0) -> str:
     """
     found = measure_all(seed)
     out.mkdir(parents=True, exist_ok=True)
-    figure = plots.variances(found.noises, found.spots, order(found.end))
+    figure = plots.variances(found.noises, found.spots, order(found.noises["network, end"]))
     figure.savefig(out / "estimator-variance.png", dpi=100)
     rows = {
         "relative to the reparameterised": {

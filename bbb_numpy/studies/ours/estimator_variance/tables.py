@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...comparing import Claim, captioned, claims, table
+from ...comparing import Claim, claims, listed, table
 from ..estimates import concise
-from .models import REFERENCE, SAMPLES
+from .models import SAMPLES
 from .scores import STEPS, Noise, Study, order
 
 __all__ = ["claims_of_the_derivations", "lay_out", "ratios"]
@@ -17,33 +17,60 @@ UNBIASED = 2.5  # standard errors of a mean gradient, root mean square over corr
 
 def lay_out(found: Study) -> str:
     """Return every number that is printed, and which results of the derivations are seen."""
+    end, posterior = found.noises["network, end"], found.noises["linear, full rank"]
+    best_first = sorted(end.items(), key=lambda item: item[1].cost.mean)
+    spots = zip(*found.spots.values(), strict=True)
     bias = found.biases
-    return captioned(
-        {
-            f"Variance relative to the {REFERENCE} gradient, {SAMPLES} weight samples, {STEPS} "
-            "gradients;\nmean(standard error of the last digits); ±: an antithetic pair.": ratios(
-                found.noises
+    judged = f"0 is a variance below {ZERO:g}; 'equal' is within {UNBIASED:g} standard errors."
+    return "\n\n".join(
+        [
+            f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
+            f"gradients\nof {SAMPLES} weight samples, relative (error of last digits).",
+            ratios(found.noises),
+            listed(
+                "Linear regression at the full-rank optimum, where q is the posterior.",
+                "estimator",
+                ((name, posterior[name]) for name in order(posterior)),
+                {"mu": lambda n: concise(*n.location), "factor": lambda n: concise(*n.scale)},
             ),
-            "Linear regression at the full-rank optimum, where q is the posterior.": _full_rank(
-                found.linear
+            listed(
+                "Time of a step at the network's end, and variance x time, relative; best first.",
+                "estimator",
+                best_first,
+                {
+                    "time (us)": lambda n: f"{1e6 * n.seconds:.0f}",
+                    "variance x time": lambda n: concise(*n.cost),
+                },
             ),
-            "Time of a step at the network's end, and variance x time, relative; best first.": (
-                _costs(found.end)
+            listed(
+                "Mean gradients less the reference's, in their standard errors, root mean square.",
+                "",
+                (("least", min(bias)), ("most", max(bias)), ("mean", float(np.mean(bias)))),
+                {"s.e.": lambda value: f"{value:.2f}"},
             ),
-            "Mean gradients less the reference's, in their standard errors, root mean square.": (
-                table(
-                    ("least", "most", "mean"),
-                    [[f"{min(bias):.2f}", f"{max(bias):.2f}", f"{np.mean(bias):.2f}"]],
-                )
+            listed(
+                "Linear regression beside the optimum: deviations over the true gradient's size.",
+                "samples",
+                ((str(spot[0].samples), spot) for spot in spots),
+                {
+                    "effective": lambda spot: f"{spot[0].effective:.1f}",
+                    "IWAE": lambda spot: f"{spot[0].deviation:.2f}",
+                    "doubly reparameterised": lambda spot: f"{spot[1].deviation:.2f}",
+                    "EUBO": lambda spot: f"{spot[2].deviation:.2f}",
+                    "bias of EUBO": lambda spot: concise(spot[2].bias, spot[2].error),
+                },
             ),
-            "Linear regression beside the optimum: deviations over the true gradient's size.": (
-                _against_samples(found)
+            listed(
+                "EUBO at the network's end: deviation over the reparameterised one's.",
+                "samples",
+                ((str(spot.samples), spot) for spot in found.far),
+                {
+                    "effective": lambda spot: f"{spot.effective:.2f}",
+                    "deviation": lambda spot: f"{spot.deviation:.2f}",
+                },
             ),
-            "EUBO at the network's end: deviation over the reparameterised one's.": _far(found),
-            f"0 is a variance below {ZERO:g}; 'equal' is within {UNBIASED:g} standard errors.": (
-                claims("derivations.md", claims_of_the_derivations(found))
-            ),
-        }
+            claims(judged, "derivations.md", claims_of_the_derivations(found)),
+        ]
     )
 
 
@@ -59,69 +86,22 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
     return table(["estimator", *head], rows)
 
 
-def _full_rank(last: dict[str, Noise]) -> str:
-    rows = [
-        [name, concise(*last[name].location), concise(*last[name].scale)] for name in order(last)
-    ]
-    return table(("estimator", "mu", "factor"), rows)
-
-
-def _costs(end: dict[str, Noise]) -> str:
-    rows = [
-        [name, f"{1e6 * noise.seconds:.0f}", concise(*noise.cost)]
-        for name, noise in sorted(end.items(), key=lambda item: item[1].cost.mean)
-    ]
-    return table(("estimator", "time (us)", "variance x time"), rows)
-
-
-def _against_samples(found: Study) -> str:
-    rows = [
-        [
-            f"{plain.samples}",
-            f"{plain.effective:.1f}",
-            f"{plain.deviation:.2f}",
-            f"{doubly.deviation:.2f}",
-            f"{eubo.deviation:.2f}",
-            concise(eubo.bias, eubo.error),
-        ]
-        for plain, doubly, eubo in zip(*found.spots.values(), strict=True)
-    ]
-    head = ("samples", "effective", "IWAE", "doubly reparameterised", "EUBO", "bias of EUBO")
-    return table(head, rows)
-
-
-def _far(found: Study) -> str:
-    rows = [[f"{s.samples}", f"{s.effective:.2f}", f"{s.deviation:.2f}"] for s in found.far]
-    return table(("samples", "effective", "deviation"), rows)
-
-
 def claims_of_the_derivations(found: Study) -> list[Claim]:
     """Compare with what D18-D26 say must come out."""
-    pair, landing = found.mean_field["reparameterised ±"], found.linear["sticking the landing"]
-    zero = max(landing.location.mean, landing.scale.mean)
+    pair = found.noises["linear, mean field"]["reparameterised ±"]
+    landing = found.noises["linear, full rank"]["sticking the landing"]
+    mu, rho = pair.location, pair.scale
+    zero, bias = max(landing.location.mean, landing.scale.mean), max(found.biases)
     iwae, doubly = (
         found.spots[name][-1].deviation / found.spots[name][0].deviation
         for name in ("IWAE", "doubly")
     )
+    regression = "antithetic pairs on linear regression"
+    off = abs(rho.mean - 2) / rho.error
     return [
-        Claim(
-            "every estimator has the mean of the reference",
-            "equal",
-            f"{max(found.biases):.2f} s.e.",
-            max(found.biases) < UNBIASED,
-        ),
-        Claim(
-            "antithetic pairs on linear regression, mu (D23)",
-            "0",
-            concise(*pair.location),
-            pair.location.mean < ZERO,
-        ),
-        Claim(
-            "antithetic pairs on linear regression, rho (D23)",
-            "2",
-            concise(*pair.scale),
-            abs(pair.scale.mean - 2) / pair.scale.error,
-        ),
+        Claim("every mean is that of the reference", "equal", f"{bias:.2f} s.e.", bias < UNBIASED),
+        Claim(f"{regression}, mu (D23)", "0", concise(*mu), mu.mean < ZERO),
+        Claim(f"{regression}, rho (D23)", "2", concise(*rho), off),
         Claim("sticking the landing at the posterior (D20)", "0", f"{zero:.0e}", zero < ZERO),
         Claim("IWAE's deviation, most over one sample (D26)", "> 1", f"{iwae:.2f}", iwae > 1),
         Claim("the same, doubly reparameterised (D26)", "less", f"{doubly:.2f}", doubly < iwae),

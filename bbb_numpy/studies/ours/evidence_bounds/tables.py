@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...comparing import Claim, captioned, claims, table
+from ...comparing import Claim, claims, listed, table
 from ..estimates import Estimate, concise
 from .scores import COUNTS, KINDS, REPEATS, Case, Study
 
@@ -14,49 +14,31 @@ SEEN = 4.0  # standard errors that a bound may be past its limit by chance
 
 def lay_out(found: Study) -> str:
     """Return every number that is printed, and which results of the derivations are seen."""
-    bounds = {
-        f"q: {case.name}. Bounds of k samples, less the log evidence (nats).": _bounds(case)
-        for case in found.cases
-        if case.eubo > EQUAL
-    }
-    return captioned(
-        {
-            f"Exact, less log evidence (nats); below, {REPEATS} sets of {COUNTS[-1]} samples.": (
-                _exact(found)
-            ),
-            **bounds,
-            "'EUBO' is the self-normalised estimate from samples of q.": (
-                claims("derivations.md", claims_of_the_derivations(found))
-            ),
-        }
-    )
-
-
-def _exact(found: Study) -> str:
     rows, d_in = found.data.x.shape
-    head = (f"{rows} rows, {d_in} inputs, a bias; log evidence {found.log_evidence:.4f}", "ELBO",
-            "Renyi 1/2", "EUBO", "variance of weights")  # fmt: skip
-    cells = [
-        [
-            f"q: {case.name}",
-            *(f"{bound + 0.0:+.4f}" for bound in (case.elbo, case.renyi, case.eubo)),
-            "finite" if case.finite else "infinite",
-        ]
-        for case in found.cases
-    ]
-    return table(head, cells)
+    exact = listed(
+        f"Exact, less log evidence (nats); below, {REPEATS} sets of {COUNTS[-1]} samples.",
+        f"{rows} rows, {d_in} inputs, a bias; log evidence {found.log_evidence:.4f}",
+        ((f"q: {case.name}", case) for case in found.cases),
+        {
+            "ELBO": lambda case: f"{case.elbo + 0.0:+.4f}",
+            "Renyi 1/2": lambda case: f"{case.renyi + 0.0:+.4f}",
+            "EUBO": lambda case: f"{case.eubo + 0.0:+.4f}",
+            "variance of weights": lambda case: "finite" if case.finite else "infinite",
+        },
+    )
+    judged = "'EUBO' is the self-normalised estimate from samples of q."
+    bounds = [_bounds(case) for case in found.cases if case.eubo > EQUAL]
+    seen = claims(judged, "derivations.md", claims_of_the_derivations(found))
+    return "\n\n".join([exact, *bounds, seen])
 
 
 def _bounds(case: Case) -> str:
-    rows = [
-        [
-            str(k),
-            *(concise(*case.bounds[kind][i]) for kind in KINDS),
-            concise(case.eubo - case.bounds["EUBO"][i].mean, case.bounds["EUBO"][i].error),
-        ]
-        for i, k in enumerate(COUNTS)
-    ]
-    return table(("k", *KINDS, "EUBO below its limit"), rows)
+    rows = []
+    for k, *bounds in zip(COUNTS, *(case.bounds[kind] for kind in KINDS), strict=True):
+        short = concise(case.eubo - bounds[-1].mean, bounds[-1].error)
+        rows.append([str(k), *(concise(*bound) for bound in bounds), short])
+    caption = f"q: {case.name}. Bounds of k samples, less the log evidence (nats)."
+    return f"{caption}\n\n{table(('k', *KINDS, 'EUBO below its limit'), rows)}"
 
 
 def claims_of_the_derivations(found: Study) -> list[Claim]:
@@ -79,22 +61,16 @@ def claims_of_the_derivations(found: Study) -> list[Claim]:
     )
     narrow = found.cases[1]
     below = [k for k, b in zip(COUNTS, narrow.bounds["EUBO"], strict=True) if b.mean < 0.0]
-    crossed = max(below, default=0)
+    crossed, gap = max(below, default=0), found.gap
+    above = f"the EUBO is above the evidence, {narrow.name}"
     return [
         Claim("sampled ELBO, every q", "the exact one", "", lower),
         Claim("sampled EUBO, from the posterior, every q", "the exact one", "", upper),
         Claim("a bound rises with k (least, s.e.)", "> 0", f"{rise:+.1f}", rise > 0),
         Claim("and stays below its limit (furthest, s.e.)", "<= 0", f"{past:+.1f}", past < SEEN),
         Claim("q the posterior: all bounds at all k (nats)", "0", f"{equal:.0e}", equal < EQUAL),
-        Claim(
-            "the EUBO of one sample less its ELBO (nats)", "0", f"{found.gap:.0e}", found.gap == 0
-        ),
-        Claim(
-            f"the EUBO is above the evidence, {narrow.name}",
-            "every k",
-            f"below to k = {crossed}",
-            crossed == 0,
-        ),
+        Claim("the EUBO of one sample less its ELBO (nats)", "0", f"{gap:.0e}", gap == 0),
+        Claim(above, "every k", f"below to k = {crossed}", crossed == 0),
     ]
 
 

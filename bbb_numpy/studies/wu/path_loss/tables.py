@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
-from bbb_numpy.studies.comparing import Claim, captioned, claims, table
+from bbb_numpy.studies.comparing import Claim, claims, listed
 
 from .models import BASE, HOW, NOISE_LIMIT, WEIGHTS, WHY, Variant, places_alone
 from .scores import EDGE, Average, Study
@@ -51,93 +51,78 @@ PLACES = {
 def lay_out(found: Study) -> str:
     """Return every number that is printed, and what becomes of the slides' two wishes."""
     how = {"RMSE dB": "rmse", "near jumps": "near", "elsewhere": "far"}
-    return captioned(
-        {
-            "Scene and base case; prior and noise deviation are in standardised units.": (
-                _scene(found.repeats)
-            ),
-            "RMSE to the map without shadowing, new receivers; everywhere mean (standard error).": (
-                _averages(found.side, SIDE)
-            ),
-            "(a) Rank correlation of |error| and deviation; tenths: RMSE, least over most sure.": (
-                _averages(found.why, RANKS)
-            ),
-            f"RMSE and mean deviations within {EDGE:g} m of a jump and elsewhere (dB).": (
-                _averages(found.why, DEVIATIONS)
-            ),
-            "Total deviation near jumps over elsewhere; plane, and corner x, y > 60 m (dB).": (
-                _places(found.why)
-            ),
-            "Bias of the mean of VI over data sets, and spread between its fits (dB).": (
-                _split(found.split)
-            ),
-            "(b) Least squares: one thing changed at a time, then several, then the inputs.": (
-                _averages(found.how, how)
-            ),
-            f"'Large' is a rank of {LARGE:g}; noise limit: {BASE.scene.shadowing:g} "
-            f"sqrt({WEIGHTS}/{BASE.count}) dB.": claims("the slides", claims_of_the_slides(found)),
-        }
+    side = "RMSE to the map without shadowing, new receivers; everywhere mean (standard error)."
+    ranks = "(a) Rank correlation of |error| and deviation; tenths: RMSE, least over most sure."
+    near = f"RMSE and mean deviations within {EDGE:g} m of a jump and elsewhere (dB)."
+    least = "(b) Least squares: one thing changed at a time, then several, then the inputs."
+    limit = f"noise limit: {BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB."
+    judged = f"'Large' is a rank correlation of {LARGE:g}; {limit}"
+    return "\n\n".join(
+        [
+            _scene(found.repeats),
+            _averages(side, found.side, SIDE),
+            _averages(ranks, found.why, RANKS),
+            _averages(near, found.why, DEVIATIONS),
+            _places(found.why),
+            _split(found.split),
+            _averages(least, found.how, how),
+            claims(judged, "the slides", claims_of_the_slides(found)),
+        ]
     )
 
 
 def _scene(repeats: int) -> str:
     scene, setup = BASE.scene, BASE.setup
-    (x, y), losses = scene.transmitters[0], [f"{b.wall_loss:g}" for b in scene.buildings]
     settings = {
-        "plane (m)": f"{scene.width:g} x {scene.height:g}",
-        "transmitter (m)": f"({x:g}, {y:g})",
-        "P_T (dBm)": f"{scene.power:g}",
-        f"P_0 at {scene.reference_distance:g} m (dB)": f"{scene.reference_loss:g}",
-        "lambda": f"{scene.exponent:g}",
-        "loss of each wall, by building (dB)": ", ".join(losses),
-        "shadowing (dB)": f"{scene.shadowing:g}",
-        "receivers": f"{BASE.count}",
-        "network": f"{'-'.join(map(str, (2, *setup.hidden, 1)))}, {setup.activation}",
-        "prior deviation": f"{setup.prior_scale:g}",
-        "epochs of Adam": f"{setup.epochs}",
-        "data sets": f"{repeats}",
+        "transmitter (m)": scene.transmitters[0],
+        "P_T (dBm)": scene.power,
+        "P_0 (dB), at (m)": (scene.reference_loss, scene.reference_distance),
+        "lambda": scene.exponent,
+        "loss of each wall, by building (dB)": [b.wall_loss for b in scene.buildings],
+        "shadowing (dB)": scene.shadowing,
+        "receivers": BASE.count,
+        "hidden units": setup.hidden,
+        "prior deviation, standardised": setup.prior_scale,
+        "epochs of Adam": setup.epochs,
+        "data sets": repeats,
     }
-    return table(("setting", "value"), list(settings.items()))
+    caption = f"A plane of {scene.width:g} m x {scene.height:g} m, and the base case."
+    return listed(caption, "setting", settings.items(), {"value": str})
 
 
-def _averages(found: Mapping[str, Average], columns: Mapping[str, str]) -> str:
+def _averages(caption: str, found: Mapping[str, Average], columns: Mapping[str, str]) -> str:
     """Lay out mean (standard error) of `columns`, number by title."""
-    rows = [
-        [name, *(_average(numbers, key) for key in columns.values())]
-        for name, numbers in found.items()
-    ]
-    return table(["", *columns], rows)
+    return listed(caption, "", found.items(), {c: _average(key) for c, key in columns.items()})
 
 
-def _average(numbers: Average, key: str) -> str:
-    if key not in numbers:
-        return "-"
-    mean, error = numbers[key]
-    return f"{mean:.2f} ({error:.2f})"
+def _average(key: str) -> Callable[[Average], str]:
+    def shown(numbers: Average) -> str:
+        return "{:.2f} ({:.2f})".format(*numbers[key]) if key in numbers else "-"
+
+    return shown
 
 
 def _places(why: Mapping[str, Average]) -> str:
-    rows = []
-    for name, numbers in why.items():
-        ratio = "-"
-        if "total near" in numbers:
-            ratio = f"{numbers['total near'][0] / numbers['total far'][0]:.2f}"
-        rows.append([name, ratio, *(_average(numbers, key) for key in PLACES.values())])
-    return table(["", "near / far", *PLACES], rows)
+    def ratio(numbers: Average) -> str:
+        if "total near" not in numbers:
+            return "-"
+        return f"{numbers['total near'][0] / numbers['total far'][0]:.2f}"
+
+    caption = "Total deviation near jumps over elsewhere; plane, and corner x, y > 60 m (dB)."
+    columns = {column: _average(key) for column, key in PLACES.items()}
+    return listed(caption, "", why.items(), {"near / far": ratio, **columns})
 
 
 def _split(split: Mapping[str, tuple[float, float]]) -> str:
-    """Lay out bias and spread, and the share of the squared error that is bias."""
-    rows = [
-        [
-            {"near": "near jumps", "far": "elsewhere"}[where],
-            f"{bias:.2f}",
-            f"{spread:.2f}",
-            f"{bias**2 / (bias**2 + spread**2):.0%}",
-        ]
-        for where, (bias, spread) in split.items()
-    ]
-    return table(("", "bias", "spread", "bias, of the squared error"), rows)
+    caption = "Bias of the mean of VI over data sets, and spread between its fits (dB)."
+    columns = {
+        "bias": lambda one: f"{one[0]:.2f}",
+        "spread": lambda one: f"{one[1]:.2f}",
+        "bias, of the squared error": lambda one: (
+            f"{one[0] ** 2 / (one[0] ** 2 + one[1] ** 2):.0%}"
+        ),
+    }
+    return listed(caption, "of a jump", split.items(), columns)
 
 
 def claims_of_the_slides(found: Study) -> list[Claim]:
