@@ -16,9 +16,19 @@ __all__ = ["QUICK", "add_parsers", "uci"]
 
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
-    **{"samples": 100, "steps": 300, "full_rank_steps": 60, "eubo_steps": 20, "eubo_rows": 500},
-    **{"members": 2, "chains": 2, "warm_up": 20, "draws": 50, "thin": 1, "start_steps": 200},
-    **{"leaps": 10, "depth": 3},
+    "samples": 100,
+    "steps": 300,
+    "full_rank_steps": 60,
+    "eubo_steps": 20,
+    "eubo_rows": 500,
+    "members": 2,
+    "chains": 2,
+    "warm_up": 20,
+    "draws": 50,
+    "thin": 1,
+    "start_steps": 200,
+    "leaps": 10,
+    "depth": 3,
 }
 
 

@@ -224,7 +224,11 @@ def _variational(
     ) -> list[Fit]:
         estimators = [parts(model(x.shape[1], c, settings)) for c in candidates]
         return _train(
-            *(estimators, x, y, candidates[0], rngs),
+            estimators,
+            x,
+            y,
+            candidates[0],
+            rngs,
             steps=getattr(settings, steps),
             batch_size=min(getattr(settings, rows), len(x)),
             samples=1 if samples is None else getattr(settings, samples),
@@ -284,7 +288,11 @@ def _draw(
 ) -> Fit:
     """Draw with several chains, each of which begins at a point estimate of its own."""
     starts = _points(
-        *(x, y, candidate, settings, rng.spawn(settings.chains)),
+        x,
+        y,
+        candidate,
+        settings,
+        rng.spawn(settings.chains),
         steps=settings.start_steps,
         batch_size=settings.start_batch,
     )

@@ -68,7 +68,8 @@ def scores(records: Iterable[Record]) -> Figure:
     labels = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
     columns = 3 if len(sets) > 3 else 1
     figure.legend(
-        *(labels.values(), labels),
+        labels.values(),
+        labels,
         loc="outside upper center",
         ncols=columns,
         frameon=False,

@@ -50,8 +50,16 @@ LABELS = {  # in the order of the rows
 SPLITS = {name: published_splits(name) for name in COLUMNS}
 TRIAL = ["set", "method", "split"]  # what tells one from another
 COLUMNS_OF_A_TRIAL = [
-    *(*TRIAL, "status", "seed", *METRICS, "crps"),
-    *("train_rows", "test_rows", "wall_seconds", "cpu_seconds", "error"),
+    *TRIAL,
+    "status",
+    "seed",
+    *METRICS,
+    "crps",
+    "train_rows",
+    "test_rows",
+    "wall_seconds",
+    "cpu_seconds",
+    "error",
 ]
 
 
