@@ -668,7 +668,7 @@ def test_every_inference_is_an_option(capsys):
 
 # scikit-learn's habits
 
-QUICK = Sampling(NUTS(max_depth=3), chains=2, draws=10, warm_up=30)
+QUICK = Sampling(NUTS(max_depth=3), chains=2, draws=5, warm_up=5)
 
 
 @parametrize_with_checks(

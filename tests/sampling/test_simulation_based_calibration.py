@@ -89,7 +89,7 @@ class TooSure:
 @pytest.mark.equation("D33", "M7", "M10")
 @pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 @pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("data_sets", [40, pytest.param(600, marks=pytest.mark.long)])
+@pytest.mark.parametrize("data_sets", [24, pytest.param(600, marks=pytest.mark.long)])
 def test_ranks_of_the_truth_are_uniform(name, data_sets):
     found = ranks(*SAMPLERS[name], data_sets, seed=0)
     assert found.min() >= 0
@@ -101,7 +101,7 @@ def test_ranks_of_the_truth_are_uniform(name, data_sets):
 @pytest.mark.equation("D33")
 @pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 @pytest.mark.parametrize(
-    ("times", "data_sets"), [(3, 40), pytest.param(2, 300, marks=pytest.mark.long)]
+    ("times", "data_sets"), [(5, 24), pytest.param(2, 300, marks=pytest.mark.long)]
 )
 def test_a_likelihood_that_is_counted_several_times_is_caught(times, data_sets):
     """Draws are then too narrow, and too near to the data."""
