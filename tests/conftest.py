@@ -19,11 +19,10 @@ settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
-settings.register_profile("check", settings.get_profile("default"), max_examples=15)
+CI = bool(os.environ.get("CI"))  # a gate gives the same answer for the same code
+settings.register_profile("check", settings.get_profile("default"), max_examples=15, derandomize=CI)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
-)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "default"))
 
 
 def pytest_collection_modifyitems(items):
