@@ -292,6 +292,7 @@ def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(
 def test_a_worker_killed_from_outside_costs_only_its_trial(tmp_path, go, processes):
     work = trials(12, folder=str(tmp_path), seconds=0.1)
     with processes() as client, ThreadPoolExecutor(1) as aside:
+        client.wait_for_workers(2, timeout=60)
         pids = client.run(os.getpid)
         running = aside.submit(go, work, tmp_path / "out", quick, processes)
         wait_for(lambda: noted(tmp_path))
