@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+    from sklearn.utils import check_consistent_length
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
@@ -35,7 +36,6 @@ from .plan import REGRESSION, Plan, Task, check_plan
 from .rows import (
     Prepared,
     check_inputs,
-    check_same_rows,
     held_out_rows,
     prepared,
 )
@@ -46,6 +46,7 @@ __all__ = [
     "MultiOutputMixin",
     "RegressorMixin",
     "Targets",
+    "check_consistent_length",
     "check_is_fitted",
     "trains",
 ]
@@ -290,7 +291,7 @@ class Learner(BaseEstimator):
         x = check_inputs(noted, X, first=True)
         targets = read_targets()
         y = targets.numbers
-        check_same_rows(x, y)
+        check_consistent_length(x, y)
         rows = held_out_rows(len(x), plan.validation_fraction if held_out else 0.0)
         estimator = plan.build(x.shape[1], y.shape[1], targets.likelihood)
         rng = check_generator(self.random_state)
@@ -387,7 +388,7 @@ class Learner(BaseEstimator):
     def _check_pair(self, X: Any, y: Any) -> Rows:
         x = self._check_rows(X)
         targets = self._next_targets(y, x.dtype)
-        check_same_rows(x, targets)
+        check_consistent_length(x, targets)
         return Rows(x, targets)
 
     def _generator(self) -> np.random.Generator:

@@ -13,10 +13,10 @@ from ..model.joint import Likelihood
 from ..numeric.arguments import whole
 from ..numeric.randomness import check_generator
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from .base import ClassifierMixin, Learner, Targets, trains
+from .base import ClassifierMixin, Learner, Targets, check_consistent_length, trains
 from .cautions import need_finite
 from .plan import CLASSIFICATION, Plan
-from .rows import check_labels, check_same_rows, codes, distinct
+from .rows import check_labels, codes, distinct
 
 __all__ = ["BayesianMLPClassifier"]
 
@@ -188,7 +188,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         """
         x = self._check_rows(X)
         places = self._known(check_labels(y))
-        check_same_rows(x, places)
+        check_consistent_length(x, places)
         return self._log_density(x, places)
 
     def _log_density(self, x: Array, places: NDArray[np.intp]) -> Array:

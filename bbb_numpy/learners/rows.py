@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -26,7 +26,6 @@ __all__ = [
     "check_counts",
     "check_inputs",
     "check_labels",
-    "check_same_rows",
     "check_targets",
     "codes",
     "distinct",
@@ -89,11 +88,6 @@ def check_targets(y: Any, name: str = "y") -> Array:
     with _as_value_error(name):
         array = check_array(y, ensure_2d=False, input_name=name, **LOOSE)
     return _finite(_float64(array, name), name)
-
-
-def check_same_rows(x: Any, y: Any) -> None:
-    """Raise ValueError unless both have the same number of rows."""
-    check_consistent_length(x, y)
 
 
 @contextmanager
