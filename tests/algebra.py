@@ -60,7 +60,7 @@ def in_sigmoids(expression):
             continue
         v = Dummy(positive=True)
         expression = expression.subs({1 + exp(x): 1 / v, 1 + exp(-x): 1 / (1 - v)})
-        expression = expression.subs(exp(x), (1 - v) / v)
+        expression = expression.subs(exp(x), (1 - v) / v).subs(log(1 / (1 - v)), -log(1 - v))
     return expression
 
 
@@ -131,3 +131,13 @@ def floats(values, group, shape=None):
     """Return the values of a group of symbols as an array."""
     array = np.array([values[symbol] for symbol in entries(group)])
     return array if shape is None else array.reshape(shape)
+
+
+def gaussian(x, mean, deviation):
+    """The density of N(mean, deviation^2) at x."""
+    return exp(-((x - mean) ** 2) / (2 * deviation**2)) / (deviation * sympy.sqrt(2 * sympy.pi))
+
+
+def log_gaussian(x, mean, deviation):
+    """Its logarithm, constants kept (K8)."""
+    return -log(deviation) - HALF * LOG_2PI - (x - mean) ** 2 / (2 * deviation**2)
