@@ -793,18 +793,19 @@ ONES = ones(1, 2)
 RESIDUAL = matrix("residual", 2, 2)  # y - yhat, a letter for each
 RESIDUALS = dict(zip(TARGETS - OUTPUT, RESIDUAL, strict=True))
 
-# The backward pass, read off the four facts
+# The backward pass, read off the four facts; of two layers, too: there one sign flips once
 DELTA_2 = -RESIDUAL
 DELTA_1 = (DELTA_2 * LAYERS[2][0].T).multiply_elementwise(OPEN[1])
 DELTA_0 = (DELTA_1 * LAYERS[1][0].T).multiply_elementwise(OPEN[0])
+DELTA_0_OF_TWO = (DELTA_2 * LAYERS[1][0].T).multiply_elementwise(OPEN[0])
 
 
-def forwards(seed, depth=3, rows=2):
+def forwards(seed, depth=3):
     """Values for the network with its first `depth` layers, and the shipped forward passes."""
     values = assign(seed, INPUTS, TARGETS, *(part for layer in LAYERS for part in layer))
     sizes = SIZES[: depth + 1]
     w = np.concatenate([floats(values, part) for layer in LAYERS[:depth] for part in layer])[None]
-    x = floats(values, INPUTS, (2, 2))[:rows]
+    x = floats(values, INPUTS, (2, 2))
     fast = network.forward(MLP(sizes), w, x, Buffers())
     screen = plain.forward(sizes, w, x)
     before = number([entry for z in ZS for entry in z][:6], values)
@@ -893,27 +894,28 @@ def slopes(parameters):
     return parameters.applyfunc(lambda entry: diff(NLL, entry).xreplace(RESIDUALS))
 
 
-def shipped_slopes(seed, block):
+def shipped_slopes(seed, block, depth):
     """The values, and one block of the gradient of the NLL: fast path, plain, plain's whole."""
-    values, (fast, tape), _ = forwards(seed)
+    values, (fast, tape), _ = forwards(seed, depth)
+    sizes = SIZES[: depth + 1]
     residual = floats(values, TARGETS, (2, 2)) - fast
     values.update(zip(RESIDUAL, residual.ravel().tolist(), strict=True))
-    net = MLP(SIZES)
+    net = MLP(sizes)
     d_w = network.vjp(net, tape, -residual, Buffers())
     likelihood = GaussianLikelihood(1.0)
     _, saved = likelihood.log_density({}, fast, floats(values, TARGETS, (2, 2)))
     through = network.vjp(net, tape, likelihood.vjp(saved, -np.ones(1), {}), Buffers())
-    screen = plain.vjp(plain.forward(SIZES, tape.w, floats(values, INPUTS, (2, 2)))[1], -residual)
+    screen = plain.vjp(plain.forward(sizes, tape.w, floats(values, INPUTS, (2, 2)))[1], -residual)
     # plain's gradient without its share of the prior: at pi = 0 that of mu is g_w
     theta = np.concatenate([tape.w[0], np.zeros(tape.w.size)])
     x, y = floats(values, INPUTS, (2, 2)), floats(values, TARGETS, (2, 2))
-    _, whole = plain.value_and_grad(SIZES, theta, np.zeros_like(tape.w), x, y, 1.0, 1.0, 0.0)
+    _, whole = plain.value_and_grad(sizes, theta, np.zeros_like(tape.w), x, y, 1.0, 1.0, 0.0)
     part = net.layout.slices[block]
     return values, [found.ravel()[part] for found in (d_w, through, screen, whole[: tape.w.size])]
 
 
-def ships_slopes(seed, block, line):
-    values, found = shipped_slopes(seed, block)
+def ships_slopes(seed, block, line, depth=3):
+    values, found = shipped_slopes(seed, block, depth)
     assert number(line, values).any()  # not all units are off
     for each in found:
         ships(each, line, values)
@@ -1004,6 +1006,7 @@ def test_the_first_bias():
         DELTA_1 * LAYERS[1][0]  # printed: W_1 without its transpose
     symbol_for_nll(right)
     ships_slopes(42, "b0", right)
+    ships_slopes(47, "b0", ONES * DELTA_0_OF_TWO, depth=2)
 
 
 @pytest.mark.equation("K42")
@@ -1014,6 +1017,7 @@ def test_the_first_weights():
         DELTA_0 * INPUTS  # the printed order: (B, H_0) times (B, d_in)
     symbol_for_nll(right)
     ships_slopes(46, "W0", right)
+    ships_slopes(48, "W0", INPUTS.T * DELTA_0_OF_TWO, depth=2)
 
 
 # Section 6
