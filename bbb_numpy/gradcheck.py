@@ -228,7 +228,7 @@ def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
             "the value is real for complex theta, so the function is not complex-safe "
             "(np.abs, .real, a cast to float?); use method='central'"
         )
-    return float(np.imag(value)) / COMPLEX_STEP
+    return float(np.imag(value)) / COMPLEX_STEP  # D9
 
 
 def _refuse_unsafe(

@@ -143,7 +143,7 @@ class LocalReparameterisation(Rowwise):
         for layer in range(len(d_means) - 1, -1, -1):
             a = tape.inputs[layer]
             h = np.multiply(d_z, tape.zetas[layer], out=buffers.like(d_z))
-            h /= tape.roots[layer]  # 2 H = G zeta / sqrt D
+            h /= tape.roots[layer]  # D21: 2 H = G zeta / sqrt D
             sum_outer(tape.squares[layer], h, *d_variances[layer])  # 2 d_sigma^2 = (a^2)^T 2 H
             sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T G, d_b = 1^T G
             if layer:  # G mu^T + a (2 H sigma^2^T)

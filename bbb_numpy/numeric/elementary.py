@@ -111,9 +111,9 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         else:
             np.negative(np.abs(x, out=e), out=e)  # np.where over mixed signs is 10x slower
         np.exp(e, out=e)
-    log1p(e, out=sp)
+    log1p(e, out=sp)  # K3, D7
     np.add(e, 1.0, out=s)
-    np.divide(e, s, out=s)
+    np.divide(e, s, out=s)  # K24
     if positive is not None:
         sp += x * positive
         s += (1.0 - 2.0 * s) * positive
@@ -127,7 +127,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         np.copyto(ratio, 1.0, where=tail)
     else:
         np.log(sp, out=log_sp)
-        np.divide(s, sp, out=ratio)
+        np.divide(s, sp, out=ratio)  # K22, K23, K25
     return SoftplusParts(sp, s, log_sp, ratio)
 
 
@@ -167,7 +167,7 @@ def log_factorial(y: Any) -> Array:
     for step in range(1, 9):
         steps *= (y + step) / z  # each factor is at most 1: no overflow at 1e300
     stirling = (z - 0.5) * np.log(z) - z + 0.5 * LOG_2PI + inverse * series
-    return stirling - np.log(steps) - 8.0 * np.log(z)
+    return stirling - np.log(steps) - 8.0 * np.log(z)  # D31
 
 
 class HalfStep(NamedTuple):
@@ -198,7 +198,7 @@ def gamma_half_step(nu: Any) -> HalfStep:
         series = series * square + coefficient
         slopes = slopes * square - power * coefficient
     factors = (below / middle) * (above / middle)  # at most 1: no overflow
-    value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series
+    value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
     each = nu[..., None] / below / middle / above  # d log(factor) / d log nu / 2
     return HalfStep(value, np.add.reduce(each, axis=-1) + nu * square * slopes)
 
@@ -213,7 +213,7 @@ def sech_squared(x: Array, out: Array | None = None) -> Array:
     else:
         e = np.multiply(np.abs(x, out=out), -2.0, out=out)
     np.exp(e, out=e)
-    return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)
+    return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)  # D10
 
 
 def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
@@ -309,7 +309,7 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
         radius, angle = flat[start:stop], flat[half + start : half + stop]
         np.subtract(1.0, radius, out=radius)  # (0, 1], so that the logarithm is finite
         np.log(radius, out=radius)
-        radius *= -2.0
+        radius *= -2.0  # D11
         np.sqrt(radius, out=radius)
         angle *= 2.0 * np.pi
         sine = np.sin(angle)

@@ -191,7 +191,7 @@ def anneal(
     for t, kernel in enumerate(kernels):
         target = path(float(schedule[t + 1]))
         state, rise = _reweight(target, state)
-        log_weights += rise
+        log_weights += rise  # M20
         for _ in range(sweeps):
             state, info = kernel.step(target, rng, state)
         acceptance[t] = info.acceptance.mean()

@@ -223,6 +223,13 @@ def test_the_law_of_total_variance_and_its_blocks():
     model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood(1.3))
     found = predict(Reparameterised(model), theta, at, rng=np.random.default_rng(0), samples=3)
     ships(np.concatenate([found.mean, found.epistemic, found.total]), line, values)
+    # 300 functions come in two blocks: the moments of all at once
+    many = np.random.default_rng(1).standard_normal((300, 2))
+    weights = theta[:2] + np.log1p(np.exp(theta[2:])) * many
+    f = values[x] * weights[:, 0] + weights[:, 1]
+    found = predict(Reparameterised(model), theta, at, rng=np.random.default_rng(1), samples=300)
+    np.testing.assert_allclose([found.mean.item(), found.epistemic.item()],
+                               [f.mean(), f.std(ddof=1)], rtol=1e-12)  # fmt: skip
     sides = assign(4, [sigma, v])
     found = Predictive(np.zeros((1, 1)), *(np.array([[sides[each]]]) for each in (sigma, v)))
     ships(found.total, sqrt(sigma**2 + v**2), sides)

@@ -64,5 +64,5 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
         momentum = phase.momentum + half * phase.gradient
         position = phase.position + step_size * metric.velocity(momentum)
         value, gradient = evaluate(target, position)
-        momentum += half * gradient
+        momentum += half * gradient  # M8
     return Phase(position, momentum, value, gradient)
