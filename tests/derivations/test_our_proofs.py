@@ -285,6 +285,8 @@ def test_the_shares_of_the_complexity_cost_sum_to_one():
     assert sum(geometric) == 1
     assert geometric == halves
     sizes = [3, 3, 1]
+    # three minibatches of seven rows, each with the share 3/7 of Krasser's num_batches = 7/3
+    off_by(3 * Rational(3, 7) * cost, cost, Rational(2, 7) * cost)
     ships(proportional_kl_weights(sizes), proportional, dict(zip(rows, sizes, strict=True)))
     ships(geometric_kl_weights(sizes), geometric, {})
 
