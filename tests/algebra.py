@@ -59,14 +59,14 @@ def in_sigmoids(expression):
 
     Then sums of products of sigmoids are polynomials. Returns the letters by x.
     """
-    letters = {}
-    for x in sorted(expression.free_symbols, key=str):
-        if not (expression.has(1 + exp(x)) or expression.has(1 + exp(-x))):
-            continue
-        v = letters[x] = Dummy(positive=True)
-        expression = expression.subs({1 + exp(x): 1 / v, 1 + exp(-x): 1 / (1 - v)})
-        expression = expression.subs(exp(x), (1 - v) / v).subs(log(1 / (1 - v)), -log(1 - v))
-    return expression, letters
+    letters, instead = {}, {}
+    for x in expression.free_symbols:
+        if expression.has(1 + exp(x)) or expression.has(1 + exp(-x)):
+            v = letters[x] = Dummy(positive=True)
+            instead |= {1 + exp(x): 1 / v, exp(x): (1 - v) / v}
+            instead |= {1 + exp(-x): 1 / (1 - v), exp(-x): v / (1 - v)}
+            instead |= {log(1 + exp(x)): -log(v), log(1 + exp(-x)): -log(1 - v)}
+    return expression.xreplace(instead), letters
 
 
 def entries(line):
