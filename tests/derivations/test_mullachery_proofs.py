@@ -32,7 +32,12 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.sampling.mcmc import nuts
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, hamiltonian, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
-from bbb_numpy.sampling.mcmc.metropolis import Langevin, LogNormalWalk
+from bbb_numpy.sampling.mcmc.metropolis import (
+    Independent,
+    Langevin,
+    LogNormalWalk,
+    MetropolisHastings,
+)
 from bbb_numpy.sampling.mcmc.states import State
 from bbb_numpy.studies.mullachery.coin import conjugate
 from bbb_numpy.training.advi import ADVI, Approximation, Transformed
@@ -214,6 +219,30 @@ def test_detailed_balance_gives_stationarity_and_no_more():
     assert exchange == exchange.T
     assert exchange**2 == eye(2)
 
+    # the shipped acceptance, there and back: the flows of an independent proposal are equal
+    x, y = reals("x y")
+    log_pi, log_q = -(x**4), log_gaussian(x, 0, 1)
+    values = {x: 0.4, y: -1.1}
+    there, back = acceptance(0.4, -1.1), acceptance(-1.1, 0.4)
+    assert min(there, back) < max(there, back) == 1.0
+    flow = exp(log_pi + log_q.subs(x, y))
+    returned = exp(log_pi.subs(x, y) + log_q)
+    ships(there / back, returned / flow, values)
+
+
+def acceptance(start, end):
+    """The probability with which the shipped kernel goes from `start` to the proposed `end`."""
+    proposal = Independent(
+        lambda rng, shape: np.full(shape, end), lambda at: -0.5 * np.sum(at * at, axis=1)
+    )
+
+    def target(at):
+        return -np.sum(at**4, axis=1), -4 * at**3
+
+    kernel = MetropolisHastings(proposal)
+    state = kernel.init(target, np.array([[start]]))
+    return kernel.step(target, np.random.default_rng(0), state)[1].acceptance.item()
+
 
 @pytest.mark.equation("M6")
 def test_the_ratios_of_the_proposals():
@@ -238,6 +267,9 @@ def test_the_ratios_of_the_proposals():
     equal(log_gaussian(a, b, step) - log_gaussian(b, a, step), 0)
     off_by(0, backwards - forwards, r_end**2 / (2 * m) - r**2 / (2 * m))
 
+    u, v = reals("u v")  # alpha for pi = e^(-x^4) and q = N(0, 1)
+    alpha = exp(-(v**4) + log_gaussian(u, 0, 1) + u**4 - log_gaussian(v, 0, 1))
+    ships(acceptance(0.4, -1.1), alpha, {u: 0.4, v: -1.1})
     start = State(np.array([[0.7, 1.9]]), np.zeros(1), np.array([[0.4, -0.3]]))
     found, ratio = LogNormalWalk(0.3).propose(flat, np.random.default_rng(0), start)
     line = sum(log(each) for each in reals("new:2")) - sum(log(each) for each in reals("old:2"))
