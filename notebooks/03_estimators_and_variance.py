@@ -135,6 +135,48 @@ print("rho:", *(f"{r:.2f}" for r in ratio[4:]))
 assert ratio[:4].max() < 1e-20
 
 # %% [markdown]
+# For $\rho_j$ both parts have a formula (D23). With the posterior's precision $\Lambda$ and mean
+# $m$, and $\delta = \mu - m$, up to the common factor $s(\rho_j)^2$,
+#
+# $$\mathrm{Var}\,h_- = (\Lambda\delta)_j^2, \qquad
+# \mathrm{Var}\,h_+ = \sum_k \Lambda_{jk}^2\sigma_k^2 + \Lambda_{jj}^2\sigma_j^2 .$$
+#
+# So the ratio depends on *where* the gradient is taken: it is 2 at $\mu = m$, and falls to 0 far
+# from there. The variance is a polynomial of degree 4 in $\epsilon$, for which three nodes of Gauss
+# and Hermite in each direction are exact.
+
+# %%
+precision = phi.T @ phi / s_y**2 + np.eye(4) / s_0**2
+best = np.linalg.solve(precision, phi.T @ y[:, 0] / s_y**2)  # m
+even = (precision * split(theta)[1]) ** 2
+even = even.sum(axis=1) + np.diag(even)
+
+nodes, weights = np.polynomial.hermite_e.hermegauss(3)
+grid = np.stack(np.meshgrid(*[nodes] * 4), axis=-1).reshape(-1, 4)  # backwards it is -grid
+mass = np.stack(np.meshgrid(*[weights] * 4), axis=-1).reshape(-1, 4).prod(axis=1)
+mass /= mass.sum()
+
+
+def exact_ratio(theta):
+    """Return the pair's variance over that of two independent samples, of every rho."""
+    one = np.array([reparameterised(theta, e[None])[1][4:] for e in grid])
+    spread = [mass @ g**2 - (mass @ g) ** 2 for g in (one, (one + one[::-1]) / 2)]
+    return spread[1] / (spread[0] / 2)
+
+
+print("(mu - m) / (that above)   variance of the pair over independent, rho")
+found = []
+for far in (0.0, 0.1, 0.3, 1.0, 3.0):
+    delta = far * (theta[:4] - best)
+    found.append(exact_ratio(np.concatenate([best + delta, theta[4:]])))
+    odd = (precision @ delta) ** 2
+    assert np.allclose(found[-1], 2 * even / (even + odd), rtol=1e-9)
+    print(f"{far:16.1f}          ", *(f"{r:.2f}" for r in found[-1]))
+assert np.allclose(found[0], 2, rtol=1e-9)
+assert np.all(np.diff(found, axis=0) < 0)
+assert np.all(np.abs(ratio[4:] / found[3] - 1) < 0.2)  # what was measured above
+
+# %% [markdown]
 # ## 3. The KL divergence in closed form (D18)
 #
 # For Gaussian prior and $q$ only the likelihood needs samples:
@@ -337,6 +379,18 @@ found = {place.name: scores.measure(place, 1, 1000) for place in [*network, *lin
 print(tables.ratios(found))
 
 # %%
+pair = {name: rows["reparameterised ±"] for name, rows in found.items()}
+for name, (mu, rho, *_) in pair.items():
+    verdict = "helps" if rho.mean < 1 else "hurts"
+    print(f"{name:18} the pair for mu {mu.mean:.2f}, for rho {rho.mean:.2f}: {verdict} rho")
+assert all(mu.mean < 0.6 for mu, *_ in pair.values())
+assert pair["network, start"].scale.mean < 0.1
+assert min(row.scale.mean for name, row in pair.items() if name != "network, start") > 1
+assert all(
+    abs(pair[place.name].scale.mean - 2) < 5 * pair[place.name].scale.error for place in linear
+)
+
+# %%
 exact_optimum = found["linear, full rank"]
 for name in scores.order(exact_optimum):
     row = exact_optimum[name]
@@ -367,11 +421,13 @@ plt.show()
 # %% [markdown]
 # ## 9. Why this order
 #
-# - **Antithetic pairs halve the variance for $\mu$ and hardly help, or hurt, for $\rho$.** For
-#   $\mu$ the gradient of a smooth log posterior is odd in $\epsilon$ to first order; for $\rho$
-#   it is multiplied by $\epsilon$ and becomes even. On linear regression this is exact: 0 and 2.
-#   At the start, where $\sigma$ is tiny, the network is all but linear in $\epsilon$, and the term
-#   $g_w\,\epsilon$ of $\rho$ is odd: there the pair helps $\rho$ most.
+# - **Antithetic pairs take away what is odd in $\epsilon$**, and pay twice for what is even. For
+#   $\mu$ the gradient of a smooth log posterior is odd to first order: the variance is halved on
+#   the network, and on linear regression nothing is left. For $\rho$ it depends on the place: the
+#   *slope* of the loss times $\epsilon$ is odd, its curvature times $\epsilon^2$ even. **Where
+#   the slope is large the pair helps $\rho$, most of all at the start**, with its tiny $\sigma$;
+#   **near the optimum, where the mean slope is 0, it hurts.** On linear regression it doubles the
+#   variance at $\mu = m$, and only there: Section 2.
 # - **The KL divergence in closed form gains next to nothing.** The noise of the prior's terms is
 #   small beside that of the likelihood.
 # - **Sticking the landing is exactly noiseless where $q$ is the posterior**, quieter where $q$

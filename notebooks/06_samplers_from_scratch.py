@@ -405,10 +405,38 @@ plt.show()
 
 # %% [markdown]
 # To stop a path where it turns is not reversible: from its end another path would have been
-# taken. NUTS doubles the path forwards *and* backwards at random, stops when any subtree turns
-# back, and draws a point of the whole path by its weight $e^{-H}$; then every point of the tree
-# could have made it (M10).
-#
+# taken. NUTS doubles the path forwards *and* backwards at random, and stops when any subtree turns
+# back; then every point of the path could have made it (M10). Of each new half it draws a point by
+# its weight $e^{-H}$, and moves there with probability $\min(1, W_{new} / W_{old})$, the ratio of
+# the summed weights of the halves. To draw from both halves together by weight, which is to move
+# with $W_{new} / (W_{old} + W_{new})$, leaves $e^{-H}$ invariant as well, but stays more often.
+# Which of the two the library does can be counted after one doubling:
+
+# %%
+rng = np.random.default_rng(8)
+start = np.tile([[0.6, 0.8]], (20_000, 1))
+once = mcmc.NUTS(step_size=0.25, max_depth=1)
+moved = once.step(ridge, rng, once.init(ridge, start))[1].accepted.mean()
+before = mcmc.Phase(start, rng.standard_normal(start.shape), *ridge(start))
+after = mcmc.leapfrog(ridge, unit, before, once.step_size)  # backwards in time it is -momentum
+log_ratio = mcmc.hamiltonian(unit, before) - mcmc.hamiltonian(unit, after)
+rules = {
+    "min(1, W_new / W_old)": np.exp(np.minimum(log_ratio, 0)),
+    "W_new / (W_old + W_new)": 1 / (1 + np.exp(-log_ratio)),
+}
+print(f"NUTS moves to the new point in {moved:.3f} of {len(start)} chains")
+error = np.sqrt(0.5 / len(start))  # of two shares, at most
+for (name, share), right in zip(rules.items(), (True, False), strict=True):
+    print(f"{name:24} would be {share.mean():.3f}")
+    assert (abs(moved - share.mean()) < 4 * error) == right
+
+old, new = 0.3, 0.7  # the summed weights of two halves, as states of a chain
+for name, rule in {"min": lambda a, b: min(1, b / a), "share": lambda a, b: b / (a + b)}.items():
+    there, back = rule(old, new), rule(new, old)
+    print(f"{name:5}: flux there {old * there:.2f}, back {new * back:.2f}")
+    assert np.isclose(old * there, new * back)
+
+# %% [markdown]
 # ## 5. One posterior, five answers
 #
 # Twelve points with a gap, a network 1-3-1 with tanh, the prior $N(0, 1.2^2)$ on its weights, and a
@@ -603,14 +631,17 @@ assert all(0.8 < nuts[where] / hmc[where] < 1.25 for where in places)
 assert size["mean field"]["outside"] < 0.6 * size["HMC"]["outside"]
 assert size["mean field"]["in the gap"] < 0.85 * size["HMC"]["in the gap"]
 assert size["mean field"]["outside"] < size["full rank"]["outside"] < size["HMC"]["outside"]
+assert size["mean field, noise fitted"]["outside"] > 1.5 * size["mean field"]["outside"]
 assert fits["full rank"][2] > fits["mean field"][2]
 assert fitted > 1.5 * drawn.mean()
 
 # %% [markdown]
-# At the data both fits are about as wide as the posterior, or a little wider. Where there are none
-# they are too narrow, the mean field most: the functions of the posterior differ there by what
-# several weights do *together*, and independent weights cannot. Full rank brings back much of it,
-# but not the rest: the posterior is no Gaussian, whatever its covariance.
+# With the noise held, both fits are at the data about as wide as the posterior, or a little wider.
+# Where there are none they are too narrow, the mean field most: the functions of the posterior
+# differ there by what several weights do *together*, and independent weights cannot. Full rank
+# brings back much of it, but not the rest: the posterior is no Gaussian, whatever its covariance.
+# With its noise fitted the mean field is not narrower than HMC: by so much noise the data say less,
+# and what it approximates is another, wider posterior.
 #
 # **Why does the ELBO want so much noise?** Annealed importance sampling (M20) estimates the log
 # evidence of the network with the noise held at any value; what the ELBO lacks of it is

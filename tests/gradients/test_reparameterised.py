@@ -684,6 +684,54 @@ def test_with_antithetic_noise_a_linear_function_has_no_error_at_all():
         assert bool(error < 1e-12 * np.abs(case.grad).max()) is exact
 
 
+def antithetic_ratios(case, mu):
+    """Return variance of a pair over that of two independent samples, of every rho: exactly.
+
+    The gradient of linear regression is quadratic in the noise and its variance of degree 4, for
+    which three nodes of Gauss and Hermite in every direction are exact.
+    """
+    size = case.model.layout.size
+    theta = np.concatenate([mu, case.theta[size:]])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(3)
+    eps = np.stack(np.meshgrid(*[nodes] * size), axis=-1).reshape(-1, size)
+    weight = np.stack(np.meshgrid(*[weights] * size), axis=-1).reshape(-1, size).prod(axis=1)
+    weight /= weight.sum()
+    q = Reparameterised(case.model, case.posterior)
+
+    def variances(samples):  # of the mean of one or two samples (nodes, S, P)
+        grads = np.array([q.value_and_grad(theta, one, case.x, case.y).grad for one in samples])
+        return (weight @ grads**2 - (weight @ grads) ** 2)[size:]
+
+    return variances(np.stack([eps, -eps], axis=1)) / (variances(eps[:, None]) / 2)
+
+
+def ratios_of_d23(case, mu):
+    """Return 2 Var h_+ / (Var h_+ + Var h_-), from the moments of the quadratic."""
+    size = case.model.layout.size
+    exact = exact_posterior(Reparameterised(case.model, case.posterior), case.x, case.y)
+    sigma = softplus_parts(case.theta[size:]).softplus
+    odd = (exact.precision @ (mu - exact.mean)) ** 2
+    even = (exact.precision * sigma) ** 2
+    even = even.sum(axis=1) + np.diag(even)
+    return 2 * even / (even + odd)
+
+
+@pytest.mark.equation("D8", "D23")
+def test_for_rho_antithetic_noise_doubles_the_variance_at_the_optimum_and_helps_far_from_it():
+    case = linear_case()
+    exact = exact_posterior(Reparameterised(case.model, case.posterior), case.x, case.y)
+    way = np.random.default_rng(0).standard_normal(len(exact.mean))
+    found = []
+    for far in (0.0, 0.5, 2.0, 100.0):
+        mu = exact.mean + far * way
+        found.append(antithetic_ratios(case, mu))
+        assert np.allclose(found[-1], ratios_of_d23(case, mu), rtol=1e-9)
+    assert np.allclose(found[0], 2.0, rtol=1e-9)
+    assert np.max(found[1:]) < 1.99, "2 at mu = m alone"
+    assert np.all(np.diff(found, axis=0) < 0)
+    assert np.max(found[-1]) < 0.01
+
+
 @pytest.mark.equation("D30")
 @pytest.mark.parametrize(
     ("make", "objective"),

@@ -326,6 +326,51 @@ def test_the_errors_are_at_the_jumps_and_the_deviation_is_not(by_name):
     assert abs(both(vi, "rank epistemic")) < 0.3
 
 
+def edges(scene, lines=12, points=400):
+    """Return the two sides (E, 2, 2) of every jump met along some lines, 1e-7 m apart or less."""
+    found = []
+    for y in np.linspace(0.0, scene.height, lines + 2)[1:-1]:
+        along = np.stack([np.linspace(0.0, scene.width, points), np.full(points, y)], axis=1)
+        low, high = along[:-1], along[1:]
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            left = (walls(scene, low) != walls(scene, middle)).any(axis=1, keepdims=True)
+            low, high = np.where(left, low, middle), np.where(left, middle, high)
+        jumps = (walls(scene, low) != walls(scene, high)).any(axis=1)
+        found.append(np.stack([low[jumps], high[jumps]], axis=1))
+    return np.concatenate(found)
+
+
+def beside_the_jump(scene, sides, fit):
+    """Return half of every jump, and the larger of the errors of a fit (E, 2) on its two sides."""
+    truth = field(scene, sides.reshape(-1, 2)).reshape(-1, 2)
+    return 0.5 * np.abs(np.diff(truth)[:, 0]), np.abs(fit - truth).max(axis=1)
+
+
+@pytest.mark.equation("W6")
+def test_beside_a_jump_a_continuous_fit_errs_by_half_of_it_at_least(by_name):
+    """At least, not at most: of trained networks, of what they draw, of fits far from the truth."""
+    scene = BASE.scene
+    sides = edges(scene)
+    both_sides = sides.reshape(-1, 2)
+    truth = field(scene, both_sides).reshape(-1, 2)
+    assert len(sides) > 30
+    fitted = by_name("VI")[0].fitted
+    shape = len(sides), 2
+    drawn = fitted.functions(both_sides, 20)[..., 0].reshape(-1, *shape)
+    fits = [fitted.predict(both_sides).mean.reshape(shape), *drawn, np.full(shape, -60.0)]
+    for fit in fits:
+        half, error = beside_the_jump(scene, sides, fit)
+        assert half.min() > 1.0
+        assert np.all(error >= half - 1e-4)
+        assert not np.all(error <= half + 1e-4), "half the jump is no upper limit"
+        assert np.mean(error > 1.2 * half) > 0.3
+    middle = np.repeat(truth.mean(axis=1, keepdims=True), 2, axis=1)
+    half, error = beside_the_jump(scene, sides, middle)
+    assert np.allclose(error, half, atol=1e-9), "reached at mid-height"
+    assert beside_the_jump(scene, sides, truth)[1].max() == 0.0, "a fit that jumps is not bound"
+
+
 def test_what_is_wrong_at_the_jumps_is_a_bias_that_all_fits_share(by_name):
     bias, spread = bias_and_spread(by_name("VI"))["near"]
     assert bias > 2.0 * spread

@@ -136,7 +136,11 @@ class NUTS:
         return init(target, position)
 
     def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
-        """Move every chain to a point of its trajectory, drawn by weight exp(-H) (M10)."""
+        """Move every chain to a point of its trajectory (M10).
+
+        In every new half a point is drawn by weight exp(-H); the choice moves to it with
+        probability min(1, W_new / W_old), which leaves these weights invariant and goes farther.
+        """
         chains = len(state.position)
         metric = identity(state.position) if self.metric is None else self.metric
         momentum = metric.draw_momentum(rng, state.position)
