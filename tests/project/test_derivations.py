@@ -158,14 +158,14 @@ def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
     tree = ast.parse(source)
     tags: set[str] = set()
     wrong: list[str] = []
-    named = names_of(tree)
+    named, nodes = names_of(tree), list(ast.walk(tree))
     on_tests = {
         decorator
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower().startswith("test")
         for decorator in node.decorator_list
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if not (isinstance(node, ast.Call) and is_mark(node)):
             continue
         if node not in on_tests:
