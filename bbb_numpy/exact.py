@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import operator
 import random
 import re
 import traceback
@@ -69,6 +70,28 @@ SAME = Decimal("1e-35")  # relative difference at which two of them are the same
 SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
 ROUNDED = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
 CONSTANT = Decimal("1e-13")  # and to a value
+
+
+class Untraceable(TypeError):
+    """Something was done with a number that has no exact form."""
+
+
+def _compared(operation: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:
+    """Return the method that compares floats, and refuses a tie of different numbers."""
+
+    def compared(self: Number, other: Any) -> bool:
+        if not isinstance(other, Number):
+            if not math.isfinite(other):
+                return operation(self.v, float(other))
+            other = self.constant(other)
+        if self.v == other.v and self.a != other.a and not self.rounded:
+            raise Untraceable(
+                "two different numbers of the same size are compared: this theta lies on a kink "
+                "or a tie. Take another"
+            )
+        return operation(self.v, other.v)
+
+    return compared
 
 
 class Number:
@@ -247,42 +270,9 @@ class Number:
 
     # --- comparisons, by the float
 
-    def _sides(self, other: Any) -> tuple[float, float]:
-        o = other if isinstance(other, Number) else None
-        if o is None and math.isfinite(other):
-            o = self.constant(other)
-        if o is not None and self.v == o.v and self.a != o.a and not self.rounded:
-            raise Untraceable(
-                "two different numbers of the same size are compared: this theta lies on a kink "
-                "or a tie. Take another"
-            )
-        return self.v, float(other) if o is None else o.v
-
-    def __lt__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine < its
-
-    def __le__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine <= its
-
-    def __gt__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine > its
-
-    def __ge__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine >= its
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine == its
-
+    __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
+    __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
+    __eq__ = _compared(operator.eq)
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
@@ -298,10 +288,6 @@ class Number:
     def __repr__(self) -> str:
         """Show the float."""
         return f"{type(self).__name__}({self.v!r})"
-
-
-class Untraceable(TypeError):
-    """Something was done with a number that has no exact form."""
 
 
 class Laws:
