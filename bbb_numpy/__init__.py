@@ -7,6 +7,7 @@ only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluat
 
 from typing import TYPE_CHECKING, Any
 
+from .exact import prove
 from .gradcheck import check
 from .gradients.closed_form import ClosedFormKL
 from .gradients.flipout import Flipout
@@ -89,6 +90,7 @@ __all__ = [
     "__version__",
     "check",
     "load",
+    "prove",
     "sample",
     "save",
     "to_arviz",

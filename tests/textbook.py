@@ -1,7 +1,7 @@
-"""The densities of all priors and likelihoods as they stand in textbooks: an entry for each class.
+"""Every density and every loss as it stands in textbooks, what code is held to.
 
-Written from the equations alone, with no function of bbb_numpy and no trick against overflow: what
-the parts are held to. `like` is NumPy, or what stands for it to be differentiated.
+Written from the equations alone, with no function of bbb_numpy. `like` is NumPy, or what stands for
+it: to be differentiated, or to compute with exact numbers.
 """
 
 from itertools import pairwise
@@ -10,14 +10,23 @@ import numpy as np
 from scipy import special
 
 from bbb_numpy import (
+    EUBO,
+    MAP,
+    MLE,
     BernoulliLikelihood,
     CategoricalLikelihood,
+    ClosedFormKL,
+    Flipout,
+    FullRank,
     GaussianLikelihood,
     GaussianPrior,
     HeteroscedasticLikelihood,
     LaplacePrior,
     LayerwiseGaussianPrior,
+    LocalReparameterisation,
+    PointMass,
     PoissonLikelihood,
+    Renyi,
     ScaleMixturePrior,
     StudentTLikelihood,
     StudentTPrior,
@@ -25,20 +34,24 @@ from bbb_numpy import (
 
 
 class Numpy:
-    """The functions that the densities below use."""
+    """The functions that are used below."""
 
-    exp, log, abs, tanh = np.exp, np.log, np.abs, np.tanh
-    lgamma = special.gammaln
+    exp, log, abs, tanh, sqrt = np.exp, np.log, np.abs, np.tanh, np.sqrt
+
+    @staticmethod
+    def half_step(nu):
+        """log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2 (D41)."""
+        return special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu / 2)
 
 
 def normal(like, value, mean, deviation):
     z = (value - mean) / deviation
-    return -0.5 * np.log(2 * np.pi) - like.log(deviation) - 0.5 * z**2
+    return -0.5 * z**2 - like.log(deviation) - 0.5 * np.log(2 * np.pi)
 
 
 def student(like, value, location, scale, nu):
     z = (value - location) / scale
-    constant = like.lgamma((nu + 1) / 2) - like.lgamma(nu / 2) - 0.5 * like.log(nu * np.pi)
+    constant = like.half_step(nu) - 0.5 * np.log(2 * np.pi)  # log[G((nu+1)/2)/G(nu/2)/sqrt(pi nu)]
     return constant - like.log(scale) - 0.5 * (nu + 1) * like.log(1 + z**2 / nu)
 
 
@@ -75,8 +88,8 @@ def mixture_prior(like, prior, params, w):
         wide, share = narrow + like.log(1 + like.exp(t1)), 1 / (1 + like.exp(-a))
     else:
         share, wide, narrow = prior.pi, prior.sigma1, prior.sigma2
-    both = (like.exp(normal(like, w, 0.0, deviation)) for deviation in (wide, narrow))
-    return like.log(share * next(both) + (1 - share) * next(both))
+    both = ((share, wide), (1 - share, narrow))
+    return like.log(sum(like.exp(like.log(a) + normal(like, w, 0.0, s)) for a, s in both))
 
 
 PRIORS = {
@@ -146,3 +159,170 @@ def log_prior(prior, params, w):
 def log_likelihood(likelihood, params, f, y):
     """The log density (B, K) of every target."""
     return of(LIKELIHOODS, likelihood)(Numpy, likelihood, params, f, y)
+
+
+# --- losses: (like, theta, case) -> value, for a Case of bbb_numpy.gradients.matrix
+
+
+def blocks_of(theta, layout):
+    """Cut theta by name."""
+    cut, at = {}, 0
+    for name, (length,) in layout.blocks:
+        cut[name], at = theta[at : at + length], at + length
+    return cut
+
+
+def layers_of(w, network):
+    """Cut a flat vector into W (d_in, d_out) and b (d_out,) of every layer."""
+    cut, at = [], 0
+    for d_in, d_out in pairwise(network.sizes):
+        middle, end = at + d_in * d_out, at + d_in * d_out + d_out
+        cut.append((w[at:middle].reshape((d_in, d_out)), w[middle:end]))
+        at = end
+    return cut
+
+
+def activated(like, network, z):
+    return z * (z > 0) if network.activation == "relu" else like.tanh(z)
+
+
+def outputs(like, w, x, network):
+    """The network's outputs for one weight vector, layer by layer."""
+    a = x
+    for layer, (weight, bias) in enumerate(layers_of(w, network)):
+        a = activated(like, network, a) if layer else a
+        a = a @ weight + bias
+    return a
+
+
+def weights(like, case, parts, e):
+    """One weight vector and its log q, by its noise: |L^-1 (w - mu)|^2 is |e|^2 (K4, K10, M1)."""
+    mu, size = parts["mu"], case.estimator.model.layout.size
+    if isinstance(case.estimator.posterior, PointMass):
+        return mu, 0.0
+    sigma = like.log(1 + like.exp(parts["rho"]))
+    noise = sigma * e
+    if isinstance(case.estimator.posterior, FullRank):
+        rows, columns = np.nonzero(np.tri(size, k=-1))
+        pick = np.zeros((size, len(rows)), e.dtype)
+        pick[rows, np.arange(len(rows))] = e[columns]
+        noise = noise + pick @ parts["lower"]
+    log_q = -like.log(sigma).sum() - 0.5 * (e @ e) - 0.5 * size * np.log(2 * np.pi)
+    return mu + noise, log_q
+
+
+def log_densities(like, case, parts, w, f):
+    """log P(w) and log P(D|w) of one weight vector and its outputs."""
+    model = case.estimator.model
+    log_prior = of(PRIORS, model.prior)(like, model.prior, parts, w).sum()
+    log_data = of(LIKELIHOODS, model.likelihood)(like, model.likelihood, parts, f, case.y).sum()
+    return log_prior, log_data
+
+
+def sampled_loss(like, theta, case):
+    """The loss of any posterior, prior, likelihood and objective that samples weights."""
+    estimator, pi, samples = case.estimator, case.kl_weight, len(case.noise)
+    parts, objective = blocks_of(theta, estimator.layout), case.estimator.objective
+    log_data, log_prior, log_weight = [], [], []
+    for e in case.noise:
+        w, log_q = weights(like, case, parts, e)
+        prior, data = log_densities(
+            like, case, parts, w, outputs(like, w, case.x, estimator.model.network)
+        )
+        log_prior.append(prior)
+        log_data.append(data)
+        log_weight.append(prior - log_q + data / pi)  # D30
+    nll = -sum(log_data) / samples
+    if isinstance(objective, MLE):
+        return nll
+    if isinstance(objective, MAP):
+        return nll - pi * sum(log_prior) / samples
+    largest = max(log_weight)  # sums of weights are relative to it, for numbers that overflow
+    if isinstance(objective, Renyi):
+        order = 1 - objective.alpha
+        mean = sum(like.exp(order * (v - largest)) for v in log_weight) / samples
+        return -pi * (largest + like.log(mean) / order)
+    if isinstance(objective, EUBO):
+        shares = [like.exp(v - largest) for v in log_weight]
+        return (
+            pi * sum(share * v for share, v in zip(shares, log_weight, strict=True)) / sum(shares)
+        )
+    kl = -pi * sum(log_weight) / samples - nll
+    return objective.beta * kl + nll
+
+
+def divergence(like, case, parts):
+    """KL(q || P(w)) of Gaussians: sum of log(S/L_jj) + (Var w_j + mu_j^2) / (2 S^2) - 1/2 (D18)."""
+    prior, size = case.estimator.model.prior, case.estimator.model.layout.size
+    sigma = like.log(1 + like.exp(parts["rho"]))
+    scale = like.exp(parts["prior_log_scale"]) if prior.learn else None
+    if isinstance(prior, LayerwiseGaussianPrior):
+        counts = [d_in * d_out + d_out for d_in, d_out in pairwise(prior.sizes)]
+        of_layer = np.repeat(np.eye(len(counts)), counts, axis=0)
+        scale = of_layer @ (np.array(prior.scales) if scale is None else scale)
+    elif scale is None:
+        scale = np.array([prior.scale])
+    variance = sigma**2
+    if isinstance(case.estimator.posterior, FullRank):
+        rows, _ = np.nonzero(np.tri(size, k=-1))
+        variance = variance + np.eye(size)[:, rows] @ parts["lower"] ** 2
+    log_ratio = (like.log(scale) + 0 * variance) - like.log(sigma)
+    return (log_ratio + (variance + parts["mu"] ** 2) / (2 * scale**2) - 0.5).sum()
+
+
+def local_outputs(like, case, parts, zeta):
+    """Outputs that are sampled layer by layer: mean a mu, variance a^2 sigma^2 (D21)."""
+    network, a, at = case.estimator.model.network, case.x, 0
+    sigma = like.log(1 + like.exp(parts["rho"]))
+    both = zip(layers_of(parts["mu"], network), layers_of(sigma, network), strict=True)
+    for layer, ((mean, bias), (spread, bias_spread)) in enumerate(both):
+        a = activated(like, network, a) if layer else a
+        count = len(a) * mean.shape[1]
+        noise, at = zeta[at : at + count].reshape((len(a), -1)), at + count
+        a = a @ mean + bias + like.sqrt(a**2 @ spread**2 + bias_spread**2) * noise
+    return a
+
+
+def flipped_outputs(like, case, parts, noise):
+    """Outputs of rows whose weights are mu + (r s^T) o sigma eps, r and s signs (D22)."""
+    network, size, rows = case.estimator.model.network, len(parts["mu"]), len(case.x)
+    shift = like.log(1 + like.exp(parts["rho"])) * noise[:size]
+    at, signs = size, []
+    for d_in, d_out in pairwise(network.sizes):
+        cut = []
+        for width in (d_in, d_out, d_out):
+            cut.append(noise[at : at + rows * width].reshape((rows, width)))
+            at += rows * width
+        signs.append(cut)
+    each = []
+    for row in range(rows):
+        both = zip(signs, layers_of(shift, network), strict=True)
+        pushes = [
+            ((r[row][:, None] * s[row] * W).ravel(), t[row] * b) for (r, s, t), (W, b) in both
+        ]
+        flat = np.concatenate([part for pair in pushes for part in pair])
+        each.append(outputs(like, parts["mu"] + flat, case.x[row : row + 1], network))
+    return np.concatenate(each)
+
+
+def closed_form_loss(like, theta, case):
+    """pi beta KL in closed form, and the sampled likelihood (R1, D18, D21, D22)."""
+    estimator, parts = case.estimator, blocks_of(theta, case.estimator.layout)
+    likelihood, total = estimator.model.likelihood, 0.0
+    for e in case.noise:
+        if isinstance(estimator, LocalReparameterisation):
+            f = local_outputs(like, case, parts, e)
+        elif isinstance(estimator, Flipout):
+            f = flipped_outputs(like, case, parts, e)
+        else:
+            w, _ = weights(like, case, parts, e)
+            f = outputs(like, w, case.x, estimator.model.network)
+        total = total + of(LIKELIHOODS, likelihood)(like, likelihood, parts, f, case.y).sum()
+    weight = estimator.objective.beta * case.kl_weight
+    return weight * divergence(like, case, parts) - total / len(case.noise)
+
+
+def loss(like, theta, case):
+    """The value of any estimator."""
+    exact = isinstance(case.estimator, ClosedFormKL | LocalReparameterisation | Flipout)
+    return (closed_form_loss if exact else sampled_loss)(like, theta, case)

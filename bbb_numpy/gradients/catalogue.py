@@ -67,30 +67,31 @@ _POSTERIORS = {
     "point": Entry(PointMass(), PointMass(0.3)),
 }
 _PRIORS = {
-    "gaussian": Entry(GaussianPrior(0.5), GaussianPrior(0.8)),
-    "gaussian-learned": Entry(GaussianPrior(0.5, learn=True), GaussianPrior(0.8, learn=True)),
+    "gaussian": Entry(GaussianPrior(0.5), GaussianPrior(0.5)),
+    "gaussian-learned": Entry(GaussianPrior(0.5, learn=True), GaussianPrior(0.5, learn=True)),
     "layerwise": Entry(LayerwiseGaussianPrior(), LayerwiseGaussianPrior()),
     "layerwise-learned": Entry(
         LayerwiseGaussianPrior(learn=True), LayerwiseGaussianPrior(learn=True)
     ),
-    "laplace": Entry(LaplacePrior(0.35), LaplacePrior(0.7)),
-    "student-t": Entry(StudentTPrior(0.35, 4.0), StudentTPrior(0.6, 3.0)),
+    "laplace": Entry(LaplacePrior(0.35), LaplacePrior(0.5)),
+    "student-t": Entry(StudentTPrior(0.35, 4.0), StudentTPrior(0.5, 4.0)),
     "student-t-learned": Entry(
-        StudentTPrior(0.35, 4.0, learn=True), StudentTPrior(0.6, 3.0, learn=True)
+        StudentTPrior(0.35, 4.0, learn=True), StudentTPrior(0.5, 4.0, learn=True)
     ),
-    "mixture": Entry(ScaleMixturePrior(0.25, 1.0, 0.1), ScaleMixturePrior(0.4, 1.0, 0.3)),
+    "mixture": Entry(ScaleMixturePrior(0.25, 1.0, 0.1), ScaleMixturePrior(0.25, 1.0, 0.25)),
     "mixture-learned": Entry(
-        ScaleMixturePrior(0.25, 1.0, 0.1, learn=True), ScaleMixturePrior(0.4, 1.0, 0.3, learn=True)
+        ScaleMixturePrior(0.25, 1.0, 0.1, learn=True),
+        ScaleMixturePrior(0.25, 1.0, 0.25, learn=True),
     ),
 }
 _LIKELIHOODS = {
-    "gaussian": Entry(GaussianLikelihood(0.1), GaussianLikelihood(0.8)),
+    "gaussian": Entry(GaussianLikelihood(0.1), GaussianLikelihood(0.5)),
     "gaussian-learned": Entry(
-        GaussianLikelihood(0.1, learn=True), GaussianLikelihood(0.8, learn=True)
+        GaussianLikelihood(0.1, learn=True), GaussianLikelihood(0.5, learn=True)
     ),
-    "student-t": Entry(StudentTLikelihood(0.1, 4.0), StudentTLikelihood(0.8, 3.0)),
+    "student-t": Entry(StudentTLikelihood(0.1, 4.0), StudentTLikelihood(0.5, 4.0)),
     "student-t-learned": Entry(
-        StudentTLikelihood(0.1, 4.0, learn=True), StudentTLikelihood(0.8, 3.0, learn=True)
+        StudentTLikelihood(0.1, 4.0, learn=True), StudentTLikelihood(0.5, 4.0, learn=True)
     ),
     "heteroscedastic": Entry(HeteroscedasticLikelihood(), HeteroscedasticLikelihood()),
     "bernoulli": Entry(BernoulliLikelihood(), BernoulliLikelihood()),

@@ -14,6 +14,7 @@ from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
     log1p,
+    smallest,
     softplus_parts,
     sums_of_squares,
 )
@@ -116,7 +117,7 @@ class LocalReparameterisation(Rowwise):
         squares: list[Array] = []
         roots: list[Array] = []
         slopes: list[Array] = []
-        tiny = np.finfo(variance.real.dtype).tiny  # D = 0 has no slope; its root is then 1e-154
+        tiny = smallest(variance.real.dtype)  # D = 0 has no slope; its root is then 1e-154
         for layer, zeta in enumerate(zetas):
             (mean, bias), (spread, bias_spread) = means[layer], variances[layer]
             shape = zeta.shape if a.ndim == 3 else zeta.shape[1:]

@@ -1,8 +1,9 @@
-"""Every combination of posterior, prior, likelihood, estimator and objective, checked.
+"""Every combination of posterior, prior, likelihood, estimator and objective, proved.
 
 `combinations` enumerates all of them by their short names; `estimator` builds one or raises the
-error that says why it makes no sense; `problem` draws a small case of it, and `check_case` runs the
-gradient check through the function that training calls.
+error that says why it makes no sense; `problem` draws a small case of it. `prove_case` proves its
+gradient in exact arithmetic, `check_case` measures it in floats, both through the function that
+training calls.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exact import Proof, prove, still
 from ..gradcheck import Report, check
 from ..model.joint import Model
 from ..parts.network import MLP
@@ -39,6 +41,7 @@ __all__ = [
     "estimator",
     "format_matrix",
     "problem",
+    "prove_case",
 ]
 
 Array = NDArray[Any]
@@ -141,6 +144,31 @@ def check_case(case: Case, method: str = "complex", most: int | None = None) -> 
         coordinate=case.estimator.coordinate,
         gates=lambda theta: case.estimator.gates(theta, case.noise, case.x),
         most=most,
+    )
+
+
+def prove_case(case: Case, seed: int = 0) -> Proof:
+    """Prove the gradient of a case in exact arithmetic: of a surrogate where it has one (D44).
+
+    For every value of theta, noise, x, real y and KL weight on the path of this case.
+    """
+    built = case.estimator
+    y = case.y if built.model.likelihood.target_kind == "real" else case.y.astype(int)
+
+    def surrogate_and_grad(theta: Array, *at: Any) -> tuple[Any, ...]:
+        assert isinstance(built, SURROGATES)
+        frozen = still(theta)
+        return built.surrogate(theta, frozen, *at), built.value_and_grad(frozen, *at).grad
+
+    return prove(
+        surrogate_and_grad if isinstance(built, SURROGATES) else built.value_and_grad,
+        case.theta,
+        case.noise,
+        case.x,
+        y,
+        case.kl_weight,
+        coordinate=built.coordinate,
+        seed=seed,
     )
 
 

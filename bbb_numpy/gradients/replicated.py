@@ -125,7 +125,8 @@ class ReplicatedModel(Model):
         for name, numbers in (
             {name: params[name] for name, _ in self._learned} | self._held
         ).items():
-            each = buffers.array((len(w), *numbers.shape), w.dtype)
+            exact = w.dtype.kind == "O"  # beside exact numbers fixed ones stay floats
+            each = buffers.array((len(w), *numbers.shape), numbers.dtype if exact else w.dtype)
             each[...] = numbers
             out[name] = each.reshape(-1, numbers.shape[-1])
         return out

@@ -29,6 +29,7 @@ __all__ = [
     "logsumexp",
     "sech_squared",
     "sigmoid",
+    "smallest",
     "softplus",
     "softplus_parts",
     "standard_normal",
@@ -41,13 +42,11 @@ LOG_2PI = log(2.0 * np.pi)
 BOX_MULLER_FROM = 1024  # shorter vectors are drawn as fast by the ziggurat
 BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
 HALF_STEPS = 10
-# Power of 1 / nu and coefficient B_2j (1 - 4^j) / (2j (2j - 1)) of its term, the last one first
-HALF_STEP_SERIES = (
-    (13, -5461 / 52), (11, 691 / 88), (9, -31 / 36), (7, 17 / 112), (5, -1 / 20), (3, 1 / 24),
-    (1, -1 / 4),
-)  # fmt: skip
+# Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of its powers 13, 11, ..., 1 of 1 / nu
+HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
 # Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
 _FAR_LEFT = {np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)}
+_FAR_LEFT[np.dtype(object)] = _FAR_LEFT[np.dtype(np.float64)]  # exact numbers take its branches
 
 
 class SoftplusParts(NamedTuple):
@@ -61,7 +60,7 @@ class SoftplusParts(NamedTuple):
 
 def _as_inexact(x: Any) -> Array:
     x = np.asarray(x)
-    return x if x.dtype.char in "fdFD" else x.astype(complex if x.dtype.kind == "c" else float)
+    return x if x.dtype.char in "fdFDO" else x.astype(complex if x.dtype.kind == "c" else float)
 
 
 def log1p(z: Array, out: Array | None = None) -> Array:
@@ -193,14 +192,15 @@ def gamma_half_step(nu: Any) -> HalfStep:
     below, middle, above = steps, steps + 1.0, steps + 2.0
     inverse = 1.0 / above[..., -1]
     square = inverse * inverse
-    series, slopes = np.zeros_like(nu), np.zeros_like(nu)
-    for power, coefficient in HALF_STEP_SERIES:
+    series, slopes = np.zeros_like(nu), np.zeros_like(nu)  # in the square, and its derivative
+    for coefficient in HALF_STEP_SERIES:
+        slopes = slopes * square + series
         series = series * square + coefficient
-        slopes = slopes * square - power * coefficient
     factors = (below / middle) * (above / middle)  # at most 1: no overflow
     value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
     each = nu[..., None] / below / middle / above  # d log(factor) / d log nu / 2
-    return HalfStep(value, np.add.reduce(each, axis=-1) + nu * square * slopes)
+    tail = -nu * square * (series + 2.0 * square * slopes)  # d(inverse series) / d log nu
+    return HalfStep(value, np.add.reduce(each, axis=-1) + tail)
 
 
 def sech_squared(x: Array, out: Array | None = None) -> Array:
@@ -223,7 +223,7 @@ def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
     """
     x = _as_inexact(x)
     shift = np.max(x.real, axis=axis, keepdims=True)
-    shift = np.where(np.isfinite(shift), shift, np.zeros_like(shift))
+    shift = np.where((shift > -np.inf) & (shift < np.inf), shift, np.zeros_like(shift))
     with np.errstate(divide="ignore"):
         total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
     return total if keepdims else np.squeeze(total, axis=axis)
@@ -252,6 +252,11 @@ def inner(a: Array, b: Array) -> Array:
 def sums_of_squares(a: Array) -> Array:
     """Return the sum of squares of each row, (S, P) -> (S,)."""
     return inner(a, a)
+
+
+def smallest(dtype: Any) -> float:
+    """Return the least normal number of a dtype; for exact numbers 0."""
+    return 0.0 if np.dtype(dtype).kind == "O" else float(np.finfo(dtype).tiny)
 
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:

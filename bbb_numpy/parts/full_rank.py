@@ -184,7 +184,7 @@ class FullRank:
 
     def add_density_slope(self, sample: FullRankSample, cotangent: Array, d_w: Array) -> None:
         """Add cotangent (S,) times d log q/dw = -L^-T eps, theta fixed, to `d_w` (W3, D20)."""
-        d_w -= cotangent[:, None] * _solve(sample.parts.lower.T, sample.eps)
+        d_w -= cotangent[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
 
     def pull_back_direct(
         self, sample: FullRankSample, d_log_q: Array, d_theta: dict[str, Array]
@@ -193,7 +193,7 @@ class FullRank:
 
         With u = L^-T eps, ``d log q/d mu = u`` and ``d log q/dL = tril(u eps^T) - diag(1/L_jj)``.
         """
-        u = d_log_q[:, None] * _solve(sample.parts.lower.T, sample.eps)
+        u = d_log_q[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
         self.pull_back(sample, u, d_log_q, d_theta)
 
     def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
@@ -226,12 +226,24 @@ class FullRank:
         d_theta["rho"] += d_entropy * parts.ratio
 
 
-def _solve(triangle: Array, rows: Array) -> Array:
-    """Return triangle^-1 applied to each row; nan where a deviation has underflowed to 0."""
+def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
+    """Return L^-1, or L^-T, of each row; nan where a deviation has underflowed to 0."""
+    if lower.dtype == object:
+        return _substituted(lower, rows, transposed)
     try:
-        return np.linalg.solve(triangle, rows.T).T
+        return np.linalg.solve(lower.T if transposed else lower, rows.T).T
     except np.linalg.LinAlgError:
-        return np.full(rows.shape, np.nan, np.result_type(triangle, rows))
+        return np.full(rows.shape, np.nan, np.result_type(lower, rows))
+
+
+def _substituted(lower: Array, rows: Array, transposed: bool) -> Array:
+    """Return the same of exact numbers, which LAPACK does not know, one entry after the other."""
+    triangle = lower.T if transposed else lower
+    out, places = rows.copy(), list(range(len(lower)))
+    for done, j in enumerate(places[::-1] if transposed else places):
+        before = slice(len(lower) - done, None) if transposed else slice(done)
+        out[:, j] = (rows[:, j] - out[:, before] @ triangle[j, before]) / triangle[j, j]
+    return out
 
 
 @lru_cache(maxsize=4)

@@ -323,7 +323,8 @@ class LayerwiseGaussianPrior:
         """Return log scale of each layer, (L,) or (S, L)."""
         if self.learn:
             return params["prior_log_scale"]
-        return np.array([log(scale) for scale in self.scales or ()], dtype)
+        fixed = np.float64 if np.dtype(dtype).kind == "O" else dtype  # exact numbers: constants
+        return np.array([log(scale) for scale in self.scales or ()], fixed)
 
     def _squares(self, w: Array) -> Array:
         """Return sum_j w_j^2 of each layer (S, L)."""

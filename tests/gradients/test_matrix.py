@@ -1,4 +1,7 @@
-"""matrix: every valid combination has the gradient of its value, every other one says why not."""
+"""matrix: in floats too gradients are those of values, and what is not valid says why not.
+
+That every gradient is right is proved in `test_exact`; here is what rounding does to it.
+"""
 
 from itertools import product
 
@@ -15,8 +18,10 @@ from bbb_numpy.gradients.matrix import Combination, check_case, combinations, es
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.priors import LaplacePrior
 
-# inputs, hidden widths, target columns
-SHAPES = [(2, (2,), 1), (1, (3,), 2), (1, (), 2), (2, (1, 2), 1)]
+# those in which every three parts meet; before a commit every two
+MEASURED = PAIRS if CHECKED is PAIRS else covering(VALID, 3)
+# inputs, hidden widths, target columns; few weights, since a full rank has P (P + 3) / 2 numbers
+SHAPES = [(2, (2,), 1), (1, (2,), 2), (1, (), 2), (2, (1, 2), 1)]
 
 
 @st.composite
@@ -65,7 +70,7 @@ def small_case(number, which):
 
 def of(*estimators, likelihood=None):
     """The combinations to check with one of these estimators (and this likelihood)."""
-    each = [which for which in CHECKED if which.estimator in estimators]
+    each = [which for which in MEASURED if which.estimator in estimators]
     return [which for which in each if likelihood in (None, which.likelihood)]
 
 
@@ -110,10 +115,10 @@ def test_by_importance_every_gradient_is_that_of_the_surrogate_to_1e_12():
     assert failures(of("doubly-reparameterised", "self-normalised")) == {}
 
 
-def test_in_these_tests_every_combination_is_checked_once():
+def test_in_these_tests_each_is_measured_once():
     each = [of("reparameterised", "antithetic", likelihood=name) for name in LIKELIHOODS]
     each += [of(by) for by in ESTIMATORS if by not in ("reparameterised", "antithetic")]
-    assert sorted(which for group in each for which in group) == sorted(CHECKED)
+    assert sorted(which for group in each for which in group) == sorted(MEASURED)
 
 
 @examples(150, derandomize=True, database=None)

@@ -396,7 +396,7 @@ def test_a_planted_wrong_formula_is_refused(name):
 
 
 def test_the_reference_for_the_mixture_is_right_at_one_point_by_hand():
-    by_hand = log(0.4) - 0.5 * LOG_2PI - 0.5 + log1p(0.6 / 0.4 / 0.3 * exp(0.5 - 0.5 / 0.09))
+    by_hand = log(0.25) - 0.5 * LOG_2PI - 0.5 + log1p(0.75 / 0.25 / 0.25 * exp(0.5 - 8.0))
     assert textbook.log_prior(MIXTURE, {}, np.ones(1))[0] == pytest.approx(by_hand, rel=1e-13)
 
 

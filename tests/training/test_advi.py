@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from problems import changed, complex_gradient, exact_posterior, linear_problem, seeds
 from scipy.optimize import minimize
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, PointMass, Reparameterised
+from bbb_numpy import (
+    MLP,
+    GaussianLikelihood,
+    GaussianPrior,
+    Model,
+    PointMass,
+    Reparameterised,
+    prove,
+)
 from bbb_numpy.gradcheck import check
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.buffers import Buffers
@@ -149,6 +157,16 @@ def gradient_error(problem, seed=0, samples=3, method="complex"):
         lambda p: problem.value_and_grad(p, eta), phi, method=method, blocks=problem.layout.slices
     )
     return report.error
+
+
+@pytest.mark.equation("M17", "D44")
+@pytest.mark.parametrize("case", [case for case in CASES if case != "linear"])
+@FAMILIES
+def test_the_gradient_is_proved_through_maps_and_jacobians(case, posterior):
+    problem, rng = problem_of(case, posterior), np.random.default_rng(1)
+    phi, eta = problem.init(rng), problem.draw(rng, 4)
+    proof = prove(problem.value_and_grad, phi, eta)
+    assert proof.proved, proof
 
 
 def hermite(size, degree=60):

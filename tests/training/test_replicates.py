@@ -17,6 +17,7 @@ from bbb_numpy import (
     NonFiniteError,
     Reparameterised,
 )
+from bbb_numpy.exact import prove
 from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.gradients.replicated import ReplicatedModel, replicated
@@ -163,6 +164,21 @@ def joint_case(samples=3, learn=True, priors=None):
     noise = rng.standard_normal((samples, R * built[0].model.layout.size))
     xs, ys = rng.standard_normal((2, R, 4, 2))
     return built, together, theta, noise, xs, ys
+
+
+@pytest.mark.equation("D40", "D44")
+@pytest.mark.parametrize("learn", [True, False])
+@pytest.mark.parametrize("samples", [1, 2])
+def test_the_gradient_of_the_sum_over_replicates_is_proved(samples, learn):
+    priors = None if learn else tuple(GaussianPrior(scale) for scale in (0.5, 1.0, 2.0))
+    _, together, theta, *given = joint_case(samples, learn, priors)
+
+    def summed(theta, *given):
+        value, grad, _ = together.value_and_grad(theta, *given)
+        return value.sum(), grad
+
+    proof = prove(summed, theta, *given, 0.7, coordinate=together.coordinate)
+    assert proof.proved, proof
 
 
 @pytest.mark.equation("D40", "K21", "K30")

@@ -1,0 +1,812 @@
+"""Prove a hand-written gradient in exact arithmetic (D44; imports nothing of ours).
+
+`gradcheck` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
+numbers of a finite field, where nothing is rounded and no step is taken:
+
+* every number is a residue modulo the prime p = 2^61 - 1, at a random point, with its derivative
+  along a random direction, and a float that decides comparisons and nothing else;
+* exp of an argument of which nothing is known is a random residue, log the inverse of exp, both
+  with their exact derivatives and the laws ``exp(a + b) = exp(a) exp(b)``;
+* the gradient is *proved* if the derivative of the value equals ``grad . direction`` in the field.
+
+A difference of the two that is not zero everywhere is a rational function of the random numbers,
+and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
+degree / p: with a degree of a thousand 4e-16. What is proved holds for one path of comparisons
+(which ReLU units are on, which branch of a stable formula is taken), that of the given theta, and
+for numbers of infinite precision: rounding and overflow are the business of `gradcheck`.
+
+>>> import numpy as np
+>>> def cubic(theta):
+...     return (theta**3).sum(), 3 * theta**2
+>>> print(prove(cubic, np.array([1.0, -2.0, 0.5])))
+proved: all 3 derivatives are exact
+>>> def wrong(theta):
+...     return (theta**3).sum(), 3 * theta**2 + np.array([0, 1e-13, 0])
+>>> print(prove(wrong, np.array([1.0, -2.0, 0.5])))
+refuted: 1 of 3 derivatives is wrong
+  theta[1]: by hand 12.0000000000001, right 12, too large by 1e-13
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import operator
+import random
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from numbers import Real
+from types import NotImplementedType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "PRIME",
+    "Number",
+    "Proof",
+    "Wrong",
+    "exact",
+    "prove",
+    "prove_same",
+    "still",
+    "untangled",
+]
+
+Array = NDArray[Any]
+ValueAndGrad = Callable[..., tuple[Any, ...]]
+
+BITS = 61
+PRIME = (1 << BITS) - 1
+MEMORY = 1000  # how many exponentials back a law is looked for
+POINTS = 8  # that are tried where there are roots
+DIGITS = 60  # of the numbers that say by how much a gradient is wrong
+SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
+SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
+ROUNDED = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
+CONSTANT = Decimal("1e-13")  # and to a value
+
+
+class Untraceable(TypeError):
+    """Something was done with a number that has no exact form."""
+
+
+def _compared(operation: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:
+    """Return the method that compares floats, and refuses a tie of different numbers."""
+
+    def compared(self: Number, other: Any) -> bool:
+        if not isinstance(other, Number):
+            if not math.isfinite(other):
+                return operation(self.v, float(other))
+            other = self.constant(other)
+        if self.v == other.v and self.a != other.a and not self.rounded:
+            raise Untraceable(
+                "two different numbers of the same size are compared: this theta lies on a kink "
+                "or a tie. Take another"
+            )
+        return operation(self.v, other.v)
+
+    return compared
+
+
+class Number:
+    """A number with its derivative along one direction; NumPy computes with arrays of them.
+
+    Parameters
+    ----------
+    a, b : int or Decimal
+        The number and its derivative.
+    v : float
+        Its size, for comparisons.
+    """
+
+    __slots__ = ("a", "b", "v")
+    modulus: ClassVar[Any]
+    rounded: ClassVar[bool] = False
+
+    def __init__(self, a: Any, b: Any, v: float) -> None:
+        self.a, self.b, self.v = a, b, v
+
+    # --- what differs between residues and decimals
+
+    @classmethod
+    def constant(cls, x: Any) -> Number:
+        """Return the number that a float or a fraction is, without rounding."""
+        raise NotImplementedError
+
+    @classmethod
+    def variable(cls, v: float, tangent: Any) -> Number:
+        """Return an argument of the size `v` that moves by `tangent`."""
+        raise NotImplementedError
+
+    @classmethod
+    def tangent(cls) -> Any:
+        """Return one entry of a random direction."""
+        raise NotImplementedError
+
+    @staticmethod
+    def inverse(a: Any) -> Any:
+        """Return 1 / a."""
+        raise NotImplementedError
+
+    @classmethod
+    def functions(cls) -> Any:
+        """Return what has exp, log and sqrt of `a`."""
+        raise NotImplementedError
+
+    # --- the field; the remainder leaves a Decimal as it is
+
+    def _other(self, x: Any) -> Any:
+        if isinstance(x, Number):
+            return x
+        if isinstance(x, Real):
+            return self.constant(x)
+        return self.constant(int(x)) if isinstance(x, np.bool_) else None
+
+    def __add__(self, other: Any) -> Number | NotImplementedType:
+        """Return the sum, whose slope is the sum of slopes."""
+        o = other if type(other) is type(self) else self._other(other)
+        if o is None:
+            return NotImplemented
+        p = self.modulus
+        return type(self)((self.a + o.a) % p, (self.b + o.b) % p, self.v + o.v)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Number | NotImplementedType:
+        """Return the difference."""
+        o = other if type(other) is type(self) else self._other(other)
+        if o is None:
+            return NotImplemented
+        p = self.modulus
+        return type(self)((self.a - o.a) % p, (self.b - o.b) % p, self.v - o.v)
+
+    def __rsub__(self, other: Any) -> Number | NotImplementedType:
+        """Return other - self."""
+        o = self._other(other)
+        return NotImplemented if o is None else o - self
+
+    def __mul__(self, other: Any) -> Number | NotImplementedType:
+        """Return the product: (a b)' = a b' + a' b."""
+        o = other if type(other) is type(self) else self._other(other)
+        if o is None:
+            return NotImplemented
+        p = self.modulus
+        slope = self.a * o.b + self.b * o.a if o.b or self.b else o.b
+        return type(self)(self.a * o.a % p, slope % p, self.v * o.v)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Number | NotImplementedType:
+        """Return the quotient q = a / b: q' = (a' - q b') / b."""
+        o = other if type(other) is type(self) else self._other(other)
+        if o is None:
+            return NotImplemented
+        p, over = self.modulus, self.inverse(o.a)
+        q = self.a * over % p
+        return type(self)(q, (self.b - q * o.b) * over % p, _divided(self.v, o.v))
+
+    def __rtruediv__(self, other: Any) -> Number | NotImplementedType:
+        """Return other / self."""
+        o = self._other(other)
+        return NotImplemented if o is None else o / self
+
+    def __pow__(self, n: Any) -> Any:
+        """Return the power: by products for a whole n, as a root for n = 1/2, else exp(n log)."""
+        halves = math.nan if isinstance(n, Number) else 2 * float(n)
+        if not halves.is_integer():
+            return (n * self.log()).exp()
+        whole = halves % 2 == 0
+        factor, out = self if whole else self.sqrt(), self.constant(1)
+        for _ in range(abs(int(halves)) // (2 if whole else 1)):
+            out = out * factor
+        return out if n >= 0 else 1 / out
+
+    def __rpow__(self, base: Any) -> Any:
+        """Return base ** self."""
+        return (self * self.constant(base).log()).exp()
+
+    def __neg__(self) -> Number:
+        """Return -a."""
+        return type(self)(-self.a % self.modulus, -self.b % self.modulus, -self.v)
+
+    def __pos__(self) -> Number:
+        """Return a."""
+        return self
+
+    def __abs__(self) -> Number:
+        """Return a or -a, as the float says."""
+        return -self if self < 0 else self
+
+    def conjugate(self) -> Number:
+        """Return a: all numbers are real."""
+        return self
+
+    @property
+    def real(self) -> Number:
+        """The number itself."""
+        return self
+
+    @property
+    def imag(self) -> Number:
+        """0."""
+        return self.constant(0)
+
+    # --- elementary functions; NumPy's ufuncs call these methods
+
+    def exp(self) -> Number:
+        """Return e^a, with slope e^a a'."""
+        e = self.functions().exp(self.a)
+        return type(self)(e, e * self.b % self.modulus, _exp(self.v))
+
+    def log(self) -> Number:
+        """Return log a, with slope a' / a."""
+        slope = self.b * self.inverse(self.a) % self.modulus
+        return type(self)(self.functions().log(self.a), slope, _log(self.v))
+
+    def sqrt(self) -> Number:
+        """Return r with r^2 = a, with slope a' / (2 r)."""
+        r = self.functions().sqrt(self.a)
+        slope = self.b * self.inverse(2 * r) % self.modulus
+        return type(self)(r, slope, math.sqrt(self.v) if self.v >= 0 else math.nan)
+
+    def log1p(self) -> Any:
+        """Return log(1 + a)."""
+        return (self + 1).log()
+
+    def expm1(self) -> Any:
+        """Return e^a - 1."""
+        return self.exp() - 1
+
+    def tanh(self) -> Any:
+        """Return (1 - e^-2a) / (1 + e^-2a)."""
+        e = (self * -2).exp()
+        return (1 - e) / (1 + e)
+
+    # --- comparisons, by the float
+
+    __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
+    __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
+    __eq__ = _compared(operator.eq)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        """Whether it is not 0."""
+        return self != 0
+
+    def __float__(self) -> float:
+        """Refuse: a float has no derivative."""
+        raise Untraceable("a float is made of an exact number, which would lose its derivative")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def __repr__(self) -> str:
+        """Show the float."""
+        return f"{type(self).__name__}({self.v!r})"
+
+
+class Laws:
+    """exp and log of residues: random where nothing is known of them, else by their laws.
+
+    One table of pairs (t, e^t) for both; whatever is found by a law is entered too. A pair that is
+    drawn has e^t = r^4, so that e^(t/2) and e^(t/4) are known. The float ``math.log(2)`` stands for
+    log 2, and its multiples for the logarithms of powers of two.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.exps: dict[int, int] = {0: 1}  # t -> e^t
+        self.logs: dict[int, int] = {1: 0}  # e^t -> t
+        self.roots: dict[int, int] = {}
+        self.recent: list[tuple[int, int, int]] = []  # t, e^t, e^-t
+        self.last = 0, 1
+        for power in range(1, 4):
+            over = 1 << BITS - power  # 2^61 = 1
+            pair = _residue(power * math.log(2)), 1 << power, over
+            self._enter(*pair)
+            self.recent.append(pair)
+
+    def random(self) -> int:
+        """Return a residue other than 0."""
+        return self.draw.randrange(1, PRIME)
+
+    def _enter(self, t: int, e: int, over: int) -> None:
+        self.exps[t], self.exps[-t % PRIME] = e, over
+        self.logs[e], self.logs[over] = t, -t % PRIME
+
+    def exp(self, t: int) -> int:
+        """Return e^t."""
+        found = self.exps.get(t)
+        if found is not None:
+            return found
+        half = self.exps.get(t * HALF % PRIME)
+        if half is not None:
+            e = half * half % PRIME  # e^2t = (e^t)^2
+        else:
+            last, e_last = self.last  # one that was drawn: sums of three are found beside it
+            e = self._sum(t) or self._sum((t - last) % PRIME) * e_last % PRIME
+            if not e:
+                return self._drawn(t)
+        over = pow(e, -1, PRIME)
+        self._enter(t, e, over)
+        self.recent.append((t, e, over))
+        return e
+
+    def _met(self) -> list[tuple[int, int, int]]:
+        """Return the last pairs, the newest first, and the powers of two."""
+        return self.recent[:-MEMORY:-1] + self.recent[:3]
+
+    def _sum(self, t: int) -> int:
+        """Return e^t = e^s e^(t - s) = e^(t + s) / e^s if both of either are known, else 0."""
+        exps = self.exps
+        if t in exps:
+            return exps[t]
+        for s, e, over in self._met():
+            rest = exps.get((t - s) % PRIME)
+            if rest is not None:
+                return rest * e % PRIME
+            rest = exps.get((t + s) % PRIME)
+            if rest is not None:
+                return rest * over % PRIME
+        return 0
+
+    def _drawn(self, t: int) -> int:
+        r = self.random()
+        over, step = pow(r, -1, PRIME), t * HALF * HALF % PRIME
+        for _ in range(3):
+            self._enter(step, r, over)
+            r, over, step = r * r % PRIME, over * over % PRIME, 2 * step % PRIME
+        e, over = self.exps[t], self.exps[-t % PRIME]
+        self.recent.append((t, e, over))
+        self.last = t, e
+        return e
+
+    def log(self, u: int) -> int:
+        """Return log u."""
+        found = self.logs.get(u)
+        if found is not None:
+            return found
+        if u == 0:
+            raise Untraceable("the logarithm of 0")
+        over = pow(u, -1, PRIME)
+        for s, e, other in self._met():  # log u = log(u / e^s) + s
+            rest = self.logs.get(u * other % PRIME)
+            if rest is not None:
+                t = (rest + s) % PRIME
+                break
+            rest = self.logs.get(u * e % PRIME)
+            if rest is not None:
+                t = (rest - s) % PRIME
+                break
+        else:
+            t = self.random()
+        self._enter(t, u, over)
+        self.recent.append((t, u, over))
+        return t
+
+    def sqrt(self, u: int) -> int:
+        """Return a root of `u`; half of all residues have none in the field: theirs is drawn.
+
+        What holds whatever r is holds for the root. What needs r^2 = u is found at another point.
+        """
+        if u not in self.roots:
+            r = pow(u, (PRIME + 1) // 4, PRIME)  # p = 3 mod 4
+            self.roots[u] = r if r * r % PRIME == u else self.random()
+        return self.roots[u]
+
+
+HALF = pow(2, -1, PRIME)
+
+
+class Residue(Number):
+    """A number modulo p; each proof has a subclass with laws of its own."""
+
+    __slots__ = ()
+    modulus = PRIME
+    laws: ClassVar[Laws]
+
+    @classmethod
+    def constant(cls, x: Any) -> Number:
+        """Return the residue of n / d."""
+        return cls(_residue(x), 0, float(x))
+
+    @classmethod
+    def variable(cls, v: float, tangent: Any) -> Number:
+        """Return a random residue."""
+        return cls(cls.laws.random(), tangent, v)
+
+    @classmethod
+    def tangent(cls) -> int:
+        """Return a random residue."""
+        return cls.laws.random()
+
+    @staticmethod
+    def inverse(a: int) -> int:
+        """Return 1 / a, by Euclid's algorithm."""
+        return pow(a, -1, PRIME)
+
+    @classmethod
+    def functions(cls) -> Laws:
+        """Return the laws of this proof."""
+        return cls.laws
+
+
+class Long(Number):
+    """A number of sixty digits, at the point itself: says how large an error is."""
+
+    __slots__ = ()
+    modulus = Decimal("1e+999999")  # a remainder that leaves every number as it is
+    rounded = True
+
+    @classmethod
+    def constant(cls, x: Any) -> Number:
+        """Return n / d."""
+        top, bottom = (x if isinstance(x, Fraction) else float(x)).as_integer_ratio()
+        return cls(Decimal(top) / Decimal(bottom), Decimal(0), float(x))
+
+    @classmethod
+    def variable(cls, v: float, tangent: Any) -> Number:
+        """Return the float as it is."""
+        return cls(Decimal(v), Decimal(tangent), v)
+
+    @classmethod
+    def tangent(cls) -> int:
+        """Return 1."""
+        return 1
+
+    @staticmethod
+    def inverse(a: Decimal) -> Decimal:
+        """Return 1 / a."""
+        return 1 / a
+
+    @classmethod
+    def functions(cls) -> Any:
+        """Return exp, log and sqrt of decimals."""
+        return _OfDecimals
+
+
+class _OfDecimals:
+    exp, log, sqrt = Decimal.exp, Decimal.ln, Decimal.sqrt
+
+
+def _residue(x: Any) -> int:
+    top, bottom = (x if isinstance(x, Fraction) else float(x)).as_integer_ratio()
+    if bottom & (bottom - 1):
+        return top * pow(bottom, -1, PRIME) % PRIME
+    return top * (1 << -(bottom.bit_length() - 1) % BITS) % PRIME  # 2^61 = 1
+
+
+def _divided(a: float, b: float) -> float:
+    return a / b if b else math.nan
+
+
+def _exp(v: float) -> float:
+    return math.exp(v) if v < 700.0 else math.inf
+
+
+def _log(v: float) -> float:
+    return math.log(v) if v > 0.0 else (-math.inf if v == 0.0 else math.nan)
+
+
+def exact(values: Any, kind: type[Number], moving: bool = False) -> Any:
+    """Return floats and arrays of them, alone or in tuples, as exact numbers at a random point.
+
+    They stand still, or move in a random direction. Everything else (whole numbers, fractions,
+    truth values, names) is returned as it is.
+    """
+    if isinstance(values, tuple):
+        made = [exact(value, kind, moving) for value in values]
+        return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
+    if isinstance(values, float):  # np.float64 is one
+        return kind.variable(float(values), kind.tangent() if moving else 0)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        return _variables(
+            values, [kind.tangent() if moving else 0 for _ in range(values.size)], kind
+        )
+    return values
+
+
+def _variables(values: Array, tangents: Any, kind: type[Number]) -> Array:
+    out = np.empty(values.shape, object)
+    flat = out.reshape(-1)
+    for i, (value, tangent) in enumerate(zip(values.ravel().tolist(), tangents, strict=True)):
+        flat[i] = kind.variable(value, tangent)
+    return out
+
+
+def still(values: Array) -> Array:
+    """Return a copy of an array whose numbers are the same and do not move: for what is frozen."""
+    out = np.array(values)
+    if out.dtype == object:
+        for index in np.ndindex(out.shape):
+            one: Any = out[index]
+            out[index] = type(one)(one.a, 0 * one.b, one.v)
+    return out
+
+
+def untangled(seed: int) -> type[Residue]:
+    """Return residues of their own, with no law known yet."""
+    return type("Residue", (Residue,), {"__slots__": (), "laws": Laws(seed)})
+
+
+class Wrong(NamedTuple):
+    """One wrong derivative."""
+
+    name: str
+    by_hand: Decimal
+    right: Decimal
+
+    def __str__(self) -> str:
+        excess = self.by_hand - self.right
+        way = "too large" if excess > 0 else "too small"
+        shown = f"by hand {self.by_hand:.15g}, right {self.right:.15g}"
+        return f"{self.name}: {shown}, {way} by {float(abs(excess)):.3g}"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Result of `prove`.
+
+    Attributes
+    ----------
+    verdict : {'proved', 'refuted', 'not proved', 'not traceable'}
+        *Not proved* is a gradient whose sixty digits are right, by an identity that the field
+        does not know; *not traceable* a function with a step that has no exact form.
+    coordinates : int
+        Length of theta.
+    wrong : tuple of Wrong
+        What is refuted.
+    reason : str
+        Why it is not proved or not traceable, and what to do.
+    """
+
+    verdict: str
+    coordinates: int
+    wrong: tuple[Wrong, ...] = ()
+    reason: str = ""
+
+    @property
+    def proved(self) -> bool:
+        """Whether the gradient is exact."""
+        return self.verdict == "proved"
+
+    def __str__(self) -> str:
+        if self.proved:
+            return f"proved: all {self.coordinates} derivatives are exact"
+        if self.reason:
+            return f"{self.verdict}: {self.reason}"
+        is_are = "is" if len(self.wrong) == 1 else "are"
+        head = f"refuted: {len(self.wrong)} of {self.coordinates} derivatives {is_are} wrong"
+        return "\n  ".join([head, *map(str, self.wrong)])
+
+
+def prove(
+    value_and_grad: ValueAndGrad,
+    theta: Array,
+    *arguments: Any,
+    blocks: Mapping[str, slice] | None = None,
+    coordinate: Callable[[int], str] | None = None,
+    seed: int = 0,
+) -> Proof:
+    """Prove or refute that `value_and_grad` returns the gradient of its value (D44).
+
+    Parameters
+    ----------
+    value_and_grad : callable
+        From theta and the `arguments` to a scalar and a gradient of the shape of theta; what it
+        returns after these two is not looked at. It gets arrays of dtype object and may use
+        ``+ - * / **``, ``abs``, comparisons, sums, products of matrices, and NumPy's ``exp``,
+        ``log``, ``log1p``, ``expm1``, ``sqrt``, ``tanh``.
+    theta : ndarray (D,)
+        float64: it chooses the path of comparisons.
+    *arguments
+        Data, noise and constants. Floats and arrays of floats are exact too, and the proof is for
+        all their values on the same path. Other constants should be whole numbers or halves,
+        quarters, ...: ``1 / 0.7`` is rounded, and a value and a gradient may round it differently.
+    blocks : mapping of str to slice, optional
+        Named parts of theta, for the names of coordinates. Default: one block ``theta``.
+    coordinate : callable, optional
+        From a flat index to a readable name.
+    seed : int
+        Of the random numbers.
+
+    Returns
+    -------
+    Proof
+
+    Raises
+    ------
+    ValueError
+        If theta is not a flat finite float64 array, or `value_and_grad` returns anything but a
+        number and a gradient of the shape of theta.
+    """
+    theta = np.asarray(theta)
+    if theta.ndim != 1 or theta.dtype != np.float64:
+        raise ValueError(
+            f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
+        )
+    if not np.isfinite(theta).all():
+        raise ValueError("theta holds nan or infinity; prove at a finite point")
+    for point in range(POINTS):
+        kind = untangled(seed * POINTS + point)
+        direction = [kind.tangent() for _ in theta]
+        try:
+            value, grad = _evaluated(value_and_grad, theta, direction, arguments, kind)
+        except _Malformed as error:
+            raise ValueError(str(error)) from None
+        except Exception as error:
+            return Proof("not traceable", theta.size, reason=_where(error))
+        total = sum(g.a * d for g, d in zip(grad, direction, strict=True))
+        if value.b == total % PRIME:
+            return Proof("proved", theta.size)
+        if not kind.laws.roots:
+            break
+    return _amounts(value_and_grad, theta, arguments, _namer(blocks, coordinate))
+
+
+def prove_same(
+    first: Callable[..., Any], second: Callable[..., Any], *arguments: Any, seed: int = 0
+) -> Proof:
+    """Prove or refute that two functions have the same value, a coded one and a formula (D44).
+
+    Exactly, up to a constant: their difference does not move when all exact arguments do. The
+    constant itself is the rounding of the functions' own constants (log 2 pi), or an error: it is
+    computed to sixty digits and must be below 1e-13 of the value.
+
+    Parameters
+    ----------
+    first, second : callable
+        From the `arguments` to a number.
+    *arguments
+        As in `prove`; floats and arrays of floats move. Fix a constant in the functions, or give
+        it as a fraction.
+    seed : int
+        Of the random numbers.
+
+    Returns
+    -------
+    Proof
+    """
+    for point in range(POINTS):
+        kind = untangled(seed * POINTS + point)
+        at = exact(arguments, kind, moving=True)
+        try:
+            values = [_number(function(*at), kind) for function in (first, second)]
+        except Exception as error:
+            return Proof("not traceable", 1, reason=_where(error))
+        moves = values[0].b != values[1].b
+        if not moves or not kind.laws.roots:
+            break
+    with localcontext(Context(DIGITS, traps=[])):
+        at = exact(arguments, Long)
+        one, other = (_number(function(*at), Long).a for function in (first, second))
+        apart, size = abs(one - other), max(abs(one), abs(other), Decimal(1))
+    if apart > CONSTANT * size:
+        return Proof("refuted", 1, (Wrong("value", one, other),))
+    if moves:
+        reason = (
+            f"the values are {apart:.1g} apart, by an identity between exponentials, logarithms or "
+            "roots that the field does not know, or by constants that are rounded differently"
+        )
+        return Proof("not proved", 1, reason=reason)
+    return Proof("proved", 1)
+
+
+def _number(value: Any, kind: type[Number]) -> Number:
+    """Return what a function returned as an exact number."""
+    found = np.asarray(value, object).item()
+    return found if isinstance(found, Number) else kind.constant(found)
+
+
+class _Malformed(ValueError):
+    """`value_and_grad` returned something else."""
+
+
+def _evaluated(
+    value_and_grad: ValueAndGrad,
+    theta: Array,
+    direction: Any,
+    arguments: tuple[Any, ...],
+    kind: type[Number],
+) -> tuple[Number, list[Number]]:
+    """Return the value, which moves along `direction`, and the gradient."""
+    at = _variables(theta, direction, kind)
+    returned = value_and_grad(at, *exact(arguments, kind))
+    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
+        raise _Malformed(
+            "value_and_grad must return (value, grad), a single number and an array; got "
+            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
+        )
+    grad = np.asarray(returned[1], object)
+    if grad.shape != theta.shape:
+        raise _Malformed(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
+    return _number(returned[0], kind), [_number(one, kind) for one in grad]
+
+
+def _amounts(
+    value_and_grad: ValueAndGrad,
+    theta: Array,
+    arguments: tuple[Any, ...],
+    name: Callable[[int], str],
+) -> Proof:
+    """Find the wrong derivatives with sixty digits, one direction after the other."""
+    hand, right = [], []
+    with localcontext(Context(DIGITS, traps=[])):
+        for j in range(theta.size):
+            direction = (np.arange(theta.size) == j).astype(int).tolist()
+            value, grad = _evaluated(value_and_grad, theta, direction, arguments, Long)
+            hand.append(grad[j].a)
+            right.append(value.b)
+        size = max(map(abs, right), default=Decimal(0))
+        pairs = list(enumerate(zip(hand, right, strict=True)))
+        wrong = [
+            Wrong(name(j), h, r)
+            for j, (h, r) in pairs
+            if abs(h - r) > SAME * max(abs(h), SMALL * size)
+        ]
+        worst = max((abs(one.by_hand - one.right) for one in wrong), default=Decimal(0))
+    if not wrong:
+        reason = (
+            "all derivatives are right to 35 digits, but by an identity between exponentials, "
+            "logarithms or roots that the field does not know. Write value and gradient with "
+            "the same exponentials"
+        )
+        return Proof("not proved", theta.size, reason=reason)
+    if worst < ROUNDED * size:
+        reason = (
+            f"derivatives differ by {worst / size:.1g} of their size, as the rounding of a float "
+            "constant may make them. Pass constants as arguments, or make them binary fractions"
+        )
+        return Proof("not proved", theta.size, reason=reason)
+    return Proof("refuted", theta.size, tuple(wrong))
+
+
+def _namer(
+    blocks: Mapping[str, slice] | None, coordinate: Callable[[int], str] | None
+) -> Callable[[int], str]:
+    if coordinate is not None:
+        return coordinate
+    starts = [(name, where.start or 0) for name, where in (blocks or {"theta": slice(0)}).items()]
+
+    def name(index: int) -> str:
+        block, start = max((one for one in starts if one[1] <= index), key=lambda one: one[1])
+        return f"{block}[{index - start}]"
+
+    return name
+
+
+# What to write instead, by what occurs in the line or in the message
+ADVICE = {
+    "linalg": "write the elimination itself, or pass its result as an argument",
+    "isfinite|isnan|isinf": "compare instead: (x > -np.inf) & (x < np.inf)",
+    "finfo": "write the constant itself",
+    "logaddexp": "write m + np.log(np.exp(a - m) + np.exp(b - m)) with m the larger",
+    "expit|special": "write it with np.exp and np.log, for instance 1 / (1 + np.exp(-x))",
+    "math": "use NumPy's function, which takes arrays of any dtype",
+    "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float()",
+    "sin|cos|tan|arctan": "use exp, log, sqrt, tanh and rational functions: there is no sine here",
+}
+
+
+def _where(error: Exception) -> str:
+    """Say which line cannot be traced, and what to write instead."""
+    inside = (np.__path__[0], __file__)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(inside)]
+    line, place = "", ""
+    if own:
+        last = own[-1]
+        line = linecache.getline(last.filename, last.lineno or 0).strip()
+        place = f" in line {last.lineno} of {last.filename}, `{line}`"
+    told = f"{type(error).__name__}: {error}"
+    advice = [text for words, text in ADVICE.items() if re.search(words, f"{line} {told}")]
+    called = ", ".join(dict.fromkeys(re.findall(r"\bnp\.[\w.]+", line)))
+    what = f"{called}{place}" if called else place.removeprefix(" ")
+    return (
+        f"{what or 'a step'} has no exact form ({told}). " + "; or ".join(advice[:1]).capitalize()
+    )

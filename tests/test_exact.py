@@ -1,0 +1,283 @@
+"""exact: what is proved, refuted, not proved and not traceable; and that the field is one."""
+
+import operator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bbb_numpy
+from bbb_numpy import plain
+from bbb_numpy.exact import PRIME, Proof, exact, prove, prove_same, still, untangled
+from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+
+POINT = np.array([0.3, -0.7, 1.9])
+
+
+# --- the numbers
+
+
+def residue(value, tangent=0):
+    kind = untangled(0)
+    return kind(value % PRIME, tangent % PRIME, float(value))
+
+
+residues = st.integers(0, PRIME - 1)
+operations = st.sampled_from([operator.add, operator.sub, operator.mul, operator.truediv])
+
+
+@given(operation=operations, a=residues, b=st.integers(1, PRIME - 1))
+def test_arithmetic_is_that_of_the_integers_modulo_p(operation, a, b):
+    found = operation(residue(a), residue(b)).a
+    over = pow(b, PRIME - 2, PRIME) if operation is operator.truediv else b
+    by = operator.mul if operation is operator.truediv else operation
+    assert found == by(a, over) % PRIME
+
+
+@given(a=residues, b=st.integers(1, PRIME - 1), da=residues, db=residues)
+def test_tangents_obey_the_rules_of_derivatives(a, b, da, db):
+    x, y = residue(a, da), residue(b, db)
+    assert (x + y).b == (da + db) % PRIME
+    assert (x * y).b == (a * db + da * b) % PRIME
+    assert (x / y * y).b == da
+    assert (y**3).b == 3 * b * b * db % PRIME
+    assert (y**-1 * y).a == 1
+
+
+@given(value=st.floats(-1e6, 1e6), whole=st.integers(-1000, 1000))
+def test_constants_are_the_fractions_that_they_are(value, whole):
+    kind = untangled(0)
+    top, bottom = value.as_integer_ratio()
+    assert kind.constant(value).a * bottom % PRIME == top % PRIME
+    assert kind.constant(Fraction(whole, 7)).a * 7 % PRIME == whole % PRIME
+    assert (residue(5) * np.float64(value)).a == (value * residue(5)).a
+    assert (residue(5) + np.bool_(True)).a == 6
+
+
+@pytest.mark.equation("D44")
+def test_exponentials_and_logarithms_obey_their_laws_in_any_order():
+    kind = untangled(3)
+    x, y = kind.variable(0.5, 1), kind.variable(-1.5, 1)
+    assert (x + y).exp().a == (x.exp() * y.exp()).a
+    assert (2 * x).exp().a == (x.exp() ** 2).a
+    assert (-x).exp().a == (1 / x.exp()).a
+    assert (x / 2).exp().a == (x.exp() / (x / 2).exp()).a
+    assert x.exp().log().a == x.a
+    u, v = kind.variable(2.5, 1), kind.variable(0.5, 1)
+    assert (u * v).log().a == (u.log() + v.log()).a
+    assert (u / v).log().a == (u.log() - v.log()).a
+    assert (u.log() + x).exp().a == (u * x.exp()).a
+    assert kind.constant(4.0).log().a == (2 * kind.constant(np.log(2.0))).a
+    assert kind.constant(1).log().a == 0
+    softplus = (1 + x.exp()).log()
+    assert softplus.a == ((1 + (-x).exp()).log() + x).a
+    assert x.tanh().a == ((x.exp() - (-x).exp()) / (x.exp() + (-x).exp())).a
+    assert x.log1p().a == (1 + x).log().a
+    assert x.expm1().a == (x.exp() - 1).a
+
+
+def test_different_numbers_have_different_exponentials():
+    kind = untangled(4)
+    drawn = [kind.variable(0.1, 1) for _ in range(50)]
+    assert len({x.exp().a for x in drawn} | {x.log().a for x in drawn}) == 100
+
+
+def test_what_is_frozen_keeps_its_value_and_loses_its_tangent():
+    (moving,) = exact((POINT,), untangled(0), moving=True)
+    frozen = still(moving)
+    assert [x.a for x in frozen] == [x.a for x in moving]
+    assert [x.b for x in frozen] == [0, 0, 0]
+    assert any(x.b for x in moving)
+    np.testing.assert_array_equal(still(POINT), POINT)
+
+
+# --- the verdicts
+
+
+def logistic(theta, x, y):
+    z = x @ theta
+    p = 1 / (1 + np.exp(-z))
+    return (np.log1p(np.exp(z)) - y * z).sum(), x.T @ (p - y)
+
+
+DATA = np.random.default_rng(0).standard_normal((5, 3)), np.array([0, 1, 1, 0, 1])
+
+
+@pytest.mark.equation("D44")
+def test_a_students_own_gradient_is_proved():
+    proof = bbb_numpy.prove(logistic, POINT, *DATA)
+    assert proof == Proof("proved", 3)
+    assert proof.proved
+    assert str(proof) == "proved: all 3 derivatives are exact"
+
+
+@pytest.mark.equation("D44")
+@pytest.mark.parametrize("error", [0.5, 1e-13])
+def test_a_wrong_one_is_refuted_with_coordinates_and_amounts(error):
+    def wrong(theta, x, y):
+        value, grad = logistic(theta, x, y)
+        return value, grad + np.array([0.0, error, 0.0])
+
+    proof = prove(wrong, POINT, *DATA, blocks={"bias": slice(1), "slope": slice(1, 3)})
+    assert proof.verdict == "refuted"
+    assert not proof.proved
+    (one,) = proof.wrong
+    assert one.name == "slope[0]"
+    assert float(one.by_hand - one.right) == error
+    assert str(proof).startswith("refuted: 1 of 3 derivatives is wrong\n  slope[0]: by hand ")
+    assert f"too large by {error:g}" in str(proof)
+
+
+def test_an_identity_that_the_field_does_not_know_is_not_refuted():
+    def by_four_terms(theta):
+        a, b, c, d = np.exp(theta[0]), np.exp(theta[1]), np.exp(theta[2]), np.exp(3 * theta[0])
+        product = np.exp(2 * theta[1] + 2 * theta[2] + 5 * theta[0])
+        grad = np.array([5.0, 2.0, 2.0]) * (b * c) ** 2 * a**2 * d
+        return product, grad
+
+    proof = prove(by_four_terms, POINT)
+    assert proof.verdict == "not proved"
+    assert "same exponentials" in str(proof)
+
+
+def test_constants_that_are_rounded_differently_are_named_as_such():
+    def rounded(theta):
+        return (theta**2 / (2 * 0.7**2)).sum(), theta * (1 / 0.7**2)
+
+    proof = prove(rounded, POINT)
+    assert proof.verdict == "not proved"
+    assert "rounding of a float constant" in proof.reason
+
+    def passed(theta, scale):
+        return (theta**2 / (2 * scale**2)).sum(), theta * (1 / scale**2)
+
+    assert prove(passed, POINT, 0.7).proved
+
+
+def solved(theta):
+    return np.linalg.solve(np.eye(3), theta).sum(), np.ones(3)
+
+
+def as_float(theta):
+    return float(theta.sum()), np.ones(3)
+
+
+def sine(theta):
+    return np.sin(theta).sum(), np.cos(theta)
+
+
+def checked_finite(theta):
+    return theta[np.isfinite(theta)].sum(), np.ones(3)
+
+
+def stable(theta):
+    return np.logaddexp(0, theta).sum(), 1 / (1 + np.exp(-theta))
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "advice"),
+    [
+        (solved, "np.linalg.solve", "Write the elimination itself"),
+        (as_float, "float(theta.sum())", "Keep the dtype of theta"),
+        (sine, "np.sin", "Use exp, log, sqrt, tanh"),
+        (checked_finite, "np.isfinite", "Compare instead"),
+        (stable, "np.logaddexp", "Write m + np.log"),
+    ],
+    ids=lambda argument: getattr(argument, "__name__", ""),
+)
+def test_what_cannot_be_traced_names_call_and_line_and_what_to_write(function, call, advice):
+    proof = prove(function, POINT)
+    assert proof.verdict == "not traceable"
+    line = function.__code__.co_firstlineno + 1
+    assert call in proof.reason
+    assert f"line {line} of {__file__}" in proof.reason
+    assert advice in proof.reason
+
+
+def test_a_tie_is_refused_and_a_gate_is_a_path():
+    def relu(theta, x):
+        z = x * theta
+        return (z * (z > 0)).sum(), x * (z > 0)
+
+    assert prove(relu, POINT, np.ones(3)).proved
+    assert prove(relu, -POINT, np.ones(3)).proved
+    tied = prove(relu, np.zeros(3), np.ones(3))
+    assert tied.verdict == "not traceable"
+    assert "kink or a tie" in tied.reason
+
+
+def test_roots_are_proved_with_and_without_their_square():
+    def norm(theta):
+        r = np.sqrt((theta * theta).sum())
+        return r, theta / r
+
+    def squared(theta):
+        r = np.sqrt((theta * theta).sum())
+        return r, theta * r / (theta * theta).sum()
+
+    assert prove(norm, POINT).proved
+    assert prove(squared, POINT).proved
+
+
+def test_bad_input_says_what_came():
+    with pytest.raises(ValueError, match="flat float64 array; got shape \\(1, 3\\)"):
+        prove(logistic, POINT[None], *DATA)
+    with pytest.raises(ValueError, match="nan or infinity"):
+        prove(logistic, np.array([0.0, np.nan, 1.0]), *DATA)
+    with pytest.raises(ValueError, match="must return \\(value, grad\\)"):
+        prove(lambda theta: theta.sum(), POINT)
+    with pytest.raises(ValueError, match="the gradient has shape \\(2,\\), theta has \\(3,\\)"):
+        prove(lambda theta: (theta.sum(), theta[:2]), POINT)
+
+
+def test_two_forms_of_one_value_are_the_same_and_other_ones_are_not():
+    def bernoulli(z):
+        return (np.log1p(np.exp(z)) - z).sum()
+
+    assert prove_same(bernoulli, lambda z: -np.log(1 / (1 + np.exp(-z))).sum(), POINT).proved
+    other = prove_same(bernoulli, lambda z: bernoulli(z) + (z[0] * 1e-9), POINT)
+    assert other.verdict == "refuted"
+    assert other.wrong[0].name == "value"
+
+
+# --- what is not a combination of parts
+
+
+@pytest.mark.parametrize(("rho", "net"), [(-40.0, (2, 3, 1)), (-1.0, (1, 4, 3, 2)), (3.0, (3, 2))])
+def test_the_report_on_one_screen_is_proved(rho, net):
+    rng = np.random.default_rng(1)
+    theta = plain.init(net, rng)
+    theta[len(theta) // 2 :] = rho + rng.uniform(-0.5, 0.5, len(theta) // 2)
+    eps = rng.standard_normal((4, len(theta) // 2))
+    x, y = rng.standard_normal((5, net[0])), rng.standard_normal((5, net[-1]))
+
+    def value_and_grad(theta, *arguments):
+        return plain.value_and_grad(net, theta, *arguments)
+
+    assert prove(value_and_grad, theta, eps, x, y, 0.7, 0.3, 0.25).proved
+
+
+TRANSFORMS = Blockwise(
+    (
+        ("level", (), Identity()),
+        ("rate", (2,), Log()),
+        ("scale", (2,), Softplus()),
+        ("cuts", (2, 3), Ordered(3)),
+        ("share", (2,), Logit(-1.0, 3.0)),
+    )
+)
+
+
+@pytest.mark.equation("M14", "M15", "M17")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_maps_of_advi_and_their_jacobians_are_proved(seed):
+    zeta = 2.0 * np.random.default_rng(seed).standard_normal(TRANSFORMS.layout.size)
+    assert prove(lambda z: (TRANSFORMS.log_det(z), TRANSFORMS.log_det_slope(z)), zeta).proved
+
+    def pulled_back(zeta, weights):  # of a function that is linear in theta: every column of J
+        theta = TRANSFORMS.inverse(zeta)
+        return (weights * theta).sum(), TRANSFORMS.pull_back(zeta, weights)
+
+    assert prove(pulled_back, zeta, np.random.default_rng(seed).standard_normal(len(zeta))).proved
