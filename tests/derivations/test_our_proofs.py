@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D43: likelihoods, priors, update rules, scores and numerics, by algebra.
+"""D1 to D17, D29, D31 to D44: likelihoods, priors, update rules, scores and numerics, by algebra.
 
 The estimators and objectives, D18 to D28 and D30, are in test_our_estimator_proofs.py.
 """
@@ -50,6 +50,7 @@ from bbb_numpy.evaluation.predictive import (
     predict_classes,
 )
 from bbb_numpy.evaluation.pruning import decibels, signal_to_noise
+from bbb_numpy.exact import PRIME, prove, untangled
 from bbb_numpy.gradients.replicated import replicated
 from bbb_numpy.model.kl_weights import geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.log_joint import LogJoint
@@ -1128,3 +1129,53 @@ def test_noise_with_outliers():
     shipped = [found[0], *(found[2][name].item() for name in params)]
     np.testing.assert_allclose(shipped, expected, rtol=1e-12)
     ships(found[1], [slope.subs(pair) for pair in pairs], values)
+
+
+@pytest.mark.equation("D44")
+def test_dual_numbers_have_the_rules_of_derivatives():
+    a, a_slope, b, b_slope, delta = reals("a da b db delta")
+
+    def dual(expression):
+        """The part of a power series in delta that is left where delta^2 = 0."""
+        return [expression.subs(delta, 0), diff(expression, delta).subs(delta, 0)]
+
+    x, y = a + a_slope * delta, b + b_slope * delta
+    equal(dual(x * y), [a * b, a * b_slope + a_slope * b])
+    equal(dual(1 / x), [1 / a, -a_slope / a**2])
+    equal(dual(exp(x)), [exp(a), exp(a) * a_slope])
+    equal(dual(log(x)), [log(a), a_slope / a])
+    equal(dual(sqrt(x)), [sqrt(a), a_slope / (2 * sqrt(a))])
+    # a function of several numbers: its slope along the direction
+    letters = reals("t:3")
+    directions = reals("d:3")
+    cost = letters[0] ** 2 * letters[1] + letters[2] / letters[0]
+    moved = cost.subs({t: t + d * delta for t, d in zip(letters, directions, strict=True)})
+    slope = sum(diff(cost, t) * d for t, d in zip(letters, directions, strict=True))
+    equal(dual(moved), [cost, slope])
+
+    # the shipped numbers, modulo the prime
+    kind = untangled(0)
+    first, second = kind.variable(1.5, 7), kind.variable(-0.5, 11)
+    at = {a: first.a, a_slope: 7, b: second.a, b_slope: 11}
+    for found, line in (
+        (first * second, dual(x * y)),
+        (first / second, dual(x / y)),
+        (first - second, dual(x - y)),
+        (1 / first, dual(1 / x)),
+    ):
+        assert [found.a, found.b] == [residue(each, at) for each in line]
+    by_hand = np.array([2.0, -1.0, 0.5])
+
+    def function(theta):
+        t = theta
+        value = t[0] ** 2 * t[1] + t[2] / t[0]
+        return value, np.array([2 * t[0] * t[1] - t[2] / t[0] ** 2, t[0] ** 2, 1 / t[0]])
+
+    assert prove(function, by_hand).proved
+    assert not prove(lambda theta: (function(theta)[0], -function(theta)[1]), by_hand).proved
+
+
+def residue(line, at):
+    """The value of a quotient of polynomials modulo the prime."""
+    top, bottom = sympy.fraction(sympy.together(line.subs(at)))
+    return int(top) * pow(int(bottom), -1, PRIME) % PRIME

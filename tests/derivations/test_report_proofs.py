@@ -27,7 +27,7 @@ from algebra import (
     sigmoid,
     softplus,
 )
-from sympy import Matrix, diff, exp, log, ones, pi, sqrt
+from sympy import Matrix, Rational, diff, exp, log, ones, pi, sqrt
 from sympy.matrices.exceptions import ShapeError
 
 from bbb_numpy import (
@@ -78,6 +78,16 @@ def test_independent_noise_makes_weights_uncorrelated_and_shared_noise_does_not(
     noise = reparameterised().draw(np.random.default_rng(0), 2)
     assert noise.shape == (2, 2)
     assert np.unique(noise).size == 4  # one number for every weight of every sample
+    # one step of plain.fit on one row: its noise is what the generator gives after the permutation
+    values = with_scales(assign(1, MU, RHO, EPS, X, TARGET))
+    theta = floats(values, [*MU, *RHO])
+    x, y = floats(values, X, (2, 1))[:1], floats(values, TARGET, (2, 1))[:1]
+    rng = np.random.default_rng(0)
+    rng.permutation(1)
+    values.update(zip(EPS, rng.standard_normal((2, 2)).ravel().tolist(), strict=True))
+    cost = sum(at_weights(complexity(k) + nll_of_a_row(W, 0), k) for k in range(2)) / 2
+    found = plain.fit((1, 1), theta, x, y, PRIOR, NOISE, 0.1, 1, 1, 2, np.random.default_rng(0))
+    ships(found, [each - Rational(1, 10) * diff(cost, each) for each in (*MU, *RHO)], values)
 
 
 @pytest.mark.equation("K3")
@@ -92,6 +102,7 @@ def test_softplus_is_positive_increasing_and_inverted_by_log_of_e_to_sigma_minus
     values = assign(1, [rho])
     ships(elementary.softplus(values[rho]), softplus(rho), values)
     ships(MeanField().pack(np.zeros(1), np.exp([values[rho]]))[1], log(exp(exp(rho)) - 1), values)
+    ships_on_one_screen(1)
 
 
 @pytest.mark.equation("K4")
@@ -108,6 +119,7 @@ def test_mu_plus_sigma_eps_has_the_density_q():
     values = assign(2, MU, RHO, EPS)
     line = [MU[j] + softplus(RHO[j]) * EPS[s, j] for s in range(2) for j in range(2)]
     ships(sample(values).w, line, values)
+    ships_on_one_screen(2)
 
 
 def reparameterised(objective=free_energy, sizes=(1, 1)):
@@ -167,6 +179,7 @@ def test_free_energy_is_kl_to_the_posterior_minus_log_evidence():
     values = assign(3, *of_samples)
     found, _ = free_energy(LogDensities(*(floats(values, each) for each in of_samples)), 1.0)
     ships(found, mean, values)
+    ships_on_one_screen(3)
 
 
 def printed_log_q(j):
@@ -267,6 +280,7 @@ def test_in_terms_of_the_noise_log_q_has_no_mu_left():
     nothing = np.zeros((0, 1))
     gradient = reparameterised(posterior_term).value_and_grad(theta, noise, nothing, nothing).grad
     ships(gradient, [0, 0, *(-sigmoid(r) / softplus(r) for r in RHO)], values)
+    ships_on_one_screen(9)
 
 
 K12 = (
@@ -312,6 +326,7 @@ def test_the_prior_without_its_constant_and_its_slope():
     equal([diff(K13, W[j]) for j in range(2)], slope)
     ships_log_prior(12, K13, missing=float(LOG_2PI))
     ships_prior_slope(12, slope)
+    ships_on_one_screen(12)
 
 
 def ships_prior_slope(seed, line):
@@ -359,6 +374,7 @@ def test_the_logarithm_of_the_likelihood():
     off_by(printed, K15.subs(SIGMA_Y, 1), -rest)  # one target of four
     values = with_scales(assign(14, Y, F))
     ships(shipped_log_likelihood(values)[0], K15, values)
+    ships_on_one_screen(14)
 
 
 @pytest.mark.equation("K16")
@@ -378,10 +394,22 @@ def test_the_constant_of_the_likelihood_has_no_partner():
 X, TARGET = reals("x:2"), reals("t:2")
 
 
+def nll_of_a_row(weights, row):
+    """-log P(D | w) of one row, as in K15 with one output."""
+    residual = TARGET[row] - (X[row] * weights[0] + weights[1])
+    return residual**2 / (2 * SIGMA_Y**2) + log(SIGMA_Y) + HALF * LOG_2PI
+
+
 def nll_of_a_line(weights):
-    """-log P(D | w) of both rows, as in K15 with one output."""
-    residuals = [TARGET[b] - (X[b] * weights[0] + weights[1]) for b in range(2)]
-    return sum(r**2 / (2 * SIGMA_Y**2) + log(SIGMA_Y) + HALF * LOG_2PI for r in residuals)
+    """The same of both rows."""
+    return nll_of_a_row(weights, 0) + nll_of_a_row(weights, 1)
+
+
+def ships_on_one_screen(seed):
+    """The value of plain.py, in which every line of the cost has its place, is that of K18."""
+    values = with_scales(assign(seed, MU, RHO, EPS, X, TARGET, [SHARE]))
+    line = sum(at_weights(SHARE * complexity(k) + nll_of_a_line(W), k) for k in range(2)) / 2
+    ships(shipped_free_energy(values, values[SHARE])[1], line, values)
 
 
 def complexity(s):
@@ -429,10 +457,7 @@ def test_the_three_terms_together():
 def test_the_cost_of_one_minibatch_and_by_how_much_the_printed_one_is_wrong():
     # two minibatches of one row: the shares sum to 1, and the costs to that of all data
     shares = [SHARE, 1 - SHARE]
-    rows = [
-        (TARGET[b] - X[b] * W[0] - W[1]) ** 2 / (2 * SIGMA_Y**2) + log(SIGMA_Y) + HALF * LOG_2PI
-        for b in range(2)
-    ]
+    rows = [nll_of_a_row(W, b) for b in range(2)]
     costs = [shares[b] * complexity(0) + rows[b] for b in range(2)]
     equal(sum(costs), complexity(0) + nll_of_a_line(W))
     # as printed: -log sigma_data; off by -2 pi_i P log sigma_data, P = 2, and in no gradient
@@ -586,6 +611,8 @@ def test_w_moves_with_mu_as_the_identity():
                                floats(values, EPS, (2, 2))[:1], Buffers())  # fmt: skip
     MeanField().pull_back(first, d_w[:1], None, one)
     ships(one["mu"], list(W), values)
+    values, _, screen = gradients(19)
+    ships(screen[:P], [reparameterise(d) for d in D_W], values)
 
 
 @pytest.mark.equation("K21")
