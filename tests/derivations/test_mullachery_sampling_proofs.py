@@ -23,7 +23,7 @@ from algebra import (
 from sympy import Integer, Matrix, Rational, diff, exp, eye, log, sqrt
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.evaluation.model_checks import Check, reweight
+from bbb_numpy.evaluation.model_checks import Check, posterior_check, reweight
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.sampling.annealing import anneal
@@ -278,6 +278,8 @@ def test_posterior_checks_scatter_less_and_draws_are_reweighted():
                  floats(values, x, (2, 1)), floats(values, y, (2, 1)))
         for scale in scales
     ]  # fmt: skip
+    checks = posterior_check(joints[0], floats(values, w, (2, 2)), np.random.default_rng(0))
+    ships(checks["mean of y"].observed, [sum(y) / 2] * 2, values)
     found = reweight(joints[0], joints[1], floats(values, w, (2, 2)))
     rise = [sum(log_gaussian(each, 0, Rational(14, 10)) - log_gaussian(each, 0, Rational(9, 10))
                 for each in w[k, :]) for k in range(2)]  # fmt: skip

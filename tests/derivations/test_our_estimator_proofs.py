@@ -129,6 +129,13 @@ def test_the_complexity_cost_in_closed_form_full_rank():
     found = estimator.value_and_grad(theta, np.zeros((1, 2)), nothing, nothing)
     ships(found.value, kl.subs(AT), values)
     ships(found.grad, [*(each / s**2 for each in MU), *for_rho, slopes[1, 0]], values)
+    # with rows and one sample
+    cost = share * kl - LOG_LIKELIHOOD.subs(dict(zip(W, moved, strict=True)))
+    values = {**values, **assign(20, e, X, Y), v: NOISE, share: 0.4}
+    found = estimator.value_and_grad(theta, floats(values, e, (1, 2)), floats(values, X, (2, 1)),
+                                     floats(values, Y, (2, 1)), 0.4)  # fmt: skip
+    ships(found.value, cost.subs(AT), values)
+    ships(found.grad, [diff(cost.subs(AT), each) for each in (*MU, *RHO, LOWER)], values)
 
 
 @pytest.mark.equation("D20")
