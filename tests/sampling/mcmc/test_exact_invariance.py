@@ -103,6 +103,13 @@ def chains_at(points, k, chains):
     )
 
 
+def assert_complete(target, state):
+    """The density and gradient that a state carries into the next step are those of its place."""
+    value, gradient = target(state.position)
+    np.testing.assert_allclose(state.log_density, value, rtol=1e-12)
+    np.testing.assert_allclose(state.gradient, gradient, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.equation("M5")
 def test_every_shipped_kernel_and_proposal_is_here():
     shipped = {
@@ -140,12 +147,12 @@ STARTS = {
     "turns in the middle of a half, four doublings": Start(Quartic(), DENSE, 0.7, 5),
     "turns in the middle of a half, three doublings": Start(Quartic(), DENSE, 1.1, 5),
     "turns in the middle of a half, stiff": Start(Quartic(stiffness=6.0), DENSE, 0.5, 5),
+    "divergent in the trench": Start(Quartic(2000.0), DIAGONAL, 0.25, 1),
     "turns between two halves": Start(Quartic(stiffness=3.0), UNIT, 0.7, 6),
     "diagonal metric": Start(Quartic(), DIAGONAL, 0.9, 1),
     "large steps": Start(Quartic(), UNIT, 1.3, 0),
     "unstable": Start(Quartic(), UNIT, 1.3, 3),
     "no density in the trench": Start(Quartic(np.inf), UNIT, 0.35, 2),
-    "divergent in the trench": Start(Quartic(2000.0), DIAGONAL, 0.25, 1),
     "little density in the trench": Start(Quartic(20.0), DENSE, 0.35, 2),
     "dense metric": Start(Quartic(), DENSE, 0.35, 1),
     "small steps": Start(Quartic(), UNIT, 0.2, 1),
@@ -153,7 +160,7 @@ STARTS = {
 
 
 def steps_from(kernel, target, points, k, normal, dealer):
-    """Yield generator, new places and Info for each sequence of directions that may reach 0."""
+    """Yield generator, new states and Info for each sequence of directions that may reach 0."""
     used = []
     for forwards in product((False, True), repeat=kernel.max_depth):
         if any(forwards[: len(done)] == done for done in used):
@@ -164,7 +171,7 @@ def steps_from(kernel, target, points, k, normal, dealer):
         rng = dealer(normal, forwards)
         new, info = kernel.step(target, rng, chains_at(points, k, len(rng.normals)))
         used.append(forwards[: rng.used])
-        yield rng, points.find(new.position), info
+        yield rng, new, info
 
 
 def error_of_nuts(start, depth, kernel=nuts.NUTS, dealer=OneChainForEachLeaf, found=None):
@@ -176,20 +183,31 @@ def error_of_nuts(start, depth, kernel=nuts.NUTS, dealer=OneChainForEachLeaf, fo
     normals, weights = weighed(points, start.metric)
     inflow = 0.0
     for k in np.flatnonzero(weights):
-        for rng, places, info in steps_from(kernel, start.target, points, k, normals[k], dealer):
+        for rng, new, info in steps_from(kernel, start.target, points, k, normals[k], dealer):
+            places = points.find(new.position)
             inflow += weights[k] * rng.chances[places == points.reach].sum()
             if found is not None:
-                found.append((rng, places, info))
+                found.append((k, rng, new, info))
     return abs(inflow - 1.0)
 
 
 def check(start, depth, dealer):
-    """Assert invariance to rounding, and that nothing is lost or leaves the orbit."""
-    found = []
+    """Assert invariance to rounding; nothing is lost or leaves the orbit; reports are true."""
+    found, points = [], start.orbit(2**depth - 1)
+    energy = 0.5 * np.sum(weighed(points, start.metric)[0] ** 2, axis=1) - points.log_density
     assert error_of_nuts(start, depth, dealer=dealer, found=found) < EXACT
-    for rng, places, _ in found:
+    for k, rng, new, info in found:
         assert abs(rng.chances.sum() * 2.0**rng.used - 1.0) < EXACT
-        assert np.all(places[rng.chances > 0] >= 0)
+        possible = rng.chances > 0
+        places = points.find(new.position)[possible]
+        assert np.all(places >= 0)
+        assert np.all(info.accepted[possible] == (places != k))
+        for said, true in (
+            (info.energy, energy),
+            (new.log_density, points.log_density),  # with these the next step begins
+            (new.gradient, points.gradients),
+        ):
+            assert np.abs(said[possible] - true[places]).max() < 1e-9
     return found
 
 
@@ -205,7 +223,7 @@ def test_nuts_of_four_doublings_leaves_every_orbit_invariant():
     """And trajectories end in every way that there is, or it would not be about them."""
     ends = set()
     for start in STARTS.values():
-        for rng, _, info in check(start, 4, OneChainForEachLeaf):
+        for _, rng, _, info in check(start, 4, OneChainForEachLeaf):
             kept = bool(rng.arrived[rng.level == rng.used - 1].all())
             ends.add((rng.used, "kept" if kept else "cut", bool(info.divergent[0])))
     for doublings in (1, 2, 3, 4):
@@ -217,7 +235,7 @@ def test_nuts_of_four_doublings_leaves_every_orbit_invariant():
 
 
 @pytest.mark.equation("M10")
-@pytest.mark.parametrize("name", list(STARTS)[:3])
+@pytest.mark.parametrize("name", list(STARTS)[:2])
 def test_nuts_of_five_doublings_leaves_orbits_invariant(name):
     check(STARTS[name], 5, OneChainForEachLeaf)
 
@@ -382,7 +400,7 @@ def path_lengths(kernel):
     return list(pairwise(inside))
 
 
-def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0)):
+def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0), found=None):
     """|sum_z w_z P(z -> point 0) / w_0 - 1|, where z is a point of the orbit or its reverse."""
     kernel = kernel(start.eps, STEPS * start.eps * 0.99, start.metric, jitter)
     points = start.orbit(STEPS)
@@ -390,8 +408,10 @@ def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0)):
     inflow, yes = 0.0, np.array([True, False])
     for k, sign, (low, high) in product(np.flatnonzero(weights), signs, path_lengths(kernel)):
         rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes, spread=0.5 * (low + high))
-        new, _ = kernel.step(start.target, rng, chains_at(points, k, 2))
+        new, info = kernel.step(start.target, rng, chains_at(points, k, 2))
         there = points.find(new.position) == points.reach
+        if found is not None:
+            found.append((rng, new, info))
         inflow += weights[k] * (high - low) * rng.chances[there].sum() / len(signs)
     return abs(inflow - 1.0)
 
@@ -400,7 +420,12 @@ def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0)):
 @pytest.mark.parametrize("jitter", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("name", HMC_STARTS)
 def test_hmc_leaves_every_orbit_and_its_reverse_invariant(name, jitter):
-    assert error_of_hmc(HMC_STARTS[name], jitter=jitter) < EXACT
+    start, found = HMC_STARTS[name], []
+    assert error_of_hmc(start, jitter=jitter, found=found) < EXACT
+    for rng, new, info in found:
+        assert info.accepted.tolist() == [True, False]
+        np.testing.assert_allclose(info.acceptance, rng.chances[0], rtol=EXACT)
+        assert_complete(start.target, new)
 
 
 @pytest.mark.equation("M7")
@@ -552,6 +577,7 @@ def log_flow(kernel, given):
     for answer in (True, False):
         rng = Answering(given.normals, np.full(len(given.normals), answer), squares=given.squares)
         new, _ = kernel.step(given.target, rng, given.state)
+        assert_complete(given.target, new)
         outcomes.append((new.position, rng.chances))
     (new, accepted), (same, rejected) = outcomes
     np.testing.assert_array_equal(same, given.positions)
@@ -593,6 +619,10 @@ def test_metropolis_hastings_is_in_detailed_balance_for_every_proposal(name, tre
     kernel = metropolis.MetropolisHastings(proposals()[name])
     given = some_proposals(Quartic(trench), positive=name == "log-normal")
     assert imbalance(kernel, given) < EXACT
+    rng = Answering(given.normals, np.full(len(given.normals), True), squares=given.squares)
+    _, info = kernel.step(given.target, rng, given.state)
+    np.testing.assert_allclose(info.acceptance, rng.chances, rtol=EXACT)
+    assert info.accepted.all()
 
 
 MH_ERRORS = {
