@@ -14,6 +14,7 @@ import pytest
 from enumeration import (
     AllPaths,
     Answering,
+    Dealer,
     OneChainForEachLeaf,
     exponential,
     normals_of,
@@ -484,6 +485,19 @@ def test_an_error_in_hmc_is_seen(name):
 
 
 @pytest.mark.equation("M12")
+@pytest.mark.parametrize("metric", [UNIT, DIAGONAL, DENSE], ids=["unit", "diagonal", "dense"])
+def test_momenta_have_the_covariance_m_and_steps_its_inverse(metric):
+    """Both are linear in the normal numbers; their rows for the unit vectors say all."""
+    momenta, steps = (
+        draw(Dealer(np.eye(2)), np.zeros((2, 2)))
+        for draw in (metric.draw_momentum, metric.draw_step)
+    )
+    np.testing.assert_allclose(momenta.T @ momenta @ covariance(metric), np.eye(2), atol=1e-14)
+    np.testing.assert_allclose(steps.T @ steps, covariance(metric), atol=1e-14)
+    np.testing.assert_allclose(metric.kinetic(momenta), 0.5, rtol=1e-14)
+
+
+@pytest.mark.equation("M12")
 @pytest.mark.parametrize(
     ("right", "wrong", "kind"),
     [
@@ -620,9 +634,24 @@ def test_metropolis_hastings_is_in_detailed_balance_for_every_proposal(name, tre
     given = some_proposals(Quartic(trench), positive=name == "log-normal")
     assert imbalance(kernel, given) < EXACT
     rng = Answering(given.normals, np.full(len(given.normals), True), squares=given.squares)
-    _, info = kernel.step(given.target, rng, given.state)
+    new, info = kernel.step(given.target, rng, given.state)
     np.testing.assert_allclose(info.acceptance, rng.chances, rtol=EXACT)
+    np.testing.assert_allclose(info.energy, -new.log_density, rtol=EXACT)
     assert info.accepted.all()
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize("name", proposals())
+def test_a_candidate_that_cannot_be_computed_is_never_accepted(name):
+    """Its ratio may be no number: infinity less infinity."""
+    kernel = metropolis.MetropolisHastings(proposals()[name])
+    given = some_proposals(Quartic(), positive=name == "log-normal")
+    for size in (1e100, 1e200):
+        far = replace(given, normals=size * np.sign(given.normals) * np.sign(given.normals[:, :1]))
+        rng = Answering(far.normals, np.full(len(far.normals), True), squares=far.squares)
+        _, info = kernel.step(far.target, rng, far.state)
+        assert np.all(rng.chances == 0.0)
+        assert np.all(info.acceptance == 0.0)
 
 
 MH_ERRORS = {
