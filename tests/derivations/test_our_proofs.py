@@ -50,7 +50,8 @@ from bbb_numpy.evaluation.predictive import (
     predict_classes,
 )
 from bbb_numpy.evaluation.pruning import decibels, signal_to_noise
-from bbb_numpy.exact import PRIME, prove, untangled
+from bbb_numpy.exact import prove
+from bbb_numpy.exact.numbers import PRIME, untangled
 from bbb_numpy.gradients.replicated import replicated
 from bbb_numpy.model.kl_weights import geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.log_joint import LogJoint

@@ -147,7 +147,8 @@ def proofs() -> dict[str, list[Proof]]:
         for test, tags in claims(path.read_text("utf-8"), FAMILIES).items():
             for tag in tags:
                 found.setdefault(tag, []).append(Proof("algebra", where, test))
-    places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items()}
+    exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
+    places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
     for kind, tests in (
         ("exact arithmetic", EXACT_ARITHMETIC),
         ("enumeration", ENUMERATION),
