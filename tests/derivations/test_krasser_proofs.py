@@ -68,6 +68,12 @@ def test_free_energy_is_a_complexity_cost_plus_a_likelihood_cost():
     nothing = np.zeros((0, 1))
     found = ClosedFormKL(model).value_and_grad(theta, np.ones((1, 2)), nothing, nothing).value
     ships(found, 2 * KL.subs(sigma, softplus(rho)), values)
+    # sampled: complexity and likelihood cost of two samples
+    terms = [reals(f"{name}:2") for name in ("logq", "logp", "logl")]
+    values = assign(1, *terms)
+    complexity = sum(q - p for q, p in zip(*terms[:2], strict=True)) / 2
+    given = LogDensities(*(floats(values, each) for each in terms))
+    ships(free_energy(given, 1.0)[0], complexity - sum(terms[2]) / 2, values)
 
 
 @pytest.mark.equation("R2")
