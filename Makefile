@@ -35,7 +35,7 @@ lint: $(VENV)/.test  ## lint, types, floors
 	$(BIN)/lint-imports
 
 check: lint  ## before every commit, in a minute: and the mathematics with fewer examples
-	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest tests/numeric tests/parts tests/model tests/gradients
+	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest tests/numeric tests/parts tests/model tests/gradients tests/exact
 
 test: lint  ## and every test but the long ones
 	$(BIN)/python -m pytest

@@ -403,7 +403,7 @@ assert exact_optimum["sticking the landing"].scale.mean < 1e-20
 # true gradient, on linear regression a little beside the optimum.
 
 # %%
-spots = scores.curves(0, steps=2000)
+spots = scores.curves(0, steps=1000)
 print("samples      IWAE   doubly reparam.      EUBO   its bias")
 for plain, doubly, eubo in zip(*spots.values(), strict=True):
     bias = concise(eubo.bias, eubo.error)

@@ -453,7 +453,7 @@ hyperpriors = {"log_noise": LogNormal(0.3, 0.2)}
 
 settings = {
     "HMC": {"sampler": "hmc", "draws": 1200, "warm_up": 300, "target_accept": 0.9},
-    "NUTS": {"sampler": "nuts", "draws": 250, "warm_up": 300, "target_accept": 0.9},
+    "NUTS": {"sampler": "nuts", "draws": 100, "warm_up": 150, "target_accept": 0.9},
     "Metropolis": {"sampler": "mh", "draws": 1200, "warm_up": 1200, "thin": 6},
 }
 draws = {
@@ -530,7 +530,7 @@ plt.show()
 seen = float(np.exp(draws["HMC"].block("log_noise")).mean())
 held = bbb.Model(model.network, prior, bbb.GaussianLikelihood(seen))
 exact = sample(
-    held, x, y, sampler="hmc", chains=8, draws=1000, warm_up=500, target_accept=0.9, seed=1
+    held, x, y, sampler="hmc", chains=8, draws=1000, warm_up=300, target_accept=0.9, seed=1
 )
 print(f"HMC, noise held at {seen:.2f}: {exact.summary()}")
 assert convergence(exact, grid, weights=False).worst("functions").r_hat < 1.05

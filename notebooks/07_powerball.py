@@ -179,7 +179,7 @@ plt.show()
 # from the rules, without held-out data and their noise:
 
 # %% tags=["rounding"]
-setup = Setup(warm_up=80, draws=60)
+setup = Setup(chains=8, warm_up=60, draws=50, max_depth=5, epochs=1000)
 fitted = {name: train(name, rows, 0, setup) for name in METHODS}
 print("                  accuracy   log loss   RMSE of p")
 for name, found in fitted.items():
@@ -252,7 +252,7 @@ plt.show()
 # had here, by playing the game:
 
 # %% tags=["rounding"]
-short = Setup(warm_up=60, draws=40, epochs=800)
+short = Setup(chains=8, warm_up=40, draws=30, max_depth=5, epochs=600)
 print("95 % intervals hold    of the balls    of the numbers")
 for name, levels in simulated(shares, 824, short, 0, 3).items():
     numbers, share = levels[0.95]

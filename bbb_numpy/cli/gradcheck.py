@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from .. import plain
+from ..exact import prove
 from ..gradcheck import BARS, Report, check, format_table
 from ..gradients import matrix
 from ..gradients.reparameterised import Reparameterised
@@ -26,6 +28,7 @@ from .options import Commands, above_zero, add_command, at_least_one, at_least_z
 
 __all__ = ["add_parsers", "gradcheck"]
 
+Array = NDArray[Any]
 # options of a single architecture, with their defaults
 ONE: dict[str, Any] = {
     "layers": [3, 7, 5, 2],
@@ -37,30 +40,76 @@ ONE: dict[str, Any] = {
     "rho": -1.0,
     "kl_weight": 0.25,
 }
-SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differences proves little
+SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differences sees too little
+MOST = 100
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A value with its gradient, at one point."""
+
+    title: str
+    value_and_grad: Callable[..., tuple[Any, ...]]  # of theta and what is given
+    theta: Array
+    given: tuple[Any, ...]
+    blocks: Mapping[str, slice]
+    coordinate: Callable[[int], str]
+    gates: Callable[[Array], Array]
+
+    def __call__(self, theta: Array) -> tuple[Any, ...]:
+        """Return value and gradient as functions of theta alone."""
+        return self.value_and_grad(theta, *self.given)
 
 
 def gradcheck(args: argparse.Namespace) -> int:
-    """Check every gradient of one architecture, or (--all) of every combination of parts."""
-    if args.plain:
-        return _plain(args)
+    """Check every gradient of one architecture, or (--all) of every combination of parts.
+
+    With --exact they are proved.
+    """
+    if args.exact and (args.method or args.most != MOST):
+        raise ValueError(
+            "--exact proves all coordinates, by one method; leave out --method, --most"
+        )
+    if args.plain and (args.all or args.activation != "relu"):
+        raise ValueError("--plain checks plain.py, one ReLU network; leave out --all, --activation")
     if args.all:
         given = [f"--{name.replace('_', '-')}" for name in ONE if getattr(args, name) != ONE[name]]
         if given:
             raise ValueError(f"--all checks networks of its own; leave out {', '.join(given)}")
-    return _every_combination(args) if args.all else _every_term(args)
+        return _prove_combinations(args) if args.exact else _check_combinations(args)
+    weights, formulas = _of_plain(args) if args.plain else _of_terms(args)
+    print(
+        f"layers {'-'.join(map(str, args.layers))}, {args.activation}, "
+        f"{weights} weights, {args.samples} samples, {args.batch} rows, "
+        f"KL weight {args.kl_weight:g}\n"
+    )
+    return _prove(formulas) if args.exact else _check(args, formulas)
 
 
-def _every_combination(args: argparse.Namespace) -> int:
-    """Check all valid combinations and count the reasons for refusing the others."""
-    methods = sorted(BARS, reverse=True) if args.method == "both" else [args.method or "complex"]
-    refused: Counter[str] = Counter()
-    valid = []
+# --- every combination
+
+
+def _valid(args: argparse.Namespace) -> tuple[list[tuple[Any, Any]], Counter[str]]:
+    """Return the valid combinations, each with its estimator, and why the others are refused."""
+    valid, refused = [], Counter[str]()
     for which in matrix.combinations():
         try:
             valid.append((which, matrix.estimator(which, activation=args.activation)))
         except ValueError as error:
             refused[str(error)] += 1
+    return valid, refused
+
+
+def _print_refused(refused: Counter[str]) -> None:
+    print(f"\n{refused.total()} combinations are refused when they are built:")
+    for reason, count in refused.most_common():
+        print(f"{count:>6}  {reason}")
+
+
+def _check_combinations(args: argparse.Namespace) -> int:
+    """Check all valid combinations and count the reasons for refusing the others."""
+    methods = sorted(BARS, reverse=True) if args.method == "both" else [args.method or "complex"]
+    valid, refused = _valid(args)
     failed = []
     for method in methods:
         errors, skipped = {}, []
@@ -80,17 +129,43 @@ def _every_combination(args: argparse.Namespace) -> int:
             f"(bar {BARS[method]:g}) in {worst}; {np.mean(skipped):.1%} of the coordinates skipped "
             "at kinks"
         )
-    print(f"\n{refused.total()} combinations are refused when they are built:")
-    for reason, count in refused.most_common():
-        print(f"{count:>6}  {reason}")
+    _print_refused(refused)
     for which, _, report in failed[:10]:
         print(f"\nFAILED: {which}\n{report}")
     print(f"\nFAILED: {len(failed)} checks" if failed else "\nevery gradient passes")
     return 1 if failed else 0
 
 
-def _every_term(args: argparse.Namespace) -> int:
-    """Check the report's model, term by term."""
+def _prove_combinations(args: argparse.Namespace) -> int:
+    """Prove all valid combinations and count the reasons for refusing the others."""
+    valid, refused = _valid(args)
+    proofs = {}
+    for which, built in tqdm(valid, unit="combination", leave=False, disable=None):
+        case = matrix.problem(built, np.random.default_rng(args.seed), samples=2)
+        proofs[which] = matrix.prove_case(case, args.seed)
+    print(
+        "proofs in the field of 2^61 - 1 elements, one line for all priors and likelihoods\n\n"
+        f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'proved':>7}{'of':>5}\n" + "-" * 63
+    )
+    lines = Counter((w.posterior, w.estimator, w.objective) for w in proofs)
+    proved = Counter((w.posterior, w.estimator, w.objective) for w in proofs if proofs[w].proved)
+    for line, count in lines.items():
+        posterior, name, objective = line
+        print(f"{posterior:<11}{name:<26}{objective:<14}{proved[line]:>7}{count:>5}")
+    _print_refused(refused)
+    failed = {which: proof for which, proof in proofs.items() if not proof.proved}
+    for which, proof in list(failed.items())[:10]:
+        print(f"\n{which}\n{proof}")
+    verdicts = Counter({"proved": 0}) + Counter(proof.verdict for proof in proofs.values())
+    print("\n" + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
+    return 1 if failed else 0
+
+
+# --- one architecture
+
+
+def _of_terms(args: argparse.Namespace) -> tuple[int, list[Formula]]:
+    """Return the report's model, term by term, and its number of weights."""
     model = Model(
         MLP(tuple(args.layers), args.activation),
         GaussianPrior(args.prior_scale),
@@ -102,42 +177,31 @@ def _every_term(args: argparse.Namespace) -> int:
     noise = estimator.draw(rng, args.samples)
     x = rng.standard_normal((args.batch, args.layers[0]))
     y = rng.standard_normal((args.batch, args.layers[-1]))
+    given = noise, x, y, args.kl_weight
 
     def gates(point: Any) -> Any:
         return estimator.gates(point, noise, x)
 
-    reports: list[tuple[str, Report]] = []
-    for method in [args.method] if args.method in BARS else sorted(BARS, reverse=True):
-        for title, objective in TERMS.items():
-            term = replace(estimator, objective=objective)
-            report = check(
-                partial(term.value_and_grad, noise=noise, x=x, y=y, kl_weight=args.kl_weight),
-                theta,
-                method=method,
-                blocks=estimator.layout.slices,
-                coordinate=estimator.coordinate,
-                gates=gates,
-                most=args.most,
-                rng=rng,
-            )
-            reports.append((title, report))
-    return _conclude(args, model.layout.size, reports)
+    names = estimator.layout.slices, estimator.coordinate, gates
+    terms = {title: replace(estimator, objective=one) for title, one in TERMS.items()}
+    formulas = [
+        Formula(title, term.value_and_grad, theta, given, *names) for title, term in terms.items()
+    ]
+    return model.layout.size, formulas
 
 
-def _plain(args: argparse.Namespace) -> int:
-    """Check `bbb_numpy.plain`, the report on one screen."""
-    if args.all or args.activation != "relu":
-        raise ValueError("--plain checks plain.py, one ReLU network; leave out --all, --activation")
+def _of_plain(args: argparse.Namespace) -> tuple[int, list[Formula]]:
+    """Return `bbb_numpy.plain`, the report on one screen, and its number of weights."""
     network, rng = MLP(tuple(args.layers)), np.random.default_rng(args.seed)
     net, size = network.sizes, network.layout.size
     theta = np.append(0.7 * rng.standard_normal(size), args.rho + rng.uniform(-1, 1, size))
     eps = rng.standard_normal((args.samples, size))
     x = rng.standard_normal((args.batch, net[0]))
     y = rng.standard_normal((args.batch, net[-1]))
+    given = eps, x, y, args.prior_scale, args.noise_scale, args.kl_weight
 
-    def value_and_grad(theta: Any) -> tuple[Any, Any]:
-        scales = args.prior_scale, args.noise_scale
-        return plain.value_and_grad(net, theta, eps, x, y, *scales, args.kl_weight)
+    def value_and_grad(theta: Any, *given: Any) -> tuple[Any, Any]:
+        return plain.value_and_grad(net, theta, *given)
 
     def coordinate(index: int) -> str:
         return f"{('mu', 'rho')[index // size]} {network.layout.coordinate(index % size)}"
@@ -147,34 +211,42 @@ def _plain(args: argparse.Namespace) -> int:
         _, tape = plain.forward(net, mu + softplus(rho) * eps, x)
         return np.concatenate([gate.ravel() for _, gate, _ in tape])
 
-    reports = [
-        (
-            "plain",
-            check(
-                value_and_grad,
-                theta,
+    blocks = {"mu": slice(size), "rho": slice(size, None)}
+    return size, [Formula("plain", value_and_grad, theta, given, blocks, coordinate, gates)]
+
+
+def _prove(formulas: list[Formula]) -> int:
+    """Prove all of them in exact arithmetic; return 0 if they are proved."""
+    proofs = []
+    for formula in formulas:
+        proof = prove(
+            formula.value_and_grad, formula.theta, *formula.given, coordinate=formula.coordinate
+        )
+        print(f"{formula.title:<12} {proof}")
+        proofs.append(proof.proved)
+    print("\nevery gradient is proved" if all(proofs) else "\nNOT PROVED")
+    return 0 if all(proofs) else 1
+
+
+def _check(args: argparse.Namespace, formulas: list[Formula]) -> int:
+    """Check all of them by the methods asked for; return 0 if they pass."""
+    rng = np.random.default_rng(args.seed)
+    reports: list[tuple[str, Report]] = []
+    for method in [args.method] if args.method in BARS else sorted(BARS, reverse=True):
+        for formula in formulas:
+            report = check(
+                formula,
+                formula.theta,
                 method=method,
-                blocks={"mu": slice(size), "rho": slice(size, None)},
-                coordinate=coordinate,
-                gates=gates,
+                blocks=formula.blocks,
+                coordinate=formula.coordinate,
+                gates=formula.gates,
                 most=args.most,
                 rng=rng,
-            ),
-        )
-        for method in ([args.method] if args.method in BARS else sorted(BARS, reverse=True))
-    ]
-    return _conclude(args, size, reports)
-
-
-def _conclude(args: argparse.Namespace, weights: int, reports: list[tuple[str, Report]]) -> int:
-    """Print what was found; return 0 if everything is proved."""
-    print(
-        f"layers {'-'.join(map(str, args.layers))}, {args.activation}, "
-        f"{weights} weights, {args.samples} samples, {args.batch} rows, "
-        f"KL weight {args.kl_weight:g}\n"
-    )
+            )
+            reports.append((formula.title, report))
     print(format_table(reports) + "\n")
-    unproved = []
+    few = []
     for method in BARS:
         found = [report for _, report in reports if report.method == method]
         if found:
@@ -184,19 +256,19 @@ def _conclude(args: argparse.Namespace, weights: int, reports: list[tuple[str, R
                 f"{skipped:.1%} of the coordinates skipped at kinks"
             )
             if skipped > SKIPPED:
-                unproved.append(method)
+                few.append(method)
                 print(
-                    f"more than {SKIPPED:.0%} skipped: the {method} check proves too little; use "
+                    f"more than {SKIPPED:.0%} skipped: the {method} check sees too little; use "
                     "--method complex, which skips none, or fewer rows"
                 )
     failed = [f"{title} ({report.method})" for title, report in reports if not report.passed]
     if failed:
         print(f"FAILED: {', '.join(failed)}")
-    elif unproved:
-        print(f"NOT PROVED: {', '.join(unproved)}")
+    elif few:
+        print(f"TOO FEW COORDINATES: {', '.join(few)}")
     else:
         print("every gradient passes")
-    return 1 if failed or unproved else 0
+    return 1 if failed or few else 0
 
 
 def add_parsers(commands: Commands) -> None:
@@ -207,6 +279,11 @@ def add_parsers(commands: Commands) -> None:
         action="store_true",
         help="check every combination of prior, likelihood, posterior, estimator and objective; "
         "of the other options only --activation, --method (complex), --most and --seed apply",
+    )
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="prove instead of check: in exact arithmetic, without rounding or a step",
     )
     parser.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
     parser.add_argument(
@@ -235,6 +312,6 @@ def add_parsers(commands: Commands) -> None:
     )
     parser.add_argument("--method", choices=["both", *sorted(BARS)], help="(both)")
     parser.add_argument(
-        "--most", type=at_least_one, default=100, help="coordinates per block at most"
+        "--most", type=at_least_one, default=MOST, help="coordinates per block at most"
     )
     parser.add_argument("--seed", type=at_least_zero, default=0)

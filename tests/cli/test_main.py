@@ -28,6 +28,7 @@ from bbb_numpy.cli.main import COMMANDS, main
 from bbb_numpy.gradcheck import BARS
 from bbb_numpy.gradients import matrix
 from bbb_numpy.learners.checkpoint import load
+from bbb_numpy.model.objectives import TERMS
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 
 
@@ -149,13 +150,62 @@ def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkey
     assert "FAILED: 1 checks" in out
 
 
+@pytest.mark.equation("D44")
+@pytest.mark.parametrize("options", [[], ["--plain"], ["--activation", "tanh", "--rho", "3"]])
+def test_gradcheck_exact_proves_every_term(options, capsys):
+    assert main(["gradcheck", "--exact", "--layers", "2", "3", "1", *options]) == 0
+    out = capsys.readouterr().out
+    assert "every gradient is proved" in out
+    assert all(term in out for term in (["plain"] if "--plain" in options else TERMS))
+
+
+def test_gradcheck_exact_names_the_coordinate_that_is_a_millionth_off(capsys, monkeypatch):
+    right = MeanField.pull_back
+
+    def off(self, sample, d_w, d_log_q, d_theta):
+        right(self, sample, d_w, d_log_q, d_theta)
+        d_theta["rho"][2] = d_theta["rho"][2] * (1 + 2.0**-20)
+
+    monkeypatch.setattr(MeanField, "pull_back", off)
+    assert main(["gradcheck", "--exact", "--layers", "2", "3", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "refuted: 1 of" in out
+    assert "rho W0[0, 2]: by hand" in out
+    assert "NOT PROVED" in out
+
+
+def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
+    monkeypatch.setattr(matrix, "combinations", few_combinations)
+    assert main(["gradcheck", "--exact", "--all"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"mean-field +reparameterised +elbo +1 +1\n", out)
+    assert "1 combinations are refused" in out
+    assert out.endswith("\n2 proved\n")
+    right = ScaleMixturePrior.add_vjp
+    monkeypatch.setattr(ScaleMixturePrior, "add_vjp", lambda self, saved, c, *rest: right(
+        self, saved, 2 * c, *rest
+    ))  # fmt: skip
+    assert main(["gradcheck", "--exact", "--all"]) == 1
+    out = capsys.readouterr().out
+    assert (
+        "mean-field / mixture-learned / gaussian-learned / reparameterised / elbo\nrefuted" in out
+    )
+    assert out.endswith("\n1 proved, 1 refuted\n")
+
+
+@pytest.mark.parametrize("other", [["--method", "complex"], ["--most", "3"]])
+def test_gradcheck_exact_refuses_what_is_for_checks(other, capsys):
+    assert main(["gradcheck", "--exact", *other]) == 2
+    assert "leave out --method, --most" in capsys.readouterr().err
+
+
 def test_a_check_that_skips_too_much_does_not_pass(capsys):
     # 2000 rows and 4 samples through a ReLU unit: of 8000 sums, deviation about 1, some 5 are
     # within 2 * 3e-4 of its kink, which no step but the smallest leaves where they are
     many = ["--layers", "1", "3", "1", "--batch", "2000"]
     assert main(["gradcheck", *many, "--method", "central"]) == 1
     out = capsys.readouterr().out
-    assert "NOT PROVED: central" in out
+    assert "TOO FEW COORDINATES: central" in out
     assert "FAILED" not in out
 
 
@@ -426,11 +476,11 @@ def test_every_option_of_gradcheck_reaches_the_check(monkeypatch, capsys):
     assert main(["gradcheck", *argv.split(), *more.split()]) == 0
     assert [options["method"] for _, options in calls] == ["complex"] * 4 + ["central"] * 4
     for step, options in calls:
-        model, given = step.func.__self__.model, step.keywords
+        model, (noise, x, y, kl_weight) = step.value_and_grad.__self__.model, step.given
         assert (model.network.sizes, model.network.activation) == ((2, 3, 1), "tanh")
         assert (model.prior.scale, model.likelihood.scale) == (0.7, 0.3)
-        assert (len(given["noise"]), given["x"].shape, given["y"].shape) == (3, (5, 2), (5, 1))
-        assert (given["kl_weight"], options["most"]) == (0.125, 2)
+        assert (len(noise), x.shape, y.shape) == (3, (5, 2), (5, 1))
+        assert (kl_weight, options["most"]) == (0.125, 2)
 
 
 def test_a_reader_who_leaves_early_is_no_error(monkeypatch):

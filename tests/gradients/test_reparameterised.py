@@ -172,8 +172,9 @@ def vars_of(instance):
 )
 def test_a_planted_wrong_formula_is_caught(wrong, method):
     problem = random_relu_problem(np.random.default_rng(4))
-    assert report(problem, method).passed
-    found = report(planted(problem, wrong), method)
+    most = 8 if method == "central" else None  # of each block: a difference takes many values
+    assert report(problem, method, most).passed
+    found = report(planted(problem, wrong), method, most)
     assert not found.passed
     assert found.error > 1e-2, str(found)
 
@@ -594,7 +595,7 @@ def test_the_doubly_reparameterised_mean_is_that_of_iwae_and_plain_shares_are_of
     case = linear_case(rows=3)
     doubly = DoublyReparameterised(case.model, case.posterior, Renyi(0.0))
     plain = Reparameterised(case.model, case.posterior, Renyi(0.0))
-    calls = 8_000
+    calls = 4_000
     reference = gradients_of(plain, case.theta, case.x, case.y, calls, 2, seed=1)
     mean, error = reference.mean(axis=0), reference.std(axis=0, ddof=1) / np.sqrt(calls)
     assert distance(gradients_of(doubly, case.theta, case.x, case.y, calls, 2), mean, error) < 4

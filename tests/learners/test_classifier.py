@@ -50,7 +50,7 @@ def state(model):
 # scikit-learn's habits
 
 
-@parametrize_with_checks([BayesianMLPClassifier()])
+@parametrize_with_checks([BayesianMLPClassifier(epochs=40)])  # fewer, for habits alone
 def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
 

@@ -512,6 +512,15 @@ def sampling(**changes):
 MEAN_FIELD = {"MeanField": {}}
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """The arrays of a stored model, header included."""
+    path = tmp_path_factory.mktemp("stored") / "m.npz"
+    save(regressor().fit(X, Y), path)
+    with np.load(path) as file:
+        return dict(file)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -542,11 +551,8 @@ MEAN_FIELD = {"MeanField": {}}
         (sampling(draws=0), "parameters.inference: Sampling: draws must be a whole number"),
     ],
 )
-def test_every_changed_field_is_found_and_named(tmp_path, change, message):
-    path = tmp_path / "m.npz"
-    save(regressor().fit(X, Y), path)
-    with np.load(path) as file:
-        arrays = dict(file)
+def test_every_changed_field_is_found_and_named(stored, tmp_path, change, message):
+    path, arrays = tmp_path / "m.npz", dict(stored)
     head = json.loads(arrays.pop("header").tobytes())
     content = head["content"]
     fitted = content["fitted"]["dict"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient.exceptions import CellExecutionError
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCRIPTS = sorted(NOTEBOOKS.glob("[0-9]*.py"))
@@ -125,8 +124,6 @@ def test_a_failing_cell_fails_the_check_and_writes_nothing(tmp_path, monkeypatch
     monkeypatch.setattr(execute, "HERE", tmp_path)
     assert execute.main(["--check"]) == 1
     assert "planted" in capsys.readouterr().err
-    with pytest.raises(CellExecutionError, match="planted"):
-        execute.execute(execute.read_source(tmp_path / "01_wrong.py"), tmp_path)
     assert execute.main([]) == 1
     assert not tmp_path.joinpath("01_wrong.ipynb").exists()
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from problems import COMPLEX_STEP
+from targets import Banana, correlated
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
@@ -183,6 +185,18 @@ def test_between_two_gaussians_the_weights_are_the_ratio_of_their_normalisers():
     found = anneal(path, rng.standard_normal((3000, 3)), tuned.kernels, schedule, rng)
     assert abs(ratio(found.log_weights, 3 * np.log(0.3))) < 4
     assert found.error < 0.05
+
+
+@pytest.mark.equation("M20")
+@pytest.mark.parametrize("power", [0.0, 0.3, 1.0])
+def test_the_gradient_of_a_path_is_that_of_its_density(power):
+    """A wrong force leaves every kernel exact, only slow: no weight would show it."""
+    target = between(Banana(), correlated(0.5, (1.0, 0.3)))(power)
+    position = RNG(8).standard_normal((5, 2))
+    _, gradient = target(position)
+    for i, direction in enumerate(np.eye(2)):
+        value, _ = target(position + 1j * COMPLEX_STEP * direction)
+        np.testing.assert_allclose(gradient[:, i], value.imag / COMPLEX_STEP, rtol=1e-12)
 
 
 @pytest.mark.equation("M20")

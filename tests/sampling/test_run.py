@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -373,6 +374,14 @@ def test_a_killed_run_resumes_bit_for_bit(tmp_path):
 # --- refusals --------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """The folder of a finished run."""
+    folder = tmp_path_factory.mktemp("begun")
+    quick(checkpoint=folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -389,8 +398,8 @@ def test_a_killed_run_resumes_bit_for_bit(tmp_path):
         ({"start": np.zeros((2, 12))}, "start [0-9a-f]{16} there, [0-9a-f]{16} here"),
     ],
 )
-def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words, tmp_path):
-    quick(checkpoint=tmp_path)
+def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words, begun, tmp_path):
+    shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     before = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
     with pytest.raises(ValueError, match="belongs to another run") as error:
         quick(**{"checkpoint": tmp_path, **change})

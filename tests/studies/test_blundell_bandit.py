@@ -25,6 +25,7 @@ from bbb_numpy.studies.blundell.bandit.models import (
 )
 from bbb_numpy.studies.blundell.bandit.saved import path_of
 from bbb_numpy.studies.blundell.bandit.study import advance, measure, reproduce, slices
+from bbb_numpy.uci import workers
 
 SMALL = Settings(
     interactions=200, runs=2, hidden=(5,), memory=50, batch=8, steps=2, dense=40, sparse=4
@@ -236,15 +237,19 @@ def test_a_run_that_was_interrupted_ends_with_the_same_numbers(tmp_path, agent):
         np.testing.assert_array_equal(whole[name], pieces[name], err_msg=name)
 
 
-def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path, monkeypatch):
+def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(
+    tmp_path, monkeypatch, thread, processes
+):
     """One worker plays all; then two go on with a folder that holds a part of the work."""
     agents = (THOMPSON, AGENTS[4])
     monkeypatch.setattr(bandit, "SLICE", 60)
+    monkeypatch.setattr(workers, "local", thread)
     said = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1)
     (tmp_path / "b").mkdir()
     for run, agent, end in ((0, THOMPSON, 30), (1, THOMPSON, 137), (1, AGENTS[4], 200)):
         advance(tmp_path / "b", 5, SMALL, agent, run, end, DATA)
     (tmp_path / "b" / ".Thompson-sampling-0.npz.0123").write_bytes(b"half a file")
+    monkeypatch.setattr(workers, "local", processes)
     reproduce(tmp_path / "b", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=2)
     one, two = (json.loads((tmp_path / n / "numbers.json").read_text()) for n in "ab")
     assert one.pop("seconds").keys() == two.pop("seconds").keys()

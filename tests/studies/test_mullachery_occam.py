@@ -71,7 +71,7 @@ def test_the_claims_are_judged_by_the_numbers(models):
 
 @pytest.mark.equation("M20", "M21")
 def test_annealing_finds_what_quadrature_and_prior_draws_find(models):
-    found = list(scores.check_labels(models, RNG(5), occam.Budget(chains=40, steps=100, checked=2)))
+    found = list(scores.check_labels(models, RNG(5), occam.Budget(chains=60, steps=70, checked=2)))
     assert {check.model for check in found} == set(models)
     for check in found:
         assert check.known == np.log(models[check.model].probability[check.labels])

@@ -37,7 +37,7 @@ def linear():
 
 @pytest.fixture(scope="module")
 def spots():
-    return scores.curves(0, 1500)
+    return scores.curves(0, 1000)
 
 
 def first_column(text, head):
@@ -131,7 +131,7 @@ def test_at_the_mean_field_optimum_every_mean_gradient_is_zero():
                 estimator.value_and_grad(
                     place.theta, estimator.draw(rng, 2, rows=40), place.x, place.y
                 )[1]
-                for _ in range(2000)
+                for _ in range(1000)
             ]
         )
         error = grads.std(axis=0) / np.sqrt(len(grads))

@@ -1,74 +1,65 @@
-"""Prove a hand-written gradient in exact arithmetic (D44; imports nothing of ours).
+"""Numbers of a finite field, with derivatives: what exact proofs compute with (D44).
 
-`gradcheck` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
-numbers of a finite field, where nothing is rounded and no step is taken:
-
-* every number is a residue modulo the prime p = 2^61 - 1, at a random point, with its derivative
-  along a random direction, and a float that decides comparisons and nothing else;
-* exp of an argument of which nothing is known is a random residue, log the inverse of exp, both
-  with their exact derivatives and the laws ``exp(a + b) = exp(a) exp(b)``;
-* the gradient is *proved* if the derivative of the value equals ``grad . direction`` in the field.
-
-A difference of the two that is not zero everywhere is a rational function of the random numbers,
-and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
-degree / p: with a degree of a thousand 4e-16. What is proved holds for one path of comparisons
-(which ReLU units are on, which branch of a stable formula is taken), that of the given theta, and
-for numbers of infinite precision: rounding and overflow are the business of `gradcheck`.
-
->>> import numpy as np
->>> def cubic(theta):
-...     return (theta**3).sum(), 3 * theta**2
->>> print(prove(cubic, np.array([1.0, -2.0, 0.5])))
-proved: all 3 derivatives are exact
->>> def wrong(theta):
-...     return (theta**3).sum(), 3 * theta**2 + np.array([0, 1e-13, 0])
->>> print(prove(wrong, np.array([1.0, -2.0, 0.5])))
-refuted: 1 of 3 derivatives is wrong
-  theta[1]: by hand 12.0000000000001, right 12, too large by 1e-13
+A `Residue` is a number modulo the prime p = 2^61 - 1 with its derivative along one direction and a
+float that decides comparisons; `Laws` are exp, log and roots of them. A `Long` has sixty digits in
+the place of residues.
 """
 
 from __future__ import annotations
 
-import linecache
 import math
+import operator
 import random
-import re
-import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 from types import NotImplementedType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "PRIME",
+    "Laws",
+    "Long",
     "Number",
-    "Proof",
-    "Wrong",
+    "Residue",
+    "Untraceable",
     "exact",
-    "prove",
-    "prove_same",
     "still",
     "untangled",
+    "variables",
 ]
 
 Array = NDArray[Any]
-ValueAndGrad = Callable[..., tuple[Any, ...]]
-
 BITS = 61
 PRIME = (1 << BITS) - 1
+HALF = 1 << BITS - 1  # 1/2, as 2^61 = 1
 MEMORY = 1000  # how many exponentials back a law is looked for
-POINTS = 8  # that are tried where there are roots
-DIGITS = 60  # of the numbers that say by how much a gradient is wrong
-SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
-SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
-ROUNDED = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
-CONSTANT = Decimal("1e-13")  # and to a value
+
+
+class Untraceable(TypeError):
+    """Something was done with a number that has no exact form."""
+
+
+def _compared(operation: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:
+    """Return the method that compares floats, and refuses a tie of different numbers."""
+
+    def compared(self: Number, other: Any) -> bool:
+        if not isinstance(other, Number):
+            if not math.isfinite(other):
+                return operation(self.v, float(other))
+            other = self.constant(other)
+        if self.v == other.v and self.a != other.a and not self.rounded:
+            raise Untraceable(
+                "two different numbers of the same size are compared: this theta lies on a kink "
+                "or a tie. Take another"
+            )
+        return operation(self.v, other.v)
+
+    return compared
 
 
 class Number:
@@ -247,42 +238,9 @@ class Number:
 
     # --- comparisons, by the float
 
-    def _sides(self, other: Any) -> tuple[float, float]:
-        o = other if isinstance(other, Number) else None
-        if o is None and math.isfinite(other):
-            o = self.constant(other)
-        if o is not None and self.v == o.v and self.a != o.a and not self.rounded:
-            raise Untraceable(
-                "two different numbers of the same size are compared: this theta lies on a kink "
-                "or a tie. Take another"
-            )
-        return self.v, float(other) if o is None else o.v
-
-    def __lt__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine < its
-
-    def __le__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine <= its
-
-    def __gt__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine > its
-
-    def __ge__(self, other: Any) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine >= its
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the floats."""
-        mine, its = self._sides(other)
-        return mine == its
-
+    __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
+    __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
+    __eq__ = _compared(operator.eq)
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
@@ -298,10 +256,6 @@ class Number:
     def __repr__(self) -> str:
         """Show the float."""
         return f"{type(self).__name__}({self.v!r})"
-
-
-class Untraceable(TypeError):
-    """Something was done with a number that has no exact form."""
 
 
 class Laws:
@@ -414,9 +368,6 @@ class Laws:
         return self.roots[u]
 
 
-HALF = pow(2, -1, PRIME)
-
-
 class Residue(Number):
     """A number modulo p; each proof has a subclass with laws of its own."""
 
@@ -519,13 +470,14 @@ def exact(values: Any, kind: type[Number], moving: bool = False) -> Any:
     if isinstance(values, float):  # np.float64 is one
         return kind.variable(float(values), kind.tangent() if moving else 0)
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        return _variables(
+        return variables(
             values, [kind.tangent() if moving else 0 for _ in range(values.size)], kind
         )
     return values
 
 
-def _variables(values: Array, tangents: Any, kind: type[Number]) -> Array:
+def variables(values: Array, tangents: Any, kind: type[Number]) -> Array:
+    """Return an array of floats as numbers of which each moves by its tangent."""
     out = np.empty(values.shape, object)
     flat = out.reshape(-1)
     for i, (value, tangent) in enumerate(zip(values.ravel().tolist(), tangents, strict=True)):
@@ -546,281 +498,3 @@ def still(values: Array) -> Array:
 def untangled(seed: int) -> type[Residue]:
     """Return residues of their own, with no law known yet."""
     return type("Residue", (Residue,), {"__slots__": (), "laws": Laws(seed)})
-
-
-class Wrong(NamedTuple):
-    """One wrong derivative."""
-
-    name: str
-    by_hand: Decimal
-    right: Decimal
-
-    def __str__(self) -> str:
-        excess = self.by_hand - self.right
-        way = "too large" if excess > 0 else "too small"
-        shown = f"by hand {self.by_hand:.15g}, right {self.right:.15g}"
-        return f"{self.name}: {shown}, {way} by {float(abs(excess)):.3g}"
-
-
-@dataclass(frozen=True)
-class Proof:
-    """Result of `prove`.
-
-    Attributes
-    ----------
-    verdict : {'proved', 'refuted', 'not proved', 'not traceable'}
-        *Not proved* is a gradient whose sixty digits are right, by an identity that the field
-        does not know; *not traceable* a function with a step that has no exact form.
-    coordinates : int
-        Length of theta.
-    wrong : tuple of Wrong
-        What is refuted.
-    reason : str
-        Why it is not proved or not traceable, and what to do.
-    """
-
-    verdict: str
-    coordinates: int
-    wrong: tuple[Wrong, ...] = ()
-    reason: str = ""
-
-    @property
-    def proved(self) -> bool:
-        """Whether the gradient is exact."""
-        return self.verdict == "proved"
-
-    def __str__(self) -> str:
-        if self.proved:
-            return f"proved: all {self.coordinates} derivatives are exact"
-        if self.reason:
-            return f"{self.verdict}: {self.reason}"
-        is_are = "is" if len(self.wrong) == 1 else "are"
-        head = f"refuted: {len(self.wrong)} of {self.coordinates} derivatives {is_are} wrong"
-        return "\n  ".join([head, *map(str, self.wrong)])
-
-
-def prove(
-    value_and_grad: ValueAndGrad,
-    theta: Array,
-    *arguments: Any,
-    blocks: Mapping[str, slice] | None = None,
-    coordinate: Callable[[int], str] | None = None,
-    seed: int = 0,
-) -> Proof:
-    """Prove or refute that `value_and_grad` returns the gradient of its value (D44).
-
-    Parameters
-    ----------
-    value_and_grad : callable
-        From theta and the `arguments` to a scalar and a gradient of the shape of theta; what it
-        returns after these two is not looked at. It gets arrays of dtype object and may use
-        ``+ - * / **``, ``abs``, comparisons, sums, products of matrices, and NumPy's ``exp``,
-        ``log``, ``log1p``, ``expm1``, ``sqrt``, ``tanh``.
-    theta : ndarray (D,)
-        float64: it chooses the path of comparisons.
-    *arguments
-        Data, noise and constants. Floats and arrays of floats are exact too, and the proof is for
-        all their values on the same path. Other constants should be whole numbers or halves,
-        quarters, ...: ``1 / 0.7`` is rounded, and a value and a gradient may round it differently.
-    blocks : mapping of str to slice, optional
-        Named parts of theta, for the names of coordinates. Default: one block ``theta``.
-    coordinate : callable, optional
-        From a flat index to a readable name.
-    seed : int
-        Of the random numbers.
-
-    Returns
-    -------
-    Proof
-
-    Raises
-    ------
-    ValueError
-        If theta is not a flat finite float64 array, or `value_and_grad` returns anything but a
-        number and a gradient of the shape of theta.
-    """
-    theta = np.asarray(theta)
-    if theta.ndim != 1 or theta.dtype != np.float64:
-        raise ValueError(
-            f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
-        )
-    if not np.isfinite(theta).all():
-        raise ValueError("theta holds nan or infinity; prove at a finite point")
-    for point in range(POINTS):
-        kind = untangled(seed * POINTS + point)
-        direction = [kind.tangent() for _ in theta]
-        try:
-            value, grad = _evaluated(value_and_grad, theta, direction, arguments, kind)
-        except _Malformed as error:
-            raise ValueError(str(error)) from None
-        except Exception as error:
-            return Proof("not traceable", theta.size, reason=_where(error))
-        total = sum(g.a * d for g, d in zip(grad, direction, strict=True))
-        if value.b == total % PRIME:
-            return Proof("proved", theta.size)
-        if not kind.laws.roots:
-            break
-    return _amounts(value_and_grad, theta, arguments, _namer(blocks, coordinate))
-
-
-def prove_same(
-    first: Callable[..., Any], second: Callable[..., Any], *arguments: Any, seed: int = 0
-) -> Proof:
-    """Prove or refute that two functions have the same value, a coded one and a formula (D44).
-
-    Exactly, up to a constant: their difference does not move when all exact arguments do. The
-    constant itself is the rounding of the functions' own constants (log 2 pi), or an error: it is
-    computed to sixty digits and must be below 1e-13 of the value.
-
-    Parameters
-    ----------
-    first, second : callable
-        From the `arguments` to a number.
-    *arguments
-        As in `prove`; floats and arrays of floats move. Fix a constant in the functions, or give
-        it as a fraction.
-    seed : int
-        Of the random numbers.
-
-    Returns
-    -------
-    Proof
-    """
-    for point in range(POINTS):
-        kind = untangled(seed * POINTS + point)
-        at = exact(arguments, kind, moving=True)
-        try:
-            values = [_number(function(*at), kind) for function in (first, second)]
-        except Exception as error:
-            return Proof("not traceable", 1, reason=_where(error))
-        moves = values[0].b != values[1].b
-        if not moves or not kind.laws.roots:
-            break
-    with localcontext(Context(DIGITS, traps=[])):
-        at = exact(arguments, Long)
-        one, other = (_number(function(*at), Long).a for function in (first, second))
-        apart, size = abs(one - other), max(abs(one), abs(other), Decimal(1))
-    if apart > CONSTANT * size:
-        return Proof("refuted", 1, (Wrong("value", one, other),))
-    if moves:
-        reason = (
-            f"the values are {apart:.1g} apart, by an identity between exponentials, logarithms or "
-            "roots that the field does not know, or by constants that are rounded differently"
-        )
-        return Proof("not proved", 1, reason=reason)
-    return Proof("proved", 1)
-
-
-def _number(value: Any, kind: type[Number]) -> Number:
-    """Return what a function returned as an exact number."""
-    found = np.asarray(value, object).item()
-    return found if isinstance(found, Number) else kind.constant(found)
-
-
-class _Malformed(ValueError):
-    """`value_and_grad` returned something else."""
-
-
-def _evaluated(
-    value_and_grad: ValueAndGrad,
-    theta: Array,
-    direction: Any,
-    arguments: tuple[Any, ...],
-    kind: type[Number],
-) -> tuple[Number, list[Number]]:
-    """Return the value, which moves along `direction`, and the gradient."""
-    at = _variables(theta, direction, kind)
-    returned = value_and_grad(at, *exact(arguments, kind))
-    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
-        raise _Malformed(
-            "value_and_grad must return (value, grad), a single number and an array; got "
-            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
-        )
-    grad = np.asarray(returned[1], object)
-    if grad.shape != theta.shape:
-        raise _Malformed(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
-    return _number(returned[0], kind), [_number(one, kind) for one in grad]
-
-
-def _amounts(
-    value_and_grad: ValueAndGrad,
-    theta: Array,
-    arguments: tuple[Any, ...],
-    name: Callable[[int], str],
-) -> Proof:
-    """Find the wrong derivatives with sixty digits, one direction after the other."""
-    hand, right = [], []
-    with localcontext(Context(DIGITS, traps=[])):
-        for j in range(theta.size):
-            direction = (np.arange(theta.size) == j).astype(int).tolist()
-            value, grad = _evaluated(value_and_grad, theta, direction, arguments, Long)
-            hand.append(grad[j].a)
-            right.append(value.b)
-        size = max(map(abs, right), default=Decimal(0))
-        pairs = list(enumerate(zip(hand, right, strict=True)))
-        wrong = [
-            Wrong(name(j), h, r)
-            for j, (h, r) in pairs
-            if abs(h - r) > SAME * max(abs(h), SMALL * size)
-        ]
-        worst = max((abs(one.by_hand - one.right) for one in wrong), default=Decimal(0))
-    if not wrong:
-        reason = (
-            "all derivatives are right to 35 digits, but by an identity between exponentials, "
-            "logarithms or roots that the field does not know. Write value and gradient with "
-            "the same exponentials"
-        )
-        return Proof("not proved", theta.size, reason=reason)
-    if worst < ROUNDED * size:
-        reason = (
-            f"derivatives differ by {worst / size:.1g} of their size, as the rounding of a float "
-            "constant may make them. Pass constants as arguments, or make them binary fractions"
-        )
-        return Proof("not proved", theta.size, reason=reason)
-    return Proof("refuted", theta.size, tuple(wrong))
-
-
-def _namer(
-    blocks: Mapping[str, slice] | None, coordinate: Callable[[int], str] | None
-) -> Callable[[int], str]:
-    if coordinate is not None:
-        return coordinate
-    starts = [(name, where.start or 0) for name, where in (blocks or {"theta": slice(0)}).items()]
-
-    def name(index: int) -> str:
-        block, start = max((one for one in starts if one[1] <= index), key=lambda one: one[1])
-        return f"{block}[{index - start}]"
-
-    return name
-
-
-# What to write instead, by what occurs in the line or in the message
-ADVICE = {
-    "linalg": "write the elimination itself, or pass its result as an argument",
-    "isfinite|isnan|isinf": "compare instead: (x > -np.inf) & (x < np.inf)",
-    "finfo": "write the constant itself",
-    "logaddexp": "write m + np.log(np.exp(a - m) + np.exp(b - m)) with m the larger",
-    "expit|special": "write it with np.exp and np.log, for instance 1 / (1 + np.exp(-x))",
-    "math": "use NumPy's function, which takes arrays of any dtype",
-    "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float()",
-    "sin|cos|tan|arctan": "use exp, log, sqrt, tanh and rational functions: there is no sine here",
-}
-
-
-def _where(error: Exception) -> str:
-    """Say which line cannot be traced, and what to write instead."""
-    inside = (np.__path__[0], __file__)
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(inside)]
-    line, place = "", ""
-    if own:
-        last = own[-1]
-        line = linecache.getline(last.filename, last.lineno or 0).strip()
-        place = f" in line {last.lineno} of {last.filename}, `{line}`"
-    told = f"{type(error).__name__}: {error}"
-    advice = [text for words, text in ADVICE.items() if re.search(words, f"{line} {told}")]
-    called = ", ".join(dict.fromkeys(re.findall(r"\bnp\.[\w.]+", line)))
-    what = f"{called}{place}" if called else place.removeprefix(" ")
-    return (
-        f"{what or 'a step'} has no exact form ({told}). " + "; or ".join(advice[:1]).capitalize()
-    )

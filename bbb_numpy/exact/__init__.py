@@ -1,0 +1,9 @@
+"""Proofs of gradients and values in exact arithmetic; imports nothing of the rest.
+
+`numbers` are what is computed with, `proofs` what is concluded.
+"""
+
+from .numbers import still
+from .proofs import Proof, prove, prove_same
+
+__all__ = ["Proof", "prove", "prove_same", "still"]

@@ -1,0 +1,1013 @@
+"""Every kernel leaves its target as it is: no draws, no statistics, all outcomes of a step.
+
+What is shown this way, and what its limits are: derivations.md, M5 and M10. How a kernel is made to
+show all its outcomes: ../../enumeration.py. Half of the tests below plant an error.
+"""
+
+import importlib
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from enumeration import (
+    AllPaths,
+    Answering,
+    Dealer,
+    OneChainForEachLeaf,
+    exponential,
+    normals_of,
+    orbit,
+    planted,
+    telling,
+    uniform,
+)
+from problems import COMPLEX_STEP
+from scipy import stats
+
+from bbb_numpy.sampling import annealing, mcmc
+from bbb_numpy.sampling.mcmc import (
+    DenseMetric,
+    DiagonalMetric,
+    Phase,
+    State,
+    hmc,
+    metrics,
+    metropolis,
+    nuts,
+)
+
+EXACT = 1e-12
+SEEN = 1e-3  # of a planted error: a billion times what rounding does
+integrator = importlib.import_module("bbb_numpy.sampling.mcmc.leapfrog")
+
+UNIT = DiagonalMetric(np.ones(2))
+DIAGONAL = DiagonalMetric(np.array([0.5, 1.6]))
+DENSE = DenseMetric(np.array([[1.0, 0.5], [0.5, 0.8]]))
+
+
+@dataclass(frozen=True)
+class Quartic:
+    """A correlated Gaussian with a quartic, and a trench across it that costs some nats."""
+
+    trench: float = 0.0
+    stiffness: float = 1.0
+
+    def __call__(self, position):
+        precision = np.array([[1.5 * self.stiffness, 0.6], [0.6, 0.8]])
+        value = -0.5 * np.einsum("sd,de,se->s", position, precision, position)
+        value = value - 0.05 * np.sum(position**4, axis=1)
+        gradient = -position @ precision - 0.2 * position**3
+        value = value - np.where(np.abs(position[:, 0].real - 0.5) < 0.2, self.trench, 0.0)
+        outside = np.isinf(value) | (np.abs(position).max(axis=1) > 1e3)  # a path not stable
+        return np.where(outside, -np.inf, value), np.where(outside[:, None], 0.0, gradient)
+
+
+def covariance(metric):
+    """M^-1 (D, D)."""
+    return metric.covariance if hasattr(metric, "covariance") else np.diag(metric.variance)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A target, a metric, a step size, and the seed of a point of ordinary density."""
+
+    target: Quartic
+    metric: DiagonalMetric | DenseMetric
+    eps: float
+    seed: int = 0
+
+    def orbit(self, reach):
+        rng, matrix = np.random.default_rng(self.seed), covariance(self.metric)
+        position, normal = 0.8 * rng.standard_normal(2), rng.standard_normal(2)
+        momentum = np.linalg.solve(np.linalg.cholesky(matrix).T, normal)
+        return orbit(self.target, matrix, position, momentum, self.eps, reach)
+
+
+def weighed(points, metric):
+    """The normal numbers from which `metric` draws each momentum, and the weight of each point.
+
+    Weights are relative to point 0: the target's density times that of the normal numbers.
+    """
+    normals = normals_of(metric, points.momenta)
+    log_weight = points.log_density - 0.5 * np.sum(normals**2, axis=1)
+    return normals, np.exp(log_weight - log_weight[points.reach])
+
+
+def chains_at(points, k, chains):
+    """The state of so many chains at point number `k`."""
+    return State(
+        np.repeat(points.positions[[k]], chains, axis=0),
+        np.repeat(points.log_density[[k]], chains),
+        np.repeat(points.gradients[[k]], chains, axis=0),
+    )
+
+
+def assert_complete(target, state):
+    """The density and gradient that a state carries into the next step are those of its place."""
+    value, gradient = target(state.position)
+    np.testing.assert_allclose(state.log_density, value, rtol=1e-12)
+    np.testing.assert_allclose(state.gradient, gradient, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.equation("M5")
+def test_every_shipped_kernel_and_proposal_is_here():
+    shipped = {
+        name
+        for name in mcmc.__all__
+        if name != "Kernel" and {"step", "propose"} & set(dir(getattr(mcmc, name)))
+    }
+    here = {type(proposal).__name__ for proposal in proposals().values()}
+    assert shipped == here | {"Independent", "MetropolisHastings", "HMC", "NUTS"}
+
+
+def chance(comparison, number):
+    return comparison(number(lambda probability: float(probability)))
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize("limit", [-np.inf, -2.5, 0.0, 0.25, 0.5, 3.0, np.inf])
+def test_a_comparison_has_its_probability(limit):
+    """Every one that a kernel asks for: u < c, c < E with an array on the left, -E < c."""
+    right, array = pytest.approx, np.array(limit)
+    assert chance(lambda u: u < limit, uniform) == right(stats.uniform.cdf(limit), abs=1e-15)
+    assert chance(lambda e: array < e, exponential) == right(stats.expon.sf(limit), abs=1e-15)
+    assert chance(lambda e: -e < limit, exponential) == right(stats.expon.sf(-limit), abs=1e-15)
+
+
+@pytest.mark.equation("M6")
+def test_nothing_is_less_than_what_is_no_number():
+    for comparison in (lambda e: -e < np.nan, lambda e: np.array(np.nan) < e):
+        assert chance(comparison, exponential) == 0.0
+
+
+# --- NUTS: the points of one orbit are the states ------------------------------------------------
+
+STARTS = {
+    "turns in the middle of a half, four doublings": Start(Quartic(), DENSE, 0.7, 5),
+    "turns in the middle of a half, three doublings": Start(Quartic(), DENSE, 1.1, 5),
+    "turns in the middle of a half, stiff": Start(Quartic(stiffness=6.0), DENSE, 0.5, 5),
+    "divergent in the trench": Start(Quartic(2000.0), DIAGONAL, 0.25, 1),
+    "turns between two halves": Start(Quartic(stiffness=3.0), UNIT, 0.7, 6),
+    "diagonal metric": Start(Quartic(), DIAGONAL, 0.9, 1),
+    "large steps": Start(Quartic(), UNIT, 1.3, 0),
+    "unstable": Start(Quartic(), UNIT, 1.3, 3),
+    "no density in the trench": Start(Quartic(np.inf), UNIT, 0.35, 2),
+    "little density in the trench": Start(Quartic(20.0), DENSE, 0.35, 2),
+    "dense metric": Start(Quartic(), DENSE, 0.35, 1),
+    "small steps": Start(Quartic(), UNIT, 0.2, 1),
+}
+
+
+def steps_from(kernel, target, points, k, normal, dealer):
+    """Yield generator, new states and Info for each sequence of directions that may reach 0."""
+    used = []
+    for forwards in product((False, True), repeat=kernel.max_depth):
+        if any(forwards[: len(done)] == done for done in used):
+            continue  # the trajectory ended before its last directions were asked for
+        ahead = sum(2**level for level, way in enumerate(forwards) if way)
+        if not 0 <= k + ahead - points.reach <= 2**kernel.max_depth - 1:
+            continue  # point 0 is not on it, however long it grows
+        rng = dealer(normal, forwards)
+        new, info = kernel.step(target, rng, chains_at(points, k, len(rng.normals)))
+        used.append(forwards[: rng.used])
+        yield rng, new, info
+
+
+def error_of_nuts(start, depth, kernel=nuts.NUTS, dealer=OneChainForEachLeaf, found=None):
+    """|sum_k w_k P(k -> 0) / w_0 - 1|, from the column of the transition matrix for point 0."""
+    points = start.orbit(2**depth - 1)
+    kernel = (telling(kernel) if dealer is OneChainForEachLeaf else kernel)(
+        start.eps, start.metric, depth
+    )
+    normals, weights = weighed(points, start.metric)
+    inflow = 0.0
+    for k in np.flatnonzero(weights):
+        for rng, new, info in steps_from(kernel, start.target, points, k, normals[k], dealer):
+            places = points.find(new.position)
+            inflow += weights[k] * rng.chances[places == points.reach].sum()
+            if found is not None:
+                found.append((k, rng, new, info))
+    return abs(inflow - 1.0)
+
+
+def check(start, depth, dealer):
+    """Assert invariance to rounding; nothing is lost or leaves the orbit; reports are true."""
+    found, points = [], start.orbit(2**depth - 1)
+    energy = 0.5 * np.sum(weighed(points, start.metric)[0] ** 2, axis=1) - points.log_density
+    assert error_of_nuts(start, depth, dealer=dealer, found=found) < EXACT
+    for k, rng, new, info in found:
+        assert abs(rng.chances.sum() * 2.0**rng.used - 1.0) < EXACT
+        possible = rng.chances > 0
+        places = points.find(new.position)[possible]
+        assert np.all(places >= 0)
+        assert np.all(info.accepted[possible] == (places != k))
+        for said, true in (
+            (info.energy, energy),
+            (new.log_density, points.log_density),  # with these the next step begins
+            (new.gradient, points.gradients),
+        ):
+            assert np.abs(said[possible] - true[places]).max() < 1e-9
+    return found
+
+
+@pytest.mark.equation("M8", "M10", "M12")
+@pytest.mark.parametrize("name", STARTS)
+def test_nuts_leaves_every_orbit_invariant_all_paths_of_decisions_counted(name):
+    for depth in (1, 2, 3):
+        check(STARTS[name], depth, AllPaths)
+
+
+@pytest.mark.equation("M8", "M9", "M10", "M12")
+def test_nuts_of_four_doublings_leaves_every_orbit_invariant():
+    """And trajectories end in every way that there is, or it would not be about them."""
+    ends = set()
+    for start in STARTS.values():
+        for _, rng, _, info in check(start, 4, OneChainForEachLeaf):
+            kept = bool(rng.arrived[rng.level == rng.used - 1].all())
+            ends.add((rng.used, "kept" if kept else "cut", bool(info.divergent[0])))
+    for doublings in (1, 2, 3, 4):
+        assert (doublings, "kept", False) in ends, "a U-turn of the whole, or enough doublings"
+    for doublings in (3, 4):
+        assert (doublings, "cut", False) in ends, "a U-turn inside the last half"
+    for doublings in (1, 2, 3, 4):
+        assert (doublings, "cut", True) in ends, "a divergence in the last half"
+
+
+@pytest.mark.equation("M10")
+@pytest.mark.parametrize("name", list(STARTS)[:2])
+def test_nuts_of_five_doublings_leaves_orbits_invariant(name):
+    check(STARTS[name], 5, OneChainForEachLeaf)
+
+
+def shares(start, kernel, k, forwards, dealer):
+    """Probability of each place of the orbit after a step from `k` in these directions."""
+    points = start.orbit(2 ** len(forwards) - 1)
+    normals, _ = weighed(points, start.metric)
+    rng = dealer(normals[k], forwards)
+    new, _ = kernel.step(start.target, rng, chains_at(points, k, len(rng.normals)))
+    places = points.find(new.position)
+    return np.bincount(places + 1, rng.chances, len(points.positions) + 1)
+
+
+@pytest.mark.equation("M10")
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_one_chain_for_each_leaf_sums_all_paths(depth):
+    """Of four doublings there are 2^15 paths, so one trajectory must do."""
+    start, middle = STARTS["small steps"], 2**depth - 1
+    ways = [(True, False, True, False)] if depth == 4 else product((False, True), repeat=depth)
+    for forwards in ways:
+        both = [
+            shares(start, kernel(start.eps, start.metric, depth), middle, forwards, dealer)
+            for kernel, dealer in (
+                (nuts.NUTS, AllPaths),
+                (telling(nuts.NUTS), OneChainForEachLeaf),
+            )
+        ]
+        np.testing.assert_allclose(*both, rtol=0, atol=1e-14)
+        assert np.count_nonzero(both[0]) >= 2 ** (depth - 1), "at least the last half"
+
+
+NUTS_ERRORS = {
+    "forwards with probability 0.6": ("< 0.5", "< 0.6", 1),
+    "U-turns only in subtrees that end with the last leaf": (
+        "                out |= turn\n",
+        "                out |= turn & (leaf == 2**level - 1)\n",
+        4,
+    ),
+    "no U-turns in subtrees": ("                out |= turn\n", "", 2),
+    "U-turns at one end only": ("(np.vecdot(first, way) <= 0) | ", "", 2),
+    "whole stretches may turn": ("growing = grown[~turn]", "growing = grown", 2),
+    "grows on after a half that was thrown away": (
+        "growing = grown[~turn]",
+        "growing = np.setdiff1d(growing, grown[turn])",
+        2,
+    ),
+    "the nearest points are those of the other ends": (
+        "old = _turned_round(_rows(whole_span, grown), ~forwards)",
+        "old = _rows(whole_span, grown)",
+        4,
+    ),
+    "a turn between two halves is looked for from the first half only": (
+        "            turn |= turned(metric, a.last, b.last, b.total + a.last)\n",
+        "",
+        3,
+    ),
+    "a turn between two halves is looked for from the second half only": (
+        "            turn |= turned(metric, a.first, b.first, a.total + b.first)\n",
+        "",
+        3,
+    ),
+    "subtrees of eight are not joined": ("merges = leaf\n", "merges = leaf & 3\n", 4),
+    "the new half always": ("- chosen.log_weight[grown]\n", "* 0.0\n", 1),
+    "the new half with min(1, W_old / W_new)": (
+        "gain = tree.drawn.log_weight - chosen.log_weight[grown]",
+        "gain = chosen.log_weight[grown] - tree.drawn.log_weight",
+        1,
+    ),
+    "the new half by the weight of the start": ("- chosen.log_weight[grown]\n", "\n", 2),
+    "the weight of the old half is not summed": (
+        "            chosen.log_weight[grown] = total\n",
+        "",
+        2,
+    ),
+    "leaves with w_i / W_(i-1)": ("< -error - log_weight", "< -error - drawn.log_weight", 2),
+    "leaves of equal weight": ("< -error - log_weight", "< 0 * error - np.log(leaf + 1.0)", 2),
+    "weights exp(+H)": ("(drawn.log_weight, -error)", "(drawn.log_weight, error)", 1),
+    "weights relative to the end": ("h0[growing], level)", "hamiltonian(metric, begin), level)", 2),
+    "divergences at any loss of 1 nat": ("~(error < DIVERGENT)", "~(error < 1.0)", 2),
+    "divergences of the last leaf only": (
+        "out = ~(error < DIVERGENT)",
+        "out = ~(error < DIVERGENT) & (leaf == 2**level - 1)",
+        3,
+    ),
+}
+
+
+def largest_error(depth, kernel):
+    """Of the orbits up to the first on which an error is seen."""
+    errors = []
+    for start in STARTS.values():
+        errors.append(error_of_nuts(start, depth, kernel))
+        if errors[-1] > SEEN:
+            break
+    return max(errors)
+
+
+@pytest.mark.equation("M9", "M10")
+@pytest.mark.parametrize("name", NUTS_ERRORS)
+def test_an_error_in_nuts_is_seen(name):
+    right, wrong, depth = NUTS_ERRORS[name]
+    assert largest_error(depth, planted(nuts, right, wrong).NUTS) > SEEN
+
+
+@pytest.mark.equation("M8")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("        momentum += half * gradient\n", ""),
+        ("phase.momentum + half * phase.gradient", "phase.momentum + 0.0 * phase.gradient"),
+        ("half = 0.5 * step_size", "half = 0.55 * step_size"),
+        ("metric.velocity(momentum)", "metric.velocity(phase.momentum)"),
+    ],
+)
+def test_an_error_in_the_leapfrog_is_seen_in_nuts_and_hmc(right, wrong):
+    step = planted(integrator, right, wrong).leapfrog
+    copies = [planted(module, "leapfrog(target,", "leapfrog(target,") for module in (nuts, hmc)]
+    for copy in copies:
+        copy.leapfrog = step
+    assert error_of_nuts(STARTS["dense metric"], 2, copies[0].NUTS) > SEEN
+    assert error_of_hmc(HMC_STARTS["dense metric"], copies[1].HMC) > SEEN
+
+
+NUTS_CHOICES = {
+    "the new half in proportion to its weight": (
+        "- chosen.log_weight[grown]\n",
+        "- np.logaddexp(chosen.log_weight[grown], tree.drawn.log_weight)\n",
+    ),
+    "a turn between two halves is not looked for": ("        if not leaves:\n", "        if 0:\n"),
+    "a divergence does not end the tree": ("~(error < DIVERGENT)", "~(error < np.inf) & False"),
+}
+
+
+@pytest.mark.equation("M10")
+@pytest.mark.parametrize("name", NUTS_CHOICES)
+def test_what_nuts_might_as_well_do_is_no_error(name):
+    """The proof is about invariance, not about this code: other right samplers pass it."""
+    kernel = planted(nuts, *NUTS_CHOICES[name]).NUTS
+    for start in list(STARTS.values())[:8]:
+        assert error_of_nuts(start, 3, kernel) < EXACT
+
+
+# --- HMC: the points of one orbit, there and back ------------------------------------------------
+
+HMC_STARTS = {
+    "dense metric": Start(Quartic(), DENSE, 0.45, 1),
+    "diagonal metric": Start(Quartic(), DIAGONAL, 0.6, 0),
+    "large steps": Start(Quartic(), UNIT, 1.1, 5),
+    "no density in the trench": Start(Quartic(np.inf), UNIT, 0.35, 2),
+    "divergent in the trench": Start(Quartic(2000.0), DIAGONAL, 0.25, 1),
+}
+STEPS = 4
+
+
+def path_lengths(kernel):
+    """Intervals (low, high) of the uniform number that decides how many steps a path has."""
+    edges = {0.0, 1.0}
+    if kernel.jitter:
+        edges |= {(1 - m / kernel.steps) / kernel.jitter for m in range(kernel.steps + 1)}
+    inside = sorted(edge for edge in edges if 0.0 <= edge <= 1.0)
+    return list(pairwise(inside))
+
+
+def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0), found=None):
+    """|sum_z w_z P(z -> point 0) / w_0 - 1|, where z is a point of the orbit or its reverse."""
+    kernel = kernel(start.eps, STEPS * start.eps * 0.99, start.metric, jitter)
+    points = start.orbit(STEPS)
+    normals, weights = weighed(points, start.metric)
+    inflow, yes = 0.0, np.array([True, False])
+    for k, sign, (low, high) in product(np.flatnonzero(weights), signs, path_lengths(kernel)):
+        rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes, spread=0.5 * (low + high))
+        new, info = kernel.step(start.target, rng, chains_at(points, k, 2))
+        there = points.find(new.position) == points.reach
+        if found is not None:
+            found.append((rng, new, info))
+        inflow += weights[k] * (high - low) * rng.chances[there].sum() / len(signs)
+    return abs(inflow - 1.0)
+
+
+@pytest.mark.equation("M7", "M8", "M12")
+@pytest.mark.parametrize("jitter", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("name", HMC_STARTS)
+def test_hmc_leaves_every_orbit_and_its_reverse_invariant(name, jitter):
+    start, found = HMC_STARTS[name], []
+    assert error_of_hmc(start, jitter=jitter, found=found) < EXACT
+    for rng, new, info in found:
+        assert info.accepted.tolist() == [True, False]
+        np.testing.assert_allclose(info.acceptance, rng.chances[0], rtol=EXACT)
+        assert_complete(start.target, new)
+
+
+@pytest.mark.equation("M7")
+def test_without_the_reverse_hmc_would_not_be_invariant():
+    """r and -r are equally probable: that is what negating the new momentum comes to."""
+    assert error_of_hmc(HMC_STARTS["dense metric"], signs=(1.0,)) > SEEN
+
+
+@pytest.mark.equation("M7")
+@pytest.mark.parametrize("jitter", [0.0, 0.3, 0.6, 1.0])
+def test_within_an_interval_of_the_uniform_number_the_path_is_the_same(jitter):
+    start = HMC_STARTS["dense metric"]
+    kernel = hmc.HMC(start.eps, STEPS * start.eps * 0.99, start.metric, jitter)
+    points, seen = start.orbit(STEPS), []
+    for low, high in path_lengths(kernel):
+        near = 1e-9 * (high - low)
+        found = set()
+        for spread in (low + near, 0.5 * (low + high), high - near):
+            rng = Answering(np.zeros((1, 2)), np.array([True]), spread=spread)
+            _, info = kernel.step(start.target, rng, chains_at(points, STEPS, 1))
+            found.add(int(info.gradients[0]))
+        assert len(found) == 1
+        seen += found
+    assert sorted(set(seen)) == sorted(seen)
+    assert max(seen) == STEPS
+
+
+HMC_ERRORS = {
+    "accepts by the wrong sign": ("accepted = error <", "accepted = -error <"),
+    "accepts everything": ("accepted = error <", "accepted = np.minimum(error, 0.0) <"),
+    "accepts by half of the error": ("accepted = error <", "accepted = 0.5 * error <"),
+    "forgets the kinetic energy after": (
+        "after = hamiltonian(metric, phase)",
+        "after = -phase.log_density",
+    ),
+    "flips the sign of the kinetic energy before": (
+        "before = hamiltonian(metric, phase)",
+        "before = -phase.log_density - metric.kinetic(phase.momentum)",
+    ),
+    "never draws a momentum backwards": (
+        "metric.draw_momentum(rng, state.position)",
+        "np.abs(metric.draw_momentum(rng, state.position))",
+    ),
+    "draws a longer path where the energy is high": (
+        "steps = max(steps, 1)",
+        "steps = max(steps, 1) + int(before[0] > 1.0)",
+    ),
+}
+
+
+@pytest.mark.equation("M7")
+@pytest.mark.parametrize("name", HMC_ERRORS)
+def test_an_error_in_hmc_is_seen(name):
+    kernel = planted(hmc, *HMC_ERRORS[name]).HMC
+    assert max(error_of_hmc(start, kernel) for start in HMC_STARTS.values()) > SEEN
+
+
+@pytest.mark.equation("M12")
+@pytest.mark.parametrize("metric", [UNIT, DIAGONAL, DENSE], ids=["unit", "diagonal", "dense"])
+def test_momenta_have_the_covariance_m_and_steps_its_inverse(metric):
+    """Both are linear in the normal numbers; their rows for the unit vectors say all."""
+    momenta, steps = (
+        draw(Dealer(np.eye(2)), np.zeros((2, 2)))
+        for draw in (metric.draw_momentum, metric.draw_step)
+    )
+    np.testing.assert_allclose(momenta.T @ momenta @ covariance(metric), np.eye(2), atol=1e-14)
+    np.testing.assert_allclose(steps.T @ steps, covariance(metric), atol=1e-14)
+    np.testing.assert_allclose(metric.kinetic(momenta), 0.5, rtol=1e-14)
+
+
+@pytest.mark.equation("M12")
+@pytest.mark.parametrize(
+    ("right", "wrong", "kind"),
+    [
+        ("_normal(rng, like) / self._deviation", "_normal(rng, like) * self._deviation", "diag"),
+        ("return momentum * self.variance", "return momentum / self.variance", "diag"),
+        ("_normal(rng, like) @ self._inverse_factor", "_normal(rng, like) @ self._factor", "dense"),
+        ("return momentum @ self.covariance", "return momentum @ self._factor", "dense"),
+    ],
+)
+def test_an_error_in_a_metric_is_seen(right, wrong, kind):
+    copy = planted(metrics, right, wrong)
+    metric = copy.DiagonalMetric(DIAGONAL.variance)
+    if kind == "dense":
+        metric = copy.DenseMetric(DENSE.covariance)
+    assert error_of_hmc(Start(Quartic(), metric, 0.45, 1)) > SEEN
+    assert error_of_nuts(Start(Quartic(), metric, 0.45, 1), 2) > SEEN
+
+
+# --- Metropolis-Hastings: pi(x) q(x'|x) alpha(x, x') there and back -------------------------------
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Points, and the numbers from which a candidate is made at each of them."""
+
+    target: Quartic
+    positions: np.ndarray  # (S, D)
+    normals: np.ndarray  # (S, D)
+    squares: np.ndarray  # (S, 1)  chi-squared, of Student's walk: the same there and back
+
+    @property
+    def state(self):
+        return State(self.positions, *self.target(self.positions))
+
+    def only(self, which):
+        return replace(
+            self,
+            positions=self.positions[which],
+            normals=self.normals[which],
+            squares=self.squares[which],
+        )
+
+
+def some_proposals(target, positive=False):
+    rng = np.random.default_rng(0)
+    positions, normals = rng.standard_normal((2, 40, 2))
+    if positive:
+        positions = np.exp(0.5 * positions)
+    found = Proposals(target, positions, normals, rng.chisquare(3.0, (40, 1)))
+    return found.only(np.isfinite(target(positions)[0]))
+
+
+def candidates(kernel, given):
+    rng = Answering(given.normals, squares=given.squares)
+    return kernel.proposal.propose(given.target, rng, given.state)[0].position
+
+
+def jacobian(kernel, given):
+    """d candidate / d normals (S, D, D), by the complex step."""
+    positions = given.positions.astype(complex)
+    columns = [
+        candidates(
+            kernel,
+            replace(
+                given, positions=positions, normals=given.normals + 1j * COMPLEX_STEP * direction
+            ),
+        ).imag
+        for direction in np.eye(positions.shape[1])
+    ]
+    return np.stack(columns, axis=2) / COMPLEX_STEP
+
+
+def returning(kernel, given, new):
+    """The proposals at `new` that lead back, their normal numbers by Newton's method."""
+    back = replace(given, positions=new, normals=np.zeros_like(new))
+    for _ in range(50):
+        gap = candidates(kernel, back) - given.positions
+        change = np.linalg.solve(jacobian(kernel, back), gap[..., None])[..., 0]
+        back = replace(back, normals=back.normals - change)
+    assert np.abs(candidates(kernel, back) - given.positions).max() < 1e-13
+    return back
+
+
+def log_flow(kernel, given):
+    """log pi(x) q(x'|x) alpha(x, x') (S,), up to a constant, and x'.
+
+    q is the density of the normal numbers over the volume into which the proposal, as it is
+    coded, carries theirs; alpha the probability of the decision, as it is coded.
+    """
+    outcomes = []
+    for answer in (True, False):
+        rng = Answering(given.normals, np.full(len(given.normals), answer), squares=given.squares)
+        new, _ = kernel.step(given.target, rng, given.state)
+        assert_complete(given.target, new)
+        outcomes.append((new.position, rng.chances))
+    (new, accepted), (same, rejected) = outcomes
+    np.testing.assert_array_equal(same, given.positions)
+    np.testing.assert_allclose(accepted + rejected, 1.0, rtol=0, atol=1e-15)
+    volume = np.linalg.slogdet(jacobian(kernel, given))[1]
+    with np.errstate(divide="ignore"):  # never accepted
+        flow = np.log(accepted) - volume - 0.5 * np.sum(given.normals**2, axis=1)
+    return given.state.log_density + flow, new
+
+
+def imbalance(kernel, given):
+    """Largest |flow(x -> x') / flow(x' -> x) - 1|."""
+    there, new = log_flow(kernel, given)
+    alive = np.isfinite(given.target(new)[0])
+    assert np.all(there[~alive] == -np.inf), "a point of density 0 was accepted"
+    there, new, given = there[alive], new[alive], given.only(alive)
+    back, old = log_flow(kernel, returning(kernel, given, new))
+    np.testing.assert_allclose(old, given.positions, rtol=0, atol=1e-12)
+    return np.abs(np.expm1(there - back)).max()
+
+
+def proposals(module=metropolis):
+    """Every proposal whose density is that of a map of normal numbers."""
+    return {
+        "walk": module.GaussianWalk(0.8),
+        "walk, dense": module.GaussianWalk(0.8, DENSE),
+        "student": module.StudentWalk(0.7, 3.0, DIAGONAL),
+        "langevin": module.Langevin(0.9),
+        "langevin, diagonal": module.Langevin(1.1, DIAGONAL),
+        "langevin, dense": module.Langevin(0.8, DENSE),
+        "log-normal": module.LogNormalWalk(0.4),
+    }
+
+
+@pytest.mark.equation("M5", "M6")
+@pytest.mark.parametrize("trench", [0.0, 3.0, np.inf])
+@pytest.mark.parametrize("name", proposals())
+def test_metropolis_hastings_is_in_detailed_balance_for_every_proposal(name, trench):
+    kernel = metropolis.MetropolisHastings(proposals()[name])
+    given = some_proposals(Quartic(trench), positive=name == "log-normal")
+    assert imbalance(kernel, given) < EXACT
+    rng = Answering(given.normals, np.full(len(given.normals), True), squares=given.squares)
+    new, info = kernel.step(given.target, rng, given.state)
+    np.testing.assert_allclose(info.acceptance, rng.chances, rtol=EXACT)
+    np.testing.assert_allclose(info.energy, -new.log_density, rtol=EXACT)
+    assert info.accepted.all()
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize("name", proposals())
+def test_a_candidate_that_cannot_be_computed_is_never_accepted(name):
+    """Its ratio may be no number: infinity less infinity."""
+    kernel = metropolis.MetropolisHastings(proposals()[name])
+    given = some_proposals(Quartic(), positive=name == "log-normal")
+    for size in (1e100, 1e200):
+        far = replace(given, normals=size * np.sign(given.normals) * np.sign(given.normals[:, :1]))
+        rng = Answering(far.normals, np.full(len(far.normals), True), squares=far.squares)
+        _, info = kernel.step(far.target, rng, far.state)
+        assert np.all(rng.chances == 0.0)
+        assert np.all(info.acceptance == 0.0)
+
+
+MH_ERRORS = {
+    "walk that is drawn to 0": (
+        "target, state.position + step)",
+        "target, 0.9 * state.position + step)",
+        "walk",
+    ),
+    "walk whose density is forgotten": ("new.log_density - state.log_density +", "0.0 *", "walk"),
+    "walk accepted by the square": ("< log_alpha  #", "< 2.0 * log_alpha  #", "walk"),
+    "walk accepted upside down": (
+        "new.log_density - state.log_density +",
+        "state.log_density - new.log_density +",
+        "walk",
+    ),
+    "langevin without its ratio": (
+        " - state.log_density + log_ratio",
+        " - state.log_density",
+        "langevin",
+    ),
+    "langevin with the ratio upside down": (
+        "metric.kinetic(drawn) - metric.kinetic(back)",
+        "metric.kinetic(back) - metric.kinetic(drawn)",
+        "langevin, dense",
+    ),
+    "langevin with the drift of the old point both ways": (
+        "0.5 * s * new.gradient",
+        "0.5 * s * state.gradient",
+        "langevin, diagonal",
+    ),
+    "langevin with twice the drift": ("half = drawn + 0.5 * s *", "half = drawn + s *", "langevin"),
+    "log-normal walk without its ratio": (
+        "step.sum(axis=1)",
+        "0.0 * step.sum(axis=1)",
+        "log-normal",
+    ),
+    "log-normal walk with the ratio upside down": (
+        "step.sum(axis=1)",
+        "-step.sum(axis=1)",
+        "log-normal",
+    ),
+}
+
+
+@pytest.mark.equation("M5", "M6")
+@pytest.mark.parametrize("name", MH_ERRORS)
+def test_an_error_in_metropolis_hastings_is_seen(name):
+    right, wrong, proposal = MH_ERRORS[name]
+    copy = planted(metropolis, right, wrong)
+    kernel = copy.MetropolisHastings(proposals(copy)[proposal])
+    assert imbalance(kernel, some_proposals(Quartic(), proposal == "log-normal")) > SEEN
+
+
+# --- a few points: independent proposals, and annealing ------------------------------------------
+
+PLACES = np.array([[-0.9, 0.4], [0.45, -0.3], [1.2, 0.8]])  # the second lies in the trench
+TABLES = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.25, 0.35, 0.4]])
+
+
+class Placing(Answering):
+    """Deals out candidates (S,) among a few places too, each with its probability."""
+
+    def __init__(self, candidates, answers):
+        super().__init__(np.zeros((answers.shape[1], 2)), *answers)
+        self.candidates = iter(candidates)
+
+
+def place_of(position):
+    return np.argmin(np.abs(position[:, None] - PLACES).max(axis=2), axis=1)
+
+
+def independent(table, module=metropolis):
+    """Metropolis-Hastings whose candidate is place j with probability table[j]."""
+
+    def draw(rng, shape):
+        chosen = next(rng.candidates)
+        rng.probability = rng.probability * table[chosen]
+        return PLACES[chosen]
+
+    def log_density(position):
+        return np.log(table[place_of(position)])
+
+    return module.MetropolisHastings(module.Independent(draw, log_density))
+
+
+def paths(moves):
+    """All paths: starts (S,), candidates (moves, S), answers (moves, S)."""
+    count = len(PLACES)
+    every = np.array(list(product(range(count), *[range(count), (0, 1)] * moves))).T
+    return every[0], every[1::2], every[2::2] == 1
+
+
+def error_of_independent(trench, module=metropolis):
+    """Largest |(pi P)_j - pi_j|, relative to the largest pi_j."""
+    target = Quartic(trench)
+    density = np.exp(target(PLACES)[0])
+    starts, chosen, answers = paths(1)
+    possible = density[starts] > 0
+    starts, chosen, answers = starts[possible], chosen[:, possible], answers[:, possible]
+    rng = Placing(chosen, answers)
+    state = State(PLACES[starts], *target(PLACES[starts]))
+    new, _ = independent(TABLES[0], module).step(target, rng, state)
+    inflow = np.bincount(place_of(new.position), density[starts] * rng.chances, len(PLACES))
+    return np.abs(inflow - density).max() / density.max()
+
+
+@pytest.mark.equation("M5", "M6")
+@pytest.mark.parametrize("trench", [0.0, 3.0, np.inf])
+def test_independent_proposals_leave_a_few_places_invariant(trench):
+    assert error_of_independent(trench) < EXACT
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (
+            "self.log_density(state.position) - self.log_density(new.position)",
+            "0.0 * state.position[:, 0]",
+        ),
+        (
+            "self.log_density(state.position) - self.log_density(new.position)",
+            "self.log_density(new.position) - self.log_density(state.position)",
+        ),
+    ],
+)
+def test_an_error_in_independent_proposals_is_seen(right, wrong):
+    assert error_of_independent(0.0, planted(metropolis, right, wrong)) > SEEN
+
+
+def error_of_annealing(trench, schedule, sweeps=1, module=annealing):
+    """Largest |E[weight, at place j] - f_T(j) / Z_0|, over all paths."""
+    start, end = Quartic(), Quartic(trench, stiffness=4.0)
+
+    def density(power):
+        if power == 0.0:  # 0 times -inf is no number
+            return np.exp(start(PLACES)[0])
+        return np.exp((1.0 - power) * start(PLACES)[0] + power * end(PLACES)[0])
+
+    first, last = density(schedule[0]), density(schedule[-1])
+    kernels = [independent(table) for table in TABLES[: len(schedule) - 1]]
+    starts, chosen, answers = paths(len(kernels) * sweeps)
+    rng = Placing(chosen, answers)
+    found = module.anneal(
+        module.between(start, end), PLACES[starts], kernels, np.array(schedule), rng, sweeps
+    )
+    chances = rng.chances * first[starts] / first.sum()
+    assert chances.sum() == pytest.approx(1.0, abs=EXACT)
+    weighted = chances * np.exp(found.log_weights)
+    mean = np.bincount(place_of(found.positions), weighted, len(PLACES))
+    return np.abs(mean - last / first.sum()).max()
+
+
+PATHS = {
+    "rising": (2.0, [0.0, 0.2, 0.6, 1.0], 1),
+    "rising, two moves at each power": (0.0, [0.0, 0.3, 1.0], 2),
+    "falling": (2.0, [1.0, 0.5, 0.1, 0.0], 1),
+    "to a density that is 0 in places": (np.inf, [0.0, 0.2, 0.6, 1.0], 1),
+}
+
+
+@pytest.mark.equation("M20")
+@pytest.mark.parametrize("name", PATHS)
+def test_annealed_weights_and_places_have_the_expectation_of_the_target(name):
+    """E[weight g(place)] = sum_j f_T(j) g(j) / Z_0 for every g: M20, step 1."""
+    assert error_of_annealing(*PATHS[name]) < EXACT
+
+
+MOVE = """\
+        log_weights += rise
+        for _ in range(sweeps):
+            state, info = kernel.step(target, rng, state)
+"""
+ANNEALING_ERRORS = {
+    "weighted after the move": (
+        MOVE,
+        MOVE.replace("        log_weights += rise\n", "        before = path(float(schedule[t]))\n")
+        + "        log_weights += state.log_density - evaluate(before, state.position)[0]\n",
+    ),
+    "moved at the power before": (
+        MOVE,
+        MOVE.replace("target,", "before,").replace(
+            "        for",
+            "        before = path(float(schedule[t]))\n"
+            "        state = State(state.position, *evaluate(before, state.position))\n"
+            "        for",
+        )
+        + "        state = State(state.position, *evaluate(target, state.position))\n",
+    ),
+    "one power behind": (
+        "        target = path(float(schedule[t + 1]))\n",
+        "        target = path(float(schedule[t]))\n",
+    ),
+    "powers in the opposite order": ("(kernels):\n", "(kernels):\n        t = steps - 1 - t\n"),
+    "weights upside down": (
+        "new.log_density - state.log_density)",
+        "state.log_density - new.log_density)",
+    ),
+    "weighted at each of several moves": (MOVE, MOVE.replace("+= rise", "+= sweeps * rise")),
+}
+
+
+@pytest.mark.equation("M20")
+@pytest.mark.parametrize("name", ANNEALING_ERRORS)
+def test_an_error_in_annealing_is_seen(name):
+    copy = planted(annealing, *ANNEALING_ERRORS[name])
+    everywhere = [given for given in PATHS.values() if np.isfinite(given[0])]
+    assert max(error_of_annealing(*given, module=copy) for given in everywhere) > SEEN
+
+
+@pytest.mark.equation("M20")
+def test_annealed_chains_of_density_0_that_come_back_with_a_weight_are_seen():
+    copy = planted(annealing, "np.where(dead, -np.inf,", "np.where(dead, 0.0,")
+    assert error_of_annealing(*PATHS["to a density that is 0 in places"], module=copy) > SEEN
+
+
+# --- the leapfrog in exact arithmetic ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A rational number and its derivatives; + - * of it and of floats have no rounding."""
+
+    value: Fraction
+    slopes: tuple
+
+    def __add__(self, other):
+        if not isinstance(other, Exact):
+            return self._with_constant(other, lambda c: Exact(self.value + c, self.slopes))
+        slopes = tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True))
+        return Exact(self.value + other.value, slopes)
+
+    def __mul__(self, other):
+        if not isinstance(other, Exact):
+            return self._with_constant(
+                other, lambda c: Exact(self.value * c, tuple(c * a for a in self.slopes))
+            )
+        slopes = tuple(
+            self.value * b + other.value * a for a, b in zip(self.slopes, other.slopes, strict=True)
+        )
+        return Exact(self.value * other.value, slopes)
+
+    @staticmethod
+    def _with_constant(number, operation):
+        if isinstance(number, (int, float)):
+            return operation(Fraction(number))  # a float is a rational number
+        return NotImplemented  # an array does it number by number
+
+    def __sub__(self, other):
+        return self + -1 * other
+
+    def __rsub__(self, other):
+        return other + -1 * self
+
+    def __neg__(self):
+        return -1 * self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+class Rationals(np.ndarray):
+    """An array of `Exact`, all of which are finite; NumPy has no isfinite of objects."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **options):
+        plain = [np.asarray(a) if isinstance(a, Rationals) else a for a in inputs]
+        if ufunc is np.isfinite:
+            return np.ones(plain[0].shape, bool)
+        if out:
+            options["out"] = tuple(np.asarray(a) for a in out)
+        found = getattr(ufunc, method)(*plain, **options)
+        return found.view(Rationals) if isinstance(found, np.ndarray) else found
+
+
+def rationals(numbers):
+    """The numbers (D,) and (D,) as a position and a momentum (1, D), with all derivatives."""
+    size = len(numbers)
+    unit = [tuple(Fraction(int(i == j)) for i in range(size)) for j in range(size)]
+    exact = np.array([Exact(Fraction(x), u) for x, u in zip(numbers, unit, strict=True)])
+    return (half[None].view(Rationals) for half in np.split(exact, 2))
+
+
+def polynomial(position):
+    """A quartic that couples all coordinates: value (S,) and gradient (S, D), of products alone."""
+    total = np.add.reduce(position, axis=1, keepdims=True)
+    square = position * position
+    value = np.add.reduce(-0.5 * square - 0.125 * square * square, axis=1)
+    mixed = total * total
+    gradient = -1.0 * position - 0.5 * square * position - 0.375 * total * mixed
+    return value - np.add.reduce(0.09375 * mixed * mixed, axis=1), gradient
+
+
+def determinant(matrix):
+    """Of a matrix of fractions, by elimination."""
+    rows, found = [list(row) for row in matrix], Fraction(1)
+    while rows:
+        pivot = next((row for row in rows if row[0] != 0), None)
+        if pivot is None:
+            return Fraction(0)
+        found *= pivot[0] * (-1) ** rows.index(pivot)
+        rest = [row for row in rows if row is not pivot]
+        rows = [
+            [a - row[0] / pivot[0] * b for a, b in zip(row[1:], pivot[1:], strict=True)]
+            for row in rest
+        ]
+    return found
+
+
+def numbers_of(phase):
+    return [*phase.position.ravel(), *phase.momentum.ravel()]
+
+
+def exact_path(step, metric, eps, steps=2):
+    """The Jacobian determinant of some steps, and whether steps back undo them, to the last bit."""
+    size = len(covariance(metric))
+    random = np.random.default_rng(4).integers(-8, 9, 2 * size)
+    position, momentum = rationals([Fraction(int(k), 7) for k in random])
+    start = phase = Phase(position, momentum, *polynomial(position))
+    for _ in range(steps):
+        phase = step(polynomial, metric, phase, eps)
+    volume = determinant([number.slopes for number in numbers_of(phase)])
+    for _ in range(steps):
+        phase = step(polynomial, metric, phase, -eps)
+    return volume, numbers_of(phase) == numbers_of(start)
+
+
+EXACT_METRICS = {
+    "diagonal": DiagonalMetric(np.array([0.5, 1.6, 0.7])),
+    "dense": DenseMetric(np.array([[1.0, 0.5, 0.1], [0.5, 0.8, 0.2], [0.1, 0.2, 0.6]])),
+}
+
+
+@pytest.mark.equation("M8")
+@pytest.mark.parametrize("eps", [0.3, -0.7])
+@pytest.mark.parametrize("metric", EXACT_METRICS)
+def test_the_leapfrog_preserves_volume_and_undoes_itself_without_any_rounding(metric, eps):
+    """The shipped function on rational numbers: the determinant is the number 1."""
+    volume, undone = exact_path(integrator.leapfrog, EXACT_METRICS[metric], eps)
+    assert volume == 1
+    assert undone
+
+
+@pytest.mark.equation("M8")
+@pytest.mark.parametrize(
+    ("right", "wrong", "preserves", "undone"),
+    [
+        ("        momentum += half * gradient\n", "", True, False),
+        ("half = 0.5 * step_size", "half = 0.5000000001 * step_size", True, True),
+        ("metric.velocity(momentum)", "metric.velocity(phase.momentum)", False, False),
+        ("phase.momentum + half", "1.000000000001 * phase.momentum + half", False, False),
+    ],
+)
+def test_an_error_in_the_leapfrog_shows_in_its_volume_or_on_the_way_back(
+    right, wrong, preserves, undone
+):
+    """A wrong force is seen by neither: it is the leapfrog of another target (above: energies)."""
+    step = planted(integrator, right, wrong).leapfrog
+    volume, back = exact_path(step, EXACT_METRICS["dense"], 0.3)
+    assert (volume == 1) == preserves
+    assert back == undone
