@@ -290,6 +290,11 @@ class Dual(Algebra):
         return Dual(np.log(self.a), self.b / self.a)
 
 
+t = Dual(2.0, 1.0)
+print(f"(t^2 + 1) / t at t = 2: {((t**2 + 1) / t).a}, its slope 1 - 1 / t^2: {((t**2 + 1) / t).b}")
+assert ((t**2 + 1) / t).b == 0.75
+
+
 def duals(numbers, slopes):
     return np.array([Dual(a, b) for a, b in zip(numbers, slopes, strict=True)])
 
@@ -436,16 +441,14 @@ def another_sigmoid(theta, *arguments):
 
 
 for function in (value_and_grad, one_entry_off, another_sigmoid):
-    print(
-        f"{function.__name__:16} F' - grad . direction = {excess(function, theta, eps, x, y, 1.0)}"
-    )
+    print(f"{function.__name__:16} equal: {excess(function, theta, eps, x, y, 1.0) == 0}")
 assert excess(value_and_grad, theta, eps, x, y, 1.0) == 0
 assert excess(one_entry_off, theta, eps, x, y, 1.0) != 0
 assert excess(another_sigmoid, theta, eps, x, y, 1.0) != 0
 
 # %% [markdown]
-# The gradient is proved, and $10^{-13}$ is refuted. The third is the second's opposite: it writes
-# the sigmoid as $1/(1 + e^{-\rho})$, which is right by $e^{-\rho} = 1/e^{\rho}$, a law of which our
+# The gradient is proved. The other two are unequal, and yet one of them is right: it writes the
+# sigmoid as $1/(1 + e^{-\rho})$, which is the same by $e^{-\rho} = 1/e^{\rho}$, a law of which our
 # random $E$ know nothing. So *unequal* is no refutation yet. `bbb_numpy.prove` is these lines with
 # the laws put in, and comparisons, roots and `tanh`; what is still unequal it computes to sixty
 # digits, and these refute, with the amount. Data and noise are random residues as well.
