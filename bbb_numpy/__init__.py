@@ -1,8 +1,8 @@
-"""Bayes by Backprop in pure NumPy, every gradient derived by hand and checked.
+"""Bayes by Backprop in pure NumPy, every gradient derived by hand and proved.
 
 `plain` is the report on one screen. The folders are floors, each importing from those before it
 only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluation`, `learners`,
-`data`, `plots`, `uci`, `studies`, `cli`. `gradcheck` stands beside them.
+`data`, `plots`, `uci`, `studies`, `cli`. `gradcheck` and `exact` stand beside them.
 """
 
 from typing import TYPE_CHECKING, Any
