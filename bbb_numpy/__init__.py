@@ -7,7 +7,7 @@ only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluat
 
 from typing import TYPE_CHECKING, Any
 
-from .exact import prove
+from .exact import prove, prove_same
 from .gradcheck import check
 from .gradients.closed_form import ClosedFormKL
 from .gradients.flipout import Flipout
@@ -91,6 +91,7 @@ __all__ = [
     "check",
     "load",
     "prove",
+    "prove_same",
     "sample",
     "save",
     "to_arviz",
