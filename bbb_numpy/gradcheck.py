@@ -7,6 +7,9 @@ Two oracles for any ``value_and_grad(theta) -> (value, grad)``:
   complex numbers);
 * **central differences** of fourth order, for any function.
 
+Both compute with floats, and see what rounding does. That a gradient is the right one is proved,
+without rounding, by `bbb_numpy.prove`.
+
 >>> import numpy as np
 >>> def cubic(theta):
 ...     return (theta**3).sum(), 3 * theta**2

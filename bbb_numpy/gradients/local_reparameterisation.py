@@ -12,9 +12,9 @@ from ..model.joint import ClosedFormPrior
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
+    TINY,
     SoftplusParts,
     log1p,
-    smallest,
     softplus_parts,
     sums_of_squares,
 )
@@ -117,7 +117,7 @@ class LocalReparameterisation(Rowwise):
         squares: list[Array] = []
         roots: list[Array] = []
         slopes: list[Array] = []
-        tiny = smallest(variance.real.dtype)  # D = 0 has no slope; its root is then 1e-154
+        tiny = TINY[variance.real.dtype]  # D = 0 has no slope; its root is then 1e-154
         for layer, zeta in enumerate(zetas):
             (mean, bias), (spread, bias_spread) = means[layer], variances[layer]
             shape = zeta.shape if a.ndim == 3 else zeta.shape[1:]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "LOG_2PI",
+    "TINY",
     "HalfStep",
     "SoftplusParts",
     "add_scaled",
@@ -29,7 +30,6 @@ __all__ = [
     "logsumexp",
     "sech_squared",
     "sigmoid",
-    "smallest",
     "softplus",
     "softplus_parts",
     "standard_normal",
@@ -47,6 +47,9 @@ HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -
 # Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
 _FAR_LEFT = {np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)}
 _FAR_LEFT[np.dtype(object)] = _FAR_LEFT[np.dtype(np.float64)]  # exact numbers take its branches
+# The least normal number of a dtype; exact numbers need none
+TINY = {np.dtype(t): float(np.finfo(t).tiny) for t in (np.float32, np.float64)}
+TINY[np.dtype(object)] = 0.0
 
 
 class SoftplusParts(NamedTuple):
@@ -223,7 +226,8 @@ def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
     """
     x = _as_inexact(x)
     shift = np.max(x.real, axis=axis, keepdims=True)
-    shift = np.where((shift > -np.inf) & (shift < np.inf), shift, np.zeros_like(shift))
+    if shift.dtype.kind != "O":  # exact numbers are finite
+        shift = np.where(np.isfinite(shift), shift, np.zeros_like(shift))
     with np.errstate(divide="ignore"):
         total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
     return total if keepdims else np.squeeze(total, axis=axis)
@@ -252,11 +256,6 @@ def inner(a: Array, b: Array) -> Array:
 def sums_of_squares(a: Array) -> Array:
     """Return the sum of squares of each row, (S, P) -> (S,)."""
     return inner(a, a)
-
-
-def smallest(dtype: Any) -> float:
-    """Return the least normal number of a dtype; for exact numbers 0."""
-    return 0.0 if np.dtype(dtype).kind == "O" else float(np.finfo(dtype).tiny)
 
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:
