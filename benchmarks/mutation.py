@@ -82,13 +82,14 @@ MORE = {
 
 HEAD = """# Mutants
 
-`make mutation` writes this page. A mutant changes one thing in the code; a survivor is one that no
-check noticed. *Run* counts the mutants that were tried, evenly spread over the module; *by proof*
-those that the exact proof of a few combinations (D44) did not accept; *by tests* those that passed
-it, or that no combination runs, and failed a test of the module; *stopped* those without an end.
-A survivor of the full test suite changes nothing that is promised: why, stands beside it.
+`make mutation` writes this page. A mutant changes one thing in the code. *Run* counts those that
+were tried, evenly spread over the module as it was then; *by proof* those that the exact proof of a
+few combinations (D44) did not accept; *by tests* those that passed it, or that no combination runs,
+and failed a test of the module; *stopped* those that did not end. A survivor is one that none of
+these noticed; beside it stands why it changes no result. Modules without a line were not tried.
 
 """
+
 
 # --- the fate of one
 
