@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report lint check test test-long bench notebooks clean
+.PHONY: report lint check test test-long bench mutation notebooks clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -47,6 +47,9 @@ bench: $(VENV)/.bench  ## time one training step against its floor and its peers
 	$(BIN)/python benchmarks/step_time.py
 	$(BIN)/python benchmarks/estimators.py
 	$(BIN)/python benchmarks/samplers.py
+
+mutation: $(VENV)/.test  ## grade the tests by changes planted in the code; hours, MUTATION="--share 0.1"
+	$(BIN)/python benchmarks/mutation.py $(MUTATION)
 
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py

@@ -5,33 +5,16 @@ gates and its branches of stable formulas. Fixed scales are powers of two: other
 rounded, in a value and in its formula perhaps differently.
 """
 
-from dataclasses import replace
-from math import log
-
-import numpy as np
 import pytest
-import textbook
 from covering import covering
+from exact_cases import FAR_LEFT, numbered_case, prove_gradient, prove_value
 from problems import CHECKED, PAIRS, VALID
 
-from bbb_numpy import (
-    EUBO,
-    Flipout,
-    FreeEnergy,
-    GaussianLikelihood,
-    LayerwiseGaussianPrior,
-    ScaleMixturePrior,
-)
+from bbb_numpy import GaussianLikelihood
 from bbb_numpy.exact import prove, prove_same
 from bbb_numpy.gradients.catalogue import LIKELIHOODS, POSTERIORS
-from bbb_numpy.gradients.matrix import estimator, problem, prove_case
-from bbb_numpy.numeric.elementary import gamma_half_step
+from bbb_numpy.gradients.matrix import prove_case
 from bbb_numpy.parts.priors import LaplacePrior
-
-# inputs, hidden widths, outputs K, samples S, rows B: all different, 1 among them
-SHAPES = [(1, (3,), 2, 4, 5), (5, (3,), 1, 2, 4), (2, (1,), 3, 4, 5), (3, (), 2, 4, 1),
-          (4, (3, 1), 5, 2, 6)]  # fmt: skip
-FAR_LEFT, RIGHT = -40.0, 2.0  # of the branches of softplus; most rho lie between them
 
 
 def value_of(which):
@@ -46,23 +29,8 @@ VALUES = covering(DIFFERENT, 2 if CHECKED is PAIRS else 3)
 
 
 def case_of(which, far_left):
-    """A case of a combination: its number chooses shape and activation, S = 1 now and then."""
-    number = VALID.index(which)
-    inputs, hidden, outputs, samples, rows = SHAPES[number % 5]
-    built = estimator(which, inputs, hidden, outputs, ("relu", "tanh")[number // 5 % 2])
-    if number % 11 == 0 and "antithetic" not in which.estimator:
-        samples = 1
-    rng = np.random.default_rng(number)
-    case = problem(built, rng, samples, rows, kl_weight=0.75)
-    blocks = built.layout.views(case.theta)
-    if "rho" in blocks:
-        blocks["rho"][:2] = far_left, RIGHT
-    noise = case.noise
-    if isinstance(built.objective, EUBO):
-        noise = 0.1 * noise  # so that no sample's share is 0 as a float, which is another path
-    if isinstance(built, Flipout):
-        noise = noise + 0.1 * rng.standard_normal(noise.shape)  # signs are numbers like others
-    return case._replace(noise=noise)
+    """The case of its number among all that are valid."""
+    return numbered_case(VALID.index(which), which, far_left)
 
 
 # --- gradients
@@ -72,9 +40,7 @@ def unproved_gradients(combinations):
     """What is not proved, by name."""
     found = {}
     for which in combinations:
-        # There log softplus(x) = x and its slope 1 to rounding: see the test below
-        far_left = -4.0 if which.estimator == "self-normalised" else FAR_LEFT
-        proof = prove_case(case_of(which, far_left), VALID.index(which))
+        proof = prove_gradient(VALID.index(which), which)
         if not proof.proved:
             found[str(which)] = str(proof)
     return found
@@ -97,50 +63,6 @@ def test_far_left_the_slope_of_q_at_fixed_weights_is_rounded_and_not_called_prov
 
 
 # --- values
-
-
-class Exact:
-    """The functions of `textbook` for exact numbers; constants stay floats."""
-
-    exp, abs, tanh, sqrt = np.exp, np.abs, np.tanh, np.sqrt
-
-    @staticmethod
-    def log(x):
-        return log(x) if isinstance(x, float) else np.log(x)
-
-    @staticmethod
-    def half_step(nu):
-        """By the shipped function's name: its series is one of floats."""
-        return gamma_half_step(nu).value
-
-
-def with_binary_constants(built):
-    """The estimator with constants of which logarithms and products are exact."""
-    prior = built.model.prior
-    if isinstance(prior, ScaleMixturePrior) and not prior.learn:
-        built = replace(built, model=replace(built.model, prior=ScaleMixturePrior(0.5, 1.0, 0.25)))
-    if isinstance(prior, LayerwiseGaussianPrior) and not prior.learn:
-        ones = LayerwiseGaussianPrior((1.0,) * len(prior.counts))
-        built = replace(built, model=replace(built.model, prior=ones))
-    if isinstance(built.objective, FreeEnergy) and built.objective.beta != 1.0:
-        built = replace(built, objective=FreeEnergy(0.125))
-    return built
-
-
-def prove_value(case, seed=0):
-    """Prove that the value of a case is its textbook formula."""
-    case = case._replace(estimator=with_binary_constants(case.estimator))
-    real = case.estimator.model.likelihood.target_kind == "real"
-    y = case.y if real else case.y.astype(int)
-
-    def coded(theta, noise, x, y=y):
-        return case.estimator.value_and_grad(theta, noise, x, y, case.kl_weight).value
-
-    def formula(theta, noise, x, y=y):
-        return textbook.loss(Exact, theta, case._replace(noise=noise, x=x, y=y))
-
-    targets = (y,) if real else ()
-    return prove_same(coded, formula, case.theta, case.noise, case.x, *targets, seed=seed)
 
 
 def unproved_values(combinations):

@@ -14,6 +14,7 @@ from bbb_numpy.gradients.matrix import estimator, problem
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts import network
 from bbb_numpy.parts.discrete import PoissonLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
@@ -107,6 +108,29 @@ def test_gates_are_those_of_the_network_and_the_signs_of_the_weights_under_lapla
     assert estimator.gates(theta, noise, x).size == 0
     laplace = Reparameterised(Model(MLP((2, 1)), LaplacePrior()))
     assert laplace.gates(theta, noise, x).tolist() == [True, False, True] * 2
+
+
+@pytest.mark.parametrize("which", {which.estimator: which for which in PAIRS}.values(), ids=str)
+def test_without_noise_the_gates_are_those_of_the_network_of_means(which):
+    case = problem(estimator(which, activation="relu"), np.random.default_rng(0), rows=4)
+    mu = case.estimator.layout.views(case.theta)["mu"]
+    if isinstance(case.estimator.model.prior, LaplacePrior):
+        pytest.skip("its gates are signs of weights too")
+    expected = network.gates(case.estimator.model.network, mu[None], case.x)
+    found = case.estimator.gates(case.theta, np.zeros_like(case.noise), case.x)
+    assert 0 < expected.sum() < expected.size
+    assert found.tolist() == expected.tolist() * len(case.noise)
+
+
+@pytest.mark.equation("K18")
+@pytest.mark.parametrize("which", {which.estimator: which for which in PAIRS}.values(), ids=str)
+def test_where_no_share_is_given_the_rows_are_all_and_bear_the_whole_kl_term(which):
+    case = problem(estimator(which), np.random.default_rng(0))
+    at = (case.theta, case.noise, case.x, case.y)
+    found, whole = case.estimator.value_and_grad(*at), case.estimator.value_and_grad(*at, 1.0)
+    assert found.value == whole.value
+    assert np.array_equal(found.grad, whole.grad)
+    assert found.value != case.estimator.value_and_grad(*at, 0.5).value
 
 
 @pytest.mark.equation("D30")

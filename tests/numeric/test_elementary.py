@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import special
 
 from bbb_numpy.numeric import elementary as numerics
 
@@ -75,14 +76,15 @@ def test_slope_over_sigma_tends_to_one_where_the_naive_form_breaks(dtype, points
 
 
 @pytest.mark.equation("K24", "D7")
-@given(x=st.floats(-60.0, 60.0))
-def test_complex_step_through_softplus_gives_the_sigmoid(x):
+@given(x=st.floats(-60.0, 60.0), other=st.floats(-60.0, 60.0))
+@example(x=-1.0, other=1.0)
+def test_complex_step_through_softplus_gives_the_sigmoid(x, other):
     h = 1e-30
-    z = numerics.softplus_parts(np.array([x + 1j * h]))
-    real = numerics.softplus_parts(np.array([x]))
+    z = numerics.softplus_parts(np.array([x, other]) + 1j * h)  # of one sign, or of both
+    real = numerics.softplus_parts(np.array([x, other]))
     assert np.allclose(z.softplus.imag / h, real.sigmoid, rtol=1e-14, atol=0)
     assert np.allclose(z.log_softplus.imag / h, real.ratio, rtol=1e-14, atol=0)
-    slope = real.sigmoid * numerics.sigmoid(np.array([-x]))  # s' = s (1 - s)
+    slope = real.sigmoid * numerics.sigmoid([-x, -other])  # s' = s (1 - s)
     assert np.allclose(z.sigmoid.imag / h, slope, rtol=1e-14, atol=1e-300)
 
 
@@ -97,6 +99,14 @@ def test_the_slope_of_tanh_is_exact_where_one_minus_tanh_squared_is_zero(x):
     stepped = np.tanh(np.array([x + 1e-30j]))
     if abs(x) < 15:
         assert slope == pytest.approx(stepped.imag[0] / 1e-30, rel=1e-13)
+
+
+@pytest.mark.equation("D10")
+@given(x=st.floats(-15.0, 15.0))
+def test_complex_step_through_the_slope_of_tanh_gives_its_second_derivative(x):
+    stepped = numerics.sech_squared(np.array([x + 1e-30j]))[0]
+    assert stepped.real == pytest.approx(1 / np.cosh(x) ** 2, rel=1e-13)
+    assert stepped.imag / 1e-30 == pytest.approx(-2 * np.tanh(x) * stepped.real, rel=1e-13)
 
 
 def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():
@@ -266,6 +276,25 @@ def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
     assert numerics.inner(np.ones((2, 0)), np.ones((2, 0))).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("size", [3, numerics.BLOCK, 2 * numerics.BLOCK + 1])
+@pytest.mark.parametrize("factor", [-2.0, np.array([[0.5], [3.0]])])
+def test_a_multiple_of_an_array_is_added_whatever_the_size_of_the_blocks(size, factor):
+    into, array = np.random.default_rng(0).standard_normal((2, 2, size))
+    expected = into + factor * array
+    numerics.add_scaled(into, array, factor)
+    np.testing.assert_array_equal(into, expected)
+
+
+@pytest.mark.equation("D33")
+def test_the_gradient_of_shared_numbers_is_a_sum_over_samples_that_of_own_numbers_is_not():
+    cotangent, slopes = np.array([2.0, -1.0]), np.array([[1.0, 3.0, 5.0], [4.0, 7.0, 2.0]])
+    shared, own = np.full(3, np.nan), np.full((2, 3), np.nan)
+    numerics.write_gradient(shared, cotangent, slopes)
+    numerics.write_gradient(own, cotangent, slopes)
+    assert shared.tolist() == [-2.0, -1.0, 8.0]
+    assert own.tolist() == [[2.0, 6.0, 10.0], [-4.0, -7.0, -2.0]]
+
+
 def test_a_uniform_number_of_zero_gives_a_finite_normal_number():
     class Zeros:
         def random(self, dtype, out):
@@ -326,6 +355,14 @@ def test_the_half_step_of_log_gamma_is_exact_beside_the_log_density_at_0_that_it
     assert np.abs(found.value - exact[:, 0].astype(float)).max() <= 10 * eps
     slopes = exact[:, 1].astype(float)
     assert np.abs(found.slope / slopes - 1).max() <= 10 * eps
+
+
+@pytest.mark.equation("D41")
+def test_the_series_of_the_half_step_has_its_bernoulli_numbers():
+    # most digits of the last ones are below the rounding of any value from nu = 20 on
+    bernoulli = special.bernoulli(14)
+    expected = [bernoulli[2 * j] * (1 - 4**j) / (2 * j * (2 * j - 1)) for j in range(7, 0, -1)]
+    assert pytest.approx(expected, rel=1e-14) == numerics.HALF_STEP_SERIES
 
 
 @pytest.mark.equation("D41")

@@ -152,6 +152,18 @@ def test_every_draw_is_one_hot_even_where_one_class_has_all_the_mass(seed, top):
     assert np.isin(y, [0, 1]).all()
 
 
+def test_the_largest_uniform_number_draws_a_class_even_where_probabilities_round_to_less_than_1():
+    class Largest:
+        def random(self, shape):
+            return np.full(shape, np.nextafter(1.0, 0.0))
+
+    f = np.random.default_rng(0).standard_normal((1, 200, 3))
+    totals = np.cumsum(CATEGORICAL.mean({}, f), axis=-1)[..., -1]
+    assert (totals < 1).any()
+    assert (totals > 1).any()
+    assert np.array_equal(CATEGORICAL.draw(Largest(), {}, f)[..., 2], np.ones((1, 200)))
+
+
 @pytest.mark.parametrize(
     ("likelihood", "y", "message"),
     [
@@ -179,6 +191,12 @@ def test_the_largest_exact_counts_are_accepted():
     with pytest.raises(ValueError, match="counts above 9007199254740992 are not exact in float64"):
         POISSON.check_targets(np.array([[2**53 + 2]]), np.float64)
     POISSON.check_targets(np.array([[2**24]], np.int64), np.float32)
+
+
+@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
+def test_the_variance_of_classes_and_counts_is_finite(likelihood):
+    assert not likelihood.heavy_tails
+    assert np.isfinite(likelihood.variance({}, np.array([[[-9.0, 0.0, 9.0]]]))).all()
 
 
 @pytest.mark.parametrize("likelihood", ALL, ids=NAMES)

@@ -160,6 +160,12 @@ def test_the_floor_bounds_the_density_where_the_network_hits_a_data_point(dtype)
     assert np.isfinite(HeteroscedasticLikelihood(1e-3).vjp(saved, np.ones(1, dtype), {})).all()
 
 
+@pytest.mark.equation("D12")
+def test_where_nothing_else_is_said_the_deviation_is_at_least_a_thousandth():
+    deviation = HeteroscedasticLikelihood().variance({}, np.array([[[0.0, -1e4]]])) ** 0.5
+    assert deviation.item() == pytest.approx(1e-3, rel=1e-14)
+
+
 @pytest.mark.equation("D1", "D12", "D43")
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_draws_follow_the_density(name):
@@ -286,6 +292,11 @@ def test_a_planted_wrong_formula_is_refused(name):
     which, error, methods = WRONG[name]
     assert error(LIKELIHOODS[which]) <= 1e-11
     assert error(changed(LIKELIHOODS[which], **methods)) > 1e-2
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_only_students_t_may_have_an_infinite_variance(name):
+    assert LIKELIHOODS[name].heavy_tails == name.startswith("student-t")
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e-200, 1e200])

@@ -179,6 +179,14 @@ def test_at_zero_the_densities_of_both_components_add():
     assert ScaleMixturePrior(0.2, 1.0, 0.1).deviation({}) == pytest.approx(0.45607, abs=5e-6)
 
 
+@pytest.mark.equation("R4")
+@pytest.mark.parametrize("learn", [False, True])
+def test_the_variance_of_a_mixture_is_the_mean_of_its_two(learn):
+    prior = ScaleMixturePrior(0.25, 2.0, 0.5, learn)
+    expected = (0.25 * 4.0 + 0.75 * 0.25) ** 0.5
+    assert prior.deviation(params_of(prior)) == pytest.approx(expected, rel=1e-14)
+
+
 @pytest.mark.equation("R8")
 @given(pi_=st.floats(0.01, 0.99), narrow=scales, ratio=st.floats(1.01, 100))
 def test_the_raw_numbers_start_at_the_arguments(pi_, narrow, ratio):

@@ -200,6 +200,12 @@ def test_noise_of_one_output_that_leaks_into_another_is_seen(monkeypatch):
     assert relative_error(likelihood.log_density(numbers(0.5, 3.0), f, y)[0], both) > 1e-3
 
 
+@pytest.mark.equation("D42", "D43")
+def test_where_nothing_else_is_said_the_scale_is_1_and_the_variance_2():
+    assert StudentTPrior().deviation({}) ** 2 == pytest.approx(2.0, rel=1e-14)  # 4 / (4 - 2)
+    assert StudentTLikelihood().variance({}, np.zeros((1, 1, 1))) == pytest.approx(2.0, rel=1e-14)
+
+
 def test_weights_of_single_precision_stay_so_for_fixed_numbers():
     w = np.ones((2, 3), np.float32)
     value, saved = StudentTPrior(0.5, 3.0).log_density({}, w, Buffers())

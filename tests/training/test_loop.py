@@ -705,3 +705,9 @@ def test_negative_shares_of_the_kl_term_are_refused():
             Recipe(epochs=1, batch_size=20, kl_weights=lambda sizes: np.array([-1.0, 2.0])),
             rng=rng,
         )
+
+
+@pytest.mark.parametrize("batch_size", [0, -2, 2.5])
+def test_a_minibatch_has_a_whole_number_of_rows(batch_size):
+    with pytest.raises((TypeError, ValueError), match="batch_size"):
+        minibatches(10, batch_size)

@@ -148,3 +148,19 @@ def test_a_changed_factor_scales_the_whole_velocity_not_only_the_new_gradient():
 def test_the_memory_of_a_rule_has_the_dtype_of_theta(rule):
     state = rule.init(np.ones(2, np.float32))
     assert all(array.dtype == np.float32 for array in state.arrays.values())
+
+
+@pytest.mark.parametrize("rule", [SGD, Momentum, Adam])
+@pytest.mark.parametrize("schedule", [0.5, Cosine])
+def test_a_schedule_is_a_function_of_the_epoch_not_a_number_or_a_class(rule, schedule):
+    with pytest.raises(TypeError, match="schedule must be an object such as Constant"):
+        rule(schedule=schedule)
+
+
+@pytest.mark.equation("K43", "D2", "D3")
+@pytest.mark.parametrize(("rule", "first"), [(SGD, -2e-3), (Momentum, -2e-3), (Adam, -1e-2)])
+def test_the_first_step_of_each_rule_as_it_comes(rule, first):
+    # eta times the gradient of 2; Adam's is eta times its sign (D3)
+    optimizer, theta = rule(), np.zeros(1)
+    optimizer.update(theta, np.array([2.0]), optimizer.init(theta), 1.0)
+    assert theta.item() == pytest.approx(first, rel=1e-6)

@@ -281,6 +281,18 @@ def test_student_steps_have_heavier_tails_than_gaussian_ones():
 
 
 @pytest.mark.equation("M6")
+def test_infinite_steps_of_a_walk_with_hardly_any_degrees_of_freedom_are_refused_in_silence():
+    target = correlated()
+    kernel, rng = MetropolisHastings(StudentWalk(1.0, 1e-3)), np.random.default_rng(0)
+    # the chi-squared numbers under the root are 0 more often than not
+    assert (np.random.default_rng(0).chisquare(1e-3, 200) == 0).mean() > 0.5
+    state = kernel.init(target, target.draw(rng, 200))
+    new, info = kernel.step(target, rng, state)
+    assert not info.accepted.any()
+    assert np.array_equal(new.position, state.position)
+
+
+@pytest.mark.equation("M6")
 def test_candidates_outside_the_target_are_refused():
     kernel = MetropolisHastings(GaussianWalk(100.0))
     state = kernel.init(Gammas(), np.ones((200, 2)))
