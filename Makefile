@@ -21,6 +21,10 @@ $(VENV)/.test: $(VENV)/.created setup.cfg pyproject.toml
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.base
 
+$(VENV)/.dev: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.test $(VENV)/.base
+
 $(VENV)/.bench: $(VENV)/.created setup.cfg pyproject.toml
 	$(PIP) --editable '.[bench]'
 	@touch $@ $(VENV)/.base
@@ -40,7 +44,7 @@ check: lint  ## before every commit, in a minute: and the mathematics with fewer
 test: lint  ## and every test but the long ones
 	$(BIN)/python -m pytest
 
-test-long: $(VENV)/.test  ## the checks that take minutes each
+test-long: $(VENV)/.dev  ## the checks that take minutes each
 	$(BIN)/python -m pytest -m long
 
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers
@@ -55,4 +59,4 @@ notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py
 
 clean:
-	rm -rf $(VENV) build *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

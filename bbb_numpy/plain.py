@@ -42,7 +42,7 @@ LOG_2PI = np.log(2 * np.pi)
 
 def unpack(net: Net, w: Array) -> list[tuple[Array, Array]]:
     """Cut flat weights (S, P) into W (S, d_in, d_out) and b (S, 1, d_out) of every layer."""
-    layers = []
+    layers: list[tuple[Array, Array]] = []
     for d_in, d_out in pairwise(net):
         W, b, w = np.split(w, [d_in * d_out, d_in * d_out + d_out], axis=1)
         layers.append((W.reshape(-1, d_in, d_out), b.reshape(-1, 1, d_out)))

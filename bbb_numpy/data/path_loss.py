@@ -251,7 +251,7 @@ def receivers(
     """
     whole("count", count, 1)
     size = (scene.width, scene.height)
-    places = np.empty((0, 2))
+    places: Array = np.empty((0, 2))
     for _ in range(MOST_DRAWS):
         new = rng.uniform(0.0, size, (count, 2))
         places = np.concatenate([places, new if area is None else new[area(new)]])

@@ -1,4 +1,4 @@
-"""Draws as ArviZ's InferenceData, and `convergence`.
+"""Draws as ArviZ's InferenceData or DataTree, and `convergence`.
 
 ArviZ is optional: extra `diagnostics`.
 """
@@ -114,7 +114,7 @@ def to_arviz(
     thin: int = 1,
     seed: int = 0,
 ) -> Any:
-    """Return draws as ArviZ's InferenceData, for its tables and pictures.
+    """Return draws in ArviZ's container, for its tables and pictures.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def to_arviz(
 
     Returns
     -------
-    arviz.InferenceData
+    xarray.DataTree, before ArviZ 1 arviz.InferenceData
         Groups posterior (the blocks of the weights with the units as dimensions, the learned
         numbers, and their scales in natural units), sample_stats; if model and data are known
         also log_likelihood, posterior_predictive, prior, prior_predictive, observed_data and
@@ -174,7 +174,7 @@ def to_arviz(
         **({} if part is kernel else {"proposal": type(part).__name__}),
     }
     posterior = dict(found.layout.views(kept))
-    groups: dict[str, Any] = {"sample_stats": _statistics(found, thin)}
+    groups = {"posterior": posterior, "sample_stats": _statistics(found, thin)}
     dims, coords = {}, {}
     known = model_of(found) if joint is None else joint.model
     if known is not None:
@@ -199,11 +199,24 @@ def to_arviz(
             groups["prior_predictive"] = {
                 "y": _targets(joint, before, rng).reshape(1, prior, *shape)
             }
-    likelihood = groups.pop("log_likelihood", None)
+    return _exported(az, groups, dims, coords, attributes)
+
+
+def _exported(
+    az: Any,
+    groups: dict[str, dict[str, Array]],
+    dims: dict[str, list[str]],
+    coords: dict[str, Array],
+    attributes: dict[str, Any],
+) -> Any:
+    """Return the groups in ArviZ's container: a DataTree, before ArviZ 1 an InferenceData."""
     with warnings.catch_warnings():  # the axes are in order, however few the draws are
         warnings.filterwarnings("ignore", "More chains", UserWarning)
+        if not az.__version__.startswith("0."):
+            attrs = {"/": attributes, "posterior": attributes}
+            return az.from_dict(groups, dims=dims, coords=coords, attrs=attrs)
+        likelihood = groups.pop("log_likelihood", None)
         made = az.from_dict(
-            posterior=posterior,
             **groups,
             dims=dims,
             coords=coords,

@@ -63,7 +63,8 @@ class LocalReparameterisation(Rowwise):
 
     def _zetas(self, noise: Array, rows: int) -> list[Array]:
         """Cut the flat noise into zeta (S, B, O) of each layer."""
-        cut, start = [], 0
+        cut: list[Array] = []
+        start = 0
         for width in self.model.network.sizes[1:]:
             stop = start + rows * width
             cut.append(noise[:, start:stop].reshape(len(noise), rows, width))

@@ -121,7 +121,7 @@ class ReplicatedModel(Model):
 
     def _params(self, w: Array, params: dict[str, Array], buffers: Buffers) -> dict[str, Array]:
         """Repeat the numbers (R, K) of prior and likelihood for every sample: (S R, K)."""
-        out = {}
+        out: dict[str, Array] = {}
         for name, numbers in (
             {name: params[name] for name, _ in self._learned} | self._held
         ).items():

@@ -189,7 +189,9 @@ class LogJoint:
         position = np.empty((chains, self.layout.size))
         for name, block in self.params(position).items():
             hyperprior = self.hyperpriors.get(name, DEFAULT)
-            block[...] = hyperprior.draw(rng, block.shape, self._start[name])
+            block[...] = hyperprior.draw(rng, (chains, block.shape[-1]), self._start[name])
         weights = self.weights(position)
-        weights[...] = self.model.prior.draw(rng, self.params(position), weights.shape)
+        weights[...] = self.model.prior.draw(
+            rng, self.params(position), (chains, weights.shape[-1])
+        )
         return position.astype(dtype)

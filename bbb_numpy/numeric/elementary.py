@@ -191,7 +191,8 @@ def gamma_half_step(nu: Any) -> HalfStep:
     function mu (D31) in the difference mu(nu) - 2 mu(nu/2), are exact to rounding.
     """
     nu = _as_inexact(nu)
-    steps = nu[..., None] + np.arange(0, 2 * HALF_STEPS, 2, dtype=nu.real.dtype)
+    first = nu[..., None]  # with an axis: .real of one exact number alone is no array (NumPy 2.5)
+    steps = first + np.arange(0, 2 * HALF_STEPS, 2, dtype=first.real.dtype)
     below, middle, above = steps, steps + 1.0, steps + 2.0
     inverse = 1.0 / above[..., -1]
     square = inverse * inverse

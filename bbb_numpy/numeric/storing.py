@@ -383,6 +383,8 @@ def check_type(place: str, value: Any, hint: Any) -> None:
 
 def _fits(value: Any, hint: Any) -> bool:
     origin, inner = get_origin(hint), get_args(hint)
+    if hasattr(origin, "__value__"):  # an alias, as NDArray is since NumPy 2.5
+        return _fits(value, origin.__value__[inner])
     if hint is Any:
         return True
     if hint is None:

@@ -129,7 +129,8 @@ def fit(
     ax = axes_or_new(ax)
     subtract = truth if less_truth and truth is not None else np.zeros_like
     mean = np.ravel(predictive.mean) - subtract(x)
-    epistemic, total = np.ravel(predictive.epistemic), np.ravel(predictive.total)
+    epistemic: Array = np.ravel(predictive.epistemic)
+    total: Array = np.ravel(predictive.total)
     bands = (f"predictive ± {BAND:g} sd", f"epistemic ± {BAND:g} sd")
     if np.isinf(total).any():  # heavy tails: there is no such band, and the other one is shown
         total, bands = (

@@ -342,7 +342,8 @@ def _advance(run: Run, target: Target, kernel: Kernel, warm_up: int, thin: int) 
         return run._replace(
             state=state, adaptation=adaptation, steps=run.steps + 1, harmless=harmless
         )
-    gradients = divergent = np.zeros(len(state.position), int)
+    gradients: Array = np.zeros(len(state.position), int)
+    divergent = gradients
     for _ in range(thin):
         state, info = using.step(target, run.rng, state)
         gradients, divergent = gradients + info.gradients, divergent + info.divergent
@@ -362,7 +363,7 @@ def _result(
 ) -> Draws:
     kept, infos = run.kept[:draws], run.infos[:draws]
     chains, size = run.state.position.shape
-    stats = {
+    stats: dict[str, Array] = {
         name: np.array([getattr(info, name) for info in infos]).reshape(-1, chains)
         for name in STATISTICS
     }

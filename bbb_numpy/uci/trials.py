@@ -243,7 +243,7 @@ def score(
         scales.append(scale.astype(float))
     mean = np.concatenate(means) * scaled.y_scale + scaled.y_mean  # (T, N, 1)
     deviation = np.concatenate(scales) * scaled.y_scale
-    metrics = {
+    metrics: dict[str, Any] = {
         "rmse": float(np.sqrt(np.mean((mean.mean(axis=0) - y) ** 2))),
         "nll": _nll(mean, deviation, y),
     }

@@ -353,6 +353,7 @@ sample(model, x, np.sin(3 * x), sampler="mh", chains=2, draws=3000, warm_up=30, 
 """
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_run_resumes_bit_for_bit(tmp_path):
     """SIGKILL at some moment between or during writes."""
     environment = {**os.environ, "PYTHONPATH": str(Path(bbb_numpy.__file__).parents[1])}

@@ -270,6 +270,7 @@ def test_workers_do_not_outlive_a_killed_run(tmp_path):
     wait_for(lambda: not any(map(alive, started)), 10.0)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize("patience", [1, 0])
 def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(
     tmp_path, go, processes, monkeypatch, patience

@@ -65,6 +65,7 @@ def there(tmp_path):
         yield Cluster(stack, tmp_path / "dask")
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_real_fit_gives_the_same_bits_here_in_processes_and_on_a_cluster_that_loses_a_worker(
     tmp_path, there, threads, processes
 ):

@@ -154,7 +154,7 @@ class NUTS:
         divergent, depth = np.zeros(chains, bool), np.zeros(chains, int)
         moved = np.zeros(chains, bool)
 
-        growing = np.arange(chains)
+        growing: Array = np.arange(chains)
         for level in range(self.max_depth):
             forwards = rng.random(len(growing)) < 0.5  # M10
             begin = _copied(_rows(ends[0], growing))

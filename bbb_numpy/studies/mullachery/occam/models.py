@@ -109,7 +109,7 @@ def sum_over_weights(model: Model, x: Array, w: Array, shares: Array) -> tuple[A
     for begin in range(0, len(w), BLOCK):
         some = w[begin : begin + BLOCK]
         p = model.likelihood.mean({}, model.predict(some, x, buffers.rewind()))[..., 0]  # (S, N)
-        product = np.ones((len(some), 1))
+        product: Array = np.ones((len(some), 1))
         for i in range(len(x)):  # doubles with every point, the newest label in the upper half
             product = np.concatenate(
                 [product * (1.0 - p[:, i : i + 1]), product * p[:, i : i + 1]], 1

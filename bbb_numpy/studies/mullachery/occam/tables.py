@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.model_checks import BayesFactor, in_words
 from bbb_numpy.studies.comparing import (
@@ -68,7 +70,7 @@ def lay_out(
     return f"{captioned(parts)}\n\n{judged}"
 
 
-def _by_changes(models: Mapping[str, Labelled]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _by_changes(models: Mapping[str, Labelled]) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """Return by label changes how many label vectors there are, and each model's mean P(D|m)."""
     groups = [changes(LABELS) == c for c in range(POINTS)]
     means = {
@@ -78,7 +80,7 @@ def _by_changes(models: Mapping[str, Labelled]) -> tuple[np.ndarray, dict[str, n
     return np.array([group.sum() for group in groups]), means
 
 
-def _winners(means: Mapping[str, np.ndarray]) -> list[str]:
+def _winners(means: Mapping[str, NDArray[Any]]) -> list[str]:
     """Return by label changes the most probable of the exact models."""
     return [max(EXACT, key=lambda name: means[name][c]) for c in range(POINTS)]
 

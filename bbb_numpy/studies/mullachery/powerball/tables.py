@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bbb_numpy.data import powerball as data
 from bbb_numpy.studies.comparing import Claim, captioned, claims, table, table_of_columns
@@ -151,7 +153,7 @@ def _probabilities(scores: Mapping[str, Scores]) -> str:
     return table_of_columns(columns)
 
 
-def _functions(fitted: Fitted) -> np.ndarray:
+def _functions(fitted: Fitted) -> NDArray[Any]:
     assert fitted.functions is not None  # as of every network
     return fitted.functions
 
