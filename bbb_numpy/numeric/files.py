@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,32 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["replacing", "write_arrays", "write_text"]
+__all__ = ["check_regular", "replacing", "write_arrays", "write_text"]
+
+IRREGULAR = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def check_regular(path: Path) -> None:
+    """Raise ValueError for what is no file but can be read for ever, or waits for a writer.
+
+    Raises
+    ------
+    ValueError
+        For a pipe, a socket or a device.
+    OSError
+        If there is nothing of that name.
+    """
+    mode = os.stat(path).st_mode
+    for is_of_kind, kind in IRREGULAR:
+        if is_of_kind(mode):
+            raise ValueError(
+                f"is {kind}; accepted are regular files. Copy its content to one, and name that"
+            )
 
 
 @contextmanager
