@@ -22,7 +22,7 @@ except ImportError:
 
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
-from ..numeric.arguments import whole
+from ..numeric.arguments import MOST_SAMPLES, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from ..parts.posteriors import PointMass
@@ -396,7 +396,7 @@ class Learner(BaseEstimator):
 
     def _predict_samples(self) -> int:
         given = self.task.predict_samples if self.predict_samples is None else self.predict_samples
-        samples = whole("predict_samples", given, 1)
+        samples = whole("predict_samples", given, 1, MOST_SAMPLES)
         point = isinstance(getattr(self.estimator_, "posterior", None), PointMass)
         return 1 if point else samples
 

@@ -32,7 +32,7 @@ def check_random_state(random_state: Any, name: str = "random_state") -> None:
     ):
         return
     try:
-        whole(name, random_state, 0)
+        whole(name, random_state, 0, None)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
