@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -316,9 +316,11 @@ def check_part(
 
 def check_sizes(name: str, value: Any) -> tuple[int, ...]:
     """Return layer widths as a tuple of int; one number stands for one layer, () for none."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     if isinstance(value, Integral):
         value = (value,)
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise TypeError(
             f"{name} must be a tuple of whole numbers >= 1, e.g. (50,) or (100, 100), or () for "
             f"no hidden layer; got {value!r}"

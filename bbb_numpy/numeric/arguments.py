@@ -16,6 +16,7 @@ __all__ = [
     "not_negative",
     "positive",
     "real",
+    "spread",
     "standard_deviation",
     "whole",
 ]
@@ -79,6 +80,11 @@ def positive(name: str, value: Any) -> float:
 def not_negative(name: str, value: Any) -> float:
     """Return `value` as a float, or raise unless it is finite and at least 0."""
     return real(name, value, 0.0, INFINITY, "finite and >= 0")
+
+
+def spread(name: str, value: Any) -> float:
+    """Return a width that may be 0 as a float, or raise; below 1e150 its square is finite."""
+    return real(name, value, 0.0, 1e150, "finite and >= 0, and below 1e150")
 
 
 def fraction(name: str, value: Any) -> float:

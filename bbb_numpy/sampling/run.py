@@ -148,7 +148,10 @@ def sample(
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
     if np.iscomplexobj(values):
         raise ValueError(f"{name} must be real numbers; got complex ones")
-    array = np.ascontiguousarray(values, dtype)
+    try:
+        array = np.ascontiguousarray(values, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(f"{name} must be a matrix of real numbers: {error}") from None
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{name} must be a matrix with at least one row; got shape {array.shape}")
     if not np.isfinite(array).all():
