@@ -36,7 +36,7 @@ def check_random_state(random_state: Any, name: str = "random_state") -> None:
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
-            f"numpy.random.RandomState; got {random_state!r}"
+            f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
 
 

@@ -22,6 +22,7 @@ from bbb_numpy.numeric.arguments import (
     standard_deviation,
     whole,
 )
+from bbb_numpy.numeric.randomness import check_random_state
 from bbb_numpy.training import Recipe
 
 
@@ -92,6 +93,8 @@ def test_a_number_larger_than_any_float_is_refused_by_name_and_not_printed():
     for check in (lambda v: whole("samples", v, 1), lambda v: positive("scale", v)):
         with pytest.raises(ValueError, match="got a number of 401 digits"):
             check(10**400)
+    with pytest.raises(ValueError, match=r"seed must be None, .*; got a number of 401 digits"):
+        check_random_state(10**400, "seed")
 
 
 def test_a_number_beyond_what_is_accepted_is_refused_with_the_bound():
