@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,17 +148,21 @@ def check(
     Raises
     ------
     ValueError
-        If `method` is unknown, theta is not a flat finite float64 array, or `value_and_grad`
-        returns anything but a number and a gradient of the shape of theta.
+        If `method` is unknown, `bar` or `most` is not positive, a block ends beyond theta, theta
+        is not a flat finite float64 array, or `value_and_grad` returns anything but a number and a
+        gradient of the shape of theta.
     TypeError
-        If the complex step is asked of a function that returns a real value for complex
-        theta: it is not complex-safe; use ``method='central'``.
+        For an argument of another kind, which is named. If the complex step is asked of a function
+        that returns a real value for complex theta: it is not complex-safe; use
+        ``method='central'``.
     """
-    if method not in BARS:
-        raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
+    _check_callable("value_and_grad", value_and_grad, "of theta")
+    _check_settings(method, bar, most, rng)
     bar = BARS[method] if bar is None else bar
-    if not bar > 0:
-        raise ValueError(f"bar must be positive; got {bar}")
+    if coordinate is not None:
+        _check_callable("coordinate", coordinate, "from an index to its name")
+    if gates is not None:
+        _check_callable("gates", gates, "from theta to an array")
     theta = np.asarray(theta)
     if theta.ndim != 1 or theta.dtype != np.float64:
         raise ValueError(
@@ -166,6 +171,7 @@ def check(
     if not np.isfinite(theta).all():
         raise ValueError("theta holds nan or infinity; check at a finite point")
     blocks = {"theta": slice(0, theta.size)} if blocks is None else blocks
+    _check_blocks(blocks, theta.size)
     rng = np.random.default_rng(0) if rng is None else rng
     returned = value_and_grad(theta.copy())
     if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
@@ -176,6 +182,8 @@ def check(
     grad = np.array(returned[1])
     if grad.shape != theta.shape:
         raise ValueError(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
+    if grad.dtype.kind not in "biufc":
+        raise TypeError(f"the gradient must hold numbers; got dtype {grad.dtype}")
 
     chosen: dict[str, Array] = {}
     starts: dict[str, int] = {}
@@ -219,6 +227,41 @@ def check(
             Block(name, len(kept), skipped, float(error[at]), place, float(g[at]), float(n[at]))
         )
     return Report(tuple(rows), method, bar)
+
+
+def _check_settings(method: Any, bar: Any, most: Any, rng: Any) -> None:
+    """Raise unless these are of their kind; `check` says of which."""
+    if not isinstance(method, str) or method not in BARS:
+        raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
+    if isinstance(bar, bool) or not isinstance(bar, Real | None):
+        raise TypeError(f"bar must be a positive number; got {bar!r}")
+    if bar is not None and not 0 < float(bar) < np.inf:
+        raise ValueError(f"bar must be positive and finite; got {bar}")
+    if isinstance(most, bool) or not isinstance(most, Integral | None):
+        raise TypeError(f"most must be a whole number >= 1, or None for all; got {most!r}")
+    if most is not None and most < 1:
+        raise ValueError(f"most must be >= 1, or nothing is checked; got {most}")
+    if not isinstance(rng, np.random.Generator | None):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); got {rng!r}"
+        )
+
+
+def _check_callable(name: str, value: Any, what: str) -> None:
+    if not callable(value):
+        raise TypeError(f"{name} must be a function {what}; got {value!r}")
+
+
+def _check_blocks(blocks: Any, size: int) -> None:
+    """Raise unless these are named parts of a theta of this size."""
+    wanted = "blocks must be a mapping from names to slices, e.g. {'mu': slice(0, 3)}"
+    if not isinstance(blocks, Mapping):
+        raise TypeError(f"{wanted}; got {blocks!r}")
+    for name, where in blocks.items():
+        if not isinstance(name, str) or not isinstance(where, slice):
+            raise TypeError(f"{wanted}; got {name!r}: {where!r}")
+        if max(where.start or 0, where.stop or 0) > size:
+            raise ValueError(f"blocks: {name!r} ends beyond theta, {where} of {size} numbers")
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:

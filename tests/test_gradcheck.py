@@ -286,3 +286,45 @@ def test_the_bar_can_be_set():
     assert check(wrong_at(0, by=1e-3), np.ones(2), bar=1e-2).passed
     assert not check(wrong_at(0, by=1e-3), np.ones(2), method="central").passed
     assert check(wrong_at(0, by=1e-3), np.ones(2), method="central", bar=1e-2).passed
+
+
+@pytest.mark.parametrize("method", ["complex", "central"])
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "message"),
+    [
+        ("blocks", 5, TypeError, "blocks must be a mapping from names to slices.*; got 5"),
+        ("blocks", {"a": 5}, TypeError, "blocks must be a mapping .*; got 'a': 5"),
+        ("blocks", {1: slice(0, 1)}, TypeError, "blocks must be a mapping .*; got 1: slice"),
+        ("blocks", {"a": slice(0, 9)}, ValueError, "blocks: 'a' ends beyond theta"),
+        ("most", -np.inf, TypeError, "most must be a whole number >= 1.*; got -inf"),
+        ("most", 1.5, TypeError, "most must be a whole number >= 1.*; got 1.5"),
+        ("most", np.nan, TypeError, "most must be a whole number >= 1.*; got nan"),
+        ("most", True, TypeError, "most must be a whole number >= 1.*; got True"),
+        ("most", -1, ValueError, "most must be >= 1, or nothing is checked; got -1"),
+        ("most", 0, ValueError, "most must be >= 1, or nothing is checked; got 0"),
+        ("coordinate", 5, TypeError, "coordinate must be a function .*; got 5"),
+        ("rng", "x", TypeError, "rng must be a numpy.random.Generator.*; got 'x'"),
+        ("rng", 3, TypeError, "rng must be a numpy.random.Generator.*; got 3"),
+        ("gates", 5, TypeError, "gates must be a function from theta .*; got 5"),
+        ("bar", np.array([1.0, 2.0]), TypeError, "bar must be a positive number; got array"),
+        ("bar", "x", TypeError, "bar must be a positive number; got 'x'"),
+        ("bar", True, TypeError, "bar must be a positive number; got True"),
+        ("bar", np.inf, ValueError, "bar must be positive and finite; got inf"),
+        ("bar", np.nan, ValueError, "bar must be positive and finite; got nan"),
+    ],
+)
+def test_every_argument_of_another_kind_is_named(method, name, value, kind, message):
+    def square(theta):
+        return (theta**2).sum(), 2 * theta
+
+    with pytest.raises(kind, match=message):
+        check(square, np.ones(3), method=method, **{name: value})
+
+
+def test_what_is_no_function_no_method_or_no_gradient_is_named():
+    with pytest.raises(TypeError, match="value_and_grad must be a function of theta; got 5"):
+        check(5, np.ones(2))
+    with pytest.raises(ValueError, match=r"method must be one of .*; got \['complex'\]"):
+        check(lambda theta: (theta.sum(), 1), np.ones(2), method=["complex"])
+    with pytest.raises(TypeError, match="the gradient must hold numbers; got dtype <U1"):
+        check(lambda theta: (theta.sum(), np.array(["a", "b"])), np.ones(2))

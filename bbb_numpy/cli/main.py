@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from ..version import __version__
+from . import interrupts
 
 __all__ = ["main"]
 
@@ -25,10 +26,14 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return 0, 1 when a check fails, 2 on input that cannot be used."""
+    """Run one subcommand; return 0, 1 when a check fails, 2 on input that cannot be used.
+
+    After Ctrl-C 130.
+    """
     argv = sys.argv[1:] if argv is None else argv
-    args = _parser(argv[0] if argv else "").parse_args(argv)
     try:
+        args = _parser(argv[0] if argv else "").parse_args(argv)
+        interrupts.in_order()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return int(args.run(args))
@@ -36,11 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
-        print(f"bbb-numpy {args.command}: interrupted", file=sys.stderr)
+        interrupts.at_once()
+        exec("")  # Python would die of the signal if it came in the exec of a dataclass; not now
+        print("bbb-numpy: interrupted", file=sys.stderr)
         return 130
     except (ImportError, MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
-        print(f"bbb-numpy {args.command}: {error}", file=sys.stderr)
+        print(f"bbb-numpy {argv[0]}: {error}", file=sys.stderr)
         return 2
+    finally:
+        interrupts.at_once()
 
 
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import whole
+from ..numeric.arguments import MOST_SAMPLES, whole
 from ..numeric.elementary import logsumexp
 from ..numeric.randomness import check_rng
 
@@ -99,7 +99,9 @@ def prior_predictive(
         By default that of `joint`.
     """
     check_rng(rng)
-    return predicted(joint, joint.draw_prior(rng, whole("samples", samples, 1)), rng, x)
+    return predicted(
+        joint, joint.draw_prior(rng, whole("samples", samples, 1, MOST_SAMPLES)), rng, x
+    )
 
 
 class Quantity(Protocol):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
-from ..numeric.arguments import whole
+from ..numeric.arguments import MOST_SAMPLES, whole
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
@@ -100,7 +100,7 @@ def _weight_blocks(
     The cut depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
     """
-    whole("samples", samples, 1)
+    whole("samples", samples, 1, MOST_SAMPLES)
     size = max(estimator.model.layout.size, 1)
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
     buffers = Buffers()
@@ -191,7 +191,7 @@ def sample_functions(
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
     """
-    whole("samples", samples, 1)
+    whole("samples", samples, 1, MOST_SAMPLES)
     likelihood = estimator.model.likelihood
     out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
@@ -215,7 +215,7 @@ def mixture(
     -------
     means, deviations : ndarray (S, N, K)
     """
-    whole("samples", samples, 1)
+    whole("samples", samples, 1, MOST_SAMPLES)
     likelihood = estimator.model.likelihood
     means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     deviations = np.empty_like(means)
@@ -234,7 +234,7 @@ def sample_targets(
     samples: int = 10,
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
-    whole("samples", samples, 1)
+    whole("samples", samples, 1, MOST_SAMPLES)
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
     blocks = {}  # drawn from last: the weights' noise comes from the same generator
     for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):

@@ -35,6 +35,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,10 +144,16 @@ def prove(
 
     Raises
     ------
+    TypeError
+        For a function, blocks or a seed of another kind, which is named.
     ValueError
-        If theta is not a flat finite float64 array, or `value_and_grad` returns anything but a
-        number and a gradient of the shape of theta.
+        If a block ends beyond theta, theta is not a flat finite float64 array, or
+        `value_and_grad` returns anything but a number and a gradient of the shape of theta.
     """
+    _check_callable("value_and_grad", value_and_grad, "of theta and the arguments")
+    _check_seed(seed)
+    if coordinate is not None:
+        _check_callable("coordinate", coordinate, "from an index to its name")
     theta = np.asarray(theta)
     if theta.ndim != 1 or theta.dtype != np.float64:
         raise ValueError(
@@ -154,6 +161,8 @@ def prove(
         )
     if not np.isfinite(theta).all():
         raise ValueError("theta holds nan or infinity; prove at a finite point")
+    if blocks is not None:
+        _check_blocks(blocks, theta.size)
     for point in range(POINTS):
         kind = untangled(seed * POINTS + point)
         direction = [kind.tangent() for _ in theta]
@@ -193,7 +202,15 @@ def prove_same(
     Returns
     -------
     Proof
+
+    Raises
+    ------
+    TypeError
+        If `first` or `second` cannot be called, or `seed` is no whole number.
     """
+    _check_callable("first", first, "of the arguments")
+    _check_callable("second", second, "of the arguments")
+    _check_seed(seed)
     for point in range(POINTS):
         kind = untangled(seed * POINTS + point)
         at = exact(arguments, kind, moving=True)
@@ -217,6 +234,28 @@ def prove_same(
         )
         return Proof("not proved", 1, reason=reason)
     return Proof("proved", 1)
+
+
+def _check_callable(name: str, value: Any, what: str) -> None:
+    if not callable(value):
+        raise TypeError(f"{name} must be a function {what}; got {value!r}")
+
+
+def _check_seed(seed: Any) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise TypeError(f"seed must be a whole number; got {seed!r}")
+
+
+def _check_blocks(blocks: Any, size: int) -> None:
+    """Raise unless these are named parts of a theta of this size."""
+    wanted = "blocks must be a mapping from names to slices, e.g. {'mu': slice(0, 3)}"
+    if not isinstance(blocks, Mapping):
+        raise TypeError(f"{wanted}; got {blocks!r}")
+    for name, where in blocks.items():
+        if not isinstance(name, str) or not isinstance(where, slice):
+            raise TypeError(f"{wanted}; got {name!r}: {where!r}")
+        if max(where.start or 0, where.stop or 0) > size:
+            raise ValueError(f"blocks: {name!r} ends beyond theta, {where} of {size} numbers")
 
 
 def _number(value: Any, kind: type[Number]) -> Number:
@@ -296,7 +335,8 @@ def _namer(
     starts = [(name, where.start or 0) for name, where in (blocks or {"theta": slice(0)}).items()]
 
     def name(index: int) -> str:
-        block, start = max((one for one in starts if one[1] <= index), key=lambda one: one[1])
+        before = [one for one in starts if one[1] <= index] or [("theta", 0)]
+        block, start = max(before, key=lambda one: one[1])
         return f"{block}[{index - start}]"
 
     return name

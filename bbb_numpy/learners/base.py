@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,7 +24,7 @@ except ImportError:
 
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
-from ..numeric.arguments import whole
+from ..numeric.arguments import MOST_SAMPLES, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from ..parts.posteriors import PointMass
@@ -82,6 +84,25 @@ class Learner(BaseEstimator):
     """What both learners do with rows; each has targets and predictions of its own."""
 
     task: ClassVar[Task] = REGRESSION
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give each learner shared methods of its own, so that Python's errors name its class."""
+        super().__init_subclass__(**options)
+        for name in ("__init__", "fit"):
+            method = getattr(cls, name)
+            if name not in vars(cls):
+                own = FunctionType(
+                    method.__code__,
+                    method.__globals__,
+                    name,
+                    method.__defaults__,
+                    method.__closure__,
+                )
+                own.__kwdefaults__ = method.__kwdefaults__
+                setattr(cls, name, update_wrapper(own, method, updated=()))
+                own.__qualname__ = f"{cls.__qualname__}.{name}"
+                vars(own).pop("__wrapped__")
+
     training_: Training
     draws_: Draws
     estimator_: Estimator | DrawnWeights
@@ -396,7 +417,7 @@ class Learner(BaseEstimator):
 
     def _predict_samples(self) -> int:
         given = self.task.predict_samples if self.predict_samples is None else self.predict_samples
-        samples = whole("predict_samples", given, 1)
+        samples = whole("predict_samples", given, 1, MOST_SAMPLES)
         point = isinstance(getattr(self.estimator_, "posterior", None), PointMass)
         return 1 if point else samples
 

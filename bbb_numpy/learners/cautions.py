@@ -20,12 +20,21 @@ NARROWEST = 1e-6
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
 
 
+ORDINARY = 1e6  # deviations of X that alone make no prediction overflow
+
+
 def need_finite(what: str, found: Array, x: Array) -> None:
     """Raise ValueError unless `found` (N, ...) is finite, naming the row of `x` that is not."""
     finite = np.isfinite(found).reshape(len(found), -1).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         column = int(np.argmax(np.abs(x[row])))
+        if np.abs(x[row, column]) < ORDINARY:
+            raise ValueError(
+                f"{what} overflows {x.dtype} at row {row}, where X is ordinary: the fitted weights "
+                "or the noise are too large. Fit again, with standardize=True or y in other units, "
+                "and see whether the sampler's draws or the training converge"
+            )
         raise ValueError(
             f"{what} overflows {x.dtype} at row {row}: X there is as far as {x[row, column]:.3g} "
             f"deviations from its mean (column {column}; with standardize=False: in its own "

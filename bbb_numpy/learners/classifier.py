@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
 from ..model.joint import Likelihood
-from ..numeric.arguments import whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
 from ..numeric.randomness import check_generator
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, check_consistent_length, trains
@@ -81,7 +81,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             them, and when arguments that shape the model were changed.
         """
         plan = self._plan_to_go_on()
-        epochs = whole("epochs", epochs, 1)
+        epochs = whole("epochs", epochs, 1, MOST_STEPS)
         named = None if classes is None else distinct(check_labels(classes, "classes"), "classes")
         if "training_" in self.__dict__:
             if named is not None and not np.array_equal(named, self.classes_):
@@ -168,7 +168,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         ndarray (N, C, S)
         """
         x = self._check_rows(X)
-        n_samples = whole("n_samples", n_samples, 1)
+        n_samples = whole("n_samples", n_samples, 1, MOST_SAMPLES)
         rng = self._generator() if random_state is None else check_generator(random_state)
         with np.errstate(over="ignore", invalid="ignore"):
             p = predictive.sample_functions(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import POSTERIORS, kinds, named
 from ..model.joint import Model
 from ..model.objectives import MAP, MLE, FreeEnergy, Objective
-from ..numeric.arguments import real, whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, real, whole
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
@@ -87,8 +87,13 @@ class Sampling:
 
     def __post_init__(self) -> None:
         check_sampler(self.sampler)
-        for name, least in (("chains", 1), ("draws", 1), ("warm_up", 0), ("thin", 1)):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least))
+        for name, least, most in (
+            ("chains", 1, MOST_SAMPLES),
+            ("draws", 1, MOST_STEPS),
+            ("warm_up", 0, MOST_STEPS),
+            ("thin", 1, MOST_STEPS),
+        ):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least, most))
         if self.metric not in METRICS:
             accepted = ", ".join(map(repr, METRICS))
             raise ValueError(f"metric must be one of {accepted}; got {self.metric!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from ..gradients.family import Family, Posterior
 from ..model.joint import Likelihood, Model, Prior
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, Shares, WarmUp, proportional_kl_weights
 from ..model.objectives import EUBO, MLE, FreeEnergy, Objective, Renyi
-from ..numeric.arguments import real, whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, real, whole
 from ..numeric.randomness import check_random_state
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood
@@ -205,11 +205,11 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
     if isinstance(objective, Renyi) and objective.alpha == 1.0:
         objective = FreeEnergy()  # its limit, with the estimators that this one allows
 
-    def count(name: str) -> int:
+    def count(name: str, most: int) -> int:
         value = params[name]
-        return whole(name, getattr(task, name) if value is None else value, 1)
+        return whole(name, getattr(task, name) if value is None else value, 1, most)
 
-    samples = count("samples")
+    samples = count("samples", MOST_SAMPLES)
     if isinstance(objective, EUBO) and samples == 1:
         raise ValueError(
             "samples must be at least 2 for the EUBO, better 100: the weight of a single "
@@ -243,9 +243,9 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         dtype=check_dtype(params["dtype"]),
         progress=check_flag("progress", params["progress"], (None, True, False)),
         sampling=sampling,
-        epochs=count("epochs"),
+        epochs=count("epochs", MOST_STEPS),
         batch_size=whole("batch_size", params["batch_size"], 1),
-        predict_samples=count("predict_samples"),
+        predict_samples=count("predict_samples", MOST_SAMPLES),
     )
 
 
@@ -316,9 +316,11 @@ def check_part(
 
 def check_sizes(name: str, value: Any) -> tuple[int, ...]:
     """Return layer widths as a tuple of int; one number stands for one layer, () for none."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     if isinstance(value, Integral):
         value = (value,)
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise TypeError(
             f"{name} must be a tuple of whole numbers >= 1, e.g. (50,) or (100, 100), or () for "
             f"no hidden layer; got {value!r}"

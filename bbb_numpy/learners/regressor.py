@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive
-from ..numeric.arguments import whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
@@ -114,7 +114,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             As `fit`; also when arguments that shape the model were changed since.
         """
         plan = self._plan_to_go_on()
-        epochs = whole("epochs", epochs, 1)
+        epochs = whole("epochs", epochs, 1, MOST_STEPS)
         if "training_" in self.__dict__:
             return self._go_on(X, y, plan, epochs)
         fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=False)
@@ -226,7 +226,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         x = self._check_rows(X)
-        n_samples = whole("n_samples", n_samples, 1)
+        n_samples = whole("n_samples", n_samples, 1, MOST_SAMPLES)
         rng = self._generator() if random_state is None else check_generator(random_state)
         with np.errstate(over="ignore", invalid="ignore"):
             drawn = draw(self.estimator_, self.theta_, x, rng=rng, samples=n_samples)  # (S, N, K)

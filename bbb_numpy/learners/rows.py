@@ -6,9 +6,9 @@ cell that holds nan, masked entries, counts that float64 would round, labels of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Number, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,9 +66,10 @@ def check_inputs(owner: BaseEstimator, x: Any, first: bool = False) -> Array:
     _no_mask(x, "X")
     if hasattr(x, "__array__") and not hasattr(x, "shape"):
         x = np.asarray(x)  # scikit-learn would not know the number of its columns
-    with _as_value_error("X"):
+    with _as_value_error("X", x):
         array = validate_data(owner, x, reset=first, **LOOSE)
-    return _finite(_float64(array, "X"), "X", getattr(owner, "feature_names_in_", None))
+    found = _finite(_float64(array, "X"), "X", getattr(owner, "feature_names_in_", None))
+    return _exact(found, x, "X")
 
 
 def check_targets(y: Any, name: str = "y") -> Array:
@@ -84,17 +85,36 @@ def check_targets(y: Any, name: str = "y") -> Array:
             f"a regression requires y to be passed, but the target y is None ({name}): "
             "give one target per row"
         )
+    _one_per_row(y, name)
     _no_mask(y, name)
-    with _as_value_error(name):
+    with _as_value_error(name, y):
         array = check_array(y, ensure_2d=False, input_name=name, **LOOSE)
-    return _finite(_float64(array, name), name)
+    return _exact(_finite(_float64(array, name), name), y, name)
+
+
+def _one_per_row(y: Any, name: str) -> None:
+    if isinstance(y, (str, bytes, Number, Mapping)):
+        raise ValueError(f"{name} must be an array or a list of one target per row; got {y!r}")
 
 
 @contextmanager
-def _as_value_error(name: str) -> Iterator[None]:
-    """Tell a whole number beyond the range of float64 as what it is, a wrong value."""
+def _as_value_error(name: str, given: Any) -> Iterator[None]:
+    """Tell a whole number beyond the range of float64 as what it is, a wrong value.
+
+    So too a cell of an array of objects that says nothing, as pandas' NA.
+    """
     try:
         yield
+    except TypeError:
+        cells = _cells(given)
+        missing = next((i for i, cell in enumerate(cells.ravel()) if _is_missing(cell)), None)
+        if missing is None:
+            raise
+        place = np.unravel_index(missing, cells.shape)
+        raise ValueError(
+            f"Input {name} contains a missing value, {cells[place]!r}, at {_where(place)}. Remove "
+            "or fill in such rows"
+        ) from None
     except OverflowError:
         raise ValueError(
             f"{name} holds a whole number beyond the range of float64, 1.8e308; use other units"
@@ -109,7 +129,7 @@ def _no_mask(value: Any, name: str) -> None:
 def _float64(array: Array, name: str) -> Array:
     """Convert an array that scikit-learn has let pass."""
     if array.dtype.kind == "O":  # whole numbers that only Python can hold
-        with _as_value_error(name):
+        with _as_value_error(name, array):
             array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold numbers; got dtype {array.dtype}. Convert it to float")
@@ -123,17 +143,41 @@ def _finite(array: Array, name: str, names: Array | None = None) -> Array:
         place = tuple(int(i) for i in np.argwhere(~finite)[0])
         kind = "NaN" if np.isnan(array[place]) else "infinity"
         label = "" if names is None else f" ({names[place[1]]!r})"
-        where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
         raise ValueError(
-            f"Input {name} contains {kind} at {where}{label}, and "
+            f"Input {name} contains {kind} at {_where(place)}{label}, and "
             f"{int((~finite).sum()) - 1} more NaN or infinite cells. Remove or fill in such rows"
         )
     return array
 
 
-# Targets that are no plain numbers: class labels and counts.
-
 EXACT = 2**53  # float64 holds every whole number up to this one
+
+
+def _exact(array: Array, given: Any, name: str) -> Array:
+    """Return `array`, or raise if whole numbers in what was given were rounded to it."""
+    large = np.argwhere(np.abs(array) >= EXACT)  # where rounding may have led
+    if len(large) and getattr(getattr(given, "dtype", None), "kind", "O") != "f":
+        cells = _cells(given).reshape(array.shape)
+        for place in map(tuple, large.tolist()):
+            if isinstance(cells[place], Integral) and int(cells[place]) != int(array[place]):
+                raise ValueError(
+                    f"{name} holds the whole number {cells[place]!s} at {_where(place)}: beyond "
+                    f"2^53 = {EXACT} float64 rounds them, and neighbours become one number. "
+                    "Subtract an offset, leave out identifiers, or convert to float yourself"
+                )
+    return array
+
+
+def _cells(given: Any) -> Array:
+    """Return what was given as objects; NumPy would ask a data frame for floats first."""
+    return given.to_numpy(object) if hasattr(given, "iloc") else np.asarray(given, object)
+
+
+def _where(place: Iterable[Any]) -> str:
+    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
+
+
+# Targets that are no plain numbers: class labels and counts.
 
 
 def check_labels(y: Any, name: str = "y") -> Array:
@@ -157,6 +201,7 @@ def check_labels(y: Any, name: str = "y") -> Array:
             f"a classifier requires y to be passed, but the target y is None ({name}): give one "
             "label per row"
         )
+    _one_per_row(y, name)
     _no_mask(y, name)
     _one_kind(y, name)
     array = column_or_1d(y, warn=True)

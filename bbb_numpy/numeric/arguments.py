@@ -7,12 +7,30 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["flag", "fraction", "not_negative", "positive", "real", "standard_deviation", "whole"]
+__all__ = [
+    "LARGEST",
+    "MOST_SAMPLES",
+    "MOST_STEPS",
+    "flag",
+    "fraction",
+    "not_negative",
+    "positive",
+    "real",
+    "spread",
+    "standard_deviation",
+    "whole",
+]
 
 INFINITY = float("inf")
 
 
-def whole(name: str, value: Any, least: int) -> int:
+# What ends, or fits in memory, wherever it comes from: a number in a file is anybody's.
+MOST_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
+MOST_STEPS = 10**9  # epochs, draws, leapfrog steps
+LARGEST = 2**63 - 1  # what NumPy counts with
+
+
+def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
     """Return `value` as an int.
 
     Raises
@@ -20,7 +38,7 @@ def whole(name: str, value: Any, least: int) -> int:
     TypeError
         If it is no number (text, None, a truth value).
     ValueError
-        If it is not a whole number >= `least`.
+        If it is not a whole number >= `least` and <= `most` (None: of any size).
     """
     wanted = f"{name} must be a whole number >= {least}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
@@ -28,7 +46,10 @@ def whole(name: str, value: Any, least: int) -> int:
     number = _float(wanted, value)
     if not least <= number < INFINITY or number != np.floor(number):
         raise ValueError(f"{wanted}; got {value!r}")
-    return int(value) if isinstance(value, Integral) else int(number)
+    found = int(value) if isinstance(value, Integral) else int(number)
+    if most is not None and found > most:
+        raise ValueError(f"{wanted} and <= {most}; got {value!r}")
+    return found
 
 
 def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> float:
@@ -59,6 +80,11 @@ def positive(name: str, value: Any) -> float:
 def not_negative(name: str, value: Any) -> float:
     """Return `value` as a float, or raise unless it is finite and at least 0."""
     return real(name, value, 0.0, INFINITY, "finite and >= 0")
+
+
+def spread(name: str, value: Any) -> float:
+    """Return a width that may be 0 as a float, or raise; below 1e150 its square is finite."""
+    return real(name, value, 0.0, 1e150, "finite and >= 0, and below 1e150")
 
 
 def fraction(name: str, value: Any) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
@@ -12,27 +14,98 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["replacing", "write_arrays", "write_text"]
+try:
+    import fcntl
+except ImportError:
+    LOCKS: Any = None  # Windows, where an unfinished file stays
+else:
+    LOCKS = fcntl
+
+__all__ = ["check_regular", "replacing", "write_arrays", "write_text"]
+
+IRREGULAR = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def check_regular(path: Path) -> None:
+    """Raise ValueError for what is no file but can be read for ever, or waits for a writer.
+
+    Raises
+    ------
+    ValueError
+        For a pipe, a socket or a device.
+    OSError
+        If there is nothing of that name.
+    """
+    mode = os.stat(path).st_mode
+    for is_of_kind, kind in IRREGULAR:
+        if is_of_kind(mode):
+            raise ValueError(
+                f"is {kind}; accepted are regular files. Copy its content to one, and name that"
+            )
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write, which takes the place of `path` only when all is on the disk.
 
+    What a killed process had begun to write at this place is removed.
+
     Raises
     ------
     OSError
         If it cannot be written; an older file is untouched.
     """
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
+    _clear(path)
+    file = _begun(path)
+    unfinished = Path(file.name)
     try:
-        with open(unfinished, "xb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(unfinished, path)
+            if LOCKS is not None:  # before the lock is given up
+                os.replace(unfinished, path)
+        if LOCKS is None:
+            os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _begun(path: Path) -> BinaryIO:
+    """Return a new file beside `path`, locked as long as it is open and its process lives."""
+    while True:
+        file = open(path.with_name(f".{path.name}.{uuid4().hex}"), "xb")  # noqa: SIM115
+        if _locked(file.fileno()) and os.fstat(file.fileno()).st_nlink == 0:
+            file.close()  # removed by another process, before it was locked
+            continue
+        return file
+
+
+def _clear(path: Path) -> None:
+    """Remove unfinished files for `path` of processes that live no more."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}")
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError), open(entry.path, "r+b") as file:
+                    if _locked(file.fileno()):
+                        os.unlink(entry.path)
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file, or return False if another has, or locks are not to be had here."""
+    if LOCKS is None:
+        return False
+    try:
+        LOCKS.flock(descriptor, LOCKS.LOCK_EX | LOCKS.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def write_text(path: Path, text: str) -> None:

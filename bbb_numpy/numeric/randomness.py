@@ -32,11 +32,11 @@ def check_random_state(random_state: Any, name: str = "random_state") -> None:
     ):
         return
     try:
-        whole(name, random_state, 0)
+        whole(name, random_state, 0, None)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
-            f"numpy.random.RandomState; got {random_state!r}"
+            f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import not_negative, positive, real, standard_deviation
+from ..numeric.arguments import positive, real, spread, standard_deviation
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -81,8 +81,8 @@ class FullRank:
     limit_gib: float = 4.0
 
     def __post_init__(self) -> None:
-        not_negative("mu_scale", self.mu_scale)
-        not_negative("rho_halfwidth", self.rho_halfwidth)
+        spread("mu_scale", self.mu_scale)
+        spread("rho_halfwidth", self.rho_halfwidth)
         real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
         standard_deviation("unit", self.unit)
         positive("limit_gib", self.limit_gib)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import not_negative, real
+from ..numeric.arguments import real, spread
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -76,8 +76,8 @@ class MeanField:
     rho_halfwidth: float = 0.01
 
     def __post_init__(self) -> None:
-        not_negative("mu_scale", self.mu_scale)
-        not_negative("rho_halfwidth", self.rho_halfwidth)
+        spread("mu_scale", self.mu_scale)
+        spread("rho_halfwidth", self.rho_halfwidth)
         real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
 
     def blocks(self, size: int) -> Blocks:
@@ -226,7 +226,7 @@ class PointMass:
     mu_scale: float = 0.1
 
     def __post_init__(self) -> None:
-        not_negative("mu_scale", self.mu_scale)
+        spread("mu_scale", self.mu_scale)
 
     def blocks(self, size: int) -> Blocks:
         """Name the blocks of theta for `size` weights."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import fraction, whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
@@ -133,7 +133,7 @@ def sample(
         model, _matrix("x", x, kind), _matrix("y", y, kind), check_hyperpriors(hyperpriors)
     )
     rng = check_generator(seed, "seed")
-    wanted = (whole("chains", chains, 1), target.layout.size)
+    wanted = (whole("chains", chains, 1, MOST_SAMPLES), target.layout.size)
     known = start is not None or isinstance(seed, Integral)
     if start is None:
         start = target.draw_prior(rng, wanted[0], kind)
@@ -148,7 +148,10 @@ def sample(
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
     if np.iscomplexobj(values):
         raise ValueError(f"{name} must be real numbers; got complex ones")
-    array = np.ascontiguousarray(values, dtype)
+    try:
+        array = np.ascontiguousarray(values, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(f"{name} must be a matrix of real numbers: {error}") from None
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{name} must be a matrix with at least one row; got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -251,8 +254,9 @@ def _run(
 ) -> Draws:
     """Do what `sample_target` says; `known`: whether the same call has the same `start` again."""
     kernel = check_sampler(sampler)
-    draws, warm_up = whole("draws", draws, 1), whole("warm_up", warm_up, 0)
-    thin = whole("thin", thin, 1)
+    draws = whole("draws", draws, 1, MOST_STEPS)
+    warm_up = whole("warm_up", warm_up, 0, MOST_STEPS)
+    thin = whole("thin", thin, 1, MOST_STEPS)
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
     if target_accept is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..numeric.arguments import whole
+from ..numeric.arguments import LARGEST, MOST_SAMPLES, MOST_STEPS, whole
 from .optimizers import Adam, Optimizer
 from .stopping import EarlyStopping, minibatches
 
@@ -66,8 +66,12 @@ class Recipe:
     early_stopping: EarlyStopping | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 0), ("samples", 1), ("batch_size", 1)):
-            whole(name, getattr(self, name), least)
+        for name, least, most in (
+            ("epochs", 0, MOST_STEPS),
+            ("samples", 1, MOST_SAMPLES),
+            ("batch_size", 1, LARGEST),
+        ):
+            whole(name, getattr(self, name), least, most)
 
     def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
         """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term.

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from ..numeric.files import write_text
+from ..numeric.files import check_regular, write_text
 
 __all__ = [
     "FOLDER",
@@ -101,6 +101,10 @@ def read(path: Path) -> list[Record]:
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     records = []
     for file in files:
+        try:
+            check_regular(file)
+        except ValueError as error:
+            raise RecordsError(f"{file} {error}") from None
         for number, text in enumerate(file.read_bytes().splitlines(), 1):
             try:
                 records.append(parse(text.decode()))

@@ -199,3 +199,44 @@ def test_the_maps_of_advi_and_their_jacobians_are_proved(seed):
         return (weights * theta).sum(), TRANSFORMS.pull_back(zeta, weights)
 
     assert prove(pulled_back, zeta, np.random.default_rng(seed).standard_normal(len(zeta))).proved
+
+
+def square(theta):
+    return (theta**2).sum(), 2 * theta
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "message"),
+    [
+        ("blocks", 5, TypeError, "blocks must be a mapping from names to slices.*; got 5"),
+        ("blocks", {"a": 5}, TypeError, "blocks must be a mapping .*; got 'a': 5"),
+        ("blocks", {"a": slice(5, 9)}, ValueError, "blocks: 'a' ends beyond theta"),
+        ("coordinate", 5, TypeError, "coordinate must be a function .*; got 5"),
+        ("seed", "x", TypeError, "seed must be a whole number; got 'x'"),
+        ("seed", 1.5, TypeError, "seed must be a whole number; got 1.5"),
+        ("seed", None, TypeError, "seed must be a whole number; got None"),
+        ("seed", True, TypeError, "seed must be a whole number; got True"),
+    ],
+)
+def test_every_argument_of_another_kind_is_named(name, value, kind, message):
+    with pytest.raises(kind, match=message):
+        prove(square, np.ones(3), **{name: value})
+    if name == "seed":
+        with pytest.raises(kind, match=message):
+            prove_same(lambda a: a, lambda a: a, 0.5, seed=value)
+
+
+def test_what_is_no_function_is_named():
+    with pytest.raises(TypeError, match=r"value_and_grad must be a function .*; got 5"):
+        prove(5, np.ones(2))
+    with pytest.raises(TypeError, match="first must be a function of the arguments; got 5"):
+        prove_same(5, square, 1.0)
+    with pytest.raises(TypeError, match="second must be a function of the arguments; got 6"):
+        prove_same(square, 6, 1.0)
+
+
+def test_a_wrong_derivative_before_the_first_block_has_a_name():
+    found = prove(
+        lambda theta: ((theta**2).sum(), 2 * theta + 1), np.ones(3), blocks={"b": slice(1, 3)}
+    )
+    assert [one.name for one in found.wrong] == ["theta[0]", "b[0]", "b[1]"]

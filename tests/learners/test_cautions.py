@@ -74,3 +74,9 @@ def test_other_priors_are_left_alone(prior, learned, kl):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_collapse(*after(prior, learned, kl))
+
+
+def test_an_ordinary_row_is_not_blamed_for_weights_that_have_run_away():
+    found = np.array([[1.0], [np.inf]])
+    with pytest.raises(ValueError, match=r"at row 1, where X is ordinary: the fitted weights or"):
+        need_finite("the prediction", found, np.array([[1e300], [999.0]]))

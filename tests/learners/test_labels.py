@@ -43,7 +43,7 @@ def test_labels_that_are_no_class_have_the_code_minus_one():
         (None, ValueError, "requires y to be passed, but the target y is None"),
         ([], ValueError, "y is empty"),
         ([[0, 1], [1, 0]], ValueError, r"should be a 1d array, got an array of shape \(2, 2\)"),
-        (3, ValueError, r"got an array of shape \(\)"),
+        (3, ValueError, "y must be an array or a list of one target per row; got 3"),
         ([[1], [1, 2]], ValueError, "inhomogeneous shape"),
         ([1, "a"], TypeError, r"numbers \(1 at row 0\) and text \('a' at row 1\).*Convert them"),
         (["a", 1.0], TypeError, "several types"),

@@ -8,6 +8,7 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.family import Family
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.plan import (
     CLASSIFICATION,
     REGRESSION,
@@ -16,6 +17,7 @@ from bbb_numpy.learners.plan import (
     check_plan,
     check_sizes,
 )
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import (
     LinearWarmUp,
     NoWarmUp,
@@ -222,3 +224,21 @@ def test_a_classifier_takes_no_likelihood_of_numbers():
 def test_every_bad_argument_is_named(name, value, kind):
     with pytest.raises(kind, match=name):
         check_plan(PARAMETERS | {name: value})
+
+
+@pytest.mark.parametrize("value", [np.array(3), 3, np.int8(3)])
+def test_one_number_of_any_kind_is_one_hidden_layer(value):
+    assert check_sizes("hidden_layer_sizes", value) == (3,)
+
+
+@pytest.mark.parametrize("value", [np.array(3.5), {3: 1}, {3}, "3", 3.0])
+def test_sizes_without_order_or_layers_are_named(value):
+    with pytest.raises(TypeError, match="hidden_layer_sizes must be a tuple of whole numbers"):
+        check_sizes("hidden_layer_sizes", value)
+
+
+@pytest.mark.parametrize("kind", [BayesianMLPRegressor, BayesianMLPClassifier])
+def test_an_unknown_keyword_names_the_class_that_was_called(kind):
+    for call, name in ((kind, "__init__"), (kind().fit, "fit")):
+        with pytest.raises(TypeError, match=rf"^{kind.__name__}\.{name}\(\) got an unexpected"):
+            call(colour="red")

@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import coo_array
 from sklearn.base import BaseEstimator
 
-from bbb_numpy.learners.rows import check_counts, check_inputs, check_targets
+from bbb_numpy.learners.rows import check_counts, check_inputs, check_labels, check_targets
 
 
 def inputs(x):
@@ -49,6 +49,26 @@ BAD_CELLS = [
     ([[{"a": 1}]], TypeError, r"argument must be .*number"),
     ([[None]], ValueError, r"@ contains NaN"),
     ([[1.0 + 2.0j]], ValueError, r"Complex data not supported"),
+    ([[pd.NA]], ValueError, r"Input @ contains a missing value, <NA>, at row 0, column 0. Remove"),
+    ([[1.0, 2.0], [3.0, pd.NA]], ValueError, r"@ contains a missing value, <NA>, at row 1, column"),
+    (
+        pd.DataFrame({"a": [1, pd.NA]}, dtype=object),
+        ValueError,
+        r"@ contains a missing .* at row 1",
+    ),
+    ([[1], [2**53 + 1]], ValueError, r"@ holds the whole number 9007199254740993 at row 1, col"),
+    (
+        np.array([[2**63 + 1]], np.uint64),
+        ValueError,
+        r"@ holds the whole number 9223372036854775809",
+    ),
+    ([[0.5, 2**60 + 1]], ValueError, r"@ holds the whole number 1152921504606846977 at row 0, col"),
+    ([[-(2**70) - 1]], ValueError, r"@ holds the whole number -1180591620717411303425 at row 0"),
+    (
+        pd.DataFrame({"a": [0.5, 1], "id": [1, 2**60 + 1]}),
+        ValueError,
+        r"@ holds the whole number 1152921504606846977 at row 1, column 1: beyond 2\^53 = 9007",
+    ),
     ([[10**400]], ValueError, r"@ holds a whole number beyond the range of float64"),
     (np.array([["2020-01-01"]], "datetime64[D]"), TypeError, r"@ must hold numbers; got dtype"),
     ([[1.0], [1.0, 2.0]], ValueError, r"inhomogeneous shape"),
@@ -117,3 +137,17 @@ def test_counts_up_to_two_to_the_53_are_left_to_the_likelihood(y):
 def test_larger_counts_are_refused_by_place(y, place):
     with pytest.raises(ValueError, match=rf"y holds the count [\d.e+]+ at row {place}.*float64"):
         check_counts(y)
+
+
+def test_whole_numbers_that_float64_holds_and_floats_of_any_size_pass():
+    for x in ([[2**60], [-(2**53)]], [[1e300], [2.0**53 + 2]], np.array([[2**62]], np.uint64)):
+        np.testing.assert_array_equal(inputs(x), np.array(x, float))
+
+
+@pytest.mark.parametrize("y", ["x", b"x", 5, 2.5, {1: 2}])
+@pytest.mark.parametrize("check", [check_targets, check_labels])
+def test_one_value_in_place_of_targets_is_named(check, y):
+    with pytest.raises(
+        ValueError, match=r"y must be an array or a list of one target per row; got"
+    ):
+        check(y)

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from bbb_numpy import GaussianLikelihood, GaussianPrior, MeanField
+from bbb_numpy import (
+    HMC,
+    NUTS,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
+    Sampling,
+)
 from bbb_numpy.numeric.arguments import (
     flag,
     fraction,
@@ -13,6 +22,8 @@ from bbb_numpy.numeric.arguments import (
     standard_deviation,
     whole,
 )
+from bbb_numpy.numeric.randomness import check_random_state
+from bbb_numpy.training import Recipe
 
 
 @pytest.mark.parametrize("value", [3, 3.0, np.int32(3), np.float32(3)])
@@ -82,3 +93,47 @@ def test_a_number_larger_than_any_float_is_refused_by_name_and_not_printed():
     for check in (lambda v: whole("samples", v, 1), lambda v: positive("scale", v)):
         with pytest.raises(ValueError, match="got a number of 401 digits"):
             check(10**400)
+    with pytest.raises(ValueError, match=r"seed must be None, .*; got a number of 401 digits"):
+        check_random_state(10**400, "seed")
+
+
+def test_a_number_beyond_what_is_accepted_is_refused_with_the_bound():
+    with pytest.raises(ValueError, match="a must be a whole number >= 1 and <= 10; got 11"):
+        whole("a", 11, 1, 10)
+    with pytest.raises(ValueError, match=r"and <= 9223372036854775807; got"):
+        whole("a", 2**63, 1)
+    assert whole("a", 10, 1, 10) == 10
+    assert whole("seed", 2**128, 0, None) == 2**128
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda n: BayesianMLPRegressor(predict_samples=n), "predict_samples"),
+        (lambda n: BayesianMLPRegressor(samples=n), "samples"),
+        (lambda n: BayesianMLPClassifier(epochs=n), "epochs"),
+        (lambda n: BayesianMLPRegressor(inference=Sampling("mh", chains=n)), "chains"),
+    ],
+)
+@pytest.mark.parametrize("value", [2**63, 10**12])
+def test_what_would_not_end_is_refused_by_every_learner(make, name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number >= 1 and <= \d+; got"):
+        make(value).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda n: Recipe(samples=n), "samples"),
+        (lambda n: Recipe(epochs=n), "epochs"),
+        (lambda n: Sampling(draws=n), "draws"),
+        (lambda n: Sampling(warm_up=n), "warm_up"),
+        (lambda n: Sampling(thin=n), "thin"),
+        (lambda n: NUTS(max_depth=n), "max_depth"),
+        (lambda n: HMC(max_steps=n), "max_steps"),
+    ],
+)
+@pytest.mark.parametrize("value", [2**63, 10**12])
+def test_what_would_not_end_is_refused_by_every_object(make, name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number >= \d and <= \d+; got"):
+        make(value)

@@ -458,3 +458,11 @@ def test_a_start_that_is_no_gaussian_is_refused():
         FullRank().pack(np.zeros(2), np.array([[1.0, 0.5], [0.0, 1.0]]))
     with pytest.raises(ValueError, match="symmetric matrix"):
         FullRank().pack(np.zeros(2), np.eye(3))
+
+
+@pytest.mark.parametrize("make", [PointMass, MeanField])
+def test_a_width_whose_square_overflows_is_named(make):
+    with pytest.raises(ValueError, match=r"mu_scale must be finite and >= 0, and below 1e150; got"):
+        make(1e308)
+    with pytest.raises(ValueError, match=r"rho_halfwidth must be finite .*; got 1e\+308"):
+        MeanField(rho_halfwidth=1e308)

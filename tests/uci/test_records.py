@@ -151,3 +151,11 @@ def test_a_read_only_folder_is_named(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(OSError, match=r"cannot write to the output folder .*: Permission"):
         prepare(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_among_the_records_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "a.json")
+    for place in (tmp_path, tmp_path / "a.json"):
+        with pytest.raises(RecordsError, match=r"a\.json is a pipe; accepted are regular files"):
+            read(place)

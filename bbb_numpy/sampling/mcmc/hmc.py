@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.arguments import positive, real, whole
+from ...numeric.arguments import MOST_STEPS, positive, real, whole
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init, select
@@ -59,7 +59,7 @@ class HMC:
         positive("path", self.path)
         check_metric(self.metric)
         real("jitter", self.jitter, 0.0, np.nextafter(1.0, 2.0), "between 0 and 1")
-        whole("max_steps", self.max_steps, 1)
+        whole("max_steps", self.max_steps, 1, MOST_STEPS)
 
     @property
     def steps(self) -> int:

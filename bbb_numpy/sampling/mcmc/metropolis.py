@@ -234,9 +234,21 @@ class MetropolisHastings:
     Parameters
     ----------
     proposal : GaussianWalk, StudentWalk, LogNormalWalk, Langevin, Independent, or one's own
+
+    Raises
+    ------
+    TypeError
+        If `proposal` is something else.
     """
 
     proposal: Proposal = GaussianWalk()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.proposal, type) or not callable(getattr(self.proposal, "propose", None)):
+            raise TypeError(
+                "proposal must be an object such as GaussianWalk(0.1), StudentWalk(), Langevin() "
+                f"or one's own with a method propose; got {self.proposal!r}"
+            )
 
     def init(self, target: Target, position: Array) -> State:
         """Return the state at `position` (S, D)."""

@@ -108,7 +108,7 @@ class NUTS:
     metric : DiagonalMetric or DenseMetric, optional
         By default unit variances.
     max_depth : int
-        Most doublings, >= 1: at most 2^max_depth - 1 leapfrog steps.
+        Most doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
 
     Raises
     ------
@@ -125,7 +125,7 @@ class NUTS:
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         check_metric(self.metric)
-        whole("max_depth", self.max_depth, 1)
+        whole("max_depth", self.max_depth, 1, 30)
 
     def tuned(self, step_size: float, metric: Metric) -> NUTS:
         """Return the kernel with another step size and metric."""

@@ -353,3 +353,9 @@ def test_an_independent_proposal_is_judged_by_its_density():
     new, info = kernel.step(target, rng, state)
     np.testing.assert_allclose(info.acceptance, 1.0)
     assert abs(new.position).max() < 5
+
+
+@pytest.mark.parametrize("proposal", ["gaussian", GaussianWalk, None, 5])
+def test_what_proposes_nothing_is_refused_when_the_kernel_is_made(proposal):
+    with pytest.raises(TypeError, match=r"^proposal must be an object such as GaussianWalk"):
+        MetropolisHastings(proposal=proposal)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bbb_numpy.data import mnist as data
 from bbb_numpy.data.mnist import MNIST
-from bbb_numpy.numeric.files import write_text
+from bbb_numpy.numeric.files import check_regular, write_text
 from bbb_numpy.progress import tqdm
 
 from . import plots, tables
@@ -224,6 +224,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
+        check_regular(path)
         found = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(found, dict):
             raise ValueError("it holds no table of names")
