@@ -59,7 +59,7 @@ planted = loaded(ROOT / "tests" / "derivations" / "planted.py") if __name__ == "
 
 
 def pytest_configure(config: Any) -> None:
-    """A failing example need not be shrunk: that it fails is enough."""
+    """Shrink no failing example: that it fails is enough."""
     hypothesis.settings.register_profile(
         "planted",
         hypothesis.settings.get_profile("check"),
@@ -206,9 +206,9 @@ def shown(text: str) -> str:
 
 HEAD = """# Planted errors
 
-One error for each tag of [derivations.md](../derivations.md), in a line that computes what the entry
-says (two, where `plain.py` has the line too), and the tests with its mark that fail then: how many of
-those that ran, and up to three names. Written by `make planted` from
+One error for each tag of [derivations.md](../derivations.md), in a line that computes what the
+entry says (several, where several do, `plain.py` among them), and the tests with its mark that fail
+then: how many of those that ran, and up to three names. Written by `make planted` from
 [tests/derivations/planted.py](../tests/derivations/planted.py).
 
 | tag | line | planted | noticed by |
@@ -234,7 +234,9 @@ def write_page(rows: dict[str, list[str]]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Plant, run, write the page; return 1 if an error passes, or a test fails without one."""
     assert planted is not None
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", metavar="TAG", help="such as K25 R5")
     chosen = parser.parse_args(arguments).only or list(planted.PLANTED)
     if unknown := sorted(set(chosen) - set(planted.PLANTED)):

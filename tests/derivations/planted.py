@@ -1,9 +1,9 @@
 """One planted error for every tag of derivations.md: a line that computes the entry, made wrong.
 
-Each is a mistake that a person could make: a sign, a factor, an index, a term left out. A tag has two
-where `plain.py` carries the equation beside the fast path. `make planted` puts them one by one into a
-copy of the package and lists the tests with the tag's mark that notice (benchmarks/planted.md);
-test_planted.py only holds this table to the code.
+Each is a mistake that a person could make: a sign, a factor, an index, a term left out. A tag has
+several where several lines compute it, one in `plain.py` and one in the fast path for instance.
+`make planted` puts them one by one into a copy of the package and lists the tests with the tag's
+mark that notice (benchmarks/planted.md); test_planted.py only holds this table to the code.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     ),
     "K11": (  # the deviation read as a variance
         Planted(
-            PRIORS, "return self.scale**-2, log(self.scale)", "return self.scale**-1, log(self.scale)"
+            PRIORS,
+            "return self.scale**-2, log(self.scale)",
+            "return self.scale**-1, log(self.scale)",
         ),
     ),
     "K12": (
@@ -329,9 +331,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         ),
     ),
     "R2": (
-        Planted(
-            OBJECTIVES, "value += prior.dot(terms.prior)", "value -= prior.dot(terms.prior)"
-        ),
+        Planted(OBJECTIVES, "value += prior.dot(terms.prior)", "value -= prior.dot(terms.prior)"),
     ),
     "R3": (  # a sum over samples
         Planted(
@@ -340,11 +340,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "each = np.full(samples, 1.0, terms.prior.real.dtype)",
         ),
     ),
-    "R4": (
-        Planted(
-            MIXTURE, "c.log_share[k] - c.log_sigma[k]", "c.log_share[k] + c.log_sigma[k]"
-        ),
-    ),
+    "R4": (Planted(MIXTURE, "c.log_share[k] - c.log_sigma[k]", "c.log_share[k] + c.log_sigma[k]"),),
     "R5": (
         Planted(
             MIXTURE,
@@ -353,9 +349,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         ),
     ),
     "R6": (
-        Planted(
-            MIXTURE, "moment[0] * s1**-3 - mass[0] / s1", "moment[0] * s1**-2 - mass[0] / s1"
-        ),
+        Planted(MIXTURE, "moment[0] * s1**-3 - mass[0] / s1", "moment[0] * s1**-2 - mass[0] / s1"),
     ),
     "R7": (
         Planted(
@@ -386,9 +380,9 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     "W1": (
         Planted(
             OBJECTIVES,
-            "``0``, ``0`` and ``-1 / S``.\"\"\"\n"
+            '``0``, ``0`` and ``-1 / S``."""\n'
             "        return _weighted_means(terms, (0.0, 0.0, -1.0))",
-            "``0``, ``0`` and ``-1 / S``.\"\"\"\n"
+            '``0``, ``0`` and ``-1 / S``."""\n'
             "        return _weighted_means(terms, (0.0, 0.0, -kl_weight))",
         ),
     ),
@@ -419,7 +413,9 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     ),
     "M1": (
         Planted(
-            FULL_RANK, "np.matmul(eps, factor.lower.T, out=w)", "np.matmul(eps, factor.lower, out=w)"
+            FULL_RANK,
+            "np.matmul(eps, factor.lower.T, out=w)",
+            "np.matmul(eps, factor.lower, out=w)",
         ),
     ),
     "M2": (
@@ -611,15 +607,11 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         ),
     ),
     "D1": (Planted(LIKELIHOODS, "squares -= saved.plain.shape[1]", "squares -= 1.0"),),
-    "D2": (
-        Planted(OPTIMIZERS, "velocity *= self.momentum", "velocity *= 1.0 - self.momentum"),
-    ),
+    "D2": (Planted(OPTIMIZERS, "velocity *= self.momentum", "velocity *= 1.0 - self.momentum"),),
     "D3": (Planted(OPTIMIZERS, "v *= self.beta2", "v *= self.beta1"),),
     "D4": (
         Planted(PREDICTIVE, "squares / max(samples - 1, 1)", "squares / samples"),
-        Planted(
-            PLAIN, "total = np.sqrt(epistemic**2 + noise**2)", "total = epistemic + noise"
-        ),
+        Planted(PLAIN, "total = np.sqrt(epistemic**2 + noise**2)", "total = epistemic + noise"),
     ),
     "D5": (  # a sum of densities for their mean
         Planted(PREDICTIVE, "return log_sum - log(samples)", "return log_sum"),
@@ -698,9 +690,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "0.5 * LOG_2PI * len(sigma)",
         ),
     ),
-    "D19": (
-        Planted(FULL_RANK, "+= 2.0 * self.unit * d_squares", "+= self.unit * d_squares"),
-    ),
+    "D19": (Planted(FULL_RANK, "+= 2.0 * self.unit * d_squares", "+= self.unit * d_squares"),),
     "D20": (
         Planted(
             REPARAMETERISED,
@@ -802,7 +792,9 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     ),
     "D36": (
         Planted(
-            "evaluation/pruning.py", "return np.abs(mean) / deviation", "return np.abs(mean) * deviation"
+            "evaluation/pruning.py",
+            "return np.abs(mean) / deviation",
+            "return np.abs(mean) * deviation",
         ),
     ),
     "D37": (Planted("data/powerball.py", "comb(v - 1, place - 1)", "comb(v, place - 1)"),),
