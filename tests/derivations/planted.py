@@ -497,6 +497,17 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "return log(self._width) - softplus(zeta) - softplus(-zeta)",
             "return -softplus(zeta) - softplus(-zeta)",
         ),
+        Planted(TRANSFORMS, "return -softplus(-zeta)  #", "return softplus(-zeta)  #"),
+        Planted(
+            TRANSFORMS,
+            "np.add.reduce(self._check(zeta)[..., 1:], axis=-1)",
+            "np.add.reduce(self._check(zeta), axis=-1)",
+        ),
+        Planted(
+            TRANSFORMS,
+            "return sigmoid(-zeta) - sigmoid(zeta)",
+            "return sigmoid(zeta) - sigmoid(-zeta)",
+        ),
     ),
     "M16": (  # the Jacobian 1, as printed
         Planted(
@@ -522,6 +533,11 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "return Beta(self.alpha + failures, self.beta + successes)",
         ),
         Planted(CONJUGATE, "self.rate + len(flat))", "self.rate + 1.0 / len(flat))"),
+        Planted(
+            CONJUGATE,
+            "return Dirichlet(tuple(np.add(self.alpha, counts)))",
+            "return Dirichlet(tuple(np.add(self.alpha, counts.sum())))",
+        ),
     ),
     "M20": (
         Planted(
@@ -608,7 +624,10 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     ),
     "D1": (Planted(LIKELIHOODS, "squares -= saved.plain.shape[1]", "squares -= 1.0"),),
     "D2": (Planted(OPTIMIZERS, "velocity *= self.momentum", "velocity *= 1.0 - self.momentum"),),
-    "D3": (Planted(OPTIMIZERS, "v *= self.beta2", "v *= self.beta1"),),
+    "D3": (
+        Planted(OPTIMIZERS, "v *= self.beta2", "v *= self.beta1"),
+        Planted(OPTIMIZERS, "floor = self.epsilon / unbias_root_v", "floor = self.epsilon"),
+    ),
     "D4": (
         Planted(PREDICTIVE, "squares / max(samples - 1, 1)", "squares / samples"),
         Planted(PLAIN, "total = np.sqrt(epistemic**2 + noise**2)", "total = epistemic + noise"),
@@ -779,6 +798,11 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "(1.0 - 2.0 * tail) + 2.0 * scale * density",
             "(1.0 - 2.0 * tail) + scale * density",
         ),
+        Planted(
+            "evaluation/calibration.py",
+            "pairs = count * (count - 1) if fair else count * count",
+            "pairs = count * count if fair else count * (count - 1)",
+        ),
     ),
     "D35": (
         Planted(
@@ -789,12 +813,33 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "variance = sums @ sums * len(names) / (len(names) - 1)",
             "variance = sums @ sums",
         ),
+        Planted(
+            "evaluation/calibration.py",
+            "below + rng.random(len(labels)) * proba[rows, place]",
+            "below + proba[rows, place]",
+        ),
+        Planted("evaluation/calibration.py", "- 0.5) <= 0.5 * levels)", "- 0.5) <= levels)"),
+        Planted(
+            "evaluation/reliability.py",
+            "table.rows @ np.abs(table.stated - table.seen) / table.rows.sum()",
+            "np.abs(table.stated - table.seen).mean()",
+        ),
+        Planted(
+            "evaluation/reliability.py",
+            "stray * stray - 2.0 * stray * (y",
+            "stray * stray - stray * (y",
+        ),
     ),
     "D36": (
         Planted(
             "evaluation/pruning.py",
             "return np.abs(mean) / deviation",
             "return np.abs(mean) * deviation",
+        ),
+        Planted(  # mu = 0 alone
+            "evaluation/pruning.py",
+            'blocks["rho"][removed] = REMOVED_RHO',
+            'blocks["rho"][removed] += 0.0',
         ),
     ),
     "D37": (Planted("data/powerball.py", "comb(v - 1, place - 1)", "comb(v, place - 1)"),),
@@ -803,6 +848,16 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "data/sp500.py",
             "table.known <= table.made[test].min()",
             "table.made <= table.made[test].min()",
+        ),
+        Planted(  # the same day for the next one
+            "data/sp500.py",
+            "y = (prices.close[day + 1] > prices.close[day])",
+            "y = (prices.close[day] > prices.close[day - 1])",
+        ),
+        Planted(
+            "data/sp500.py",
+            "change = np.diff(np.log(close), axis=0)",
+            "change = np.diff(np.log(close), axis=0) / np.log(close).std()",
         ),
     ),
     "D39": (
