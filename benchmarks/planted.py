@@ -21,11 +21,14 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import hypothesis
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
+
+from benchmarks.planted_report import PACKAGE, REPORT
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "planted.md"
@@ -33,15 +36,9 @@ NOTEBOOKS = "tests/project/test_notebooks.py"
 SHOWN = 3  # tests that a row names
 MOST_SECONDS = 900.0  # of one run: an error may make a loop endless
 
-# What a run of pytest is told: tags, the package that must be the one tested, where to report
-TAGS, PACKAGE, REPORT = "PLANTED_TAGS", "PLANTED_PACKAGE", "PLANTED_REPORT"
-
 
 def loaded(path: Path) -> ModuleType:
-    """Return a Python file as a module."""
-    found = sys.modules.get(path.stem)
-    if found is not None:
-        return found
+    """Return a Python file of the tests as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -51,74 +48,47 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
+# The tags, the marks and the errors are those of the tests
 derivations = loaded(ROOT / "tests" / "project" / "test_derivations.py")
-planted = loaded(ROOT / "tests" / "derivations" / "planted.py") if __name__ == "__main__" else None
+errors = loaded(ROOT / "tests" / "derivations" / "planted.py")
 
 
-# Within the run of pytest, of which this module is a plugin
+def tests_with(tag: str) -> set[str]:
+    """Return the tests that are marked with a tag, those of the notebooks apart."""
+    return {
+        f"{path}::{name}"
+        for path, marks in derivations.TESTS.items()
+        if tag in marks and path != NOTEBOOKS
+        for name, tags in claims_of(path).items()
+        if tag in tags
+    }
 
 
-def pytest_configure(config: Any) -> None:
-    """Shrink no failing example: that it fails is enough."""
-    hypothesis.settings.register_profile(
-        "planted",
-        hypothesis.settings.get_profile("check"),
-        phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
-        database=None,
-        derandomize=True,
-    )
-    hypothesis.settings.load_profile("planted")
+@cache
+def claims_of(path: str) -> dict[str, set[str]]:
+    """Return the tags of each test of a file."""
+    return derivations.claims((ROOT / path).read_text("utf-8"), derivations.FAMILIES)
 
 
-def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Keep the tests that are marked with one of the tags."""
-    import bbb_numpy
+def in_order(tags: Iterable[str], file: str) -> list[str]:
+    """Return the tests marked with the tags.
 
-    assert Path(bbb_numpy.__file__).parent == Path(os.environ[PACKAGE]), bbb_numpy.__file__
-    wanted = set(os.environ[TAGS].split())
-    kept = [item for item in items if wanted & tags_of(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = kept
-
-
-def tags_of(item: Any) -> set[str]:
-    """Return the tags with which a collected test is marked."""
-    marks = item.iter_markers("equation")
-    named = " ".join(tag for mark in marks for tag in mark.args)
-    return derivations.tags_in(named, derivations.FAMILIES)
-
-
-def pytest_runtest_logreport(report: Any) -> None:
-    """Write what became of a test at once: the run may be ended from outside."""
-    if report.skipped or (report.when != "call" and not report.failed):
-        return
-    name = report.nodeid.split("[")[0]
-    name = "::".join(name.split("::")[:2])  # a class of tests is one
-    with open(os.environ[REPORT], "a", encoding="utf-8") as stream:
-        stream.write(json.dumps([name, report.failed]) + "\n")
-
-
-# Outside of it
-
-
-def marked_with(tags: Iterable[str]) -> list[str]:
-    """Return the test files that carry a mark of the tags, those first that an entry links."""
+    Those first that mirror `file` of the package, then those whose file an entry links.
+    """
     wanted = set(tags)
+    mirrored = Path("tests", file).with_name(f"test_{Path(file).name}").as_posix()
     bodies = [entry.body for entry in derivations.ENTRIES if entry.tag in wanted]
     linked = {link.target for body in bodies for link in derivations.links(body)}
-    found = [path for path, marks in derivations.TESTS.items() if wanted & marks]
-    return sorted(
-        (path for path in found if path != NOTEBOOKS), key=lambda path: path not in linked
-    )
+
+    def place(test: str) -> tuple[bool, bool, str]:
+        path = test.split("::")[0]
+        return path != mirrored, path not in linked, test
+
+    return sorted(set().union(*map(tests_with, wanted)), key=place)
 
 
-def run(
-    copy: Path, tags: Iterable[str], tests: Iterable[str] = (), seconds: float = MOST_SECONDS
-) -> dict[str, bool]:
-    """Run the tests marked with `tags` (of these, `tests`) on a copy; return which failed.
-
-    Those that end in the given time, which is enough for all of nearly every tag.
-    """
+def run(copy: Path, tests: Iterable[str], seconds: float = MOST_SECONDS) -> dict[str, bool]:
+    """Run tests on a copy of the package; return which failed of those that ended in time."""
     report = copy / "report.jsonl"
     report.unlink(missing_ok=True)
     settings = {
@@ -126,13 +96,12 @@ def run(
         "HYPOTHESIS_PROFILE": "check",
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": f"{copy}{os.pathsep}{ROOT}",
-        TAGS: " ".join(tags),
         PACKAGE: str(copy / "bbb_numpy"),
         REPORT: str(report),
     }
     plain = ["-n", "0", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--tb=no", "-r", "N"]
-    paths = ["-o", f"pythonpath={copy} {ROOT} {ROOT / 'tests'}", "-p", "benchmarks.planted"]
-    command = [sys.executable, "-m", "pytest", *plain, *paths, *(tests or marked_with(tags))]
+    paths = ["-o", f"pythonpath={copy} {ROOT} {ROOT / 'tests'}", "-p", "benchmarks.planted_report"]
+    command = [sys.executable, "-m", "pytest", *plain, *paths, *tests]
     try:
         done = subprocess.run(
             command,
@@ -144,9 +113,9 @@ def run(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        print(f"the tests of {' '.join(tags)} did not all end in {seconds} s", file=sys.stderr)
+        print(f"not all of these tests ended in {seconds:g} s:", file=sys.stderr)
     else:
-        if done.returncode not in (0, 1):
+        if done.returncode not in (0, 1, 5):  # 5: all of them are long, or deselected
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
     failed: dict[str, bool] = {}
     for line in report.read_text("utf-8").splitlines() if report.exists() else ():
@@ -175,25 +144,8 @@ def _write(path: Path, source: str) -> None:
 
 def noticing(tag: str, failed: dict[str, bool]) -> tuple[list[str], int]:
     """Return the tests marked with a tag that failed, and how many of them ran."""
-    carrying = {
-        f"{path}::{name}"
-        for path in marked_with([tag])
-        for name, tags in claims_of(path).items()
-        if tag in tags
-    }
-    ran = carrying & set(failed)
+    ran = tests_with(tag) & set(failed)
     return sorted(name for name in ran if failed[name]), len(ran)
-
-
-_CLAIMS: dict[str, dict[str, set[str]]] = {}
-
-
-def claims_of(path: str) -> dict[str, set[str]]:
-    """Return the tags of each test of a file."""
-    if path not in _CLAIMS:
-        source = (ROOT / path).read_text("utf-8")
-        _CLAIMS[path] = derivations.claims(source, derivations.FAMILIES)
-    return _CLAIMS[path]
 
 
 def row(tag: str, error: Any, seen: list[str], ran: int) -> str:
@@ -231,17 +183,15 @@ def write_page(rows: dict[str, list[str]]) -> None:
         found = re.match(r"\| ([A-Z]\d+) \|", line)
         if found:
             kept.setdefault(found[1], []).append(line)
-    assert planted is not None
     merged = kept | rows
-    lines = [line for tag in planted.PLANTED for line in merged.get(tag, [])]
-    without = [f"- {tag}: {why}" for tag, why in planted.NO_CODE.items()]
+    lines = [line for tag in errors.PLANTED for line in merged.get(tag, [])]
+    without = [f"- {tag}: {why}" for tag, why in errors.NO_CODE.items()]
     tail = ["", "No line of the package computes these:", "", *without] if without else []
     PAGE.write_text(HEAD + "\n".join([*lines, *tail]) + "\n", "utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Plant, run, write the page; return 1 if an error passes, or a test fails without one."""
-    assert planted is not None
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -250,16 +200,16 @@ def main(arguments: list[str] | None = None) -> int:
         "--seconds",
         type=float,
         default=MOST_SECONDS,
-        help="of the tests of one error (%(default)g); the files that the entry links run first",
+        help="of the tests of one error (%(default)g); mirrored files run first, then linked ones",
     )
     options = parser.parse_args(arguments)
-    chosen = options.only or list(planted.PLANTED)
-    if unknown := sorted(set(chosen) - set(planted.PLANTED)):
+    chosen = options.only or list(errors.PLANTED)
+    if unknown := sorted(set(chosen) - set(errors.PLANTED)):
         parser.error(f"no error is planted for {', '.join(unknown)}")
 
     together: dict[Any, list[str]] = {}  # tags that share an error share its run
     for tag in chosen:
-        for error in planted.PLANTED[tag]:
+        for error in errors.PLANTED[tag]:
             together.setdefault(error, []).append(tag)
 
     rows: dict[str, dict[Any, str]] = {tag: {} for tag in chosen}
@@ -271,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.copytree(ROOT / "bbb_numpy", copy / "bbb_numpy", ignore=ignored)
         for error, tags in together.items():
             with wrong(copy, error):
-                failed = run(copy, tags, seconds=options.seconds)
+                failed = run(copy, in_order(tags, error.file), options.seconds)
             for tag in tags:
                 seen, ran = noticing(tag, failed)
                 noticed |= set(seen)
@@ -279,9 +229,9 @@ def main(arguments: list[str] | None = None) -> int:
                 print(rows[tag][error], flush=True)
                 if not seen:
                     passed.append(f"{tag}: nobody notices {error.new!r} in {error.file}")
-            done = [tag for tag in chosen if len(rows[tag]) == len(planted.PLANTED[tag])]
+            done = [tag for tag in chosen if len(rows[tag]) == len(errors.PLANTED[tag])]
             write_page({tag: list(rows[tag].values()) for tag in done})
-        without = run(copy, chosen, sorted(noticed)) if noticed else {}
+        without = run(copy, sorted(noticed)) if noticed else {}
     anyway = [f"{name} fails without any error" for name, one in without.items() if one]
     print("\n".join([*passed, *anyway]) or f"every error is noticed, {len(chosen)} tags")
     return 1 if passed or anyway else 0
