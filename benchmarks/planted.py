@@ -154,14 +154,7 @@ def row(tag: str, error: Any, seen: list[str], ran: int) -> str:
     line = source[: source.index(error.old)].count("\n") + 1
     names = ", ".join(name.split("::")[1] for name in seen[:SHOWN])
     more = f" and {len(seen) - SHOWN} more" if len(seen) > SHOWN else ""
-    change = " → ".join(shown(text) for text in (error.old, error.new))
-    return f"| {tag} | {error.file}:{line} | {change} | {len(seen)} of {ran}: {names}{more} |"
-
-
-def shown(text: str) -> str:
-    """Return code as it stands in a cell of a table."""
-    joined = re.sub(r"\s*\n\s*", " ⏎ ", text.strip()).replace("|", "\\|")
-    return f"`` {joined} ``" if "`" in joined else f"`{joined}`"
+    return f"| {tag} | {error.file}:{line} | {error.shown} | {len(seen)} of {ran}: {names}{more} |"
 
 
 HEAD = """# Planted errors

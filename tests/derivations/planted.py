@@ -8,6 +8,7 @@ mark that notice (benchmarks/planted.md); test_planted.py only holds this table 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 PLAIN = "plain.py"
@@ -42,6 +43,15 @@ class Planted(NamedTuple):
         """Return the file's source with the error in it."""
         assert source.count(self.old) == 1, f"{self.file}: {source.count(self.old)} x {self.old!r}"
         return source.replace(self.old, self.new)
+
+    @property
+    def shown(self) -> str:
+        """Return the change as it stands in a cell of a table."""
+        return " → ".join(_code(text) for text in (self.old, self.new))
+
+
+def _code(text: str) -> str:
+    return "`" + re.sub(r"\s*\n\s*", " ⏎ ", text.strip()).replace("|", "\\|") + "`"
 
 
 PLANTED: dict[str, tuple[Planted, ...]] = {
@@ -380,10 +390,8 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     "W1": (
         Planted(
             OBJECTIVES,
-            '``0``, ``0`` and ``-1 / S``."""\n'
-            "        return _weighted_means(terms, (0.0, 0.0, -1.0))",
-            '``0``, ``0`` and ``-1 / S``."""\n'
-            "        return _weighted_means(terms, (0.0, 0.0, -kl_weight))",
+            "\n        return _weighted_means(terms, (0.0, 0.0, -1.0))",
+            "\n        return _weighted_means(terms, (0.0, 0.0, -kl_weight))",
         ),
     ),
     "W2": (  # the whole prior in every minibatch

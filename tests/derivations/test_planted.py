@@ -4,6 +4,7 @@ That a test with the tag's mark notices is what `make planted` measures.
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,15 @@ def test_every_planted_error_has_one_place_and_is_a_change_of_the_code() -> None
         for what in problems(error, (ROOT / "bbb_numpy" / error.file).read_text("utf-8"))
     ]
     assert not found, "\n" + "\n".join(found)
+
+
+def test_the_page_names_for_every_error_a_test_that_notices() -> None:
+    page = (ROOT / "benchmarks" / "planted.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\w+) \| ([\w/.]+):\d+ \| (.*) \| (\d+) of \d+: .*\|$", page, re.M)
+    found = [(tag, file, change) for tag, file, change, _ in rows]
+    wanted = [(tag, error.file, error.shown) for tag, errors in PLANTED.items() for error in errors]
+    assert found == wanted, "run `python benchmarks/planted.py --only TAG` for what has changed"
+    assert not [tag for tag, _, _, noticed in rows if noticed == "0"]
 
 
 @pytest.mark.parametrize(

@@ -209,16 +209,24 @@ def test_the_elementwise_reading_of_k40_is_caught(method, monkeypatch):
 
 
 @pytest.mark.equation("K20", "K28")
-def test_mu_moves_weights_one_to_one_and_rho_by_eps_times_slope():
+@pytest.mark.parametrize("samples", [1, 3])
+def test_mu_moves_weights_one_to_one_and_rho_by_eps_times_slope_and_back(samples):
     rng = np.random.default_rng(0)
     problem = random_relu_problem(rng)
-    estimator, theta, eps = problem.estimator, problem.theta, problem.noise
+    estimator, theta = problem.estimator, problem.theta
     size = estimator.model.layout.size
+    eps = rng.standard_normal((samples, size))
     direction = rng.standard_normal(theta.size)
     pushed = estimator.weights(theta + 1e-30j * direction, eps).imag / 1e-30
     slope = softplus_parts(theta[size : 2 * size]).sigmoid
     expected = direction[:size] + eps * slope * direction[size : 2 * size]
     assert np.allclose(pushed, expected, rtol=1e-13)
+    # the pull-back of cotangents is the transpose of that map
+    d_w, grad = rng.standard_normal((samples, size)), np.zeros_like(theta)
+    views = estimator.layout.views
+    sample = estimator.posterior.sample(views(theta), eps, Buffers())
+    estimator.posterior.pull_back(sample, d_w, None, views(grad))
+    assert grad @ direction == pytest.approx(np.sum(d_w * expected), rel=1e-12)
 
 
 @pytest.mark.equation("K22", "K26", "K27", "K29")
