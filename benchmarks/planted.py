@@ -1,11 +1,12 @@
 """Plant one error for every tag of derivations.md, and list the tests with its mark that notice.
 
-    python benchmarks/planted.py                   # every tag, about half an hour; planted.md
+    python benchmarks/planted.py                   # every tag, minutes; writes planted.md
     python benchmarks/planted.py --only K25 R5     # some of them: their rows are renewed
 
-The errors are those of tests/derivations/planted.py. Each is planted in a copy of bbb_numpy, beside
-which the tests that are marked with the tag run. Not those of the notebooks: they are marked with
-what a notebook shows. A tag whose error no marked test notices makes the exit status 1.
+The errors are those of tests/derivations/planted.py. Each is planted in a copy of bbb_numpy, on
+which the tests that are marked with the tag run, in a process forked for it: the libraries are
+imported once. Not the tests of the notebooks: they are marked with what a notebook shows. A tag
+whose error no marked test notices makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -15,26 +16,29 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
-
-from benchmarks.planted_report import PACKAGE, REPORT
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "planted.md"
 NOTEBOOKS = "tests/project/test_notebooks.py"
 SHOWN = 3  # tests that a row names
-MOST_SECONDS = 900.0  # of one run: an error may make a loop endless
+MOST_SECONDS = 300  # of processor time of one run: an error may make a loop endless
+# Imported once, before any run; bbb_numpy must not be among what they import
+LIBRARIES = ("hypothesis", "scipy.stats", "autograd.numpy", "sklearn.utils.validation", "PIL.Image")
 
 
 def loaded(path: Path) -> ModuleType:
@@ -87,41 +91,74 @@ def in_order(tags: Iterable[str], file: str) -> list[str]:
     return sorted(set().union(*map(tests_with, wanted)), key=place)
 
 
-def run(copy: Path, tests: Iterable[str], seconds: float = MOST_SECONDS) -> dict[str, bool]:
+def run(copy: Path, tests: Iterable[str], seconds: int = MOST_SECONDS) -> dict[str, bool]:
     """Run tests on a copy of the package; return which failed of those that ended in time."""
-    report = copy / "report.jsonl"
-    report.unlink(missing_ok=True)
-    settings = {
-        "CI": "1",
-        "HYPOTHESIS_PROFILE": "check",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONPATH": f"{copy}{os.pathsep}{ROOT}",
-        PACKAGE: str(copy / "bbb_numpy"),
-        REPORT: str(report),
-    }
-    plain = ["-n", "0", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--tb=no", "-r", "N"]
-    paths = ["-o", f"pythonpath={copy} {ROOT} {ROOT / 'tests'}", "-p", "benchmarks.planted_report"]
-    command = [sys.executable, "-m", "pytest", *plain, *paths, *tests]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=os.environ | settings,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        print(f"not all of these tests ended in {seconds:g} s:", file=sys.stderr)
-    else:
-        if done.returncode not in (0, 1, 5):  # 5: all of them are long, or deselected
-            raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
+    report, output = copy / "report.jsonl", copy / "output"
+    report.write_text("", "utf-8")
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        _run_pytest(copy, list(tests), seconds, Told(copy / "bbb_numpy", report), output)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGXCPU:
+        print(f"the next row: not all of its tests ended in {seconds} s of processor time")
+    elif code not in (0, 1, 5):  # 5: there was none to run
+        raise RuntimeError(output.read_text("utf-8")[-3000:])
     failed: dict[str, bool] = {}
-    for line in report.read_text("utf-8").splitlines() if report.exists() else ():
+    for line in report.read_text("utf-8").splitlines():
         name, one = json.loads(line)
         failed[name] = failed.get(name, False) or one
     return failed
+
+
+def _run_pytest(copy: Path, tests: list[str], seconds: int, told: Told, output: Path) -> NoReturn:
+    """Turn this process into a run of pytest."""
+    code = 3
+    try:
+        used = ceil(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
+        resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, resource.RLIM_INFINITY))
+        with output.open("w") as stream:
+            os.dup2(stream.fileno(), 1)
+            os.dup2(stream.fileno(), 2)
+        os.chdir(ROOT)
+        os.environ |= {"PYTHONPATH": f"{copy}{os.pathsep}{ROOT}"}  # of what the tests start
+        sys.path[:0] = [str(copy), str(ROOT)]
+        plain = ["-n", "0", "-q", "--tb=no", "-r", "N", "-p", "no:randomly", "-p"]
+        plain += ["no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        paths = ["-o", f"pythonpath={copy} {ROOT} {ROOT / 'tests'}"]
+        code = int(pytest.main([*plain, *paths, *tests], plugins=[told]))
+    finally:
+        os._exit(code)
+
+
+@dataclass
+class Told:
+    """A plugin of pytest that writes at once what became of a test: the run may be ended."""
+
+    package: Path  # the one that must be tested
+    report: Path
+
+    def pytest_configure(self) -> None:
+        """Shrink no failing example: that it fails is enough."""
+        settings = importlib.import_module("hypothesis").settings
+        phases = [phase for phase in settings().phases if phase.name in ("explicit", "generate")]
+        check = settings.get_profile("check")
+        settings.register_profile("planted", check, phases=phases, database=None)
+        settings.load_profile("planted")
+
+    def pytest_collection_finish(self) -> None:
+        """See that the package is the one with the error."""
+        found = importlib.import_module("bbb_numpy").__file__
+        assert found is not None
+        assert Path(found).parent == self.package, found
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Write the test and whether it failed; parameters and the tests of a class are one."""
+        if report.skipped or (report.when != "call" and not report.failed):
+            return
+        name = "::".join(report.nodeid.split("[")[0].split("::")[:2])
+        with self.report.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps([name, report.failed]) + "\n")
 
 
 @contextmanager
@@ -191,9 +228,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="TAG", help="such as K25 R5")
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=int,
         default=MOST_SECONDS,
-        help="of the tests of one error (%(default)g); mirrored files run first, then linked ones",
+        help="of processor time for one error (%(default)d); mirrored files come first",
     )
     options = parser.parse_args(arguments)
     chosen = options.only or list(errors.PLANTED)
@@ -204,6 +241,12 @@ def main(arguments: list[str] | None = None) -> int:
     for tag in chosen:
         for error in errors.PLANTED[tag]:
             together.setdefault(error, []).append(tag)
+
+    os.environ |= {"CI": "1", "HYPOTHESIS_PROFILE": "check", "OPENBLAS_NUM_THREADS": "1"}
+    for library in LIBRARIES:
+        with suppress(ImportError):
+            importlib.import_module(library)
+    assert "bbb_numpy" not in sys.modules
 
     rows: dict[str, dict[Any, str]] = {tag: {} for tag in chosen}
     noticed: set[str] = set()
