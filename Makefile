@@ -43,7 +43,7 @@ test: lint  ## and every test but the long ones
 test-long: $(VENV)/.test  ## the checks that take minutes each
 	$(BIN)/python -m pytest -m long
 
-planted: $(VENV)/.test  ## one error for every equation, and the tests of it that notice; half an hour
+planted: $(VENV)/.test  ## one error for every equation, and the tests of it that notice
 	$(BIN)/python benchmarks/planted.py
 
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers
