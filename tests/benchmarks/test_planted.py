@@ -1,4 +1,4 @@
-"""How `make planted` chooses tests, plants an error, and counts who noticed; no test is run here."""
+"""How `make planted` chooses tests, plants an error and counts who noticed; none is run here."""
 
 import pytest
 
