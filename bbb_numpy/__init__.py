@@ -1,13 +1,13 @@
-"""Bayes by Backprop in pure NumPy, every gradient derived by hand and checked.
+"""Bayes by Backprop in pure NumPy, every gradient derived by hand and proved.
 
 `plain` is the report on one screen. The folders are floors, each importing from those before it
 only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluation`, `learners`,
-`data`, `plots`, `uci`, `studies`, `cli`. `gradcheck` stands beside them.
+`data`, `plots`, `uci`, `studies`, `cli`. `gradcheck` and `exact` stand beside them.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from .exact import prove
+from .exact import prove, prove_same
 from .gradcheck import check
 from .gradients.closed_form import ClosedFormKL
 from .gradients.flipout import Flipout
@@ -91,6 +91,7 @@ __all__ = [
     "check",
     "load",
     "prove",
+    "prove_same",
     "sample",
     "save",
     "to_arviz",

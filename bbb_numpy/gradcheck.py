@@ -7,6 +7,9 @@ Two oracles for any ``value_and_grad(theta) -> (value, grad)``:
   complex numbers);
 * **central differences** of fourth order, for any function.
 
+Both compute with floats, and see what rounding does. That a gradient is the right one is proved,
+without rounding, by `bbb_numpy.prove`.
+
 >>> import numpy as np
 >>> def cubic(theta):
 ...     return (theta**3).sum(), 3 * theta**2
@@ -228,7 +231,7 @@ def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
             "the value is real for complex theta, so the function is not complex-safe "
             "(np.abs, .real, a cast to float?); use method='central'"
         )
-    return float(np.imag(value)) / COMPLEX_STEP
+    return float(np.imag(value)) / COMPLEX_STEP  # D9
 
 
 def _refuse_unsafe(

@@ -38,7 +38,7 @@ NOTEBOOKS = "tests/project/test_notebooks.py"
 SHOWN = 3  # tests that a row names
 MOST_SECONDS = 300  # of processor time of one run: an error may make a loop endless
 # Imported once, before any run; bbb_numpy must not be among what they import
-LIBRARIES = ("hypothesis", "scipy.stats", "autograd.numpy", "sklearn.utils.validation", "PIL.Image")
+LIBRARIES = "hypothesis scipy.stats sympy autograd.numpy sklearn.utils.validation pandas PIL.Image"
 
 
 def loaded(path: Path) -> ModuleType:
@@ -243,7 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
             together.setdefault(error, []).append(tag)
 
     os.environ |= {"CI": "1", "HYPOTHESIS_PROFILE": "check", "OPENBLAS_NUM_THREADS": "1"}
-    for library in LIBRARIES:
+    for library in LIBRARIES.split():
         with suppress(ImportError):
             importlib.import_module(library)
     assert "bbb_numpy" not in sys.modules

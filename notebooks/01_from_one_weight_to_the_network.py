@@ -809,7 +809,8 @@ plt.show()
 #   deviation do better, with the fast path: `BayesianMLPRegressor`, `bbb-numpy report`;
 # - the mean-field family, which Section 7 showed to be too sure of itself in some directions.
 #
-# A gradient check proves the derivative of $F$, not that $q$ is a good posterior.
+# A check of a gradient, and a proof, is about the derivative of $F$. Neither makes $q$ a good
+# posterior.
 #
 # ## 10. Exercises
 #

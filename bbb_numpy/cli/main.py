@@ -56,7 +56,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     """
     parser = argparse.ArgumentParser(
         prog="bbb-numpy",
-        description="Bayes by Backprop in NumPy, every gradient derived by hand and checked.",
+        description="Bayes by Backprop in NumPy, every gradient derived by hand and proved.",
     )
     parser.add_argument("--version", action="version", version=f"bbb-numpy {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

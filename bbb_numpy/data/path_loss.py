@@ -176,7 +176,7 @@ def field(scene: Scene, places: Array) -> Array:
     columns = [
         scene.power
         - scene.reference_loss
-        - 10.0 * scene.exponent * _log_distance(scene, places, which)
+        - 10.0 * scene.exponent * _log_distance(scene, places, which)  # W6
         - walls(scene, places, which) @ wall_losses
         for which in range(len(scene.transmitters))
     ]

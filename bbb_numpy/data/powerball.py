@@ -138,7 +138,7 @@ def mass_of_place(balls: int, place: int) -> Array:
     if whole("place", place, 1) > WHITE:
         raise ValueError(f"place must be 1 to {WHITE}; got {place}")
     ways = [comb(v - 1, place - 1) * comb(balls - v, WHITE - place) for v in range(1, balls + 1)]
-    return np.array([0, *ways], float) / comb(balls, WHITE)
+    return np.array([0, *ways], float) / comb(balls, WHITE)  # D37
 
 
 def exact(shares: int | Mapping[int, float]) -> Exact:

@@ -133,7 +133,7 @@ def inputs(close: Array) -> Array:
         raise ValueError(
             f"close must be (days, companies) with {HISTORY} days or more; got {close.shape}"
         )
-    change = np.diff(np.log(close), axis=0)  # (D-1, C): row i is known on day i + 1
+    change = np.diff(np.log(close), axis=0)  # (D-1, C)  D38: row i is known on day i + 1
     market = change.mean(axis=1, keepdims=True)
     own, own_volatility = _windows(change)
     all_own, all_volatility = _windows(market)

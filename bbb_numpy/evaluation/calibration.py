@@ -87,7 +87,7 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
         If the shapes do not fit, or a number is not finite, or a scale not positive.
     """
     means, scales, y = _mixture(means, scales, y)
-    return ndtr((y - means) / scales).mean(axis=0)
+    return ndtr((y - means) / scales).mean(axis=0)  # D35
 
 
 def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
@@ -169,7 +169,7 @@ def crps_gaussian(mean: Any, scale: Any, y: Any) -> Array:
     mean, scale, y = (np.asarray(part, float) for part in (mean, scale, y))
     if not np.all(scale > 0):
         raise ValueError("scale must be positive")
-    return _distance(y - mean, scale) - scale / sqrt(pi)
+    return _distance(y - mean, scale) - scale / sqrt(pi)  # D34
 
 
 def crps_mixture(means: Any, scales: Any, y: Any) -> Array:

@@ -192,7 +192,7 @@ def posterior_check(
     at = predicted(joint, positions, rng)
     found = {}
     for name, quantity in quantities.items():
-        observed = quantity(joint.y[None], at.mean, at.deviation)
+        observed = quantity(joint.y[None], at.mean, at.deviation)  # M22
         found[name] = Check(
             np.broadcast_to(observed, len(positions)),
             quantity(at.targets, at.mean, at.deviation),

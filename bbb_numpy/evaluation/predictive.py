@@ -68,7 +68,7 @@ class Predictive(NamedTuple):
     @property
     def total(self) -> Array:
         """Deviation of a new y: sqrt(epistemic^2 + aleatoric^2) (D4)."""
-        return np.hypot(self.epistemic, self.aleatoric)
+        return np.hypot(self.epistemic, self.aleatoric)  # D4, R10
 
 
 class ClassPredictive(NamedTuple):
@@ -89,7 +89,7 @@ class ClassPredictive(NamedTuple):
     @property
     def epistemic(self) -> Array:
         """Mutual information (N,) of class and weights: total - aleatoric, >= 0."""
-        return np.maximum(self.total - self.aleatoric, 0.0)
+        return np.maximum(self.total - self.aleatoric, 0.0)  # D29
 
 
 def _weight_blocks(
@@ -174,7 +174,7 @@ def predict(
         f -= block_mean
         shift = block_mean - mean[rows]
         squares[rows] += np.einsum("sbk,sbk->bk", f, f) + shift**2 * (old * new / (old + new))
-        mean[rows] += shift * (new / (old + new))
+        mean[rows] += shift * (new / (old + new))  # D4, R9
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 
@@ -316,4 +316,4 @@ def log_predictive_density(
     for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows])
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
-    return log_sum - log(samples)
+    return log_sum - log(samples)  # D5

@@ -62,7 +62,7 @@ def signal_to_noise(mean: Any, deviation: Any) -> Array:
             "signal_to_noise needs finite means and deviations > 0; the smallest deviation is "
             f"{deviation.min(initial=np.inf):g}. A weight that was removed has no ratio"
         )
-    return np.abs(mean) / deviation
+    return np.abs(mean) / deviation  # D36
 
 
 def signal_to_noise_of(family: Family, theta: Array) -> Array:

@@ -164,7 +164,7 @@ def prove(
         except Exception as error:
             return Proof("not traceable", theta.size, reason=_where(error))
         total = sum(g.a * d for g, d in zip(grad, direction, strict=True))
-        if value.b == total % PRIME:
+        if value.b == total % PRIME:  # D44
             return Proof("proved", theta.size)
         if not kind.laws.roots:
             break

@@ -94,5 +94,5 @@ class ClosedFormKL(Sampled):
         self.posterior.pull_back(sample, d_w, None, d_blocks)
         prior = closed_form_prior(self.model)
         kl = add_kl(self.posterior, prior, blocks, sample.parts, weight, d_blocks)
-        value = weight * kl + each @ found.log_likelihood
+        value = weight * kl + each @ found.log_likelihood  # D18, D19
         return Evaluated(value, grad, exact_terms(kl, found.log_likelihood))

@@ -139,7 +139,7 @@ class Flipout(Rowwise):
         d_pushes = buffers.views(d_shift, self.model.network.layers)
         for layer in range(len(d_means) - 1, -1, -1):
             a, p = tape.inputs[layer], tape.flips[layer]
-            flipped = d_z * p.s  # G o S
+            flipped = d_z * p.s  # D22: G o S
             sum_outer(a, d_z, *d_means[layer])
             np.matmul((a * p.r).swapaxes(-1, -2), flipped, out=d_pushes[layer].weight)
             np.add.reduce(d_z * p.t, axis=1, keepdims=True, out=d_pushes[layer].bias)

@@ -74,7 +74,7 @@ class DoublyReparameterised(Sampled):
 
         d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)  # carries u
         self.posterior.add_density_slope(sample, c.posterior, d_w)
-        d_w *= -c.likelihood[:, None]  # u once more: u^2 in all
+        d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
         self.posterior.pull_back(sample, d_w, None, d_blocks)
         return Evaluated(value, grad, terms)
 

@@ -12,9 +12,9 @@ from ..model.joint import ClosedFormPrior
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
+    TINY,
     SoftplusParts,
     log1p,
-    smallest,
     softplus_parts,
     sums_of_squares,
 )
@@ -117,7 +117,7 @@ class LocalReparameterisation(Rowwise):
         squares: list[Array] = []
         roots: list[Array] = []
         slopes: list[Array] = []
-        tiny = smallest(variance.real.dtype)  # D = 0 has no slope; its root is then 1e-154
+        tiny = TINY[variance.real.dtype]  # D = 0 has no slope; its root is then 1e-154
         for layer, zeta in enumerate(zetas):
             (mean, bias), (spread, bias_spread) = means[layer], variances[layer]
             shape = zeta.shape if a.ndim == 3 else zeta.shape[1:]
@@ -144,7 +144,7 @@ class LocalReparameterisation(Rowwise):
         for layer in range(len(d_means) - 1, -1, -1):
             a = tape.inputs[layer]
             h = np.multiply(d_z, tape.zetas[layer], out=buffers.like(d_z))
-            h /= tape.roots[layer]  # 2 H = G zeta / sqrt D
+            h /= tape.roots[layer]  # D21: 2 H = G zeta / sqrt D
             sum_outer(tape.squares[layer], h, *d_variances[layer])  # 2 d_sigma^2 = (a^2)^T 2 H
             sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T G, d_b = 1^T G
             if layer:  # G mu^T + a (2 H sigma^2^T)

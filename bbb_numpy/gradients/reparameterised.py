@@ -139,7 +139,7 @@ class Reparameterised(Sampled):
         # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
         # Over samples these are sums, since the cotangents carry the 1/S of the mean.
         d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)  # (S, P)
-        self.posterior.pull_back(sample, d_w, c.posterior, d_blocks)
+        self.posterior.pull_back(sample, d_w, c.posterior, d_blocks)  # K27, K29, K30
         return Evaluated(value, grad, terms)
 
 
@@ -182,7 +182,7 @@ class StickingTheLanding(Sampled):
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
         # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
         d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)
-        self.posterior.add_density_slope(sample, c.posterior, d_w)
+        self.posterior.add_density_slope(sample, c.posterior, d_w)  # D20
         self.posterior.pull_back(sample, d_w, None, d_blocks)
         return Evaluated(value, grad, terms)
 

@@ -117,7 +117,7 @@ class ReplicatedModel(Model):
 
     def _networks(self, w: Array) -> Array:
         """View weights (S, R P) as (S R, P)."""
-        return w.reshape(-1, self.network.layout.size)
+        return w.reshape(-1, self.network.layout.size)  # D40
 
     def _params(self, w: Array, params: dict[str, Array], buffers: Buffers) -> dict[str, Array]:
         """Repeat the numbers (R, K) of prior and likelihood for every sample: (S R, K)."""

@@ -165,7 +165,7 @@ class LogJoint:
 
         model, x, y = self._evaluated
         joint = model.forward(w, params, x, y, buffers)  # K11-K16, K31-K36
-        value = joint.log_prior + self.power * joint.log_likelihood
+        value = joint.log_prior + self.power * joint.log_likelihood  # D33
         ones = np.ones(len(position), position.dtype)
         d_w = model.vjp(joint, ones, self.power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)

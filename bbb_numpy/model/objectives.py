@@ -110,8 +110,8 @@ class FreeEnergy:
         kl_weight : float
             The share pi_i of the KL term that this minibatch pays, see `kl_weights`.
         """
-        weight = self.beta * kl_weight
-        return _weighted_means(terms, (weight, -weight, -1.0))
+        weight = self.beta * kl_weight  # D24
+        return _weighted_means(terms, (weight, -weight, -1.0))  # K17, R1-R3, D8
 
 
 free_energy = FreeEnergy()
@@ -123,7 +123,7 @@ class MLE:
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
         """Return value and cotangents ``0``, ``0`` and ``-1 / S``."""
-        return _weighted_means(terms, (0.0, 0.0, -1.0))
+        return _weighted_means(terms, (0.0, 0.0, -1.0))  # W1
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class MAP:
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
         """Return value and cotangents ``0``, ``-pi_i / S`` and ``-1 / S``."""
-        return _weighted_means(terms, (0.0, -kl_weight, -1.0))
+        return _weighted_means(terms, (0.0, -kl_weight, -1.0))  # W2
 
 
 def log_weights(terms: LogDensities, kl_weight: float) -> Array:
@@ -142,7 +142,7 @@ def log_weights(terms: LogDensities, kl_weight: float) -> Array:
     the posterior; the mean of the weights estimates the evidence (G1). With pi_i = B_i / N the
     likelihood has Sagar's N/S scaling, of which the exponential is biased.
     """
-    return terms.prior - terms.posterior + terms.likelihood / kl_weight
+    return terms.prior - terms.posterior + terms.likelihood / kl_weight  # G1, D30
 
 
 def _self_normalised(logs: Array) -> Array:
@@ -188,7 +188,7 @@ class Renyi:
             bound = np.mean(logs) + mean / order
         else:
             bound = (logsumexp(order * logs) - log(len(logs))) / order
-        share = _self_normalised(order * logs.real)
+        share = _self_normalised(order * logs.real)  # D25
         return -kl_weight * bound, Cotangents(kl_weight * share, -kl_weight * share, -share)
 
 
@@ -209,10 +209,10 @@ class EUBO:
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
         """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
         logs = log_weights(terms, kl_weight)
-        share = _self_normalised(logs.real)
+        share = _self_normalised(logs.real)  # G7
         seen = np.where(share > 0, logs, 0.0)  # a sample of density 0 has share 0: 0 (-inf) = 0
-        cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)
-        return kl_weight * (share @ seen), cotangents
+        cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
+        return kl_weight * (share @ seen), cotangents  # G2, G6
 
 
 LINEAR = (FreeEnergy, MLE, MAP)

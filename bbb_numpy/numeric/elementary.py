@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "LOG_2PI",
+    "TINY",
     "HalfStep",
     "SoftplusParts",
     "add_scaled",
@@ -29,7 +30,6 @@ __all__ = [
     "logsumexp",
     "sech_squared",
     "sigmoid",
-    "smallest",
     "softplus",
     "softplus_parts",
     "standard_normal",
@@ -47,6 +47,9 @@ HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -
 # Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
 _FAR_LEFT = {np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)}
 _FAR_LEFT[np.dtype(object)] = _FAR_LEFT[np.dtype(np.float64)]  # exact numbers take its branches
+# The least normal number of a dtype; exact numbers need none
+TINY = {np.dtype(t): float(np.finfo(t).tiny) for t in (np.float32, np.float64)}
+TINY[np.dtype(object)] = 0.0
 
 
 class SoftplusParts(NamedTuple):
@@ -110,9 +113,9 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         else:
             np.negative(np.abs(x, out=e), out=e)  # np.where over mixed signs is 10x slower
         np.exp(e, out=e)
-    log1p(e, out=sp)
+    log1p(e, out=sp)  # K3, D7
     np.add(e, 1.0, out=s)
-    np.divide(e, s, out=s)
+    np.divide(e, s, out=s)  # K24
     if positive is not None:
         sp += x * positive
         s += (1.0 - 2.0 * s) * positive
@@ -126,7 +129,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         np.copyto(ratio, 1.0, where=tail)
     else:
         np.log(sp, out=log_sp)
-        np.divide(s, sp, out=ratio)
+        np.divide(s, sp, out=ratio)  # K22, K23, K25
     return SoftplusParts(sp, s, log_sp, ratio)
 
 
@@ -166,7 +169,7 @@ def log_factorial(y: Any) -> Array:
     for step in range(1, 9):
         steps *= (y + step) / z  # each factor is at most 1: no overflow at 1e300
     stirling = (z - 0.5) * np.log(z) - z + 0.5 * LOG_2PI + inverse * series
-    return stirling - np.log(steps) - 8.0 * np.log(z)
+    return stirling - np.log(steps) - 8.0 * np.log(z)  # D31
 
 
 class HalfStep(NamedTuple):
@@ -197,7 +200,7 @@ def gamma_half_step(nu: Any) -> HalfStep:
         slopes = slopes * square + series
         series = series * square + coefficient
     factors = (below / middle) * (above / middle)  # at most 1: no overflow
-    value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series
+    value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
     each = nu[..., None] / below / middle / above  # d log(factor) / d log nu / 2
     tail = -nu * square * (series + 2.0 * square * slopes)  # d(inverse series) / d log nu
     return HalfStep(value, np.add.reduce(each, axis=-1) + tail)
@@ -213,7 +216,7 @@ def sech_squared(x: Array, out: Array | None = None) -> Array:
     else:
         e = np.multiply(np.abs(x, out=out), -2.0, out=out)
     np.exp(e, out=e)
-    return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)
+    return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)  # D10
 
 
 def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
@@ -223,7 +226,8 @@ def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
     """
     x = _as_inexact(x)
     shift = np.max(x.real, axis=axis, keepdims=True)
-    shift = np.where((shift > -np.inf) & (shift < np.inf), shift, np.zeros_like(shift))
+    if shift.dtype.kind != "O":  # exact numbers are finite
+        shift = np.where(np.isfinite(shift), shift, np.zeros_like(shift))
     with np.errstate(divide="ignore"):
         total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
     return total if keepdims else np.squeeze(total, axis=axis)
@@ -252,11 +256,6 @@ def inner(a: Array, b: Array) -> Array:
 def sums_of_squares(a: Array) -> Array:
     """Return the sum of squares of each row, (S, P) -> (S,)."""
     return inner(a, a)
-
-
-def smallest(dtype: Any) -> float:
-    """Return the least normal number of a dtype; for exact numbers 0."""
-    return 0.0 if np.dtype(dtype).kind == "O" else float(np.finfo(dtype).tiny)
 
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:
@@ -314,7 +313,7 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
         radius, angle = flat[start:stop], flat[half + start : half + stop]
         np.subtract(1.0, radius, out=radius)  # (0, 1], so that the logarithm is finite
         np.log(radius, out=radius)
-        radius *= -2.0
+        radius *= -2.0  # D11
         np.sqrt(radius, out=radius)
         angle *= 2.0 * np.pi
         sine = np.sin(angle)

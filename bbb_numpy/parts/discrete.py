@@ -80,7 +80,7 @@ class BernoulliLikelihood:
         _same_shape(f, y)
         parts = softplus_parts(f)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(parts.softplus, axis=-1)
-        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)
+        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent (S,) back to the logits: (y - sigmoid(z)) cotangent (S, B, K) (D13)."""
@@ -157,7 +157,7 @@ class CategoricalLikelihood:
         _same_shape(f, y)
         logs = log_softmax(f)  # (S, B, K)
         rowwise = inner(logs, np.broadcast_to(y, f.shape))
-        return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)
+        return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)  # D14
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent (S,) back to the logits: (y - softmax(z)) cotangent (S, B, K) (D14)."""
@@ -231,7 +231,7 @@ class PoissonLikelihood:
         rate = np.exp(f)
         constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant
-        return rowwise, np.subtract(y, rate, out=rate)
+        return rowwise, np.subtract(y, rate, out=rate)  # D15
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent (S,) back to the log rates: (y - e^f) cotangent (S, B, K) (D15)."""

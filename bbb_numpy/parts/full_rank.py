@@ -148,7 +148,7 @@ class FullRank:
         """Turn noise (S, P) into weights w = mu + L eps (M1)."""
         factor = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(factor.lower, eps))
-        np.matmul(eps, factor.lower.T, out=w)
+        np.matmul(eps, factor.lower.T, out=w)  # M1
         w += blocks["mu"]
         return FullRankSample(w, eps, factor)
 
@@ -202,7 +202,7 @@ class FullRank:
         With `starts`, where groups of weights begin, variances are summed by group.
         """
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
-        value = np.add.reduce(factor.diagonal.log_softplus) + constant
+        value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
         squares = factor.lower * factor.lower  # (P, P); Var w_j is the sum of row j
         if starts is None:
             return Entropy(value, np.add.reduce(squares, axis=None))
@@ -221,7 +221,7 @@ class FullRank:
             d_squares = (d_variance[:, None] * factor.lower)[strict]
         else:
             d_squares = d_variance * factor.lower[strict]
-        d_theta["lower"] += 2.0 * self.unit * d_squares
+        d_theta["lower"] += 2.0 * self.unit * d_squares  # D19
         d_theta["rho"] += 2.0 * d_variance * parts.softplus * parts.sigmoid
         d_theta["rho"] += d_entropy * parts.ratio
 

@@ -101,7 +101,7 @@ class LogNormal:
 
     def slope(self, u: Array, start: Array) -> Array:
         """Return -(u - m) / width^2 (D32)."""
-        return -(u - self._centre(start)) / self.width**2
+        return -(u - self._centre(start)) / self.width**2  # D32
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
         """Draw learned numbers (S, K)."""

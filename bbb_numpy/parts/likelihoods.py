@@ -110,7 +110,7 @@ class GaussianLikelihood:
         scaled = np.multiply(residual, precision, out=np.empty_like(f))
         rowwise = inner(residual, scaled)
         rowwise *= -0.5
-        rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]
+        rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]  # K14-K16
         return rowwise, GaussianResiduals(residual, scaled)
 
     def vjp(self, saved: GaussianResiduals, cotangent: Array, d_params: dict[str, Array]) -> Array:
@@ -244,7 +244,7 @@ class HeteroscedasticLikelihood:
             raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
         mean, sigma, parts = self._heads(f)
         residual = (y - mean) / sigma
-        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)
+        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)  # D12
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
         return rowwise, HeteroscedasticResiduals(residual, sigma, parts.sigmoid)
 

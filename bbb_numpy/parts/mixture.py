@@ -165,7 +165,7 @@ class ScaleMixturePrior:
         for k in range(2):
             np.multiply(square, -0.5 * c.sigma[k] ** -2, out=logs[k])
             logs[k] += c.log_share[k] - c.log_sigma[k]
-        total = logsumexp(logs, axis=0)  # (S, P)
+        total = logsumexp(logs, axis=0)  # (S, P)  R4
         logs -= total
         value = np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
         return value, Responsibilities(w, square, np.exp(logs, out=logs), c)

@@ -137,7 +137,7 @@ class MeanField:
         squared distance of K9 is eps^2 exactly (K10), so mu has dropped out.
         """
         constant = np.add.reduce(sample.parts.log_softplus) + 0.5 * LOG_2PI * sample.eps.shape[-1]
-        return -0.5 * sums_of_squares(sample.eps) - constant  # K10
+        return -0.5 * sums_of_squares(sample.eps) - constant  # K6-K10
 
     def pull_back(
         self, sample: MeanFieldSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
@@ -164,13 +164,13 @@ class MeanField:
         else:
             np.add.reduce(d_w, axis=0, out=d_mu)
             np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho, casting="same_kind")
-        d_rho *= sample.parts.sigmoid
+        d_rho *= sample.parts.sigmoid  # K26-K28
         if d_log_q is not None:
             add_scaled(d_rho, sample.parts.ratio, -np.add.reduce(d_log_q))
 
     def add_density_slope(self, sample: MeanFieldSample, cotangent: Array, d_w: Array) -> None:
         """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20)."""
-        d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus
+        d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus  # W3
 
     def pull_back_direct(
         self, sample: MeanFieldSample, d_log_q: Array, d_theta: dict[str, Array]
@@ -180,8 +180,8 @@ class MeanField:
         ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
         """
         eps, parts = sample.eps, sample.parts
-        np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])
-        np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])
+        np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])  # W4
+        np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])  # W5
 
     def entropy(self, parts: SoftplusParts, starts: Starts = None) -> Entropy:
         r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)`, from `spread` (D18).

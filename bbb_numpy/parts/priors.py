@@ -109,7 +109,7 @@ class GaussianPrior:
         """
         precision, log_scale = self._precision(params)
         constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
-        return -0.5 * precision * sums_of_squares(w) - constants, Weighed(w, precision)
+        return -0.5 * precision * sums_of_squares(w) - constants, Weighed(w, precision)  # K11-K13
 
     def add_vjp(
         self,
@@ -124,9 +124,9 @@ class GaussianPrior:
         """
         w, precision = saved
         if self.learn:
-            slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)
+            slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)  D17
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
-        add_scaled(d_w, w, (-cotangent * precision)[:, None])
+        add_scaled(d_w, w, (-cotangent * precision)[:, None])  # K19, K26
 
     def draw(
         self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
@@ -195,7 +195,7 @@ class LaplacePrior:
         """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16)."""
         size = np.multiply(w, np.sign(w.real), out=buffers.like(w))
         constant = w.shape[-1] * log(2.0 * self.scale)
-        return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - constant, w
+        return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - constant, w  # D16
 
     def add_vjp(
         self,
@@ -342,7 +342,7 @@ class LayerwiseGaussianPrior:
         counts = np.array(self.counts, w.real.dtype)
         precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
         terms = -0.5 * precision * self._squares(w)  # (S, L)
-        terms -= counts * (log_scales + 0.5 * LOG_2PI)
+        terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
         return np.add.reduce(terms, axis=-1), Weighed(w, precision)
 
     def add_vjp(

@@ -171,7 +171,7 @@ class StudentTPrior:
             d_scale, d_df = _slopes(numbers, w.shape[-1], *sums)
             write_gradient(d_params["prior_log_scale"], cotangent, d_scale[:, None])
             write_gradient(d_params["prior_log_df"], cotangent, d_df[:, None])
-        factor = (-cotangent * ((numbers.nu + 1.0) * numbers.precision))[:, None]
+        factor = (-cotangent * ((numbers.nu + 1.0) * numbers.precision))[:, None]  # D42
         for block in columns(w):
             d_w[block] += w[block] / (1.0 + ratio[block]) * factor
 
@@ -295,7 +295,7 @@ class StudentTLikelihood:
             write_gradient(d_params["log_noise"], cotangent, d_scale[:, 0])
             write_gradient(d_params["log_df"], cotangent, d_df[:, 0])
         d_f = residual / (1.0 + ratio)
-        d_f *= (numbers.nu + 1.0) * numbers.precision
+        d_f *= (numbers.nu + 1.0) * numbers.precision  # D43
         d_f *= cotangent[:, None, None]
         return d_f
 

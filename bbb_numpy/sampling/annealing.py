@@ -190,7 +190,7 @@ def anneal(
     log_weights, acceptance = np.zeros(len(start)), np.empty(steps)
     for t, kernel in enumerate(kernels):
         target = path(float(schedule[t + 1]))
-        state, rise = _reweight(target, state)
+        state, rise = _reweight(target, state)  # M20
         log_weights += rise
         for _ in range(sweeps):
             state, info = kernel.step(target, rng, state)

@@ -144,12 +144,12 @@ def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
 
 def reverse_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(q || posterior): 1 / sqrt(Lambda_jj) (D28)."""
-    return Gaussian(truth.posterior.mean, np.diag(1.0 / np.diag(truth.precision)))
+    return Gaussian(truth.posterior.mean, np.diag(1.0 / np.diag(truth.precision)))  # D28
 
 
 def inclusive_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(posterior || q): the marginals (D28)."""
-    return Gaussian(truth.posterior.mean, np.diag(np.diag(truth.posterior.covariance)))
+    return Gaussian(truth.posterior.mean, np.diag(np.diag(truth.posterior.covariance)))  # D28
 
 
 def kl(p: Gaussian, q: Gaussian) -> float:

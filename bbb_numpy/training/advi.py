@@ -142,7 +142,7 @@ class ADVI:
 
     def standardise(self, phi: Array, zeta: Array) -> Array:
         """Return eta = L^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det L| (M16)."""
-        return self.posterior.at(self.layout.views(phi), zeta, Buffers()).eps
+        return self.posterior.at(self.layout.views(phi), zeta, Buffers()).eps  # M16
 
     def log_q(self, phi: Array, zeta: Array) -> Array:
         """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det L| (M16)."""
@@ -183,7 +183,7 @@ class ADVI:
         sample: Any = self.posterior.sample(blocks, eta, buffers)  # zeta = mu + L eta
         log_p, slope = self.target(sample.w)  # (S,), (S, K)
         entropy = self.posterior.entropy(sample.parts).value
-        self.posterior.pull_back(sample, slope / -len(eta), None, d_phi)
+        self.posterior.pull_back(sample, slope / -len(eta), None, d_phi)  # M17
         self.posterior.add_entropy_vjp(sample.parts, -1.0, 0.0, d_phi)
         return -np.mean(log_p) - entropy, grad  # M13: -(E log p + H)
 

@@ -127,7 +127,7 @@ class SGD:
         """Take one step in place; `grad` is overwritten."""
         state.steps += 1
         grad *= self.learning_rate * factor
-        theta -= grad  # K43, K44
+        theta -= grad  # K43, K44, G3
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Momentum:
         velocity = state.arrays["velocity"]
         state.steps += 1
         velocity *= self.momentum
-        velocity += grad
+        velocity += grad  # D2
         np.multiply(velocity, self.learning_rate * factor, out=grad)
         theta -= grad
 
@@ -210,6 +210,6 @@ class Adam:
         v += grad
         root = np.sqrt(v, out=grad)  # the gradient is spent; its memory is in the cache
         root += floor
-        np.divide(m, root, out=root)
+        np.divide(m, root, out=root)  # D3
         root *= rate
         theta -= root

@@ -129,7 +129,7 @@ class Softplus(_Elementwise):
         return softplus(zeta)
 
     def _log_slope(self, zeta: Array) -> Array:
-        return -softplus(-zeta)  # log s(zeta), which is not log of 0 far left
+        return -softplus(-zeta)  # M15: log s(zeta), which is not log of 0 far left
 
     def _slope(self, zeta: Array) -> Array:
         return sigmoid(zeta)

@@ -307,10 +307,7 @@ def test_a_scheduler_that_cannot_be_reached_is_named(small, idle, out, capsys):
 
 
 @needs_data
-def test_processes_measure_the_published_set_as_this_process_does(
-    out, capsys, processes, monkeypatch
-):
-    monkeypatch.setattr(workers, "local", processes)
+def test_processes_measure_the_published_set_as_this_process_does(out, capsys):
     assert uci(out, method=("map", "mean-field")) == 0
     assert "4 of 4 finished, 0 failed" in capsys.readouterr().out
     found = numbers(out)

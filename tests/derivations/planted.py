@@ -236,8 +236,8 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     "K28": (
         Planted(
             MEAN_FIELD,
-            "d_rho *= sample.parts.sigmoid\n",
-            "d_rho *= sample.parts.softplus\n",
+            "d_rho *= sample.parts.sigmoid",
+            "d_rho *= sample.parts.softplus",
         ),
     ),
     "K29": (  # eps left out

@@ -253,7 +253,8 @@ def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(
     with start(out, tmp_path, count, 0.05, jobs) as process:
         process.wait(60)
         assert process.returncode == 0, process.stderr.read()
-    assert len(noted(tmp_path)) <= count + jobs * kills  # only those that ran at a kill run again
+    # At a kill each worker has one trial running and, of a busy machine, two not yet on disk
+    assert len(noted(tmp_path)) <= count + 3 * jobs * kills
     work = trials(count, folder=str(tmp_path), seconds=0.05)
     assert go(work, out, workers=lambda: pytest.fail("nothing is left")).done == 0
     quiet = go([replace(t, settings=Settings()) for t in work], tmp_path / "quiet")

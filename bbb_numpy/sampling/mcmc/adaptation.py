@@ -66,7 +66,7 @@ class DualAveraging(NamedTuple):
         count = self.draws + 1
         weight = 1.0 / (count + 10.0)
         error = (1.0 - weight) * self.error + weight * miss
-        log_step = self.anchor - error * sqrt(count) / 0.1
+        log_step = self.anchor - error * sqrt(count) / 0.1  # M11
         log_step = min(max(log_step, -60.0), 60.0)
         share = count**-0.75
         log_mean = share * log_step + (1.0 - share) * self.log_mean
@@ -111,7 +111,7 @@ class Moments(NamedTuple):
         if not dense:
             return DiagonalMetric(((self.squares + 5e-3) / (seen + 5.0)).astype(dtype))
         covariance = 0.5 * (self.squares + self.squares.T)
-        covariance[np.diag_indices_from(covariance)] += 5e-3
+        covariance[np.diag_indices_from(covariance)] += 5e-3  # M12
         # with fewer draws than coordinates it is singular but for the pseudo-draws: keep them
         # above the rounding of the dtype
         largest = float(np.finfo(dtype).eps) * float(np.trace(covariance))

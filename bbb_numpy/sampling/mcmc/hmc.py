@@ -96,7 +96,7 @@ class HMC:
         after = hamiltonian(metric, phase)
         with np.errstate(invalid="ignore"):  # from a place of density 0 to another: inf - inf
             error = after - before
-        accepted = error < rng.standard_exponential(len(error))  # log u = -Exp(1) < -error
+        accepted = error < rng.standard_exponential(len(error))  # M7: log u = -Exp(1) < -error
         return select(accepted, phase.state, state), Info(
             np.exp(np.minimum(0.0, -error)),
             accepted,

@@ -62,7 +62,7 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
     half = 0.5 * step_size
     with np.errstate(all="ignore"):  # a diverging trajectory overflows; `evaluate` says so
         momentum = phase.momentum + half * phase.gradient
-        position = phase.position + step_size * metric.velocity(momentum)
+        position = phase.position + step_size * metric.velocity(momentum)  # M8
         value, gradient = evaluate(target, position)
         momentum += half * gradient
     return Phase(position, momentum, value, gradient)

@@ -252,10 +252,10 @@ class MetropolisHastings:
         """
         new, log_ratio = self.proposal.propose(target, rng, state)
         with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside
-            log_alpha = new.log_density - state.log_density + log_ratio
+            log_alpha = new.log_density - state.log_density + log_ratio  # M6
         log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
         accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha  # log u < log alpha
-        state = select(accepted, new, state)
+        state = select(accepted, new, state)  # M5
         zeros = np.zeros(len(log_alpha), int)
         return state, Info(
             np.exp(log_alpha), accepted, zeros.astype(bool), -state.log_density, zeros + 1, zeros

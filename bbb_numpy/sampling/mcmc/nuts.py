@@ -41,7 +41,7 @@ def turned(metric: Metric, first: Array, last: Array, total: Array) -> Array:
     sum; that form needs no positions and any metric.
     """
     way = metric.velocity(total)
-    return (np.vecdot(first, way) <= 0) | (np.vecdot(last, way) <= 0)
+    return (np.vecdot(first, way) <= 0) | (np.vecdot(last, way) <= 0)  # M9
 
 
 def join(metric: Metric, a: Span, b: Span, leaves: bool = False) -> tuple[Span, Array]:
@@ -156,7 +156,7 @@ class NUTS:
 
         growing = np.arange(chains)
         for level in range(self.max_depth):
-            forwards = rng.random(len(growing)) < 0.5
+            forwards = rng.random(len(growing)) < 0.5  # M10
             begin = _copied(_rows(ends[0], growing))
             _put(begin, forwards, _rows(ends[1], growing[forwards]))
             sign = np.where(forwards, 1.0, -1.0).astype(momentum.dtype)[:, None]

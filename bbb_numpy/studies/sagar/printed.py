@@ -92,6 +92,6 @@ class Equation5(SelfNormalised):
         value, c = self.objective(terms, kl_weight)
         factor = log_weights(terms, kl_weight) + 1.0  # (S,)
         d_w = self.model.vjp(joint, -c.prior * factor, -c.likelihood * factor, d_blocks, buffers)
-        d_log_q = c.posterior * factor if self.corrected else c.posterior
+        d_log_q = c.posterior * factor if self.corrected else c.posterior  # G5
         self.posterior.pull_back(sample, d_w, d_log_q, d_blocks)
         return Evaluated(value, grad, terms)

@@ -49,7 +49,7 @@ def coin_log_density(r: ArrayLike, heads: int, tails: int) -> Array:
     """
     heads, tails = whole("heads", heads, 0), whole("tails", tails, 0)
     factor = log_factorial(heads + tails + 1) - log_factorial(heads) - log_factorial(tails)
-    return factor + _powers(r, heads, tails)
+    return factor + _powers(r, heads, tails)  # M18
 
 
 def _powers(r: ArrayLike, above: float, below: float) -> Array:
@@ -137,7 +137,7 @@ class Beta(Conjugate):
 
     def observe(self, successes: float, failures: float) -> Beta:
         """Return the posterior Beta(alpha + successes, beta + failures) (M19)."""
-        return Beta(self.alpha + successes, self.beta + failures)
+        return Beta(self.alpha + successes, self.beta + failures)  # M19
 
     def update(self, data: ArrayLike) -> Beta:
         """Return the posterior after `data`, each 0 or 1."""

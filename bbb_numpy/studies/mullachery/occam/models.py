@@ -114,7 +114,7 @@ def sum_over_weights(model: Model, x: Array, w: Array, shares: Array) -> tuple[A
             product = np.concatenate(
                 [product * (1.0 - p[:, i : i + 1]), product * p[:, i : i + 1]], 1
             )
-        total += shares[begin : begin + BLOCK] @ product
+        total += shares[begin : begin + BLOCK] @ product  # M21
         squares += shares[begin : begin + BLOCK] @ product**2
     return total, np.sqrt(np.maximum(squares - total**2, 0.0) / len(w))
 

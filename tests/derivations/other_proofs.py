@@ -1,0 +1,51 @@
+"""What stands beside the proofs by algebra of this folder; proofs.md is made of both.
+
+Each value is the place of a test, ``path::function``, which carries the tag in its mark.
+"""
+
+# No algebra proves these: why, and the test that shows what can be shown, where neither exact
+# arithmetic nor enumeration does.
+NOT_ALGEBRA = {
+    "K2": (
+        "a name for 2P numbers: nothing to derive",
+        "tests/gradients/test_reparameterised.py::test_coordinates_are_named_down_to_the_layer",
+    ),
+    "M10": (
+        "an algorithm that leaves a density invariant: by enumeration",
+        "tests/sampling/test_invariance.py::test_a_tree_whose_subtrees_are_not_checked_is_caught",
+    ),
+    "D38": (
+        "a rule for what may be used when",
+        "tests/studies/test_mullachery_sp500.py::"
+        "test_inputs_of_a_day_do_not_change_by_one_bit_with_later_prices",
+    ),
+}
+
+# Gradients and values that are proved in exact arithmetic on the shipped code, too.
+VALUES = "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
+MAPS = "tests/exact/test_proofs.py::test_the_maps_of_advi_and_their_jacobians_are_proved"
+EXACT_ARITHMETIC = {
+    "K5": VALUES,
+    "K17": VALUES,
+    "K18": VALUES,
+    "M8": "tests/sampling/mcmc/test_exact_invariance.py::"
+    "test_the_leapfrog_preserves_volume_and_undoes_itself_without_any_rounding",
+    "M14": MAPS,
+    "M15": MAPS,
+    "M17": MAPS,
+    "D44": "tests/gradients/test_exact.py::test_every_gradient_is_that_of_its_value_exactly",
+}
+
+# Kernels that are proved by the whole transition matrix of a small case, too.
+KERNELS = "tests/sampling/mcmc/test_exact_invariance.py::"
+BALANCE = KERNELS + "test_metropolis_hastings_is_in_detailed_balance_for_every_proposal"
+NUTS = KERNELS + "test_nuts_leaves_every_orbit_invariant_all_paths_of_decisions_counted"
+ENUMERATION = {
+    "M5": BALANCE,
+    "M6": BALANCE,
+    "M7": KERNELS + "test_hmc_leaves_every_orbit_and_its_reverse_invariant",
+    "M9": KERNELS + "test_nuts_of_four_doublings_leaves_every_orbit_invariant",
+    "M10": NUTS,
+    "M12": NUTS,
+    "M20": KERNELS + "test_annealed_weights_and_places_have_the_expectation_of_the_target",
+}

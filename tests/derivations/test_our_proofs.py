@@ -1,0 +1,1196 @@
+"""D1 to D17, D29, D31 to D44: likelihoods, priors, update rules, scores and numerics, by algebra.
+
+The estimators and objectives, D18 to D28 and D30, are in test_our_estimator_proofs.py.
+"""
+
+from itertools import combinations, pairwise
+from math import comb
+
+import numpy as np
+import pytest
+import sympy
+from algebra import (
+    HALF,
+    LOG_2PI,
+    assign,
+    equal,
+    expectation,
+    floats,
+    gaussian,
+    log_gaussian,
+    matrix,
+    number,
+    off_by,
+    positives,
+    reals,
+    ships,
+    sigmoid,
+    softplus,
+)
+from sympy import Integer, Matrix, Rational, cos, diff, erf, exp, eye, gamma, log, sin, sqrt, tanh
+
+from bbb_numpy import (
+    MLP,
+    Adam,
+    GaussianLikelihood,
+    GaussianPrior,
+    LayerwiseGaussianPrior,
+    MeanField,
+    Model,
+    Reparameterised,
+    gradcheck,
+    plain,
+)
+from bbb_numpy.data import powerball
+from bbb_numpy.evaluation import calibration, reliability
+from bbb_numpy.evaluation.predictive import (
+    Predictive,
+    log_predictive_density,
+    predict,
+    predict_classes,
+)
+from bbb_numpy.evaluation.pruning import decibels, signal_to_noise
+from bbb_numpy.exact import prove
+from bbb_numpy.exact.numbers import PRIME, untangled
+from bbb_numpy.gradients.replicated import replicated
+from bbb_numpy.model.kl_weights import geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric import elementary
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts import network
+from bbb_numpy.parts.discrete import (
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    PoissonLikelihood,
+)
+from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
+from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.parts.priors import LaplacePrior
+from bbb_numpy.parts.student_t import StudentTLikelihood, StudentTPrior
+from bbb_numpy.studies import linear_gaussian
+from bbb_numpy.training.optimizers import Momentum
+
+mu, rho, eps, w, x, y = reals("mu rho epsilon w x y")
+sigma, s, v, nu = positives("sigma s v nu")
+Y, F, W = matrix("y", 2, 2), matrix("f", 2, 2), reals("w:2")
+PHI = (1 + erf(x / sqrt(2))) / 2  # of N(0, 1) at x
+DENSITY = exp(-(x**2) / 2) / sqrt(2 * sympy.pi)
+
+
+def likelihood_and_slopes(likelihood, params, outputs, targets):
+    """The shipped log density of all rows, and its slopes for outputs and learned numbers."""
+    d_params = {name: np.zeros_like(value) for name, value in params.items()}
+    rowwise, saved = likelihood.log_density(params, outputs, targets)
+    return rowwise.sum(), likelihood.vjp(saved, np.ones(1), d_params), d_params
+
+
+def prior_and_slopes(prior, params, at):
+    """The shipped log density of one sample, and its slopes for weights and learned numbers."""
+    d_params = {name: np.zeros_like(value) for name, value in params.items()}
+    d_w = np.zeros_like(at)
+    value, saved = prior.log_density(params, at, Buffers())
+    prior.add_vjp(saved, np.ones(1), d_w, d_params)
+    return value, d_w, d_params
+
+
+@pytest.mark.equation("D1")
+def test_learned_noise():
+    t = reals("t:2")
+    nll = sum(
+        HALF * LOG_2PI + t[k] + HALF * (Y[b, k] - F[b, k]) ** 2 * exp(-2 * t[k])
+        for b in range(2)
+        for k in range(2)
+    )
+    equal(nll, -sum(log_gaussian(Y[b, k], F[b, k], exp(t[k])) for b in range(2) for k in range(2)))
+    for_f = [-(Y[b, k] - F[b, k]) * exp(-2 * t[k]) for b in range(2) for k in range(2)]
+    for_t = [sum(1 - (Y[b, k] - F[b, k]) ** 2 / exp(t[k]) ** 2 for b in range(2)) for k in range(2)]
+    equal([diff(nll, f) for f in F], for_f)
+    equal([diff(nll, each) for each in t], for_t)
+    square, variance = sum((Y[b, 0] - F[b, 0]) ** 2 for b in range(2)) / 2, positives("variance")
+    equal(
+        for_t[0].subs(t[0], HALF * log(variance)), 2 - 2 * square / variance
+    )  # 0 at the mean square
+    values = assign(1, Y, F, t)
+    likelihood = GaussianLikelihood(learn=True)
+    outputs, targets = floats(values, F, (1, 2, 2)), floats(values, Y, (2, 2))
+    found = likelihood_and_slopes(likelihood, {"log_noise": floats(values, t)}, outputs, targets)
+    ships(found[0], -nll, values)
+    ships(found[1], [-each for each in for_f], values)
+    ships(found[2]["log_noise"], [-each for each in for_t], values)
+
+
+@pytest.mark.equation("D2")
+def test_momentum():
+    m, eta, h, theta = positives("m eta h theta")
+    g = reals("g:3")
+    velocity = [g[0], m * g[0] + g[1], m * (m * g[0] + g[1]) + g[2]]
+    equal(velocity[2], sum(m ** (2 - i) * g[i] for i in range(3)))
+    constant = velocity[2].subs(dict.fromkeys(g, g[0]))
+    equal(constant, g[0] * (1 - m**3) / (1 - m))
+    # a parabola: v from the last two positions
+    old, before = reals("old before")
+    step = eta * (m * (before - old) / eta + h * old)
+    equal(old - step, (1 + m - eta * h) * old - m * before)
+    # Jury: at the edges one root is 1 or -1; the product of the roots is m
+    z = sympy.Symbol("z")
+    polynomial = z**2 - (1 + m - eta * h) * z + m
+    assert sympy.expand(polynomial.subs(z, 1)) == eta * h
+    equal(polynomial.subs(z, -1), 2 * (1 + m) - eta * h)
+    equal(polynomial.subs(z, 0), m)
+
+    values = assign(2, g, [m, eta, theta])
+    values[m] *= 0.5
+    rule, at = Momentum(values[eta], values[m]), np.array([values[theta]])
+    memory = rule.init(at)
+    for each in g:
+        rule.update(at, np.array([values[each]]), memory, 1.0)
+    ships(at, theta - eta * sum(velocity), values)
+
+
+@pytest.mark.equation("D3")
+def test_adam_in_two_forms():
+    b1, b2, eta, tiny, theta = positives("beta1 beta2 eta epsilon theta")
+    g = positives("g:3")
+    printed = stored = theta
+    first = second = large_first = large_second = Integer(0)
+    for t, each in enumerate(g, start=1):
+        first, second = b1 * first + (1 - b1) * each, b2 * second + (1 - b2) * each**2
+        large_first, large_second = b1 * large_first + each, b2 * large_second + each**2
+        equal(first, (1 - b1) * large_first)
+        equal(second, (1 - b2) * large_second)
+        u, r_square = (1 - b1) / (1 - b1**t), (1 - b2) / (1 - b2**t)
+        equal(first / (1 - b1**t), u * large_first)
+        equal(second / (1 - b2**t), r_square * large_second)
+        # the step itself, with letters for M, V and r: sqrt(r^2 V) = r sqrt(V)
+        big, root, r, unbias = positives("M rootV r u")
+        equal(eta * unbias * big / (r * root + tiny), eta * unbias / r * big / (root + tiny / r))
+        printed -= eta * first / (1 - b1**t) / (sqrt(second / (1 - b2**t)) + tiny)
+        rate, floor = eta * u / sqrt(r_square), tiny / sqrt(r_square)
+        stored -= rate * large_first / (sqrt(large_second) + floor)
+    # no bias: all gradients of the same mean
+    same = dict.fromkeys(g, g[0])
+    equal((first / (1 - b1**3)).subs(same), g[0])
+    equal((second / (1 - b2**3)).subs(same), g[0] ** 2)
+    off_by(first.subs(same), g[0], -(b1**3) * g[0])  # without the hat
+
+    values = assign(3, g, [eta, tiny, theta])
+    values.update({b1: 0.7, b2: 0.8})
+    rule, at = Adam(values[eta], 0.7, 0.8, values[tiny]), np.array([values[theta]])
+    memory = rule.init(at)
+    for each in g:
+        rule.update(at, np.array([values[each]]), memory, 1.0)
+    ships(at, printed, values)
+    ships(at, stored, values)
+
+
+@pytest.mark.equation("D4")
+def test_the_law_of_total_variance_and_its_blocks():
+    # two weight vectors, y = f + sqrt(v) noise
+    q, f, variance, e = positives("q"), reals("f:2"), positives("v:2"), reals("e")
+    shares = [q, 1 - q]
+
+    def mean(values):
+        return sum(share * value for share, value in zip(shares, values, strict=True))
+
+    second = mean([expectation((f[k] + sqrt(variance[k]) * e) ** 2, e) for k in range(2)])
+    equal(second, mean(variance) + mean([each**2 for each in f]))
+    total = second - mean(f) ** 2
+    epistemic = mean([each**2 for each in f]) - mean(f) ** 2
+    equal(total, epistemic + mean(variance))
+    off_by(sqrt(epistemic) ** 2, total, -mean(variance))  # the first part alone
+
+    # Chan's blocks: one of two numbers, one of three
+    a = reals("a:5")
+    parts = [a[:2], a[2:]]
+    means = [sum(part) / len(part) for part in parts]
+    squares = [sum((each - m) ** 2 for each in part) for part, m in zip(parts, means, strict=True)]
+    gap = means[1] - means[0]
+    equal(sum(a) / 5, means[0] + Rational(3, 5) * gap)
+    whole = sum((each - sum(a) / 5) ** 2 for each in a)
+    equal(whole, sum(squares) + Rational(6, 5) * gap**2)
+
+    # three functions x w + b of one row
+    mus, rhos, noise = reals("mu:2"), reals("rho:2"), matrix("e", 3, 2)
+    out = [x * (mus[0] + softplus(rhos[0]) * noise[k, 0]) + mus[1] + softplus(rhos[1]) * noise[k, 1]
+           for k in range(3)]  # fmt: skip
+    centre = sum(out) / 3
+    spread = sum((each - centre) ** 2 for each in out) / 2
+    line = [centre, sqrt(spread), sqrt(spread + v**2)]
+    values = {**assign(4, mus, rhos, [x]), v: 1.3}
+    drawn = np.random.default_rng(0).standard_normal((3, 2))
+    values.update(zip(noise, drawn.ravel().tolist(), strict=True))
+    theta, at = floats(values, [*mus, *rhos]), np.array([[values[x]]])
+    found = plain.predict((1, 1), theta, at, 1.3, 3, np.random.default_rng(0))
+    ships(np.concatenate(found), line, values)
+    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood(1.3))
+    found = predict(Reparameterised(model), theta, at, rng=np.random.default_rng(0), samples=3)
+    ships(np.concatenate([found.mean, found.epistemic, found.total]), line, values)
+    # 300 functions come in two blocks: the moments of all at once
+    many = np.random.default_rng(1).standard_normal((300, 2))
+    weights = theta[:2] + np.log1p(np.exp(theta[2:])) * many
+    f = values[x] * weights[:, 0] + weights[:, 1]
+    found = predict(Reparameterised(model), theta, at, rng=np.random.default_rng(1), samples=300)
+    np.testing.assert_allclose([found.mean.item(), found.epistemic.item()],
+                               [f.mean(), f.std(ddof=1)], rtol=1e-12)  # fmt: skip
+    sides = assign(4, [sigma, v])
+    found = Predictive(np.zeros((1, 1)), *(np.array([[sides[each]]]) for each in (sigma, v)))
+    ships(found.total, sqrt(sigma**2 + v**2), sides)
+
+
+@pytest.mark.equation("D5")
+def test_the_log_predictive_density():
+    p = positives("p:3")
+    # the mean of three is the average over the three means of two
+    left_out = [sum(pair) / 2 for pair in combinations(p, 2)]
+    equal(sum(p) / 3, sum(left_out) / 3)
+    # Jensen by the tangent: log t <= log m + (t - m)/m, which averages to log m
+    m = positives("m")
+    tangents = sum((each - m) / m for each in p) / 3
+    equal(tangents.subs(m, sum(p) / 3), 0)
+    assert diff(log(m), m, 2).is_negative
+    logs, c = reals("l:3"), reals("c")
+    shifted = exp(c) * sum(exp(each - c) for each in logs)
+    equal(sympy.powsimp(sympy.expand(shifted)), sum(exp(each) for each in logs))
+    line = log(sum(exp(each) for each in logs))
+    values = assign(5, logs)
+    at = floats(values, logs)
+    ships(elementary.logsumexp(at), line, values)
+    ships(elementary.logsumexp(at - 1000.0) + 1000.0, line.evalf(30), values, rtol=1e-11)
+
+    # two functions w x + b of one row
+    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood(0.8))
+    mus, rhos, noise = reals("mu:2"), reals("rho:2"), matrix("e", 2, 2)
+    values = {**assign(5, mus, rhos, [x, y]), v: 0.8}
+    drawn = np.random.default_rng(0).standard_normal((2, 2))
+    values.update(zip(noise, drawn.ravel().tolist(), strict=True))
+    out = [x * (mus[0] + softplus(rhos[0]) * noise[k, 0]) + mus[1] + softplus(rhos[1]) * noise[k, 1]
+           for k in range(2)]  # fmt: skip
+    line = log(sum(gaussian(y, each, v) for each in out) / 2)
+    found = log_predictive_density(
+        Reparameterised(model), floats(values, [*mus, *rhos]), np.array([[values[x]]]),
+        np.array([[values[y]]]), rng=np.random.default_rng(0), samples=2,
+    )  # fmt: skip
+    ships(found, line, values)
+
+
+@pytest.mark.equation("D6")
+def test_the_shares_of_the_complexity_cost_sum_to_one():
+    cost, shares, nll = reals("C"), reals("pi:3"), reals("nll:3")
+    total = sum(shares[k] * cost + nll[k] for k in range(3))
+    equal(total - (cost + sum(nll)), cost * (sum(shares) - 1))  # 0 if and only if they sum to 1
+    off_by(total.subs({each: Rational(1, 2) for each in shares}), cost + sum(nll), cost / 2)
+    rows = positives("B:3")
+    proportional = [each / sum(rows) for each in rows]
+    equal(sum(proportional), 1)
+    geometric = [Integer(2) ** (3 - i) / (Integer(2) ** 3 - 1) for i in (1, 2, 3)]
+    halves = [Rational(1, 2**i) / sum(Rational(1, 2**m) for m in (1, 2, 3)) for i in (1, 2, 3)]
+    assert sum(geometric) == 1
+    assert geometric == halves
+    sizes = [3, 3, 1]
+    # three minibatches of seven rows, each with the share 3/7 of Krasser's num_batches = 7/3
+    off_by(3 * Rational(3, 7) * cost, cost, Rational(2, 7) * cost)
+    ships(proportional_kl_weights(sizes), proportional, dict(zip(rows, sizes, strict=True)))
+    ships(geometric_kl_weights(sizes), geometric, {})
+    # an epoch of plain.fit, three rows in minibatches of two: shares 2/3 and 1/3
+    rng = np.random.default_rng(0)
+    theta, rows_x, rows_y = (rng.standard_normal(size) for size in (4, (3, 1), (3, 1)))
+    found = plain.fit(
+        (1, 1), theta, rows_x, rows_y, 0.9, 0.7, 0.1, 1, 2, 1, np.random.default_rng(1)
+    )
+    rng = np.random.default_rng(1)
+    order = rng.permutation(3)
+    for batch in (order[:2], order[2:]):
+        noise = rng.standard_normal((1, 2))
+        _, gradient = plain.value_and_grad((1, 1), theta, noise, rows_x[batch], rows_y[batch],
+                                           0.9, 0.7, float(Rational(len(batch), 3)))  # fmt: skip
+        theta = theta - 0.1 * gradient
+    np.testing.assert_allclose(found, theta, rtol=1e-12)
+
+
+@pytest.mark.equation("D7")
+def test_the_stable_softplus_family():
+    e, u = positives("e u")  # e^-|rho| and e^rho
+    # rho <= 0: e = u; rho > 0: u = 1/e, rho = -log e
+    equal(log(1 + u).subs(u, e), log(1 + e))
+    equal(sympy.expand_log(log((1 / e) * (1 + e)), force=True), -log(e) + log(1 + e))
+    equal((u / (1 + u)).subs(u, 1 / e), 1 - e / (1 + e))
+    # far left
+    series = sympy.series(log(1 + u), u, 0, 3).removeO()
+    equal(series, u - u**2 / 2)
+    assert sympy.series(u / (1 + u) / log(1 + u), u, 0, 2).removeO() == 1 - u / 2
+    assert sympy.series(log(log(1 + u) / u), u, 0, 2).removeO() == -u / 2
+    # complex arguments: |1 + z|^2
+    equal((1 + x) ** 2 + y**2, 1 + x * (2 + x) + y**2)
+    for at in (0.7, -0.7, 3.0, -3.0):
+        branch = {e: float(np.exp(-abs(at))), rho: at}
+        found = elementary.softplus_parts(np.array([at]))
+        above = rho if at > 0 else 0
+        ships(found.softplus, log(1 + e) + above, branch)
+        ships(found.sigmoid, 1 - e / (1 + e) if at > 0 else e / (1 + e), branch)
+    values = assign(7, [x, y])
+    values[x] *= 0.3
+    found = elementary.log1p(np.array([complex(values[x], values[y])]))
+    ships(np.concatenate([found.real, found.imag]),
+          [HALF * log((1 + x) ** 2 + y**2), sympy.atan2(y, 1 + x)], values)  # fmt: skip
+    assert elementary.softplus_parts(np.array([-1e4])).ratio.item() == 1.0
+    assert elementary.softplus_parts(np.array([-1e4])).log_softplus.item() == -1e4
+
+
+# Linear regression: a weight and a bias, two rows
+XS, YS, M, DEVIATIONS = reals("x:2"), reals("y:2"), reals("m:2"), positives("sigma:2")
+DESIGN = Matrix([[XS[0], 1], [XS[1], 1]])
+PRECISION = DESIGN.T * DESIGN / v**2 + eye(2) / s**2
+LAMBDA = Matrix([[positives("a"), reals("b")], [reals("b"), positives("c")]])  # letters for it
+
+
+@pytest.mark.equation("D8")
+def test_the_exact_answers_of_linear_regression():
+    weights, target = Matrix(W), Matrix(YS)
+    residual = target - DESIGN * weights
+    joint = (residual.T * residual)[0] / (2 * v**2) + (weights.T * weights)[0] / (2 * s**2)
+    joint += log(2 * sympy.pi) + 2 * log(v) + log(2 * sympy.pi) + 2 * log(s)
+    by_densities = -sum(log_gaussian(YS[b], XS[b] * W[0] + W[1], v) for b in range(2))
+    by_densities -= sum(log_gaussian(each, 0, s) for each in W)
+    equal(joint, by_densities)
+    # complete the square, with Lambda m = design^T y / v^2
+    right = DESIGN.T * target / v**2
+    centre = Matrix(M)
+    gap = weights - centre
+    square = HALF * (gap.T * PRECISION * gap)[0]
+    rest = (target.T * target)[0] / (2 * v**2) - HALF * (centre.T * PRECISION * centre)[0]
+    constants = 2 * log(2 * sympy.pi) + 2 * log(v) + 2 * log(s)
+    difference = sympy.expand(joint - (square + rest + constants))
+    equal(difference, -((right - PRECISION * centre).T * weights)[0])
+    # with m solved for, that is 0. The evidence two ways: -E_0 + log 2 pi - log det Lambda / 2
+    covariance = v**2 * eye(2) + s**2 * DESIGN * DESIGN.T
+    quadratic = (target.T * covariance.adjugate() * target)[0] / covariance.det()
+    solved = PRECISION.adjugate() * right / PRECISION.det()
+    lost = (target.T * target)[0] / v**2 - (solved.T * right)[0]
+    equal(sympy.together(lost), sympy.together(quadratic))
+    equal(covariance.det(), PRECISION.det() * v**4 * s**4)
+
+    # free energy of a mean field around m, minimum and gap, in letters
+    e = reals("e:2")
+    mus = reals("mu:2")
+    moved = Matrix([mus[j] + DEVIATIONS[j] * e[j] - M[j] for j in range(2)])
+    energy = expectation(HALF * (moved.T * LAMBDA * moved)[0], *e)
+    away = Matrix(mus) - centre
+    equal(energy, HALF * (away.T * LAMBDA * away)[0]
+          + HALF * sum(LAMBDA[j, j] * DEVIATIONS[j] ** 2 for j in range(2)))  # fmt: skip
+    log_q = -log(DEVIATIONS[0]) - log(DEVIATIONS[1]) - log(2 * sympy.pi) - 1
+    free = log_q + energy  # and E_0
+    best = {mus[0]: M[0], mus[1]: M[1],
+            **{DEVIATIONS[j]: 1 / sqrt(LAMBDA[j, j]) for j in range(2)}}  # fmt: skip
+    equal([diff(free, each).subs(best) for each in (*mus, *DEVIATIONS)], [0] * 4)
+    log_evidence = log(2 * sympy.pi) - HALF * log(LAMBDA.det())  # and -E_0
+    equal(free.subs(best) + log_evidence,
+          HALF * (log(LAMBDA[0, 0]) + log(LAMBDA[1, 1]) - log(LAMBDA.det())))  # fmt: skip
+    equal(LAMBDA[0, 0] * LAMBDA[1, 1] - LAMBDA.det(), LAMBDA[0, 1] ** 2)  # Hadamard: >= 0
+
+    values = {**assign(8, XS, YS), v: 0.6, s: 1.4}
+    model = Model(MLP((1, 1)), GaussianPrior(1.4), GaussianLikelihood(0.6))
+    problem = linear_gaussian.Regression(
+        model, floats(values, XS, (2, 1)), floats(values, YS, (2, 1))
+    )
+    found = linear_gaussian.exact(problem)
+    ships(found.precision, PRECISION, values, rtol=1e-10)
+    ships(found.posterior.mean, solved, values, rtol=1e-10)
+    line = -HALF * quadratic - HALF * log(covariance.det()) - LOG_2PI
+    ships(found.log_evidence, line, values, rtol=1e-10)
+    # the code's free energy at the minimum, its noise of exact moments
+    deviations = [1 / sqrt(PRECISION[j, j]) for j in range(2)]
+    theta = number([*solved, *(log(exp(each) - 1) for each in deviations)], values)
+    noise = np.sqrt(2) * np.concatenate([np.eye(2), -np.eye(2)])
+    value = Reparameterised(model).value_and_grad(theta, noise, problem.x, problem.y).value
+    hadamard = HALF * (log(PRECISION[0, 0]) + log(PRECISION[1, 1]) - log(PRECISION.det()))
+    ships(value, hadamard - line, values, rtol=1e-10)
+
+
+@pytest.mark.equation("D9")
+def test_the_two_oracles_of_a_gradient():
+    h = positives("h")
+    c = reals("c:7")
+    function = sum(c[k] * x**k for k in range(7))
+    slope = [diff(function, x, k) for k in range(7)]
+    stepped = sympy.expand(function.subs(x, x + sympy.I * h))
+    imaginary = stepped.coeff(sympy.I, 1) / h
+    equal(imaginary, slope[1] - h**2 / 6 * slope[3] + h**4 / 120 * slope[5])
+
+    def at(k):
+        return function.subs(x, x + k * h)
+
+    difference = (at(-2) - 8 * at(-1) + 8 * at(1) - at(2)) / (12 * h)
+    equal(difference, slope[1] - h**4 / 30 * slope[5])
+    # the best step of its error, rounding included
+    rounding, fifth = positives("rounding fifth")
+    error = Rational(3, 2) * rounding / h + fifth * h**4 / 30
+    best = (Rational(45, 4) * rounding / fifth) ** Rational(1, 5)
+    assert sympy.simplify(diff(error, h).subs(h, best)) == 0
+
+    values = assign(9, c, [x])
+    theta = np.array([values[x]])
+
+    def shipped(where):
+        value = sum(values[c[k]] * where[0] ** k for k in range(7))
+        return value, np.array([sum(k * values[c[k]] * where[0] ** (k - 1) for k in range(1, 7))])
+
+    ships(shipped(theta)[1], slope[1], values)
+    for method in ("complex", "central"):
+        assert gradcheck.check(shipped, theta, method=method).passed
+
+        def flipped(where):
+            return shipped(where)[0], -shipped(where)[1]
+
+        assert not gradcheck.check(flipped, theta, method=method).passed
+
+
+@pytest.mark.equation("D10")
+def test_tanh():
+    q, z = positives("q"), reals("z")
+    a = sympy.sinh(z) / sympy.cosh(z)
+    equal(sympy.simplify(diff(a, z) - (1 - a**2)), 0)
+    assert sympy.simplify(diff(tanh(z), z) - (1 - tanh(z) ** 2)) == 0
+    ratio = (1 - q) / (1 + q)
+    equal((((1 - q**2) / 2) / ((1 + q**2) / 2)).subs(q, sqrt(q)), ratio)
+    equal(1 - ratio**2, ((1 + q) ** 2 - (1 - q) ** 2) / (1 + q) ** 2, 4 * q / (1 + q) ** 2)
+    for at in (0.6, -0.6):
+        ships(elementary.sech_squared(np.array([at])), 1 - tanh(z) ** 2, {z: at})
+        ships(elementary.sech_squared(np.array([at])), 4 * q / (1 + q) ** 2,
+              {q: float(np.exp(-2 * abs(at)))})  # fmt: skip
+    # fact 4 with this slope, in a 1-1-1 network
+    weights, delta = reals("w0 b0 w1 b1"), reals("delta")
+    f = tanh(x * weights[0] + weights[1]) * weights[2] + weights[3]
+    line = [delta * diff(f, each) for each in weights]
+    inside = tanh(x * weights[0] + weights[1])
+    equal(line[:2], [delta * weights[2] * (1 - inside**2) * factor for factor in (x, 1)])
+    values = assign(10, weights, [x, delta])
+    net = MLP((1, 1, 1), "tanh")
+    _, tape = network.forward(net, floats(values, weights, (1, 4)), np.array([[values[x]]]),
+                              Buffers())  # fmt: skip
+    found = network.vjp(net, tape, np.array([[[values[delta]]]]), Buffers())
+    ships(found, line, values)
+
+
+@pytest.mark.equation("D11")
+def test_box_and_muller():
+    r, angle, u, turn = positives("r"), reals("phi"), positives("u"), reals("v")
+    z = [r * cos(angle), r * sin(angle)]
+    jacobian = Matrix([[diff(each, letter) for letter in (r, angle)] for each in z])
+    assert sympy.simplify(jacobian.det()) == r
+    joint = gaussian(z[0], 0, 1) * gaussian(z[1], 0, 1) * r
+    assert sympy.simplify(joint - r * exp(-(r**2) / 2) / (2 * sympy.pi)) == 0
+    equal(diff(1 - exp(-(r**2) / 2), r), r * exp(-(r**2) / 2))
+    equal(exp(-(sqrt(-2 * log(u)) ** 2) / 2), u)
+    # what is shipped for long float32 vectors, from the same uniform numbers
+    size = elementary.BOX_MULLER_FROM
+    uniform = np.random.default_rng(0).random(size, np.float32)
+    found = elementary.standard_normal(np.random.default_rng(0), np.empty(size, np.float32))
+    line = [sqrt(-2 * log(1 - u)) * turned(2 * sympy.pi * turn) for turned in (sin, cos)]
+    half = size // 2
+    for k in range(20):
+        values = {u: float(uniform[k]), turn: float(uniform[half + k])}
+        expected = number(line, values)
+        np.testing.assert_allclose(found[[k, half + k]], expected, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.equation("D12")
+def test_noise_that_depends_on_the_input():
+    m, c = reals("m h"), positives("c")
+    mean, raw = m
+    deviation = c + softplus(raw)
+    density = log_gaussian(y, mean, deviation)
+    for_m = (y - mean) / deviation**2
+    for_h = ((y - mean) ** 2 / deviation**3 - 1 / deviation) * sigmoid(raw)
+    equal([diff(density, mean), diff(density, raw)], [for_m, for_h])
+    letter = positives("sigma")
+    equal((1 / letter**3 * letter**2 - 1 / letter), 0)  # 0 at sigma = |y - m|
+    equal(-log(c) - HALF * LOG_2PI, log_gaussian(y, y, c))  # the bound of the floor
+    values = {**assign(12, m, [y]), c: 1e-3}
+    heads, target = floats(values, m, (1, 1, 2)), np.array([[values[y]]])
+    found = likelihood_and_slopes(HeteroscedasticLikelihood(1e-3), {}, heads, target)
+    ships(found[0], density, values)
+    ships(found[1], [for_m, for_h], values)
+
+
+@pytest.mark.equation("D13")
+def test_two_classes():
+    z, p = reals("z"), sigmoid(reals("z"))
+    equal(1 - p, exp(-z) / (1 + exp(-z)), 1 / (1 + exp(z)))
+    equal([log(1 - p), log(p)], [-softplus(z), z - softplus(z)])
+    density = y * log(p) + (1 - y) * log(1 - p)
+    short = y * z - softplus(z)
+    equal(density, y * (z - softplus(z)) - (1 - y) * softplus(z), short)
+    equal(diff(short, z), y - p)
+    for target in (0.0, 1.0):
+        values = {z: 0.8, y: target}
+        found = likelihood_and_slopes(BernoulliLikelihood(), {}, np.array([[[0.8]]]),
+                                      np.array([[target]]))  # fmt: skip
+        ships(found[0], short, values)
+        ships(found[1], y - p, values)
+    ships(BernoulliLikelihood().variance({}, np.array([[[0.8]]])), p * (1 - p), {z: 0.8})
+
+
+@pytest.mark.equation("D14")
+def test_several_classes():
+    z, target = reals("z:3"), reals("t:3")
+    total = sum(exp(each) for each in z)
+    p = [exp(each) / total for each in z]
+    density = sum(target[k] * (z[k] - log(total)) for k in range(3))
+    equal([diff(log(total), each) for each in z], p)
+    slopes = [target[k] - p[k] * sum(target) for k in range(3)]
+    equal([diff(density, each) for each in z], slopes)
+    one = {target[2]: 1 - target[0] - target[1]}
+    equal([each.subs(one) for each in slopes], [(target[k] - p[k]).subs(one) for k in range(3)])
+    equal(sum(slopes), 0)
+    equal((exp(z[1]) / (exp(z[0]) + exp(z[1]))).subs({z[0]: 0}), sigmoid(z[1]))  # D13
+    values = assign(14, z)
+    values.update(zip(target, (0.0, 1.0, 0.0), strict=True))
+    found = likelihood_and_slopes(CategoricalLikelihood(), {}, floats(values, z, (1, 1, 3)),
+                                  floats(values, target, (1, 3)))  # fmt: skip
+    ships(found[0], density, values)
+    ships(found[1], [target[k] - p[k] for k in range(3)], values)
+
+
+@pytest.mark.equation("D15")
+def test_counts():
+    f = reals("f")
+    for count in (0, 1, 4):
+        density = exp(f) ** count * exp(-exp(f)) / sympy.factorial(count)
+        short = count * f - exp(f) - log(sympy.factorial(count))
+        equal(sympy.expand_log(log(density), force=True), short)
+        equal(diff(short, f), count - exp(f))
+        found = likelihood_and_slopes(PoissonLikelihood(), {}, np.array([[[0.7]]]),
+                                      np.array([[float(count)]]))  # fmt: skip
+        ships(found[0], short, {f: 0.7})
+        ships(found[1], count - exp(f), {f: 0.7})
+    rate, n = positives("lambda"), sympy.Symbol("n", integer=True, nonnegative=True)
+    mean = sympy.summation(n * rate**n * exp(-rate) / sympy.factorial(n), (n, 0, sympy.oo))
+    assert sympy.simplify(mean - rate) == 0
+
+
+@pytest.mark.equation("D16")
+def test_the_laplace_prior():
+    b, size = positives("b size")
+    density = exp(-size / b) / (2 * b)
+    assert 2 * sympy.integrate(density, (size, 0, sympy.oo)) == 1
+    assert 2 * sympy.integrate(size * density, (size, 0, sympy.oo)) == b
+    assert 2 * sympy.integrate(size**2 * density, (size, 0, sympy.oo)) == 2 * b**2
+    equal(log(density), -log(2 * b) - size / b)
+    # both signs of w
+    for sign in (1, -1):
+        equal(diff(-(sign * w) / b, w), -sign / b)
+    # under a Gaussian q: the two halves of R9
+    z = mu / sigma
+    half = mu * PHI.subs(x, z) + sigma * DENSITY.subs(x, z)
+    other = -mu * PHI.subs(x, -z) + sigma * DENSITY.subs(x, -z)
+    boxed = mu * (2 * PHI.subs(x, z) - 1) + 2 * sigma * DENSITY.subs(x, z)
+    equal(half + other, boxed)
+    equal(diff(boxed, mu), 2 * PHI.subs(x, z) - 1)
+    for at in (0.8, -0.8):
+        value, slope, _ = prior_and_slopes(LaplacePrior(0.6), {}, np.array([[at]]))
+        ships(value, log(density), {size: abs(at), b: 0.6})
+        ships(slope, -np.sign(at) / b, {b: 0.6})
+    ships(LaplacePrior(0.6).deviation({}), sqrt(2 * b**2), {b: 0.6})
+
+
+@pytest.mark.equation("D17")
+def test_a_gaussian_prior_with_a_learned_scale():
+    t = reals("t")
+    density = -2 * t - LOG_2PI - HALF * exp(-2 * t) * sum(each**2 for each in W)
+    equal(density, sum(log_gaussian(each, 0, exp(t)) for each in W))
+    slope = sum(each**2 for each in W) / exp(t) ** 2 - 2
+    equal(diff(density, t), slope)
+    # with the printed sign of K18 the -P would be +P
+    off_by(diff(density + 2 * 2 * t, t), slope, Integer(4))
+    # the KL at its best scale, P = 2; 0 for mu = 0 and equal deviations
+    mus = reals("mu:2")
+    square = sum(mus[j] ** 2 + DEVIATIONS[j] ** 2 for j in range(2)) / 2
+    kl = sum(log(s / DEVIATIONS[j]) + (mus[j] ** 2 + DEVIATIONS[j] ** 2) / (2 * s**2) - HALF
+             for j in range(2))  # fmt: skip
+    equal(diff(kl, s).subs(s, sqrt(square)), 0)
+    least = log(square) - log(DEVIATIONS[0]) - log(DEVIATIONS[1])
+    equal(sympy.expand_log(kl.subs(s, sqrt(square))), least)
+    equal(least.subs({mus[0]: 0, mus[1]: 0, DEVIATIONS[1]: DEVIATIONS[0]}), 0)
+    # the mean of squares is at least the product: (a^2 + b^2)/2 - a b = (a - b)^2 / 2
+    a, b = DEVIATIONS
+    equal((a**2 + b**2) / 2 - a * b, (a - b) ** 2 / 2)
+    assert sympy.limit(2 * t + LOG_2PI, t, -sympy.oo) == -sympy.oo  # a point estimate at w = 0
+
+    values = assign(17, W, [t])
+    params = {"prior_log_scale": np.array([values[t]])}
+    found = prior_and_slopes(GaussianPrior(learn=True), params, floats(values, W, (1, 2)))
+    ships(found[0], density, values)
+    ships(found[1], [-each / exp(2 * t) for each in W], values)
+    ships(found[2]["prior_log_scale"], slope, values)
+
+
+@pytest.mark.equation("D29")
+def test_the_entropy_of_a_class_split():
+    # two weight vectors of probability 1/2, two classes
+    rows = [positives("p:2"), positives("q:2")]
+    mean = [(rows[0][k] + rows[1][k]) / 2 for k in range(2)]
+    letters = [log(each) for each in mean]
+
+    def entropy(row):
+        return -sum(each * log(each) for each in row)
+
+    divergence = sum(row[k] * (log(row[k]) - letters[k]) for row in rows for k in range(2)) / 2
+    aleatoric = sum(entropy(row) for row in rows) / 2
+    equal(entropy(mean), divergence + aleatoric)
+    joint = sum(
+        HALF * row[k] * (log(HALF * row[k]) - log(HALF) - letters[k])
+        for row in rows
+        for k in range(2)
+    )
+    equal(sympy.expand_log(joint), sympy.expand_log(divergence))
+    assert entropy([HALF, HALF]) == log(2)
+
+    model = Model(MLP((1, 2)), GaussianPrior(), CategoricalLikelihood())
+    theta = np.array([0.4, -0.3, 0.2, 0.1, *[0.5] * 4])
+    at = np.array([[0.9]])
+    estimator = Reparameterised(model, MeanField())
+    found = predict_classes(estimator, theta, at, rng=np.random.default_rng(0), samples=2)
+    noise = np.random.default_rng(0).standard_normal((2, 4))
+    weights = theta[:4] + np.log1p(np.exp(0.5)) * noise
+    logits = 0.9 * weights[:, :2] + weights[:, 2:]
+    ones = 1 / (1 + np.exp(logits[:, 1] - logits[:, 0]))
+    values = {rows[k][j]: float(ones[k] if j == 0 else 1 - ones[k]) for k in range(2)
+              for j in range(2)}  # fmt: skip
+    ships([found.total.item(), found.epistemic.item(), found.aleatoric.item()],
+          [entropy(mean), divergence, aleatoric], values, rtol=1e-10)  # fmt: skip
+
+
+@pytest.mark.equation("D31")
+def test_the_logarithm_of_a_factorial():
+    z, t, y_ = positives("z t y")
+    step = (z + HALF) * log(1 + 1 / z) - 1  # mu(z) - mu(z + 1)
+    second = 1 / (2 * z**2) + 1 / (2 * (z + 1) ** 2) - 1 / z + 1 / (z + 1)
+    equal(diff(step, z, 2), second)
+    # the left-hand side: t^2 (1 - e^-t) times Binet's integrand
+    binet = t * (1 - exp(-t)) * (1 / (exp(t) - 1) - 1 / t + HALF)
+    equal(binet, t / 2 * (1 + exp(-t)) - (1 - exp(-t)))
+    terms = sympy.Add.make_args(sympy.expand((t / 2 * (1 + exp(-t)) - (1 - exp(-t))) * exp(-t * z)))
+    integral = sum(sympy.integrate(sympy.powsimp(each), (t, 0, sympy.oo)) for each in terms)
+    equal(sympy.simplify(integral), second)
+    assert sympy.limit(step, z, sympy.oo) == 0
+    remainder = reals("remainder")  # mu(z)
+    stirling = (z - HALF) * log(z) - z + HALF * LOG_2PI
+    change = stirling.subs(z, z + 1) + (remainder - step) - (stirling + remainder)
+    equal(sympy.expand_log(change.subs(log(1 + 1 / z), log(z + 1) - log(z))), log(z))
+    # the coefficients: (-1)^j 2 (2j)! zeta(2j + 2) / (2 pi)^(2j + 2)
+    found = [
+        (-1) ** j * 2 * sympy.factorial(2 * j) * sympy.zeta(2 * j + 2)
+        / (2 * sympy.pi) ** (2 * j + 2)
+        for j in range(7)
+    ]  # fmt: skip
+    printed = [Rational(1, 12), Rational(-1, 360), Rational(1, 1260), Rational(-1, 1680),
+               Rational(1, 1188), Rational(-691, 360360), Rational(1, 156)]  # fmt: skip
+    assert found == printed
+    # the shift, and what is shipped
+    steps = sympy.prod(y_ + k for k in range(1, 9))
+    assert sympy.simplify(sympy.gammasimp(gamma(y_ + 9) / gamma(y_ + 1)) - steps) == 0
+    line = stirling.subs(z, y_ + 9) + sum(
+        coefficient / (y_ + 9) ** (2 * j + 1) for j, coefficient in enumerate(printed[:6])
+    ) - log(steps)  # fmt: skip
+    for count in (0.0, 1.0, 2.5, 30.0):
+        found = elementary.log_factorial(np.array([count]))
+        expected = number(line, {y_: count})
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=3e-14)
+
+
+@pytest.mark.equation("D32")
+def test_priors_of_learned_scales():
+    u, c, scale, width = reals("u"), positives("c"), positives("scale"), positives("width")
+    middle = reals("m")
+    # the substitution: p(u) = p(s) ds/du
+    equal(diff(exp(u), u), exp(u))
+    normal = sqrt(2 / sympy.pi) * exp(-(scale**2) / (2 * c**2)) / c
+    cauchy = 2 / (sympy.pi * c * (1 + scale**2 / c**2))
+    for density in (normal, cauchy):
+        assert sympy.integrate(density, (scale, 0, sympy.oo)) == 1
+    of_u = sympy.expand_log(log(normal.subs(scale, exp(u)) * exp(u)), force=True)
+    line = HALF * log(2 / sympy.pi) - log(c) - exp(u) ** 2 / (2 * c**2) + u
+    equal(of_u, sympy.expand_log(line))
+    equal(diff(line, u), 1 - exp(u) ** 2 / c**2)
+    off_by(line - u, line, -u)  # without the Jacobian
+    gap = reals("v")
+    of_v = (cauchy * scale).subs(scale, c * exp(gap))
+    equal(of_v, 2 / sympy.pi * exp(gap) / (1 + exp(2 * gap)))
+    equal(sympy.expand((exp(gap) + exp(-gap)) * exp(gap)), 1 + exp(2 * gap))  # 2 cosh v e^v
+    cosh_form = -log(sympy.pi) - log(sympy.cosh(gap))
+    assert sympy.simplify(diff(cosh_form, gap) + tanh(gap)) == 0
+    stable = log(2 / sympy.pi) - gap - log(1 + exp(-2 * gap))
+    assert sympy.simplify(exp(stable) - 1 / (sympy.pi * sympy.cosh(gap)).rewrite(exp)) == 0
+    lognormal = log_gaussian(u, middle, width)
+    equal(diff(lognormal, u), -(u - middle) / width**2)
+
+    values = {u: 0.3, c: 0.7, middle: 0.2, width: 1.4, gap: 0.3 - float(np.log(0.7))}
+    at, start = np.array([[0.3]]), np.array([0.2])
+    for prior, density, slope in (
+        (LogNormal(width=1.4), lognormal, diff(lognormal, u)),
+        (HalfNormal(0.7), line, 1 - exp(u) ** 2 / c**2),
+        (HalfCauchy(0.7), stable, -tanh(gap)),
+    ):
+        ships(prior.log_density(at, start), density, values)
+        ships(prior.slope(at, start), slope, values)
+    ships(HalfCauchy(0.7).log_density(np.array([[2 * np.log(0.7) - 0.3]]), start), stable, values)
+
+
+@pytest.mark.equation("D33")
+def test_the_log_joint_over_weights_and_scales():
+    weights, t, u = reals("w0 b0"), reals("log_noise"), reals("log_scale")
+    beta = positives("beta")
+    likelihood = sum(log_gaussian(YS[b], XS[b] * weights[0] + weights[1], exp(t)) for b in range(2))
+    prior = sum(log_gaussian(each, 0, exp(u)) for each in weights)
+    hyper = log_gaussian(t, log(Rational(1, 2)), 1) + log_gaussian(u, log(Rational(3, 2)), 1)
+    line = prior + beta * likelihood + hyper
+    residual = [YS[b] - XS[b] * weights[0] - weights[1] for b in range(2)]
+    for_t = beta * sum(r**2 / exp(2 * t) - 1 for r in residual) - (t - log(HALF))
+    for_u = sum(each**2 / exp(2 * u) - 1 for each in weights) - (u - log(Rational(3, 2)))
+    equal([diff(line, t), diff(line, u)], [for_t, for_u])
+    # a chain's own: another chain's numbers are not in it. Aleatoric variance, by Jensen
+    a, b = positives("a b")  # e^u of two draws
+    equal((a**2 + b**2) / 2 - a * b, (a - b) ** 2 / 2)
+    values = assign(33, weights, [t, u], XS, YS)
+    values[beta] = 0.6
+    model = Model(MLP((1, 1)), GaussianPrior(1.5, learn=True), GaussianLikelihood(0.5, learn=True))
+    joint = LogJoint(model, floats(values, XS, (2, 1)), floats(values, YS, (2, 1)), power=0.6)
+    order = {"W0": weights[0], "b0": weights[1], "prior_log_scale": u, "log_noise": t}
+    names = [order[name] for name, _ in joint.layout.blocks]
+    at = floats(values, names, (1, 4))
+    value, gradient = joint(np.concatenate([at, 0.5 * at]))
+    ships(value[:1], line, values)
+    ships(gradient[0], [diff(line, each) for each in names], values)
+    other = {**values, **{name: 0.5 * values[name] for name in names}}
+    ships(gradient[1], [diff(line, each) for each in names], other)
+
+
+def mean_size(m, deviation):
+    """A(m, s) = E|m + s Z| of D34, step 3."""
+    z = m / deviation
+    return m * (2 * PHI.subs(x, z) - 1) + 2 * deviation * DENSITY.subs(x, z)
+
+
+@pytest.mark.equation("D34")
+def test_the_crps():
+    big, gate = reals("F"), reals("gate")  # F(x) and [x >= y]
+    for value in (0, 1):  # the integrand of the score
+        at = {gate: value}
+        split = big * (1 - gate) + (1 - big) * gate - big * (1 - big)
+        equal(((big - gate) ** 2).subs(at), split.subs(at))
+    g = reals("G")  # E over y: proper
+    mean = g * (big - 1) ** 2 + (1 - g) * big**2
+    equal(mean, (big - g) ** 2 + g * (1 - g))
+    # A(m, s): antiderivatives of (m + s t) phi on both sides of -m/s
+    t, m = reals("t m")
+    antiderivative = m * PHI.subs(x, t) - sigma * DENSITY.subs(x, t)
+    equal(diff(antiderivative, t), (m + sigma * t) * DENSITY.subs(x, t))
+    edge = antiderivative.subs(t, -m / sigma)
+    upper = sympy.limit(antiderivative, t, sympy.oo) - edge
+    lower = sympy.limit(antiderivative, t, -sympy.oo) - edge
+    equal(upper + lower, mean_size(m, sigma))
+    equal(mean_size(0, sigma), sigma * sqrt(2 / sympy.pi))
+    # ranks: each pair counted from both ends
+    ordered = reals("x:4")
+    pairs = sum(2 * (ordered[j] - ordered[i]) for i, j in combinations(range(4), 2))
+    equal(pairs, 2 * sum((2 * i - 4 - 1) * ordered[i - 1] for i in range(1, 5)))
+    off_by(pairs / (2 * 16), pairs / (2 * 12), -pairs / 96)  # fairness: T (T - 1) for T^2
+
+    line = mean_size(y - mu, sigma) - sigma / sqrt(sympy.pi)
+    values = assign(34, [y, mu, sigma])
+    at = [values[each] for each in (mu, sigma, y)]
+    ships(calibration.crps_gaussian(*at), line, values)
+    means, scales = reals("m:2"), positives("s:2")
+    mixture = sum(mean_size(y - means[k], scales[k]) for k in range(2)) / 2
+    spread = [scales[0] ** 2 + scales[1] ** 2]
+    mixture -= (2 * mean_size(means[0] - means[1], sqrt(spread[0]))
+                + sum(2 * each / sqrt(sympy.pi) for each in scales)) / 8  # fmt: skip
+    values = assign(34, means, scales, [y])
+    found = calibration.crps_mixture(
+        floats(values, means, (2, 1, 1)), floats(values, scales, (2, 1, 1)), [[values[y]]]
+    )
+    ships(found, mixture, values)
+    draws = dict(zip(ordered, (-0.7, 0.1, 0.4, 1.9), strict=True))
+    size = sum(sympy.Abs(each - y) for each in ordered) / 4
+    at = np.array([1.9, -0.7, 0.4, 0.1]).reshape(4, 1, 1)
+    for fair, count in ((False, 16), (True, 12)):
+        found = calibration.crps_draws(at, [[0.25]], fair)
+        ships(found, size - pairs / (2 * count), {**draws, y: 0.25})
+
+
+@pytest.mark.equation("D35")
+def test_pits_intervals_and_the_parts_of_the_brier_score():
+    # the interval of a class fills its probability
+    p, q = positives("p q")
+    ends = [0, p, p + q, 1]
+    equal([b - a for a, b in pairwise(ends)], [p, q, 1 - p - q])
+    # Wilson: the ends solve the quadratic
+    share, z, n = positives("share z n")
+    root = z * sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    for sign in (1, -1):
+        end = (share + z**2 / (2 * n) + sign * root) / (1 + z**2 / n)
+        quadratic = end**2 * (1 + z**2 / n) - end * (2 * share + z**2 / n) + share**2
+        equal(sympy.simplify(quadratic), 0)
+    # a clustered mean: groups {0, 1} and {2}
+    r = reals("r:3")
+    covariance = (r[0] + r[1]) ** 2 + r[2] ** 2
+    values = assign(35, r)
+    mean = sum(r) / 3
+    sums = [r[0] + r[1] - 2 * mean, r[2] - mean]
+    line = sqrt(2 * (sums[0] ** 2 + sums[1] ** 2)) / 3
+    found = reliability.clustered_mean(floats(values, r), [0, 0, 1])
+    ships(found, [mean, line], values)
+    equal(covariance, r[0] ** 2 + r[1] ** 2 + r[2] ** 2 + 2 * r[0] * r[1])
+    # Brier: two bins of two rows; proper for any probability
+    chance = reals("P")
+    equal(chance * (w - 1) ** 2 + (1 - chance) * w**2, (w - chance) ** 2 + chance * (1 - chance))
+    stated = positives("a b c d")
+    seen = (1, 0, 1, 1)
+    bins = [(0, 1), (2, 3)]
+    score = sum((stated[k] - seen[k]) ** 2 for k in range(4)) / 4
+    centre = [sum(stated[k] for k in each) / 2 for each in bins]
+    ones = [Rational(sum(seen[k] for k in each), 2) for each in bins]
+    base = Rational(3, 4)
+    parts = [
+        sum((centre[b] - ones[b]) ** 2 for b in range(2)) / 2,
+        sum((ones[b] - base) ** 2 for b in range(2)) / 2,
+        base * (1 - base),
+        sum((stated[k] - centre[b]) ** 2 - 2 * (stated[k] - centre[b]) * (seen[k] - ones[b])
+            for b in range(2) for k in bins[b]) / 4,
+    ]  # fmt: skip
+    equal(score, parts[0] - parts[1] + parts[2] + parts[3])
+    values = dict(zip(stated, (0.12, 0.31, 0.68, 0.93), strict=True))
+    found = reliability.brier_parts(list(values.values()), seen, 2)
+    ships(found, [score, *parts], values)
+    found = reliability.reliability(list(values.values()), seen, 2)
+    error = sum(sympy.Abs(centre[b] - ones[b]) for b in range(2)) / 2
+    ships(reliability.expected_calibration_error(found), error, values)
+    low, high = reliability.wilson(3, 10, 0.95)
+    quantile = 1.959963984540054
+    at = {share: 0.3, n: 10.0, z: quantile}
+    line = [(share + z**2 / (2 * n) + sign * root) / (1 + z**2 / n) for sign in (-1, 1)]
+    ships([float(low), float(high)], line, at, rtol=1e-10)
+    means, scales = reals("m:2"), positives("s:2")
+    values = assign(35, means, scales, [y])
+    found = calibration.pit(
+        floats(values, means, (2, 1, 1)), floats(values, scales, (2, 1, 1)), [[values[y]]]
+    )
+    line = sum(PHI.subs(x, (y - means[k]) / scales[k]) for k in range(2)) / 2
+    ships(found, line, values)
+
+
+@pytest.mark.equation("D36")
+def test_signal_to_noise():
+    e = reals("e")
+    equal(expectation((mu + sigma * e) ** 2, e), mu**2 + sigma**2)
+    equal((expectation((mu + sigma * e) ** 2, e) - sigma**2) / sigma**2, (mu / sigma) ** 2)
+    # P(w > 0) = P(e > -mu/sigma) = Phi(mu/sigma)
+    equal(1 - PHI.subs(x, -mu / sigma), PHI.subs(x, mu / sigma))
+    ratio = positives("ratio")
+    equal(20 * log(ratio) / log(10), 2 * (10 * log(ratio) / log(10)))
+    values = assign(36, [mu, sigma])
+    found = signal_to_noise([values[mu]], [values[sigma]])
+    ships(found, sympy.Abs(mu) / sigma, values)
+    ships(decibels(found), 10 * log(ratio) / log(10), {ratio: found.item()})
+
+
+@pytest.mark.equation("D37")
+def test_powerball():
+    # every set of 5 of 8 balls
+    balls, sets = 8, list(combinations(range(1, 9), 5))
+    for place in (1, 3):
+        counted = [sum(each[place - 1] == value for each in sets) for value in range(balls + 1)]
+        formula = [
+            comb(value - 1, place - 1) * comb(balls - value, 5 - place) if value else 0
+            for value in range(balls + 1)
+        ]
+        assert counted == formula
+        ships(powerball.mass_of_place(balls, place),
+              [Rational(each, comb(balls, 5)) for each in formula], {})  # fmt: skip
+        mean = sum(Rational(value * counted[value], len(sets)) for value in range(balls + 1))
+        assert mean == Rational(place * (balls + 1), 6)
+    # the odds, for every N and v
+    n, value = positives("N"), positives("v")
+
+    def choose(top, size):
+        return sympy.prod(top - k for k in range(size)) / sympy.factorial(size)
+
+    odds = choose(n - value, 4) / (choose(value - 1, 2) * choose(n - value, 2))
+    equal(odds, (n - value - 2) * (n - value - 3) / (6 * (value - 1) * (value - 2)))
+    found = powerball.exact(59).probability[17]
+    at = {n: 59.0, value: 17.0}
+    ships(found, odds / (1 + odds), at)
+    # w_1 = a and w_3 = c: one ball between, two above
+    pairs = [sum(each[0] == 2 and each[2] == 5 for each in sets), (5 - 2 - 1) * comb(balls - 5, 2)]
+    assert pairs[0] == pairs[1]
+
+
+@pytest.mark.equation("D39")
+def test_a_scale_for_every_layer():
+    # a 1-1-1 network: two layers of a weight and a bias
+    weights, logs = reals("w:4"), reals("u:2")
+    layers = [weights[:2], weights[2:]]
+    density = sum(log_gaussian(each, 0, exp(logs[k])) for k in range(2) for each in layers[k])
+    boxed = -sum(2 * (logs[k] + HALF * LOG_2PI)
+                 + sum(each**2 for each in layers[k]) / (2 * exp(logs[k]) ** 2)
+                 for k in range(2))  # fmt: skip
+    equal(density, boxed)
+    for_w = [-each / exp(2 * logs[k]) for k in range(2) for each in layers[k]]
+    for_u = [sum(each**2 for each in layers[k]) / exp(2 * logs[k]) - 2 for k in range(2)]
+    equal([diff(boxed, each) for each in weights], for_w)
+    equal([diff(boxed, each) for each in logs], for_u)
+    # the size of functions, 1-2-1: a ReLU keeps half of the mean square of a symmetric number
+    e, scale, inner = reals("e"), positives("s1"), positives("s2")
+    units = reals("a:2")
+    v1 = expectation((scale * e * x) ** 2 + (scale * e) ** 2, e)
+    equal(v1, scale**2 * (x**2 + 1))
+    half = sympy.integrate(x**2 * DENSITY, (x, 0, sympy.oo))
+    assert half == HALF  # of E z^2 = 1
+    noise = reals("n:3")
+    out = inner * (units[0] * noise[0] + units[1] * noise[1] + noise[2])
+    given = expectation(out**2, *noise)
+    equal(given, inner**2 * (units[0] ** 2 + units[1] ** 2 + 1))
+    equal(given.subs({units[0] ** 2: v / 2, units[1] ** 2: v / 2}), inner**2 * (2 * v / 2 + 1))
+    equal((inner**2 * (nu * v / 2 + 1)).subs(inner, 1 / sqrt(nu)), v / 2 + 1 / nu)
+
+    values = assign(39, weights, logs)
+    prior = LayerwiseGaussianPrior(learn=True).for_network((1, 1, 1))
+    params = {"prior_log_scale": floats(values, logs)}
+    found = prior_and_slopes(prior, params, floats(values, weights, (1, 4)))
+    ships(found[0], boxed, values)
+    ships(found[1], for_w, values)
+    ships(found[2]["prior_log_scale"], for_u, values)
+    # its expectation, which the closed forms need: variances by layer
+    spread = positives("V:2")
+    mean = -sum(2 * (logs[k] + HALF * LOG_2PI)
+                + (sum(each**2 for each in layers[k]) + spread[k]) / (2 * exp(2 * logs[k]))
+                for k in range(2))  # fmt: skip
+    values.update(assign(40, spread))
+    found = prior.expected_log_density(params, floats(values, weights), floats(values, spread),
+                                       {"prior_log_scale": np.zeros(2)})  # fmt: skip
+    ships(found.value, mean, values)
+    assert LayerwiseGaussianPrior().for_network((3, 4, 1)).scales == (1.0, 0.5)
+
+
+@pytest.mark.equation("D40")
+def test_replicates_are_one_block_diagonal_problem():
+    thetas = reals("theta:2")
+    costs = [sympy.Function("F1")(thetas[0]), sympy.Function("F2")(thetas[1])]
+    total = sum(costs)
+    equal([diff(total, thetas[k]) for k in range(2)], [diff(costs[k], thetas[k]) for k in range(2)])
+    assert diff(total, *thetas) == 0
+    # a bound that is not linear does not split
+    logs = matrix("l", 2, 2)  # (S, R)
+    joined = log(sum(exp(logs[k, 0] + logs[k, 1]) for k in range(2)) / 2)
+    apart = sum(log(sum(exp(logs[k, r]) for k in range(2)) / 2) for r in range(2))
+    values = dict(zip(logs, (0.0, 1.0, 2.0, -1.0), strict=True))
+    assert abs(number(joined - apart, values).item()) > 0.1
+
+    # shipped: two replicates side by side, and each alone; sums are the symbols' cost K18
+    priors, share = (0.7, 1.9), 0.4
+    alone = [
+        Reparameterised(Model(MLP((1, 1)), GaussianPrior(scale), GaussianLikelihood(0.8)))
+        for scale in priors
+    ]
+    both = replicated(alone)
+    mus, rhos, noise = reals("m:4"), reals("r:4"), matrix("e", 2, 4)  # (R P), (S, R P)
+    rows, targets = matrix("x", 2, 2), matrix("y", 2, 2)  # (R, B)
+    cost = 0
+    for k in range(2):
+        for r, scale in enumerate(priors):
+            places = (2 * r, 2 * r + 1)
+            at = [mus[j] + softplus(rhos[j]) * noise[k, j] for j in places]
+            cost += share * sum(-log(softplus(rhos[j])) - noise[k, j] ** 2 / 2 for j in places) / 2
+            cost += share * sum(log(scale) + each**2 / (2 * scale**2) for each in at) / 2
+            cost -= sum(log_gaussian(targets[r, b], rows[r, b] * at[0] + at[1], 0.8)
+                        for b in range(2)) / 2  # fmt: skip
+    values = assign(40, mus, rhos, noise, rows, targets)
+    theta = floats(values, [*mus, *rhos])
+    found = both.value_and_grad(theta, floats(values, noise, (2, 4)),
+                                floats(values, rows, (2, 2, 1)), floats(values, targets, (2, 2, 1)),
+                                share)  # fmt: skip
+    ships(np.sum(found.value), cost, values)
+    ships(found.grad, [diff(cost, each) for each in (*mus, *rhos)], values, rtol=1e-11)
+
+
+@pytest.mark.equation("D41")
+def test_the_constant_of_students_t():
+    # the precision of a Gaussian, drawn from a Gamma and integrated out: the kernel of the integral
+    tau, z = positives("tau z")
+    kernel = tau ** ((nu + 1) / 2 - 1) * exp(-tau * (nu + z**2) / 2)
+    product = sqrt(tau) * exp(-tau * z**2 / 2) * tau ** (nu / 2 - 1) * exp(-nu * tau / 2)
+    equal(sympy.powsimp(sympy.expand(product / kernel)), 1)
+    power = positives("power")
+    rate = positives("rate")
+    integral = sympy.integrate(tau ** (power - 1) * exp(-rate * tau), (tau, 0, sympy.oo))
+    assert sympy.simplify(integral - gamma(power) * rate ** (-power)) == 0
+
+    def g(at):
+        return log(gamma((at + 1) / 2) / gamma(at / 2)) - HALF * log(at / 2)
+
+    # the recurrence, on both Gammas
+    equal(sympy.expand_func(gamma(power + 1)), power * gamma(power))
+    ratio = ((nu + 1) / 2) / (nu / 2)  # of Gamma(z + 1) = z Gamma(z) at both
+    equal(ratio, (nu + 1) / nu)
+    change = -log((nu + 1) / nu) + HALF * log((nu + 2) / nu)  # g(nu) - g(nu + 2)
+    equal(sympy.expand_log(change, force=True),
+          sympy.expand_log(HALF * log(nu * (nu + 2) / (nu + 1) ** 2), force=True))  # fmt: skip
+
+    # duplication leaves mu(nu) - 2 mu(nu/2): all else of Stirling's formula cancels
+    def stirling(at):
+        return (at - HALF) * log(at) - at + HALF * LOG_2PI
+
+    left = ((1 - nu) * log(2) + HALF * log(sympy.pi) + stirling(nu) - 2 * stirling(nu / 2)
+            - HALF * log(nu / 2))  # fmt: skip
+    equal(sympy.expand_log(left, force=True), 0)
+    for at in (Rational(3), Rational(7, 2)):  # Legendre's formula itself, at exact numbers
+        assert (
+            sympy.simplify(
+                sympy.expand_func(
+                    gamma(at) * gamma(at + HALF)
+                    - 2 ** (1 - 2 * at) * sqrt(sympy.pi) * gamma(2 * at)
+                )
+            )
+            == 0
+        )
+    # the series from that of D31: (1 - 2^(2j)) times its coefficients
+    series = [sympy.bernoulli(2 * j) * (1 - 4**j) / (2 * j * (2 * j - 1)) for j in range(1, 8)]
+    assert series == [Rational(*each) for each in ((-1, 4), (1, 24), (-1, 20), (17, 112),
+                                                   (-31, 36), (691, 88), (-5461, 52))]  # fmt: skip
+    a = positives("a")
+    equal(1 / a + 1 / (a + 2) - 2 / (a + 1), 2 / (a * (a + 1) * (a + 2)))
+    equal(nu * diff(HALF * log(nu * (nu + 2) / (nu + 1) ** 2), nu), nu / (nu * (nu + 1) * (nu + 2)))
+    assert sympy.simplify(g(Integer(1)) - HALF * LOG_2PI + log(sympy.pi)) == 0  # Cauchy's
+
+    for at in (0.3, 3.0, 40.0):
+        found = elementary.gamma_half_step(np.array([at]))
+        slope = nu / 2 * (sympy.digamma((nu + 1) / 2) - sympy.digamma(nu / 2)) - HALF
+        exact = [float(each.subs(nu, Rational(str(at))).evalf(30)) for each in (g(nu), slope)]
+        np.testing.assert_allclose(np.concatenate(found), exact, rtol=1e-12)
+
+
+def student(distance, degrees, scale):
+    """log t of D41, with a letter for g(nu) and its slope."""
+    constant = G(degrees) - HALF * LOG_2PI
+    return constant - log(scale) - (degrees + 1) / 2 * log(1 + distance**2 / (degrees * scale**2))
+
+
+G = sympy.Function("g")
+
+
+def with_g(line, degrees):
+    """Put the shipped g and its slope in place of the letters."""
+    found = elementary.gamma_half_step(np.array([degrees]))
+    d_g = float(found.slope.item()) / degrees
+    return lambda values: number(
+        [sympy.sympify(each).subs(diff(G(nu), nu), d_g).subs(G(nu), float(found.value.item()))
+         for each in line], values)  # fmt: skip
+
+
+def student_slopes(distance):
+    """Slopes of log t for the distance, for log s and for log nu."""
+    r = distance**2 / (nu * s**2)
+    d_g = nu * diff(G(nu), nu)
+    return [
+        -(nu + 1) * distance / (nu * s**2 + distance**2),
+        (nu + 1) * r / (1 + r) - 1,
+        d_g - nu / 2 * log(1 + r) + (nu + 1) / 2 * r / (1 + r),
+    ]
+
+
+@pytest.mark.equation("D42")
+def test_the_student_t_prior():
+    density = student(w, nu, s)
+    slopes = student_slopes(w)
+    equal([diff(density, w), s * diff(density, s), nu * diff(density, nu)], slopes)
+    # largest pull at s sqrt(nu); E[1/tau] = nu/(nu - 2) of the mixture
+    equal(diff(slopes[0], w).subs(w, s * sqrt(nu)), 0)
+    inverse = sympy.gammasimp(gamma(nu / 2 - 1) / gamma(nu / 2)) * nu / 2
+    equal(inverse, nu / (nu - 2))
+    values = {**assign(42, W), s: 0.8, nu: 3.5}
+    prior = StudentTPrior(learn=True)
+    params = {"prior_log_scale": np.log([0.8]), "prior_log_df": np.log([3.5])}
+    value, d_w, d_params = prior_and_slopes(prior, params, floats(values, W, (1, 2)))
+    at = [sum(each.subs(w, weight) for weight in W) for each in (density, *slopes[1:])]
+    expected = with_g(at, 3.5)(values)
+    found = [value.item(), *(d_params[name].item() for name in params)]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    ships(d_w, [slopes[0].subs(w, weight) for weight in W], values)
+    ships(StudentTPrior(0.8, 3.5).deviation({}), s * sqrt(nu / (nu - 2)), values)
+
+
+@pytest.mark.equation("D43")
+def test_noise_with_outliers():
+    f = reals("f")
+    density = student(y - f, nu, s)
+    slope = (nu + 1) * (y - f) / (nu * s**2 + (y - f) ** 2)
+    equal(diff(density, f), slope)
+    z = (y - f) / s
+    equal(slope, (y - f) / s**2 * (nu + 1) / (nu + z**2))  # a weight for each row
+    # E[tau | y]: a Gamma of shape (nu + 1)/2 and rate (nu + z^2)/2
+    shape, rate = positives("shape rate")
+    mean = sympy.gammasimp(gamma(shape + 1) / gamma(shape)) / rate
+    equal(mean.subs({shape: (nu + 1) / 2, rate: (nu + z**2) / 2}), (nu + 1) / (nu + z**2))
+    rows, targets = reals("f:2"), reals("t:2")
+    values = {**assign(43, rows, targets), s: 0.8, nu: 3.5}
+    likelihood = StudentTLikelihood(learn=True)
+    params = {"log_noise": np.log([0.8]), "log_df": np.log([3.5])}
+    found = likelihood_and_slopes(likelihood, params, floats(values, rows, (1, 2, 1)),
+                                  floats(values, targets, (2, 1)))  # fmt: skip
+    pairs = [{f: rows[b], y: targets[b]} for b in range(2)]
+    others = student_slopes(y - f)[1:]
+    at = [sum(each.subs(pair) for pair in pairs) for each in (density, *others)]
+    expected = with_g(at, 3.5)(values)
+    shipped = [found[0], *(found[2][name].item() for name in params)]
+    np.testing.assert_allclose(shipped, expected, rtol=1e-12)
+    ships(found[1], [slope.subs(pair) for pair in pairs], values)
+
+
+@pytest.mark.equation("D44")
+def test_dual_numbers_have_the_rules_of_derivatives():
+    a, a_slope, b, b_slope, delta = reals("a da b db delta")
+
+    def dual(expression):
+        """The part of a power series in delta that is left where delta^2 = 0."""
+        return [expression.subs(delta, 0), diff(expression, delta).subs(delta, 0)]
+
+    x, y = a + a_slope * delta, b + b_slope * delta
+    equal(dual(x * y), [a * b, a * b_slope + a_slope * b])
+    equal(dual(1 / x), [1 / a, -a_slope / a**2])
+    equal(dual(exp(x)), [exp(a), exp(a) * a_slope])
+    equal(dual(log(x)), [log(a), a_slope / a])
+    equal(dual(sqrt(x)), [sqrt(a), a_slope / (2 * sqrt(a))])
+    # a function of several numbers: its slope along the direction
+    letters = reals("t:3")
+    directions = reals("d:3")
+    cost = letters[0] ** 2 * letters[1] + letters[2] / letters[0]
+    moved = cost.subs({t: t + d * delta for t, d in zip(letters, directions, strict=True)})
+    slope = sum(diff(cost, t) * d for t, d in zip(letters, directions, strict=True))
+    equal(dual(moved), [cost, slope])
+
+    # the shipped numbers, modulo the prime
+    kind = untangled(0)
+    first, second = kind.variable(1.5, 7), kind.variable(-0.5, 11)
+    at = {a: first.a, a_slope: 7, b: second.a, b_slope: 11}
+    for found, line in (
+        (first * second, dual(x * y)),
+        (first / second, dual(x / y)),
+        (first - second, dual(x - y)),
+        (1 / first, dual(1 / x)),
+    ):
+        assert [found.a, found.b] == [residue(each, at) for each in line]
+    by_hand = np.array([2.0, -1.0, 0.5])
+
+    def function(theta):
+        t = theta
+        value = t[0] ** 2 * t[1] + t[2] / t[0]
+        return value, np.array([2 * t[0] * t[1] - t[2] / t[0] ** 2, t[0] ** 2, 1 / t[0]])
+
+    assert prove(function, by_hand).proved
+    assert not prove(lambda theta: (function(theta)[0], -function(theta)[1]), by_hand).proved
+
+
+def residue(line, at):
+    """The value of a quotient of polynomials modulo the prime."""
+    top, bottom = sympy.fraction(sympy.together(line.subs(at)))
+    return int(top) * pow(int(bottom), -1, PRIME) % PRIME

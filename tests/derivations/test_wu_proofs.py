@@ -1,0 +1,230 @@
+"""W1 to W6: point estimates, the gradient identity, the split form, decibels, by algebra."""
+
+import numpy as np
+import pytest
+import sympy
+from algebra import (
+    HALF,
+    LOG_2PI,
+    assign,
+    equal,
+    expectation,
+    floats,
+    gaussian,
+    log_gaussian,
+    off_by,
+    positives,
+    reals,
+    ships,
+    sigmoid,
+    softplus,
+)
+from sympy import Rational, diff, exp, log
+
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy.data import path_loss
+from bbb_numpy.model.objectives import MAP, MLE
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.posteriors import PointMass
+
+# A weight and a bias, two rows
+W, X, Y = reals("w:2"), reals("x:2"), reals("y:2")
+s, v, share = positives("s v share")
+PRIOR, NOISE = 0.7, 1.3
+mu, rho, eps, w, g = reals("mu rho epsilon w g")
+sigma = positives("sigma")
+
+
+def log_likelihood(row):
+    return log_gaussian(Y[row], X[row] * W[0] + W[1], v)
+
+
+NLL = -sum(log_likelihood(row) for row in range(2))
+LOG_PRIOR = sum(log_gaussian(each, 0, s) for each in W)
+G = [diff(NLL, each) for each in W]  # g_w
+
+
+def shipped_point(seed, objective):
+    """Values, and the shipped cost and gradient of a point estimate on both rows."""
+    values = {**assign(seed, W, X, Y, [share]), s: PRIOR, v: NOISE}
+    model = Model(MLP((1, 1)), GaussianPrior(PRIOR), GaussianLikelihood(NOISE))
+    estimator = Reparameterised(model, PointMass(), objective)
+    x, y = floats(values, X, (2, 1)), floats(values, Y, (2, 1))
+    at = floats(values, W)
+    return values, estimator.value_and_grad(at, np.zeros((1, 0)), x, y, values[share])
+
+
+@pytest.mark.equation("W1")
+def test_maximum_likelihood_is_least_squares():
+    product = gaussian(Y[0], X[0] * W[0] + W[1], v) * gaussian(Y[1], X[1] * W[0] + W[1], v)
+    equal(log(product), -NLL)
+    residuals = [Y[row] - X[row] * W[0] - W[1] for row in range(2)]
+    squares = sum(r**2 for r in residuals) / (2 * v**2)
+    equal([diff(squares, each) for each in W], G)
+    # learned noise at zero residuals: B log sigma_y falls without end, at a fixed one it is bounded
+    assert sympy.limit(2 * log(v) + LOG_2PI, v, 0) == -sympy.oo
+    values, found = shipped_point(1, MLE())
+    ships(found.value, NLL, values)
+    ships(found.grad, G, values)
+
+
+@pytest.mark.equation("W2")
+def test_maximum_a_posteriori_is_the_end_of_the_variational_family():
+    log_evidence = reals("log_evidence")
+    log_posterior = -NLL + LOG_PRIOR - log_evidence
+    equal([diff(log_posterior, each) for each in W], [diff(-NLL + LOG_PRIOR, each) for each in W])
+    cost = NLL - share * LOG_PRIOR
+    gradient = [G[j] + share * W[j] / s**2 for j in range(2)]  # weight decay
+    equal([diff(cost, each) for each in W], gradient)
+    # q = N(mu, tau^2 I), expanded: for a cost of fourth order with its tau^4 left over
+    tau, m, e = positives("tau"), reals("m:2"), reals("e:2")
+    c = reals("c:6")
+    a, b = W
+    h = c[0] * a + c[1] * b**2 + c[2] * a * b + c[3] * a**3 + c[4] * a**2 * b**2 + c[5] * b**4
+    at = dict(zip(W, m, strict=True))
+    moved = {W[j]: m[j] + tau * e[j] for j in range(2)}
+    found = expectation(h.subs(moved, simultaneous=True), *e)
+    second = sum(diff(h, each, 2) for each in W).subs(at)
+    remainder = sympy.Poly(sympy.expand(found - h.subs(at) - tau**2 / 2 * second), tau)
+    assert min(power for (power,), _ in remainder.terms()) == 4
+    log_q = sum(-log(tau) - HALF * LOG_2PI - each**2 / 2 for each in e)
+    equal(expectation(log_q, *e), -2 * log(tau) - 2 * HALF * (1 + LOG_2PI))  # no mu in it
+    values, shipped = shipped_point(2, MAP())
+    ships(shipped.value, cost, values)
+    ships(shipped.grad, gradient, values)
+
+
+@pytest.mark.equation("W3")
+def test_the_gradient_identity():
+    # q(t(theta, eps) | theta) |dt/d eps| = q(eps)
+    weight = mu + softplus(rho) * eps
+    density = gaussian(w, mu, softplus(rho)).subs(w, weight) * diff(weight, eps)
+    equal(density, gaussian(eps, 0, 1))
+    # both sides for a polynomial f in which theta occurs through w and directly
+    c = reals("c:5")
+    f = c[0] * w**3 + c[1] * w**2 * mu + c[2] * w * sigma + c[3] * sigma**2 * mu + c[4] * w**4
+    moved = {w: mu + sigma * eps}
+    for theta in (mu, sigma):
+        through, direct = diff(f, w) * diff(moved[w], theta), diff(f, theta)
+        equal(diff(expectation(f.subs(moved), eps), theta),
+              expectation((through + direct).subs(moved), eps))  # fmt: skip
+        off_by(expectation(through.subs(moved), eps), diff(expectation(f.subs(moved), eps), theta),
+               -expectation(direct.subs(moved), eps))  # theta occurs twice  # fmt: skip
+    # Wu's brackets: read from left to right, log q - log P(w) * P(D|w) is another function
+    q, p, likelihood = positives("q p l")
+    intended, literal = log(q) - log(p * likelihood), log(q) - log(p) * likelihood
+    off_by(literal, intended, log(p) * (1 - likelihood) + log(likelihood))
+    # the slope of log q through the weights
+    slope = diff(log_gaussian(w, mu, sigma), w)
+    equal(slope, -(w - mu) / sigma**2)
+    equal(slope.subs(moved), -eps / sigma)
+    values, drawn, d_w = shipped_sample(3)
+    MeanField().add_density_slope(drawn, np.ones(1), d_w)
+    ships(d_w, (-eps / sigma).subs(sigma, softplus(rho)), values)
+
+
+def shipped_sample(seed):
+    values = assign(seed, [mu, rho, eps, g])
+    blocks = {"mu": np.array([values[mu]]), "rho": np.array([values[rho]])}
+    return (
+        values,
+        MeanField().sample(blocks, np.array([[values[eps]]]), Buffers()),
+        np.zeros((1, 1)),
+    )
+
+
+F = log_gaussian(w, mu, sigma) - log_gaussian(w, 0, s)  # and -log P(D|w), whose slope is g
+D = w / s**2 + g
+MOVED = {w: mu + sigma * eps}
+
+
+def split(values, drawn, d_w):
+    """Wu's form in the shipped methods: through the weights, and the direct partials."""
+    posterior, ones = MeanField(), np.ones(1)
+    d_w[...] = values[g] + drawn.w / PRIOR**2
+    posterior.add_density_slope(drawn, ones, d_w)
+    through, direct = ({"mu": np.zeros(1), "rho": np.zeros(1)} for _ in range(2))
+    posterior.pull_back(drawn, d_w, None, through)
+    posterior.pull_back_direct(drawn, ones, direct)
+    return through, direct
+
+
+@pytest.mark.equation("W4")
+def test_the_split_form_for_mu():
+    through, direct = diff(F, w) + g, diff(F, mu)
+    equal(through.subs(MOVED), (-eps / sigma + w / s**2 + g).subs(MOVED))
+    equal(direct, (w - mu) / sigma**2)
+    equal(direct.subs(MOVED), eps / sigma)
+    total = through + direct
+    equal(total.subs(MOVED), D.subs(MOVED))  # K21 at pi = 1
+    # the total derivative at fixed noise, and the direct term counted twice
+    equal(diff(F.subs(MOVED), mu) + g, D.subs(MOVED))
+    off_by((D + direct).subs(MOVED), D.subs(MOVED), eps / sigma)
+    values, drawn, d_w = shipped_sample(4)
+    values = {**values, s: PRIOR}
+    found, direct_found = split(values, drawn, d_w)
+    moved = {**MOVED, sigma: softplus(rho)}
+    ships(direct_found["mu"], (eps / sigma).subs(sigma, softplus(rho)), values)
+    ships(found["mu"], through.subs(MOVED).subs(moved), values)
+    ships(found["mu"] + direct_found["mu"], D.subs(MOVED).subs(moved), values)
+
+
+@pytest.mark.equation("W5")
+def test_the_split_form_for_rho():
+    slope = sigmoid(rho)
+    through = ((diff(F, w) + g) * eps).subs(MOVED).subs(sigma, softplus(rho)) * slope
+    direct = diff(F.subs(sigma, softplus(rho)), rho).subs(MOVED).subs(sigma, softplus(rho))
+    deviation = softplus(rho)
+    d = D.subs(MOVED).subs(sigma, deviation)
+    equal(direct, (eps**2 - 1) / deviation * slope)
+    summed = (d * eps - eps**2 / deviation + eps**2 / deviation - 1 / deviation) * slope
+    equal(through + direct, summed, (d * eps - 1 / deviation) * slope)
+    # K30 as total derivative at fixed noise; with the direct terms added again it is off
+    total = diff(F.subs(MOVED).subs(sigma, deviation), rho) + g * eps * slope
+    equal(total, (d * eps - 1 / deviation) * slope)
+    off_by(total + direct, total, (eps**2 - 1) / deviation * slope)
+    values, drawn, d_w = shipped_sample(5)
+    values = {**values, s: PRIOR}
+    found, direct_found = split(values, drawn, d_w)
+    ships(direct_found["rho"], (eps**2 - 1) / deviation * slope, values)
+    ships(found["rho"], through, values)
+    ships(found["rho"] + direct_found["rho"], (d * eps - 1 / deviation) * slope, values)
+
+
+@pytest.mark.equation("W6")
+def test_decibels_turn_products_into_sums():
+    distance, d_0, exponent, factor = positives("d d0 lambda factor")
+    decibel = 10 / log(10)
+    spread = decibel * log((distance / d_0) ** (-exponent))
+    equal(spread, -exponent * decibel * log(distance / d_0))
+    doubled = spread.subs(distance, 2 * distance) - spread
+    equal(doubled, -10 * exponent * log(2) / log(10))
+    assert Rational(3010, 1000) < 10 * log(2) / log(10) < Rational(3011, 1000)
+    equal(decibel * log(exp(spread / decibel) * factor), spread + decibel * log(factor))
+    # a linear function of its features: one building, seen through two walls
+    power, reference, wall = reals("P_T P_0 wall")
+    log_distance, walls = reals("log_distance walls")
+    field = power - reference - 10 * exponent * log_distance - walls * wall
+    equal([diff(field, each) for each in (log_distance, walls)], [-10 * exponent, -wall])
+    equal(field.subs({log_distance: 0, walls: 0}), power - reference)
+
+    building = path_loss.Building(2.0, -1.0, 4.0, 1.0, 6.5)
+    scene = path_loss.Scene(
+        transmitters=((0.0, 0.0),),
+        power=21.0,
+        reference_loss=43.0,
+        exponent=2.7,
+        reference_distance=0.5,
+        buildings=(building,),
+    )
+    behind = np.array([[7.0, 0.5], [3.0, 0.1], [-3.0, 4.0]])  # behind it, in it, elsewhere
+    line = power - reference - 10 * exponent * log(distance / d_0) / log(10) - walls * wall
+    seen = [2, 1, 0]
+    values = [
+        {power: 21.0, reference: 43.0, exponent: 2.7, d_0: 0.5, wall: 6.5, walls: count,
+         distance: float(np.hypot(*place))}
+        for count, place in zip(seen, behind, strict=True)
+    ]  # fmt: skip
+    for row, found in enumerate(path_loss.field(scene, behind)):
+        ships(found, line, values[row])
+    ships(path_loss.features(scene, behind)[0], [log(distance / d_0) / log(10), walls], values[0])

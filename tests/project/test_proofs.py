@@ -1,0 +1,146 @@
+"""proofs.md has a row for every equation: its proof, its code, and a test that carries its tag."""
+
+from pathlib import Path
+
+import pytest
+from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
+from project.proofs import (
+    PAGE,
+    ROOT,
+    Proof,
+    code_of,
+    definition,
+    page,
+    proofs,
+    row,
+    tagged_line,
+    titles,
+)
+from project.test_derivations import (
+    DEFINED,
+    ENTRIES,
+    FAMILIES,
+    TEXT,
+    Entry,
+    anchors,
+    claims,
+    entries,
+    link_problems,
+    links,
+)
+
+KINDS = ("algebra", "exact arithmetic", "enumeration", "checked")
+CLAIMED: dict[str, dict[str, set[str]]] = {}
+
+
+def carries(path: str, test: str, tag: str, root: Path = ROOT) -> bool:
+    """Tell whether the test exists and its mark names the tag."""
+    if not (root / path).is_file():
+        return False
+    if path not in CLAIMED:
+        CLAIMED[path] = claims((root / path).read_text("utf-8"), FAMILIES)
+    return tag in CLAIMED[path].get(test, set())
+
+
+def problems(entry: Entry, found: list[Proof]) -> list[str]:
+    """Say what the row of an equation lacks."""
+    wrong = [] if found else ["no proof: no test of derivations/ and no reason why not"]
+    code = code_of(entry)
+    wrong += [] if code and code.line else ["no line of what its entry links has the tag behind it"]
+    for proof in found:
+        if proof.kind not in KINDS:
+            wrong.append(f"{proof.kind} is no kind of proof")
+        if not carries(proof.path, proof.test, entry.tag):
+            wrong.append(f"{proof.path}::{proof.test} is no test with this tag in its mark")
+    return [f"{entry.tag}: {what}" for what in wrong]
+
+
+def test_every_equation_has_a_proof_a_line_of_code_and_a_test() -> None:
+    found = proofs()
+    wrong = [what for entry in ENTRIES for what in problems(entry, found[entry.tag])]
+    assert not wrong, "\n" + "\n".join(wrong)
+    assert set(found) == set(DEFINED)
+
+
+def test_what_algebra_proves_is_not_excused_from_it() -> None:
+    proved = {tag for tag, each in proofs().items() if "algebra" in {one.kind for one in each}}
+    assert proved | set(NOT_ALGEBRA) == set(DEFINED)
+    assert not proved & set(NOT_ALGEBRA)
+    for reason, _ in NOT_ALGEBRA.values():
+        assert reason
+    assert set(EXACT_ARITHMETIC) | set(ENUMERATION) <= set(DEFINED)
+
+
+def test_each_proof_by_algebra_carries_the_one_tag_that_it_proves() -> None:
+    for path in sorted(ROOT.glob("tests/derivations/test_*.py")):
+        for test, tags in claims(path.read_text("utf-8"), FAMILIES).items():
+            if test.startswith("test"):
+                assert len(tags) == 1, (path.name, test, tags)
+
+
+def test_the_page_is_the_generated_one_and_its_links_lead_somewhere() -> None:
+    assert PAGE.read_text("utf-8") == page(), "run python tests/project/proofs.py"
+    assert not link_problems(page(), ROOT)
+    known = anchors(TEXT)
+    for _, target in links(page()):
+        path, _, anchor = target.partition("#")
+        assert path != "derivations.md" or not anchor or anchor in known, target
+    for other in ("derivations.md", "README.md"):
+        assert "(proofs.md)" in (ROOT / other).read_text("utf-8"), other
+
+
+# Negative controls
+
+SOURCE = '''
+"""Of K9."""
+class A:
+    """Of K1."""
+    def f(self, x):
+        y = x - 1
+        z = 2 * y  # K2, K5-K7: twice
+        # K3: a comment on a line of its own
+        return z
+LIMIT = 3  # K4
+'''
+
+
+def test_definitions_are_cut_out_with_what_they_stand_in() -> None:
+    segment, around = definition(SOURCE, "A.f")
+    assert segment.startswith("def f(self, x):")
+    assert "K9" in around
+    assert "K1" in around
+    assert definition(SOURCE, "LIMIT") == ("LIMIT = 3  # K4\n", "\nOf K9.")
+    assert definition(SOURCE, "A.g") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("tag", "line"), [("K2", "z = 2 * y"), ("K6", "z = 2 * y"), ("K3", ""), ("K8", "")]
+)
+def test_the_tagged_line_is_code_with_the_tag_behind_it(tag: str, line: str) -> None:
+    assert tagged_line(definition(SOURCE, "A.f")[0], tag) == line
+
+
+def test_an_equation_without_proof_code_or_test_is_found() -> None:
+    planted = (
+        "#### K1: one\nCode: [`plain.predict`](bbb_numpy/plain.py)\n#### K99: two\nCode: none\n"
+    )
+    right, wrong = entries(planted)
+    where = "tests/derivations/test_report_proofs.py"
+    test = "test_independent_noise_makes_weights_uncorrelated_and_shared_noise_does_not"
+    assert not problems(right, [Proof("algebra", where, test)])
+    assert len(problems(wrong, [])) == 2
+    assert (
+        "no test with this tag" in problems(right, [Proof("algebra", where, "test_log_1_is_0")])[0]
+    )
+    assert "no test with this tag" in problems(right, [Proof("algebra", "nowhere.py", test)])[0]
+    assert "no kind of proof" in problems(right, [Proof("belief", where, test)])[0]
+    assert titles(planted)["K99"] == ("two", "k99-two")
+
+
+def test_a_row_that_changes_is_seen() -> None:
+    entry = ENTRIES[0]
+    found = proofs()[entry.tag]
+    line = row(entry, found, code_of(entry))
+    assert line in PAGE.read_text("utf-8").splitlines()
+    assert row(entry, [found[0]._replace(kind="checked")], code_of(entry)) != line
+    assert row(entry, found, None) != line
