@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report lint check test test-long bench mutation notebooks clean
+.PHONY: report lint check test test-long planted bench mutation notebooks clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -46,6 +46,9 @@ test: lint  ## and every test but the long ones
 
 test-long: $(VENV)/.dev  ## the checks that take minutes each
 	$(BIN)/python -m pytest -m long
+
+planted: $(VENV)/.test  ## one error for every equation, and the tests of it that notice
+	$(BIN)/python benchmarks/planted.py
 
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers
 	$(BIN)/python benchmarks/step_time.py

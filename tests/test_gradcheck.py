@@ -47,6 +47,22 @@ def test_one_wrong_coordinate_fails_and_is_named(method, theta, at, error):
     assert report.worst.worst == f"theta[{at}]"
 
 
+@pytest.mark.equation("D9")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_the_error_does_not_depend_on_the_unit_of_the_value(method, unit):
+    def wrong(theta, unit=1.0):
+        value, grad = smooth(theta)
+        grad[1] *= 1.001
+        return unit * value, unit * grad
+
+    theta = np.array([0.7, -1.2, 0.3])
+    here = check(wrong, theta, method=method)
+    there = check(lambda theta: wrong(theta, unit), theta, method=method)
+    assert not there.passed
+    assert there.error == pytest.approx(here.error, rel=1e-6)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_gradient_that_is_not_a_number_fails(method, bad):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy import plain as right
@@ -110,6 +111,20 @@ def test_the_fast_path_computes_what_plain_says(case: Case) -> None:
     value, grad = errors(case)
     assert value <= BAR
     assert grad <= BAR
+
+
+@pytest.mark.equation("K2", "K9", "K13")
+@given(cases(rows=st.just(0), rho=(-4.0, 4.0)))
+def test_without_rows_plain_is_the_share_of_the_two_log_densities_at_the_weights(
+    case: Case,
+) -> None:
+    mu, rho = case.theta[: case.theta.size // 2], case.theta[case.theta.size // 2 :]
+    sigma = np.logaddexp(0.0, rho)
+    w = mu + sigma * case.eps
+    densities = norm.logpdf(w, mu, sigma), norm.logpdf(w, 0.0, case.prior)  # (S, P) each
+    size = case.pi * np.mean(sum(np.abs(part).sum(axis=1) for part in densities))
+    kl = case.pi * np.mean(np.subtract(*densities).sum(axis=1))
+    assert right.value_and_grad(*case)[0] == pytest.approx(kl, rel=0, abs=1e-12 * size)
 
 
 @pytest.mark.equation("K20", "K21", "K30", "K37", "K38", "K39", "K40", "K41", "K42")

@@ -102,6 +102,17 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
 
 
 @pytest.mark.equation("D35")
+def test_the_calibration_error_is_a_mean_over_rows_and_not_over_bins():
+    """Nine rows state 0 and are right; one states 0.9 of what does not come."""
+    table = reliability(np.array([0.0] * 9 + [0.9]), np.zeros(10))
+    assert table.rows.tolist() == [9, 1]
+    assert expected_calibration_error(table) == pytest.approx(0.09)
+    assert maximum_calibration_error(table) == pytest.approx(0.9)
+    deviation = np.sqrt(0.9 * 0.1)  # of the one row; the others have none
+    assert chance_calibration_error(table) == pytest.approx(np.sqrt(2 / np.pi) * deviation / 10)
+
+
+@pytest.mark.equation("D35")
 def test_overconfident_probabilities_are_caught():
     """Planted: the log odds stated are twice the true ones."""
     rng = np.random.default_rng(2)

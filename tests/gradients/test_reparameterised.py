@@ -209,34 +209,44 @@ def test_the_elementwise_reading_of_k40_is_caught(method, monkeypatch):
 
 
 @pytest.mark.equation("K20", "K28")
-def test_mu_moves_weights_one_to_one_and_rho_by_eps_times_slope():
+@pytest.mark.parametrize("samples", [1, 3])
+def test_mu_moves_weights_one_to_one_and_rho_by_eps_times_slope_and_back(samples):
     rng = np.random.default_rng(0)
     problem = random_relu_problem(rng)
-    estimator, theta, eps = problem.estimator, problem.theta, problem.noise
+    estimator, theta = problem.estimator, problem.theta
     size = estimator.model.layout.size
+    eps = rng.standard_normal((samples, size))
     direction = rng.standard_normal(theta.size)
     pushed = estimator.weights(theta + 1e-30j * direction, eps).imag / 1e-30
     slope = softplus_parts(theta[size : 2 * size]).sigmoid
     expected = direction[:size] + eps * slope * direction[size : 2 * size]
     assert np.allclose(pushed, expected, rtol=1e-13)
+    # the pull-back of cotangents is the transpose of that map
+    d_w, grad = rng.standard_normal((samples, size)), np.zeros_like(theta)
+    views = estimator.layout.views
+    sample = estimator.posterior.sample(views(theta), eps, Buffers())
+    estimator.posterior.pull_back(sample, d_w, None, views(grad))
+    assert grad @ direction == pytest.approx(np.sum(d_w * expected), rel=1e-12)
 
 
 @pytest.mark.equation("K22", "K26", "K27", "K29")
-def test_each_term_of_the_loss_has_its_own_term_in_the_gradient_for_rho():
-    problem = random_relu_problem(np.random.default_rng(1))
+@pytest.mark.parametrize("samples", [1, 3])
+def test_each_term_of_the_loss_has_its_own_term_in_the_gradient_for_rho(samples):
+    rng = np.random.default_rng(1)
+    problem = random_relu_problem(rng)
     p, model = problem, problem.estimator.model
-    p = p._replace(noise=p.noise[:1])
+    p = p._replace(noise=rng.standard_normal((samples, model.layout.size)))
     params, size = p.estimator.layout.views(p.theta), model.layout.size
     w = p.estimator.weights(p.theta, p.noise).copy()
     sigma = np.log1p(np.exp(params["rho"]))
-    by_rho = p.noise[0] / (1 + np.exp(-params["rho"]))  # dw/drho, K28
+    by_rho = p.noise / (1 + np.exp(-params["rho"]))  # dw/drho, K28
     g_w = -complex_gradient(
-        lambda v: model.evaluate(v, params, p.x, p.y, Buffers()).log_likelihood[0], w
-    )[0]
+        lambda v: model.evaluate(v, params, p.x, p.y, Buffers()).log_likelihood.sum(), w
+    )
     expected = {
         "posterior": -p.kl_weight / sigma / (1 + np.exp(-params["rho"])),  # K22
-        "prior": p.kl_weight * w[0] / model.prior.scale**2 * by_rho,  # K26
-        "likelihood": g_w * by_rho,  # K27, K29
+        "prior": np.mean(p.kl_weight * w / model.prior.scale**2 * by_rho, axis=0),  # K26
+        "likelihood": np.mean(g_w * by_rho, axis=0),  # K27, K29
     }
     for term, slope in expected.items():
         grad = p.with_objective(TERMS[term]).value_and_grad(p.theta)[1]

@@ -289,6 +289,20 @@ def test_elbo_iwae_and_the_self_normalised_eubo_are_ordered_for_the_same_samples
     assert elbo <= iwae + 1e-12 <= EUBO()(terms, 1.0)[0] + 2e-12
 
 
+@pytest.mark.equation("G2")
+@given(seed=seeds)
+def test_the_upper_bound_exceeds_the_log_mean_weight_by_a_divergence(seed):
+    # q uniform over the samples themselves: then every expectation is a mean, without error
+    terms = LogDensities(*densities(seed, samples=6))
+    logs = log_weights(terms, 1.0)
+    log_evidence = np.log(np.mean(np.exp(logs - logs.max()))) + logs.max()
+    posterior = np.exp(logs - log_evidence) / 6
+    divergence = np.sum(posterior * (logs - log_evidence))  # of the posterior from q = 1 / 6
+    assert logs.mean() <= log_evidence + 1e-12
+    assert divergence >= -1e-12
+    assert EUBO()(terms, 1.0)[0] == pytest.approx(log_evidence + divergence, rel=1e-12, abs=1e-12)
+
+
 @pytest.mark.equation("G1", "G2", "D8")
 def test_the_mean_weight_is_the_evidence_and_the_mean_of_its_logarithm_is_below():
     estimator, x, y = linear_problem(rows=6, noise=0.8, prior=1.3)

@@ -123,6 +123,15 @@ def test_gradients_are_the_derivatives_of_the_log_density(name, seed):
     assert gradient_error(PRIORS[name], seed) <= 1e-12
 
 
+@pytest.mark.equation("R5", "R6")
+@pytest.mark.parametrize("learn", [False, True])
+@given(seed=seeds)
+def test_the_mixture_has_the_right_powers_of_its_wide_deviation_which_at_one_are_all_one(
+    learn, seed
+):
+    assert gradient_error(ScaleMixturePrior(0.25, 2.0, 0.25, learn), seed) <= 1e-12
+
+
 @pytest.mark.parametrize("name", PRIORS)
 def test_the_gradient_is_added_to_what_is_there(name):
     prior, cotangent = PRIORS[name], np.ones(1)

@@ -91,6 +91,16 @@ def test_every_model_has_probability_one_for_all_data_sets(models):
     assert total.sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.equation("M21")
+def test_the_probability_of_labels_is_the_weighted_product_over_the_points():
+    # of weights that prefer 1 to 0: under the prior flipped labels are as probable
+    model, x = Model(MLP((1, 1)), GaussianPrior(), BernoulliLikelihood()), np.array([[-1.0], [2.0]])
+    w, shares = np.array([[0.3, 1.0], [-0.8, 0.5]]), np.array([0.25, 0.75])
+    one = 1.0 / (1.0 + np.exp(-(w[:, :1] * x.T + w[:, 1:])))  # (S, N)
+    each = np.where(occam.all_labels(2)[:, None] == 1, one, 1.0 - one).prod(axis=-1)  # (2^N, S)
+    assert occam.sum_over_weights(model, x, w, shares)[0] == pytest.approx(each @ shares)
+
+
 class Unnormalised(BernoulliLikelihood):
     """Says 0.6 too often: no distribution of labels."""
 
