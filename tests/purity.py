@@ -54,10 +54,10 @@ def sealed(nested):
             array.flags.writeable = True
 
 
-def soil(buffers):
-    """Hand the buffers on for another turn, nan in all their memory."""
+def soil(buffers, number=np.nan):
+    """Hand the buffers on for another turn, the number in all their memory."""
     for array in buffers.rewind()._arrays:
-        array.fill(np.nan)
+        array.fill(number)
     return buffers
 
 
@@ -114,9 +114,10 @@ def can_be_pulled_back_in_other_buffers(one, other):
 
 
 def does_not_see_who_was_there_before(one, other):
+    """After either of two numbers: fresh memory may by chance hold one of them, too."""
     buffers = Buffers()
-    for each in (one, other, other, one, one, other):
-        saved = each.run.forward(soil(buffers))
+    for turn, each in enumerate((one, other, other, one, one, other)):
+        saved = each.run.forward(soil(buffers, (np.nan, 7.0)[turn % 2]))
         yield bits(saved), each.forward
         yield bits(each.run.backward(saved, buffers)), each.backward
 

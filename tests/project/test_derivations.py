@@ -10,6 +10,7 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -183,9 +184,15 @@ def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
     return tags, wrong
 
 
+@lru_cache
+def statements(source: str) -> list[ast.stmt]:
+    """Return the statements of a module; many links lead into few modules."""
+    return ast.parse(source).body
+
+
 def defines(source: str, name: str) -> bool:
     """Tell whether Python `source` defines the dotted `name` (class members included)."""
-    body: list[ast.stmt] = ast.parse(source).body
+    body = statements(source)
     for part in name.split("."):
         named = {
             **{node.id: node for node in assigned_names(body)},

@@ -79,10 +79,10 @@ def test_each_proof_by_algebra_carries_the_one_tag_that_it_proves() -> None:
 
 
 def test_the_page_is_the_generated_one_and_its_links_lead_somewhere() -> None:
-    assert PAGE.read_text("utf-8") == page(), "run python tests/project/proofs.py"
-    assert not link_problems(page(), ROOT)
-    known = anchors(TEXT)
-    for _, target in links(page()):
+    text, known = PAGE.read_text("utf-8"), anchors(TEXT)
+    assert text == page(), "run python tests/project/proofs.py"
+    assert not link_problems(text, ROOT)
+    for _, target in links(text):
         path, _, anchor = target.partition("#")
         assert path != "derivations.md" or not anchor or anchor in known, target
     for other in ("derivations.md", "README.md"):
