@@ -6,6 +6,7 @@ ArviZ is optional: extra `diagnostics`.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -206,7 +207,7 @@ def _exported(
     az: Any,
     groups: dict[str, dict[str, Array]],
     dims: dict[str, list[str]],
-    coords: dict[str, Array],
+    coords: Mapping[str, Array],
     attributes: dict[str, Any],
 ) -> Any:
     """Return the groups in ArviZ's container: a DataTree, before ArviZ 1 an InferenceData."""
