@@ -156,32 +156,20 @@ def check(
         that returns a real value for complex theta: it is not complex-safe; use
         ``method='central'``.
     """
-    _check_callable("value_and_grad", value_and_grad, "of theta")
+    check_callable("value_and_grad", value_and_grad, "of theta")
     _check_settings(method, bar, most, rng)
     bar = BARS[method] if bar is None else bar
     if coordinate is not None:
-        _check_callable("coordinate", coordinate, "from an index to its name")
+        check_callable("coordinate", coordinate, "from an index to its name")
     if gates is not None:
-        _check_callable("gates", gates, "from theta to an array")
-    theta = np.asarray(theta)
-    if theta.ndim != 1 or theta.dtype != np.float64:
-        raise ValueError(
-            f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
-        )
-    if not np.isfinite(theta).all():
-        raise ValueError("theta holds nan or infinity; check at a finite point")
+        check_callable("gates", gates, "from theta to an array")
+    theta = check_theta(theta, "check")
     blocks = {"theta": slice(0, theta.size)} if blocks is None else blocks
-    _check_blocks(blocks, theta.size)
+    check_blocks(blocks, theta.size)
     rng = np.random.default_rng(0) if rng is None else rng
     returned = value_and_grad(theta.copy())
-    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
-        raise ValueError(
-            "value_and_grad must return (value, grad), a single number and an array; got "
-            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
-        )
+    check_returned(returned, theta.shape)
     grad = np.array(returned[1])
-    if grad.shape != theta.shape:
-        raise ValueError(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
     if grad.dtype.kind not in "biufc":
         raise TypeError(f"the gradient must hold numbers; got dtype {grad.dtype}")
 
@@ -247,12 +235,39 @@ def _check_settings(method: Any, bar: Any, most: Any, rng: Any) -> None:
         )
 
 
-def _check_callable(name: str, value: Any, what: str) -> None:
+# --- what `bbb_numpy.exact` checks as well
+
+
+def check_theta(theta: Any, purpose: str) -> Array:
+    """Return theta as an array, or raise ValueError unless it is flat, float64 and finite."""
+    theta = np.asarray(theta)
+    if theta.ndim != 1 or theta.dtype != np.float64:
+        raise ValueError(
+            f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
+        )
+    if not np.isfinite(theta).all():
+        raise ValueError(f"theta holds nan or infinity; {purpose} at a finite point")
+    return theta
+
+
+def check_returned(returned: Any, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless this is a number and a gradient of the shape of theta."""
+    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
+        raise ValueError(
+            "value_and_grad must return (value, grad), a single number and an array; got "
+            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
+        )
+    if np.shape(returned[1]) != shape:
+        raise ValueError(f"the gradient has shape {np.shape(returned[1])}, theta has {shape}")
+
+
+def check_callable(name: str, value: Any, what: str) -> None:
+    """Raise TypeError unless `value` is a function."""
     if not callable(value):
         raise TypeError(f"{name} must be a function {what}; got {value!r}")
 
 
-def _check_blocks(blocks: Any, size: int) -> None:
+def check_blocks(blocks: Any, size: int) -> None:
     """Raise unless these are named parts of a theta of this size."""
     wanted = "blocks must be a mapping from names to slices, e.g. {'mu': slice(0, 3)}"
     if not isinstance(blocks, Mapping):

@@ -1,4 +1,4 @@
-"""Proofs of gradients and values in exact arithmetic; imports nothing of the rest.
+"""Proofs of gradients and values in exact arithmetic; imports `gradcheck` alone.
 
 `numbers` are what is computed with, `proofs` what is concluded.
 """

@@ -1,4 +1,4 @@
-"""Prove a hand-written gradient in exact arithmetic (D44; imports nothing of ours).
+"""Prove a hand-written gradient in exact arithmetic (D44; of ours it imports `gradcheck`).
 
 `gradcheck` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
 numbers of a finite field, where nothing is rounded and no step is taken:
@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gradcheck import check_blocks, check_callable, check_returned, check_theta
 from .numbers import PRIME, Long, Number, exact, untangled, variables
 
 __all__ = ["Proof", "Wrong", "prove", "prove_same"]
@@ -150,26 +151,23 @@ def prove(
         If a block ends beyond theta, theta is not a flat finite float64 array, or
         `value_and_grad` returns anything but a number and a gradient of the shape of theta.
     """
-    _check_callable("value_and_grad", value_and_grad, "of theta and the arguments")
+    check_callable("value_and_grad", value_and_grad, "of theta and the arguments")
     _check_seed(seed)
     if coordinate is not None:
-        _check_callable("coordinate", coordinate, "from an index to its name")
-    theta = np.asarray(theta)
-    if theta.ndim != 1 or theta.dtype != np.float64:
-        raise ValueError(
-            f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
-        )
-    if not np.isfinite(theta).all():
-        raise ValueError("theta holds nan or infinity; prove at a finite point")
+        check_callable("coordinate", coordinate, "from an index to its name")
+    theta = check_theta(theta, "prove")
     if blocks is not None:
-        _check_blocks(blocks, theta.size)
+        check_blocks(blocks, theta.size)
     for point in range(POINTS):
         kind = untangled(seed * POINTS + point)
         direction = [kind.tangent() for _ in theta]
         try:
-            value, grad = _evaluated(value_and_grad, theta, direction, arguments, kind)
-        except _Malformed as error:
-            raise ValueError(str(error)) from None
+            returned = _run(value_and_grad, theta, direction, arguments, kind)
+        except Exception as error:
+            return Proof("not traceable", theta.size, reason=_where(error))
+        check_returned(returned, theta.shape)
+        try:
+            value, grad = _parts(returned, kind)
         except Exception as error:
             return Proof("not traceable", theta.size, reason=_where(error))
         total = sum(g.a * d for g, d in zip(grad, direction, strict=True))
@@ -208,8 +206,8 @@ def prove_same(
     TypeError
         If `first` or `second` cannot be called, or `seed` is no whole number.
     """
-    _check_callable("first", first, "of the arguments")
-    _check_callable("second", second, "of the arguments")
+    check_callable("first", first, "of the arguments")
+    check_callable("second", second, "of the arguments")
     _check_seed(seed)
     for point in range(POINTS):
         kind = untangled(seed * POINTS + point)
@@ -236,26 +234,9 @@ def prove_same(
     return Proof("proved", 1)
 
 
-def _check_callable(name: str, value: Any, what: str) -> None:
-    if not callable(value):
-        raise TypeError(f"{name} must be a function {what}; got {value!r}")
-
-
 def _check_seed(seed: Any) -> None:
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise TypeError(f"seed must be a whole number; got {seed!r}")
-
-
-def _check_blocks(blocks: Any, size: int) -> None:
-    """Raise unless these are named parts of a theta of this size."""
-    wanted = "blocks must be a mapping from names to slices, e.g. {'mu': slice(0, 3)}"
-    if not isinstance(blocks, Mapping):
-        raise TypeError(f"{wanted}; got {blocks!r}")
-    for name, where in blocks.items():
-        if not isinstance(name, str) or not isinstance(where, slice):
-            raise TypeError(f"{wanted}; got {name!r}: {where!r}")
-        if max(where.start or 0, where.stop or 0) > size:
-            raise ValueError(f"blocks: {name!r} ends beyond theta, {where} of {size} numbers")
 
 
 def _number(value: Any, kind: type[Number]) -> Number:
@@ -264,28 +245,20 @@ def _number(value: Any, kind: type[Number]) -> Number:
     return found if isinstance(found, Number) else kind.constant(found)
 
 
-class _Malformed(ValueError):
-    """`value_and_grad` returned something else."""
-
-
-def _evaluated(
+def _run(
     value_and_grad: ValueAndGrad,
     theta: Array,
     direction: Any,
     arguments: tuple[Any, ...],
     kind: type[Number],
-) -> tuple[Number, list[Number]]:
-    """Return the value, which moves along `direction`, and the gradient."""
-    at = variables(theta, direction, kind)
-    returned = value_and_grad(at, *exact(arguments, kind))
-    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
-        raise _Malformed(
-            "value_and_grad must return (value, grad), a single number and an array; got "
-            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
-        )
+) -> Any:
+    """Return what the function returns at a theta that moves along `direction`."""
+    return value_and_grad(variables(theta, direction, kind), *exact(arguments, kind))
+
+
+def _parts(returned: Any, kind: type[Number]) -> tuple[Number, list[Number]]:
+    """Return the value and the gradient as exact numbers."""
     grad = np.asarray(returned[1], object)
-    if grad.shape != theta.shape:
-        raise _Malformed(f"the gradient has shape {grad.shape}, theta has {theta.shape}")
     return _number(returned[0], kind), [_number(one, kind) for one in grad]
 
 
@@ -300,7 +273,8 @@ def _amounts(
     with localcontext(Context(DIGITS, traps=[])):
         for j in range(theta.size):
             direction = (np.arange(theta.size) == j).astype(int).tolist()
-            value, grad = _evaluated(value_and_grad, theta, direction, arguments, Long)
+            returned = _run(value_and_grad, theta, direction, arguments, Long)
+            value, grad = _parts(returned, Long)
             hand.append(grad[j].a)
             right.append(value.b)
         size = max(map(abs, right), default=Decimal(0))
