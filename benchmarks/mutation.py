@@ -68,7 +68,8 @@ MORE = {
     "model": "gradients/test_family",
     "gradients/replicated": "training/test_replicates gradients/test_purity",
     "gradients/catalogue": "gradients/test_checklist gradients/test_matrix",
-    "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form",
+    "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form "
+    "gradients/test_matrix",
     "training/recipe": "training/test_loop training/test_replicates",
     "training/state": "training/test_loop training/test_replicates",
     "training/stopping": "training/test_loop model/test_kl_weights",

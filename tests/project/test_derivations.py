@@ -10,7 +10,7 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -307,15 +307,29 @@ def complaints(example: str) -> str:
 TEXT = DOCUMENT.read_text("utf-8")
 ENTRIES = entries(TEXT)
 DEFINED = [entry.tag for entry in ENTRIES]
-CODE = {
-    path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
-    for path in sorted(ROOT.glob("bbb_numpy/**/*.py"))
-}
-MARKS = {
-    path.relative_to(ROOT).as_posix(): marked(path.read_text("utf-8"), FAMILIES)
-    for path in sorted(ROOT.glob("tests/**/test_*.py"))
-}
-TESTS = {path: tags for path, (tags, _) in MARKS.items()}
+
+
+@cache
+def tags_in_code() -> dict[str, set[str]]:
+    """Return the tags in the docstrings and comments of each file of the package."""
+    return {
+        path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
+        for path in sorted(ROOT.glob("bbb_numpy/**/*.py"))
+    }
+
+
+@cache
+def marks() -> dict[str, tuple[set[str], list[str]]]:
+    """Return the tags with which the tests of each file are marked, and what is wrong there."""
+    return {
+        path.relative_to(ROOT).as_posix(): marked(path.read_text("utf-8"), FAMILIES)
+        for path in sorted(ROOT.glob("tests/**/test_*.py"))
+    }
+
+
+def marked_tags() -> dict[str, set[str]]:
+    """Return the tags with which the tests of each file are marked."""
+    return {path: tags for path, (tags, _) in marks().items()}
 
 
 def none_of(problems: list[str]) -> None:
@@ -335,19 +349,19 @@ def test_the_contents_lead_to_every_entry() -> None:
 
 
 def test_every_equation_is_in_the_code_and_the_code_names_no_other() -> None:
-    missing, undefined = tag_problems(DEFINED, CODE, "docstring or comment of bbb_numpy")
+    missing, undefined = tag_problems(DEFINED, tags_in_code(), "docstring or comment of bbb_numpy")
     none_of(missing + undefined)
 
 
 def test_every_equation_has_a_test_and_the_tests_name_no_other() -> None:
-    missing, undefined = tag_problems(DEFINED, TESTS, "pytest.mark.equation")
+    missing, undefined = tag_problems(DEFINED, marked_tags(), "pytest.mark.equation")
     none_of(missing + undefined)
 
 
 def test_no_test_claims_more_equations_than_it_can_notice_being_wrong() -> None:
     many = {
         f"{path}::{name}": sorted(tags)
-        for path in TESTS
+        for path in marked_tags()
         for name, tags in claims((ROOT / path).read_text("utf-8"), FAMILIES).items()
         if len(tags) > MOST_CLAIMS
     }
@@ -355,11 +369,13 @@ def test_no_test_claims_more_equations_than_it_can_notice_being_wrong() -> None:
 
 
 def test_marks_are_readable_and_decorate_tests() -> None:
-    none_of([f"{path} {what}" for path, (_, wrong) in MARKS.items() for what in wrong])
+    none_of([f"{path} {what}" for path, (_, wrong) in marks().items() for what in wrong])
 
 
 def test_every_entry_links_code_and_a_test_that_carry_its_tag() -> None:
-    none_of([what for entry in ENTRIES for what in entry_problems(entry, CODE, TESTS)])
+    none_of(
+        [what for entry in ENTRIES for what in entry_problems(entry, tags_in_code(), marked_tags())]
+    )
 
 
 def test_the_lines_on_one_screen_are_those_of_plain() -> None:
@@ -380,7 +396,7 @@ def test_plain_and_the_entries_that_it_carries_name_each_other() -> None:
     linking = {
         entry.tag for entry in ENTRIES if PLAIN in {link.target for link in links(entry.body)}
     }
-    assert linking == CODE[PLAIN] - {"D7", "D9"}  # which it mentions and leaves to others
+    assert linking == tags_in_code()[PLAIN] - {"D7", "D9"}  # which it mentions and leaves to others
 
 
 def test_every_link_leads_to_something() -> None:
