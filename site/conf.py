@@ -30,6 +30,7 @@ html_theme = "furo"
 html_title = "bbb_numpy"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
@@ -79,8 +80,14 @@ def as_written(app, what, name, obj, options, lines) -> None:
     """Show the docstrings' plain text as it is: no |w| is a substitution, no x_ a reference."""
     if what == "module":
         lines[:] = with_blocks(lines)
+    directive = None  # the indentation of a directive, whose lines are not prose
     for number, line in enumerate(lines):
-        if line.lstrip().startswith((">>>", "..")):
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and directive is not None and indent <= directive:
+            directive = None
+        if line.lstrip().startswith(".. ") and directive is None:
+            directive = indent
+        if directive is not None or line.lstrip().startswith(">>>"):
             continue
         parts = re.split(r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|^\* )", line)
         parts[::2] = [re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
@@ -102,8 +109,9 @@ def with_blocks(lines: list[str]) -> list[str]:
 
 
 def skip(app, what, name, obj, skipped, options) -> bool | None:
-    """Leave out what scikit-learn adds to every estimator, and documents in its own way."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+    """Leave out what scikit-learn adds to every estimator, and fields without a word on them."""
+    alias = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if alias or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app) -> None:
