@@ -30,6 +30,10 @@ START = (
     "site/index.md", "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
 )  # fmt: skip
 DEFINED = frozenset(book.DEFINED)
+FLOORS = (  # in reading order
+    "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
+    "evaluation", "learners", "data", "plots", "uci", "studies", "cli",
+)  # fmt: skip
 
 
 class Found(NamedTuple):
@@ -151,6 +155,7 @@ def tagged_lines(path: str) -> dict[str, set[int]]:
 
 
 def heading(title: str) -> str:
+    """Return the title of a column; it stands within a section, so it is no heading of Markdown."""
     return f'\n<h2 class="column-title">{html.escape(title)}</h2>\n'
 
 
@@ -223,7 +228,9 @@ def tag_index() -> str:
         title = proving.titles(book.PAGES[entry.page])[entry.tag][0]
         kinds = ", ".join(dict.fromkeys(p.kind for p in proofs()[entry.tag]))
         page = f"{entry.tag.lower()}.md"
-        lines.append(f"| [{entry.tag}]({page}) | {title} | {kinds} | {len(tests_of()[entry.tag])} |")
+        lines.append(
+            f"| [{entry.tag}]({page}) | {title} | {kinds} | {len(tests_of()[entry.tag])} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -239,8 +246,6 @@ def public(path: Path) -> list[str]:
 
 def modules() -> dict[str, list[str]]:
     """Return the modules of the package that define something public, in reading order."""
-    order = ["plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training",
-             "sampling", "evaluation", "learners", "data", "plots", "uci", "studies", "cli"]  # fmt: skip
     found = {}
     for path in sorted(ROOT.glob("bbb_numpy/**/*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -249,7 +254,7 @@ def modules() -> dict[str, list[str]]:
 
     def place(name: str) -> tuple[int, str]:
         folder = name.split(".")[1]
-        return order.index(folder) if folder in order else len(order), name
+        return FLOORS.index(folder) if folder in FLOORS else len(FLOORS), name
 
     return {name: found[name] for name in sorted(found, key=place)}
 
@@ -309,7 +314,9 @@ def written() -> dict[str, str]:
     for page in sorted(found.pages):
         out = "index.md" if page == "site/index.md" else page
         markdown = (ROOT / page).read_text("utf-8")
-        done[out] = text.convert(markdown, page, out, DEFINED if page in book.PAGES else frozenset())
+        done[out] = text.convert(
+            markdown, page, out, DEFINED if page in book.PAGES else frozenset()
+        )
     done["index.md"] += contents(found)
     for page in sorted(found.notebooks):
         done[page] = text.notebook((ROOT / page).read_text("utf-8"), page)
@@ -329,9 +336,9 @@ def write(files: dict[str, str], folder: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, "utf-8")
     for path in folder.rglob("*"):
-        if path.is_file() and path.relative_to(folder).as_posix() not in files:
-            if path.suffix not in text.PICTURES:
-                path.unlink()
+        kept = path.suffix in text.PICTURES or path.relative_to(folder).as_posix() in files
+        if path.is_file() and not kept:
+            path.unlink()
 
 
 def main(folder: Path) -> None:

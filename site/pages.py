@@ -178,7 +178,7 @@ def entry_text(markdown: str, tag: str) -> str:
         elif inside:
             lines.append(line)
     text = "\n".join(lines).strip()
-    return re.sub(r"\n---\s*\n.*\Z", "", text, flags=re.DOTALL)  # the foot of a page
+    return re.sub(r"\n---\s*\n.*\Z", "", text, flags=re.DOTALL).strip()  # the foot of a page
 
 
 def notebook(text: str, page: str) -> str:

@@ -3,7 +3,7 @@ function markWide() {
   for (const formula of document.querySelectorAll("article span.math")) {
     formula.classList.remove("wide");
     const around = formula.closest("p, li, dd, h1, h2, h3, h4, figcaption");
-    if (around && formula.getBoundingClientRect().width > around.clientWidth) {
+    if (around && !formula.closest("table") && formula.getBoundingClientRect().width > around.clientWidth) {
       formula.classList.add("wide");
     }
   }
