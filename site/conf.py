@@ -45,7 +45,7 @@ mathjax_path = "tex-svg.js"
 mathjax3_config = {"options": {"enableMenu": False}}
 myst_update_mathjax = True
 
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["dollarmath", "amsmath", "html_image"]
 myst_heading_anchors = 6
 myst_url_schemes = {
     "http": None,

@@ -34,6 +34,11 @@ FLOORS = (  # in reading order
     "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
     "evaluation", "learners", "data", "plots", "uci", "studies", "cli",
 )  # fmt: skip
+OVERVIEWS = """- **[Every equation](tags/index.md)** has a page with its derivation, the lines of code that carry it,
+  and its proof and tests side by side.
+- **[Reference](api/index.rst)** is made of the docstrings.
+
+"""
 
 
 class Found(NamedTuple):
@@ -103,7 +108,7 @@ def front(hide_toc: bool = False) -> str:
 def source(path: str) -> str:
     """Return the page of a file, or of a folder with what its files are about."""
     if (ROOT / path).is_dir():
-        rows = [front() + f"# {path}\n"]
+        rows = [front() + f"# {path}\n\n" + '<span id="L-1"></span>\n']
         for file in sorted((ROOT / path).iterdir()):
             name = file.relative_to(ROOT).as_posix()
             if file.suffix == ".py":
@@ -317,7 +322,7 @@ def written() -> dict[str, str]:
         done[out] = text.convert(
             markdown, page, out, DEFINED if page in book.PAGES else frozenset()
         )
-    done["index.md"] += contents(found)
+    done["index.md"] += OVERVIEWS + contents(found)
     for page in sorted(found.notebooks):
         done[page] = text.notebook((ROOT / page).read_text("utf-8"), page)
     for path in sorted(found.sources):

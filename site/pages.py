@@ -21,6 +21,7 @@ from pygments.util import ClassNotFound
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
 INLINE = re.compile(r"\$`([^`\n]+)`\$")
+IMAGE = re.compile(r"""(<img\b[^>]*\bsrc=["'])([^"']+)""")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 # What GitHub shows on its own site and the project's pages say nothing of
@@ -134,7 +135,12 @@ def prose(text: str, page: str, out: str) -> str:
             return link[0]  # a link that is shown, not one that leads somewhere
         return new_link(link[1], link[2], page, out)
 
-    return LINK.sub(one, text)
+    def image(tag: re.Match[str]) -> str:
+        if is_web(tag[2]):
+            return tag[0]
+        return tag[1] + relative(resolve(tag[2], page)[0], out)
+
+    return IMAGE.sub(image, LINK.sub(one, text))
 
 
 def convert(markdown: str, page: str, out: str = "", tags: frozenset[str] = frozenset()) -> str:
@@ -164,7 +170,8 @@ def links(markdown: str, page: str) -> set[str]:
     for run, free in paragraphs(markdown):
         if free:
             bare = CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), run)
-            found |= {resolve(m[2], page)[0] for m in LINK.finditer(bare) if not is_web(m[2])}
+            targets = [m[2] for m in (*LINK.finditer(bare), *IMAGE.finditer(bare))]
+            found |= {resolve(target, page)[0] for target in targets if not is_web(target)}
     return found
 
 
