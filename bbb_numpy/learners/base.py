@@ -34,6 +34,7 @@ from ..training.loop import start, train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse
 from .inference import is_sampled, short
+from .nested import nested_params, with_nested
 from .plan import REGRESSION, Plan, Task, check_plan
 from .rows import (
     Prepared,
@@ -140,6 +141,9 @@ class Learner(BaseEstimator):
     ) -> None:
         """Take note of the settings; `fit` checks them.
 
+        Numbers inside parts are parameters too, for `set_params` and grid searches:
+        ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
+
         Parameters
         ----------
         hidden_layer_sizes : tuple of int, optional
@@ -227,6 +231,43 @@ class Learner(BaseEstimator):
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments, and with `deep` the fields of their parts.
+
+        These are named ``prior__scale``, ``optimizer__schedule__final`` and so on. Where an
+        argument is None or a short name, they are those of the part that it stands for.
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        return params | nested_params(params, self.task) if deep else params
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Set arguments of the constructor, or fields of their parts as `get_params` names them.
+
+        A part is replaced by one with the new field: ``set_params(prior="laplace",
+        prior__scale=0.2)`` sets ``prior=LaplacePrior(0.2)``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a name that there is not, and values that a part refuses; nothing has changed then.
+        """
+        known = self.get_params(deep=False)
+        for name in params:
+            if name.partition("__")[0] not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. "
+                    f"Valid parameters are: {list(known)!r}."
+                )
+        plain = {name: value for name, value in params.items() if name in known}
+        nested = {name: value for name, value in params.items() if name not in known}
+        for name, value in with_nested(known | plain, nested, self.task).items():
+            setattr(self, name, value)
+        return self
 
     @property
     def theta_(self) -> Array:
