@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
+from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
 from ..numeric.randomness import check_generator
@@ -121,6 +122,33 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             rows = np.flatnonzero(small[:, place])
             logs[rows, place] = self._log_density(x[rows], np.full(len(rows), place))
         return logs
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Return the smallest sets of classes that hold the true one with this probability (D46).
+
+        The most probable classes of each row, until together they have the probability `coverage`:
+        what `predict_interval` of the regressor is to numbers.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        coverage : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        ndarray of bool (N, C)
+            Whether each class of `classes_` is in the set of the row; at least one is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `coverage` is no such number, and as `predict`.
+        """
+        levels = check_levels("coverage", coverage)
+        if levels.ndim:
+            raise ValueError(f"coverage must be one number; got {coverage!r}")
+        return likely_classes(self.predict_proba(X), float(levels))
 
     def predict_distribution(self, X: Any) -> ClassPredictive:
         """Return class probabilities and the split of their entropy, in nats (D29).
