@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, pdtr, pdtrc, stdtr
 
 from ..model.joint import Likelihood
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
@@ -165,6 +164,8 @@ def _components(likelihood: Likelihood, params: dict[str, Array], f: Array) -> l
 def _below(likelihood: Likelihood, parts: list[Array], y: Array) -> Array:
     """Return the probability of a target <= `y` under each component, shaped like them."""
     if isinstance(likelihood, PoissonLikelihood):
+        from scipy.special import pdtr
+
         return np.where(y < 0, 0.0, pdtr(np.maximum(np.floor(y), 0.0), parts[0]))
     if likelihood.target_kind == "class":
         return np.where(y < 0, 0.0, np.where(y < 1, 1.0 - parts[0], 1.0))
@@ -174,6 +175,9 @@ def _below(likelihood: Likelihood, parts: list[Array], y: Array) -> Array:
 
 def _standard(z: Array, df: list[Array]) -> Array:
     """Return the distribution function of N(0, 1), or of Student's t."""
+    # SciPy is asked here: without the learners' extra, importing one says what is missing
+    from scipy.special import ndtr, stdtr
+
     return stdtr(*df, z) if df else ndtr(z)
 
 
@@ -233,6 +237,8 @@ def _root(location: Array, scale: Array, df: list[Array], q: float) -> Array:
 
 def _smallest_count(rates: Array, q: float) -> Array:
     """Return the smallest whole number (M,) with F >= q; nan where a rate is not finite."""
+    from scipy.special import pdtr, pdtrc
+
     finite: Any = np.isfinite(rates).all(axis=1)
     if q in (0.0, 1.0):
         return np.where(finite, np.inf if q else 0.0, np.nan)

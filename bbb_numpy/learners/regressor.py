@@ -92,7 +92,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return scale.mean(axis=0) * self.y_scale_
 
     @trains
-    def partial_fit(self, X: Any, y: Any, epochs: int = 1) -> BayesianMLPRegressor:
+    def partial_fit(
+        self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
+    ) -> BayesianMLPRegressor:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
         Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
@@ -104,6 +106,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Of the same widths as before.
         epochs : int
             Passes over these rows, >= 1.
+        sample_weight : array-like (N,), optional
+            How often each row counts, as in `fit`.
 
         Returns
         -------
@@ -117,8 +121,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         plan = self._plan_to_go_on()
         epochs = whole("epochs", epochs, 1, MOST_STEPS)
         if "training_" in self.__dict__:
-            return self._go_on(X, y, plan, epochs)
-        fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=False)
+            return self._go_on(X, y, plan, epochs, sample_weight)
+        fitted, data = self._begin(
+            X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=False
+        )
         return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
