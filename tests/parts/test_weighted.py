@@ -128,12 +128,9 @@ def weighted_case(number, which, weights=None):
 def test_with_weights_every_gradient_is_that_of_its_value_exactly(likelihood):
     cases = first_of(likelihood)
     assert {which.estimator for _, which in cases} == set(ESTIMATORS)
-    unproved = {
-        str(which): str(proof)
-        for number, which in cases
-        if not (proof := prove_case(weighted_case(number, which), number)).proved
-    }
-    assert unproved == {}
+    for number, which in cases:  # the first that is not proved ends it: to refute takes a while
+        proof = prove_case(weighted_case(number, which), number)
+        assert proof.proved, f"{which}: {proof}"
 
 
 class Forgotten(Weighted):
