@@ -116,11 +116,12 @@ def test_quantiles_rise_with_q_and_lie_between_those_of_the_components(pairs, le
 
 
 @pytest.mark.equation("D46")
-def test_crossing_by_rounding_is_mended():
-    levels = 0.3 + 1e-16 * np.arange(8)[::-1]
+def test_crossing_by_rounding_is_mended(monkeypatch):
+    rounded = iter([1.0, 1.0 - 1e-16, 1.0 + 1e-15, 1.0])  # of four levels, the least first
+    monkeypatch.setattr(module, "_smallest", lambda *_: np.full(10, next(rounded)))
     built, theta, x = model_of(GaussianLikelihood(0.3))
-    found = quantiles(built, theta, x, levels, rng=rng(), samples=7)
-    assert (np.diff(found[::-1], axis=0) >= 0).all()
+    found = quantiles(built, theta, x, [0.4, 0.3, 0.2, 0.1], rng=rng(), samples=7)
+    assert (found[:, 0, 0] == [1.0 + 1e-15, 1.0 + 1e-15, 1.0, 1.0]).all()
 
 
 @pytest.mark.equation("D46")
