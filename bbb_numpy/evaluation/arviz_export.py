@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
 from ..numeric.arguments import whole
+from ..parts.weighted import Weighted
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings
 from ..version import __version__
@@ -28,7 +29,7 @@ Array = NDArray[Any]
 
 def _joint(draws: Draws, model: Model | None, x: Any, y: Any) -> LogJoint | None:
     """Return the model with the data of the draws' target, or with those given instead."""
-    joint = draws.target if isinstance(draws.target, LogJoint) else None
+    joint = _of_single_rows(draws.target) if isinstance(draws.target, LogJoint) else None
     given = [name for name, rows in (("x", x), ("y", y)) if rows is not None]
     if joint is None:
         known = model_of(draws) if model is None else model
@@ -62,6 +63,15 @@ def _joint(draws: Draws, model: Model | None, x: Any, y: Any) -> LogJoint | None
             f"model has the blocks {joint.layout.blocks}, the draws {draws.layout.blocks}"
         )
     return joint
+
+
+def _of_single_rows(joint: LogJoint) -> LogJoint:
+    """Return the density in which every row counts once: LOO leaves out a row, not its weight."""
+    likelihood = joint.model.likelihood
+    if not isinstance(likelihood, Weighted):
+        return joint
+    model = replace(joint.model, likelihood=likelihood.likelihood)
+    return replace(joint, model=model, y=joint.y[:, :-1])
 
 
 def _rowwise(joint: LogJoint, positions: Array) -> Array:

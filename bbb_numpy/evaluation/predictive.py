@@ -10,6 +10,7 @@ S weight samples. By the law of total variance (D4) ::
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from math import log
 from typing import Any, NamedTuple, Protocol
@@ -27,8 +28,10 @@ __all__ = [
     "ClassPredictive",
     "Predictive",
     "Source",
+    "covariance",
     "log_predictive_density",
     "mixture",
+    "outputs",
     "predict",
     "predict_classes",
     "sample_functions",
@@ -114,7 +117,7 @@ def _row_blocks(estimator: Source, samples: int, rows: int) -> list[slice]:
     return [slice(begin, begin + block) for begin in range(0, rows, block)]
 
 
-def _outputs(
+def outputs(
     estimator: Source,
     theta: Array,
     x: Array,
@@ -165,7 +168,7 @@ def predict(
     """
     shape = (len(x), estimator.model.outputs)
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
-    for seen, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for seen, rows, f, params in outputs(estimator, theta, x, rng, samples):
         old, new = seen.start, seen.stop - seen.start
         aleatoric = estimator.model.likelihood.variance(params, f)
         f = estimator.model.likelihood.mean(params, f)
@@ -176,6 +179,30 @@ def predict(
         squares[rows] += np.einsum("sbk,sbk->bk", f, f) + shift**2 * (old * new / (old + new))
         mean[rows] += shift * (new / (old + new))  # D4, R9
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
+
+
+def covariance(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> Array:
+    """Return the covariance of new targets between the rows of `x`, (N, N, K) (D46).
+
+    Between two rows it is that of the functions, E[y|x, w] over weight samples: the noise of one
+    row says nothing of another. On the diagonal the noise is added: the square of `total` from
+    `predict`, which has the same arguments.
+    """
+    functions = sample_functions(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples)
+    total = predict(estimator, theta, x, rng=rng, samples=samples).total
+    functions -= functions.mean(axis=0)
+    by_output = np.moveaxis(functions, -1, 0)  # (K, S, N)
+    between = by_output.swapaxes(1, 2) @ by_output / max(samples - 1, 1)  # D46
+    every = np.arange(len(x))
+    between[:, every, every] = total.T**2
+    return np.moveaxis(between, 0, -1)
 
 
 def sample_functions(
@@ -194,7 +221,7 @@ def sample_functions(
     whole("samples", samples, 1, MOST_SAMPLES)
     likelihood = estimator.model.likelihood
     out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
-    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         out[which, rows] = likelihood.mean(params, f)
     return out
 
@@ -219,7 +246,7 @@ def mixture(
     likelihood = estimator.model.likelihood
     means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     deviations = np.empty_like(means)
-    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         deviations[which, rows] = np.sqrt(likelihood.variance(params, f))
         means[which, rows] = likelihood.mean(params, f)
     return means, deviations
@@ -237,7 +264,7 @@ def sample_targets(
     whole("samples", samples, 1, MOST_SAMPLES)
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
     blocks = {}  # drawn from last: the weights' noise comes from the same generator
-    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         heads[which, rows] = f
         blocks[which.start] = (which, params)
     draw = estimator.model.likelihood.draw
@@ -282,7 +309,7 @@ def predict_classes(
         )
     proba = np.zeros((len(x), 2 if binary else estimator.model.outputs), theta.dtype)
     aleatoric = np.zeros(len(x), theta.dtype)
-    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         p = likelihood.mean(params, f)  # (S, B, K)
         if binary:
             p = np.concatenate([1.0 - p, p], axis=-1)
@@ -313,7 +340,7 @@ def log_predictive_density(
     """
     y = np.ascontiguousarray(y, theta.dtype)
     log_sum = np.full(len(x), -np.inf, theta.dtype)
-    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows])
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
     return log_sum - log(samples)  # D5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import update_wrapper
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -32,12 +33,15 @@ from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
 from ..training.recipe import Rows
-from .cautions import warn_of_collapse
+from .cautions import warn_of_collapse, warn_of_scale
 from .inference import is_sampled, short
+from .nested import nested_params, with_nested
 from .plan import REGRESSION, Plan, Task, check_plan
 from .rows import (
     Prepared,
     check_inputs,
+    check_weights,
+    counting,
     held_out_rows,
     prepared,
 )
@@ -140,6 +144,9 @@ class Learner(BaseEstimator):
     ) -> None:
         """Take note of the settings; `fit` checks them.
 
+        Numbers inside parts are parameters too, for `set_params` and grid searches:
+        ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
+
         Parameters
         ----------
         hidden_layer_sizes : tuple of int, optional
@@ -228,6 +235,43 @@ class Learner(BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments, and with `deep` the fields of their parts.
+
+        These are named ``prior__scale``, ``optimizer__schedule__final`` and so on. Where an
+        argument is None or a short name, they are those of the part that it stands for.
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        return params | nested_params(params, self.task) if deep else params
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Set arguments of the constructor, or fields of their parts as `get_params` names them.
+
+        A part is replaced by one with the new field: ``set_params(prior="laplace",
+        prior__scale=0.2)`` sets ``prior=LaplacePrior(0.2)``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a name that there is not, and values that a part refuses; nothing has changed then.
+        """
+        known = self.get_params(deep=False)
+        for name in params:
+            if name.partition("__")[0] not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. "
+                    f"Valid parameters are: {list(known)!r}."
+                )
+        plain = {name: value for name, value in params.items() if name in known}
+        nested = {name: value for name, value in params.items() if name not in known}
+        for name, value in with_nested(known | plain, nested, self.task).items():
+            setattr(self, name, value)
+        return self
+
     @property
     def theta_(self) -> Array:
         """Everything learned, one flat vector; after sampling, all draws, one a row."""
@@ -251,13 +295,16 @@ class Learner(BaseEstimator):
         check_is_fitted(self)
         return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
 
-    def fit(self: Self, X: Any, y: Any) -> Self:
+    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train, or sample, from scratch.
 
         Parameters
         ----------
         X : array-like (N, d_in)
         y : array-like (N,), for a regressor also (N, K)
+        sample_weight : array-like (N,), optional
+            How often each row counts, >= 0: 2 is a row that occurs twice, 0 one that is not there
+            (D45). Their sum matters: as many rows of evidence stand against the prior.
 
         Returns
         -------
@@ -277,10 +324,12 @@ class Learner(BaseEstimator):
             prior has collapsed; and when many draws diverged.
         """
         plan = self._plan()
-        fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=True)
+        fitted, data = self._begin(
+            X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=True
+        )
         if plan.sampling is not None:
-            model, rng = fitted["estimator_"].model, fitted["rng_"]
-            draws = plan.sampling.run(model, *data.training, rng, plan.dtype, plan.progress)
+            model, rows, _ = data.counted(fitted["estimator_"].model)
+            draws = plan.sampling.run(model, *rows, fitted["rng_"], plan.dtype, plan.progress)
             return self._take_over({**fitted, "draws_": draws})
         return self._train(fitted, data, plan.recipe(self.task), plan.progress)
 
@@ -291,6 +340,12 @@ class Learner(BaseEstimator):
     def _next_targets(self, y: Any, dtype: Any) -> Array:
         """Read targets like those of the first fit: (N, K) in training's units and dtype."""
         raise NotImplementedError
+
+    def _weights(
+        self, sample_weight: Any, x: Array, y: Array, fitted: dict[str, Any]
+    ) -> Array | None:
+        """Return how often rows count (N,), or None: `y` as training gets them, (N, K)."""
+        return check_weights(sample_weight, x)
 
     def _plan(self) -> Plan:
         return check_plan(self.get_params(deep=False), self.task)
@@ -305,7 +360,12 @@ class Learner(BaseEstimator):
         return self._plan()
 
     def _begin(
-        self, X: Any, read_targets: Callable[[], Targets], plan: Plan, held_out: bool
+        self,
+        X: Any,
+        read_targets: Callable[[], Targets],
+        plan: Plan,
+        sample_weight: Any,
+        held_out: bool,
     ) -> tuple[dict[str, Any], Prepared]:
         """Return the fitted attributes before the first epoch, and the rows, ready for training."""
         noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
@@ -313,21 +373,30 @@ class Learner(BaseEstimator):
         targets = read_targets()
         y = targets.numbers
         check_consistent_length(x, y)
+        weights = self._weights(sample_weight, x, y, targets.fitted)
+        x, y, weights = counting((x, y), weights)
+        warn_of_scale(weights, plan.objective)
         rows = held_out_rows(len(x), plan.validation_fraction if held_out else 0.0)
         estimator = plan.build(x.shape[1], y.shape[1], targets.likelihood)
         rng = check_generator(self.random_state)
         seed = int(rng.integers(2**63))
         fitted = {**targets.fitted, "predict_seed_": seed, **_features(noted)}
         real = plan.standardize and targets.real
-        data = prepared(x, y, rows, rng, plan.standardize, real, plan.dtype)
+        data = prepared(x, y, rows, rng, plan.standardize, real, plan.dtype, weights)
         fitted |= {**data.units, "estimator_": estimator, "rng_": rng}
         if not isinstance(estimator, DrawnWeights):
             fitted["training_"] = start(estimator, rng, plan.optimizer, plan.dtype)
         return fitted, data
 
-    def _go_on(self: Self, X: Any, y: Any, plan: Plan, epochs: int) -> Self:
+    def _go_on(
+        self: Self, X: Any, y: Any, plan: Plan, epochs: int, sample_weight: Any = None
+    ) -> Self:
         """Train further from where an earlier call ended."""
-        data = Prepared(self._check_pair(X, y), None, {})
+        given = self._check_pair(X, y)
+        weights = self._weights(sample_weight, *given, self.__dict__)
+        *rows, weights = counting(given, weights)
+        warn_of_scale(weights, plan.objective)
+        data = Prepared(Rows(*rows), None, {}, None if weights is None else (weights, None))
         fitted: dict[str, Any] = {
             "training_": self.training_,
             "estimator_": self._same_model(plan),
@@ -340,15 +409,11 @@ class Learner(BaseEstimator):
     ) -> Self:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
+        model, rows, held_out = data.counted(fitted["estimator_"].model)
+        estimator = replace(fitted["estimator_"], model=model)
         try:
             state: Training = train(
-                fitted["estimator_"],
-                before,
-                data.training,
-                recipe,
-                fitted["rng_"],
-                data.held_out,
-                progress,
+                estimator, before, rows, recipe, fitted["rng_"], held_out, progress
             )
         except NonFiniteError as error:
             state, failure = error.training, error

@@ -8,6 +8,7 @@ of it: shapes, finite numbers, positive scales, sorted labels.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -171,7 +172,8 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
         raise OSError(f"{place} is no regular file; name a file for the model")
-    write_state(place, Stored(label, parameters, dict(sorted(fitted.items()))), FORMAT)
+    stored = _with_pairs(parameters)
+    write_state(place, Stored(label, stored, dict(sorted(fitted.items()))), FORMAT)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -208,6 +210,7 @@ def _learner(stored: Stored) -> Learner:
     if label not in LEARNERS:
         raise CheckpointError(f"learner must be {' or '.join(LEARNERS)}; got {label!r}")
     model: Learner = LEARNERS[label]()
+    parameters = _without_pairs(parameters)
     _check_parameters(model, parameters)
     sampled = isinstance(fitted.get("estimator_"), DrawnWeights)
     rest = {"draws_" if sampled else "training_"} | ({"feature_names_in_"} & set(fitted))
@@ -224,6 +227,27 @@ def _learner(stored: Stored) -> Learner:
     model.set_params(**parameters)
     model.__dict__.update(fitted)
     return model
+
+
+def _with_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return `parameters` with a dict of class weights as pairs: its keys are not always text."""
+    given = parameters.get("class_weight")
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    return {**parameters, "class_weight": pairs} if "class_weight" in parameters else parameters
+
+
+def _without_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Undo `_with_pairs`."""
+    pairs = parameters.get("class_weight")
+    if not isinstance(pairs, tuple):
+        return parameters
+    place = "parameters.class_weight"
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise CheckpointError(f"{place} must hold pairs of label and weight; got {pair!r}")
+        if not isinstance(pair[0], (str, bool, int, float)):
+            raise CheckpointError(f"{place} must hold labels; got {pair[0]!r}")
+    return {**parameters, "class_weight": dict(pairs)}
 
 
 def _check_parameters(model: Learner, parameters: dict[str, Any]) -> None:

@@ -71,8 +71,8 @@ class Sampling:
 
     Notes
     -----
-    The fields are no parameters of the learner: a grid search takes whole objects,
-    ``{"inference": [Sampling("nuts"), Sampling("nuts", metric="dense")]}``.
+    The fields are parameters of the learner for a grid search, ``{"inference__metric": ["diagonal",
+    "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``.
     """
 
     sampler: Any = "nuts"

@@ -46,6 +46,7 @@ __all__ = [
     "REGRESSION",
     "Plan",
     "Task",
+    "check_class_weight",
     "check_dtype",
     "check_flag",
     "check_function",
@@ -223,6 +224,7 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
             "weigh; leave that out, or use inference='map'"
         )
     check_random_state(params["random_state"])
+    check_class_weight(params.get("class_weight"))
     return Plan(
         hidden=task.hidden if hidden is None else check_sizes("hidden_layer_sizes", hidden),
         activation=activation,
@@ -286,6 +288,16 @@ def check_flag(name: str, value: Any, accepted: tuple[bool | None, ...] = (True,
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be one of {accepted}; got {value!r}")
     return bool(value)
+
+
+def check_class_weight(value: Any) -> None:
+    """Raise unless the classifier's `class_weight` is of a type that can be one."""
+    if isinstance(value, str) and value != "balanced":
+        raise ValueError(f"class_weight must be 'balanced', or a dict; got {value!r}")
+    if value is not None and not isinstance(value, str | Mapping):
+        raise TypeError(
+            f"class_weight must be None, 'balanced', or a dict of label to weight; got {value!r}"
+        )
 
 
 def check_part(

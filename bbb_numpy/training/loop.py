@@ -14,6 +14,7 @@ from ..gradients.family import Evaluated
 from ..numeric.arguments import not_negative
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
+from ..parts.weighted import Weighted, total_weight
 from ..progress import tqdm
 from .optimizers import Optimizer
 from .recipe import Recipe, Rows, checked_rows
@@ -123,9 +124,21 @@ def train(
     state = training.copy()
     state.stopped = ""
     batches, shares = recipe.batches(estimator, len(data.x))
+    weighted = isinstance(estimator.model.likelihood, Weighted)
     held_out = None if validation is None else HeldOut(estimator, state.theta, validation, rng)
     try:
-        return minimise(estimator, state, data, recipe, batches, shares, rng, held_out, progress)
+        return minimise(
+            estimator,
+            state,
+            data,
+            recipe,
+            batches,
+            shares,
+            rng,
+            held_out,
+            progress,
+            weighted=weighted,
+        )
     except Diverged as failure:
         raise NonFiniteError(_diagnosis(failure), failure.known) from None
 
@@ -152,6 +165,7 @@ def minimise(
     held_out: HeldOut | None = None,
     progress: bool | None = None,
     *,
+    weighted: bool = False,
     finite: Callable[[Any], bool] = isfinite,
     number: Callable[[Any], Any] = float,
 ) -> Training:
@@ -160,7 +174,9 @@ def minimise(
     Several are to this loop what one is: `estimator` has `noise_shape`, `fill` and
     `value_and_grad`, `data` has ``x`` (..., N, d_in), ``y`` (..., N, K) and `shuffled`, and both
     draw from `rng`. Of a value, `finite` says whether it is, and `number` makes what is recorded.
-    After Ctrl-C the state after the last finished epoch is returned, as 'interrupted'.
+    `weighted`: the last column of ``y`` has the weights of rows, by which the minibatches of each
+    epoch share the KL term (D45). After Ctrl-C the state after the last finished epoch is
+    returned, as 'interrupted'.
 
     Raises
     ------
@@ -169,6 +185,8 @@ def minimise(
     epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     watch = Watch(recipe.early_stopping, state)
     count, buffers = data.x.shape[-2], Buffers()
+    if weighted:
+        count = total_weight(data.y)
     sizes = {batch.stop - batch.start for batch in batches}
     shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
     noises = {rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()}
@@ -180,6 +198,9 @@ def minimise(
                 beta = recipe.warm_up(epoch, epochs)
                 not_negative("the value of warm_up(epoch, epochs)", beta)
                 rows = data.shuffled(rng) if recipe.shuffle else data
+                if weighted:
+                    sizes_by_weight = [total_weight(rows.y[batch]) for batch in batches]
+                    shares = recipe.shares(estimator, sizes_by_weight)  # D45
                 objective = kl = nll = factor = 0.0
                 for step, (batch, share) in enumerate(zip(batches, shares, strict=True)):
                     noise = noises[batch.stop - batch.start]

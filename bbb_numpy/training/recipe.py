@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,7 +46,8 @@ class Recipe:
     shuffle : bool
         Draw a new row order every epoch.
     kl_weights : callable
-        From the minibatch sizes of an epoch to their shares pi_i, which sum to 1.
+        From the minibatch sizes of an epoch to their shares pi_i, which sum to 1. The size of a
+        minibatch of rows with weights is the sum of these (D45).
     warm_up : callable
         From (epoch, epochs) to the factor beta on all shares of that epoch (D24).
     early_stopping : EarlyStopping, optional
@@ -83,17 +85,27 @@ class Recipe:
             nothing.
         """
         batches = minibatches(rows, self.batch_size)
-        sizes = [batch.stop - batch.start for batch in batches]
+        return batches, self.shares(estimator, [batch.stop - batch.start for batch in batches])
+
+    def shares(self, estimator: Estimator, sizes: Sequence[float]) -> list[float]:
+        """Return the shares of minibatches of these sizes: numbers of rows, or sums of weights.
+
+        Raises
+        ------
+        ValueError
+            As `batches`.
+        """
         pi = np.asarray(self.kl_weights(sizes), float)
-        if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
+        if pi.shape != (len(sizes),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
             raise ValueError(
-                f"kl_weights must return {len(batches)} shares >= 0 that sum to 1; got {pi}"
+                f"kl_weights must return {len(sizes)} shares >= 0 that sum to 1; got {pi}"
             )
         if not is_linear(estimator.objective):
             self._need_plain_weights(estimator, pi, sizes)
-        return batches, pi.tolist()
+        shares: list[float] = pi.tolist()
+        return shares
 
-    def _need_plain_weights(self, estimator: Estimator, pi: Array, sizes: list[int]) -> None:
+    def _need_plain_weights(self, estimator: Estimator, pi: Array, sizes: Sequence[float]) -> None:
         """Refuse weights with which log P(w) - log q(w) + log P(D_i|w) / pi_i is nothing (D30)."""
         plain = proportional_kl_weights(sizes)
         if not np.allclose(pi, plain, rtol=1e-9, atol=0) or self.warm_up != NoWarmUp():

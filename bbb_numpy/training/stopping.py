@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import Estimator
 from ..numeric.arguments import not_negative, whole
 from ..numeric.buffers import Buffers
+from ..parts.weighted import Weighted, total_weight
 from .state import Training
 
 __all__ = ["EarlyStopping", "HeldOut", "Watch", "minibatches"]
@@ -65,18 +66,20 @@ class HeldOut:
         self.x, self.y = rows
         self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
         self.buffers = Buffers()
+        weighted = isinstance(estimator.model.likelihood, Weighted)
+        self.size = total_weight(self.y) if weighted else len(self.x)  # D45
         width = max(estimator.model.network.sizes)
         self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
 
     def loss(self, theta: Array) -> float:
-        """Return E_q[-log P(y|x, w)] per row."""
+        """Return E_q[-log P(y|x, w)] per row, rows counted by their weights if they have any."""
         total = 0.0
         for rows in self.blocks:
             log_likelihood = self.estimator.log_likelihood(
                 theta, self.noise, self.x[rows], self.y[rows], self.buffers.rewind()
             )  # (SAMPLES,)
             total -= float(log_likelihood.mean())
-        return total / len(self.x)
+        return total / self.size
 
 
 class Watch:

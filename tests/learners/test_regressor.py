@@ -64,7 +64,15 @@ def state(model):
 # scikit-learn's habits
 
 
-@parametrize_with_checks([BayesianMLPRegressor(epochs=150)])  # a habit needs no thousand epochs
+# Copies of a row are drawn in another order than weights and so with other noise. Where neither
+# enters, this check passes: test_weights.py
+OTHER_NOISE = {"check_sample_weight_equivalence_on_dense_data": "other order and noise of rows"}
+
+
+@parametrize_with_checks(
+    [BayesianMLPRegressor(epochs=150)],  # a habit needs no thousand epochs
+    expected_failed_checks=lambda estimator: OTHER_NOISE,
+)
 def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
 
