@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from functools import update_wrapper
+from math import nan
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils import check_consistent_length
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
@@ -33,6 +35,7 @@ from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse
+from .fit_report import FitReport, Trained, fit_report
 from .inference import is_sampled, short
 from .plan import REGRESSION, Plan, Task, check_plan
 from .rows import (
@@ -113,6 +116,7 @@ class Learner(BaseEstimator):
     y_scale_: Array
     rng_: np.random.Generator
     predict_seed_: int
+    fit_report_: FitReport
 
     def __init__(
         self,
@@ -275,14 +279,20 @@ class Learner(BaseEstimator):
         UserWarning
             After Ctrl-C, which ends training or sampling but not the program; when a learned
             prior has collapsed; and when many draws diverged.
+        ConvergenceWarning
+            When the fit has failed: it names the likely cause and a remedy. `fit_report_` holds
+            what was measured.
         """
         plan = self._plan()
         fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=True)
         if plan.sampling is not None:
             model, rng = fitted["estimator_"].model, fitted["rng_"]
             draws = plan.sampling.run(model, *data.training, rng, plan.dtype, plan.progress)
-            return self._take_over({**fitted, "draws_": draws})
-        return self._train(fitted, data, plan.recipe(self.task), plan.progress)
+            self._take_over({**fitted, "draws_": draws})
+            return self._report(data.training, None)
+        start, recipe = fitted["training_"].theta, plan.recipe(self.task)
+        self._train(fitted, data, recipe, plan.progress)
+        return self._report(data.training, recipe, start)
 
     def _first_targets(self, y: Any, plan: Plan) -> Targets:
         """Read the targets of a first fit."""
@@ -368,8 +378,34 @@ class Learner(BaseEstimator):
         warn_of_collapse(fitted["estimator_"], state)
         return self
 
+    def _report(self: Self, rows: Rows, recipe: Recipe | None, start: Array | None = None) -> Self:
+        """Keep what the fit has measured of itself, and warn if it has failed.
+
+        After Ctrl-C nothing is said: whoever pressed it knows that the fit is not finished.
+        """
+        trained = None
+        if recipe is not None:
+            moved = nan if start is None else float(np.abs(self.theta_ - start).max())
+            history, whole = self.history_[-recipe.epochs :], not self.training_.stopped
+            trained = Trained(recipe.optimizer, history, recipe.samples, moved, whole)
+            if self.training_.stopped == "interrupted":
+                return self
+        self.fit_report_ = fit_report(
+            self.estimator_,
+            self.theta_,
+            rows,
+            self.y_scale_,
+            self.standardize,
+            self.predict_seed_,
+            trained,
+        )
+        if not self.fit_report_.passed:
+            warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=3)
+        return self
+
     def _take_over(self: Self, fitted: dict[str, Any]) -> Self:
-        """Replace what an earlier fit has left."""
+        """Replace what an earlier fit has left; what it measured of itself is void."""
+        self.__dict__.pop("fit_report_", None)
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
             for name in ("feature_names_in_", "training_", "draws_"):
                 self.__dict__.pop(name, None)
