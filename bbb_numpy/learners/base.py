@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 try:
+    from sklearn import get_config
     from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils import check_consistent_length
+    from sklearn.utils import check_consistent_length, estimator_html_repr
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
@@ -30,6 +31,7 @@ from ..numeric.arguments import MOST_SAMPLES, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from ..parts.posteriors import PointMass
+from ..progress import tqdm
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
@@ -37,7 +39,8 @@ from ..training.recipe import Rows
 from .cautions import warn_of_collapse
 from .fit_report import FitReport, Trained, fit_report
 from .inference import is_sampled, short
-from .plan import REGRESSION, Plan, Task, check_plan
+from .plan import REGRESSION, Plan, Task, check_plan, check_verbose
+from .representation import fitted_html, importances, layer_means
 from .rows import (
     Prepared,
     check_inputs,
@@ -141,6 +144,8 @@ class Learner(BaseEstimator):
         dtype: Any = "float64",
         random_state: Any = None,
         progress: bool | None = None,
+        verbose: Any = False,
+        warm_start: bool = False,
     ) -> None:
         """Take note of the settings; `fit` checks them.
 
@@ -210,6 +215,13 @@ class Learner(BaseEstimator):
             With a whole number, the same data give bit-identical results on the same machine.
         progress : bool, optional
             Show a progress bar; by default only in a terminal or notebook.
+        verbose : bool or int
+            Print a line for every epoch, or for every so many: its number and its loss, as in
+            `loss_curve_`. After sampling, one line. A progress bar stays below these lines.
+        warm_start : bool
+            Let `fit` go on from where the last `fit` or `partial_fit` ended, for `epochs` more,
+            with its standardisation, the optimizer's memory and the generator; without a warm-up,
+            unless one is given. Not while sampling.
         """
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -231,6 +243,8 @@ class Learner(BaseEstimator):
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress
+        self.verbose = verbose
+        self.warm_start = warm_start
 
     @property
     def theta_(self) -> Array:
@@ -255,8 +269,46 @@ class Learner(BaseEstimator):
         check_is_fitted(self)
         return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
 
+    @property
+    def loss_curve_(self) -> list[float]:
+        """What was minimised, the free energy unless told otherwise, by epoch, in nats."""
+        return [epoch.objective for epoch in self.history_]
+
+    @property
+    def loss_(self) -> float:
+        """The last of `loss_curve_`."""
+        return self.history_[-1].objective
+
+    @property
+    def coefs_(self) -> list[Array]:
+        """Posterior means of the weights of each layer, (d_in, d_out), in training's units."""
+        check_is_fitted(self)
+        return layer_means(self.estimator_, self.theta_)[0]
+
+    @property
+    def intercepts_(self) -> list[Array]:
+        """Posterior means of the biases of each layer, (d_out,), in training's units."""
+        check_is_fitted(self)
+        return layer_means(self.estimator_, self.theta_)[1]
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of each input in the squared signal-to-noise ratios of the first layer."""
+        check_is_fitted(self)
+        return importances(self.estimator_, self.theta_)
+
+    def _repr_html_inner(self) -> str:
+        shown: str = estimator_html_repr(self)
+        return shown + fitted_html(self) if "estimator_" in self.__dict__ else shown
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
     def fit(self: Self, X: Any, y: Any) -> Self:
-        """Train, or sample, from scratch.
+        """Train, or sample, from scratch; with ``warm_start=True`` train on.
 
         Parameters
         ----------
@@ -284,15 +336,21 @@ class Learner(BaseEstimator):
             what was measured.
         """
         plan = self._plan()
+        if plan.warm_start and "estimator_" in self.__dict__:
+            recipe = plan.recipe_to_fit_on()
+            rows, before = self._train_on(X, y, plan, recipe, "fit with warm_start=True")
+            return self._report(rows, recipe, before)
         fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=True)
         if plan.sampling is not None:
             model, rng = fitted["estimator_"].model, fitted["rng_"]
             draws = plan.sampling.run(model, *data.training, rng, plan.dtype, plan.progress)
+            if plan.verbose:
+                tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
-            return self._report(data.training, None)
-        start, recipe = fitted["training_"].theta, plan.recipe(self.task)
+            return self._report(data.training)
+        recipe, before = plan.recipe(self.task), fitted["training_"]
         self._train(fitted, data, recipe, plan.progress)
-        return self._report(data.training, recipe, start)
+        return self._report(data.training, recipe, before)
 
     def _first_targets(self, y: Any, plan: Plan) -> Targets:
         """Read the targets of a first fit."""
@@ -307,12 +365,15 @@ class Learner(BaseEstimator):
 
     def _plan_to_go_on(self) -> Plan:
         """Return the plan of a `partial_fit`."""
+        self._need_training("partial_fit")
+        return self._plan()
+
+    def _need_training(self, caller: str) -> None:
         if "draws_" in self.__dict__:
             raise ValueError(
-                "the model holds draws of its posterior, which partial_fit cannot train further; "
+                f"the model holds draws of its posterior, which {caller} cannot train further; "
                 "call fit to start anew"
             )
-        return self._plan()
 
     def _begin(
         self, X: Any, read_targets: Callable[[], Targets], plan: Plan, held_out: bool
@@ -336,14 +397,23 @@ class Learner(BaseEstimator):
         return fitted, data
 
     def _go_on(self: Self, X: Any, y: Any, plan: Plan, epochs: int) -> Self:
-        """Train further from where an earlier call ended."""
-        data = Prepared(self._check_pair(X, y), None, {})
+        """Train further by `partial_fit`."""
+        self._train_on(X, y, plan, plan.recipe_to_go_on(epochs), "partial_fit")
+        return self
+
+    def _train_on(
+        self, X: Any, y: Any, plan: Plan, recipe: Recipe, caller: str
+    ) -> tuple[Rows, Training]:
+        """Train further from where an earlier call ended; return the rows, and what was before."""
+        self._need_training(caller)
+        data, before = Prepared(self._check_pair(X, y), None, {}), self.training_
         fitted: dict[str, Any] = {
-            "training_": self.training_,
-            "estimator_": self._same_model(plan),
+            "training_": before,
+            "estimator_": self._same_model(plan, caller),
             "rng_": copy.deepcopy(self.rng_),
         }
-        return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
+        self._train(fitted, data, recipe, plan.progress)
+        return data.training, before
 
     def _train(
         self: Self, fitted: dict[str, Any], data: Prepared, recipe: Recipe, progress: bool | None
@@ -359,6 +429,7 @@ class Learner(BaseEstimator):
                 fitted["rng_"],
                 data.held_out,
                 progress,
+                check_verbose(self.verbose),
             )
         except NonFiniteError as error:
             state, failure = error.training, error
@@ -378,18 +449,21 @@ class Learner(BaseEstimator):
         warn_of_collapse(fitted["estimator_"], state)
         return self
 
-    def _report(self: Self, rows: Rows, recipe: Recipe | None, start: Array | None = None) -> Self:
-        """Keep what the fit has measured of itself, and warn if it has failed.
+    def _report(
+        self: Self, rows: Rows, recipe: Recipe | None = None, before: Training | None = None
+    ) -> Self:
+        """Keep what `fit` has measured of itself, and warn if it has failed.
 
         After Ctrl-C nothing is said: whoever pressed it knows that the fit is not finished.
         """
         trained = None
-        if recipe is not None:
-            moved = nan if start is None else float(np.abs(self.theta_ - start).max())
-            history, whole = self.history_[-recipe.epochs :], not self.training_.stopped
-            trained = Trained(recipe.optimizer, history, recipe.samples, moved, whole)
+        if recipe is not None and before is not None:
             if self.training_.stopped == "interrupted":
                 return self
+            anew = not before.history
+            moved = float(np.abs(self.theta_ - before.theta).max()) if anew else nan
+            history, whole = self.history_[len(before.history) :], not self.training_.stopped
+            trained = Trained(recipe.optimizer, history, recipe.samples, moved, whole)
         self.fit_report_ = fit_report(
             self.estimator_,
             self.theta_,
@@ -412,7 +486,7 @@ class Learner(BaseEstimator):
         self.__dict__.update(fitted)
         return self
 
-    def _same_model(self, plan: Plan) -> Estimator:
+    def _same_model(self, plan: Plan, caller: str) -> Estimator:
         """Return the plan's estimator for the fitted model, or say what has changed."""
         old: Any = self.estimator_
         likelihood = old.model.likelihood if plan.likelihood is None else plan.likelihood
@@ -431,7 +505,7 @@ class Learner(BaseEstimator):
         changed = [name for name, (now, then) in pairs.items() if now != then]
         if changed:
             raise ValueError(
-                f"{', '.join(changed)} changed since the model was fitted, so partial_fit cannot "
+                f"{', '.join(changed)} changed since the model was fitted, so {caller} cannot "
                 "go on from it; set it back, or call fit to start anew"
             )
         return new

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.predictive import Source, log_predictive_density
-from ..model.joint import Likelihood
+from ..model.joint import Likelihood, Model
 from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Layout
 from ..numeric.standardisation import moments
@@ -354,8 +354,9 @@ def _findings(report: FitReport, source: Source, trained: Trained | None) -> dic
             f"of the training rows is {report.log_density:.4g} nats, that of the line "
             f"{report.line:.4g}"
         )
-    fall, gain = -report.slope, max(report.log_density - report.base, 0.0)
-    if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain / 2):
+    # Steep is a pace not below the average one, by which the fit has left the base behind
+    fall, gain = -report.slope, report.log_density - report.base
+    if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain):
         found["falling"] = (
             f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
             "in as many epochs again"
@@ -414,15 +415,16 @@ def _causes(
         causes.append("outliers in X; correct or leave out those rows, or transform the column")
     if causes:
         return causes
+    model = source.model
+    if real and "worse" in found and _is_noise_fixed(model):
+        causes.append(
+            f"a noise scale that is fixed, {model.likelihood}; learn it, as "
+            "likelihood='gaussian-learned' and 'student-t-learned' do"
+        )
     if trained is not None:
         causes += _causes_in_training(report, found, trained)
     if causes:
         return causes
-    likelihood, model = source.model.likelihood, source.model
-    if real and not likelihood.blocks(model.outputs) and hasattr(likelihood, "noise_scale"):
-        causes.append(
-            f"a noise scale that is fixed, {likelihood}, and does not fit; learn it, with learn=True"
-        )
     if report.kl < LEAST_KL or "nothing" in found or model.layout.size > report.rows:
         causes.append(
             f"the posterior has collapsed to the prior: {report.rows} rows do not hold "
@@ -447,6 +449,12 @@ def _causes_in_training(report: FitReport, found: set[str], trained: Trained) ->
     if short or found & {"idle", "falling"}:
         return [f"too few epochs, {len(trained.history)}; train for more, or with smaller batches"]
     return []
+
+
+def _is_noise_fixed(model: Model) -> bool:
+    """Whether the noise is one number that is not learned."""
+    likelihood = model.likelihood
+    return hasattr(likelihood, "noise_scale") and not likelihood.blocks(model.outputs)
 
 
 def _far(size: float) -> bool:

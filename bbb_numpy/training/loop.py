@@ -118,14 +118,17 @@ def train(
     rng: np.random.Generator,
     validation: Rows | None = None,
     progress: bool | None = None,
+    verbose: int = 0,
 ) -> Training:
-    """Do what `fit` does, on rows that have been checked."""
+    """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch."""
     state = training.copy()
     state.stopped = ""
     batches, shares = recipe.batches(estimator, len(data.x))
     held_out = None if validation is None else HeldOut(estimator, state.theta, validation, rng)
     try:
-        return minimise(estimator, state, data, recipe, batches, shares, rng, held_out, progress)
+        return minimise(
+            estimator, state, data, recipe, batches, shares, rng, held_out, progress, verbose
+        )
     except Diverged as failure:
         raise NonFiniteError(_diagnosis(failure), failure.known) from None
 
@@ -151,6 +154,7 @@ def minimise(
     rng: Any,
     held_out: HeldOut | None = None,
     progress: bool | None = None,
+    verbose: int = 0,
     *,
     finite: Callable[[Any], bool] = isfinite,
     number: Callable[[Any], Any] = float,
@@ -203,6 +207,8 @@ def minimise(
                 if not bar.disable:
                     bar.set_postfix_str(f"{np.mean(per_row):.4g} nats per row", refresh=False)
                 bar.update()
+                if verbose and len(state.history) % verbose == 0:  # above the bar, not through it
+                    bar.write(f"Epoch {len(state.history)}, loss = {np.mean(objective):.8g}")
                 spare.take(state)
                 last, spare = spare, last
                 if watch.should_stop(loss if held_out else per_row, state):
