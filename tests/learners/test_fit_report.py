@@ -91,7 +91,12 @@ FAILURES = {
     "an outlier of 100 in y": (X, put(Y, 3, 100.0), {}, "student-t-learned"),
     "an outlier of 1e9 in X": (put(X, (3, 0), 1e9), Y, {}, "outliers in X"),
     "an outlier of 1e3 in X": (put(X, (3, 0), 1e3), Y, {}, "outliers in X"),
-    "noise of 1 %, not learned": (X, Y, {"likelihood": GaussianLikelihood(0.01)}, "gaussian-learned"),
+    "noise of 1 %, not learned": (
+        X,
+        Y,
+        {"likelihood": GaussianLikelihood(0.01)},
+        "gaussian-learned",
+    ),
     "500 hidden units for 100 rows": (X, Y, {"hidden_layer_sizes": (500,)}, "1501 weights"),
     "counts after one epoch": (X, COUNTS, {"likelihood": "poisson", "epochs": 1}, EPOCHS),
     "a prior of 1e-3": (X, X[:, 0], {"prior": GaussianPrior(1e-3)}, "collapsed to the prior"),
