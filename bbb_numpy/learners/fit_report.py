@@ -46,7 +46,8 @@ FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
 NOISE_TO_UNIT = 2.3  # from log 0.1, where the noise starts, to log 1, that of what ignores X
 LAST = 4  # epochs: the loss is watched over their last quarter, and so many at least
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
-ROWS, MOST_SAMPLES, LEAST_SAMPLES = 1000, 100, 32
+ROWS, SAMPLES = (100, 1000), (32, 100)  # least and most that are looked at
+FREE = 2e8  # multiplications, a few hundredths of a second, that are no matter
 BASES = {
     "real": "N(mean(y), var(y))",
     "class": "the base rates",
@@ -165,7 +166,8 @@ def fit_report(
 ) -> FitReport:
     """Measure a fit on its training rows, and judge it.
 
-    It costs about a tenth of the training, or 32 weight samples at a thousand rows.
+    It costs less than about a tenth of the training, or next to nothing; for very large networks
+    after very short training, 32 weight samples at a hundred rows.
 
     Parameters
     ----------
@@ -183,7 +185,8 @@ def fit_report(
         None after sampling.
     """
     rows, likelihood = len(data.x), source.model.likelihood
-    chosen = np.linspace(0, rows - 1, min(rows, ROWS)).astype(int)
+    looked_at, samples = _effort(source, theta, rows, trained)
+    chosen = np.linspace(0, rows - 1, looked_at).astype(int)
     x, y = data.x[chosen].astype(np.float64), data.y[chosen].astype(np.float64)
     with np.errstate(all="ignore"):
         fit = log_predictive_density(
@@ -192,7 +195,7 @@ def fit_report(
             data.x[chosen],
             data.y[chosen],
             rng=np.random.default_rng(seed),
-            samples=_samples(source, theta, rows, len(x), trained),
+            samples=samples,
         ).astype(np.float64)
         fit = np.where(np.isfinite(fit), fit, -np.inf)
         base, free = _base(likelihood, data.y, y)
@@ -235,14 +238,17 @@ def fit_report(
 # What is measured.
 
 
-def _samples(source: Source, theta: Array, rows: int, chosen: int, trained: Trained | None) -> int:
-    """Return how many weight vectors the density is averaged over."""
+def _effort(source: Source, theta: Array, rows: int, trained: Trained | None) -> tuple[int, int]:
+    """Return how many rows are looked at, and with how many weight vectors."""
+    most = min(rows, ROWS[1])
     if trained is None:
-        return min(MOST_SAMPLES, len(theta))
+        return most, min(SAMPLES[1], len(theta))
     if isinstance(getattr(source, "posterior", None), PointMass):
-        return 1
+        return most, 1
     passes = len(trained.history) * rows * trained.samples  # each forward, and twice that back
-    return int(np.clip(passes // (4 * chosen), LEAST_SAMPLES, MOST_SAMPLES))
+    allowed = max(passes / 4, FREE / max(source.model.layout.size, 1))
+    looked_at = int(np.clip(allowed // SAMPLES[0], min(ROWS[0], rows), most))
+    return looked_at, int(np.clip(allowed // looked_at, *SAMPLES))
 
 
 def _base(likelihood: Likelihood, y: Array, chosen: Array) -> tuple[Array, int]:

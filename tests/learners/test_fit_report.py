@@ -245,7 +245,7 @@ def test_the_defaults_are_silent_on_real_data():
 
 
 def test_the_density_is_that_of_the_training_rows_and_the_base_knows_no_x():
-    model = regressor(epochs=400).fit(X, 5 * Y)  # so many that it takes as many samples
+    model = regressor(epochs=200).fit(X, 5 * Y)
     report = model.fit_report_
     density = model.log_predictive_density(X, 5 * Y).mean()
     assert report.log_density == pytest.approx(density, rel=1e-12)
@@ -309,6 +309,18 @@ def test_many_rows_cost_no_more_and_an_outlier_among_those_not_looked_at_is_foun
     model = regressor(epochs=10, batch_size=200)
     assert "outliers in X" in said(model, x, np.sin(np.arange(20_000)))[0]
     assert model.fit_report_.rows == 20_000
+
+
+def test_the_effort_is_bounded_by_that_of_training():
+    for hidden, epochs, effort in [
+        ((5,), 1, (1000, 50)),  # costs next to nothing
+        ((400, 400), 1, (100, 32)),  # 3,200 passes forward; 10,000 forward and back in training
+        ((400, 400), 10, (781, 32)),
+        ((400, 400), 100, (1000, 100)),
+    ]:
+        source = regressor(hidden_layer_sizes=hidden)._plan().build(784, 1, GaussianLikelihood())
+        trained = Trained(Adam(), history([1.0] * epochs), 1, 1.0, True)
+        assert fit_report._effort(source, np.zeros(1), 10_000, trained) == effort
 
 
 @pytest.mark.parametrize("rows", [1, 40])
