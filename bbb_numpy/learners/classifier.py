@@ -35,8 +35,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     ----------
     classes_ : ndarray (C,)
         The labels, sorted, in the type they were given in; the order of all probabilities.
-    theta_, estimator_, training_, draws_, history_, n_iter_, loss_curve_, loss_, coefs_, \
-intercepts_, feature_importances_, fit_report_ : optional
+    theta_, estimator_, training_, draws_, history_, n_iter_ : optional
+    loss_curve_, loss_, coefs_, intercepts_, feature_importances_, fit_report_ : optional
         As of `BayesianMLPRegressor`.
     n_features_in_ : int
     feature_names_in_ : ndarray (d_in,) of str

@@ -378,6 +378,41 @@ GOOD = FitReport(
 )
 
 
+@pytest.mark.parametrize(
+    ("measured", "finding"),
+    [
+        ({}, None),
+        ({"log_density": -1.05}, None),
+        ({"log_density": -1.07}, "the fit is worse than ignoring X"),
+        ({"log_density": -np.inf}, "the fit is worse than ignoring X"),
+        ({"log_density": -0.99, "line": -0.9}, None),
+        ({"log_density": -0.99, "line": -0.8}, "the fit is no better than ignoring X"),
+        ({"slope": -1.1}, "the loss was still falling steeply"),
+        ({"slope": -1.1, "slope_error": 0.4}, None),
+        ({"slope": -0.9}, None),  # slower than the 1 nat that it has gained
+        ({"slope": -0.9, "log_density": -0.5}, "the loss was still falling steeply"),
+        ({"slope": -0.04, "slope_error": 0.0, "log_density": -1.0}, None),
+        ({"learning_rate": 0.49}, None),
+        ({"learning_rate": 0.5}, "the last steps still moved every weight by 0.5"),
+        ({"moved": 0.1}, None),
+        ({"moved": 0.09}, "no number that is learned has moved by more than 0.09"),
+        ({"spread_y": 0.1}, None),
+        ({"bulk_gap": 1.1}, None),
+        ({"bulk_gap": 1.1, "spread_y": 0.1}, "most rows are described worse, by 1.1 nats"),
+        ({"spread_x": 1e-3}, None),
+        ({"spread_x": 1e-5}, "in a column of X most rows differ by only 1e-05"),
+        ({"spread_x": 1e-3, "line": -1.0}, "in a column of X most rows differ by only 0.001"),
+        ({"rows": 1}, "there is one row"),
+    ],
+)
+def test_each_finding_has_a_threshold_of_its_own(measured, finding):
+    source = regressor()._plan().build(1, 1, GaussianLikelihood())
+    trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
+    found = list(fit_report._findings(replace(GOOD, **measured), source, trained).values())
+    assert len(found) == (finding is not None)
+    assert all(one.startswith(finding) for one in found)
+
+
 def test_it_reads_as_a_table_with_a_verdict():
     assert "log density                  0 nats per row of 100" in str(GOOD)
     assert str(GOOD).endswith("nothing is wrong on these rows")
