@@ -100,8 +100,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
-        return scale.mean(axis=0) * self.y_scale_
+        with np.errstate(over="ignore"):  # of a fit that has run away, which says so itself
+            scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
+            return scale.mean(axis=0) * self.y_scale_
 
     @trains
     def partial_fit(self, X: Any, y: Any, epochs: int = 1) -> BayesianMLPRegressor:

@@ -58,8 +58,14 @@ def importances(estimator: Any, theta: Array) -> Array:
             f"'mean-field'; got {type(estimator.posterior).__name__}. Use "
             "sklearn.inspection.permutation_importance"
         )
-    ratio = signal_to_noise_of(estimator, theta)
+    try:
+        ratio = signal_to_noise_of(estimator, theta)
+    except ValueError as error:  # a property must not break dir() and the tools that look there
+        raise AttributeError(f"feature_importances_: {error}") from None
+    ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
     power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)  # (d_in,)
+    if not power.any():
+        raise AttributeError("feature_importances_: the first layer has no signal at all")
     return power / power.sum()
 
 

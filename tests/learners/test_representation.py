@@ -115,6 +115,19 @@ def test_importances_are_refused_where_weights_cannot_be_judged_one_by_one(model
     assert not hasattr(model, "feature_importances_")
 
 
+@pytest.mark.parametrize(
+    ("block", "value", "why"), [("mu", 0.0, "no signal"), ("rho", -1000.0, "deviations > 0")]
+)
+def test_importances_that_do_not_exist_break_no_tool_that_looks_at_all_attributes(
+    block, value, why
+):
+    model = regressor().fit(X, Y)
+    model.estimator_.layout.views(model.theta_)[block][:] = value
+    with pytest.raises(AttributeError, match=why):
+        _ = model.feature_importances_
+    assert "feature_importances_" not in dir(model)
+
+
 # --- the loss
 
 
@@ -290,6 +303,12 @@ def test_html_of_draws_and_classes_and_several_outputs():
     both = regressor().fit(X, np.c_[Y, Y])
     assert shown(both)["noise"].count(",") == 1
     assert "log density" not in shown(both.partial_fit(X, np.c_[Y, Y]))
+
+
+def test_html_of_a_fit_that_has_run_away_shows_an_infinite_noise_and_no_warning_of_its_own():
+    model = regressor().fit(X, Y)
+    model.estimator_.layout.views(model.theta_)["log_noise"][:] = 1000.0
+    assert shown(model)["noise"] == "inf (units of y)"
 
 
 def test_html_escapes_what_it_shows_and_is_that_of_scikit_learn_before_fit():
