@@ -204,6 +204,15 @@ def test_the_defaults_are_silent_on_toys(name):
     assert model.fit_report_.message == ""
 
 
+def test_draws_of_a_posterior_are_silent_and_have_no_slope():
+    sampling = Sampling("hmc", chains=2, draws=50, warm_up=100)
+    model = regressor(hidden_layer_sizes=(), inference=sampling)
+    assert said(model, X, X[:, 0] + Y) == []
+    report = model.fit_report_
+    assert report.log_density > report.base + 0.5
+    assert all(map(isnan, (report.slope, report.moved, report.kl, report.learning_rate)))
+
+
 def real():
     for name in ("diabetes", "breast_cancer", "digits"):
         learner = regressor() if name == "diabetes" else classifier()
