@@ -230,10 +230,20 @@ def test_perfect_predictions_score_exactly_one_and_wrong_ones_exactly_zero_whate
     for rows in range(1, 301):
         rng = np.random.default_rng(rows)
         places, weight = rng.integers(3, size=rows), rng.random(rows)
-        for kind in (None, weight, weight.astype("f4"), weight.astype(">f8"), 1e300 * weight):
+        for kind in (None, weight, weight.astype("f4"), weight.astype(">f8"), 1e308 * weight):
             right = model.score(places[:, None], model.classes_[places], sample_weight=kind)
             wrong = model.score(places[:, None], model.classes_[places - 1], sample_weight=kind)
             assert (right, wrong) == (1.0, 0.0)
+
+
+def test_no_score_is_above_one():
+    model = oracle()
+    for rows in range(2, 301):
+        rng = np.random.default_rng(rows)
+        labels, weight = model.classes_[np.zeros(rows, int)], rng.random(rows)
+        wrong = rng.integers(rows)
+        labels[wrong], weight[wrong] = "b", 1e-30
+        assert model.score(np.zeros((rows, 1)), labels, sample_weight=weight) <= 1.0
 
 
 def test_accuracy_is_the_share_of_weight_that_is_right():
