@@ -47,6 +47,7 @@ from ..training import EarlyStopping, Epoch, Training
 from ..training.optimizers import SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
 from .base import Learner, check_is_fitted
 from .classifier import BayesianMLPClassifier
+from .fit_report import FitReport
 from .inference import Sampling
 from .plan import check_plan
 from .regressor import BayesianMLPRegressor
@@ -114,6 +115,7 @@ CLASSES = (
     Adam,
     *SCHEDULES,
     Sampling,
+    FitReport,
     LogNormal,
     HalfNormal,
     HalfCauchy,
@@ -130,7 +132,7 @@ FORMAT = Format("bbb_numpy.learner", 1, tuple(dict.fromkeys(CLASSES)))
 SCALERS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
 FITTED = {"n_features_in_", "predict_seed_", "rng_", "estimator_", *SCALERS}
 OWN = {"BayesianMLPRegressor": {"n_outputs_", "y_ndim_"}, "BayesianMLPClassifier": {"classes_"}}
-SOMETIMES = {"feature_names_in_", "training_", "draws_"}
+SOMETIMES = {"feature_names_in_", "training_", "draws_", "fit_report_"}
 MEMORIES: tuple[set[str], ...] = (set(), {"velocity"}, {"m", "v"})  # SGD, Momentum, Adam
 REAL = (np.float64, np.float32)
 DTYPES: dict[str, tuple[Any, ...]] = {"acceptance": REAL, "energy": REAL, "accepted": (np.bool_,)}
@@ -213,7 +215,9 @@ def _learner(stored: Stored) -> Learner:
     parameters = _without_pairs(parameters)
     _check_parameters(model, parameters)
     sampled = isinstance(fitted.get("estimator_"), DrawnWeights)
-    rest = {"draws_" if sampled else "training_"} | ({"feature_names_in_"} & set(fitted))
+    rest = {"draws_" if sampled else "training_"} | (
+        {"feature_names_in_", "fit_report_"} & set(fitted)
+    )
     same_names("fitted", fitted, FITTED | OWN[label] | rest)
     hints = get_type_hints(type(model))
     for name, value in fitted.items():

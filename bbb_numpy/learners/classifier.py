@@ -38,6 +38,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     classes_ : ndarray (C,)
         The labels, sorted, in the type they were given in; the order of all probabilities.
     theta_, estimator_, training_, draws_, history_, n_iter_ : optional
+    loss_curve_, loss_, coefs_, intercepts_, feature_importances_, fit_report_ : optional
         As of `BayesianMLPRegressor`.
     n_features_in_ : int
     feature_names_in_ : ndarray (d_in,) of str
@@ -80,6 +81,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         dtype: Any = "float64",
         random_state: Any = None,
         progress: bool | None = None,
+        verbose: Any = False,
+        warm_start: bool = False,
     ) -> None:
         """Take note of the settings; `fit` checks them.
 
@@ -173,6 +176,39 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         """Return the most probable label of each row (N,), in the type of the labels."""
         places = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[places]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows, or of their weight, whose label `predict` finds.
+
+        All rows right is exactly 1.0, whatever the weights: what is right is divided by the sum of
+        what is right and what is wrong, each added up once.
+
+        Parameters
+        ----------
+        X, y : array-like (N, d_in), (N,)
+        sample_weight : array-like (N,), optional
+            Finite and >= 0, not all 0.
+
+        Raises
+        ------
+        ValueError
+            For weights of another length or that cannot be weights.
+        """
+        found = np.argmax(self.predict_proba(X), axis=1)
+        places = codes(check_labels(y), self.classes_)
+        check_consistent_length(found, places)
+        weight = np.ones(len(found))
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, np.float64)
+            usable = weight.shape == found.shape and np.isfinite(weight).all() and weight.min() >= 0
+            if not usable or not weight.any():
+                raise ValueError(
+                    f"sample_weight must be {len(found)} finite numbers >= 0, one for each row, "
+                    f"and not all 0; got {_some(weight.ravel())} of shape {weight.shape}"
+                )
+            weight = weight / weight.max()  # so that no sum overflows
+        right, wrong = weight[found == places].sum(), weight[found != places].sum()
+        return float(right / (right + wrong))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (N, C), in the order of `classes_`."""

@@ -223,6 +223,8 @@ def refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
     fraction = params["validation_fraction"]
     if isinstance(fraction, float | int | np.number) and fraction > 0:
         given.append(f"validation_fraction={fraction!r}")
+    if params["warm_start"]:
+        given.append(f"warm_start={params['warm_start']!r}")
     if given:
         hint = ""
         if isinstance(params["warm_up"], int | np.integer):

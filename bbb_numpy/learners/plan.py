@@ -53,6 +53,7 @@ __all__ = [
     "check_part",
     "check_plan",
     "check_sizes",
+    "check_verbose",
 ]
 
 
@@ -122,6 +123,8 @@ class Plan(NamedTuple):
     validation_fraction: float
     dtype: Any
     progress: bool | None
+    verbose: int  # every how many epochs a line is printed; 0 for none
+    warm_start: bool
     sampling: Sampling | None  # None: what follows from the other arguments is trained
 
     def warm_up_in_fit(self, task: Task) -> WarmUp:
@@ -132,8 +135,11 @@ class Plan(NamedTuple):
     def recipe(self, task: Task) -> Recipe:
         """Return how `fit` trains."""
         warm_up = self.warm_up_in_fit(task)
-        going_on = self.recipe_to_go_on(self.epochs)
-        return replace(going_on, warm_up=warm_up, early_stopping=self.early_stopping)
+        return replace(self.recipe_to_fit_on(), warm_up=warm_up)
+
+    def recipe_to_fit_on(self) -> Recipe:
+        """Return how `fit` trains on from an earlier one."""
+        return replace(self.recipe_to_go_on(self.epochs), early_stopping=self.early_stopping)
 
     def recipe_to_go_on(self, epochs: int) -> Recipe:
         """Return how `partial_fit` trains."""
@@ -244,6 +250,8 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         validation_fraction=real("validation_fraction", params["validation_fraction"], 0, 1),
         dtype=check_dtype(params["dtype"]),
         progress=check_flag("progress", params["progress"], (None, True, False)),
+        verbose=check_verbose(params["verbose"]),
+        warm_start=_warm_start(params),
         sampling=sampling,
         epochs=count("epochs", MOST_STEPS),
         batch_size=whole("batch_size", params["batch_size"], 1),
@@ -298,6 +306,21 @@ def check_class_weight(value: Any) -> None:
         raise TypeError(
             f"class_weight must be None, 'balanced', or a dict of label to weight; got {value!r}"
         )
+
+
+def check_verbose(value: Any) -> int:
+    """Return every how many epochs a line is printed: False is never, True is always."""
+    return int(value) if isinstance(value, bool | np.bool_) else whole("verbose", value, 0)
+
+
+def _warm_start(params: Mapping[str, Any]) -> bool:
+    warm_start: bool = check_flag("warm_start", params["warm_start"])
+    if warm_start and params["validation_fraction"] > 0:
+        raise ValueError(
+            "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
+            f"leave validation_fraction={params['validation_fraction']!r} out"
+        )
+    return warm_start
 
 
 def check_part(

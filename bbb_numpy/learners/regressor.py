@@ -50,6 +50,19 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Not after sampling.
     n_iter_ : int
         Epochs trained; after sampling, draws of each chain.
+    loss_curve_ : list of float
+        What was minimised, by default the free energy of all rows, by epoch; not after sampling.
+    loss_ : float
+        The last of them.
+    coefs_, intercepts_ : list of ndarray (d_in, d_out), (d_out,)
+        Means of weights and biases over the posterior, layer by layer, of the network as it is
+        trained: from standardised X to standardised y.
+    feature_importances_ : ndarray (d_in,)
+        Share of each input in the squares of ``|mu| / sigma`` of the first layer: how surely the
+        network uses it, not how much y changes with it. Mean-field posteriors only.
+    fit_report_ : FitReport
+        What `fit` measured of itself on its training rows; `partial_fit` removes it, since only its
+        caller knows when training ends.
     noise_scale_ : ndarray (K,)
         Noise deviation of each output, in units of y, its mean over the draws if sampled; of
         Student's t its scale, smaller than the deviation. Not where the noise depends on X.
@@ -88,8 +101,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
-        return scale.mean(axis=0) * self.y_scale_
+        with np.errstate(over="ignore"):  # of a fit that has run away, which says so itself
+            scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
+            return scale.mean(axis=0) * self.y_scale_
 
     @trains
     def partial_fit(

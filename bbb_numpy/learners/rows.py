@@ -381,6 +381,18 @@ class Prepared(NamedTuple):
         assert training is not None
         return model.weighted(), training, held_out
 
+    def typical(self) -> Rows:
+        """Return as many rows as there are to train on, each as often as its weight asks for.
+
+        Evenly spaced along the sum of the weights, so that it is the same on every call.
+        """
+        if self.weights is None:
+            return self.training
+        sums = np.cumsum(self.weights[0], dtype=np.float64)
+        places = (np.arange(len(sums)) + 0.5) / len(sums) * sums[-1]
+        chosen = np.searchsorted(sums, places, side="right").clip(max=len(sums) - 1)
+        return Rows(self.training.x[chosen], self.training.y[chosen])
+
 
 def held_out_rows(rows: int, fraction: float) -> int:
     """Return how many of `rows` rows are held out, or raise if none would be left to train on."""

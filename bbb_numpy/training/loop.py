@@ -119,8 +119,9 @@ def train(
     rng: np.random.Generator,
     validation: Rows | None = None,
     progress: bool | None = None,
+    verbose: int = 0,
 ) -> Training:
-    """Do what `fit` does, on rows that have been checked."""
+    """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch."""
     state = training.copy()
     state.stopped = ""
     batches, shares = recipe.batches(estimator, len(data.x))
@@ -137,6 +138,7 @@ def train(
             rng,
             held_out,
             progress,
+            verbose,
             weighted=weighted,
         )
     except Diverged as failure:
@@ -164,6 +166,7 @@ def minimise(
     rng: Any,
     held_out: HeldOut | None = None,
     progress: bool | None = None,
+    verbose: int = 0,
     *,
     weighted: bool = False,
     finite: Callable[[Any], bool] = isfinite,
@@ -224,6 +227,8 @@ def minimise(
                 if not bar.disable:
                     bar.set_postfix_str(f"{np.mean(per_row):.4g} nats per row", refresh=False)
                 bar.update()
+                if verbose and len(state.history) % verbose == 0:  # above the bar, not through it
+                    bar.write(f"Epoch {len(state.history)}, loss = {np.mean(objective):.8g}")
                 spare.take(state)
                 last, spare = spare, last
                 if watch.should_stop(loss if held_out else per_row, state):

@@ -31,6 +31,8 @@ from bbb_numpy.learners.checkpoint import load
 from bbb_numpy.model.objectives import TERMS
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 
+pytestmark = pytest.mark.brief
+
 
 @pytest.fixture
 def data(tmp_path):

@@ -28,6 +28,8 @@ from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 
+pytestmark = pytest.mark.brief
+
 SCHEDULE = st.one_of(
     st.just(Constant()),
     st.builds(Cosine, final=st.floats(0, 0.9)),

@@ -20,6 +20,8 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import Adam
 
+pytestmark = pytest.mark.brief
+
 
 def data(classes=2, rows=60, seed=0):
     """Blobs that overlap a little, one per class, with their codes."""
