@@ -33,6 +33,7 @@ from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse
+from .columns import Column
 from .inference import is_sampled, short
 from .plan import REGRESSION, Plan, Task, check_plan
 from .rows import (
@@ -113,6 +114,7 @@ class Learner(BaseEstimator):
     y_scale_: Array
     rng_: np.random.Generator
     predict_seed_: int
+    columns_: tuple[Column, ...]  # only of a learner that the command line fitted to a table
 
     def __init__(
         self,
@@ -371,7 +373,7 @@ class Learner(BaseEstimator):
     def _take_over(self: Self, fitted: dict[str, Any]) -> Self:
         """Replace what an earlier fit has left."""
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
-            for name in ("feature_names_in_", "training_", "draws_"):
+            for name in ("feature_names_in_", "training_", "draws_", "columns_"):
                 self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
         return self
