@@ -27,7 +27,7 @@ from .problem import Problem, add_data_options, add_reading_options, read, read_
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["add_parsers", "check_ending", "check_outputs", "fit", "predict"]
+__all__ = ["add_parsers", "check_ending", "check_outputs", "fit", "interrupted", "predict"]
 
 Array = NDArray[Any]
 
@@ -43,9 +43,7 @@ def fit(args: argparse.Namespace) -> int:
     if args.plot:
         _check_plot(problem)
     model.fit(problem.inputs, problem.y)
-    draws = getattr(model, "draws_", None)
-    whole = draws.finished if draws else model.training_.stopped != "interrupted"
-    if not whole:  # never put half a fit in place of an older file
+    if interrupted(model):  # never put half a fit in place of an older file
         print(f"nothing stored in {args.model}", file=sys.stderr)
         return 130
     noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
@@ -61,6 +59,12 @@ def fit(args: argparse.Namespace) -> int:
         _plot(model, problem.inputs, (problem.inputs.to_numpy(), problem.y), labels, args.plot)
         print(f"picture in {args.plot}")
     return 0
+
+
+def interrupted(model: Any) -> bool:
+    """Whether Ctrl-C has ended the fit of a learner, which says so and goes on."""
+    draws = getattr(model, "draws_", None)
+    return bool(not draws.finished if draws else model.training_.stopped == "interrupted")
 
 
 def _print_fit(args: argparse.Namespace, model: Any, problem: Problem) -> None:

@@ -8,7 +8,15 @@ from typing import Any
 
 from ..numeric.arguments import positive, whole
 
-__all__ = ["Commands", "above_zero", "add_command", "at_least_one", "at_least_zero", "share"]
+__all__ = [
+    "Commands",
+    "above_zero",
+    "add_command",
+    "at_least_one",
+    "at_least_two",
+    "at_least_zero",
+    "share",
+]
 
 Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no public name for it
 
@@ -39,6 +47,11 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
 def at_least_one(text: str) -> int:
     """Read a whole number >= 1."""
     return int(_number(lambda value: whole("value", value, 1), _digits, text))
+
+
+def at_least_two(text: str) -> int:
+    """Read a whole number >= 2."""
+    return int(_number(lambda value: whole("value", value, 2), _digits, text))
 
 
 def at_least_zero(text: str) -> int:
