@@ -23,6 +23,7 @@ COMMANDS = {
     "fit": "fit",
     "predict": "fit",
     "evaluate": "evaluate",
+    "compare": "compare",
 }
 
 

@@ -1,7 +1,7 @@
 """What a Bayesian network is compared with, and how any of them is scored on rows it has not seen.
 
 A rival of numbers predicts a normal distribution around its mean, whose deviation is that of its
-errors on parts of the training rows that it was not fitted to; one of counts a Poisson distribution.
+errors on training rows that it was not fitted to; one of counts a Poisson distribution.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Forecast(NamedTuple):
     def joined(parts: list[Forecast]) -> Forecast:
         """Return the rows of several forecasts, one after the other."""
         columns = zip(*parts, strict=True)
-        return Forecast(*(None if c[0] is None else np.concatenate(c) for c in columns))
+        made: list[Any] = [None if c[0] is None else np.concatenate(c) for c in columns]
+        return Forecast(*made)
 
 
 Rival = Callable[[Array, Array, Array, Array, np.random.Generator], Forecast]
