@@ -89,9 +89,8 @@ def _command(args: argparse.Namespace) -> str:
     for name in names:
         if getattr(args, name) is not None:
             words += [f"--{name}", str(getattr(args, name))]
-    words += [
-        f"--{name.replace('_', '-')}" for name in ("drop_missing", "quick") if vars(args)[name]
-    ]
+    flags = ("drop_missing", "quick")
+    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(args, name)]
     return shlex.join([*words, "--out", args.out])
 
 

@@ -141,7 +141,8 @@ def _numbers(table: Table, args: argparse.Namespace, task: str) -> Array:
     if is_text(table, args.target):
         cells = table.column(args.target)
         row = next(row for row, cell in enumerate(cells) if table.form.read(cell) is None)
-        classes = "; for classes: --task classification" if len({*cells}) <= MOST_CATEGORIES else ""
+        few = len({*cells}) <= MOST_CATEGORIES
+        classes = f"; for classes: {args.for_classes}" if few else ""
         raise TableError(
             f"{table.place(args.target, row)}: {shown(cells[row])} is no number, as the target of "
             f"{task} must be{classes}"
@@ -211,6 +212,7 @@ def add_data_options(parser: argparse.ArgumentParser, task: bool = True) -> None
         help="input columns of numbers that are labels; those of text are anyway, one feature of 0 "
         "and 1 for each category",
     )
+    parser.set_defaults(for_classes="--task classification" if task else "bbb-numpy evaluate")
     if task:
         parser.add_argument(
             "--task", choices=TASKS, help="(a target of text is classification, else regression)"

@@ -5,7 +5,7 @@ Every number is computed from the records; only the published ones are typed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,14 @@ OWN_PROTOCOL = """\
   that memorise."""
 
 
+OWN_REMARKS = {
+    **REMARKS,
+    "hmc": "All training rows at every step. Chains begin at point estimates and are short; that "
+    "they have mixed is not checked here: bbb-numpy fit --inference hmc prints R-hat.",
+    "nuts": "As HMC.",
+}
+
+
 def own_page(records: Iterable[Record], command: str) -> str:
     """Return the text about trials on a table of one's own; as `page`, without published numbers.
 
@@ -174,7 +182,7 @@ def own_page(records: Iterable[Record], command: str) -> str:
         "![Histograms of the predictive distribution function at the targets](pit.png)",
         "## Methods compared on the same splits\n\n" + _paired(rows),
         "## Settings and seeds\n\n" + settings_table(rows),
-        "## Remarks\n\n" + _remarks(rows),
+        "## Remarks\n\n" + _remarks(rows, OWN_REMARKS),
         "## Machine time\n\n" + machine_time(tables.succeeded(rows)),
         "## Versions\n\n" + versions(rows),
         f"## To repeat it\n\n```\n{command}\n```",
@@ -319,11 +327,11 @@ def _fewer_rows(rows: Sequence[Record]) -> list[str]:
     ]
 
 
-def _remarks(rows: Sequence[Record]) -> str:
+def _remarks(rows: Sequence[Record], remarks: Mapping[str, str] = REMARKS) -> str:
     lines = [
-        f"- {LABELS.get(method, method)}: {REMARKS[method]}"
+        f"- {LABELS.get(method, method)}: {remarks[method]}"
         for method in dict.fromkeys(row["method"] for row in rows)
-        if method in REMARKS
+        if method in remarks
     ]
     lines += _fewer_rows(rows)
     beyond = sorted({row["set"] for row in rows if row["split"] >= SPLITS.get(row["set"], np.inf)})
