@@ -30,6 +30,7 @@ def compare(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
         raise ImportError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
+    args.method = tuple(dict.fromkeys(args.method or USUAL))
     problem = read_problem(args)
     _check(problem)
     out = Path(args.out)
@@ -41,7 +42,7 @@ def compare(args: argparse.Namespace) -> int:
     settings, name = Settings(**changed), own.set_name(problem.source)
     trials = [
         own.OwnTrial(name, method, split, digest, settings)
-        for method in dict.fromkeys(args.method)
+        for method in args.method
         for split in range(args.splits)
     ]
     outcome = run(
@@ -96,15 +97,14 @@ def _command(args: argparse.Namespace) -> str:
 
 def add_parsers(commands: Commands) -> None:
     """Add the subcommand compare."""
-    parser = add_command(commands, "compare", compare)
+    parser = add_command(commands, "compare", compare, "DATA --target NAME [options]")
     add_data_options(parser, task=False)
     parser.add_argument(
         "--method",
         nargs="+",
         choices=list(METHODS),
-        default=list(USUAL),
         metavar="METHOD",
-        help=f"of {', '.join(METHODS)}",
+        help=f"of {', '.join(METHODS)} ({', '.join(USUAL)})",
     )
     parser.add_argument(
         "--splits", type=at_least_two, default=10, help="random ones, a tenth of the rows to test"

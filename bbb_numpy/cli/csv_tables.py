@@ -26,7 +26,7 @@ Array = NDArray[Any]
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
 LOOKED_FOR = "\t;,|"
 FIRST = 50  # lines that tell the separator
-MOST_CELLS = 20_000_000
+MOST_CELLS = 10_000_000
 MOST_COLUMNS = 10_000
 LONGEST_NAME = 200
 
@@ -198,7 +198,7 @@ def read_csv(path: str, reading: Reading | None = None) -> Table:
                 column.append(known.setdefault(cell, cell))
             at.append(line)
             if len(at) * len(names) > MOST_CELLS:
-                raise TableError(f"{source} holds more than {MOST_CELLS} cells; use some rows")
+                raise TableError(f"{source} holds more than {MOST_CELLS} cells; use fewer")
     if not at:
         raise TableError(f"{source} has column names but no data row")
     try:

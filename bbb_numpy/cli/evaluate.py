@@ -254,7 +254,7 @@ def _picture(forecasts: Mapping[str, Any], y: Array, path: str) -> None:
 
 def add_parsers(commands: Commands) -> None:
     """Add the subcommand evaluate."""
-    parser = add_command(commands, "evaluate", evaluate)
+    parser = add_command(commands, "evaluate", evaluate, "DATA --target NAME [options]")
     add_data_options(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument(

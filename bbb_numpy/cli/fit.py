@@ -41,7 +41,8 @@ def fit(args: argparse.Namespace) -> int:
     problem = read_problem(args)
     model = learner(args, problem.task)
     if args.plot:
-        _check_plot(problem)
+        advice = "Leave it out, or fit with one column: --inputs NAME"
+        _check_plot(list(problem.inputs.columns), problem.task == "classification", advice)
     model.fit(problem.inputs, problem.y)
     if interrupted(model):  # never put half a fit in place of an older file
         print(f"nothing stored in {args.model}", file=sys.stderr)
@@ -131,8 +132,8 @@ def predict(args: argparse.Namespace) -> int:
             f"{args.model} predicts classes, which have probabilities and no interval; leave "
             "--interval out"
         )
-    if args.plot and (classes or len(names) != 1):
-        raise TableError("--plot draws numbers over one input column; leave it out")
+    if args.plot:
+        _check_plot(list(names), classes, "Leave it out, or fit a model with one column")
     table = read(args)
     rows = list(range(len(table)))
     if args.drop_missing:
@@ -223,14 +224,14 @@ def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
         taken.add(place)
 
 
-def _check_plot(problem: Problem) -> None:
+def _check_plot(names: Sequence[str], classes: bool, advice: str) -> None:
     """Refuse a picture that cannot be drawn before any work is done."""
-    names = list(problem.inputs.columns)
-    if problem.task == "classification" or len(names) != 1:
+    if classes:
+        raise TableError("--plot draws numbers, and the target holds classes; leave it out")
+    if len(names) != 1:
+        listed = ", ".join(names[:20])
         raise TableError(
-            f"--plot draws numbers over one input column; there are {len(names)} "
-            f"({', '.join(names[:20])}), and the task is {problem.task}. Leave it out, or fit with "
-            "one column: --inputs NAME"
+            f"--plot draws one input column; there are {len(names)} ({listed}). {advice}"
         )
 
 
@@ -243,13 +244,13 @@ def check_ending(path: str | None) -> None:
 
 def add_parsers(commands: Commands) -> None:
     """Add the subcommands fit and predict."""
-    fitting = add_command(commands, "fit", fit)
+    fitting = add_command(commands, "fit", fit, "DATA --target NAME [options]")
     add_data_options(fitting)
     fitting.add_argument("--model", default="model.npz", help="where to store the model")
     fitting.add_argument("--plot", metavar="PNG", help="picture of the fit, for one input column")
     add_model_options(fitting)
 
-    predicting = add_command(commands, "predict", predict)
+    predicting = add_command(commands, "predict", predict, "MODEL DATA [options]")
     predicting.add_argument("model", help="file written by bbb-numpy fit")
     predicting.add_argument("data", help="table with the input columns; - for standard input")
     predicting.add_argument(

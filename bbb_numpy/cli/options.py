@@ -22,12 +22,19 @@ Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no 
 
 
 def add_command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int]
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Add the subcommand `name`, which calls `run` and is described by its docstring."""
+    """Add the subcommand `name`, which calls `run` and is described by its docstring.
+
+    `usage` is what to type after the name; without, all options are listed with every error.
+    """
     text = (run.__doc__ or "").strip()
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
+        usage=None if usage is None else f"bbb-numpy {name} {usage}",
         help=text[0].lower() + text[1:].rstrip("."),
         description=text,
         formatter_class=_Help,

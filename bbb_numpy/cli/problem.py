@@ -185,9 +185,12 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--separator", type=_separator, help=f"of columns: a character, or {', '.join(SEPARATORS)}"
     )
-    group.add_argument("--decimal", choices=DECIMALS, help="decimal sign")
+    group.add_argument("--decimal", choices=DECIMALS, metavar="SIGN", help="decimal sign, . or ,")
     group.add_argument(
-        "--thousands", choices=THOUSANDS, help="between groups of three digits; '' for nothing"
+        "--thousands",
+        choices=THOUSANDS,
+        metavar="SIGN",
+        help="between groups of three digits: , . ' or a space; '' for nothing",
     )
     group.add_argument(
         "--encoding", type=_encoding, help="where there is no byte order mark (utf-8)"

@@ -267,7 +267,7 @@ def _check_widths(fitted: dict[str, Any]) -> None:
             raise CheckpointError(f"feature_names_in_ must be {sizes[0]} texts; got {names}")
     if "columns_" in fitted:
         features = [feature for column in fitted["columns_"] for feature in column.features]
-        if features != fitted.get("feature_names_in_", np.zeros(0)).tolist():
+        if not features or features != fitted.get("feature_names_in_", np.zeros(0)).tolist():
             raise CheckpointError("columns_ do not give the features of feature_names_in_")
     for name in SCALERS:
         shape = (sizes[0] if name.startswith("x") else outputs,)
