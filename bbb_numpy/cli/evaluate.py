@@ -62,7 +62,7 @@ class Score(NamedTuple):
             return f"{self.value:.4g}"
         digits = max(0, 1 - int(np.floor(np.log10(self.error))))  # two of the error
         if digits > 6 or abs(self.value) >= 1e7:
-            return f"{self.value:.4g} ± {self.error:.1g}"
+            return f"{self.value:.4g} ± {self.error:.2g}"
         return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
 
 

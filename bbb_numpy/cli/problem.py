@@ -169,7 +169,7 @@ def _separator(text: str) -> str:
 
 def _encoding(text: str) -> str:
     try:
-        b"".decode(codecs.lookup(text).name)
+        "a".encode(codecs.lookup(text).name)
     except (LookupError, ValueError):
         raise argparse.ArgumentTypeError(
             f"must be the name of a text encoding, such as cp1252 or utf-16-le; got {text!r}"

@@ -78,6 +78,7 @@ def test_a_column_of_text_is_one_hot_and_the_model_file_remembers_how(run, house
     assert found[0] > found[1]
 
 
+@pytest.mark.filterwarnings("default:column:UserWarning")
 def test_an_unknown_category_is_refused_or_all_zero_with_a_warning(run, houses, tmp_path):
     run("fit", houses, "--target", "preis", *SHORT)
     new = written(tmp_path / "new.csv", "größe,farbe\n100,rot\n100,lila\n")
@@ -238,7 +239,10 @@ def test_small_noise_is_printed_with_its_digits(run, tmp_path):
         (("--target", "price", "--inputs", "siz"), "no column 'siz'; did you mean 'size'?"),
         (("--target", "price", "--leave-out", "knd"), "no column 'knd'; did you mean 'kind'?"),
         (("--target", "price", "--categories", "x"), "no column 'x'; it has"),
-        (("--target", "price", "--leave-out", "size", "kind"), "leaves no input beside the target"),
+        (
+            ("--target", "price", "--leave-out", "size", "kind", "same"),
+            "leaves no input beside the target",
+        ),
         (
             ("--target", "kind", "--task", "regression"),
             "'a' is no number, as the target of regression must be; for",
