@@ -111,6 +111,8 @@ def find_form(
         for d in DECIMALS
         if d != t and decimal in (None, d) and thousands in (None, t)
     ]
+    if not forms:
+        raise TableError(f"cannot have {decimal!r} as --decimal and --thousands; one must differ")
     if len(forms) == 1:
         return forms[0]
     cells = [

@@ -180,6 +180,11 @@ def test_dates_are_known_by_their_look(cell, expected):
     assert is_date(cell) is expected
 
 
+def test_one_sign_cannot_mean_two_things(csv_file):
+    with pytest.raises(TableError, match=r"data.csv cannot have ',' as --decimal and --thousands"):
+        read_csv(csv_file("a\n1\n"), Reading(decimal=",", thousands=","))
+
+
 def test_nothing_but_plain_numbers_needs_no_form():
     assert find_form([["1", "2"], ["x", ""]]) == NumberForm()
 
