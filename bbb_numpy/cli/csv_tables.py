@@ -186,7 +186,7 @@ def read_csv(path: str, reading: Reading | None = None) -> Table:
         separator = reading.separator or _separator(first)
         rows = _rows(chain(first, lines), separator, source)
         names = next(rows, (0, []))[1]
-        names = [cell.strip() for cell in names]
+        names = [_printable(" ".join(cell.split())) for cell in names]
         _check_names(names, source)
         cells: tuple[list[str], ...] = tuple([] for _ in names)
         at: list[int] = []
@@ -241,6 +241,11 @@ def _separator(first: Sequence[str]) -> str:
         if len(counts) == 1:
             return sign
     return present[0] if present else ","
+
+
+def _printable(name: str) -> str:
+    """Return a name without what would upset a terminal."""
+    return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
 def _check_names(names: Sequence[str], source: str) -> None:

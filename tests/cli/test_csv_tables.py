@@ -45,6 +45,11 @@ def test_a_byte_order_mark_blank_lines_and_quotes_are_no_obstacle(csv_file):
     assert values(table, "c") == [[2.0]]
 
 
+def test_names_of_columns_are_one_line_that_can_be_printed(csv_file):
+    table = read_csv(csv_file('"size\n (m2)", a \x1b[31m\n1,2\n'))
+    assert table.columns == ("size (m2)", "a ?[31m")
+
+
 def test_a_dash_reads_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("a\n5\n"))
     assert values(read_csv("-")) == [[5.0]]

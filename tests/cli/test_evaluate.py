@@ -50,7 +50,9 @@ def test_scores_of_held_out_rows_are_those_computed_by_hand(table, capsys):
     base = report["models"]["base rate"]
     mean, scale = y[train].mean(), y[train].std()
     off = y[test] - mean
-    assert base["rmse"]["value"] == pytest.approx(np.sqrt(np.mean(off**2)))
+    rmse = np.sqrt(np.mean(off**2))
+    assert base["rmse"]["value"] == pytest.approx(rmse)
+    assert base["rmse"]["error"] == pytest.approx(stats.sem(off**2) / (2 * rmse))
     density = stats.norm.logpdf(y[test], mean, scale)
     assert base["log_density"]["value"] == pytest.approx(density.mean())
     assert base["log_density"]["error"] == pytest.approx(stats.sem(density))
@@ -168,6 +170,10 @@ def test_right_distributions_are_covered_as_stated_and_wrong_ones_are_not():
             inside = np.mean(np.abs(found.pit - 0.5) <= 0.45)
             assert inside == pytest.approx(share, abs=0.02)
         assert draws.crps.mean() == pytest.approx(exact.crps.mean(), rel=0.01)
+    few = rng.standard_normal((10, 4000))  # whose own distribution has a larger CRPS
+    found = rivals._of_draws(np.zeros(4000), np.zeros(4000), few, y, rng)
+    exact = rivals._normal(np.zeros(4000), 1.0, y)
+    assert found.crps.mean() == pytest.approx(exact.crps.mean(), rel=0.03)
     rate = np.full(4000, 1.3)
     counts = rivals._poisson(rate, rng.poisson(rate).astype(float), rng)
     assert stats.kstest(counts.pit, "uniform").pvalue > 0.01
