@@ -61,7 +61,7 @@ def tests_with(tag: str) -> set[str]:
     """Return the tests that are marked with a tag, those of the notebooks apart."""
     return {
         f"{path}::{name}"
-        for path, marks in derivations.TESTS.items()
+        for path, marks in derivations.marked_tags().items()
         if tag in marks and path != NOTEBOOKS
         for name, tags in claims_of(path).items()
         if tag in tags

@@ -1,10 +1,13 @@
 """names: every short name makes a part that works, and unknown ones are refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bbb_numpy.gradients import catalogue as names
 from bbb_numpy.gradients.family import Family
+from bbb_numpy.numeric.elementary import softplus
 
 TABLES = {name: getattr(names, name) for name in names.__all__ if name.isupper()}
 
@@ -13,6 +16,34 @@ def test_no_two_names_mean_the_same():
     for name, table in TABLES.items():
         parts = [repr(part) for part in table.values()]
         assert len(set(parts)) == len(parts), name
+
+
+def test_priors_by_name_differ_in_shape_and_all_have_the_deviation_one_half():
+    fixed = ("gaussian", "laplace", "student-t", "mixture")  # layerwise: from the widths
+    spread = {name: names.PRIORS[name].deviation({}) for name in fixed}
+    assert spread == pytest.approx(dict.fromkeys(fixed, 0.5), rel=0.02)
+
+
+@pytest.mark.parametrize("table", [names.PRIORS, names.LIKELIHOODS], ids=["priors", "likelihoods"])
+def test_what_learns_by_name_starts_from_what_is_fixed_by_name(table):
+    learned = [name for name in table if name.endswith("-learned")]
+    assert learned
+    for name in learned:
+        assert table[name] == replace(table[name.removesuffix("-learned")], learn=True)
+
+
+def test_noise_by_name_begins_at_a_tenth_of_standardised_targets_with_the_tails_of_the_prior():
+    assert names.LIKELIHOODS["gaussian"].scale == names.LIKELIHOODS["student-t"].scale == 0.1
+    assert names.LIKELIHOODS["student-t"].df == names.PRIORS["student-t"].df
+
+
+def test_posteriors_by_name_begin_alike_and_correlations_by_steps_below_a_hundredth():
+    mean_field, full_rank = names.POSTERIORS["mean-field"], names.POSTERIORS["full-rank"]
+    assert mean_field.rho_offset == full_rank.rho_offset
+    deviation_of_weights = softplus(np.array([full_rank.rho_offset]))[0]
+    assert 0.01 < deviation_of_weights < 0.02  # between the report's 0.0067 and the noise, 0.1
+    step = 1e-2 * full_rank.unit  # of Adam, at the learning rate of the learners
+    assert 0.001 < step / deviation_of_weights < 0.01
 
 
 @pytest.mark.parametrize("name", names.KL_WEIGHTS)

@@ -131,6 +131,11 @@ def test_where_no_share_is_given_the_rows_are_all_and_bear_the_whole_kl_term(whi
     assert found.value == whole.value
     assert np.array_equal(found.grad, whole.grad)
     assert found.value != case.estimator.value_and_grad(*at, 0.5).value
+    if hasattr(case.estimator, "surrogate"):
+        theta, *rest = at
+        surrogate = case.estimator.surrogate(theta, theta, *rest)
+        assert surrogate == case.estimator.surrogate(theta, theta, *rest, 1.0)
+        assert surrogate != case.estimator.surrogate(theta, theta, *rest, 0.5)
 
 
 @pytest.mark.equation("D30")

@@ -277,3 +277,27 @@ def test_the_matrix_is_printed_with_a_column_for_each_likelihood_and_a_dash_for_
     assert line.split()[:4] == ["mean-field", "reparameterised", "elbo", "laplace"]
     cells = {"gaussian": "1.5e-15", "poisson": "2.5e-14"}
     assert line.split()[4:] == [cells.get(name, "-") for name in LIKELIHOODS]
+
+
+def test_a_line_of_the_matrix_names_only_what_differs_from_the_line_above():
+    first = Combination("mean-field", "gaussian", "gaussian", "reparameterised", "elbo")
+    other = first._replace(posterior="full-rank", estimator="antithetic")
+    every = (first, first._replace(prior="laplace"), other._replace(objective="map"), other)
+    lines = matrix.format_matrix(dict.fromkeys(every, 0.0)).splitlines()[2:]
+    named = [[word for word in line.split() if word not in ("-", "0.0e+00")] for line in lines]
+    assert named == [
+        ["full-rank", "antithetic", "elbo", "gaussian"],
+        ["map", "gaussian"],
+        ["mean-field", "reparameterised", "elbo", "gaussian"],
+        ["laplace"],
+    ]
+
+
+def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
+    which = Combination("mean-field", "laplace", "gaussian", "reparameterised", "elbo")
+    case = problem(estimator(which), np.random.default_rng(0), samples=1)
+    w = case.estimator.weights(case.theta, case.noise)[0]
+    case.estimator.layout.views(case.theta)["mu"][0] -= w[0] - 1e-9  # where |w_0| has its kink
+    report = check_case(case, method="central")
+    assert report.passed
+    assert "skipped" in str(report)

@@ -135,6 +135,11 @@ def test_every_option_of_training_means_the_same(options):
     assert_same(*both(estimators(), samples=2, **options))
 
 
+def test_a_single_replicate_is_training_alone():
+    ((alone,), (together,)) = both(estimators()[:1])
+    assert np.array_equal(alone.theta, together.theta)
+
+
 def test_mirrored_noise_is_mirrored_for_each():
     assert_same(*both(estimators(antithetic=True), samples=4))
 
