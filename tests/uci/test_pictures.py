@@ -38,7 +38,7 @@ def test_a_mean_far_away_is_at_the_edge_with_its_number():
 
 def test_without_published_numbers_no_mean_within_the_errors_is_far():
     rows = [
-        record("mine.csv", method, split, 50.0 + 4.0 * split + gap)
+        record("boston", method, split, 50.0 + 4.0 * split + gap) | {"set": "mine.csv"}
         for method, gap in (("map", 0.0), ("hmc", 0.1), ("ensemble", 3.0))
         for split in range(3)
     ]
