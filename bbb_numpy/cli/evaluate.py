@@ -90,10 +90,11 @@ def evaluate(args: argparse.Namespace) -> int:
             found.setdefault(name, []).append(rival(*parts, rng))
     target = np.concatenate([y[test] for _, test in splits])
     forecasts = {name: Forecast.joined(parts) for name, parts in found.items()}
-    scores = {name: _scores(one, target) for name, one in forecasts.items()}
+    places = _places(problem, target)
+    scores = {name: _scores(one, places) for name, one in forecasts.items()}
     held_out = _held_out(args, len(target), len(y))
     if args.plot:
-        _picture(forecasts, target, args.plot)
+        _picture(forecasts, places, args.plot)
     if args.json:
         text = json.dumps(_report(problem, args, len(target), forecasts, scores), indent=1)
         if to_screen:
@@ -148,7 +149,22 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
         least = len(np.unique(y)) if classes else 1
         size = max(round(args.held_out * count), least)
         cut = kind(1, test_size=min(size, count - max(least, 5)), **rest)
-    return list(cut.split(np.zeros(count), y))
+    splits = list(cut.split(np.zeros(count), y))
+    for train, _ in splits if classes else ():
+        absent = np.setdiff1d(labels, y[train])
+        if len(absent):
+            raise TableError(
+                f"{problem.source}: the class {shown(str(absent[0]))} is in no row of the training "
+                "part; hold out fewer rows, or leave such rows out"
+            )
+    return splits
+
+
+def _places(problem: Problem, target: Array) -> Array:
+    """Return numbers as they are, classes by their place among all classes of the table."""
+    if problem.task != "classification":
+        return target
+    return np.searchsorted(np.unique(problem.y), target)
 
 
 def _held_out(args: argparse.Namespace, tested: int, count: int) -> str:
@@ -158,7 +174,7 @@ def _held_out(args: argparse.Namespace, tested: int, count: int) -> str:
 
 
 def _scores(forecast: Any, y: Array) -> dict[str, Score]:
-    """Return the scores of a forecast of all held-out rows."""
+    """Return the scores of a forecast of all held-out rows; classes are given by their places."""
     from ..evaluation.calibration import coverage, expected_calibration_error
 
     if forecast.proba is not None:
@@ -191,7 +207,7 @@ def _top(forecast: Any, y: Array) -> tuple[Array, Array]:
     """Return the largest probability of each row, and whether that class came."""
     from ..evaluation.calibration import top_label
 
-    stated, right = top_label(forecast.proba, np.searchsorted(np.unique(y), y))
+    stated, right = top_label(forecast.proba, y)
     return stated, right
 
 

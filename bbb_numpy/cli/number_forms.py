@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -18,7 +18,7 @@ DECIMALS = (".", ",")
 THOUSANDS = ("", ",", ".", "'", " ")  # " " stands for the narrow and the unbroken one too
 SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")
 MISSING = {"", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "null"}
-MOST_LOOKED_AT = 10_000  # distinct cells of a column
+MOST_LOOKED_AT = 200_000  # distinct cells of a table
 EXACT = 2**53  # float64 holds every whole number up to this one
 DATE = re.compile(
     r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d\d))([T ].*)?"
@@ -84,7 +84,7 @@ class NumberForm:
 
 
 def find_form(
-    columns: Iterable[Sequence[str]],
+    columns: Sequence[Sequence[str]],
     decimal: str | None = None,
     thousands: str | None = None,
     semicolons: bool = False,
@@ -93,7 +93,7 @@ def find_form(
 
     Parameters
     ----------
-    columns : iterable of sequences of text
+    columns : sequence of sequences of text
     decimal, thousands : str, optional
         As the user has said; looked for otherwise.
     semicolons : bool
@@ -115,10 +115,11 @@ def find_form(
         raise TableError(f"cannot have {decimal!r} as --decimal and --thousands; one must differ")
     if len(forms) == 1:
         return forms[0]
+    most = max(100, MOST_LOOKED_AT // len(columns))
     cells = [
         cell
         for column in columns
-        for cell in islice(dict.fromkeys(column), MOST_LOOKED_AT)
+        for cell in islice(dict.fromkeys(column), most)
         if not cell.isdigit() and any(map(str.isdigit, cell)) and len(cell) < 1000
     ]
     found = [[form.read(cell) for cell in cells] for form in forms]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedShuffleSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -234,6 +234,28 @@ def test_few_rows_and_a_target_that_is_always_the_same_are_refused(tmp_path, mon
         (tmp_path / "d.csv").write_text(text)
         assert evaluate("y") == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_class_that_no_held_out_row_has_shifts_no_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    kinds = np.array(["m"] * 30 + ["z"] * 30 + ["a"] * 2)
+    places = np.array([0.0] * 30 + [9.0] * 30 + [-9.0] * 2)
+    rows = (f"{place + k % 7 / 10},{k % 5},{kind}" for k, (place, kind) in
+            enumerate(zip(places, kinds, strict=True)))  # fmt: skip
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows]))
+    report = numbers(capsys, "y", "--held-out", "0.1", "--seed", "1")
+    split = StratifiedShuffleSplit(1, test_size=6, random_state=1)
+    ((_, test),) = split.split(kinds, kinds)
+    assert "a" not in kinds[test]  # the first of the classes
+    assert report["models"]["logistic regression"]["accuracy"]["value"] == 1.0
+
+
+def test_a_class_that_no_training_row_has_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{k % 7},{'rare' if k in (3, 40) else 'usual'}\n" for k in range(50))
+    (tmp_path / "d.csv").write_text("a,b,y\n" + rows)
+    assert evaluate("y", "--held-out", "0.9") == 2
+    assert "the class 'rare' is in no row of the training part" in capsys.readouterr().err
 
 
 def test_a_rare_class_is_in_the_training_and_the_test_rows(tmp_path, monkeypatch, capsys):
