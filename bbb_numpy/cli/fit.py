@@ -162,10 +162,12 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
         else:
             columns |= {f"{name}_{k}": values[:, k] for k in range(values.shape[1])}
     if coverage is not None:
-        ends = model.predict_interval(inputs, coverage)
-        if ends.shape != (len(inputs), 2):
-            raise ValueError("--interval is for models of one target; use this one from Python")
-        columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+        ends = model.predict_interval(inputs, coverage)  # (N, 2) or (N, K, 2)
+        if ends.ndim == 2:
+            columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+        else:
+            for k in range(ends.shape[1]):
+                columns |= {f"lower_{k}": ends[:, k, 0], f"upper_{k}": ends[:, k, 1]}
     return columns
 
 

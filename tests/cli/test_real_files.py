@@ -221,6 +221,24 @@ def test_an_interval_adds_its_ends_and_is_for_numbers_alone(run, tmp_path, monke
     assert "predicts classes, which have probabilities and no interval" in err
 
 
+def test_every_output_has_an_interval_of_its_own(run, tmp_path, monkeypatch):
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": np.arange(9.0)})
+    model = BayesianMLPRegressor(epochs=2, random_state=0, progress=False)
+    save(model.fit(frame, np.stack([frame["a"], -frame["a"]], axis=1)), tmp_path / "m.npz")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    ends = np.arange(36.0).reshape(9, 2, 2)
+    monkeypatch.setattr(
+        BayesianMLPRegressor, "predict_interval", lambda self, X, coverage: ends, raising=False
+    )
+    code, out, _ = run("predict", "m.npz", "d.csv", "--interval", "0.8")
+    assert code == 0
+    names = ("lower_0", "upper_0", "lower_1", "upper_1")
+    found = [[float(row[name]) for name in names] for row in rows(out)]
+    assert np.array_equal(found, ends.reshape(9, 4))
+
+
 def test_small_noise_is_printed_with_its_digits(run, tmp_path):
     lines = ["x,y", *(f"{k},{(k + 0.1 * (k % 3)) * 1e-7}" for k in range(30))]
     code, out, _ = run(
