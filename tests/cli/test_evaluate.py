@@ -16,6 +16,8 @@ from bbb_numpy.cli.evaluate import Score
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.calibration import crps_gaussian
 
+# fits as short as these need not converge
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 QUICK = ("--epochs", "30", "--hidden", "5")
 
 

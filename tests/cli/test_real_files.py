@@ -10,6 +10,8 @@ from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, load, save
 from bbb_numpy.cli.main import main
 from bbb_numpy.learners.columns import Column
 
+# fits as short as these need not converge
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 COLOURS = {"blau": 0.0, "grün": -9.0, "rot": 20.0}
 
 

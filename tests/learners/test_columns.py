@@ -9,6 +9,9 @@ from bbb_numpy.learners.columns import Column
 from bbb_numpy.numeric.storing import CheckpointError
 from tests.learners.test_checkpoint import drop, put, rewrite
 
+# fits as short as these need not converge
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 
 def test_a_column_has_one_feature_or_one_for_each_category():
     assert Column("size").features == ("size",)
