@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,6 +84,7 @@ def evaluate(args: argparse.Namespace) -> int:
     for train, test in splits:
         model = learner(args, problem.task).fit(x.iloc[train], y[train])
         if interrupted(model):
+            print("nothing is evaluated", file=sys.stderr)
             return 130
         found.setdefault(args.inference, []).append(of_model(model, x.iloc[test], y[test], rng))
         for name, rival in rivals(problem.task, len(train), args.seed).items():

@@ -1,6 +1,7 @@
 """`bbb-numpy evaluate`: what it prints are the scores of rows that no model was fitted to."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedShuffleSplit,
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bbb_numpy import BayesianMLPRegressor
+from bbb_numpy import BayesianMLPRegressor, Reparameterised
 from bbb_numpy.cli import rivals
 from bbb_numpy.cli.evaluate import Score
 from bbb_numpy.cli.main import main
@@ -258,6 +259,20 @@ def test_a_class_that_no_training_row_has_is_refused(tmp_path, monkeypatch, caps
     (tmp_path / "d.csv").write_text("a,b,y\n" + rows)
     assert evaluate("y", "--held-out", "0.9") == 2
     assert "the class 'rare' is in no row of the training part" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default:Training interrupted:UserWarning")
+@pytest.mark.usefixtures("table")
+def test_ctrl_c_evaluates_nothing(monkeypatch, capsys):
+    def interrupted(self, rng, noise):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reparameterised, "fill", interrupted)
+    assert evaluate("y", "--json", "n.json") == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nothing is evaluated" in said.err
+    assert not Path("n.json").exists()
 
 
 def test_a_rare_class_is_in_the_training_and_the_test_rows(tmp_path, monkeypatch, capsys):
