@@ -38,6 +38,7 @@ from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse, warn_of_scale
+from .columns import Column
 from .fit_report import FitReport, Trained, fit_report
 from .inference import is_sampled, short
 from .nested import nested_params, with_nested
@@ -124,6 +125,7 @@ class Learner(BaseEstimator):
     rng_: np.random.Generator
     predict_seed_: int
     fit_report_: FitReport
+    columns_: tuple[Column, ...]  # only of a learner that the command line fitted to a table
 
     def __init__(
         self,
@@ -554,7 +556,7 @@ class Learner(BaseEstimator):
         """Replace what an earlier fit has left; what it measured of itself is void."""
         self.__dict__.pop("fit_report_", None)
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
-            for name in ("feature_names_in_", "training_", "draws_"):
+            for name in ("feature_names_in_", "training_", "draws_", "columns_"):
                 self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
         return self

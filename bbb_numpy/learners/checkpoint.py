@@ -47,6 +47,7 @@ from ..training import EarlyStopping, Epoch, Training
 from ..training.optimizers import SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
 from .base import Learner, check_is_fitted
 from .classifier import BayesianMLPClassifier
+from .columns import Column
 from .fit_report import FitReport
 from .inference import Sampling
 from .plan import check_plan
@@ -126,13 +127,15 @@ CLASSES = (
     *KERNELS,
     *WALKS,
     *METRICS,
+    Column,
 )
 FORMAT = Format("bbb_numpy.learner", 1, tuple(dict.fromkeys(CLASSES)))
 
 SCALERS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
 FITTED = {"n_features_in_", "predict_seed_", "rng_", "estimator_", *SCALERS}
 OWN = {"BayesianMLPRegressor": {"n_outputs_", "y_ndim_"}, "BayesianMLPClassifier": {"classes_"}}
-SOMETIMES = {"feature_names_in_", "training_", "draws_", "fit_report_"}
+NAMES = {"feature_names_in_", "columns_"}
+SOMETIMES = {"training_", "draws_", "fit_report_", *NAMES}
 MEMORIES: tuple[set[str], ...] = (set(), {"velocity"}, {"m", "v"})  # SGD, Momentum, Adam
 REAL = (np.float64, np.float32)
 DTYPES: dict[str, tuple[Any, ...]] = {"acceptance": REAL, "energy": REAL, "accepted": (np.bool_,)}
@@ -215,9 +218,8 @@ def _learner(stored: Stored) -> Learner:
     parameters = _without_pairs(parameters)
     _check_parameters(model, parameters)
     sampled = isinstance(fitted.get("estimator_"), DrawnWeights)
-    rest = {"draws_" if sampled else "training_"} | (
-        {"feature_names_in_", "fit_report_"} & set(fitted)
-    )
+    rest = {"draws_" if sampled else "training_"}
+    rest |= {"fit_report_", *NAMES} & set(fitted)
     same_names("fitted", fitted, FITTED | OWN[label] | rest)
     hints = get_type_hints(type(model))
     for name, value in fitted.items():
@@ -290,6 +292,10 @@ def _check_widths(fitted: dict[str, Any]) -> None:
         names = fitted["feature_names_in_"].tolist()
         if [type(name) for name in names] != [str] * sizes[0]:
             raise CheckpointError(f"feature_names_in_ must be {sizes[0]} texts; got {names}")
+    if "columns_" in fitted:
+        features = [feature for column in fitted["columns_"] for feature in column.features]
+        if not features or features != fitted.get("feature_names_in_", np.zeros(0)).tolist():
+            raise CheckpointError("columns_ do not give the features of feature_names_in_")
     for name in SCALERS:
         shape = (sizes[0] if name.startswith("x") else outputs,)
         _need_array(f"fitted.{name}", fitted[name], shape, (np.float64,))

@@ -13,6 +13,8 @@ from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.student_t import StudentTLikelihood
 
+pytestmark = pytest.mark.brief
+
 
 def data(outputs=None, rows=40):
     random = np.random.default_rng(2)

@@ -23,6 +23,8 @@ from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, StepDecay
 
+pytestmark = pytest.mark.brief
+
 
 def data(rows=30):
     rng = np.random.default_rng(5)

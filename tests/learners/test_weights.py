@@ -50,6 +50,8 @@ from bbb_numpy.training import EarlyStopping, Recipe
 from bbb_numpy.training.optimizers import SGD
 from bbb_numpy.training.stopping import HeldOut
 
+pytestmark = pytest.mark.brief
+
 ROWS = 40
 
 
