@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
@@ -140,6 +140,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         ValueError
             Also if the network overflows for a row far from those of `fit`.
         """
+        flag("return_std", return_std)
         distribution = self.predict_distribution(X)
         return (distribution.mean, distribution.total) if return_std else distribution.mean
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numeric.accepting import ANY_NUMBERS, NUMBERS
 from ...numeric.elementary import inner
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
@@ -37,9 +38,11 @@ class Metric(Protocol):
         """Return the kinetic energies (S,)."""
 
 
-def check_metric(metric: Any) -> None:
-    """Raise TypeError unless `metric` is None or has what Hamiltonian kernels use of a `Metric`."""
-    parts = ("draw_momentum", "velocity", "kinetic")
+HAMILTONIAN = ("draw_momentum", "velocity", "kinetic")  # what such a kernel uses of a `Metric`
+
+
+def check_metric(metric: Any, parts: tuple[str, ...] = HAMILTONIAN) -> None:
+    """Raise TypeError unless `metric` is None or has these methods."""
     if metric is None or (
         not isinstance(metric, type) and all(hasattr(metric, part) for part in parts)
     ):
@@ -76,7 +79,7 @@ class DiagonalMetric:
     variance: Array
 
     def __post_init__(self) -> None:
-        v = np.asarray(self.variance)
+        v = ANY_NUMBERS("variance", self.variance)
         if v.ndim != 1 or not (np.isfinite(v).all() and (v > 0).all()):
             raise ValueError(f"variance must be a vector of finite numbers > 0; got {v}")
         object.__setattr__(self, "variance", v)
@@ -120,7 +123,7 @@ class DenseMetric:
     covariance: Array
 
     def __post_init__(self) -> None:
-        c = np.asarray(self.covariance)
+        c = NUMBERS("covariance", self.covariance)
         if c.ndim != 2 or c.shape[0] != c.shape[1] or not np.allclose(c, c.T, rtol=1e-5):
             raise ValueError(f"covariance must be a symmetric matrix; got shape {c.shape}")
         object.__setattr__(self, "covariance", c)
