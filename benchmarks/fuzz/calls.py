@@ -8,8 +8,9 @@ commands, which `files` and `processes` try.
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -197,145 +198,135 @@ StepDecay StudentTLikelihood StudentTPrior Recipe mcmc.GaussianWalk mcmc.Langevi
 mcmc.LogNormalWalk mcmc.StudentWalk transforms.Identity transforms.Log transforms.Logit
 transforms.Softplus path_loss.Scene
 """
-ESTIMATORS = """
-Reparameterised ClosedFormKL StickingTheLanding Flipout LocalReparameterisation
+# Other functions: a call that works
+FUNCTIONS = """
+MLP(sizes=(2, 3, 1))
+Model(network=MLP((2, 3, 1)))
+Reparameterised(model=model)
+ClosedFormKL(model=model)
+StickingTheLanding(model=model)
+Flipout(model=model)
+LocalReparameterisation(model=model)
+DoublyReparameterised(model=model, objective=Renyi(0.0))
+SelfNormalised(model=model, objective=EUBO())
+mcmc.DiagonalMetric(variance=np.ones(3))
+mcmc.DenseMetric(covariance=np.eye(3))
+mcmc.Independent(draw=rng.normal, log_density=bell)
+check(value_and_grad=square, theta=np.ones(3))
+prove(value_and_grad=square, theta=np.ones(3))
+sample(model=model, x=X, y=Y, chains=2, draws=3, warm_up=3, progress=False, seed=0)
+sample_target(target=bell, start=np.zeros((2, 3)), draws=3, warm_up=3, progress=False)
+LogJoint(model=model, x=X, y=Y)
+joint.draw_prior(rng=rng, chains=2)
+draws.block(name='W0')
+annealing.evidence(joint=joint, chains=3, steps=3, pilot_chains=3)
+annealing.powers(steps=5)
+annealing.equalised(schedule=np.linspace(0, 1, 5), spread=np.ones(4), steps=3)
+annealing.between(start=bell, end=bell)
+training.start(estimator=q, rng=rng, optimizer=Adam())
+training.fit(estimator=q, training=state.copy(), x=X, y=Y, rng=rng, recipe=Recipe(epochs=2),
+    progress=False)
+fit_replicates(estimators=[q, q], trainings=[state.copy(), state.copy()], xs=[X, X], ys=[Y, Y],
+    rngs=[rng, np.random.default_rng(1)], progress=False, recipe=Recipe(epochs=2))
+advi.ADVI(log_joint=bell, transforms=transforms.Blockwise((('a', (3,),
+    transforms.Identity()),)))
+advi.fit(problem=line, rng=rng, steps=3, progress=False)
+transforms.Blockwise(parts=(('a', (3,), transforms.Log()),))
+transforms.Ordered(size=3)
+Layout(blocks=(('a', (3,)), ('b', ())))
+kl_weights.geometric_kl_weights(batch_sizes=[3, 2])
+kl_weights.proportional_kl_weights(batch_sizes=[3, 2])
+to_arviz(draws=draws)
+convergence.convergence(draws=draws)
+convergence.function_r_hats(draws=draws, x=X)
+calibration.class_pit(proba=shares, labels=np.arange(12) % 3, rng=rng)
+calibration.count_pit(rates=np.ones((5, 12)), y=counts, rng=rng)
+calibration.coverage(pits=np.linspace(0, 1, 9))
+calibration.crps_draws(draws=means[..., 0], y=y)
+calibration.crps_gaussian(mean=y, scale=np.ones(12), y=y)
+calibration.crps_mixture(means=means, scales=scales, y=Y)
+calibration.pit(means=means, scales=scales, y=Y)
+calibration.kolmogorov(pits=np.linspace(0, 1, 9))
+model_checks.bayes_factor(first=evidence, second=evidence)
+model_checks.in_words(log_factor=2.0)
+model_checks.probabilities(log_evidences={'a': -3.0, 'b': -2.0})
+model_checks.posterior_check(joint=joint, positions=draws.flat, rng=rng)
+model_checks.predicted(joint=joint, positions=draws.flat, rng=rng)
+model_checks.prior_predictive(joint=joint, rng=rng, samples=3)
+model_checks.reweight(joint=joint, other=joint, positions=draws.flat)
+predictive.predict(estimator=q, theta=theta, x=X, rng=rng, samples=3)
+predictive.mixture(estimator=q, theta=theta, x=X, rng=rng, samples=3)
+predictive.sample_functions(estimator=q, theta=theta, x=X, rng=rng, samples=3)
+predictive.sample_targets(estimator=q, theta=theta, x=X, rng=rng, samples=3)
+predictive.log_predictive_density(estimator=q, theta=theta, x=X, y=Y, rng=rng, samples=3)
+pruning.signal_to_noise(mean=y, deviation=np.ones(12))
+pruning.signal_to_noise_of(family=q, theta=theta)
+pruning.decibels(ratio=np.ones(3))
+pruning.lowest(ratio=np.arange(9.0), share=0.5)
+pruning.matrices(layout=q.layout)
+pruning.moments_of_draws(draws=draws.flat)
+pruning.prune(family=q, theta=theta, share=0.5)
+pruning.prune_draws(draws=draws.flat, share=0.5)
+pruning.sweep(family=q, theta=theta, score=(lambda t: 1.0))
+reliability.brier(proba=np.full(12, 0.4), y=labels)
+reliability.brier_parts(proba=np.full(12, 0.4), y=labels)
+reliability.reliability(proba=np.full(12, 0.4), y=labels)
+reliability.clustered_mean(values=y, groups=labels)
+reliability.top_label(proba=shares, labels=np.arange(12) % 3)
+reliability.wilson(successes=3, trials=9)
+data.cubic(rng=rng)
+data.sine(rng=rng)
+data.one_period(rng=rng)
+data.cubic_curve(x=y)
+data.sine_curve(x=y)
+data.ten_sine(x=y)
+path_loss.receivers(scene=scene, rng=rng, count=5)
+path_loss.grid(scene=scene, cells=3)
+path_loss.features(scene=scene, places=10 + X)
+path_loss.field(scene=scene, places=10 + X)
+path_loss.inside(scene=scene, places=10 + X)
+path_loss.walls(scene=scene, places=10 + X)
+path_loss.near_edge(scene=scene, places=10 + X, radius=1.0)
+income_tax.folds(place=np.arange(12).astype(str))
+uci.load(name='boston')
+uci.published_splits(name='boston')
+uci.standard_splits(rows=30)
+powerball.load()
+powerball.exact(shares=59)
+powerball.mass_of_place(balls=9, place=2)
+sp500.load()
+sp500.inputs(close=np.exp(np.cumsum(means[0] * np.ones((12, 40)), 1)).T)
+locate.find(name='boston', file='boston.csv')
+locate.locate(name='boston', file='boston.csv')
+mnist.read_idx(path=images(), axes=1)
+load(path=saved())
+save(model=fitted('trained'), path='m.npz')
+fits.fit(x=y, predictive=fitted('trained').predict_distribution(X))
+fits.loss(history=fitted('trained').history_)
+fits.deviations(x=y, curves={'a': y**2})
+calibration_plots.coverage_curve(found={'a': calibration.coverage([0.2, 0.7])})
+calibration_plots.pit_histogram(pits=np.linspace(0, 1, 9))
+calibration_plots.reliability_diagram(tables={'a': seen})
+weights.densities_of_draws(draws=draws.flat, at=np.linspace(-1, 1, 5))
+weights.densities_of_mean_field(mean=y, deviation=np.ones(12), at=np.linspace(-1, 1, 5))
+weights.ratios(ratio=np.arange(1.0, 9.0))
 """
-
-# Other functions: the arguments that a call needs
-FUNCTIONS: dict[str, dict[str, str]] = {
-    "MLP": {"sizes": "(2, 3, 1)"},
-    "Model": {"network": "MLP((2, 3, 1))"},
-    **{name: {"model": "model"} for name in ESTIMATORS.split()},
-    "DoublyReparameterised": {"model": "model", "objective": "Renyi(0.0)"},
-    "SelfNormalised": {"model": "model", "objective": "EUBO()"},
-    "mcmc.DiagonalMetric": {"variance": "np.ones(3)"},
-    "mcmc.DenseMetric": {"covariance": "np.eye(3)"},
-    "mcmc.Independent": {"draw": "rng.normal", "log_density": "bell"},
-    "check": {"value_and_grad": "square", "theta": "np.ones(3)"},
-    "prove": {"value_and_grad": "square", "theta": "np.ones(3)"},
-    "sample": {
-        **{"model": "model", "x": "X", "y": "Y", "chains": "2", "draws": "3", "warm_up": "3"},
-        **{"progress": "False", "seed": "0"},
-    },
-    "sample_target": {
-        **{"target": "bell", "start": "np.zeros((2, 3))", "draws": "3", "warm_up": "3"},
-        "progress": "False",
-    },
-    "LogJoint": {"model": "model", "x": "X", "y": "Y"},
-    "joint.draw_prior": {"rng": "rng", "chains": "2"},
-    "draws.block": {"name": "'W0'"},
-    "annealing.evidence": {"joint": "joint", "chains": "3", "steps": "3", "pilot_chains": "3"},
-    "annealing.powers": {"steps": "5"},
-    "annealing.equalised": {
-        **{"schedule": "np.linspace(0, 1, 5)", "spread": "np.ones(4)", "steps": "3"}
-    },
-    "annealing.between": {"start": "bell", "end": "bell"},
-    "training.start": {"estimator": "q", "rng": "rng", "optimizer": "Adam()"},
-    "training.fit": {
-        **{"estimator": "q", "training": "state.copy()", "x": "X", "y": "Y", "rng": "rng"},
-        **{"recipe": "Recipe(epochs=2)", "progress": "False"},
-    },
-    "fit_replicates": {
-        **{"estimators": "[q, q]", "trainings": "[state.copy(), state.copy()]", "xs": "[X, X]"},
-        **{"ys": "[Y, Y]", "rngs": "[rng, np.random.default_rng(1)]", "progress": "False"},
-        "recipe": "Recipe(epochs=2)",
-    },
-    "advi.ADVI": {
-        "log_joint": "bell",
-        "transforms": "transforms.Blockwise((('a', (3,), transforms.Identity()),))",
-    },
-    "advi.fit": {"problem": "line", "rng": "rng", "steps": "3", "progress": "False"},
-    "transforms.Blockwise": {"parts": "(('a', (3,), transforms.Log()),)"},
-    "transforms.Ordered": {"size": "3"},
-    "Layout": {"blocks": "(('a', (3,)), ('b', ()))"},
-    "kl_weights.geometric_kl_weights": {"batch_sizes": "[3, 2]"},
-    "kl_weights.proportional_kl_weights": {"batch_sizes": "[3, 2]"},
-    "to_arviz": {"draws": "draws"},
-    "convergence.convergence": {"draws": "draws"},
-    "convergence.function_r_hats": {"draws": "draws", "x": "X"},
-    "calibration.class_pit": {"proba": "shares", "labels": "np.arange(12) % 3", "rng": "rng"},
-    "calibration.count_pit": {"rates": "np.ones((5, 12))", "y": "counts", "rng": "rng"},
-    "calibration.coverage": {"pits": "np.linspace(0, 1, 9)"},
-    "calibration.crps_draws": {"draws": "means[..., 0]", "y": "y"},
-    "calibration.crps_gaussian": {"mean": "y", "scale": "np.ones(12)", "y": "y"},
-    "calibration.crps_mixture": {"means": "means", "scales": "scales", "y": "Y"},
-    "calibration.pit": {"means": "means", "scales": "scales", "y": "Y"},
-    "calibration.kolmogorov": {"pits": "np.linspace(0, 1, 9)"},
-    "model_checks.bayes_factor": {"first": "evidence", "second": "evidence"},
-    "model_checks.in_words": {"log_factor": "2.0"},
-    "model_checks.probabilities": {"log_evidences": "{'a': -3.0, 'b': -2.0}"},
-    "model_checks.posterior_check": {**{"joint": "joint", "positions": "draws.flat", "rng": "rng"}},
-    "model_checks.predicted": {"joint": "joint", "positions": "draws.flat", "rng": "rng"},
-    "model_checks.prior_predictive": {"joint": "joint", "rng": "rng", "samples": "3"},
-    "model_checks.reweight": {"joint": "joint", "other": "joint", "positions": "draws.flat"},
-    **{
-        f"predictive.{name}": {
-            **{"estimator": "q", "theta": "theta", "x": "X", "rng": "rng", "samples": "3"}
-        }
-        for name in ["predict", "mixture", "sample_functions", "sample_targets"]
-    },
-    "predictive.log_predictive_density": {
-        **{"estimator": "q", "theta": "theta", "x": "X", "y": "Y", "rng": "rng", "samples": "3"}
-    },
-    "pruning.signal_to_noise": {"mean": "y", "deviation": "np.ones(12)"},
-    "pruning.signal_to_noise_of": {"family": "q", "theta": "theta"},
-    "pruning.decibels": {"ratio": "np.ones(3)"},
-    "pruning.lowest": {"ratio": "np.arange(9.0)", "share": "0.5"},
-    "pruning.matrices": {"layout": "q.layout"},
-    "pruning.moments_of_draws": {"draws": "draws.flat"},
-    "pruning.prune": {"family": "q", "theta": "theta", "share": "0.5"},
-    "pruning.prune_draws": {"draws": "draws.flat", "share": "0.5"},
-    "pruning.sweep": {"family": "q", "theta": "theta", "score": "(lambda t: 1.0)"},
-    "reliability.brier": {"proba": "np.full(12, 0.4)", "y": "labels"},
-    "reliability.brier_parts": {"proba": "np.full(12, 0.4)", "y": "labels"},
-    "reliability.reliability": {"proba": "np.full(12, 0.4)", "y": "labels"},
-    "reliability.clustered_mean": {"values": "y", "groups": "labels"},
-    "reliability.top_label": {"proba": "shares", "labels": "np.arange(12) % 3"},
-    "reliability.wilson": {"successes": "3", "trials": "9"},
-    "data.cubic": {"rng": "rng"},
-    "data.sine": {"rng": "rng"},
-    "data.one_period": {"rng": "rng"},
-    "data.cubic_curve": {"x": "y"},
-    "data.sine_curve": {"x": "y"},
-    "data.ten_sine": {"x": "y"},
-    "path_loss.receivers": {"scene": "scene", "rng": "rng", "count": "5"},
-    "path_loss.grid": {"scene": "scene", "cells": "3"},
-    **{
-        f"path_loss.{name}": {"scene": "scene", "places": "10 + X"}
-        for name in ("features", "field", "inside", "walls")
-    },
-    "path_loss.near_edge": {"scene": "scene", "places": "10 + X", "radius": "1.0"},
-    "income_tax.folds": {"place": "np.arange(12).astype(str)"},
-    "uci.load": {"name": "'boston'"},
-    "uci.published_splits": {"name": "'boston'"},
-    "uci.standard_splits": {"rows": "30"},
-    "powerball.load": {},
-    "powerball.exact": {"shares": "59"},
-    "powerball.mass_of_place": {"balls": "9", "place": "2"},
-    "sp500.load": {},
-    "sp500.inputs": {"close": "np.exp(np.cumsum(means[0] * np.ones((12, 40)), 1)).T"},
-    "locate.find": {"name": "'boston'", "file": "'boston.csv'"},
-    "locate.locate": {"name": "'boston'", "file": "'boston.csv'"},
-    "mnist.read_idx": {"path": "images()", "axes": "1"},
-    "load": {"path": "saved()"},
-    "save": {"model": "fitted('trained')", "path": "'m.npz'"},
-    "fits.fit": {"x": "y", "predictive": "fitted('trained').predict_distribution(X)"},
-    "fits.loss": {"history": "fitted('trained').history_"},
-    "fits.deviations": {"x": "y", "curves": "{'a': y**2}"},
-    "calibration_plots.coverage_curve": {"found": "{'a': calibration.coverage([0.2, 0.7])}"},
-    "calibration_plots.pit_histogram": {"pits": "np.linspace(0, 1, 9)"},
-    "calibration_plots.reliability_diagram": {"tables": "{'a': seen}"},
-    "weights.densities_of_draws": {"draws": "draws.flat", "at": "np.linspace(-1, 1, 5)"},
-    "weights.densities_of_mean_field": {
-        **{"mean": "y", "deviation": "np.ones(12)", "at": "np.linspace(-1, 1, 5)"}
-    },
-    "weights.ratios": {"ratio": "np.arange(1.0, 9.0)"},
-}
 # Documented: where nothing is known, or where an estimate needs more draws
 NAN = """
 pruning.sweep predictive. reliability. convergence. to_arviz training. fit_replicates advi. sample
 data. path_loss.
 """
+
+
+def _written(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Take calls apart into the function and the text of its arguments."""
+    for line in ast.parse(text).body:
+        assert isinstance(line, ast.Expr)
+        assert isinstance(line.value, ast.Call)
+        given = {str(one.arg): ast.unparse(one.value) for one in line.value.keywords}
+        yield ast.unparse(line.value.func), given
+
+
 # Functions of `bbb_numpy` itself that are not called at random
 LEFT_OUT = {
     "prove_same": "all its arguments are one's own functions",
@@ -346,7 +337,7 @@ CATALOGUE = (
     + [Entry(f"{name}({{}})", ({},), 2.0) for name in SETTINGS.split()]
     + [
         Entry(f"{name}({{}})", (usual,), 2.0, name.startswith(tuple(NAN.split())))
-        for name, usual in FUNCTIONS.items()
+        for name, usual in _written(FUNCTIONS)
     ]
 )
 
