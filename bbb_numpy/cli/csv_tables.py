@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["Table", "TableError", "read_csv", "write_csv"]
 
 Array = NDArray[Any]
+MESSAGE = 1000  # characters
 
 
 class TableError(ValueError):
     """A CSV file that cannot be used; the message names file, column and row."""
+
+    def __init__(self, message: str) -> None:
+        if len(message) > MESSAGE:  # a file can make names, and so messages, of megabytes
+            message = f"{message[: MESSAGE // 2]} ... {message[-MESSAGE // 2 :]}"
+        super().__init__(message)
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,8 @@ def check_labels(y: Any, name: str = "y") -> Array:
     try:
         array = column_or_1d(y, warn=True)
     except ValueError as error:
-        raise ValueError(str(error).replace("y should", f"{name} should")) from None
+        text = str(error).replace("y should", f"{name} should")
+        raise ValueError(text if text.startswith(name) else f"{name}: {text}") from None
     if len(array) == 0:
         raise ValueError(f"{name} is empty: 0 sample(s) while a minimum of 1 is required.")
     with np.errstate(invalid="ignore"):  # of infinity, which is refused

@@ -106,7 +106,9 @@ class LogJoint:
             raise ValueError(f"x must have shape (rows, {width}); got {self.x.shape}")
         wanted = (len(self.x), self.model.outputs)
         if self.y.shape != wanted:
-            raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {self.y.shape}")
+            raise ValueError(
+                f"y must have shape (rows, targets) = {wanted}, as many rows as x; got {self.y.shape}"
+            )
         known = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:
             if name not in known:

@@ -97,7 +97,7 @@ class Recipe:
         """
         batches = minibatches(rows, self.batch_size)
         sizes = [batch.stop - batch.start for batch in batches]
-        pi = np.asarray(self.kl_weights(sizes), float)
+        pi = ANY_NUMBERS("what kl_weights returns", self.kl_weights(sizes)).astype(float)
         if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
             raise ValueError(
                 f"kl_weights must return {len(batches)} shares >= 0 that sum to 1; got {pi}"

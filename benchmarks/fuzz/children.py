@@ -134,8 +134,11 @@ class Share:
 def work(trial: Callable[[int, int], dict[str, Any]], words: list[str]) -> None:
     """Be a child: make every so manieth trial, and note each when it has ended."""
     seed, first, count, jobs = map(int, words[:4])
+    parent = os.getppid()
     limited()
     with open(words[4], "a") as notes:
         for i in range(first, count, jobs):
+            if os.getppid() != parent:
+                return  # who waits for the notes has gone
             notes.write(json.dumps({"trial": i, **trial(seed, i)}) + "\n")
             notes.flush()
