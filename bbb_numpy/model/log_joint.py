@@ -107,8 +107,8 @@ class LogJoint:
         wanted = (len(self.x), self.model.outputs)
         if self.y.shape != wanted:
             raise ValueError(
-                f"y must have shape (rows, targets) = {wanted}, as many rows as x; got "
-                f"{self.y.shape}"
+                f"y must have shape (rows, targets) = {wanted}; got {self.y.shape}, where x has "
+                f"{len(self.x)} rows"
             )
         known = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:

@@ -72,9 +72,7 @@ class Draws:
         """
         blocks = self.layout.views(self.positions)
         if not isinstance(name, str) or name not in blocks:
-            raise KeyError(
-                f"name must be that of a block, one of {', '.join(blocks)}; got {name!r}"
-            )
+            raise KeyError(f"name: no block {name!r}; there are {', '.join(blocks)}")
         return blocks[name]
 
     @property

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import ANY_NUMBERS, Optional
+from ..numeric.accepting import Optional
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
@@ -265,7 +265,10 @@ def _run(
         target_accept = fraction("target_accept", target_accept)
         if target_accept == 0.0:
             raise ValueError("target_accept must be > 0 and < 1; got 0")
-    start = np.array(ANY_NUMBERS("start", start))
+    try:
+        start = np.array(start)
+    except ValueError:  # lists of several lengths
+        start = np.array("")
     if start.ndim != 2 or start.dtype not in (np.float32, np.float64):
         raise ValueError(
             "start must be a matrix (chains, numbers) of float64 or float32; got "

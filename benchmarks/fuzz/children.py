@@ -21,7 +21,7 @@ __all__ = ["GROWN", "Overtime", "grown", "limited", "run_all", "work"]
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESSES = 6 << 30  # bytes of a child
 SECONDS = 20  # of one call, which Python's own code notices
-SILENCE = 90  # after which the child is killed: the time went in one call of C
+SILENCE = 600  # after which the child is killed: the time went in one call of C
 GROWN = 1 << 30  # bytes by which one call may let a process grow
 
 

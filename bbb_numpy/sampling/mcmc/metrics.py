@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import ANY_NUMBERS, NUMBERS
+from ...numeric.accepting import brief
 from ...numeric.elementary import inner
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
@@ -61,6 +61,16 @@ def _normal(rng: np.random.Generator, like: Array) -> Array:
     return rng.standard_normal(like.shape, like.dtype.type)
 
 
+def _numbers(name: str, value: Any) -> Array:
+    """Return an array of numbers, complex ones too: those of a complex step."""
+    try:
+        array = np.asarray(value)
+        np.isfinite(array)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers; got {brief(value)}") from None
+    return array
+
+
 @dataclass(frozen=True, eq=False)
 class DiagonalMetric:
     """M^-1 = diag(variance).
@@ -79,7 +89,7 @@ class DiagonalMetric:
     variance: Array
 
     def __post_init__(self) -> None:
-        v = ANY_NUMBERS("variance", self.variance)
+        v = _numbers("variance", self.variance)
         if v.ndim != 1 or not (np.isfinite(v).all() and (v > 0).all()):
             raise ValueError(f"variance must be a vector of finite numbers > 0; got {v}")
         object.__setattr__(self, "variance", v)
@@ -123,7 +133,7 @@ class DenseMetric:
     covariance: Array
 
     def __post_init__(self) -> None:
-        c = NUMBERS("covariance", self.covariance)
+        c = _numbers("covariance", self.covariance)
         if c.ndim != 2 or c.shape[0] != c.shape[1] or not np.allclose(c, c.T, rtol=1e-5):
             raise ValueError(f"covariance must be a symmetric matrix; got shape {c.shape}")
         object.__setattr__(self, "covariance", c)
