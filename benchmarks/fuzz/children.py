@@ -21,7 +21,8 @@ __all__ = ["GROWN", "Overtime", "grown", "limited", "run_all", "work"]
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESSES = 6 << 30  # bytes of a child
 SECONDS = 20  # of one call, which Python's own code notices
-SILENCE = 600  # after which the child is killed: the time went in one call of C
+SILENCE = {"kills": 900, "interrupts": 900}  # before a child is killed; of others:
+ONE_CALL = 90  # the time went in one call of C
 GROWN = 1 << 30  # bytes by which one call may let a process grow
 
 
@@ -112,13 +113,14 @@ class Share:
         if found:
             self.heard = time.monotonic()
             self.next = found[-1]["trial"] + self.jobs
-        silent = time.monotonic() - self.heard > SILENCE
+        limit = SILENCE.get(self.kind, ONE_CALL)
+        silent = time.monotonic() - self.heard > limit
         if self.next < self.count and (ended or silent):
             self.end()
             said = self.errors.read_text("utf-8", "replace")[-2000:]
             if self.child.returncode == 1:  # an exception outside of a trial: an error of ours
                 raise RuntimeError(said)
-            why = f"hang of {SILENCE} s" if silent else f"crash, status {self.child.returncode}"
+            why = f"hang of {limit} s" if silent else f"crash, status {self.child.returncode}"
             found.append({"trial": self.next, "what": "", "defect": why, "text": said})
             self.next += self.jobs
             if self.next < self.count:
