@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.accepting import FINITE, GENERATOR, ROWS, Numbers, accepts
-from ..numeric.arguments import not_negative
+from ..numeric.arguments import spread
 from .kebude import Toy
 
 __all__ = ["one_period", "ten_sine"]
@@ -23,7 +23,7 @@ def ten_sine(x: Array) -> Array:
     return 10.0 * np.sin(2.0 * np.pi * x)
 
 
-@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=not_negative)
+@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
 def one_period(
     rng: np.random.Generator,
     rows: int = 32,
@@ -54,7 +54,6 @@ def one_period(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    not_negative("noise", noise)
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"low and high must be finite with low < high; got {low}, {high}")
     x = np.linspace(low, high, rows)[:, None]  # (N, 1)

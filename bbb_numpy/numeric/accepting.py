@@ -190,7 +190,7 @@ NUMBERS, ANY_NUMBERS = Numbers(), Numbers(finite=False)
 MATRIX = Numbers((None, None))
 SAMPLES: Rule = partial(whole, least=1, most=MOST_SAMPLES)
 ROWS: Rule = partial(whole, least=1, most=10**8)
-FINITE: Rule = partial(real, low=-1e300, high=1e300, wanted="finite and within 1e300")
+FINITE: Rule = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
 FLOATS: Rule = _floats  # what training and predictions compute with
 PATH: Rule = _path
 GENERATOR: Rule = _generator

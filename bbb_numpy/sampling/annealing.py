@@ -322,7 +322,7 @@ def evidence(
     and its `error` does not know: compare a run of several times the steps.
     """
     if not isinstance(seed, np.random.SeedSequence | np.random.Generator | None):
-        whole("seed", seed, 0, None)
+        seed = whole("seed", seed, 0, None)
     rng = np.random.default_rng(seed)
     kernel = HMC() if kernel is None else kernel
     if isinstance(kernel, type) or not (hasattr(kernel, "init") and hasattr(kernel, "step")):

@@ -137,6 +137,7 @@ INTERRUPTED = (
     ["uci", "--help"],
     ["predict", "whole.npz", "data.csv"],
 )
+ENDING = ("uci", "predict")  # those that end by themselves
 
 
 def ctrl_c(seed: int, trial: int, loud: bool = False) -> dict[str, Any]:
@@ -157,12 +158,14 @@ def ctrl_c(seed: int, trial: int, loud: bool = False) -> dict[str, Any]:
             process.kill()
             said = "goes on"
     lines = [line for line in said.splitlines() if "warning" not in line]
-    well = process.returncode == 0 or (process.returncode == 130 and len(lines) == 1)
+    # While it ends, Python lets the signal do what it does by default: all is done by then
+    at_its_end = process.returncode == -signal.SIGINT and not said and command[0] in ENDING
+    well = process.returncode == 0 or at_its_end or (process.returncode == 130 and len(lines) == 1)
     well = well and "Traceback" not in said and not Path("model.npz").exists()
     if loud:
         print(command, process.returncode, said)
     if well:
-        return {"what": "130" if process.returncode else "ended before"}
+        return {"what": "130" if process.returncode == 130 else "ended before"}
     return {"what": command[0], "defect": f"status {process.returncode}", "text": said[-800:]}
 
 

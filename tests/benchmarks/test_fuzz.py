@@ -240,6 +240,7 @@ NAMED = [
     ("reliability.reliability([0.5], [1], binning=X)", "binning"),
     ("data.cubic(0)", "rng"),
     ("data.cubic(rng, rows=2**62)", "rows"),
+    ("data.cubic(rng, noise=1e308)", "noise"),
     ("data.sine_curve(1e308)", "x"),
     ("path_loss.walls(5, X)", "scene"),
     ("path_loss.walls(scene, X, transmitter=5)", "transmitter"),

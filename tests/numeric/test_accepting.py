@@ -58,7 +58,7 @@ BAD = [
     (PATH, 5, TypeError, "a must be the path of a file; got 5"),
     (PATH, "", TypeError, "a must be the path of a file"),
     (PATH, "x\0y", ValueError, "null character"),
-    (FINITE, 1e301, ValueError, "a must be finite and within 1e300"),
+    (FINITE, 1e301, ValueError, "a must be finite and within 1e100"),
     (SAMPLES, 0, ValueError, "a must be a whole number >= 1"),
     (SAMPLES, np.timedelta64(3, "D"), TypeError, "a must be a whole number"),
     (partial(real, low=0, high=9), np.timedelta64(3, "D"), TypeError, "a must be a number"),
