@@ -165,8 +165,8 @@ def check_labels(labels: Array, classes: int) -> None:
     wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
     if wrong.any():
         raise ValueError(
-            f"labels must be whole numbers from 0 to {classes - 1}, as proba has columns; got "
-            f"{labels[wrong][0]}"
+            f"labels must be whole numbers from 0 to {classes - 1}; got {labels[wrong][0]}, and "
+            f"proba has {classes} columns"
         )
 
 
