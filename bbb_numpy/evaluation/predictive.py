@@ -6,6 +6,7 @@ S weight samples. By the law of total variance (D4) ::
     Var[y] = Var_q[E[y|w]]   +  E_q[Var[y|w]]
              epistemic^2        aleatoric^2
 
+Where a network overflows, results are not finite.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
-from ..numeric.arguments import MOST_SAMPLES, whole
+from ..numeric.accepting import FLOATS, GENERATOR, NUMBERS, SAMPLES, accepts, brief
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
+from ..numeric.layout import Layout
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 
 __all__ = [
@@ -49,6 +51,10 @@ class Source(Protocol):
     def model(self) -> Model:
         """Network, prior and likelihood."""
 
+    @property
+    def layout(self) -> Layout:
+        """The blocks of what was learned, or of one draw."""
+
     def noise_blocks(
         self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
@@ -59,6 +65,22 @@ class Source(Protocol):
 
     def params(self, theta: Array, eps: Array) -> dict[str, Array]:
         """Return the numbers that prior and likelihood learned, one set or S."""
+
+
+def _rows(name: str, value: Any) -> Array:
+    array: Array = NUMBERS(name, value)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have shape (rows, columns); got {array.shape}")
+    return array
+
+
+def _source(name: str, value: Any) -> Any:
+    if isinstance(value, type) or not isinstance(getattr(value, "model", None), Model):
+        raise TypeError(
+            f"{name} must be a gradient estimator of a model, e.g. Reparameterised(model), or "
+            f"DrawnWeights(model); got {brief(value)}"
+        )
+    return value
 
 
 class Predictive(NamedTuple):
@@ -103,7 +125,6 @@ def _weight_blocks(
     The cut depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
     """
-    whole("samples", samples, 1, MOST_SAMPLES)
     size = max(estimator.model.layout.size, 1)
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
     buffers = Buffers()
@@ -129,6 +150,9 @@ def outputs(
     width = estimator.model.network.sizes[0]
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
+    size = estimator.layout.size
+    if theta.ndim == 0 or theta.shape[-1] != size:
+        raise ValueError(f"theta must hold the {size} numbers of the estimator; got {theta.shape}")
     begin, buffers = 0, Buffers()
     for w, params in _weight_blocks(estimator, theta, rng, samples):
         for rows in _row_blocks(estimator, len(w), len(x)):
@@ -137,6 +161,8 @@ def outputs(
         begin += len(w)
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def predict(
     estimator: Source,
     theta: Array,
@@ -181,6 +207,7 @@ def predict(
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
 def covariance(
     estimator: Source,
     theta: Array,
@@ -205,6 +232,8 @@ def covariance(
     return np.moveaxis(between, 0, -1)
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def sample_functions(
     estimator: Source,
     theta: Array,
@@ -218,7 +247,6 @@ def sample_functions(
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
     """
-    whole("samples", samples, 1, MOST_SAMPLES)
     likelihood = estimator.model.likelihood
     out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
@@ -226,6 +254,8 @@ def sample_functions(
     return out
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def mixture(
     estimator: Source,
     theta: Array,
@@ -242,7 +272,6 @@ def mixture(
     -------
     means, deviations : ndarray (S, N, K)
     """
-    whole("samples", samples, 1, MOST_SAMPLES)
     likelihood = estimator.model.likelihood
     means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     deviations = np.empty_like(means)
@@ -252,6 +281,8 @@ def mixture(
     return means, deviations
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def sample_targets(
     estimator: Source,
     theta: Array,
@@ -261,7 +292,6 @@ def sample_targets(
     samples: int = 10,
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
-    whole("samples", samples, 1, MOST_SAMPLES)
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
     blocks = {}  # drawn from last: the weights' noise comes from the same generator
     for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
@@ -271,6 +301,8 @@ def sample_targets(
     return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def predict_classes(
     estimator: Source,
     theta: Array,
@@ -324,6 +356,8 @@ def _entropy(p: Array) -> Array:
     return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, y=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def log_predictive_density(
     estimator: Source,
     theta: Array,

@@ -28,6 +28,7 @@ from ..gradients.catalogue import (
     kinds,
 )
 from ..model.joint import Model
+from ..numeric.accepting import PATH
 from ..numeric.layout import Layout
 from ..numeric.storing import (
     CheckpointError,
@@ -163,6 +164,7 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     OSError
         If the file cannot be written; an older file is untouched.
     """
+    PATH("path", path)
     label = type(model).__name__
     if LEARNERS.get(label) is not type(model):
         raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {label}")
@@ -203,6 +205,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If there is no such file or it cannot be read.
     """
+    PATH("path", path)
     try:
         return _learner(read_state(Path(path), Stored, FORMAT))
     except CheckpointError as error:

@@ -369,7 +369,7 @@ def check_function(name: str, value: Any, default: Any, table: Mapping[str, Any]
         return default
     if isinstance(value, str):
         return named(name, value, table)
-    if isinstance(value, type) or not callable(value):
+    if isinstance(value, (type, *kinds(OBJECTIVES))) or not callable(value):
         example = "function" if name == "kl_weights" else "LinearWarmUp(0.5)"
         raise TypeError(
             f"{name} must be None, one of {', '.join(map(repr, table))}, or a {example} like those "
@@ -382,7 +382,7 @@ def check_dtype(value: Any) -> np.dtype[Any]:
     """Return the dtype of training and prediction, or raise ValueError."""
     try:
         dtype = np.dtype(value)
-    except TypeError:
+    except (TypeError, ValueError):  # text with a number in it is a ValueError
         dtype = np.dtype(object)
     if value is None or dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be 'float64' or 'float32'; got {value!r}")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
@@ -170,6 +170,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         ValueError
             For rows that cannot be used, or at which the prediction overflows.
         """
+        flag("return_std", return_std)
+        flag("return_cov", return_cov)
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         distribution = self.predict_distribution(X)

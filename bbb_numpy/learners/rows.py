@@ -109,6 +109,12 @@ def _as_value_error(name: str, given: Any) -> Iterator[None]:
     """
     try:
         yield
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} has an inhomogeneous shape; give as many numbers in each row"
+        ) from None
     except TypeError:
         cells = _cells(given)
         missing = next((i for i, cell in enumerate(cells.ravel()) if _is_missing(cell)), None)
@@ -127,14 +133,21 @@ def _as_value_error(name: str, given: Any) -> Iterator[None]:
 
 def _no_mask(value: Any, name: str) -> None:
     if np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
+        place = np.argwhere(np.ma.getmask(value))[0]
+        raise ValueError(
+            f"{name} has masked entries, the first at {_where(place)}; remove such rows or fill "
+            "them in"
+        )
 
 
 def _float64(array: Array, name: str) -> Array:
     """Convert an array that scikit-learn has let pass."""
     if array.dtype.kind == "O":  # whole numbers that only Python can hold
-        with _as_value_error(name, array):
-            array = array.astype(np.float64)
+        try:
+            with _as_value_error(name, array):
+                array = array.astype(np.float64)
+        except ValueError as error:  # of text, as in pandas' categories, which names no argument
+            raise ValueError(f"{name} must hold numbers: {error}") from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold numbers; got dtype {array.dtype}. Convert it to float")
     with np.errstate(over="ignore"):  # infinity is reported with its place
@@ -208,7 +221,11 @@ def check_labels(y: Any, name: str = "y") -> Array:
     _one_per_row(y, name)
     _no_mask(y, name)
     _one_kind(y, name)
-    array = column_or_1d(y, warn=True)
+    try:
+        array = column_or_1d(y, warn=True)
+    except ValueError as error:
+        text = str(error).replace("y should", f"{name} should")
+        raise ValueError(text if text.startswith(name) else f"{name}: {text}") from None
     if len(array) == 0:
         raise ValueError(f"{name} is empty: 0 sample(s) while a minimum of 1 is required.")
     with np.errstate(invalid="ignore"):  # of infinity, which is refused
@@ -219,7 +236,8 @@ def check_labels(y: Any, name: str = "y") -> Array:
 def _one_kind(y: Any, name: str) -> None:
     """Raise for a missing label, and for several types, which NumPy would turn into text."""
     labels = np.asarray(y).ravel() if hasattr(y, "__array__") else y
-    told = getattr(labels, "dtype", np.dtype(object)).kind in "biuUS"
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    told = isinstance(kind, str) and kind in "biuUS"
     if told or not isinstance(labels, Iterable):
         return
     first, start = None, None
@@ -269,7 +287,10 @@ def distinct(labels: Array, name: str = "y") -> Array:
 
 def codes(labels: Array, classes: Array) -> NDArray[np.intp]:
     """Return the place of every label in the sorted `classes` (N,); -1 for one not there."""
-    places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    try:
+        places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    except TypeError:  # text among numbers is not there
+        return np.full(len(labels), -1)
     return np.where(classes[places] == labels, places, -1)
 
 
@@ -278,12 +299,16 @@ def check_counts(y: Any, name: str = "y") -> None:
 
     The other demands on counts are those of `PoissonLikelihood.check_targets`.
     """
-    array = np.asarray(y)
-    if array.dtype.kind not in "iufO":
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        return  # lists of several lengths, which `check_targets` names
+    if array.dtype.kind not in "iufO" or not array.ndim:
         return
     try:
         # A float of 2^53 may be the rounding of the next whole number
-        too_large = array >= EXACT if array.dtype.kind == "f" else array > EXACT
+        is_float = array.dtype.kind == "f"
+        too_large = array.astype(np.float64) >= EXACT if is_float else array > EXACT
         found = np.argwhere(np.logical_and(too_large, array < np.inf))
     except TypeError:
         return  # text and the like, which `check_targets` names

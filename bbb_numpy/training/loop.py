@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
-from ..gradients.family import Evaluated
-from ..numeric.arguments import not_negative
+from ..gradients.family import Evaluated, Family
+from ..numeric.accepting import GENERATOR, NUMBERS, A, Optional, brief
+from ..numeric.arguments import flag, not_negative
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..parts.weighted import Weighted, total_weight
@@ -37,7 +38,14 @@ def start(
 
     `variational`, from the posterior's `pack`, replaces its random start.
     """
+    A(Family)("estimator", estimator)
+    GENERATOR("rng", rng)
+    _check_rule(optimizer)
+    if not isinstance(dtype, str | type | np.dtype) or dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float64 or float32; got {brief(dtype)}")
     theta = estimator.init(rng, dtype)
+    if variational is not None:
+        variational = NUMBERS("variational", variational)
     if variational is not None:
         size = theta.size - Layout(estimator.model.learned()).size
         if np.shape(variational) != (size,) or not np.isfinite(variational).all():
@@ -47,6 +55,15 @@ def start(
             )
         theta[:size] = variational
     return Training(theta, optimizer.init(theta))
+
+
+def _check_rule(optimizer: Any) -> None:
+    if isinstance(optimizer, type) or not (
+        hasattr(optimizer, "update") and hasattr(optimizer, "init")
+    ):
+        raise TypeError(
+            f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {optimizer!r}"
+        )
 
 
 def fit(
@@ -97,6 +114,11 @@ def fit(
         cause, and carries the last state whose own free energy was seen to be finite.
     """
     recipe = Recipe() if recipe is None else recipe
+    A(Family)("estimator", estimator)
+    A(Training)("training", training)
+    A(Recipe)("recipe", recipe)
+    GENERATOR("rng", rng)
+    Optional(flag)("progress", progress)
     if (
         recipe.optimizer.init(training.theta).arrays.keys()
         != training.optimizer_state.arrays.keys()
@@ -107,6 +129,8 @@ def fit(
         )
     rows, held_out = checked_rows(estimator, training.theta, x, y), None
     if validation is not None:
+        if not isinstance(validation, tuple) or len(validation) != 2:
+            raise TypeError(f"validation must be a pair (x, y) of arrays; got {brief(validation)}")
         held_out = checked_rows(estimator, training.theta, *validation, "validation ")
     return train(estimator, training, rows, recipe, rng, held_out, progress)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..numeric.arguments import LARGEST, MOST_SAMPLES, MOST_STEPS, whole
+from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, brief, settle
+from ..numeric.arguments import MOST_STEPS, flag, whole
 from .optimizers import Adam, Optimizer
 from .stopping import EarlyStopping, minibatches
 
@@ -68,12 +70,23 @@ class Recipe:
     early_stopping: EarlyStopping | None = None
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("epochs", 0, MOST_STEPS),
-            ("samples", 1, MOST_SAMPLES),
-            ("batch_size", 1, LARGEST),
-        ):
-            whole(name, getattr(self, name), least, most)
+        settle(
+            self,
+            epochs=partial(whole, least=0, most=MOST_STEPS),
+            samples=SAMPLES,
+            batch_size=partial(whole, least=1),
+            kl_weights=FUNCTION,
+            warm_up=FUNCTION,
+            shuffle=flag,
+        )
+        if isinstance(self.optimizer, type) or not hasattr(self.optimizer, "update"):
+            raise TypeError(
+                f"optimizer must be an object such as Adam(0.05); got {brief(self.optimizer)}"
+            )
+        if not isinstance(self.early_stopping, EarlyStopping | None):
+            raise TypeError(
+                f"early_stopping must be None or an EarlyStopping; got {brief(self.early_stopping)}"
+            )
 
     def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
         """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term.
@@ -95,7 +108,7 @@ class Recipe:
         ValueError
             As `batches`.
         """
-        pi = np.asarray(self.kl_weights(sizes), float)
+        pi = ANY_NUMBERS("what kl_weights returns", self.kl_weights(sizes)).astype(float)
         if pi.shape != (len(sizes),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
             raise ValueError(
                 f"kl_weights must return {len(sizes)} shares >= 0 that sum to 1; got {pi}"
@@ -134,7 +147,7 @@ def checked_rows(estimator: Estimator, theta: Array, x: Any, y: Any, which: str 
     widths = {f"{which}x": sizes[0], f"{which}y": estimator.model.outputs}
     for (name, width), given in zip(widths.items(), (x, y), strict=True):
         with np.errstate(over="ignore"):
-            array = np.ascontiguousarray(given, theta.dtype)
+            array = np.ascontiguousarray(ANY_NUMBERS(name, given), theta.dtype)
         if np.ndim(given) != 2 or array.shape[1] != width:
             raise ValueError(
                 f"{name} must have shape (rows, {width}) for a network of sizes {sizes}; "

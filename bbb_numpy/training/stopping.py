@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
+from ..numeric.accepting import settle
 from ..numeric.arguments import not_negative, whole
 from ..numeric.buffers import Buffers
 from ..parts.weighted import Weighted, total_weight
@@ -39,13 +41,13 @@ class EarlyStopping:
     min_delta: float = 1e-4
 
     def __post_init__(self) -> None:
-        whole("patience", self.patience, 1)
+        settle(self, patience=partial(whole, least=1))
         not_negative("min_delta", self.min_delta)
 
 
 def minibatches(rows: int, batch_size: int) -> list[slice]:
     """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
-    whole("batch_size", batch_size, 1)
+    batch_size = whole("batch_size", batch_size, 1)
     return [slice(start, min(start + batch_size, rows)) for start in range(0, rows, batch_size)]
 
 

@@ -305,3 +305,9 @@ def test_without_pandas_one_line_says_what_to_install(csv_file, monkeypatch):
 def test_a_dash_writes_the_header_and_the_rows_to_standard_output(capsys):
     write_csv("-", {"a": np.array([1.0, 0.1]), "b": np.array([2.0, 3.0])})
     assert capsys.readouterr().out == "a,b\n1.0,2.0\n0.1,3.0\n"
+
+
+def test_a_name_of_thousands_of_letters_is_not_repeated_whole(csv_file):
+    with pytest.raises(TableError, match="no column 'z'") as caught:
+        read_csv(csv_file("a" * 5000 + ",b\n1,2\n")).numbers(["z"])
+    assert len(str(caught.value)) < 1100

@@ -438,7 +438,7 @@ CHANGES = [
     (put("parameters", estimator="flip"), "parameters: estimator must be one of"),
     (put("parameters", kl_weights={"name": "eval"}), "kl_weights: unknown name 'eval'"),
     (put("parameters", warm_up=3), "parameters: warm_up"),
-    (put("parameters", warm_up={"MAP": {}}), "parameters.warm_up must be a NoWarmUp or"),
+    (put("parameters", warm_up={"Constant": {}}), "parameters.warm_up must be a NoWarmUp or"),
     (put("parameters", optimizer=adam(schedule={"MAP": {}})), "optimizer.schedule must be a Const"),
     (put(PARTS, prior=gaussian(scale="1")), "prior.scale must be of type float; got '1'"),
     (put(PARTS, prior=gaussian(scale=-1.0)), "must be positive"),
