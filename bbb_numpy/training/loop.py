@@ -41,7 +41,12 @@ def start(
     A(Family)("estimator", estimator)
     GENERATOR("rng", rng)
     _check_rule(optimizer)
-    if not isinstance(dtype, str | type | np.dtype) or dtype not in (np.float32, np.float64):
+    if not isinstance(dtype, str | type | np.dtype) or dtype not in (
+        "float32",
+        "float64",
+        np.float32,
+        np.float64,
+    ):
         raise ValueError(f"dtype must be float64 or float32; got {brief(dtype)}")
     theta = estimator.init(rng, dtype)
     if variational is not None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from .pool import HINTS, POOL
 
@@ -346,11 +348,17 @@ def names() -> dict[str, Any]:
     """Return the names that calls are made of."""
     found: dict[str, Any] = {}
     exec(START, found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fitted for a few epochs, on purpose
+        _note_arguments(found)
+    return found
+
+
+def _note_arguments(found: dict[str, Any]) -> None:
     for entry in CATALOGUE:
         functions = _functions(entry.text, found)
         named = ([one for one in _optional(f, found) if one not in NOT_GIVEN] for f in functions)
         entry.more = tuple(map(tuple, named))
-    return found
 
 
 def _functions(text: str, found: dict[str, Any]) -> list[Any]:

@@ -308,6 +308,6 @@ def test_a_dash_writes_the_header_and_the_rows_to_standard_output(capsys):
 
 
 def test_a_name_of_thousands_of_letters_is_not_repeated_whole(csv_file):
-    with pytest.raises(TableError, match="no column 'z'") as caught:
+    with pytest.raises(TableError, match=r"the column name 'aaa.*is too long") as caught:
         read_csv(csv_file("a" * 5000 + ",b\n1,2\n")).numbers(["z"])
     assert len(str(caught.value)) < 1100

@@ -7,9 +7,7 @@ import pytest
 
 from bbb_numpy.gradients import catalogue as names
 from bbb_numpy.gradients.family import Family
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.numeric.layout import Layout
 
 TABLES = {name: getattr(names, name) for name in names.__all__ if name.isupper()}
 
@@ -75,15 +73,3 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(table):
         assert names.named("part", name, known) is known[name]
     with pytest.raises(ValueError, match=f"part must be one of {next(iter(known))}, .*; got 'x'"):
         names.named("part", "x", known)
-
-
-@pytest.mark.parametrize("name", names.CHECKED_PRIORS)
-def test_a_prior_has_a_kink_where_its_slope_jumps_at_zero(name):
-    prior = names.CHECKED_PRIORS[name].for_network((1, 1))
-    params = Layout(prior.blocks()).views(prior.init(np.float64))
-    h = 1e-6
-    w = np.array([[0.0, 0.0], [h, 0.0], [-h, 0.0]])
-    middle, right, left = prior.log_density(params, w, Buffers())[0]
-    jump = (right - middle) / h - (middle - left) / h
-    assert (abs(jump) > 1.0) == prior.kink
-    assert prior.kink or abs(jump) < 0.01

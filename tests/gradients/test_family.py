@@ -174,7 +174,10 @@ REFUSED = [
     ),
     (lambda: ClosedFormKL(Model(NET, LaplacePrior())), "closed form.*LaplacePrior"),
     (lambda: Flipout(Model(NET, ScaleMixturePrior())), "closed form.*ScaleMixturePrior"),
-    (lambda: LocalReparameterisation(MODEL, FullRank()), "must have independent weights, MeanField; got FullRank"),
+    (
+        lambda: LocalReparameterisation(MODEL, FullRank()),
+        "must have independent weights, MeanField; got FullRank",
+    ),
     (
         lambda: DoublyReparameterised(MODEL, MeanField(), Renyi(0.5)),
         r"must be IWAE, Renyi\(0.0\); got Renyi\(alpha=0.5\)",

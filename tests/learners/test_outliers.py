@@ -143,4 +143,4 @@ def test_the_command_line_fits_it_and_names_its_scale(tmp_path, capsys):
     call += ["--model", str(tmp_path / "m.npz"), "--prior", "student-t-learned"]
     assert main([*call, "--likelihood", "student-t"]) == 0
     noise = load(tmp_path / "m.npz").noise_scale_[0]
-    assert f"noise scale        {noise:12.4f} (units of y)" in capsys.readouterr().out
+    assert f"noise scale        {noise:12.6g} (units of y)" in capsys.readouterr().out

@@ -238,22 +238,6 @@ def test_the_validation_loss_is_that_of_copies():
     assert found == pytest.approx(copies, rel=1e-12)
 
 
-def test_the_validation_loss_takes_rows_in_blocks_that_fit_in_memory(monkeypatch):
-    (x, y), estimator = data(), Reparameterised(Model(MLP((2, 4, 1))))
-    theta = estimator.init(np.random.default_rng(0))
-
-    def loss():
-        held_out = HeldOut(estimator, theta, (x, y[:, None]), np.random.default_rng(1))
-        return len(held_out.blocks), held_out.loss(theta)
-
-    whole = loss()
-    monkeypatch.setattr(HeldOut, "NUMBERS", 3 * 4 * HeldOut.SAMPLES)
-    parts = loss()
-    assert whole[0] == 1
-    assert parts[0] == -(-len(x) // 3)
-    assert parts[1] == pytest.approx(whole[1], rel=1e-12)
-
-
 @pytest.mark.equation("D45")
 def test_early_stopping_by_weighted_rows():
     (x, y), v = data(), counts() + 0.5
