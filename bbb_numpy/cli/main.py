@@ -22,6 +22,7 @@ COMMANDS = {
     "gradcheck": "gradcheck",
     "fit": "fit",
     "predict": "fit",
+    "grade": "grade",
 }
 
 

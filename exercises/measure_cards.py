@@ -1,0 +1,66 @@
+"""Run every detector on every bug and write what they saw: the key of the last exercise.
+
+``python exercises/measure_cards.py`` takes half a minute and writes bbb_numpy/grading/cards.json and
+the solution with its table. Then run make_templates.py.
+"""
+
+import json
+
+from make_templates import HERE
+
+from bbb_numpy.grading.cards import BUGS, DETECTORS, TABLE, measure
+
+SOLUTION = HERE / "solutions" / "12_what_can_go_wrong" / "4_which_detector_sees_it.py"
+
+STATEMENT = '''"""Which test sees which mistake?
+
+The last hours taught you six ways to find a mistake in a program that trains a Bayesian model. None
+of them finds everything, and two mistakes below were published because the test that would have
+seen them was not the one that was run. Think about each: which of the six sees it?
+
+The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches and
+three weights, one of them a bias; the design is orthogonal, so that the mean field holds the exact
+posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detectors are:
+
+    gradient check    the complex step against the gradient, at fixed noise
+    value             an epoch's cost at fixed noise against log q - log P(w) - log P(D|w)
+    mean over noise   means of cost and gradient over drawn noise against closed forms
+    invariance        an epoch's cost and gradient when the data are cut into other minibatches
+    convergence       where training ends, for 300 data sets, against the exact posterior
+    coverage          the share of new targets inside the 95 % bands, over these data sets
+
+For each bug write the set of the detectors that see it. The key was computed by running all of them
+on each; nine of ten cells are asked for. You are told where you differ, with the measured number.
+
+Hint: D9, D6 and D35 in derivations.md. A detector can only see what it is shown: noise that is
+handed to the program by the test, for instance, is not the noise that it would have drawn.
+"""
+
+'''
+
+
+def main() -> None:
+    """Measure and write."""
+    table = {bug: {one: measure(bug, one) for one in DETECTORS} for bug in BUGS}
+    right = {one: measure("", one) for one in DETECTORS}
+    blind = [one for one, (seen, _) in right.items() if seen]
+    if blind:
+        raise SystemExit(f"a detector sees something in the right program: {blind}")
+    rounded = {
+        bug: {one: (seen, float(f"{number:.3g}")) for one, (seen, number) in row.items()}
+        for bug, row in table.items()
+    }
+    TABLE.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+    lines = [STATEMENT, "which_detector_sees_it = {\n"]
+    for name, bug in BUGS.items():
+        lines += [f"    # {bug.what}; {bug.seen}\n", f'    "{name}": set(),\n']
+    lines += ["}\n### BEGIN SOLUTION\nwhich_detector_sees_it = {\n"]
+    for name, row in table.items():
+        seen = ", ".join(f'"{one}"' for one in DETECTORS if row[one][0])
+        lines.append(f'    "{name}": {{{seen}}},\n')
+    lines.append("}\n### END SOLUTION\n")
+    SOLUTION.write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
