@@ -1,6 +1,6 @@
 """Run every detector on every bug and write what they saw: the key of the last exercise.
 
-``python exercises/measure_cards.py`` takes half a minute and writes bbb_numpy/grading/cards.json and
+``python exercises/measure_cards.py`` takes half a minute, writes bbb_numpy/grading/cards.json and
 the solution with its table. Then run make_templates.py.
 """
 
@@ -14,13 +14,13 @@ SOLUTION = HERE / "solutions" / "12_what_can_go_wrong" / "4_which_detector_sees_
 
 STATEMENT = '''"""Which test sees which mistake?
 
-The last hours taught you six ways to find a mistake in a program that trains a Bayesian model. None
-of them finds everything, and two mistakes below were published because the test that would have
-seen them was not the one that was run. Think about each: which of the six sees it?
+There are many ways to look for a mistake in a program that trains a Bayesian model, and none of
+them finds everything. Most of the mistakes below were printed or published; the test that would
+have seen them was not run. Think about each: which of six detectors sees it?
 
-The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches and
-three weights, one of them a bias; the design is orthogonal, so that the mean field holds the exact
-posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detectors are:
+The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches
+and three weights, one of them a bias; the design is orthogonal, so that the mean field holds the
+exact posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detectors are:
 
     gradient check    the complex step against the gradient, at fixed noise
     value             an epoch's cost at fixed noise against log q - log P(w) - log P(D|w)
@@ -53,7 +53,7 @@ def main() -> None:
     TABLE.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
     lines = [STATEMENT, "which_detector_sees_it = {\n"]
     for name, bug in BUGS.items():
-        lines += [f"    # {bug.what}; {bug.seen}\n", f'    "{name}": set(),\n']
+        lines += [f"    # {bug.what}\n    # ({bug.seen})\n", f'    "{name}": set(),\n']
     lines += ["}\n### BEGIN SOLUTION\nwhich_detector_sees_it = {\n"]
     for name, row in table.items():
         seen = ", ".join(f'"{one}"' for one in DETECTORS if row[one][0])

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from ..grading.exports import FORMATS, export
-from ..grading.keys import CHAPTERS, exercises, find, name_of
+from ..grading.keys import chapters, find, name_of
 from ..grading.sandbox import grade_files
 from .options import Commands, above_zero, add_command, at_least_one
 
@@ -52,22 +52,10 @@ def grade(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    chapters = {module.rpartition(".")[2]: chapter for chapter, module in CHAPTERS.items()}
-    where = {name: chapters[module] for name, module in _homes().items()}
-    for name, one in exercises().items():
-        print(f"{where[name]:<32}{name:<32}{' '.join(one.tags)}")
+    for chapter, some in chapters().items():
+        for number, one in enumerate(some, 1):
+            print(f"{chapter}/{number}_{one.name:<34}{' '.join(one.tags)}")
     return 0
-
-
-def _homes() -> dict[str, str]:
-    """Return the module of each exercise."""
-    from importlib import import_module
-
-    return {
-        one.name: module
-        for module in CHAPTERS.values()
-        for one in import_module(f"...grading.keys.{module}", __name__).EXERCISES
-    }
 
 
 def _files(given: list[str]) -> list[Path]:

@@ -94,7 +94,7 @@ BUGS: Mapping[str, Bug] = {
     "no eps": Bug("d_rho lacks the factor eps", "K28", (("d_w * eps", "d_w"),)),
     "score counted twice": Bug(
         "the direct partial derivatives of log q are added to the total ones",
-        "the split form (W4, W5) added to the report's (K21, K30)",
+        "Wu's split form, W4 and W5, added to K21 and K30",
         (
             ("d_mu = d_w.mean(axis=-2)", "d_mu = (d_w + pi * eps / sigma).mean(axis=-2)"),
             ("- pi / sigma)", "- pi / sigma + pi * (eps**2 - 1) / sigma)"),
@@ -105,7 +105,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "likelihood divided by n": Bug(
         "the mean over rows stands in place of the sum, in value and gradient",
-        "K18 with a mean squared error, published code",
+        "K18 with a mean squared error",
         (
             ("nll = np.sum(", "nll = 1 / len(x) * np.sum("),
             ("- r @ x / NOISE**2", "- r @ x / NOISE**2 / len(x)"),

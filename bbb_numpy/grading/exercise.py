@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,10 +208,24 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """What all exercises have: a name, which is that of the function, and the tags of the book."""
+    """What all exercises have.
+
+    Attributes
+    ----------
+    name : str
+        Of the function, or the table, that the student writes.
+    tags : tuple of str
+        The entries of the book that it is about.
+    """
 
     name: str
     tags: tuple[str, ...]
+
+    patience: ClassVar[float] = 1.0  # time limits are this much longer: some run an answer often
+
+    def judge(self, answer: Any) -> Verdict:
+        """Grade what the student wrote."""
+        raise TypeError(f"{type(self).__name__} cannot be graded")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,9 +68,8 @@ def _served(group: list[Path], seconds: float, megabytes: int) -> Iterator[Verdi
         assert process.stdout is not None
         try:
             for path in group:
-                line = "" if FORKS else _line(process, _allowed(path, seconds) + SPARE)
-                line = line or process.stdout.readline()
-                yield _read(path, line)
+                late = _allowed(path, seconds) + SPARE
+                yield _read(path, process.stdout.readline() if FORKS else _line(process, late))
         finally:
             process.kill()
 
@@ -98,7 +97,7 @@ def _read(path: Path, line: str) -> Verdict:
 
 def _allowed(path: Path, seconds: float) -> float:
     """Return the time for a file: scored exercises run an answer many times."""
-    return seconds * float(getattr(find(name_of(path)), "patience", 1.0))
+    return seconds * find(name_of(path)).patience
 
 
 # --- in the process of the grader
@@ -128,17 +127,19 @@ def _in_fork(path: Path, seconds: float, megabytes: int) -> bytes:
             os._exit(0)
     os.close(writing)
     text, until = b"", time.monotonic() + seconds
-    with os.fdopen(reading, "rb", buffering=0) as pipe:
-        while (left := until - time.monotonic()) > 0:
-            ready, _, _ = select.select([pipe], [], [], left)
-            piece = pipe.read(65536) if ready else b""
-            if ready and not piece:
-                break
-            text += piece
-        late = left <= 0
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)  # and what it has started
-    _, status = os.waitpid(child, 0)
+    try:
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            while (left := until - time.monotonic()) > 0:
+                ready, _, _ = select.select([pipe], [], [], left)
+                piece = pipe.read(65536) if ready else b""
+                if ready and not piece:
+                    break
+                text += piece
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)  # and what it has started
+        _, status = os.waitpid(child, 0)
+    late = left <= 0
     if text and not late:
         return text
     by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0

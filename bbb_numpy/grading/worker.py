@@ -6,4 +6,7 @@ import sys
 from .sandbox import serve
 
 if __name__ == "__main__":
-    serve(*json.loads(sys.argv[1]))
+    try:
+        serve(*json.loads(sys.argv[1]))
+    except KeyboardInterrupt:  # the command says so itself
+        sys.exit(130)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ..exercise import Exercise
 
-__all__ = ["CHAPTERS", "exercises", "find", "name_of"]
+__all__ = ["CHAPTERS", "chapters", "exercises", "find", "name_of"]
 
 # chapter, as its folder is called: its module here
 CHAPTERS = MappingProxyType(
@@ -35,11 +35,22 @@ CHAPTERS = MappingProxyType(
 
 
 @cache
+def chapters() -> MappingProxyType[str, tuple[Exercise, ...]]:
+    """Return the exercises of each chapter, both in the order of the book."""
+    return MappingProxyType(
+        {
+            folder: import_module(f".{module}", __package__).EXERCISES
+            for folder, module in CHAPTERS.items()
+        }
+    )
+
+
+@cache
 def exercises() -> MappingProxyType[str, Exercise]:
     """Return all exercises by name, in the order of the book."""
     found: dict[str, Exercise] = {}
-    for module in CHAPTERS.values():
-        for one in import_module(f".{module}", __package__).EXERCISES:
+    for some in chapters().values():
+        for one in some:
             if one.name in found:
                 raise ValueError(f"two exercises are called {one.name}")
             found[one.name] = one

@@ -21,8 +21,9 @@ import numpy as np
 def occams_razor(heads, tails):
     """Return the log Bayes factor against the fair coin."""
     ### BEGIN SOLUTION
-    from math import lgamma, log
-
-    flips = heads + tails
-    return lgamma(heads + 1) + lgamma(tails + 1) - lgamma(flips + 2) + flips * log(2)
+    # h! t! / (h + t + 1)! = 1 / [(h + t + 1) * (h + t choose h)]
+    ways = 1
+    for i in range(1, tails + 1):
+        ways = ways * (heads + i) // i
+    return (heads + tails) * np.log(2) - np.log(heads + tails + 1) - np.log(ways)
     ### END SOLUTION

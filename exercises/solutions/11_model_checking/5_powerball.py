@@ -7,8 +7,8 @@ probability for every number, and an interval that holds the true probability wi
 
 The truth is known, as the rules of the game give it; so your answer can be graded exactly. The
 grader lets it learn from forty histories and measures two numbers. *Regret*: how many nats per
-ball your probabilities lose on average to the true ones; at most 0.015 is asked for. *Coverage*:
-how often your intervals hold the truth, with each number as often as it comes; from 80 % to 98 %
+ball your probabilities lose on average to the true ones; at most 0.01 is asked for. *Coverage*:
+how often your intervals hold the truth, with each number as often as it comes; from 85 % to 97 %
 is accepted. Do not use the rules, pretend that you do not know them: use the data.
 
 Shapes: numbers and labels are (1000,), balls is 69. Return probability, low and high, each (69,),
@@ -28,7 +28,7 @@ def powerball(numbers, labels, balls):
 
     def features(number):
         u = (np.asarray(number, float) - balls / 2) / (balls / 2)
-        return np.stack([u**k for k in range(6)], axis=1)
+        return np.stack([u**k for k in range(5)], axis=1)
 
     x = features(numbers)
     prior_precision = np.eye(x.shape[1]) / 10.0**2

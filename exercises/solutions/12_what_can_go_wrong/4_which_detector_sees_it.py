@@ -1,12 +1,12 @@
 """Which test sees which mistake?
 
-The last hours taught you six ways to find a mistake in a program that trains a Bayesian model. None
-of them finds everything, and two mistakes below were published because the test that would have
-seen them was not the one that was run. Think about each: which of the six sees it?
+There are many ways to look for a mistake in a program that trains a Bayesian model, and none of them
+finds everything. Most of the mistakes below were printed or published; the test that would have seen
+them was not run. Think about each: which of six detectors sees it?
 
-The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches and
-three weights, one of them a bias; the design is orthogonal, so that the mean field holds the exact
-posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detectors are:
+The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches
+and three weights, one of them a bias; the design is orthogonal, so that the mean field holds the
+exact posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detectors are:
 
     gradient check    the complex step against the gradient, at fixed noise
     value             an epoch's cost at fixed noise against log q - log P(w) - log P(D|w)
@@ -23,35 +23,50 @@ handed to the program by the test, for instance, is not the noise that it would 
 """
 
 which_detector_sees_it = {
-    # the value has - log(prior) where + belongs; printed in K18
+    # the value has - log(prior) where + belongs
+    # (printed in K18)
     "sign of log prior": set(),
-    # the slope of -log sigma has the other sign; K30
+    # the slope of -log sigma has the other sign
+    # (K30)
     "plus one over sigma": set(),
-    # d_rho lacks the factor eps; K28
+    # d_rho lacks the factor eps
+    # (K28)
     "no eps": set(),
-    # the direct partial derivatives of log q are added to the total ones; the split form (W4, W5) added to the report's (K21, K30)
+    # the direct partial derivatives of log q are added to the total ones
+    # (Wu's split form, W4 and W5, added to K21 and K30)
     "score counted twice": set(),
-    # the slope for sigma is used as that for rho; K23
+    # the slope for sigma is used as that for rho
+    # (K23)
     "softplus without its derivative": set(),
-    # the mean over rows stands in place of the sum, in value and gradient; K18 with a mean squared error, published code
+    # the mean over rows stands in place of the sum, in value and gradient
+    # (K18 with a mean squared error)
     "likelihood divided by n": set(),
-    # each minibatch pays the complexity of the data set; published code
+    # each minibatch pays the complexity of the data set
+    # (published code)
     "whole KL in every minibatch": set(),
-    # the complexity is averaged over weight matrix and bias; published code
+    # the complexity is averaged over weight matrix and bias
+    # (published code)
     "KL divided by layers": set(),
-    # the complexity is averaged over the weights; published code
+    # the complexity is averaged over the weights
+    # (published code)
     "KL divided by weights": set(),
-    # the complexity is divided by the rows of the batch and of the data set; published code
+    # the complexity is divided by the rows of the batch and of the data set
+    # (published code)
     "KL divided by batch and data set": set(),
-    # the gradient for rho uses other noise than the weights did; the program published beside the report
+    # the gradient for rho uses other noise than the weights did
+    # (the program published beside the report)
     "noise other than the gradient's": set(),
-    # the variance of the bias is taken to be sigma; the program published beside the report
+    # the variance of the bias is taken to be sigma
+    # (the program published beside the report)
     "sigma of the bias unsquared": set(),
-    # the band is 3 times 50 epistemic deviations; the program published beside the report
+    # the band is 3 times 50 epistemic deviations
+    # (the program published beside the report)
     "bands of fifty": set(),
-    # the band of the mean is shown as that of new targets; Krasser's figures (R10)
+    # the band of the mean is shown as that of new targets
+    # (Krasser's figures (R10))
     "band without noise": set(),
-    # eps is uniform between -1 and 1; K1
+    # eps is uniform between -1 and 1
+    # (K1)
     "uniform noise": set(),
 }
 ### BEGIN SOLUTION
