@@ -175,8 +175,8 @@ class Verdict:
         One sentence.
     findings : tuple of Finding
         By block, what is wrong.
-    case : dict
-        The smallest case that fails: arguments, what the answer gives, what is right.
+    cases : dict
+        By block the smallest case that fails: arguments, what the answer gives, what is right.
     score : dict
         Numbers of the exercises that are scored.
     """
@@ -186,7 +186,7 @@ class Verdict:
     verdict: str
     headline: str
     findings: tuple[Finding, ...] = ()
-    case: Mapping[str, Any] = field(default_factory=dict)
+    cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     score: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -194,9 +194,9 @@ class Verdict:
         for finding in self.findings:
             where = f"{finding.block}: " if finding.block else ""
             lines += textwrap.wrap(f"{where}{finding.says}", 94)
-        if self.case:
-            lines.append("the smallest case that fails:")
-            lines += [f"  {name} = {value}" for name, value in self.case.items()]
+        for block, case in self.cases.items():
+            lines.append(f"the smallest case in which {block} is wrong:")
+            lines += [f"  {name} = {value}" for name, value in case.items()]
         return "\n  ".join(lines)
 
     def as_dict(self) -> dict[str, Any]:

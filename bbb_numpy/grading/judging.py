@@ -88,10 +88,11 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     if len(findings) == len(wrong):
         return Verdict(exercise.name, False, "known mistake", head, tuple(findings))
     unknown = [exercise.returns[i] for i in wrong if exercise.returns[i] not in dict(findings)]
-    case = _smallest(exercise, answer, [exercise.returns.index(name) for name in unknown])
-    if not case:  # floats do not see it
-        findings += [Finding(name, found[exercise.returns.index(name)].reason) for name in unknown]
-    return Verdict(exercise.name, False, "wrong", head, tuple(findings), case)
+    cases = {name: _smallest(exercise, answer, exercise.returns.index(name)) for name in unknown}
+    for name in [name for name, case in cases.items() if not case]:  # floats do not see it
+        findings.append(Finding(name, found[exercise.returns.index(name)].reason))
+        del cases[name]
+    return Verdict(exercise.name, False, "wrong", head, tuple(findings), cases)
 
 
 # --- comparing
@@ -109,7 +110,7 @@ def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple
     try:
         with np.errstate(all="ignore"):
             blocks = exercise.blocks(answer(*copies))
-    except NotImplementedError:
+    except (NotImplementedError, MemoryError):
         raise
     except Exception as error:
         own = traceback.extract_tb(error.__traceback__)[-1]
@@ -262,7 +263,7 @@ def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
             name = exercise.returns[0]
             case |= {f"your {name}": str(ours.tolist()), f"right {name}": _shown(right)}
             head = "the formula is right, but floats overflow or cancel"
-            return Verdict(exercise.name, False, "wrong", head, case=case)
+            return Verdict(exercise.name, False, "wrong", head, cases={name: case})
     return None
 
 
@@ -337,7 +338,7 @@ def _after(exercise: Formula, change: Callable[[Any], Any], block: int) -> Answe
     return changed
 
 
-def _smallest(exercise: Formula, answer: Answer, blocks: list[int]) -> dict[str, Any]:
+def _smallest(exercise: Formula, answer: Answer, block: int) -> dict[str, Any]:
     """Return the smallest case in which a block of the answer is wrong, with numbers.
 
     The fewest samples, rows and units, and the simplest numbers; {} if floats see none.
@@ -350,20 +351,20 @@ def _smallest(exercise: Formula, answer: Answer, blocks: list[int]) -> dict[str,
             rng = np.random.default_rng(among)
             for _ in range(1 if among == 1 else TRIES):
                 arguments = tuple(one.small(rng, at, among) for one in exercise.arguments.values())
-                case = _fails(exercise, answer, arguments, blocks)
+                case = _fails(exercise, answer, arguments, block)
                 if case:
                     return _fails(
-                        exercise, answer, _simpler(exercise, answer, arguments, blocks), blocks
+                        exercise, answer, _simpler(exercise, answer, arguments, block), block
                     )
     for seed in (*CASES, *PATHS):
-        case = _fails(exercise, answer, exercise.draw(seed), blocks)
+        case = _fails(exercise, answer, exercise.draw(seed), block)
         if case:
             return case
     return {}
 
 
 def _simpler(
-    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], blocks: list[int]
+    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int
 ) -> tuple[Any, ...]:
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
@@ -379,7 +380,7 @@ def _simpler(
                 else:
                     tried[i] = simple
                 if one.kind in ("real", "positive") and _fails(
-                    exercise, answer, tuple(tried), blocks
+                    exercise, answer, tuple(tried), block
                 ):
                     best = tried
                     break
@@ -387,7 +388,7 @@ def _simpler(
 
 
 def _fails(
-    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], blocks: list[int]
+    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int
 ) -> dict[str, Any]:
     """Return the case with numbers if the answer is wrong there, else {}."""
     try:
@@ -402,19 +403,18 @@ def _fails(
         ours = _run(exercise, answer, arguments)
     except (Unusable, NotImplementedError) as error:
         return {**shown, "yours": str(error)}
-    for i in blocks:
-        name = exercise.returns[i]
-        if np.shape(ours[i]) != np.shape(right[i]):
-            return {
-                **shown,
-                f"your {name}": f"of shape {np.shape(ours[i])}",
-                f"right {name}": f"of shape {np.shape(right[i])}",
-            }
-        mine, theirs = np.asarray(ours[i], float), np.asarray(right[i], float)
-        scale = max(np.max(np.abs(theirs), initial=0.0), 1.0)
-        if not np.allclose(mine, theirs, rtol=0, atol=ROUNDING * scale):
-            return {**shown, f"your {name}": _shown(mine), f"right {name}": _shown(theirs)}
-    return {}
+    name, found, expected = exercise.returns[block], ours[block], right[block]
+    if np.shape(found) != np.shape(expected):
+        return {
+            **shown,
+            f"your {name}": f"of shape {np.shape(found)}",
+            f"right {name}": f"of shape {np.shape(expected)}",
+        }
+    mine, theirs = np.asarray(found, float), np.asarray(expected, float)
+    scale = max(np.max(np.abs(theirs), initial=0.0), 1.0)
+    if np.allclose(mine, theirs, rtol=0, atol=ROUNDING * scale):
+        return {}
+    return {**shown, f"your {name}": _shown(mine), f"right {name}": _shown(theirs)}
 
 
 def _shown(value: Any) -> Any:

@@ -122,7 +122,11 @@ def _in_fork(path: Path, seconds: float, megabytes: int) -> bytes:
             _limit(seconds, megabytes)
             _silence()
             with os.fdopen(writing, "wb") as pipe:
-                pipe.write(_graded(path))
+                try:
+                    text = _graded(path)
+                except BaseException as error:  # of the grader, or one that nobody expects
+                    text = _stopped(f"grading it failed: {type(error).__name__}: {error}")
+                pipe.write(text)
         finally:
             os._exit(0)
     os.close(writing)
@@ -145,7 +149,7 @@ def _in_fork(path: Path, seconds: float, megabytes: int) -> bytes:
     by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     if late or by == getattr(signal, "SIGXCPU", -1):
         return _stopped(f"it took more than {seconds:g} s: an endless loop?")
-    why = f" by signal {by}" if by else ""
+    why = f" by signal {by}" if by not in (0, signal.SIGKILL) else ""
     return _stopped(f"its process ended{why} before it was graded")
 
 

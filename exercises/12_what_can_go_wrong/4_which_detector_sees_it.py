@@ -1,8 +1,8 @@
 """Which test sees which mistake?
 
-There are many ways to look for a mistake in a program that trains a Bayesian model, and none of them
-finds everything. Most of the mistakes below were printed or published; the test that would have seen
-them was not run. Think about each: which of six detectors sees it?
+There are many ways to look for a mistake in a program that trains a Bayesian model, and none of
+them finds everything. Most of the mistakes below were printed or published; the test that would
+have seen them was not run. Think about each: which of six detectors sees it?
 
 The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches
 and three weights, one of them a bias; the design is orthogonal, so that the mean field holds the
