@@ -1,0 +1,81 @@
+"""The files of the exercises: all solutions pass, all templates fail, none has drifted."""
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from bbb_numpy.grading.keys import chapters, exercises, find, name_of
+from bbb_numpy.grading.sandbox import grade_files
+
+EXERCISES = Path(__file__).resolve().parents[2] / "exercises"
+SOLUTIONS = sorted((EXERCISES / "solutions").rglob("*.py"))
+TEMPLATES = [EXERCISES / path.relative_to(EXERCISES / "solutions") for path in SOLUTIONS]
+
+
+def test_every_exercise_has_its_files_in_the_order_of_the_book():
+    listed = [
+        f"{chapter}/{number}_{one.name}.py"
+        for chapter, some in chapters().items()
+        for number, one in enumerate(some, 1)
+    ]
+    assert sorted(listed) == [
+        path.relative_to(EXERCISES / "solutions").as_posix() for path in SOLUTIONS
+    ]
+    assert sorted(TEMPLATES) == sorted(EXERCISES.glob("[0-9]*/*.py"))
+
+
+def test_all_solutions_pass():
+    verdicts = list(grade_files(SOLUTIONS, seconds=60))
+    assert [str(one) for one in verdicts if not one.passed] == []
+    assert [one.exercise for one in verdicts] == [name_of(path) for path in SOLUTIONS]
+    assert sum(one.verdict == "proved" for one in verdicts) > 45
+
+
+def test_all_templates_fail_because_they_are_not_answered():
+    verdicts = list(grade_files(TEMPLATES))
+    assert {(one.passed, one.verdict) for one in verdicts} == {(False, "not answered")}
+
+
+def test_the_templates_are_the_solutions_with_holes():
+    made = runpy.run_path(str(EXERCISES / "make_templates.py"))
+    assert {path: path.read_text("utf-8") for path in TEMPLATES} == made["templates"]()
+    with pytest.raises(ValueError, match="one marked part; this has 0"):
+        made["template"]("def f():\n    return 1\n")
+    text = "def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n"
+    assert made["template"](text).endswith("    # YOUR CODE HERE\n    raise NotImplementedError\n")
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_every_statement_has_shapes_and_a_hint_with_its_tags(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    statement = ast.get_docstring(tree)
+    exercise = find(name_of(path))
+    hint = statement[statement.index("Hint:") :]
+    assert "in derivations.md" in statement.replace("\n", " ")
+    if exercise.name != "which_detector_sees_it":
+        assert "Shapes:" in statement
+        function = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
+        assert function.name == exercise.name
+        if hasattr(exercise, "arguments"):
+            assert [one.arg for one in function.args.args] == list(exercise.arguments)
+            for returned in exercise.arguments:
+                assert re.search(rf"\b{returned}\b", statement), returned
+    tags = set(re.findall(r"\b[KRWMGD]\d+\b", hint))
+    assert tags, "a hint names an entry"
+
+
+def test_the_exercises_mention_no_tag_that_is_not_there():
+    pages = [EXERCISES.parent / "derivations.md"]
+    pages += (EXERCISES.parent / "derivations").glob("*.md")
+    entries = {
+        tag for page in pages for tag in re.findall(r"^#### (\w+):", page.read_text("utf-8"), re.M)
+    }
+    said = "".join(
+        mistake.says for one in exercises().values() for mistake in getattr(one, "wrong", ())
+    ) + "".join(path.read_text("utf-8") for path in TEMPLATES)
+    tags = set(re.findall(r"\b[KRMGD]\d+\b|\bW[3-6]\b", said))
+    assert len(tags) > 50
+    assert tags <= entries
