@@ -343,19 +343,11 @@ def _smallest(exercise: Formula, answer: Answer, block: int) -> dict[str, Any]:
 
     The fewest samples, rows and units, and the simplest numbers; {} if floats see none.
     """
-    letters = exercise.letters
-    choices = itertools.product(*(range(1, exercise.sizes[letter] + 1) for letter in letters))
-    for sizes in sorted(choices, key=lambda some: (sum(some), some)):
-        at = dict(zip(letters, sizes, strict=True))
-        for among in (1, 2, 3, 5):
-            rng = np.random.default_rng(among)
-            for _ in range(1 if among == 1 else TRIES):
-                arguments = tuple(one.small(rng, at, among) for one in exercise.arguments.values())
-                case = _fails(exercise, answer, arguments, block)
-                if case:
-                    return _fails(
-                        exercise, answer, _simpler(exercise, answer, arguments, block), block
-                    )
+    for shapes in (False, True):  # wrong numbers say more than another shape
+        for arguments in _small_cases(exercise):
+            if _fails(exercise, answer, arguments, block, shapes):
+                simple = _simpler(exercise, answer, arguments, block, shapes)
+                return _fails(exercise, answer, simple, block, shapes)
     for seed in (*CASES, *PATHS):
         case = _fails(exercise, answer, exercise.draw(seed), block)
         if case:
@@ -363,8 +355,20 @@ def _smallest(exercise: Formula, answer: Answer, block: int) -> dict[str, Any]:
     return {}
 
 
+def _small_cases(exercise: Formula) -> Iterator[tuple[Any, ...]]:
+    """Return arguments of growing sizes, with numbers that people can read."""
+    letters = exercise.letters
+    choices = itertools.product(*(range(1, exercise.sizes[letter] + 1) for letter in letters))
+    for sizes in sorted(choices, key=lambda some: (sum(some), some)):
+        at = dict(zip(letters, sizes, strict=True))
+        for among in (1, 2, 3, 5):
+            rng = np.random.default_rng(among)
+            for _ in range(1 if among == 1 else TRIES):
+                yield tuple(one.small(rng, at, among) for one in exercise.arguments.values())
+
+
 def _simpler(
-    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int
+    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int, shapes: bool
 ) -> tuple[Any, ...]:
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
@@ -380,7 +384,7 @@ def _simpler(
                 else:
                     tried[i] = simple
                 if one.kind in ("real", "positive") and _fails(
-                    exercise, answer, tuple(tried), block
+                    exercise, answer, tuple(tried), block, shapes
                 ):
                     best = tried
                     break
@@ -388,9 +392,16 @@ def _simpler(
 
 
 def _fails(
-    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int
+    exercise: Formula,
+    answer: Answer,
+    arguments: tuple[Any, ...],
+    block: int,
+    shapes: bool = True,
 ) -> dict[str, Any]:
-    """Return the case with numbers if the answer is wrong there, else {}."""
+    """Return the case with numbers if the answer is wrong there, else {}.
+
+    With `shapes` a case in which it raises, or has another shape, is one as well.
+    """
     try:
         with np.errstate(all="ignore"):
             right = exercise.blocks(exercise.right(*arguments))
@@ -402,14 +413,15 @@ def _fails(
     try:
         ours = _run(exercise, answer, arguments)
     except (Unusable, NotImplementedError) as error:
-        return {**shown, "yours": str(error)}
+        return {**shown, "yours": str(error)} if shapes else {}
     name, found, expected = exercise.returns[block], ours[block], right[block]
     if np.shape(found) != np.shape(expected):
-        return {
+        wrong_shape = {
             **shown,
             f"your {name}": f"of shape {np.shape(found)}",
             f"right {name}": f"of shape {np.shape(expected)}",
         }
+        return wrong_shape if shapes else {}
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
     scale = max(np.max(np.abs(theirs), initial=0.0), 1.0)
     if np.allclose(mine, theirs, rtol=0, atol=ROUNDING * scale):

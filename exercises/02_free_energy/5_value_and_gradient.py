@@ -17,7 +17,7 @@ Shapes: mu and rho are (P,), eps is (S, P), x is (B, P), y is (B,); prior, noise
 numbers. Return value, d_mu (P,) and d_rho (P,).
 
 Hint: K21 for mu, K30 for rho, both in derivations.md. The grader proves all your derivatives, and
-names about twenty-five mistakes that have been made here.
+names some thirty mistakes that have been made here.
 """
 
 import numpy as np

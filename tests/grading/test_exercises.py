@@ -67,6 +67,19 @@ def test_every_statement_has_shapes_and_a_hint_with_its_tags(path):
     assert tags, "a hint names an entry"
 
 
+def test_the_texts_count_right():
+    known = sum(len(getattr(one, "wrong", ())) for one in exercises().values())
+    assert len(SOLUTIONS) == 59
+    assert 350 < known < 400
+    root = EXERCISES.parent
+    assert "has 59 of them, in twelve chapters" in (root / "README.md").read_text("utf-8")
+    changes = (root / "CHANGELOG.md").read_text("utf-8")
+    assert "59 exercises in twelve chapters" in changes
+    assert "more than 350 are known" in changes
+    table = (EXERCISES / "README.md").read_text("utf-8")
+    assert re.findall(r"^\| \[.*\]\((\w+)\) \|", table, re.MULTILINE) == list(chapters())
+
+
 def test_the_exercises_mention_no_tag_that_is_not_there():
     pages = [EXERCISES.parent / "derivations.md"]
     pages += (EXERCISES.parent / "derivations").glob("*.md")

@@ -343,6 +343,22 @@ def free_energy(log_q: Any, log_prior: Any, log_likelihood: Any, pi: Any) -> Any
             "the likelihood is multiplied by pi as well: with pi = 1/n it is divided by n (K18).",
         ),
         (
+            "nll = np.sum(",
+            "nll = np.mean(",
+            "the likelihood is divided by the number of rows (K18).",
+        ),
+        (
+            "w = mu + sigma * eps",
+            "w = mu + sigma**2 * eps",
+            "the noise of the weights is multiplied by the variance; multiply by sigma (K4).",
+        ),
+        (
+            "(-pi / sigma + d_w * eps)",
+            "(-pi / sigma + d_w * eps[::-1])",
+            "the gradient uses other noise than the weights did: eps of another sample, as a "
+            "published program does. Its mean lacks the data (K28).",
+        ),
+        (
             "np.mean(pi * complexity + nll)",
             "np.sum(pi * complexity + nll)",
             "the samples are added up; their mean is asked for (K5).",
@@ -403,6 +419,17 @@ def value_and_gradient(
             "x.T * delta0",
             "the input times delta, entry by entry: the rows of the minibatch must be added up, "
             "x.T @ delta (K42).",
+        ),
+        (
+            "x.T @ delta0",
+            "x * delta0",
+            "the input times delta, entry by entry and row by row: add up the rows, x.T @ delta.",
+        ),
+        (
+            "a0.T @ delta1",
+            "a0 * delta1",
+            "the activation times delta, entry by entry and row by row: add up the rows, "
+            "a.T @ delta.",
         ),
         ("x.T @ delta0", "delta0.T @ x", "it is transposed: W0 maps inputs to hidden units."),
         (

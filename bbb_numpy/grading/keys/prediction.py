@@ -27,6 +27,12 @@ __all__ = ["EXERCISES"]
         ),
         (
             "epistemic + noise**2",
+            "2500 * epistemic",
+            "the epistemic deviation is multiplied by fifty, as in a published figure, and the "
+            "noise is missing.",
+        ),
+        (
+            "epistemic + noise**2",
             "epistemic",
             "the noise of y is missing in the total: a band of the mean is drawn as a band of y.",
         ),
