@@ -10,6 +10,7 @@ import itertools
 import random
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -75,7 +76,10 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
         return Verdict(exercise.name, False, "not answered", "it is not answered yet")
     except Unusable as error:
         return Verdict(exercise.name, False, "unusable", str(error))
-    found = [_compare(exercise, answer, exercise.right, i) for i in range(len(exercise.returns))]
+    found = [
+        _compare(exercise, answer, exercise.right, i) if general.same else general
+        for i, general in enumerate(_of_other_sizes(exercise, answer))
+    ]
     wrong = [i for i, one in enumerate(found) if not one.same]
     if not wrong:
         return _overflow(exercise, answer) or _passed(exercise, answer, found)
@@ -157,6 +161,20 @@ def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
         return sum((weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1]))
 
     return number
+
+
+def _of_other_sizes(exercise: Formula, answer: Answer) -> list[Found]:
+    """Compare all blocks with what is right, in floats, where there is one more of everything."""
+    larger = replace(exercise, sizes={letter: n + 1 for letter, n in exercise.sizes.items()})
+    found = []
+    for block in range(len(exercise.returns)):
+        try:
+            at = [larger.draw(seed) for seed in PATHS[:2]]
+            same = all(_close(exercise, answer, exercise.right, block, one) for one in at)
+        except (Unusable, NotImplementedError):
+            same = False
+        found.append(Found(same, reason="it is wrong where there is more of something"))
+    return found
 
 
 def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Found:
@@ -296,7 +314,7 @@ def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
             if not _compare(exercise, answer, variant, block).same:
                 continue
             if not _compare(exercise, variant, exercise.right, block).same:
-                return says
+                return says  # else the answer is right there, and wrong for other sizes
         except Unusable:  # the mistake gives another shape, or none
             continue
     return ""

@@ -154,6 +154,52 @@ def test_an_unknown_mistake_gets_the_smallest_case_with_numbers():
     assert verdict.cases["cost"]["your cost"] == verdict.cases["cost"]["right cost"] + 0.1
 
 
+def test_all_that_does_not_matter_in_the_smallest_case_is_zero_or_one():
+    right = FORMULAS["value_and_gradient"].right
+
+    def answer(mu, rho, eps, x, y, prior, noise, pi):
+        value, d_mu, d_rho = right(mu, rho, eps, x, y, prior, noise, pi)
+        return value + 0.3 * np.log(noise) ** 2, d_mu, d_rho
+
+    case = dict(judge("value_and_gradient", answer).cases["value"])
+    assert case.pop("noise") in (0.5, 2.0)
+    assert case.pop("your value") != case.pop("right value")
+    assert case == {
+        "mu": [0.0], "rho": [0.0], "eps": [[0.0]], "x": [[0.0]], "y": [0.0], "prior": 1.0,
+        "pi": 1.0,
+    }  # fmt: skip
+
+
+def test_wrong_numbers_are_shown_before_another_shape():
+    right = FORMULAS["backward_pass"].right
+
+    def answer(x, W0, b0, W1, b1, y):
+        value, d_W0, d_b0, d_W1, d_b1 = right(x, W0, b0, W1, b1, y)
+        return value, d_W0.T + 0.1 * x, d_b0, d_W1, d_b1
+
+    case = judge("backward_pass", answer).cases["d_W0"]
+    assert isinstance(case["your d_W0"], list)
+
+    def of_one_shape(rho):
+        return np.log(1 + np.exp(rho)) if len(rho) == 3 else np.zeros(7)
+
+    verdict = judge("softplus", of_one_shape)  # the proofs have three weights
+    assert not verdict.passed
+    assert verdict.cases["sigma"]["your sigma"] == "of shape (7,)"
+    case = judge("softplus", lambda rho: 2.5 * of_one_shape(rho)).cases["sigma"]
+    assert len(case["rho"]) == 3
+
+
+def test_an_answer_for_four_rows_alone_does_not_pass():
+    assert not judge("coverage", lambda low, high, y: np.sum((low <= y) & (y <= high)) / 16).passed
+    right = FORMULAS["mean_and_variances"].right
+
+    def raises(f, noise):
+        return right(f.reshape(4, 4), noise)
+
+    assert not judge("mean_and_variances", raises).passed
+
+
 def test_blocks_are_judged_alone_one_by_a_name_and_one_by_a_case():
     right = FORMULAS["gaussian_likelihood"].right
 

@@ -80,8 +80,17 @@ def test_coverage_alone_does_not_see_bands_too_wide_here_and_too_narrow_there():
 def test_a_check_that_raises_is_told_where():
     verdict = judge("check_a_gradient", lambda value_and_grad, theta: 1 / 0)
     assert "raises ZeroDivisionError on a right gradient" in verdict.headline
-    changing = judge("check_calibration", lambda draws, y: draws.fill(0) or True)
-    assert changing.score["found"] == 0  # each subject is a copy
+
+
+def test_a_check_that_changes_what_it_is_shown_does_not_spoil_the_next():
+    right = solution("check_a_sampler")
+
+    def meddles(kernel, p):
+        accepts = right(kernel, p)
+        p[:] = 0
+        return accepts
+
+    assert judge("check_a_sampler", meddles).passed
 
 
 # --- bug x detector
