@@ -27,7 +27,10 @@ from .keys import find, name_of
 
 __all__ = ["FORKS", "grade_file", "grade_files"]
 
-FORKS = hasattr(os, "fork")
+# macOS: its BLAS may hang in a fork
+FORKS = hasattr(os, "fork") and sys.platform != "darwin"
+ENDED = "its process ended before it was graded"
+SIGXCPU = getattr(signal, "SIGXCPU", -1)
 SPARE = 10.0  # seconds that a process may take to start, beyond the limit of its files
 
 
@@ -53,7 +56,7 @@ def grade_files(
 
 
 def _served(group: list[Path], seconds: float, megabytes: int) -> Iterator[Verdict]:
-    request = json.dumps([[str(path) for path in group], seconds, megabytes])
+    request = json.dumps([[str(path) for path in group], seconds, megabytes, FORKS])
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     root = str(Path(__file__).resolve().parents[2])  # the same package, installed or not
     paths = [root, *filter(None, [environment.get("PYTHONPATH")])]
@@ -68,19 +71,21 @@ def _served(group: list[Path], seconds: float, megabytes: int) -> Iterator[Verdi
         assert process.stdout is not None
         try:
             for path in group:
-                late = _allowed(path, seconds) + SPARE
+                late = _allowed(path, seconds)
                 yield _read(path, process.stdout.readline() if FORKS else _line(process, late))
         finally:
-            process.kill()
+            process.terminate()  # which ends the fork of an answer, too
 
 
 def _line(process: subprocess.Popen[str], seconds: float) -> str:
     """Return what a process that cannot fork says within a time."""
     try:
-        return process.communicate(timeout=seconds)[0].strip().rpartition("\n")[2]
+        said = process.communicate(timeout=seconds + SPARE)[0].strip().rpartition("\n")[2]
     except subprocess.TimeoutExpired:
         process.kill()
-        return json.dumps({"stopped": f"it took more than {seconds:g} s: an endless loop?"})
+        return _stopped(_late(seconds)).decode()
+    by = -process.returncode
+    return said or _stopped(_late(seconds) if by == SIGXCPU else ENDED).decode()
 
 
 def _read(path: Path, line: str) -> Verdict:
@@ -88,7 +93,7 @@ def _read(path: Path, line: str) -> Verdict:
     try:
         found: dict[str, Any] = json.loads(line)
     except json.JSONDecodeError:
-        found = {"stopped": "its process ended before it was graded"}
+        found = {"stopped": ENDED}
     if "stopped" in found:
         return Verdict(name, False, "stopped", found["stopped"])
     found["findings"] = tuple(Finding(**one) for one in found["findings"])
@@ -103,13 +108,21 @@ def _allowed(path: Path, seconds: float) -> float:
 # --- in the process of the grader
 
 
-def serve(paths: Sequence[str], seconds: float, megabytes: int) -> None:
-    """Grade files one after the other, each in a fork, and print a line of JSON for each."""
-    out = os.dup(1)
+def serve(paths: Sequence[str], seconds: float, megabytes: int, forks: bool) -> None:
+    """Grade files one after the other, each in a fork, and print a line of JSON for each.
+
+    Without `forks` there is one file, and the limits are those of this process.
+    """
     for path in map(Path, paths):
         allowed = _allowed(path, seconds)
-        line = _in_fork(path, allowed, megabytes) if FORKS else _graded(path)
-        os.write(out, line + b"\n")
+        if forks:
+            line = _in_fork(path, allowed, megabytes)
+        else:
+            out = os.dup(1)
+            _limit(allowed, megabytes)
+            _silence()
+            line = _safely_graded(path)
+        os.write(1 if forks else out, line + b"\n")
 
 
 def _in_fork(path: Path, seconds: float, megabytes: int) -> bytes:
@@ -122,11 +135,7 @@ def _in_fork(path: Path, seconds: float, megabytes: int) -> bytes:
             _limit(seconds, megabytes)
             _silence()
             with os.fdopen(writing, "wb") as pipe:
-                try:
-                    text = _graded(path)
-                except BaseException as error:  # of the grader, or one that nobody expects
-                    text = _stopped(f"grading it failed: {type(error).__name__}: {error}")
-                pipe.write(text)
+                pipe.write(_safely_graded(path))
         finally:
             os._exit(0)
     os.close(writing)
@@ -147,10 +156,14 @@ def _in_fork(path: Path, seconds: float, megabytes: int) -> bytes:
     if text and not late:
         return text
     by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if late or by == getattr(signal, "SIGXCPU", -1):
-        return _stopped(f"it took more than {seconds:g} s: an endless loop?")
+    if late or by == SIGXCPU:
+        return _stopped(_late(seconds))
     why = f" by signal {by}" if by not in (0, signal.SIGKILL) else ""
-    return _stopped(f"its process ended{why} before it was graded")
+    return _stopped(ENDED.replace("ended", f"ended{why}"))
+
+
+def _late(seconds: float) -> str:
+    return f"it took more than {seconds:g} s: an endless loop?"
 
 
 def _stopped(why: str) -> bytes:
@@ -159,8 +172,10 @@ def _stopped(why: str) -> bytes:
 
 def _limit(seconds: float, megabytes: int) -> None:
     """Limit this process: time of the processor, memory, and the size of files it writes."""
-    import resource
-
+    try:
+        import resource
+    except ImportError:  # not on Windows: the time is limited by who started this process
+        return
     soft = int(seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, 10_000_000))
@@ -181,8 +196,11 @@ def _silence() -> None:
     os.dup2(nowhere, 2)
 
 
-def _graded(path: Path) -> bytes:
-    return json.dumps(grade_file(path).as_dict()).encode()
+def _safely_graded(path: Path) -> bytes:
+    try:
+        return json.dumps(grade_file(path).as_dict()).encode()
+    except BaseException as error:  # of the grader, or one that nobody expects
+        return _stopped(f"grading it failed: {type(error).__name__}: {error}")
 
 
 def grade_file(path: Path) -> Verdict:

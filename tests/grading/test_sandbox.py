@@ -1,12 +1,17 @@
 """Answers that loop, crash, take all memory or meddle: each gets one line, the next its grade."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from bbb_numpy.grading import sandbox
 from bbb_numpy.grading.sandbox import grade_file, grade_files
 
 RIGHT = "import numpy as np\ndef softplus(rho):\n    return np.log1p(np.exp(rho))\n"
-LINUX_ONLY = pytest.mark.skipif(not sandbox.FORKS, reason="needs fork")
+FORKING = pytest.mark.skipif(not sandbox.FORKS, reason="one process for each file: slow")
 
 ANSWERS = {
     "loop": ("def softplus(rho):\n    while True: pass\n", "an endless loop"),
@@ -25,7 +30,7 @@ ANSWERS = {
 }
 
 
-@LINUX_ONLY
+@FORKING
 def test_each_answer_gets_its_line_and_none_disturbs_the_next(tmp_path):
     paths = []
     for number, (text, _) in enumerate(ANSWERS.values()):
@@ -40,7 +45,29 @@ def test_each_answer_gets_its_line_and_none_disturbs_the_next(tmp_path):
         assert says is None or says in verdict.headline, f"{name}: {verdict}"
 
 
-@LINUX_ONLY
+@FORKING
+def test_an_answer_ends_with_the_command_that_grades_it(tmp_path):
+    path = tmp_path / "softplus.py"
+    alive = tmp_path / "alive"
+    path.write_text(
+        f"import pathlib, time\nwhile True:\n    pathlib.Path({str(alive)!r}).touch()\n"
+        "    time.sleep(0.01)\n"
+    )
+    command = [sys.executable, "-m", "bbb_numpy", "grade", str(path), "--seconds", "60"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        until = time.monotonic() + 30
+        while not alive.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert said.decode().splitlines() == ["bbb-numpy: interrupted"]
+    alive.unlink()
+    time.sleep(0.3)
+    assert not alive.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
 def test_memory_is_limited(tmp_path):
     path = tmp_path / "softplus.py"
     path.write_text(
@@ -55,10 +82,14 @@ def test_memory_is_limited(tmp_path):
 def test_where_there_is_no_fork_each_file_has_a_process_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "FORKS", False)
     monkeypatch.setattr(sandbox, "SPARE", 8.0)
-    path = tmp_path / "softplus.py"
-    path.write_text(RIGHT)
-    (verdict,) = grade_files([path])
-    assert verdict.verdict == "proved"
+    for name in ("prints", "loop"):
+        text, says = ANSWERS[name]
+        path = tmp_path / name / "softplus.py"
+        path.parent.mkdir()
+        path.write_text(text)
+        (verdict,) = grade_files([path], seconds=1)
+        assert verdict.passed == (says is None)
+        assert says is None or says in verdict.headline
 
 
 def test_a_file_can_be_graded_in_this_process(tmp_path):
