@@ -2,7 +2,7 @@
 
 The Kullback-Leibler divergence is the mean of log q(w) - log p(w) over w from q: how many nats
 per draw one loses by believing p where q is true. It is 0 for equal densities and positive
-otherwise. Half of the cost in the next chapter is such a divergence, from a posterior to its
+otherwise. One of the two costs in the next chapter is such a divergence, from a posterior to its
 prior.
 
 For q = N(mean, deviation^2) and p = N(prior_mean, prior^2) take the mean of

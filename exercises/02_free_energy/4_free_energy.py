@@ -1,8 +1,8 @@
 """What training minimises.
 
 A good approximate posterior explains the data and does not stray from the prior without need. The
-*free energy* adds up both costs, in nats: the complexity log q(w) - log P(w), and the misfit -log
-P(D|w), averaged over weights drawn from q. It is minus the evidence's lower bound.
+*free energy* adds up both costs, in nats: the complexity log q(w) - log P(w), and the misfit
+-log P(D|w), averaged over weights drawn from q. It is minus the evidence's lower bound.
 
 With minibatches, an epoch must pay the complexity once, not once per minibatch. So each pays a
 share `pi` of it. The likelihood is not shared: a minibatch has its own rows.

@@ -1,8 +1,8 @@
 """Paying early.
 
 Blundell and his coauthors let the first minibatches of an epoch pay most of the complexity: the
-prior leads while few data have been seen, the data lead later. Of M minibatches, number i = 1,
-..., M pays
+prior leads while few data have been seen, the data lead later. Of M minibatches, number
+i = 1, ..., M pays
 
     pi_i = 2^(M - i) / (2^M - 1).
 

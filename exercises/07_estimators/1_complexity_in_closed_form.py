@@ -1,4 +1,4 @@
-"""Half of the cost needs no noise.
+"""One of the two costs needs no noise.
 
 The complexity, log q(w) - log P(w) averaged over q, was estimated from drawn weights so far. For
 a Gaussian prior its mean is known: it is the divergence of the first chapter, once for each

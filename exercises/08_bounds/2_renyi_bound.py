@@ -11,8 +11,8 @@ too large.
 The gradient needs only the slope of this value for the numbers log omega_s. It is a softmax: the
 mean over samples in the report's gradient becomes a weighted mean.
 
-Shapes: log_weights is (S,), alpha is a number other than 1. Return the value and the slope u
-(S,).
+Shapes: log_weights is (S,), alpha is a number other than 1. Return the value and the slope
+u (S,).
 
 Hint: D25 in derivations.md; the u add up to 1.
 """

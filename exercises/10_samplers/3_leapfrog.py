@@ -9,8 +9,8 @@ the new place. Euler's method, both at once from the old values, spirals outward
     q_new = q + step r_half,
     r_new = r_half + (step / 2) slope(q_new).
 
-Shapes: q and r are (P,), step is a number, slope is a function: the gradient of log pi, (P,) to
-(P,). Return the new q and the new r.
+Shapes: q and r are (P,), step is a number, slope is a function: the gradient of log pi, (P,)
+to (P,). Return the new q and the new r.
 
 Hint: M8 in derivations.md. Try yours backwards: with -r_new it should return to the start.
 """

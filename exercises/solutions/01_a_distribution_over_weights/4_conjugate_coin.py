@@ -5,7 +5,7 @@ beta). A flip that shows heads multiplies it by r, one that shows tails by 1 - r
 the same form with other exponents, so updating a belief is adding to two numbers. Such a prior is
 called *conjugate*.
 
-Published tables have slipped here: one gives "alpha - 1 successes, beta - 1 failures" as the
+Published tables have slipped here: one gives alpha - 1 successes and beta - 1 failures as the
 posterior, in which no data occur.
 
 Shapes: alpha and beta are numbers, flips is (N,), 1 for heads and 0 for tails. Return the

@@ -7,8 +7,8 @@ all.
 
 Weights are independent: the density of all of them is a product, its logarithm a sum.
 
-Shapes: sigma is (P,), eps is (S, P). Return log q of each sample, (S,), with the constant log(2
-pi) / 2 of every weight.
+Shapes: sigma is (P,), eps is (S, P). Return log q of each sample, (S,), with the constant
+log(2 pi) / 2 of every weight.
 
 Hint: K6 to K10 in derivations.md.
 """

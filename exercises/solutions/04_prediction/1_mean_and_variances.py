@@ -6,9 +6,9 @@ target scatters around its function by the noise, so its variance is larger.
 
 Many published figures show the first band and call it the second. State both.
 
-Shapes: f is (S, B), one row for each function; noise is a deviation, a number. Return the mean
-(B,), the epistemic variance (B,), and the total variance (B,). Divide squares by S - 1: the mean
-was estimated from the same S functions.
+Shapes: f is (S, B), one row for each function; noise is a deviation, a number. Return the
+mean (B,), the epistemic variance (B,), and the total variance (B,). Divide squares by S - 1: the
+mean was estimated from the same S functions.
 
 Hint: D4 in derivations.md; R10 is a figure that lacks the noise.
 """

@@ -1,14 +1,14 @@
 """The function of the mean is not the mean of the functions.
 
 It is tempting to predict with the mean weights: one forward pass instead of many. For a linear
-model that is right. One blog post claims it for a network, "with sigma set to 0".
+model that is right. One blog post says it of a network, too: the mean of q would do.
 
 Take the simplest nonlinear function, f(x) = (w x)^2, with w from N(mu, sigma^2). Compute what it
-predicts on average, and what it predicts at the mean weight; the difference has a name, a
-variance.
+predicts on average, and what it predicts at the mean weight; the difference is a variance. Of
+what?
 
-Shapes: mu and sigma are numbers, x is (B,). Return the mean of f(x) over w, and f(x) at w = mu,
-(B,) each.
+Shapes: mu and sigma are numbers, x is (B,). Return the mean of f(x) over w, and f(x) at w =
+mu, (B,) each.
 
 Hint: R9 in derivations.md.
 """

@@ -7,9 +7,9 @@ instead, and then the shares appear squared:
 
     - sum_s share_s^2 (d log omega_s / dw_s) (dw_s / dtheta).
 
-Shapes: log_weights is (S,); d_w (S, P) is the slope of minus the log joint; eps is (S, P), sigma
-(P,). So -d log omega / dw = d_w - eps / sigma. Return d_mu and d_sigma, (P,) each, of minus the
-bound.
+Shapes: log_weights is (S,); d_w (S, P) is the slope of minus the log joint; eps is (S, P),
+sigma (P,). So -d log omega / dw = d_w - eps / sigma. Return d_mu and d_sigma, (P,) each, of minus
+the bound.
 
 Hint: D26 in derivations.md. With one sample this is sticking the landing.
 """
