@@ -203,6 +203,9 @@ class Verdict:
         """Return what JSON can hold."""
         plain = asdict(self)
         plain["findings"] = [finding._asdict() for finding in self.findings]
+        plain["score"] = {
+            name: number if np.isfinite(number) else None for name, number in self.score.items()
+        }
         return plain
 
 

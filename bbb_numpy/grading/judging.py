@@ -117,7 +117,8 @@ def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple
     except (NotImplementedError, MemoryError):
         raise
     except Exception as error:
-        own = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [one for one in frames if not one.filename.startswith(np.__path__[0])][-1]
         place = f" in line {own.lineno}, `{own.line}`" if own.line else ""
         shapes = ", ".join(
             f"{name} {np.shape(value)}"
@@ -279,7 +280,7 @@ def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
             names = zip(exercise.arguments, arguments, strict=True)
             case = {name: _shown(value) for name, value in names}
             name = exercise.returns[0]
-            case |= {f"your {name}": str(ours.tolist()), f"right {name}": _shown(right)}
+            case |= {f"your {name}": _shown(ours), f"right {name}": _shown(right)}
             head = "the formula is right, but floats overflow or cancel"
             return Verdict(exercise.name, False, "wrong", head, cases={name: case})
     return None
@@ -452,10 +453,9 @@ def _shown(value: Any) -> Any:
     if callable(value):
         return f"the function {getattr(value, '__name__', value)}"
     if isinstance(value, np.ndarray):
-        rounded: Any = [float(f"{one:.6g}") for one in value.ravel().tolist()]
-        whole = value.dtype.kind in "iub"
-        flat = np.array([int(one) for one in rounded] if whole else rounded, value.dtype)
-        return flat.reshape(value.shape).tolist()
-    if isinstance(value, tuple):
-        return [_shown(one) for one in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+        return [_shown(one) for one in value] if value.ndim else _shown(value.item())
+    if isinstance(value, np.generic):
+        return _shown(value.item())
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if np.isfinite(value) else str(value)
+    return value

@@ -1,5 +1,6 @@
 """Keys of the exercises: each known mistake gets its sentence, each right answer its proof."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from bbb_numpy import Adam, ScaleMixturePrior, plain, prove_same
 from bbb_numpy.evaluation.calibration import crps_draws
 from bbb_numpy.grading import judge
-from bbb_numpy.grading.exercise import Formula, Wrong
+from bbb_numpy.grading.exercise import Formula, Verdict, Wrong
 from bbb_numpy.grading.judging import judge_formula
 from bbb_numpy.grading.keys import chapters, exercises, find, name_of
 from bbb_numpy.grading.keys.making import formula
@@ -277,6 +278,23 @@ def test_what_cannot_be_graded_says_why_in_one_line(answer, says):
     assert "\n" not in str(verdict)
 
 
+def test_an_error_inside_numpy_is_shown_where_the_answer_called_it():
+    def answer(rho):
+        return np.linalg.solve(np.ones((2, 3)), rho)
+
+    assert "raises LinAlgError in line" in judge("softplus", answer).headline
+    assert "`return np.linalg.solve(" in judge("softplus", answer).headline
+
+
+def test_numbers_that_are_not_finite_are_texts_or_null_in_json():
+    exercise = FORMULAS["gaussian_prior"]
+    verdict = judge("gaussian_prior", lambda w, prior: (np.inf, exercise.right(w, prior)[1]))
+    assert verdict.cases["value"]["your value"] == "inf"
+    nan = Verdict("x", False, "scored", "", score={"bias": np.nan})
+    for one in (verdict, nan):
+        json.dumps(one.as_dict(), allow_nan=False)
+
+
 def test_changed_arguments_and_missing_blocks_are_named():
     def in_place(w, prior):
         w /= prior
@@ -291,10 +309,10 @@ def test_a_formula_that_overflows_is_right_and_does_not_pass():
     verdict = judge("stable_softplus", lambda rho: np.log1p(np.exp(rho)))
     assert not verdict.passed
     assert verdict.cases["sigma"] == {
-        "rho": [800.0], "your sigma": "[inf]", "right sigma": [800.0],
+        "rho": [800.0], "your sigma": ["inf"], "right sigma": [800.0],
     }  # fmt: skip
     cancels = judge("stable_softplus", lambda rho: np.log(1 + np.exp(-abs(rho))) + rho * (rho > 0))
-    assert cancels.cases["sigma"]["your sigma"] == "[0.0]"
+    assert cancels.cases["sigma"]["your sigma"] == [0.0]
 
 
 def test_an_edit_that_does_not_fit_is_no_variant():
