@@ -5,11 +5,13 @@ the solution with its table. Then run make_templates.py.
 """
 
 import json
+from collections.abc import Mapping
 
 from make_templates import HERE
 
 from bbb_numpy.grading.cards import BUGS, DETECTORS, TABLE, measure
 
+PAGE = HERE / "solutions" / "which_detector_sees_it.md"
 SOLUTION = HERE / "solutions" / "12_what_can_go_wrong" / "4_which_detector_sees_it.py"
 
 STATEMENT = '''"""Which test sees which mistake?
@@ -39,6 +41,23 @@ handed to the program by the test, for instance, is not the noise that it would 
 '''
 
 
+def page(table: Mapping[str, Mapping[str, tuple[bool, float]]]) -> str:
+    """Return the table of what was measured, for teachers."""
+    lines = [
+        "# Which detector sees which mistake?\n\n",
+        "Measured by [measure_cards.py](../measure_cards.py); **bold** is seen. The numbers: the "
+        "largest relative error\nof the gradient, the error of the value, standard errors, the "
+        "largest difference between two ways to cut\nthe data, the distance from the exact "
+        "posterior in its deviations, and the share of targets in 95 % bands.\n\n",
+        f"| mistake | {' | '.join(DETECTORS)} |\n",
+        f"|---|{'---|' * len(DETECTORS)}\n",
+    ]
+    for bug, row in table.items():
+        cells = [f"**{n:.2g}**" if seen else f"{n:.2g}" for seen, n in row.values()]
+        lines.append(f"| {bug}: {BUGS[bug].what} | {' | '.join(cells)} |\n")
+    return "".join(lines)
+
+
 def main() -> None:
     """Measure and write."""
     table = {bug: {one: measure(bug, one) for one in DETECTORS} for bug in BUGS}
@@ -50,6 +69,7 @@ def main() -> None:
         bug: {one: (seen, float(f"{number:.3g}")) for one, (seen, number) in row.items()}
         for bug, row in table.items()
     }
+    PAGE.write_text(page(rounded), encoding="utf-8")
     TABLE.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
     lines = [STATEMENT, "which_detector_sees_it = {\n"]
     for name, bug in BUGS.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bbb_numpy.grading import cards
 from bbb_numpy.grading.keys import chapters, exercises, find, name_of
 from bbb_numpy.grading.sandbox import grade_files
 
@@ -65,6 +66,28 @@ def test_every_statement_has_shapes_and_a_hint_with_its_tags(path):
                 assert re.search(rf"\b{returned}\b", statement), returned
     tags = set(re.findall(r"\b[KRWMGD]\d+\b", hint))
     assert tags, "a hint names an entry"
+
+
+def test_the_page_and_the_solution_of_the_cards_are_those_of_the_key(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXERCISES))
+    made = runpy.run_path(str(EXERCISES / "measure_cards.py"))
+    assert made["PAGE"].read_text("utf-8") == made["page"](cards.key())
+    solution = runpy.run_path(str(made["SOLUTION"]))["which_detector_sees_it"]
+    assert solution == {
+        bug: {one for one, (seen, _) in row.items() if seen} for bug, row in cards.key().items()
+    }
+
+
+def test_every_link_of_the_readme_leads_somewhere():
+    links = re.findall(r"\]\(([^)]+)\)", (EXERCISES / "README.md").read_text("utf-8"))
+    assert len(links) > 15
+    for link in links:
+        path, _, anchor = link.partition("#")
+        assert (EXERCISES / path).exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", (EXERCISES / path).read_text("utf-8"), re.MULTILINE)
+            slugs = [re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings]
+            assert anchor in slugs, link
 
 
 def test_the_texts_count_right():
