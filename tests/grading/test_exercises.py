@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bbb_numpy.grading import cards
+from bbb_numpy.grading import cards, judge
 from bbb_numpy.grading.keys import chapters, exercises, find, name_of
 from bbb_numpy.grading.sandbox import grade_files
 
@@ -88,6 +88,13 @@ def test_every_link_of_the_readme_leads_somewhere():
             headings = re.findall(r"^#+ (.*)$", (EXERCISES / path).read_text("utf-8"), re.MULTILINE)
             slugs = [re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings]
             assert anchor in slugs, link
+
+
+def test_the_readme_shows_what_the_grader_says():
+    exercise = find("value_and_gradient")
+    twice = [one for one in exercise.wrong if "score is counted twice" in one.says][:2]
+    shown = re.search(r"```text\n(.*?)\n```", (EXERCISES / "README.md").read_text("utf-8"), re.S)[1]
+    assert str(judge("value_and_gradient", exercise.edited(*twice))) == shown
 
 
 def test_the_texts_count_right():
