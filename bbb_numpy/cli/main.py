@@ -22,6 +22,8 @@ COMMANDS = {
     "gradcheck": "gradcheck",
     "fit": "fit",
     "predict": "fit",
+    "evaluate": "evaluate",
+    "compare": "compare",
     "grade": "grade",
 }
 

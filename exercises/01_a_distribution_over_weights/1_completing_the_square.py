@@ -11,7 +11,9 @@ of w^2 / 2 is one over its variance (the *precision*), and the minimum is its me
 
 Shapes: x and y are (N,), prior and noise are deviations, two numbers. Return mean and variance.
 
-Hint: precisions add up. D8 in derivations.md does the same for many weights.
+Hint: precisions add up. D8 does the same for many weights.
+
+Read: D8 in derivations/why.md.
 """
 
 import numpy as np

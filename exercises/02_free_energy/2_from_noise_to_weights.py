@@ -11,7 +11,7 @@ With eps held fixed, w is a plain function of mu and rho.
 Shapes: mu and rho are (P,), eps is (S, P): S samples of all weights, every number independent of
 all others. Return w (S, P).
 
-Hint: K1, K3 and K4 in derivations.md.
+Read: K1 and K4 in derivations.md.
 """
 
 import numpy as np

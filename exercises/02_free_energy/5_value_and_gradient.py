@@ -16,8 +16,10 @@ terms of eps, log q does not move with w.
 Shapes: mu and rho are (P,), eps is (S, P), x is (B, P), y is (B,); prior, noise and pi are
 numbers. Return value, d_mu (P,) and d_rho (P,).
 
-Hint: K21 for mu, K30 for rho, both in derivations.md. The grader proves all your derivatives, and
-names some thirty mistakes that have been made here.
+Hint: K21 for mu, K30 for rho. The grader proves all your derivatives, and names some thirty
+mistakes that have been made here.
+
+Read: K18 to K30 in derivations.md.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ not sigma: that was the point of softplus.
 Shapes: mu, rho, d_mu and d_rho are (P,), eta is a number, the learning rate. Return the new mu
 and the new rho; leave the old ones as they are.
 
-Hint: K43 and K44 in derivations.md.
+Read: K43 and K44 in derivations.md.
 """
 
 import numpy as np

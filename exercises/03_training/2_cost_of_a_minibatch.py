@@ -10,7 +10,7 @@ for every B, by B and N, or not at all. Each of them trains; each of them has an
 Shapes: complexity is a number, nll is (B,), minus the log likelihood of each row; total is N.
 Return the cost of the minibatch.
 
-Hint: K18 and D6 in derivations.md.
+Read: K18 in derivations.md; D6 in derivations/training.md.
 """
 
 import numpy as np

@@ -10,7 +10,9 @@ Any shares will do that add up to 1; show yourself that these do.
 
 Shapes: parts is M, a whole number. Return the shares (M,), the first one the largest.
 
-Hint: D6 in derivations.md; 1 + 2 + 4 + ... + 2^(M - 1) = 2^M - 1.
+Hint: 1 + 2 + 4 + ... + 2^(M - 1) = 2^M - 1.
+
+Read: D6 and D24 in derivations/training.md.
 """
 
 import numpy as np

@@ -13,7 +13,9 @@ number is added to the root, so that nothing is divided by 0.
 Shapes: theta, m, v and grad are (P,); t = 1, 2, ... counts this step; eta, beta1, beta2 and tiny
 are numbers. Return the new theta, m and v.
 
-Hint: D3 in derivations.md. Write the root as `** 0.5` or `np.sqrt`.
+Hint: write the root as `** 0.5` or `np.sqrt`.
+
+Read: D3 in derivations/training.md.
 """
 
 import numpy as np

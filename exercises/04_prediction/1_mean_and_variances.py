@@ -10,7 +10,9 @@ Shapes: f is (S, B), one row for each function; noise is a deviation, a number. 
 mean (B,), the epistemic variance (B,), and the total variance (B,). Divide squares by S - 1: the
 mean was estimated from the same S functions.
 
-Hint: D4 in derivations.md; R10 is a figure that lacks the noise.
+Hint: R10 is a figure that lacks the noise.
+
+Read: D4 and R10 in derivations/prediction.md.
 """
 
 import numpy as np

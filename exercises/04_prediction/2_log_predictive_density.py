@@ -14,7 +14,7 @@ the largest logarithm out of the sum first, and add it again at the end. The gra
 
 Shapes: log_density is (S, B), the log density of each target under each function. Return (B,).
 
-Hint: D5 in derivations.md.
+Read: D5 in derivations/prediction.md.
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ mean of w^2. Here a wrong sign of log s, harmless for a fixed scale, is fatal.
 Shapes: w is (P,), t is a number. Return the value, its slope d_w (P,), and its slope d_t, one
 number.
 
-Hint: D17 in derivations.md.
+Read: D17 in derivations/priors.md.
 """
 
 import numpy as np

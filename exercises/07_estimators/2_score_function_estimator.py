@@ -11,8 +11,9 @@ works for everything, and is far noisier.
 Shapes: mu and sigma are (P,), eps is (S, P), h is (S,), its values at w = mu + sigma eps. Return
 the estimated slopes for mu and for sigma, (P,) each, as means over samples.
 
-Hint: write log q in terms of w, mu and sigma, differentiate, and only then put in w. W4, W5 and
-D26 in derivations.md.
+Hint: write log q in terms of w, mu and sigma, differentiate, and only then put in w.
+
+Read: W4 and W5 in derivations/estimators.md; D26 in derivations/bounds.md.
 """
 
 import numpy as np

@@ -15,7 +15,9 @@ noise three thousand times and measures both.
 Shapes: mu and rho are (P,), eps is (S, P), and slope(w) takes (n, P) to (n, P), with at most S
 rows in all. Return d_mu and d_rho, (P,) each.
 
-Hint: D20 and D23 in derivations.md are two ideas; the second alone does not help rho here. Why?
+Hint: D20 and D23 are two ideas; the second alone does not help rho here. Why?
+
+Read: D20 and D23 in derivations/estimators.md.
 """
 
 import numpy as np

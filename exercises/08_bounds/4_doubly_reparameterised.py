@@ -11,7 +11,9 @@ Shapes: log_weights is (S,); d_w (S, P) is the slope of minus the log joint; eps
 sigma (P,). So -d log omega / dw = d_w - eps / sigma. Return d_mu and d_sigma, (P,) each, of minus
 the bound.
 
-Hint: D26 in derivations.md. With one sample this is sticking the landing.
+Hint: with one sample this is sticking the landing.
+
+Read: D26 in derivations/bounds.md.
 """
 
 import numpy as np

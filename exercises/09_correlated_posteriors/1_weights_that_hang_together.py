@@ -11,7 +11,9 @@ not count.
 
 Shapes: mu is (P,), L is (P, P), eps is (S, P) with one sample in each row. Return w (S, P).
 
-Hint: M1 in derivations.md; mind that samples are rows.
+Hint: mind that samples are rows.
+
+Read: M1 in derivations/correlated-posteriors.md.
 """
 
 import numpy as np

@@ -11,7 +11,9 @@ Shapes: L is (P, P), used below its diagonal only; rho is (P,); d_w and eps are 
 is the slope of everything but log q. Return the slopes below the diagonal, (P, P) with zeros
 elsewhere, and those for rho, (P,); both as means over samples, the entropy with weight 1.
 
-Hint: M3 in derivations.md. Does anything depend on what is in L?
+Hint: does anything depend on what is in L?
+
+Read: M3 in derivations/correlated-posteriors.md.
 """
 
 import numpy as np

@@ -9,7 +9,9 @@ divergence that is left is the same.
 Shapes: r is a number between 0 and 1. Return the variance by the reverse divergence, that by the
 inclusive one, and the divergence that is left, in nats.
 
-Hint: D28 in derivations.md. The inverse of [[1, r], [r, 1]] is [[1, -r], [-r, 1]] / (1 - r^2).
+Hint: the inverse of [[1, r], [r, 1]] is [[1, -r], [-r, 1]] / (1 - r^2).
+
+Read: D28 in derivations/bounds.md; D8 in derivations/why.md.
 """
 
 import numpy as np

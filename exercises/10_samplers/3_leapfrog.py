@@ -12,7 +12,9 @@ the new place. Euler's method, both at once from the old values, spirals outward
 Shapes: q and r are (P,), step is a number, slope is a function: the gradient of log pi, (P,)
 to (P,). Return the new q and the new r.
 
-Hint: M8 in derivations.md. Try yours backwards: with -r_new it should return to the start.
+Hint: try yours backwards: with -r_new it should return to the start.
+
+Read: M8 in derivations/samplers.md.
 """
 
 import numpy as np

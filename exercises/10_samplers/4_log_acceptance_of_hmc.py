@@ -8,7 +8,9 @@ of place and momentum.
 Shapes: log_pi and new_log_pi are numbers; r and new_r are (P,), the momentum at the start, as it
 was drawn, and at the end. Return log_ratio.
 
-Hint: M7 in derivations.md, which also says what chain a wrong sign gives.
+Hint: M7 also says what chain a wrong sign gives.
+
+Read: M7 in derivations/samplers.md.
 """
 
 import numpy as np

@@ -12,7 +12,9 @@ Be fair: detailed balance is sufficient, not necessary, and a slow chain is not 
 Shapes: kernel is (N, N), from row to column; p is (N,), adding up to 1. Return True if it is
 right.
 
-Hint: M5 in derivations.md. What does a high power of the matrix look like?
+Hint: what does a high power of the matrix look like?
+
+Read: M5 and M6 in derivations/samplers.md.
 """
 
 import numpy as np

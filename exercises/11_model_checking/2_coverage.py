@@ -4,7 +4,9 @@ An interval that says 90 % should hold the target in about nine of ten rows. Cou
 
 Shapes: low, high and y are (B,). Return the share of rows with low <= y <= high.
 
-Hint: D35 in derivations.md. Step 5 there says how far from 90 % a share may be by chance alone.
+Hint: step 5 of D35 says how far from 90 % a share may be by chance alone.
+
+Read: D35 in derivations/calibration.md.
 """
 
 import numpy as np

@@ -12,7 +12,9 @@ So the flexible model pays for its freedom, without any penalty that somebody ad
 Shapes: heads and tails are whole numbers h and t. Return log P(D | unknown r) - log P(D | fair),
 in nats. Try 5 and 3, then 50 and 30.
 
-Hint: M18, M20 and M21 in derivations.md; log n! is a sum of logarithms.
+Hint: log n! is a sum of logarithms.
+
+Read: M18 in derivations/why.md; M20 and M21 in derivations/model-checking.md.
 """
 
 import numpy as np

@@ -12,7 +12,9 @@ the largest or any in between.
 
 Shapes: draws is (T, B) with T = 200 and B = 500, y is (B,). Return True if it is right.
 
-Hint: D35 in derivations.md; it also says by how much a share may be off by chance.
+Hint: D35 says by how much a share may be off by chance.
+
+Read: D35 in derivations/calibration.md.
 """
 
 import numpy as np

@@ -8,7 +8,7 @@ neither, and without the division.
 Shapes: log_weights is (S,). Return the weights, (S,), adding up to 1. The grader tries 800 and
 -1000.
 
-Hint: G7 in derivations.md.
+Read: G7 in derivations/bounds.md.
 """
 
 import numpy as np

@@ -13,8 +13,9 @@ grows when it shrinks. The complex step, Im f(theta + i h) / h, has only the fir
 Shapes: value_and_grad takes theta (P,) to a number and an array (P,); it takes complex numbers,
 too. Return True if the gradient is right.
 
-Hint: D9 in derivations.md. What is "almost 0" should be measured against the size of the
-gradient.
+Hint: what is "almost 0" should be measured against the size of the gradient.
+
+Read: D9 and D44 in derivations/numbers-and-proofs.md.
 """
 
 import numpy as np

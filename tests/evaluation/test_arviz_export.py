@@ -216,6 +216,7 @@ def test_several_targets_have_an_axis_and_one_likelihood_per_row(az, kind):
     assert found.posterior_predictive.y.dims == ("chain", "draw", "row", "target")
     assert found.log_likelihood.y.shape == (2, 300, 40)
     assert "unit_0" not in found.posterior.dims  # there is no hidden layer
+    assert found.log_likelihood.row.values.tolist() == list(range(40))
     assert left_out(az, found)[0].sizes == {"row": 40}
 
 
@@ -471,6 +472,17 @@ def test_the_table_is_that_of_arviz(az, network):
     assert elsewhere.lines[0].name == "E[y|x] at 3 rows"
     with pytest.raises(ValueError, match="nothing in 'weights'"):
         elsewhere.worst("weights")
+
+
+def test_four_draws_are_enough_to_judge_and_three_are_not():
+    draws = around_a_mode()
+    for count, enough in ((4, True), (3, False)):
+        few = drawn(draws.target, draws.positions[:count])
+        if enough:
+            assert convergence.convergence(few).lines
+        else:
+            with pytest.raises(ValueError, match="four draws at least; got"):
+                convergence.convergence(few)
 
 
 def test_chains_that_stand_still_have_not_converged():

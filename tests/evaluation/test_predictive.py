@@ -32,6 +32,12 @@ def rng():
     return np.random.default_rng(3)
 
 
+def test_ten_functions_are_drawn_unless_told_otherwise():
+    estimator = Reparameterised(Model(MLP((1, 1))))
+    theta = estimator.init(rng())
+    assert sample_functions(estimator, theta, np.zeros((3, 1)), rng=rng()).shape == (10, 3, 1)
+
+
 @pytest.mark.equation("D4")
 @given(problem=problems(rows=st.integers(1, 5)), samples=st.integers(2, 600))
 def test_moments_are_those_of_the_functions_drawn_with_the_same_generator(problem, samples):

@@ -86,6 +86,18 @@ def test_equal_probabilities_share_a_bin_and_the_ends_belong_somewhere():
 
 
 @pytest.mark.equation("D35")
+def test_the_largest_calibration_error_is_of_what_is_stated_less_what_is_seen():
+    table = reliability([0.5, 0.5, 0.5, 0.5, 0.9], [1, 0, 0, 0, 1])  # seen: 1/4 and 1
+    assert maximum_calibration_error(table) == pytest.approx(0.25)
+
+
+def test_a_table_has_at_least_one_bin():
+    assert reliability([0.2, 0.7], [0, 1], 1).rows.tolist() == [2]
+    with pytest.raises(ValueError, match="bins must be a whole number >= 1; got 0"):
+        reliability([0.2, 0.7], [0, 1], 0)
+
+
+@pytest.mark.equation("D35")
 @pytest.mark.parametrize("binning", BINNINGS)
 def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning):
     rng = np.random.default_rng(1)

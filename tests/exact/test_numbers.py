@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.exact.numbers import PRIME, exact, still, untangled
+from bbb_numpy.exact.numbers import MEMORY, PRIME, Laws, exact, still, untangled
 
 POINT = np.array([0.3, -0.7, 1.9])
 
@@ -85,3 +85,28 @@ def test_what_is_frozen_keeps_its_value_and_loses_its_tangent():
     assert [x.b for x in frozen] == [0, 0, 0]
     assert any(x.b for x in moving)
     np.testing.assert_array_equal(still(POINT), POINT)
+
+
+@pytest.mark.equation("D44")
+def test_what_was_found_by_a_law_is_remembered_when_the_law_is_forgotten():
+    laws = Laws(0)
+    t, s = laws.random(), laws.random()
+    by_law = laws.exp(t) * laws.exp(s) % PRIME
+    assert laws.exp((t + s) % PRIME) == by_law
+    laws.exps.pop(t)
+    for _ in range(2 * MEMORY):
+        laws.exp(laws.random())
+    assert laws.exp((t + s) % PRIME) == by_law
+
+
+def test_the_root_of_a_square_is_a_root():
+    laws = Laws(0)
+    for _ in range(20):
+        square = laws.random() ** 2 % PRIME
+        assert laws.sqrt(square) ** 2 % PRIME == square
+
+
+def test_a_number_is_true_unless_it_is_zero():
+    kind = untangled(0)
+    assert kind.variable(0.5, 1)
+    assert not kind.constant(0)

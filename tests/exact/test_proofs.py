@@ -60,6 +60,30 @@ def test_an_identity_that_the_field_does_not_know_is_not_refuted():
     assert "same exponentials" in str(proof)
 
 
+def test_values_that_are_the_same_by_such_an_identity_are_not_proved_with_the_reason():
+    def product(theta):
+        return np.exp(2 * theta[1] + 2 * theta[2] + 5 * theta[0])
+
+    def by_four_terms(theta):
+        return (np.exp(theta[1]) * np.exp(theta[2]) * np.exp(theta[0])) ** 2 * np.exp(3 * theta[0])
+
+    proof = prove_same(product, by_four_terms, POINT)
+    assert proof.verdict == "not proved"
+    assert "an identity between exponentials" in proof.reason
+
+
+def test_a_value_larger_than_any_decimal_is_no_error_of_the_proof():
+    def right(theta):
+        return np.exp(theta).sum(), np.exp(theta)
+
+    def twice(theta):
+        return right(theta)[0], 2 * right(theta)[1]
+
+    with np.errstate(over="ignore"):
+        assert prove(right, np.array([3e6])).proved
+        assert not prove(twice, np.array([3e6])).proved
+
+
 def test_constants_that_are_rounded_differently_are_named_as_such():
     def rounded(theta):
         return (theta**2 / (2 * 0.7**2)).sum(), theta * (1 / 0.7**2)

@@ -28,6 +28,8 @@ from bbb_numpy.numeric.buffers import Buffers
 from tests.parts.test_priors import density_error, gradient_error
 from tests.project.test_derivations import ENTRIES, FAMILIES, tags_in
 
+pytestmark = pytest.mark.brief
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRACTS = {"prior": Prior, "likelihood": Likelihood, "posterior": Posterior}

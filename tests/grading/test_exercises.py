@@ -50,22 +50,29 @@ def test_the_templates_are_the_solutions_with_holes():
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_every_statement_has_shapes_and_a_hint_with_its_tags(path):
+def test_every_statement_has_shapes_and_says_where_to_read(path):
     tree = ast.parse(path.read_text("utf-8"))
     statement = ast.get_docstring(tree)
     exercise = find(name_of(path))
-    hint = statement[statement.index("Hint:") :]
-    assert "in derivations.md" in statement.replace("\n", " ")
     if exercise.name != "which_detector_sees_it":
         assert "Shapes:" in statement
         function = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
         assert function.name == exercise.name
         if hasattr(exercise, "arguments"):
             assert [one.arg for one in function.args.args] == list(exercise.arguments)
-            for returned in exercise.arguments:
-                assert re.search(rf"\b{returned}\b", statement), returned
-    tags = set(re.findall(r"\b[KRWMGD]\d+\b", hint))
-    assert tags, "a hint names an entry"
+            for argument in exercise.arguments:
+                assert re.search(rf"\b{argument}\b", statement), argument
+    read = " ".join(statement[statement.index("Read: ") + 6 :].removesuffix(".").split())
+    named = []
+    for part in read.split("; "):
+        tags, page = part.split(" in ")
+        entries = re.findall(r"^#+ (\w+):", (EXERCISES.parent / page).read_text("utf-8"), re.M)
+        for first, last in re.findall(r"(\w\d+)(?: to (\w\d+))?", tags):
+            range_of = range(int(first[1:]), int((last or first)[1:]) + 1)
+            here = [f"{first[0]}{number}" for number in range_of]
+            assert set(here) <= set(entries), page
+            named += here
+    assert sorted(named) == sorted(exercise.tags)
 
 
 def test_the_page_and_the_solution_of_the_cards_are_those_of_the_key(monkeypatch):
@@ -114,7 +121,7 @@ def test_the_exercises_mention_no_tag_that_is_not_there():
     pages = [EXERCISES.parent / "derivations.md"]
     pages += (EXERCISES.parent / "derivations").glob("*.md")
     entries = {
-        tag for page in pages for tag in re.findall(r"^#### (\w+):", page.read_text("utf-8"), re.M)
+        tag for page in pages for tag in re.findall(r"^#+ (\w+):", page.read_text("utf-8"), re.M)
     }
     said = "".join(
         mistake.says for one in exercises().values() for mistake in getattr(one, "wrong", ())

@@ -46,7 +46,10 @@ KINDS = np.array(["no", "yes", "maybe"])[np.digitize(X[:, 0], [-0.5, 0.5])]
 
 
 # So short a warm-up ends with any step size; the sampler's own tests judge it
-pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+pytestmark = [
+    pytest.mark.brief,
+    pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning"),
+]
 
 
 def regressor(inference=SHORT, **params):

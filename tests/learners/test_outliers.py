@@ -15,6 +15,8 @@ from bbb_numpy import (
 )
 from bbb_numpy.cli.main import main
 
+pytestmark = pytest.mark.brief
+
 
 def spoiled(seed, rows=120):
     """A sine of which every tenth target is off by thirty to eighty deviations of the noise."""

@@ -102,6 +102,7 @@ def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():
     assert len(rows) < 20
 
 
+@pytest.mark.brief
 def test_every_choice_of_parts_that_it_shows_can_be_fitted():
     choices = [line for line in block("py").splitlines() if line]
     scope = {}

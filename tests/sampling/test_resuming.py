@@ -70,6 +70,14 @@ def test_draws_are_written_once_and_the_state_anew(tmp_path):
     assert [name for name in stamps if stamps[name] != after[name]] == ["state.npz"]
 
 
+def test_the_state_does_not_grow_with_the_draws(tmp_path):
+    sizes = []
+    for draws in (4, 400):
+        run(tmp_path / "new" / "folders" / f"{draws}", draws)
+        sizes.append((tmp_path / "new" / "folders" / f"{draws}" / "state.npz").stat().st_size)
+    assert sizes[1] < sizes[0] + 200
+
+
 def test_a_finished_run_is_read_and_cut_to_what_is_asked(tmp_path):
     whole = run(tmp_path, 8)
     again = run(tmp_path, 8)
@@ -292,10 +300,14 @@ def test_a_checkpoint_of_another_density_is_refused_by_its_value(tmp_path):
     def there(p):
         return -0.5 * ((p - 9.0) ** 2).sum(axis=1), 9.0 - p
 
-    there.__qualname__ = here.__qualname__
+    def higher(p):
+        return -0.5 * (p**2).sum(axis=1) + 0.1, -p
+
+    there.__qualname__ = higher.__qualname__ = here.__qualname__
     options = {"draws": 20, "warm_up": 20, "seed": 0, "checkpoint": tmp_path / "run"}
     kept = sample_target(here, np.zeros((4, 2)), **options)
     again = sample_target(here, np.zeros((4, 2)), **options)
     assert np.array_equal(kept.positions, again.positions)
-    with pytest.raises(ValueError, match="belongs to another target"):
-        sample_target(there, np.zeros((4, 2)), **options)
+    for other in (there, higher):
+        with pytest.raises(ValueError, match="belongs to another target"):
+            sample_target(other, np.zeros((4, 2)), **options)

@@ -199,6 +199,22 @@ def test_many_divergences_warn_with_their_number():
     assert "target_accept" in str(caught[0].message)
 
 
+def test_divergences_of_the_warm_up_are_counted_apart():
+    def wall(position):
+        inside = np.abs(position).max(axis=1) < 1.0
+        return np.where(inside, 0.0, -np.inf), np.zeros_like(position)
+
+    found = sample_target(wall, 0.5 * START, sampler=NUTS(0.5), draws=1, warm_up=20, seed=0)
+    assert 5 < found.warm_up_divergent <= 20 * len(START)
+    assert found.divergences <= len(START)
+
+
+def test_without_a_wish_a_thousand_draws_follow_a_thousand_of_warm_up():
+    found = sample_target(UNIT, START, sampler="mh", seed=0)
+    assert found.positions.shape == (1000, *START.shape)
+    assert found.warm_up == 1000
+
+
 # --- interruption ----------------------------------------------------------------------------
 
 

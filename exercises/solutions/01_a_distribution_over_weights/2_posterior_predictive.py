@@ -8,7 +8,9 @@ could not (*aleatoric*). They are independent, so their variances add up.
 Shapes: mean, variance (of w) and noise (a deviation) are numbers, x is (N,). Return the mean and
 the variance of the new y, each (N,).
 
-Hint: the variance of w x is not that of w. D4 in derivations.md has the same split for networks.
+Hint: the variance of w x is not that of w. D4 has the same split for networks.
+
+Read: D8 in derivations/why.md; D4 in derivations/prediction.md.
 """
 
 import numpy as np

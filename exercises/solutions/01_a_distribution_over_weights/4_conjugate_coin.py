@@ -11,7 +11,7 @@ posterior, in which no data occur.
 Shapes: alpha and beta are numbers, flips is (N,), 1 for heads and 0 for tails. Return the
 posterior's two parameters.
 
-Hint: M18 and M19 in derivations.md.
+Read: M18 and M19 in derivations/why.md.
 """
 
 import numpy as np

@@ -14,7 +14,9 @@ You need E[(w - mean)^2] and E[(w - prior_mean)^2] under q.
 
 Shapes: four numbers; deviation and prior are deviations. Return KL(q || p).
 
-Hint: check it with q = p. D18 in derivations.md.
+Hint: check it with q = p.
+
+Read: D18 in derivations/estimators.md.
 """
 
 import numpy as np

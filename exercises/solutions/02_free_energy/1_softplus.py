@@ -9,7 +9,9 @@ For large rho this is nearly rho, for very negative rho nearly exp(rho), and it 
 
 Shapes: rho is (P,), one number for each weight; so is sigma.
 
-Hint: K3 in derivations.md. Do not mind overflow yet; the last chapter comes back to it.
+Hint: do not mind overflow yet; the last chapter comes back to it.
+
+Read: K3 in derivations.md; D7 in derivations/numbers-and-proofs.md.
 """
 
 import numpy as np

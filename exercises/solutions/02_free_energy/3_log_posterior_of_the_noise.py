@@ -10,7 +10,7 @@ Weights are independent: the density of all of them is a product, its logarithm 
 Shapes: sigma is (P,), eps is (S, P). Return log q of each sample, (S,), with the constant
 log(2 pi) / 2 of every weight.
 
-Hint: K6 to K10 in derivations.md.
+Read: K6 to K10 in derivations.md.
 """
 
 import numpy as np

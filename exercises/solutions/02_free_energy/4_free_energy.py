@@ -10,8 +10,9 @@ share `pi` of it. The likelihood is not shared: a minibatch has its own rows.
 Shapes: log_q and log_prior are (S,), one number per sample; log_likelihood is (S, B), one per
 sample and row; pi is a number. Return the cost of the minibatch, one number.
 
-Hint: mean over samples, sum over rows. K5, K18 and D6 in derivations.md. (K18 as printed has a
-wrong sign in one term.)
+Hint: mean over samples, sum over rows. (K18 as printed has a wrong sign in one term.)
+
+Read: K5, K17 and K18 in derivations.md; D6 in derivations/training.md.
 """
 
 import numpy as np

@@ -14,7 +14,9 @@ wrong. That is how the printed K38 and K40 can be misread.
 Shapes: x is (B, I), W0 (I, H), b0 (H,), W1 (H, K), b1 (K,), y (B, K). Return value and the slopes
 for W0, b0, W1 and b1, in this order.
 
-Hint: K37 to K42 in derivations.md; a bias meets every row.
+Hint: a bias meets every row.
+
+Read: K31, K32 and K36 to K42 in derivations.md.
 """
 
 import numpy as np

@@ -10,7 +10,7 @@ what?
 Shapes: mu and sigma are numbers, x is (B,). Return the mean of f(x) over w, and f(x) at w =
 mu, (B,) each.
 
-Hint: R9 in derivations.md.
+Read: R9 in derivations/prediction.md.
 """
 
 import numpy as np

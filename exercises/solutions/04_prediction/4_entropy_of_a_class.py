@@ -11,7 +11,7 @@ Their difference is epistemic, and never negative.
 Shapes: p is (S, C), the probabilities of C classes under each of S functions. Return total,
 aleatoric and epistemic entropy, three numbers.
 
-Hint: D29 in derivations.md.
+Read: D29 in derivations/prediction.md.
 """
 
 import numpy as np

@@ -9,7 +9,7 @@ wrong sign; nobody notices until two priors are compared, or `prior` is learned.
 Shapes: w is (P,), prior is a deviation, a number. Return the value, one number, and its slope
 d_w (P,).
 
-Hint: K11 to K13 and K21 in derivations.md.
+Read: K11 to K13 and K21 in derivations.md.
 """
 
 import numpy as np

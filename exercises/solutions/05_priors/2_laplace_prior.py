@@ -7,7 +7,9 @@ vanish and large ones survive.
 Shapes: w is (P,), none of them 0; b is a number. Return minus the log density, one number with
 its constant, and its slope d_w (P,).
 
-Hint: D16 in derivations.md. `np.sign` and `abs` are allowed.
+Hint: `np.sign` and `abs` are allowed.
+
+Read: D16 in derivations/priors.md.
 """
 
 import numpy as np

@@ -12,7 +12,9 @@ density there.
 Shapes: w is (P,), a, s1 and s2 are numbers. Return minus the sum of log P over the weights, and
 its slope d_w (P,).
 
-Hint: R4 and R5 in derivations.md. Do not mind underflow here.
+Hint: do not mind underflow here.
+
+Read: R4 and R5 in derivations/priors.md.
 """
 
 import numpy as np

@@ -8,7 +8,7 @@ data weigh too little or too much against the prior.
 Shapes: f and y are (B,), noise is a deviation, a number. Return minus the log likelihood, summed
 over rows and with all constants, and its slope d_f (B,).
 
-Hint: K14 to K16 and K37 in derivations.md.
+Read: K14 to K16 and K37 in derivations.md.
 """
 
 import numpy as np

@@ -10,7 +10,7 @@ the mean squared error, which is how you can check your slope.
 
 Shapes: f and y are (B,), t is a number. Return the value, d_f (B,), and d_t, one number.
 
-Hint: D1 in derivations.md.
+Read: D1 in derivations/likelihoods.md.
 """
 
 import numpy as np

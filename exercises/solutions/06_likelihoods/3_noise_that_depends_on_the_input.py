@@ -10,7 +10,7 @@ Take care what v is the logarithm of: of the variance, not of the deviation.
 
 Shapes: mean, v and y are (B,). Return the value, d_mean (B,) and d_v (B,).
 
-Hint: D12 in derivations.md.
+Read: D12 in derivations/likelihoods.md.
 """
 
 import numpy as np

@@ -10,7 +10,7 @@ Differentiate that line, and something simple comes out.
 
 Shapes: z is (B,), y is (B,) of zeros and ones. Return the sum over rows, and d_z (B,).
 
-Hint: D13 in derivations.md.
+Read: D13 in derivations/likelihoods.md.
 """
 
 import numpy as np

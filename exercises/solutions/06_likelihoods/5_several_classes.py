@@ -11,7 +11,9 @@ Its slope is again the probability minus the label, with the label as a row of z
 Shapes: z is (B, C), y is (B,) of class numbers 0 to C - 1. Return the sum over rows, and d_z (B,
 C).
 
-Hint: D14 in derivations.md. `np.arange(C) == y[:, None]` marks the labels.
+Hint: `np.arange(C) == y[:, None]` marks the labels.
+
+Read: D14 in derivations/likelihoods.md.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ is positive, so the network's output z is its logarithm.
 Shapes: z is (B,), y is (B,) of whole numbers. Return minus the log likelihood, summed over rows
 and without log y!, which nothing here depends on; and its slope d_z (B,).
 
-Hint: D15 in derivations.md.
+Read: D15 in derivations/likelihoods.md.
 """
 
 import numpy as np

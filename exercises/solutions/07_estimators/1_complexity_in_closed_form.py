@@ -7,7 +7,9 @@ weight, with prior mean 0. An exact number has no variance, so use it where you 
 Shapes: mu and rho are (P,), prior is a deviation, a number; sigma = softplus(rho). Return the
 divergence of all weights, d_mu (P,) and d_rho (P,).
 
-Hint: D18 in derivations.md. A divergence of independent weights is a sum.
+Hint: a divergence of independent weights is a sum.
+
+Read: D18 in derivations/estimators.md.
 """
 
 import numpy as np

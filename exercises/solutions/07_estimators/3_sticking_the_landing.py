@@ -11,7 +11,9 @@ and if q is the posterior, this is 0 for every eps, not only on average.
 Shapes: sigma and rho are (P,), eps and d_w are (S, P); d_w is the slope of everything but log q;
 pi is a number. Return the slopes for mu and rho, (P,) each, as means over samples.
 
-Hint: D20 in derivations.md. sigma moves with rho by the sigmoid.
+Hint: sigma moves with rho by the sigmoid.
+
+Read: D20, W4 and W5 in derivations/estimators.md.
 """
 
 import numpy as np

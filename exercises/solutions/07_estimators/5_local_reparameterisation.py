@@ -12,7 +12,9 @@ One published program computes x^2 sigma^2 + sigma_b here. It trains, and its ba
 Shapes: a is (B, I), mu and sigma (I, H), mu_b and sigma_b (H,), zeta (B, H) normal noise. Return
 the pre-activations z (B, H).
 
-Hint: D21 in derivations.md. Again all sizes are 2, so that only values tell.
+Hint: again all sizes are 2, so that only values tell.
+
+Read: D21 in derivations/estimators.md.
 """
 
 import numpy as np

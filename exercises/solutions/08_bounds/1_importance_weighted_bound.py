@@ -8,8 +8,9 @@ S grows.
 Shapes: log_weights is (S,), the numbers log omega_s. Return the two estimates, the lower bound's
 and the importance-weighted bound's.
 
-Hint: D25 in derivations.md; Jensen says which is larger. K5 says why the first one is minus the
-free energy.
+Hint: Jensen says which is larger. K5 says why the first one is minus the free energy.
+
+Read: K5 in derivations.md; D25 in derivations/bounds.md; R3 in derivations/estimators.md.
 """
 
 import numpy as np

@@ -14,7 +14,9 @@ mean over samples in the report's gradient becomes a weighted mean.
 Shapes: log_weights is (S,), alpha is a number other than 1. Return the value and the slope
 u (S,).
 
-Hint: D25 in derivations.md; the u add up to 1.
+Hint: the u add up to 1.
+
+Read: D25 in derivations/bounds.md.
 """
 
 import numpy as np

@@ -12,7 +12,9 @@ machine, it would differentiate through w_s as well; then sigma shrinks to 0.
 
 Shapes: log_weights is (S,), eps is (S, P), sigma is (P,). Return d_mu and d_sigma, (P,) each.
 
-Hint: G4, G7 and G8 in derivations.md. The score is that of the last chapter.
+Hint: the score is that of the last chapter.
+
+Read: G1, G4, G7 and G8 in derivations/bounds.md.
 """
 
 import numpy as np

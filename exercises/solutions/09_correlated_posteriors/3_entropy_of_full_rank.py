@@ -10,7 +10,9 @@ One paper prints E[log q] and calls it the entropy; a sign.
 Shapes: diagonal is (P,), positive; below is (P,), some numbers below the diagonal, which you may
 need or not. Return the entropy in nats, with its constants.
 
-Hint: M4 in derivations.md; E[eps^2] = 1 for each weight.
+Hint: E[eps^2] = 1 for each weight.
+
+Read: M4 and M16 in derivations/correlated-posteriors.md.
 """
 
 import numpy as np

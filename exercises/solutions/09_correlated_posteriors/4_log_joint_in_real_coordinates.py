@@ -12,7 +12,7 @@ with each other there, so no gradient check will ever tell you.
 Shapes: zeta is (P,); each theta has the unnormalised log density (a - 1) log theta - b theta.
 Return the log density in zeta, summed over P, and its slope d_zeta (P,).
 
-Hint: M14 and M15 in derivations.md.
+Read: M14, M15 and M17 in derivations/correlated-posteriors.md.
 """
 
 import numpy as np

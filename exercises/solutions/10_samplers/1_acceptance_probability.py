@@ -12,7 +12,9 @@ Shapes: four positive numbers: the target's densities here and there, up to a co
 the proposal's forth and back. Return the largest acceptance probability that keeps the traffic
 equal.
 
-Hint: M6 in derivations.md. A probability is at most 1.
+Hint: a probability is at most 1.
+
+Read: M6 in derivations/samplers.md.
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ Shapes: p is (N,), positive, the target up to a factor; q is (N, N), positive, t
 row to column. (Its rows need not add up to 1 here; take its numbers as they are.) Return T (N,
 N), whose rows add up to 1. Use loops.
 
-Hint: M5 and M6 in derivations.md.
+Read: M5 and M6 in derivations/samplers.md.
 """
 
 import numpy as np

@@ -12,7 +12,7 @@ step has the sign wrong.
 Shapes: four arrays (P,): the places at the two ends and the momenta there, both forwards in time.
 Return (right - left) . r_left and (right - left) . r_right; a turn is where either is negative.
 
-Hint: M9 in derivations.md.
+Read: M9 in derivations/samplers.md.
 """
 
 import numpy as np

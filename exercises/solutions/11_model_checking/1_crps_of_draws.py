@@ -11,7 +11,9 @@ better than who states the truth. Without the second term this fails, and overco
 Shapes: draws is (T,), y is a number. The mean over pairs includes each draw with itself, T^2
 pairs. Return one number.
 
-Hint: D34 in derivations.md; step 7 has another divisor, for another question.
+Hint: step 7 of D34 has another divisor, for another question.
+
+Read: D34 in derivations/calibration.md.
 """
 
 import numpy as np

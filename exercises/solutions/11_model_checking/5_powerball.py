@@ -14,9 +14,11 @@ is accepted. Do not use the rules, pretend that you do not know them: use the da
 Shapes: numbers and labels are (1000,), balls is 69. Return probability, low and high, each (69,),
 for the numbers 1 to 69.
 
-Hint: D37 in derivations.md has the truth. A frequency for every number is noisy; a smooth
-function of the number has few weights, and you know how to give weights a posterior. A Gaussian
-around the most probable weights (Laplace's approximation) is enough here.
+Hint: D37 has the truth. A frequency for every number is noisy; a smooth function of the number
+has few weights, and you know how to give weights a posterior. A Gaussian around the most probable
+weights (Laplace's approximation) is enough here.
+
+Read: D37 and D35 in derivations/calibration.md.
 """
 
 import numpy as np

@@ -10,7 +10,7 @@ Take the large part out first: log(1 + exp(rho)) = max(rho, 0) + log(1 + exp(-|r
 
 Shapes: rho is (P,). Return sigma (P,), right to twelve digits for every rho from -700 to 800.
 
-Hint: D7 in derivations.md.
+Read: D7 in derivations/numbers-and-proofs.md; K3 in derivations.md.
 """
 
 import numpy as np

@@ -18,8 +18,11 @@ exact posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detector
 For each bug write the set of the detectors that see it. The key was computed by running all of them
 on each; nine of ten cells are asked for. You are told where you differ, with the measured number.
 
-Hint: D9, D6 and D35 in derivations.md. A detector can only see what it is shown: noise that is
-handed to the program by the test, for instance, is not the noise that it would have drawn.
+Hint: a detector can only see what it is shown: noise that is handed to the program by the test,
+for instance, is not the noise that it would have drawn.
+
+Read: K18 and K30 in derivations.md; D6 in derivations/training.md; D21 in
+derivations/estimators.md.
 """
 
 which_detector_sees_it = {

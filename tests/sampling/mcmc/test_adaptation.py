@@ -250,7 +250,11 @@ def test_five_pseudo_draws_pull_a_short_window_towards_a_thousandth(dense):
     assert gathered(draws[:1], dense).metric(np.float64) is None
     # more numbers than draws: still positive definite
     wide = np.random.default_rng(0).standard_normal((3, 2, 30))
-    assert isinstance(gathered(wide, True).metric(np.float64), DenseMetric)
+    for scale in (1e-3, 1.0, 1e3):  # the larger, the more the pseudo-draws are lost in rounding
+        for dtype in (np.float32, np.float64):
+            metric = gathered(scale * wide, True).metric(dtype)
+            assert isinstance(metric, DenseMetric)
+            assert np.linalg.eigvalsh(metric.covariance).min() > 0
 
 
 @pytest.mark.equation("M12")
@@ -302,6 +306,24 @@ def test_the_metric_changes_at_the_ends_of_windows_alone(dense):
     assert inside[101] == 0
     assert adaptation.kernel.step_size == exp(adaptation.averaging.log_mean)
     assert isinstance(adaptation.kernel.metric, DenseMetric if dense else DiagonalMetric)
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_under_a_new_metric_gradients_find_a_step_size_and_a_walk_keeps_its_own(name):
+    target, rng, (kernel, _) = Gaussian(np.eye(2)), np.random.default_rng(0), TUNED[name]
+    state = kernel.init(target, target.draw(rng, 2))
+    adaptation = begin(kernel, target, rng, state, 150)
+    searched = []
+
+    def counted(position):
+        searched.append(adaptation.done + 1)
+        return target(position)
+
+    for _ in range(100):
+        state = kernel.init(target, target.draw(rng, 2))
+        adaptation = update(adaptation, counted, rng, state, given(0.7))
+    ends = windows(150)[1:]
+    assert set(searched) == (set() if isinstance(kernel, MetropolisHastings) else set(ends))
 
 
 @pytest.mark.equation("M11")

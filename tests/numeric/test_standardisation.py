@@ -1,0 +1,23 @@
+"""standardisation: every column by itself, whatever the size of the others."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy.numeric.standardisation import moments, standardised
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 1.0), (1e200, 1e-150), (1e-300, 1e300)])
+def test_columns_of_any_size_get_mean_0_and_deviation_1(sizes):
+    given = np.random.default_rng(0).standard_normal((20, 2)) * sizes
+    mean, scale = moments(given, True)
+    found = standardised(given, mean, scale, np.float64, "X")
+    assert np.abs(found.mean(axis=0)).max() < 1e-12
+    assert found.std(axis=0) == pytest.approx([1.0, 1.0], rel=1e-12)
+
+
+def test_a_constant_column_becomes_0_and_nothing_is_done_where_none_is_asked():
+    given = np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]])
+    found = standardised(given, *moments(given, True), np.float64, "X")
+    assert (found[:, 0] == 0).all()
+    mean, scale = moments(given, False)
+    assert (standardised(given, mean, scale, np.float64, "X") == given).all()
