@@ -1,7 +1,8 @@
 """Judge an answer: proof, diagnosis by block, smallest failing case.
 
 Every sentence about a mistake is proved: the answer's block *is* that of the right answer with that
-mistake in it, for all numbers on the path of the cases (D44).
+mistake in it, for all numbers on the path of the cases (D44). An answer that cannot be traced is
+compared in floats, and so are those of exercises with whole numbers only.
 """
 
 from __future__ import annotations
