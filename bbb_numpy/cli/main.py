@@ -24,6 +24,7 @@ COMMANDS = {
     "predict": "fit",
     "evaluate": "evaluate",
     "compare": "compare",
+    "grade": "grade",
 }
 
 
