@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report lint check test test-long planted bench mutation notebooks site slides clean
+.PHONY: report lint check test test-long planted fuzz bench mutation notebooks site slides clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -53,6 +53,9 @@ test-long: $(VENV)/.dev  ## the checks that take minutes each
 
 planted: $(VENV)/.test  ## one error for every equation, and the tests of it that notice
 	$(BIN)/python benchmarks/planted.py
+
+fuzz: $(VENV)/.test  ## hostile calls and files, kills, Ctrl-Cs; FUZZ="--kinds calls --calls 500"
+	$(BIN)/python -m benchmarks.fuzz $(FUZZ)
 
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers
 	$(BIN)/python benchmarks/step_time.py

@@ -2,7 +2,7 @@
 
 `plain` is the report on one screen. The folders are floors, each importing from those before it
 only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluation`, `learners`,
-`data`, `plots`, `uci`, `studies`, `cli`. `gradcheck` and `exact` stand beside them.
+`data`, `plots`, `uci`, `studies`, `grading`, `cli`. `gradcheck` and `exact` stand beside them.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -240,7 +240,10 @@ def _check_settings(method: Any, bar: Any, most: Any, rng: Any) -> None:
 
 def check_theta(theta: Any, purpose: str) -> Array:
     """Return theta as an array, or raise ValueError unless it is flat, float64 and finite."""
-    theta = np.asarray(theta)
+    try:
+        theta = np.asarray(theta)
+    except ValueError:  # lists of several lengths
+        theta = np.zeros((0, 0))
     if theta.ndim != 1 or theta.dtype != np.float64:
         raise ValueError(
             f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
@@ -263,7 +266,7 @@ def check_returned(returned: Any, shape: tuple[int, ...]) -> None:
 
 def check_callable(name: str, value: Any, what: str) -> None:
     """Raise TypeError unless `value` is a function."""
-    if not callable(value):
+    if not callable(value) or isinstance(value, type):
         raise TypeError(f"{name} must be a function {what}; got {value!r}")
 
 

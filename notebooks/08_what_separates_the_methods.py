@@ -674,8 +674,8 @@ def fit(x, y, train, honest):
     own = slice(None) if not honest else train
     x = (x - x[own].mean(axis=0)) / x[own].std(axis=0)
     y = (y - y[own].mean()) / y[own].std()
-    small = bbb.BayesianMLPRegressor((5,), epochs=20, standardize=False, random_state=0)
-    return small.fit(x[train], y[train]).theta_
+    small = bbb.BayesianMLPRegressor((5,), standardize=False, random_state=0)
+    return small.partial_fit(x[train], y[train], epochs=20).theta_
 
 
 rows = rng.normal(size=(100, 3))

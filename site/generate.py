@@ -26,7 +26,7 @@ from project import test_derivations as book  # noqa: E402
 
 ROOT = HERE.parent
 START = (
-    "README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
+    "README.md", "docs/using.md", "docs/reading.md", "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
     "site/index.md", "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
 )  # fmt: skip
 DEFINED = frozenset(book.DEFINED)
@@ -298,8 +298,9 @@ def contents(found: Found) -> str:
     chapters = list(book.PAGES)
     groups = {
         "The book": chapters,
-        "Beside the book": ["tags/index", "proofs.md", *sorted(found.notebooks)],
-        "Use": ["README.md", "site/symptoms.md", "api/index", "benchmarks/uci.md"],
+        "Beside the book": ["tags/index", "proofs.md", "exercises/README.md", *sorted(found.notebooks)],
+        "Use": ["README.md", "docs/using.md", "site/symptoms.md", "docs/reading.md", "api/index",
+                "benchmarks/uci.md"],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}
     groups["More"] = sorted(found.pages - listed)

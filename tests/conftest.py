@@ -26,8 +26,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "defa
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the notebooks: no worker is left with a long one when all else is done."""
+    """Begin with the notebooks, so that no worker is left with one; let brief tests be brief."""
     items.sort(key=lambda item: "test_notebooks" not in item.nodeid)
+    for item in items:
+        if item.get_closest_marker("brief"):  # what a few epochs leave is enough to see
+            failed = "ignore::sklearn.exceptions.ConvergenceWarning"
+            item.add_marker(pytest.mark.filterwarnings(failed))
 
 
 @contextmanager

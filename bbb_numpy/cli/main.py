@@ -22,6 +22,9 @@ COMMANDS = {
     "gradcheck": "gradcheck",
     "fit": "fit",
     "predict": "fit",
+    "evaluate": "evaluate",
+    "compare": "compare",
+    "grade": "grade",
 }
 
 

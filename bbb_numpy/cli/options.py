@@ -8,18 +8,33 @@ from typing import Any
 
 from ..numeric.arguments import positive, whole
 
-__all__ = ["Commands", "above_zero", "add_command", "at_least_one", "at_least_zero"]
+__all__ = [
+    "Commands",
+    "above_zero",
+    "add_command",
+    "at_least_one",
+    "at_least_two",
+    "at_least_zero",
+    "share",
+]
 
 Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no public name for it
 
 
 def add_command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int]
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Add the subcommand `name`, which calls `run` and is described by its docstring."""
+    """Add the subcommand `name`, which calls `run` and is described by its docstring.
+
+    `usage` is what to type after the name; without, all options are listed with every error.
+    """
     text = (run.__doc__ or "").strip()
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
+        usage=None if usage is None else f"bbb-numpy {name} {usage}",
         help=text[0].lower() + text[1:].rstrip("."),
         description=text,
         formatter_class=_Help,
@@ -29,15 +44,21 @@ def add_command(
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Show defaults, but not "None": such options say in words what leaving them out means."""
+    """Show defaults, but none of options that say in words what leaving them out means."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return action.help if action.default is None else super()._get_help_string(action)
+        silent = action.default is None or action.default is False or action.default == []
+        return action.help if silent else super()._get_help_string(action)
 
 
 def at_least_one(text: str) -> int:
     """Read a whole number >= 1."""
     return int(_number(lambda value: whole("value", value, 1), _digits, text))
+
+
+def at_least_two(text: str) -> int:
+    """Read a whole number >= 2."""
+    return int(_number(lambda value: whole("value", value, 2), _digits, text))
 
 
 def at_least_zero(text: str) -> int:
@@ -48,6 +69,14 @@ def at_least_zero(text: str) -> int:
 def above_zero(text: str) -> float:
     """Read a finite number > 0."""
     return float(_number(lambda value: positive("value", value), float, text))
+
+
+def share(text: str) -> float:
+    """Read a number between 0 and 1, both excluded."""
+    value = above_zero(text)
+    if value >= 1.0:
+        raise argparse.ArgumentTypeError(f"must be below 1; got {text}")
+    return value
 
 
 def _number(check: Callable[[Any], Any], parse: Callable[[str], Any], text: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import brief
 from ..numeric.arguments import whole
 from .locate import DamagedDataError, locate, numbers, read
 
@@ -136,6 +137,18 @@ def load() -> Cells:
     return Cells(x, y, place[kept], income_class, returns, dropped)
 
 
+def _distinct(place: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    array = np.asarray(place, None if hasattr(place, "dtype") else object)
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"place must be a vector of one name for each row; got {brief(place)}")
+    try:
+        return np.unique(array, return_inverse=True)
+    except TypeError:  # of several types
+        raise TypeError(
+            f"place must hold names of one type, which can be sorted; got {brief(place)}"
+        ) from None
+
+
 def folds(
     place: NDArray[np.str_], count: int = 5, seed: int = 0
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -151,10 +164,10 @@ def folds(
         From 2 to the number of places.
     seed : int
     """
-    names, code = np.unique(place, return_inverse=True)
+    names, code = _distinct(place)
     if not 2 <= whole("count", count, 2) <= len(names):
         raise ValueError(f"count must be from 2 to the {len(names)} places; got {count}")
-    order = np.random.default_rng(seed).permutation(len(names))
+    order = np.random.default_rng(whole("seed", seed, 0, None)).permutation(len(names))
     fold = np.empty(len(names), int)
     fold[order] = np.arange(len(names)) % count
     return [

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import not_negative, whole
+from ..numeric.accepting import FINITE, GENERATOR, ROWS, Numbers, accepts
+from ..numeric.arguments import spread
 
 __all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
 
@@ -23,16 +24,19 @@ class Toy(NamedTuple):
     truth: Callable[[Array], Array]  # the curve without noise, elementwise
 
 
+@accepts(x=Numbers(limit=1e100))
 def sine_curve(x: Array) -> Array:
     r"""Return :math:`x + 0.3\sin 2\pi x + 0.3\sin 4\pi x`, elementwise."""
     return x + 0.3 * np.sin(2.0 * np.pi * x) + 0.3 * np.sin(4.0 * np.pi * x)
 
 
+@accepts(x=Numbers(limit=1e100))
 def cubic_curve(x: Array) -> Array:
     """Return ``x^3``, elementwise."""
     return x**3
 
 
+@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
 def sine(
     rng: np.random.Generator,
     rows: int = 500,
@@ -70,12 +74,13 @@ def sine(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    _check(rows, low, high, noise)
+    _check(low, high)
     x = rng.uniform(low, high, (rows, 1))  # (N, 1)
     eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
     return Toy(x, sine_curve(x + eps), sine_curve)
 
 
+@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
 def cubic(
     rng: np.random.Generator,
     rows: int = 500,
@@ -107,14 +112,12 @@ def cubic(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    _check(rows, low, high, noise)
+    _check(low, high)
     x = rng.uniform(low, high, (rows, 1))  # (N, 1)
     eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
     return Toy(x, cubic_curve(x) + eps, cubic_curve)
 
 
-def _check(rows: int, low: float, high: float, noise: float) -> None:
-    whole("rows", rows, 1)
+def _check(low: float, high: float) -> None:
     if not -float("inf") < low < high < float("inf"):
         raise ValueError(f"low and high must be finite with low < high; got {low}, {high}")
-    not_negative("noise", noise)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import not_negative, whole
+from ..numeric.accepting import FINITE, GENERATOR, ROWS, Numbers, accepts
+from ..numeric.arguments import spread
 from .kebude import Toy
 
 __all__ = ["one_period", "ten_sine"]
@@ -16,11 +17,13 @@ __all__ = ["one_period", "ten_sine"]
 Array = NDArray[Any]
 
 
+@accepts(x=Numbers(limit=1e100))
 def ten_sine(x: Array) -> Array:
     r"""Return :math:`10 \sin 2\pi x`, elementwise."""
     return 10.0 * np.sin(2.0 * np.pi * x)
 
 
+@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
 def one_period(
     rng: np.random.Generator,
     rows: int = 32,
@@ -51,8 +54,6 @@ def one_period(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    whole("rows", rows, 1)
-    not_negative("noise", noise)
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"low and high must be finite with low < high; got {low}, {high}")
     x = np.linspace(low, high, rows)[:, None]  # (N, 1)

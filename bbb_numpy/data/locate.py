@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import brief
+
 __all__ = [
     "ENVIRONMENT",
     "ORIGINS",
@@ -120,8 +122,12 @@ def find(name: str, file: str) -> Path | None:
     MissingDataError
         If BBB_NUMPY_DATA names something that is not a folder.
     """
-    if name not in ORIGINS:
-        raise ValueError(f"no data set is called {name!r}; there are {', '.join(ORIGINS)}")
+    if not isinstance(name, str) or name not in ORIGINS:
+        raise ValueError(
+            f"name: no data set is called {brief(name)}; there are {', '.join(ORIGINS)}"
+        )
+    if not isinstance(file, str) or "\0" in file:
+        raise TypeError(f"file must be the name of a file; got {brief(file)}")
     root = folder()
     path = root / name / file if root else None
     return path if path and path.is_file() else None

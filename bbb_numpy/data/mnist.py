@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import A
+from ..numeric.arguments import whole
 from .locate import DamagedDataError, locate
 
 __all__ = ["CLASSES", "COUNTS", "FILES", "MNIST", "SIDE", "load", "read_idx"]
@@ -70,6 +72,8 @@ def read_idx(path: Path, axes: int) -> Bytes:
     DamagedDataError
         If it cannot be unpacked, or magic number, lengths and size do not agree.
     """
+    A(Path)("path", path)
+    axes = whole("axes", axes, 1, 255)
     try:
         with gzip.open(path) as file:
             content = file.read()
@@ -81,7 +85,8 @@ def read_idx(path: Path, axes: int) -> Bytes:
     begin = 4 * (axes + 1)
     if len(content) < begin:
         raise DamagedDataError(
-            f"{path.name} holds {len(content)} bytes, less than the {begin} of an IDX header"
+            f"{path.name} holds {len(content)} bytes, less than the {begin} of an IDX header of "
+            f"{axes} axes"
         )
     magic, *shape = (int(number) for number in np.frombuffer(content, ">u4", axes + 1))
     if magic != MAGIC + axes:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import FUNCTION, GENERATOR, A, Numbers, Optional, accepts
 from ..numeric.arguments import not_negative, positive, real, whole
 
 __all__ = [
@@ -29,6 +31,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+PLACES = Numbers((None, 2))
+CELLS = partial(whole, least=1, most=10_000)
+RECEIVERS = partial(whole, least=1, most=10_000)  # their covariance is a matrix
 MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
 
 
@@ -102,13 +107,13 @@ class Scene:
             not_negative(name, getattr(self, name))
         for name in ("power", "reference_loss"):
             real(name, getattr(self, name), -1e6, 1e6)
-        if np.shape(self.transmitters)[1:] != (2,) or not np.isfinite(self.transmitters).all():
+        if not len(PLACES("transmitters", self.transmitters)):
             raise ValueError(
-                "transmitters must be at least one (x, y) in m, e.g. ((42.0, 42.0),); "
-                f"got {self.transmitters!r}"
+                "transmitters must be at least one (x, y) in m, e.g. ((42.0, 42.0),); got none"
             )
+        A(tuple, list)("buildings", self.buildings)
         for building in self.buildings:
-            left, bottom, right, top, loss = building
+            left, bottom, right, top, loss = Numbers((5,))("buildings: each", building).tolist()
             if not (-np.inf < left < right < np.inf and -np.inf < bottom < top < np.inf):
                 raise ValueError(f"a building needs left < right and bottom < top; got {building}")
             not_negative("wall_loss", loss)
@@ -122,6 +127,7 @@ class Receivers(NamedTuple):
     truth: Array  # (N, L)  dBm, without
 
 
+@accepts(scene=A(Scene), places=PLACES, transmitter=partial(whole, least=0))
 def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]:
     """Count the walls of every building on the straight line to a transmitter (W6).
 
@@ -141,6 +147,7 @@ def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]
     ndarray (N, J) of int
         0, 1 or 2 for each of J buildings.
     """
+    _check_transmitter(scene, transmitter)
     start = np.asarray(scene.transmitters[transmitter], float)
     corners = np.reshape([building[:4] for building in scene.buildings], (-1, 2, 2)).astype(float)
     step = (np.asarray(places, float) - start)[:, None, :]  # (N, 1, 2)
@@ -157,12 +164,19 @@ def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]
     return hit * ((enter > 0.0).astype(int) + (leave < 1.0))
 
 
+def _check_transmitter(scene: Scene, transmitter: int) -> None:
+    there = len(scene.transmitters)
+    if transmitter >= there:
+        raise ValueError(f"transmitter must be below {there}, their number; got {transmitter}")
+
+
 def _log_distance(scene: Scene, places: Array, transmitter: int) -> Array:
     """Return log10(d / d_0) (N,), with distances below d_0 counted as d_0."""
     away = np.asarray(places, float) - scene.transmitters[transmitter]
     return np.log10(np.maximum(np.hypot(*away.T) / scene.reference_distance, 1.0))
 
 
+@accepts(scene=A(Scene), places=PLACES)
 def field(scene: Scene, places: Array) -> Array:
     """Return the received power without shadowing (N, L), in dBm: the first four terms of W6.
 
@@ -183,15 +197,18 @@ def field(scene: Scene, places: Array) -> Array:
     return np.stack(columns, axis=1)
 
 
+@accepts(scene=A(Scene), places=PLACES, transmitter=partial(whole, least=0))
 def features(scene: Scene, places: Array, transmitter: int = 0) -> Array:
     """Return log10(d / d_0) and the walls of each building (N, 1 + J).
 
     `field` is linear in them.
     """
+    _check_transmitter(scene, transmitter)
     log_distance = _log_distance(scene, places, transmitter)[:, None]
     return np.hstack([log_distance, walls(scene, places, transmitter)])
 
 
+@accepts(scene=A(Scene), places=PLACES)
 def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
     """Return which places (N, 2) lie in a building, its walls included."""
     x, y = np.asarray(places, float).T[:, :, None]  # (N, 1) each
@@ -199,6 +216,7 @@ def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
     return np.any((left <= x) & (x <= right) & (bottom <= y) & (y <= top), axis=1)
 
 
+@accepts(scene=A(Scene), places=PLACES, radius=not_negative)
 def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
     """Return which places (N, 2) have a jump of `field` about `radius` m or less away.
 
@@ -214,6 +232,7 @@ def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
     return found
 
 
+@accepts(scene=A(Scene), cells=CELLS)
 def grid(scene: Scene, cells: int = 50) -> Array:
     """Return the centres (cells^2, 2) of equal cells of the plane, in m, row by row from below."""
     middle = (np.arange(cells) + 0.5) / cells
@@ -221,6 +240,7 @@ def grid(scene: Scene, cells: int = 50) -> Array:
     return np.stack([x.ravel(), y.ravel()], axis=1)
 
 
+@accepts(scene=A(Scene), rng=GENERATOR, count=RECEIVERS, area=Optional(FUNCTION))
 def receivers(
     scene: Scene,
     rng: np.random.Generator,
@@ -249,7 +269,6 @@ def receivers(
     ValueError
         If `count` is below 1, or `area` allows (almost) no place.
     """
-    whole("count", count, 1)
     size = (scene.width, scene.height)
     places: Array = np.empty((0, 2))
     for _ in range(MOST_DRAWS):

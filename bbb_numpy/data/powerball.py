@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import comb, sqrt
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import whole
+from ..numeric.accepting import brief
+from ..numeric.arguments import not_negative, whole
 from .locate import DamagedDataError, locate, numbers, read
 
 __all__ = [
@@ -37,6 +39,7 @@ Array = NDArray[Any]
 Int = NDArray[np.int_]
 FILE = "powerball_2010_2020.csv"
 COLUMNS = ("date", "w1", "w2", "w3", "w4", "w5", "powerball", "multiplier")
+MOST_BALLS = 10_000
 WHITE = 5  # balls per draw
 PLACES = (1, 3)  # of label 1 and label 0
 # The first day of each rule and its white balls; the first began in 2009, before the file.
@@ -134,8 +137,9 @@ def mass_of_place(balls: int, place: int) -> Array:
     ValueError
         If either is out of its range.
     """
-    whole("balls", balls, WHITE)
-    if whole("place", place, 1) > WHITE:
+    balls = whole("balls", balls, WHITE, MOST_BALLS)
+    place = whole("place", place, 1)
+    if place > WHITE:
         raise ValueError(f"place must be 1 to {WHITE}; got {place}")
     ways = [comb(v - 1, place - 1) * comb(balls - v, WHITE - place) for v in range(1, balls + 1)]
     return np.array([0, *ways], float) / comb(balls, WHITE)  # D37
@@ -155,7 +159,16 @@ def exact(shares: int | Mapping[int, float]) -> Exact:
     ValueError
         If the shares are negative or do not sum to 1.
     """
-    given = {shares: 1.0} if isinstance(shares, int) else dict(shares)
+    given = {shares: 1.0} if isinstance(shares, Integral) else shares
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "shares must be a number of balls, or a mapping of such numbers to shares; got "
+            f"{brief(shares)}"
+        )
+    given = {
+        whole("shares: a number of balls", balls, WHITE, MOST_BALLS): not_negative("shares", share)
+        for balls, share in given.items()
+    }
     if not given or min(given.values()) < 0 or abs(sum(given.values()) - 1.0) > 1e-9:
         raise ValueError(f"the shares of the rules must be >= 0 and sum to 1; got {given}")
     mass = np.zeros((2, max(given) + 1))
@@ -210,9 +223,12 @@ def load(until: str | None = None) -> Draws:
 
 def _until(draws: Draws, until: str) -> Draws:
     try:
-        last = np.datetime64(until, "D")
+        given = until if isinstance(until, str | np.datetime64) else "NaT"
+        last: Any = np.datetime64(given, "D")
     except ValueError:
-        raise ValueError(f"until must be a day such as '2017-12-31'; got {until!r}") from None
+        last = np.datetime64("NaT")
+    if np.isnat(last):
+        raise ValueError(f"until must be a day such as '2017-12-31'; got {brief(until)}")
     keep = draws.days <= last
     if not keep.any():
         raise ValueError(f"no draw until {until}; the first is of {draws.days[0]}")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from ..numeric.accepting import Numbers, accepts
 from ..numeric.arguments import whole
 from .locate import DamagedDataError, locate, numbers, read
 
@@ -113,6 +114,7 @@ def load(file: str = FILE) -> Prices:
     return Prices(dates, tuple(symbols), close, tuple(sorted(set(header[1:]) - set(symbols))))
 
 
+@accepts(close=Numbers((None, None)))
 def inputs(close: Array) -> Array:
     """Return the inputs (D - 20, C, d_in) of every day from the 21st on (D38).
 
@@ -133,6 +135,8 @@ def inputs(close: Array) -> Array:
         raise ValueError(
             f"close must be (days, companies) with {HISTORY} days or more; got {close.shape}"
         )
+    if not (close > 0).all():
+        raise ValueError(f"close must hold positive prices; the smallest is {close.min():g}")
     change = np.diff(np.log(close), axis=0)  # (D-1, C)  D38: row i is known on day i + 1
     market = change.mean(axis=1, keepdims=True)
     own, own_volatility = _windows(change)
@@ -198,7 +202,7 @@ def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     ValueError
         If a year tested has no row, or nothing is known before it.
     """
-    whole("thin", thin, 1)
+    thin = whole("thin", thin, 1)
     year = table.known.astype("datetime64[Y]").astype(int) + 1970
     in_turn = (table.day + table.company) % thin == 0
     if not table.made.size or not year.min() < first <= year.max():

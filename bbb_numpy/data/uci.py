@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import whole
+from ..numeric.accepting import brief
+from ..numeric.arguments import MOST_SAMPLES, whole
 from .locate import DamagedDataError, download, find, numbers, read
 
 __all__ = ["NAMES", "UCISet", "load", "published_splits", "standard_splits"]
@@ -107,7 +108,13 @@ NAMES = tuple(_SETS)
 
 def published_splits(name: str) -> int:
     """Return the number of published splits of a set: 20, and 5 for protein."""
-    return _SETS[name].splits
+    return _known(name).splits
+
+
+def _known(name: str) -> _Known:
+    if not isinstance(name, str) or name not in _SETS:
+        raise ValueError(f"name: there is no UCI set {brief(name)}; there are {', '.join(NAMES)}")
+    return _SETS[name]
 
 
 def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]:
@@ -121,8 +128,8 @@ def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]
         Number of rows N; nine tenths of them, rounded, are for training.
     splits : int
     """
-    whole("rows", rows, 2)
-    whole("splits", splits, 1)
+    rows = whole("rows", rows, 2, 10**8)
+    splits = whole("splits", splits, 1, MOST_SAMPLES)
     state = np.random.RandomState(1)
     end = round(rows * 9.0 / 10)
     return tuple(state.choice(range(rows), rows, replace=False)[end:] for _ in range(splits))
@@ -146,9 +153,9 @@ def load(name: str, splits: int | None = None) -> UCISet:
     DamagedDataError
         If what is there is not the published set in the published order.
     """
-    if name not in _SETS:
-        raise ValueError(f"there is no UCI set {name!r}; there are {', '.join(NAMES)}")
-    known = _SETS[name]
+    known = _known(name)
+    if splits is not None:
+        splits = whole("splits", splits, 1, MOST_SAMPLES)
     path = find(name, known.file or f"{name}.csv")
     if path is None:
         table, path = download(name, known.columns), Path(f"OpenML's copy of {name}")

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import whole
+from ..numeric.accepting import Numbers, Optional
+from ..numeric.arguments import MOST_SAMPLES, flag, whole
+from ..parts.weighted import Weighted
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings
 from ..version import __version__
@@ -28,7 +30,9 @@ Array = NDArray[Any]
 
 def _joint(draws: Draws, model: Model | None, x: Any, y: Any) -> LogJoint | None:
     """Return the model with the data of the draws' target, or with those given instead."""
-    joint = draws.target if isinstance(draws.target, LogJoint) else None
+    rows = Optional(Numbers(limit=1e100))
+    x, y = rows("x", x), rows("y", y)
+    joint = _of_single_rows(draws.target) if isinstance(draws.target, LogJoint) else None
     given = [name for name, rows in (("x", x), ("y", y)) if rows is not None]
     if joint is None:
         known = model_of(draws) if model is None else model
@@ -62,6 +66,15 @@ def _joint(draws: Draws, model: Model | None, x: Any, y: Any) -> LogJoint | None
             f"model has the blocks {joint.layout.blocks}, the draws {draws.layout.blocks}"
         )
     return joint
+
+
+def _of_single_rows(joint: LogJoint) -> LogJoint:
+    """Return the density in which every row counts once: LOO leaves out a row, not its weight."""
+    likelihood = joint.model.likelihood
+    if not isinstance(likelihood, Weighted):
+        return joint
+    model = replace(joint.model, likelihood=likelihood.likelihood)
+    return replace(joint, model=model, y=joint.y[:, :-1])
 
 
 def _rowwise(joint: LogJoint, positions: Array) -> Array:
@@ -160,7 +173,9 @@ def to_arviz(
     A learner's chains saw standardised targets: in units of y the log likelihood of a row is
     ``log(y_scale_)`` lower, summed over the targets.
     """
-    whole("prior", prior, 0), whole("thin", thin, 1)
+    prior, thin = whole("prior", prior, 0, MOST_SAMPLES), whole("thin", thin, 1)
+    seed = whole("seed", seed, 0, None)
+    flag("log_likelihood", log_likelihood), flag("predictive", predictive)
     az, found = import_arviz(), draws_of(draws)
     joint = _joint(found, model, x, y)
     kept = found.positions[::thin].swapaxes(0, 1)  # (S, T, D): the chain first

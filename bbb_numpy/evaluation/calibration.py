@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, pdtr
 
+from ..numeric.accepting import ANY_NUMBERS, GENERATOR, NUMBERS, Numbers, accepts
+from ..numeric.arguments import flag
 from ..numeric.elementary import log_factorial
 from .reliability import (
     BrierParts,
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+MODERATE = Numbers(finite=False, limit=1e150)  # of which squares are finite
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 BLOCK = 4_000_000  # at most about this many numbers at once
 
@@ -68,6 +71,7 @@ class Coverage(NamedTuple):
     high: Array
 
 
+@accepts(means=MODERATE, scales=MODERATE, y=MODERATE)
 def pit(means: Any, scales: Any, y: Any) -> Array:
     """Return the probability integral transform F(y) of a Gaussian mixture, (N, K) (D35).
 
@@ -86,10 +90,11 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     ValueError
         If the shapes do not fit, or a number is not finite, or a scale not positive.
     """
-    means, scales, y = _mixture(means, scales, y)
+    means, scales, y = _mixture(means, scales, y, "means")
     return ndtr((y - means) / scales).mean(axis=0)  # D35
 
 
+@accepts(proba=NUMBERS, labels=NUMBERS, rng=GENERATOR)
 def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
     """Return the randomised PIT (N,) of class probabilities (N, K) (D35).
 
@@ -103,6 +108,7 @@ def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
     return np.minimum(below + rng.random(len(labels)) * proba[rows, place], 1.0)
 
 
+@accepts(rates=MODERATE, y=MODERATE, rng=GENERATOR)
 def count_pit(rates: Any, y: Any, rng: np.random.Generator) -> Array:
     """Return the randomised PIT (N, K) of a mixture of Poisson distributions (D35).
 
@@ -111,20 +117,18 @@ def count_pit(rates: Any, y: Any, rng: np.random.Generator) -> Array:
     rates : ndarray (T, N, K)
         Expected counts > 0 under each weight sample.
     y : ndarray (N, K)
-        Whole numbers >= 0. Time grows with the largest.
+        Whole numbers >= 0.
     rng : numpy.random.Generator
     """
-    rates, _, y = _mixture(rates, rates, y)
+    rates, _, y = _mixture(rates, rates, y, "rates")
     if not np.all((y >= 0) & (y == np.floor(y))):
         raise ValueError("counts y must be whole numbers >= 0")
-    below, log_rates = np.zeros(y.shape), np.log(rates)
-    for count in range(int(y.max(initial=0))):
-        mass = np.exp(count * log_rates - rates - log_factorial(count)).mean(axis=0)
-        below += np.where(count < y, mass, 0.0)
-    mass = np.exp(y * log_rates - rates - log_factorial(y)).mean(axis=0)
+    below = np.where(y > 0, pdtr(np.maximum(y - 1.0, 0.0), rates), 0.0).mean(axis=0)
+    mass = np.exp(y * np.log(rates) - rates - log_factorial(y)).mean(axis=0)
     return np.minimum(below + rng.random(y.shape) * mass, 1.0)
 
 
+@accepts(pits=ANY_NUMBERS, levels=ANY_NUMBERS)
 def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     """Return the coverage of the central intervals with the given `levels` (D35).
 
@@ -147,6 +151,7 @@ def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     return Coverage(levels, inside / pits.size, *wilson(inside, pits.size))
 
 
+@accepts(pits=NUMBERS)
 def kolmogorov(pits: Any) -> float:
     r"""Return :math:`\sqrt N \max_u |\hat F(u) - u|`, the distance from uniform (D35).
 
@@ -160,6 +165,7 @@ def kolmogorov(pits: Any) -> float:
     return float(kstest(pits, "uniform", method="asymp").statistic * sqrt(len(pits)))
 
 
+@accepts(mean=MODERATE, scale=MODERATE, y=MODERATE)
 def crps_gaussian(mean: Any, scale: Any, y: Any) -> Array:
     r"""Return the CRPS of N(mean, scale^2), elementwise, in units of y (D34).
 
@@ -167,11 +173,20 @@ def crps_gaussian(mean: Any, scale: Any, y: Any) -> Array:
     :math:`z = (y - \mu) / \sigma`.
     """
     mean, scale, y = (np.asarray(part, float) for part in (mean, scale, y))
-    if not np.all(scale > 0):
-        raise ValueError("scale must be positive")
+    if not all(np.isfinite(part).all() for part in (mean, scale, y)):
+        raise ValueError("mean, scale and y must be finite")
+    if not np.all(scale >= 1e-150):
+        raise ValueError("scale must be positive, 1e-150 at least")
+    try:
+        np.broadcast_shapes(mean.shape, scale.shape, y.shape)
+    except ValueError:
+        raise ValueError(
+            f"mean, scale and y must have one shape; got {mean.shape}, {scale.shape} and {y.shape}"
+        ) from None
     return _distance(y - mean, scale) - scale / sqrt(pi)  # D34
 
 
+@accepts(means=MODERATE, scales=MODERATE, y=MODERATE)
 def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
     r"""Return the CRPS of an equal mixture of T Gaussians, (N, K), in units of y (D34).
 
@@ -184,7 +199,7 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
     means, scales, y
         As for `pit`.
     """
-    means, scales, y = _mixture(means, scales, y)
+    means, scales, y = _mixture(means, scales, y, "means")
     draws = len(means)
     one, other = np.triu_indices(draws, 1)
     flat, wide = means.reshape(draws, -1), scales.reshape(draws, -1)
@@ -198,6 +213,7 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
     return _distance(y - means, scales).mean(axis=0) - 0.5 * between.reshape(y.shape)
 
 
+@accepts(draws=MODERATE, y=MODERATE, fair=flag)
 def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
     r"""Return the CRPS of the empirical distribution of T draws, (N, K), in units of y (D34).
 
@@ -213,7 +229,7 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
         Divide the double sum by T (T - 1): then the expectation over independent draws is
         the CRPS of the distribution that they come from. Needs T >= 2.
     """
-    draws, _, y = _mixture(draws, 1.0, y)
+    draws, _, y = _mixture(draws, 1.0, y, "draws")
     count = len(draws)
     if fair and count < 2:
         raise ValueError("the fair CRPS needs at least 2 draws; got 1")
@@ -232,12 +248,12 @@ def _distance(mean: Array, scale: Array) -> Array:
     return np.abs(mean) * (1.0 - 2.0 * tail) + 2.0 * scale * density
 
 
-def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
+def _mixture(means: Any, scales: Any, y: Any, first: str) -> tuple[Array, Array, Array]:
     """Return all three as float64, `scales` broadcast to `means`, or say what does not fit."""
     means, scales, y = (np.asarray(part, float) for part in (means, scales, y))
     if means.ndim < 2 or not len(means) or means.shape[1:] != y.shape:
         raise ValueError(
-            "the first argument must be (draws, *shape of y) with at least one draw; got shape "
+            f"{first} must be (draws, *shape of y) with at least one draw; got shape "
             f"{means.shape} for y of shape {y.shape}"
         )
     try:
@@ -248,7 +264,8 @@ def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
             "scales[:, None, None]"
         ) from None
     if not all(np.isfinite(part).all() for part in (means, scales, y)):
-        raise ValueError("draws, scales and y must be finite")
-    if not np.all(scales > 0):
-        raise ValueError(f"scales (and rates) must be positive; the smallest is {scales.min():g}")
+        raise ValueError(f"{first}, scales and y must be finite")
+    if not np.all(scales >= 1e-150):
+        name = "rates" if first == "rates" else "scales"
+        raise ValueError(f"{name} must be positive; the smallest is {scales.min():g}")
     return means, scales, y

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
+from ..numeric.accepting import Numbers
+from ..numeric.arguments import flag
 from ..sampling.draws import DrawnWeights, Draws
 from .predictive import BLOCK_NUMBERS
 
@@ -79,7 +81,9 @@ def blocks_of(joint: LogJoint, positions: Array) -> Iterator[slice]:
 def _functions(model: Model, draws: Draws, x: Any) -> Array:
     """Return E[y|x, w] (T, S, N * K) of all draws at rows `x` (N, d_in)."""
     data = draws.target.x if isinstance(draws.target, LogJoint) else draws.positions
-    x = np.ascontiguousarray(x, data.dtype)
+    x = np.ascontiguousarray(
+        Numbers((None, model.network.sizes[0]), limit=1e100)("x", x), data.dtype
+    )
     joint, positions = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype)), draws.flat
     out = np.empty((len(positions), len(x), model.outputs), positions.dtype)
     for rows in blocks_of(joint, positions):
@@ -246,6 +250,7 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     TypeError, ValueError
         For too few chains or draws.
     """
+    flag("weights", weights)
     az, found = import_arviz(), _judged(draws)
     count, chains, _ = found.positions.shape
     lines = [_line(az, "functions", "log density", found.log_density)]

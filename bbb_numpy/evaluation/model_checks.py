@@ -16,9 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import MOST_SAMPLES, whole
+from ..numeric.accepting import (
+    FUNCTION,
+    GENERATOR,
+    NUMBERS,
+    SAMPLES,
+    A,
+    Named,
+    Optional,
+    accepts,
+    brief,
+)
+from ..numeric.arguments import real
 from ..numeric.elementary import logsumexp
-from ..numeric.randomness import check_rng
 
 __all__ = [
     "QUANTITIES",
@@ -40,6 +50,19 @@ Array = NDArray[Any]
 FEW = 0.1  # of the draws: with fewer effective ones, `reweight` warns
 
 
+def _log(name: str, value: Any) -> float:
+    return real(name, value, -float("inf"), float("inf"), "a number in nats, not nan or inf")
+
+
+def _evidence(name: str, value: Any) -> Any:
+    if isinstance(value, type) or not (hasattr(value, "log_evidence") and hasattr(value, "error")):
+        raise TypeError(
+            f"{name} must have log_evidence and error, as what `evidence` returns; got "
+            f"{brief(value)}"
+        )
+    return value
+
+
 class Predicted(NamedTuple):
     """What S positions say of the targets at N rows."""
 
@@ -58,6 +81,7 @@ def _check_positions(joint: LogJoint, positions: Array) -> None:
         )
 
 
+@accepts(joint=A(LogJoint), positions=NUMBERS, rng=GENERATOR, x=Optional(NUMBERS))
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
@@ -68,7 +92,6 @@ def predicted(
     TypeError, ValueError
         If `rng` is no generator, or the shape of `positions` or `x` is not that of the model's.
     """
-    check_rng(rng)
     _check_positions(joint, positions)
     width = joint.model.network.sizes[0]
     if x is not None and (np.ndim(x) != 2 or np.shape(x)[1] != width):
@@ -81,6 +104,7 @@ def predicted(
     return Predicted(mean, deviation, likelihood.draw(rng, params, f))
 
 
+@accepts(joint=A(LogJoint), rng=GENERATOR, samples=SAMPLES, x=Optional(NUMBERS))
 def prior_predictive(
     joint: LogJoint, rng: np.random.Generator, samples: int = 100, x: Array | None = None
 ) -> Predicted:
@@ -98,10 +122,7 @@ def prior_predictive(
     x : ndarray (N, d_in), optional
         By default that of `joint`.
     """
-    check_rng(rng)
-    return predicted(
-        joint, joint.draw_prior(rng, whole("samples", samples, 1, MOST_SAMPLES)), rng, x
-    )
+    return predicted(joint, joint.draw_prior(rng, samples), rng, x)
 
 
 class Quantity(Protocol):
@@ -168,6 +189,7 @@ class Check(NamedTuple):
         return float(np.mean(above + 0.5 * (self.replicated == self.observed)))
 
 
+@accepts(joint=A(LogJoint), positions=NUMBERS, rng=GENERATOR, quantities=Named(FUNCTION))
 def posterior_check(
     joint: LogJoint,
     positions: Array,
@@ -218,6 +240,7 @@ class Reweighted(NamedTuple):
         return rng.choice(len(self.shares), size=samples, p=self.shares)
 
 
+@accepts(joint=A(LogJoint), other=A(LogJoint), positions=NUMBERS)
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     """Ask what other priors would have made of the data, without sampling again (M22).
 
@@ -286,6 +309,7 @@ class BayesFactor(NamedTuple):
         return 0.5 * (1.0 + erf(abs(self.log) / self.error / 2.0**0.5))
 
 
+@accepts(log_factor=_log)
 def in_words(log_factor: float) -> str:
     """Put a log Bayes factor (nats) in the words of Kass and Raftery (1995), by 2 log B."""
     size = 2.0 * abs(log_factor)
@@ -295,6 +319,7 @@ def in_words(log_factor: float) -> str:
     return f"{how}, for the {'first' if log_factor > 0 else 'second'}"
 
 
+@accepts(first=_evidence, second=_evidence)
 def bayes_factor(first: HasEvidence, second: HasEvidence) -> BayesFactor:
     """Return the Bayes factor of two models on the same data (M20).
 
@@ -304,6 +329,7 @@ def bayes_factor(first: HasEvidence, second: HasEvidence) -> BayesFactor:
     return BayesFactor(first.log_evidence - second.log_evidence, error)
 
 
+@accepts(log_evidences=Named(_log))
 def probabilities(log_evidences: Mapping[str, float]) -> dict[str, float]:
     """Return P(m|D) of models that are equally probable before the data (M20)."""
     if not log_evidences:

@@ -6,10 +6,12 @@ S weight samples. By the law of total variance (D4) ::
     Var[y] = Var_q[E[y|w]]   +  E_q[Var[y|w]]
              epistemic^2        aleatoric^2
 
+Where a network overflows, results are not finite.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from math import log
 from typing import Any, NamedTuple, Protocol
@@ -18,17 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
-from ..numeric.arguments import MOST_SAMPLES, whole
+from ..numeric.accepting import FLOATS, GENERATOR, NUMBERS, SAMPLES, accepts, brief
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
+from ..numeric.layout import Layout
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 
 __all__ = [
     "ClassPredictive",
     "Predictive",
     "Source",
+    "covariance",
     "log_predictive_density",
     "mixture",
+    "outputs",
     "predict",
     "predict_classes",
     "sample_functions",
@@ -46,6 +51,10 @@ class Source(Protocol):
     def model(self) -> Model:
         """Network, prior and likelihood."""
 
+    @property
+    def layout(self) -> Layout:
+        """The blocks of what was learned, or of one draw."""
+
     def noise_blocks(
         self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
@@ -56,6 +65,22 @@ class Source(Protocol):
 
     def params(self, theta: Array, eps: Array) -> dict[str, Array]:
         """Return the numbers that prior and likelihood learned, one set or S."""
+
+
+def _rows(name: str, value: Any) -> Array:
+    array: Array = NUMBERS(name, value)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have shape (rows, columns); got {array.shape}")
+    return array
+
+
+def _source(name: str, value: Any) -> Any:
+    if isinstance(value, type) or not isinstance(getattr(value, "model", None), Model):
+        raise TypeError(
+            f"{name} must be a gradient estimator of a model, e.g. Reparameterised(model), or "
+            f"DrawnWeights(model); got {brief(value)}"
+        )
+    return value
 
 
 class Predictive(NamedTuple):
@@ -100,7 +125,6 @@ def _weight_blocks(
     The cut depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
     """
-    whole("samples", samples, 1, MOST_SAMPLES)
     size = max(estimator.model.layout.size, 1)
     block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
     buffers = Buffers()
@@ -114,7 +138,7 @@ def _row_blocks(estimator: Source, samples: int, rows: int) -> list[slice]:
     return [slice(begin, begin + block) for begin in range(0, rows, block)]
 
 
-def _outputs(
+def outputs(
     estimator: Source,
     theta: Array,
     x: Array,
@@ -126,6 +150,9 @@ def _outputs(
     width = estimator.model.network.sizes[0]
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
+    size = estimator.layout.size
+    if theta.ndim == 0 or theta.shape[-1] != size:
+        raise ValueError(f"theta must hold the {size} numbers of the estimator; got {theta.shape}")
     begin, buffers = 0, Buffers()
     for w, params in _weight_blocks(estimator, theta, rng, samples):
         for rows in _row_blocks(estimator, len(w), len(x)):
@@ -134,6 +161,8 @@ def _outputs(
         begin += len(w)
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def predict(
     estimator: Source,
     theta: Array,
@@ -165,7 +194,7 @@ def predict(
     """
     shape = (len(x), estimator.model.outputs)
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
-    for seen, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for seen, rows, f, params in outputs(estimator, theta, x, rng, samples):
         old, new = seen.start, seen.stop - seen.start
         aleatoric = estimator.model.likelihood.variance(params, f)
         f = estimator.model.likelihood.mean(params, f)
@@ -178,6 +207,33 @@ def predict(
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+def covariance(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> Array:
+    """Return the covariance of new targets between the rows of `x`, (N, N, K) (D46).
+
+    Between two rows it is that of the functions, E[y|x, w] over weight samples: the noise of one
+    row says nothing of another. On the diagonal the noise is added: the square of `total` from
+    `predict`, which has the same arguments.
+    """
+    functions = sample_functions(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples)
+    total = predict(estimator, theta, x, rng=rng, samples=samples).total
+    functions -= functions.mean(axis=0)
+    by_output = np.moveaxis(functions, -1, 0)  # (K, S, N)
+    between = by_output.swapaxes(1, 2) @ by_output / max(samples - 1, 1)  # D46
+    every = np.arange(len(x))
+    between[:, every, every] = total.T**2
+    return np.moveaxis(between, 0, -1)
+
+
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def sample_functions(
     estimator: Source,
     theta: Array,
@@ -191,14 +247,15 @@ def sample_functions(
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
     """
-    whole("samples", samples, 1, MOST_SAMPLES)
     likelihood = estimator.model.likelihood
     out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
-    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         out[which, rows] = likelihood.mean(params, f)
     return out
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def mixture(
     estimator: Source,
     theta: Array,
@@ -215,16 +272,17 @@ def mixture(
     -------
     means, deviations : ndarray (S, N, K)
     """
-    whole("samples", samples, 1, MOST_SAMPLES)
     likelihood = estimator.model.likelihood
     means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     deviations = np.empty_like(means)
-    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         deviations[which, rows] = np.sqrt(likelihood.variance(params, f))
         means[which, rows] = likelihood.mean(params, f)
     return means, deviations
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def sample_targets(
     estimator: Source,
     theta: Array,
@@ -234,16 +292,17 @@ def sample_targets(
     samples: int = 10,
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
-    whole("samples", samples, 1, MOST_SAMPLES)
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
     blocks = {}  # drawn from last: the weights' noise comes from the same generator
-    for which, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         heads[which, rows] = f
         blocks[which.start] = (which, params)
     draw = estimator.model.likelihood.draw
     return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def predict_classes(
     estimator: Source,
     theta: Array,
@@ -282,7 +341,7 @@ def predict_classes(
         )
     proba = np.zeros((len(x), 2 if binary else estimator.model.outputs), theta.dtype)
     aleatoric = np.zeros(len(x), theta.dtype)
-    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         p = likelihood.mean(params, f)  # (S, B, K)
         if binary:
             p = np.concatenate([1.0 - p, p], axis=-1)
@@ -297,6 +356,8 @@ def _entropy(p: Array) -> Array:
     return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
+@accepts(estimator=_source, theta=FLOATS, x=_rows, y=_rows, rng=GENERATOR, samples=SAMPLES)
+@np.errstate(over="ignore", invalid="ignore")
 def log_predictive_density(
     estimator: Source,
     theta: Array,
@@ -313,7 +374,7 @@ def log_predictive_density(
     """
     y = np.ascontiguousarray(y, theta.dtype)
     log_sum = np.full(len(x), -np.inf, theta.dtype)
-    for _, rows, f, params in _outputs(estimator, theta, x, rng, samples):
+    for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows])
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
     return log_sum - log(samples)  # D5

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.family import Family
+from ..numeric.accepting import ANY_NUMBERS, FUNCTION, NUMBERS, A, Numbers, accepts
 from ..numeric.arguments import real
 from ..numeric.elementary import softplus
 from ..numeric.layout import Layout
@@ -39,6 +41,13 @@ SHARES = (0.0, 0.5, 0.75, 0.95, 0.98)  # those of the paper's table
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
 
 
+def _ratio(name: str, value: Any) -> Array:
+    ratio = ANY_NUMBERS(name, value)
+    if not (ratio >= 0).all():
+        raise ValueError(f"{name} must hold numbers >= 0; got {ratio[~(ratio >= 0)][0]}")
+    return ratio
+
+
 class Step(NamedTuple):
     """One network of a sweep."""
 
@@ -48,6 +57,7 @@ class Step(NamedTuple):
     score: float  # what the caller's function says of it
 
 
+@accepts(mean=ANY_NUMBERS, deviation=ANY_NUMBERS)
 def signal_to_noise(mean: Any, deviation: Any) -> Array:
     r"""Return :math:`|\mu| / \sigma`, elementwise; the deviations must be positive (D36).
 
@@ -57,14 +67,20 @@ def signal_to_noise(mean: Any, deviation: Any) -> Array:
         If a deviation is not positive or a number is not finite.
     """
     mean, deviation = np.asarray(mean, float), np.asarray(deviation, float)
+    if deviation.ndim and mean.shape != deviation.shape:
+        raise ValueError(
+            f"mean and deviation must have one shape; got {mean.shape} and {deviation.shape}"
+        )
     if not (np.all(deviation > 0) and np.isfinite(mean).all() and np.isfinite(deviation).all()):
         raise ValueError(
             "signal_to_noise needs finite means and deviations > 0; the smallest deviation is "
             f"{deviation.min(initial=np.inf):g}. A weight that was removed has no ratio"
         )
-    return np.abs(mean) / deviation  # D36
+    with np.errstate(over="ignore"):
+        return np.abs(mean) / deviation  # D36
 
 
+@accepts(family=A(Family), theta=NUMBERS)
 def signal_to_noise_of(family: Family, theta: Array) -> Array:
     """Return the ratio (P,) of every weight and bias of a mean-field `theta`.
 
@@ -77,6 +93,7 @@ def signal_to_noise_of(family: Family, theta: Array) -> Array:
     return signal_to_noise(blocks["mu"], softplus(np.asarray(blocks["rho"], float)))
 
 
+@accepts(draws=NUMBERS)
 def moments_of_draws(draws: Any) -> tuple[Array, Array]:
     """Return mean and deviation (P,) of draws (T, P) of the weights, T >= 2.
 
@@ -89,6 +106,7 @@ def moments_of_draws(draws: Any) -> tuple[Array, Array]:
     return draws.mean(axis=0), draws.std(axis=0, ddof=1)
 
 
+@accepts(ratio=_ratio)
 def decibels(ratio: Any) -> Array:
     """Return 10 log10(ratio), elementwise; -inf for 0.
 
@@ -99,6 +117,7 @@ def decibels(ratio: Any) -> Array:
         return 10.0 * np.log10(np.asarray(ratio, float))
 
 
+@accepts(layout=A(Layout))
 def matrices(layout: Layout) -> NDArray[np.bool_]:
     """Return which of the P weights stand in matrices ``W0``, ``W1``, ..., not in biases."""
     chosen = np.zeros(layout.size, bool)
@@ -107,6 +126,7 @@ def matrices(layout: Layout) -> NDArray[np.bool_]:
     return chosen
 
 
+@accepts(ratio=ANY_NUMBERS)
 def lowest(
     ratio: Any, share: float, eligible: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
@@ -123,7 +143,7 @@ def lowest(
     """
     ratio = np.asarray(ratio, float)
     share = real("share", share, 0.0, float(np.nextafter(1.0, 2.0)), "between 0 and 1")
-    eligible = np.ones(ratio.shape, bool) if eligible is None else np.asarray(eligible)
+    eligible = np.ones(ratio.shape, bool) if eligible is None else ANY_NUMBERS("eligible", eligible)
     if ratio.ndim != 1 or eligible.shape != ratio.shape or eligible.dtype != bool:
         raise ValueError(
             "ratio must be a vector and eligible a vector of truth values like it; got shapes "
@@ -137,6 +157,7 @@ def lowest(
     return removed
 
 
+@accepts(family=A(Family), theta=NUMBERS)
 def prune(
     family: Family,
     theta: Array,
@@ -173,6 +194,7 @@ def prune(
     return pruned
 
 
+@accepts(draws=NUMBERS)
 def prune_draws(draws: Any, share: float, eligible: NDArray[np.bool_] | None = None) -> Array:
     """Return a copy of draws (T, P) with 0 for the weights of lowest |mean| / deviation.
 
@@ -184,6 +206,7 @@ def prune_draws(draws: Any, share: float, eligible: NDArray[np.bool_] | None = N
     return pruned
 
 
+@accepts(family=A(Family), theta=NUMBERS, score=FUNCTION, shares=Numbers((None,)))
 def sweep(
     family: Family,
     theta: Array,
@@ -211,10 +234,10 @@ def sweep(
     for share in shares:
         removed = lowest(ratio, share, eligible)
         threshold = float(decibels(ratio[removed].max())) if removed.any() else float("nan")
-        value = float(score(prune(family, theta, share, eligible)))
-        if not isfinite(value):
-            raise ValueError(f"score returned {value} after removing a share of {share:g}")
-        steps.append(Step(float(share), int((~removed).sum()), threshold, value))
+        value: Any = score(prune(family, theta, share, eligible))
+        if not isinstance(value, Real) or not isfinite(value):
+            raise ValueError(f"score returned {value!r} after removing a share of {share:g}")
+        steps.append(Step(float(share), int((~removed).sum()), threshold, float(value)))
     return steps
 
 
@@ -223,5 +246,10 @@ def _mean_field(family: Family, theta: Array) -> dict[str, Array]:
         raise ValueError(
             "pruning by signal-to-noise needs independent weights, a MeanField posterior; got "
             f"{type(family.posterior).__name__}. For draws use prune_draws"
+        )
+    if np.shape(theta) != (family.layout.size,):
+        raise ValueError(
+            f"theta must have shape ({family.layout.size},), as the estimator's; got "
+            f"{np.shape(theta)}"
         )
     return family.layout.views(np.asarray(theta))

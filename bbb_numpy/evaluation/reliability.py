@@ -6,12 +6,14 @@ become such pairs by `top_label`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import whole
+from ..numeric.accepting import ANY_NUMBERS, NUMBERS, accepts, brief
+from ..numeric.arguments import MOST_SAMPLES, real, whole
 
 __all__ = [
     "BINNINGS",
@@ -30,6 +32,17 @@ __all__ = [
 
 Array = NDArray[Any]
 BINNINGS = ("equal width", "equal mass")
+
+
+def _counts(name: str, value: Any) -> Array:
+    array: Array = NUMBERS(name, value)
+    if not ((array == np.floor(array)) & (np.abs(array) < 2**53)).all():
+        raise ValueError(f"{name} must be whole numbers below 2^53")
+    return array
+
+
+BINS = partial(whole, least=1, most=MOST_SAMPLES)
+LEVEL = partial(real, low=1e-9, high=1.0, wanted="> 0 and < 1")
 
 
 class Reliability(NamedTuple):
@@ -55,6 +68,7 @@ class BrierParts(NamedTuple):
     within: float  # what binning hides: variance less twice the covariance inside bins
 
 
+@accepts(successes=_counts, trials=_counts, level=LEVEL)
 def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Array]:
     r"""Return the interval of Wilson (1927) for a share, elementwise (D35).
 
@@ -82,6 +96,14 @@ def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Arr
     return low, high
 
 
+def _clusters(groups: Any) -> Array:
+    try:
+        return np.asarray(groups)
+    except ValueError:
+        raise TypeError(f"groups must be a vector of names; got {brief(groups)}") from None
+
+
+@accepts(values=NUMBERS)
 def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
     r"""Return the mean of `values` (N,) and its standard error when groups hang together (D35).
 
@@ -94,7 +116,7 @@ def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
     ValueError
         If the lengths differ, or there are fewer than two groups.
     """
-    values, groups = np.asarray(values, float), np.asarray(groups)
+    values, groups = np.asarray(values, float), _clusters(groups)
     if values.ndim != 1 or values.shape != groups.shape:
         raise ValueError(
             "values and groups must be vectors of one length; got shapes "
@@ -109,6 +131,7 @@ def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
     return float(mean), float(np.sqrt(variance) / len(values))
 
 
+@accepts(proba=NUMBERS, labels=NUMBERS)
 def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
     """Return the largest probability of each row and whether its class came, (N,) each.
 
@@ -142,10 +165,12 @@ def check_labels(labels: Array, classes: int) -> None:
     wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
     if wrong.any():
         raise ValueError(
-            f"labels must be whole numbers from 0 to {classes - 1}; got {labels[wrong][0]}"
+            f"labels must be whole numbers from 0 to {classes - 1}; got {labels[wrong][0]}, and "
+            f"proba has {classes} columns"
         )
 
 
+@accepts(proba=ANY_NUMBERS, y=ANY_NUMBERS, bins=BINS)
 def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> Reliability:
     """Sort rows into bins of their stated probability and count what happened (D35).
 
@@ -170,8 +195,7 @@ def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
         For probabilities outside [0, 1], other y, no rows, or an unknown binning.
     """
     proba, y = _pairs(proba, y)
-    whole("bins", bins, 1)
-    if binning not in BINNINGS:
+    if not isinstance(binning, str) or binning not in BINNINGS:
         raise ValueError(f"binning must be one of {BINNINGS}; got {binning!r}")
     if binning == "equal width":
         edges = np.arange(bins + 1) / bins
@@ -221,6 +245,7 @@ def chance_calibration_error(table: Reliability) -> float:
     return float(table.rows @ chance / table.rows.sum())
 
 
+@accepts(proba=NUMBERS, y=NUMBERS)
 def brier(proba: Any, y: Any) -> Array:
     """Return the Brier score of each row (N,); its mean is the score (D35).
 
@@ -237,6 +262,7 @@ def brier(proba: Any, y: Any) -> Array:
     return squares if squares.ndim == 1 else squares.sum(axis=1)
 
 
+@accepts(proba=ANY_NUMBERS, y=ANY_NUMBERS, bins=BINS)
 def brier_parts(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> BrierParts:
     """Split the Brier score of probabilities (N,) of 1 (Murphy 1973; D35).
 

@@ -235,7 +235,7 @@ def prove_same(
 
 
 def _check_seed(seed: Any) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
+    if isinstance(seed, bool | np.timedelta64) or not isinstance(seed, Integral):
         raise TypeError(f"seed must be a whole number; got {seed!r}")
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import ClosedFormPrior, Model
 from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
+from ..numeric.accepting import A, brief
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
@@ -130,6 +131,16 @@ class Family:
     objective: Objective = free_energy
 
     def __post_init__(self) -> None:
+        A(Model)("model", self.model)
+        if isinstance(self.posterior, type) or not hasattr(self.posterior, "pull_back"):
+            raise TypeError(
+                f"posterior must be a MeanField, FullRank or PointMass; got {brief(self.posterior)}"
+            )
+        if isinstance(self.objective, type) or not callable(self.objective):
+            raise TypeError(
+                "objective must be one such as FreeEnergy() or a function from log densities to "
+                f"value and cotangents; got {brief(self.objective)}"
+            )
         point, prior = isinstance(self.posterior, PointMass), self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(
@@ -281,7 +292,7 @@ def need_linear(estimator: str, objective: Objective) -> None:
     """Raise unless the objective is the (tempered) free energy."""
     if not isinstance(objective, FreeEnergy):
         raise ValueError(
-            f"{estimator} needs an objective that is linear in log q, FreeEnergy; got "
+            f"{estimator} needs for its objective one that is linear in log q, FreeEnergy; got "
             f"{_name(objective)}. Use Reparameterised, which differentiates any of them"
         )
 

@@ -12,6 +12,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..model.objectives import EUBO, LogDensities, Renyi
+from ..numeric.accepting import brief
+from ..numeric.arguments import flag
 from ..numeric.buffers import Buffers
 from ..parts.posteriors import MeanField
 from .family import Density, Evaluated, need_density
@@ -35,11 +37,12 @@ class DoublyReparameterised(Sampled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        flag("antithetic", self.antithetic)
         need_density("DoublyReparameterised", self.posterior)
         if not isinstance(self.objective, Renyi) or self.objective.alpha != 0.0:
             raise ValueError(
-                "DoublyReparameterised is the gradient of IWAE, Renyi(0.0); got "
-                f"{self.objective!r}. Use Reparameterised"
+                "the objective of DoublyReparameterised must be IWAE, Renyi(0.0); got "
+                f"{brief(self.objective)}. Use Reparameterised"
             )
         if self.antithetic:
             raise ValueError(
@@ -112,7 +115,7 @@ class SelfNormalised(Sampled):
         need_density("SelfNormalised", self.posterior)
         if not isinstance(self.objective, EUBO):
             raise ValueError(
-                f"SelfNormalised is the gradient of EUBO(); got {self.objective!r}. "
+                f"the objective of SelfNormalised must be EUBO(); got {brief(self.objective)}. "
                 "Use Reparameterised"
             )
 

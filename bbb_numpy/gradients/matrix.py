@@ -9,6 +9,7 @@ training calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ..exact import Proof, prove, still
 from ..gradcheck import Report, check
 from ..model.joint import Model
 from ..parts.network import MLP
+from ..parts.weighted import with_weights
 from .catalogue import (
     CHECKED_LIKELIHOODS,
     CHECKED_POSTERIORS,
@@ -42,6 +44,7 @@ __all__ = [
     "format_matrix",
     "problem",
     "prove_case",
+    "with_row_weights",
 ]
 
 Array = NDArray[Any]
@@ -121,6 +124,12 @@ def problem(
     y = built.model.likelihood.draw(rng, built.layout.views(theta), heads)[0]
     noise = built.draw(rng, samples, rows=rows)
     return Case(built, theta, noise, x, y, kl_weight)
+
+
+def with_row_weights(case: Case, weights: Array) -> Case:
+    """Return the case in which each row counts `weights` (B,) times (D45)."""
+    built = replace(case.estimator, model=case.estimator.model.weighted())
+    return case._replace(estimator=built, y=with_weights(case.y, weights))
 
 
 def check_case(case: Case, method: str = "complex", most: int | None = None) -> Report:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
+from ..numeric.arguments import flag
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..parts.posteriors import MeanField, PointMass
@@ -42,6 +43,7 @@ class Sampled(Family):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        flag("antithetic", self.antithetic)
         if self.antithetic and isinstance(self.posterior, PointMass):
             raise ValueError("a point mass has no noise to mirror; use antithetic=False")
 

@@ -265,9 +265,11 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
     TypeError, ValueError
         If they differ in more, or have other parts.
     """
-    if not estimators or any(type(one) is not Reparameterised for one in estimators):
+    if not len(estimators) or any(type(one) is not Reparameterised for one in estimators):
         kinds = sorted({type(one).__name__ for one in estimators})
-        raise TypeError(f"replicates need one Reparameterised each, at least one; got {kinds}")
+        raise TypeError(
+            f"estimators must be one Reparameterised for each replicate, at least one; got {kinds}"
+        )
     first = estimators[0]
     if not isinstance(first.objective, LINEAR):
         raise ValueError(

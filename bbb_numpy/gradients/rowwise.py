@@ -33,7 +33,7 @@ class Rowwise(Family):
         need_closed_form(name, self)
         if not isinstance(self.posterior, MeanField):
             raise ValueError(
-                f"{name} needs weights that are independent under q, MeanField; got "
+                f"the posterior of {name} must have independent weights, MeanField; got "
                 f"{type(self.posterior).__name__}. Use ClosedFormKL"
             )
 

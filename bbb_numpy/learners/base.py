@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import update_wrapper
+from math import nan
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -13,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 try:
+    from sklearn import get_config
     from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-    from sklearn.utils import check_consistent_length
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils import check_consistent_length, estimator_html_repr
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
@@ -28,16 +32,23 @@ from ..numeric.arguments import MOST_SAMPLES, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from ..parts.posteriors import PointMass
+from ..progress import tqdm
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
 from ..training.recipe import Rows
-from .cautions import warn_of_collapse
+from .cautions import warn_of_collapse, warn_of_scale
+from .columns import Column
+from .fit_report import FitReport, Trained, fit_report
 from .inference import is_sampled, short
-from .plan import REGRESSION, Plan, Task, check_plan
+from .nested import nested_params, with_nested
+from .plan import REGRESSION, Plan, Task, check_plan, check_verbose
+from .representation import fitted_html, importances, layer_means
 from .rows import (
     Prepared,
     check_inputs,
+    check_weights,
+    counting,
     held_out_rows,
     prepared,
 )
@@ -113,6 +124,8 @@ class Learner(BaseEstimator):
     y_scale_: Array
     rng_: np.random.Generator
     predict_seed_: int
+    fit_report_: FitReport
+    columns_: tuple[Column, ...]  # only of a learner that the command line fitted to a table
 
     def __init__(
         self,
@@ -137,8 +150,13 @@ class Learner(BaseEstimator):
         dtype: Any = "float64",
         random_state: Any = None,
         progress: bool | None = None,
+        verbose: Any = False,
+        warm_start: bool = False,
     ) -> None:
         """Take note of the settings; `fit` checks them.
+
+        Numbers inside parts are parameters too, for `set_params` and grid searches:
+        ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
 
         Parameters
         ----------
@@ -206,6 +224,13 @@ class Learner(BaseEstimator):
             With a whole number, the same data give bit-identical results on the same machine.
         progress : bool, optional
             Show a progress bar; by default only in a terminal or notebook.
+        verbose : bool or int
+            Print a line for every epoch, or for every so many: its number and its loss, as in
+            `loss_curve_`. After sampling, one line. A progress bar stays below these lines.
+        warm_start : bool
+            Let `fit` go on from where the last `fit` or `partial_fit` ended, for `epochs` more,
+            with its standardisation, the optimizer's memory and the generator; without a warm-up,
+            unless one is given. Not while sampling.
         """
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -227,6 +252,45 @@ class Learner(BaseEstimator):
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments, and with `deep` the fields of their parts.
+
+        These are named ``prior__scale``, ``optimizer__schedule__final`` and so on. Where an
+        argument is None or a short name, they are those of the part that it stands for.
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        return params | nested_params(params, self.task) if deep else params
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Set arguments of the constructor, or fields of their parts as `get_params` names them.
+
+        A part is replaced by one with the new field: ``set_params(prior="laplace",
+        prior__scale=0.2)`` sets ``prior=LaplacePrior(0.2)``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a name that there is not, and values that a part refuses; nothing has changed then.
+        """
+        known = self.get_params(deep=False)
+        for name in params:
+            if name.partition("__")[0] not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. "
+                    f"Valid parameters are: {list(known)!r}."
+                )
+        plain = {name: value for name, value in params.items() if name in known}
+        nested = {name: value for name, value in params.items() if name not in known}
+        for name, value in with_nested(known | plain, nested, self.task).items():
+            setattr(self, name, value)
+        return self
 
     @property
     def theta_(self) -> Array:
@@ -251,13 +315,54 @@ class Learner(BaseEstimator):
         check_is_fitted(self)
         return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
 
-    def fit(self: Self, X: Any, y: Any) -> Self:
-        """Train, or sample, from scratch.
+    @property
+    def loss_curve_(self) -> list[float]:
+        """What was minimised, the free energy unless told otherwise, by epoch, in nats."""
+        return [epoch.objective for epoch in self.history_]
+
+    @property
+    def loss_(self) -> float:
+        """The last of `loss_curve_`."""
+        return self.history_[-1].objective
+
+    @property
+    def coefs_(self) -> list[Array]:
+        """Posterior means of the weights of each layer, (d_in, d_out), in training's units."""
+        check_is_fitted(self)
+        return layer_means(self.estimator_, self.theta_)[0]
+
+    @property
+    def intercepts_(self) -> list[Array]:
+        """Posterior means of the biases of each layer, (d_out,), in training's units."""
+        check_is_fitted(self)
+        return layer_means(self.estimator_, self.theta_)[1]
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of each input in the squared signal-to-noise ratios of the first layer."""
+        check_is_fitted(self)
+        return importances(self.estimator_, self.theta_)
+
+    def _repr_html_inner(self) -> str:
+        shown: str = estimator_html_repr(self)
+        return shown + fitted_html(self) if "estimator_" in self.__dict__ else shown
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train, or sample, from scratch; with ``warm_start=True`` train on.
 
         Parameters
         ----------
         X : array-like (N, d_in)
         y : array-like (N,), for a regressor also (N, K)
+        sample_weight : array-like (N,), optional
+            How often each row counts, >= 0: 2 is a row that occurs twice, 0 one that is not there
+            (D45). Their sum matters: as many rows of evidence stand against the prior.
 
         Returns
         -------
@@ -275,14 +380,29 @@ class Learner(BaseEstimator):
         UserWarning
             After Ctrl-C, which ends training or sampling but not the program; when a learned
             prior has collapsed; and when many draws diverged.
+        ConvergenceWarning
+            When the fit has failed: it names the likely cause and a remedy. `fit_report_` holds
+            what was measured.
         """
         plan = self._plan()
-        fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=True)
+        if plan.warm_start and "estimator_" in self.__dict__:
+            recipe = plan.recipe_to_fit_on()
+            caller = "fit with warm_start=True"
+            data, before = self._train_on(X, y, plan, recipe, caller, sample_weight)
+            return self._report(data, recipe, before)
+        fitted, data = self._begin(
+            X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=True
+        )
         if plan.sampling is not None:
-            model, rng = fitted["estimator_"].model, fitted["rng_"]
-            draws = plan.sampling.run(model, *data.training, rng, plan.dtype, plan.progress)
-            return self._take_over({**fitted, "draws_": draws})
-        return self._train(fitted, data, plan.recipe(self.task), plan.progress)
+            model, rows, _ = data.counted(fitted["estimator_"].model)
+            draws = plan.sampling.run(model, *rows, fitted["rng_"], plan.dtype, plan.progress)
+            if plan.verbose:
+                tqdm.write(draws.summary())
+            self._take_over({**fitted, "draws_": draws})
+            return self._report(data)
+        recipe, before = plan.recipe(self.task), fitted["training_"]
+        self._train(fitted, data, recipe, plan.progress)
+        return self._report(data, recipe, before)
 
     def _first_targets(self, y: Any, plan: Plan) -> Targets:
         """Read the targets of a first fit."""
@@ -292,20 +412,34 @@ class Learner(BaseEstimator):
         """Read targets like those of the first fit: (N, K) in training's units and dtype."""
         raise NotImplementedError
 
+    def _weights(
+        self, sample_weight: Any, x: Array, y: Array, fitted: dict[str, Any]
+    ) -> Array | None:
+        """Return how often rows count (N,), or None: `y` as training gets them, (N, K)."""
+        return check_weights(sample_weight, x)
+
     def _plan(self) -> Plan:
         return check_plan(self.get_params(deep=False), self.task)
 
     def _plan_to_go_on(self) -> Plan:
         """Return the plan of a `partial_fit`."""
-        if "draws_" in self.__dict__:
-            raise ValueError(
-                "the model holds draws of its posterior, which partial_fit cannot train further; "
-                "call fit to start anew"
-            )
+        self._need_training("partial_fit")
         return self._plan()
 
+    def _need_training(self, caller: str) -> None:
+        if "draws_" in self.__dict__:
+            raise ValueError(
+                f"the model holds draws of its posterior, which {caller} cannot train further; "
+                "call fit to start anew"
+            )
+
     def _begin(
-        self, X: Any, read_targets: Callable[[], Targets], plan: Plan, held_out: bool
+        self,
+        X: Any,
+        read_targets: Callable[[], Targets],
+        plan: Plan,
+        sample_weight: Any,
+        held_out: bool,
     ) -> tuple[dict[str, Any], Prepared]:
         """Return the fitted attributes before the first epoch, and the rows, ready for training."""
         noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
@@ -313,42 +447,64 @@ class Learner(BaseEstimator):
         targets = read_targets()
         y = targets.numbers
         check_consistent_length(x, y)
+        weights = self._weights(sample_weight, x, y, targets.fitted)
+        x, y, weights = counting((x, y), weights)
+        warn_of_scale(weights, plan.objective)
         rows = held_out_rows(len(x), plan.validation_fraction if held_out else 0.0)
         estimator = plan.build(x.shape[1], y.shape[1], targets.likelihood)
         rng = check_generator(self.random_state)
         seed = int(rng.integers(2**63))
         fitted = {**targets.fitted, "predict_seed_": seed, **_features(noted)}
         real = plan.standardize and targets.real
-        data = prepared(x, y, rows, rng, plan.standardize, real, plan.dtype)
+        data = prepared(x, y, rows, rng, plan.standardize, real, plan.dtype, weights)
         fitted |= {**data.units, "estimator_": estimator, "rng_": rng}
         if not isinstance(estimator, DrawnWeights):
             fitted["training_"] = start(estimator, rng, plan.optimizer, plan.dtype)
         return fitted, data
 
-    def _go_on(self: Self, X: Any, y: Any, plan: Plan, epochs: int) -> Self:
-        """Train further from where an earlier call ended."""
-        data = Prepared(self._check_pair(X, y), None, {})
+    def _go_on(
+        self: Self, X: Any, y: Any, plan: Plan, epochs: int, sample_weight: Any = None
+    ) -> Self:
+        """Train further by `partial_fit`."""
+        recipe = plan.recipe_to_go_on(epochs)
+        self._train_on(X, y, plan, recipe, "partial_fit", sample_weight)
+        return self
+
+    def _train_on(
+        self, X: Any, y: Any, plan: Plan, recipe: Recipe, caller: str, sample_weight: Any
+    ) -> tuple[Prepared, Training]:
+        """Train further from where an earlier call ended; return the rows, and what was before."""
+        self._need_training(caller)
+        given, before = self._check_pair(X, y), self.training_
+        weights = self._weights(sample_weight, *given, self.__dict__)
+        *rows, weights = counting(given, weights)
+        warn_of_scale(weights, plan.objective)
+        data = Prepared(Rows(*rows), None, {}, None if weights is None else (weights, None))
         fitted: dict[str, Any] = {
-            "training_": self.training_,
-            "estimator_": self._same_model(plan),
+            "training_": before,
+            "estimator_": self._same_model(plan, caller),
             "rng_": copy.deepcopy(self.rng_),
         }
-        return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
+        self._train(fitted, data, recipe, plan.progress)
+        return data, before
 
     def _train(
         self: Self, fitted: dict[str, Any], data: Prepared, recipe: Recipe, progress: bool | None
     ) -> Self:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
+        model, rows, held_out = data.counted(fitted["estimator_"].model)
+        estimator = replace(fitted["estimator_"], model=model)
         try:
             state: Training = train(
-                fitted["estimator_"],
+                estimator,
                 before,
-                data.training,
+                rows,
                 recipe,
                 fitted["rng_"],
-                data.held_out,
+                held_out,
                 progress,
+                check_verbose(self.verbose),
             )
         except NonFiniteError as error:
             state, failure = error.training, error
@@ -368,15 +524,44 @@ class Learner(BaseEstimator):
         warn_of_collapse(fitted["estimator_"], state)
         return self
 
+    def _report(
+        self: Self, data: Prepared, recipe: Recipe | None = None, before: Training | None = None
+    ) -> Self:
+        """Keep what `fit` has measured of itself, and warn if it has failed.
+
+        After Ctrl-C nothing is said: whoever pressed it knows that the fit is not finished.
+        """
+        trained = None
+        if recipe is not None and before is not None:
+            if self.training_.stopped == "interrupted":
+                return self
+            anew = not before.history
+            moved = float(np.abs(self.theta_ - before.theta).max()) if anew else nan
+            history, whole = self.history_[len(before.history) :], not self.training_.stopped
+            trained = Trained(recipe.optimizer, history, recipe.samples, moved, whole)
+        self.fit_report_ = fit_report(
+            self.estimator_,
+            self.theta_,
+            data.typical(),
+            self.y_scale_,
+            self.standardize,
+            self.predict_seed_,
+            trained,
+        )
+        if not self.fit_report_.passed:
+            warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=3)
+        return self
+
     def _take_over(self: Self, fitted: dict[str, Any]) -> Self:
-        """Replace what an earlier fit has left."""
+        """Replace what an earlier fit has left; what it measured of itself is void."""
+        self.__dict__.pop("fit_report_", None)
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
-            for name in ("feature_names_in_", "training_", "draws_"):
+            for name in ("feature_names_in_", "training_", "draws_", "columns_"):
                 self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
         return self
 
-    def _same_model(self, plan: Plan) -> Estimator:
+    def _same_model(self, plan: Plan, caller: str) -> Estimator:
         """Return the plan's estimator for the fitted model, or say what has changed."""
         old: Any = self.estimator_
         likelihood = old.model.likelihood if plan.likelihood is None else plan.likelihood
@@ -395,7 +580,7 @@ class Learner(BaseEstimator):
         changed = [name for name, (now, then) in pairs.items() if now != then]
         if changed:
             raise ValueError(
-                f"{', '.join(changed)} changed since the model was fitted, so partial_fit cannot "
+                f"{', '.join(changed)} changed since the model was fitted, so {caller} cannot "
                 "go on from it; set it back, or call fit to start anew"
             )
         return new

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
+from ..model.objectives import MLE, Objective
 from ..numeric.layout import Layout
 from ..training import Training
 
-__all__ = ["need_finite", "warn_of_collapse"]
+__all__ = ["need_finite", "warn_of_collapse", "warn_of_scale"]
 
 Array = NDArray[Any]
 COLLAPSED = 1e-3  # of its start: a learned prior this narrow has switched the network off
@@ -39,6 +40,20 @@ def need_finite(what: str, found: Array, x: Array) -> None:
             f"{what} overflows {x.dtype} at row {row}: X there is as far as {x[row, column]:.3g} "
             f"deviations from its mean (column {column}; with standardize=False: in its own "
             "units). Check that row; it may be in other units than the rows of fit"
+        )
+
+
+def warn_of_scale(weights: Array | None, objective: Objective) -> None:
+    """Say so when weights sum to 1, and a prior will outweigh all rows together (D45)."""
+    normalised = weights is not None and len(weights) > 1 and abs(weights.sum() - 1.0) < 1e-6
+    if weights is not None and normalised and not isinstance(objective, MLE):
+        warnings.warn(
+            f"sample_weight sums to 1: all {len(weights)} rows together tell the posterior as much "
+            "as one row. If only their ratios are meant, as by AdaBoostClassifier, use "
+            "inference='mle', which has no prior to weigh them against, or multiply them by the "
+            "number of rows",
+            UserWarning,
+            stacklevel=4,
         )
 
 

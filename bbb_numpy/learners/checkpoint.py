@@ -8,6 +8,7 @@ of it: shapes, finite numbers, positive scales, sorted labels.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from ..gradients.catalogue import (
     kinds,
 )
 from ..model.joint import Model
+from ..numeric.accepting import PATH
 from ..numeric.layout import Layout
 from ..numeric.storing import (
     CheckpointError,
@@ -46,6 +48,8 @@ from ..training import EarlyStopping, Epoch, Training
 from ..training.optimizers import SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
 from .base import Learner, check_is_fitted
 from .classifier import BayesianMLPClassifier
+from .columns import Column
+from .fit_report import FitReport
 from .inference import Sampling
 from .plan import check_plan
 from .regressor import BayesianMLPRegressor
@@ -113,6 +117,7 @@ CLASSES = (
     Adam,
     *SCHEDULES,
     Sampling,
+    FitReport,
     LogNormal,
     HalfNormal,
     HalfCauchy,
@@ -123,13 +128,15 @@ CLASSES = (
     *KERNELS,
     *WALKS,
     *METRICS,
+    Column,
 )
 FORMAT = Format("bbb_numpy.learner", 1, tuple(dict.fromkeys(CLASSES)))
 
 SCALERS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
 FITTED = {"n_features_in_", "predict_seed_", "rng_", "estimator_", *SCALERS}
 OWN = {"BayesianMLPRegressor": {"n_outputs_", "y_ndim_"}, "BayesianMLPClassifier": {"classes_"}}
-SOMETIMES = {"feature_names_in_", "training_", "draws_"}
+NAMES = {"feature_names_in_", "columns_"}
+SOMETIMES = {"training_", "draws_", "fit_report_", *NAMES}
 MEMORIES: tuple[set[str], ...] = (set(), {"velocity"}, {"m", "v"})  # SGD, Momentum, Adam
 REAL = (np.float64, np.float32)
 DTYPES: dict[str, tuple[Any, ...]] = {"acceptance": REAL, "energy": REAL, "accepted": (np.bool_,)}
@@ -157,6 +164,7 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     OSError
         If the file cannot be written; an older file is untouched.
     """
+    PATH("path", path)
     label = type(model).__name__
     if LEARNERS.get(label) is not type(model):
         raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {label}")
@@ -171,7 +179,8 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
         raise OSError(f"{place} is no regular file; name a file for the model")
-    write_state(place, Stored(label, parameters, dict(sorted(fitted.items()))), FORMAT)
+    stored = _with_pairs(parameters)
+    write_state(place, Stored(label, stored, dict(sorted(fitted.items()))), FORMAT)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -196,6 +205,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If there is no such file or it cannot be read.
     """
+    PATH("path", path)
     try:
         return _learner(read_state(Path(path), Stored, FORMAT))
     except CheckpointError as error:
@@ -208,9 +218,11 @@ def _learner(stored: Stored) -> Learner:
     if label not in LEARNERS:
         raise CheckpointError(f"learner must be {' or '.join(LEARNERS)}; got {label!r}")
     model: Learner = LEARNERS[label]()
+    parameters = _without_pairs(parameters)
     _check_parameters(model, parameters)
     sampled = isinstance(fitted.get("estimator_"), DrawnWeights)
-    rest = {"draws_" if sampled else "training_"} | ({"feature_names_in_"} & set(fitted))
+    rest = {"draws_" if sampled else "training_"}
+    rest |= {"fit_report_", *NAMES} & set(fitted)
     same_names("fitted", fitted, FITTED | OWN[label] | rest)
     hints = get_type_hints(type(model))
     for name, value in fitted.items():
@@ -224,6 +236,27 @@ def _learner(stored: Stored) -> Learner:
     model.set_params(**parameters)
     model.__dict__.update(fitted)
     return model
+
+
+def _with_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return `parameters` with a dict of class weights as pairs: its keys are not always text."""
+    given = parameters.get("class_weight")
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    return {**parameters, "class_weight": pairs} if "class_weight" in parameters else parameters
+
+
+def _without_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Undo `_with_pairs`."""
+    pairs = parameters.get("class_weight")
+    if not isinstance(pairs, tuple):
+        return parameters
+    place = "parameters.class_weight"
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise CheckpointError(f"{place} must hold pairs of label and weight; got {pair!r}")
+        if not isinstance(pair[0], (str, bool, int, float)):
+            raise CheckpointError(f"{place} must hold labels; got {pair[0]!r}")
+    return {**parameters, "class_weight": dict(pairs)}
 
 
 def _check_parameters(model: Learner, parameters: dict[str, Any]) -> None:
@@ -262,6 +295,10 @@ def _check_widths(fitted: dict[str, Any]) -> None:
         names = fitted["feature_names_in_"].tolist()
         if [type(name) for name in names] != [str] * sizes[0]:
             raise CheckpointError(f"feature_names_in_ must be {sizes[0]} texts; got {names}")
+    if "columns_" in fitted:
+        features = [feature for column in fitted["columns_"] for feature in column.features]
+        if not features or features != fitted.get("feature_names_in_", np.zeros(0)).tolist():
+            raise CheckpointError("columns_ do not give the features of feature_names_in_")
     for name in SCALERS:
         shape = (sizes[0] if name.startswith("x") else outputs,)
         _need_array(f"fitted.{name}", fitted[name], shape, (np.float64,))

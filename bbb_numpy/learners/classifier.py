@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
+from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
 from ..numeric.randomness import check_generator
@@ -16,7 +18,7 @@ from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, check_consistent_length, trains
 from .cautions import need_finite
 from .plan import CLASSIFICATION, Plan
-from .rows import check_labels, codes, distinct
+from .rows import check_labels, check_weights, class_weights, codes, distinct
 
 __all__ = ["BayesianMLPClassifier"]
 
@@ -36,6 +38,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     classes_ : ndarray (C,)
         The labels, sorted, in the type they were given in; the order of all probabilities.
     theta_, estimator_, training_, draws_, history_, n_iter_ : optional
+    loss_curve_, loss_, coefs_, intercepts_, feature_importances_, fit_report_ : optional
         As of `BayesianMLPRegressor`.
     n_features_in_ : int
     feature_names_in_ : ndarray (d_in,) of str
@@ -54,9 +57,57 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     task = CLASSIFICATION
     classes_: Array
 
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = None,
+        *,
+        activation: str = "relu",
+        prior: Any = None,
+        likelihood: Any = None,
+        inference: Any = "mean-field",
+        estimator: Any = None,
+        objective: Any = None,
+        kl_weights: Any = None,
+        warm_up: Any = None,
+        optimizer: Any = None,
+        epochs: int | None = None,
+        batch_size: int = 32,
+        samples: int | None = None,
+        predict_samples: int | None = None,
+        standardize: bool = True,
+        class_weight: Any = None,
+        early_stopping: Any = None,
+        validation_fraction: float = 0.0,
+        dtype: Any = "float64",
+        random_state: Any = None,
+        progress: bool | None = None,
+        verbose: Any = False,
+        warm_start: bool = False,
+    ) -> None:
+        """Take note of the settings; `fit` checks them.
+
+        Parameters
+        ----------
+        class_weight : dict of label to weight, or 'balanced', optional
+            By which the rows of a class count, times their `sample_weight`. Labels that a dict
+            does not name have weight 1; 'balanced' gives every class the same total, and all
+            together that of the rows. Not for `partial_fit`, to which a dict can be given.
+        hidden_layer_sizes, activation, ... :
+            As of `Learner`.
+        """
+        given = locals()
+        settings = {name: given[name] for name in signature(Learner.__init__).parameters}
+        super().__init__(**{name: one for name, one in settings.items() if name != "self"})
+        self.class_weight = class_weight
+
     @trains
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, epochs: int = 1
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        epochs: int = 1,
+        sample_weight: Any = None,
     ) -> BayesianMLPClassifier:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
@@ -69,6 +120,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             All labels that will ever occur; needed in the first call, optional later.
         epochs : int
             Passes over these rows, >= 1.
+        sample_weight : array-like (N,), optional
+            How often each row counts, as in `fit`.
 
         Returns
         -------
@@ -81,6 +134,11 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             them, and when arguments that shape the model were changed.
         """
         plan = self._plan_to_go_on()
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' is not for partial_fit, which sees only some of the rows: "
+                "pass weights as {label: weight}, from sklearn.utils.compute_class_weight"
+            )
         epochs = whole("epochs", epochs, 1, MOST_STEPS)
         named = None if classes is None else distinct(check_labels(classes, "classes"), "classes")
         if "training_" in self.__dict__:
@@ -89,7 +147,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
                     f"classes {_some(named)} are not those of the first call, "
                     f"{_some(self.classes_)}; call fit to start anew"
                 )
-            return self._go_on(X, y, plan, epochs)
+            return self._go_on(X, y, plan, epochs, sample_weight)
         if named is None:
             raise ValueError(
                 "classes must be passed on the first call to partial_fit, since later rows may "
@@ -99,13 +157,58 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         def read() -> Targets:
             return self._targets(check_labels(y), named, plan)
 
-        fitted, data = self._begin(X, read, plan, held_out=False)
+        fitted, data = self._begin(X, read, plan, sample_weight, held_out=False)
         return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
+
+    def _weights(
+        self, sample_weight: Any, x: Array, y: Array, fitted: dict[str, Any]
+    ) -> Array | None:
+        """Return sample weight times class weight (N,), or None where both are 1."""
+        weights = super()._weights(sample_weight, x, y, fitted)
+        if self.class_weight is None:
+            return weights
+        places = y[:, 0].astype(np.intp) if y.shape[1] == 1 else y.argmax(axis=1)
+        counts = np.bincount(places, weights, minlength=len(fitted["classes_"]))
+        each = class_weights(self.class_weight, fitted["classes_"], counts)
+        return check_weights(each[places] * (1.0 if weights is None else weights), x)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable label of each row (N,), in the type of the labels."""
         places = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[places]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows, or of their weight, whose label `predict` finds.
+
+        All rows right is exactly 1.0, whatever the weights: what is right is divided by the sum of
+        what is right and what is wrong, each added up once.
+
+        Parameters
+        ----------
+        X, y : array-like (N, d_in), (N,)
+        sample_weight : array-like (N,), optional
+            Finite and >= 0, not all 0.
+
+        Raises
+        ------
+        ValueError
+            For weights of another length or that cannot be weights.
+        """
+        found = np.argmax(self.predict_proba(X), axis=1)
+        places = codes(check_labels(y), self.classes_)
+        check_consistent_length(found, places)
+        weight = np.ones(len(found))
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, np.float64)
+            usable = weight.shape == found.shape and np.isfinite(weight).all() and weight.min() >= 0
+            if not usable or not weight.any():
+                raise ValueError(
+                    f"sample_weight must be {len(found)} finite numbers >= 0, one for each row, "
+                    f"and not all 0; got {_some(weight.ravel())} of shape {weight.shape}"
+                )
+            weight = weight / weight.max()  # so that no sum overflows
+        right, wrong = weight[found == places].sum(), weight[found != places].sum()
+        return float(right / (right + wrong))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (N, C), in the order of `classes_`."""
@@ -121,6 +224,33 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             rows = np.flatnonzero(small[:, place])
             logs[rows, place] = self._log_density(x[rows], np.full(len(rows), place))
         return logs
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Return the smallest sets of classes that hold the true one with this probability (D46).
+
+        The most probable classes of each row, until together they have the probability `coverage`:
+        what `predict_interval` of the regressor is to numbers.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        coverage : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        ndarray of bool (N, C)
+            Whether each class of `classes_` is in the set of the row; at least one is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `coverage` is no such number, and as `predict`.
+        """
+        levels = check_levels("coverage", coverage)
+        if levels.ndim:
+            raise ValueError(f"coverage must be one number; got {coverage!r}")
+        return likely_classes(self.predict_proba(X), float(levels))
 
     def predict_distribution(self, X: Any) -> ClassPredictive:
         """Return class probabilities and the split of their entropy, in nats (D29).

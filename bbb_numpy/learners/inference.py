@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import POSTERIORS, kinds, named
 from ..model.joint import Model
 from ..model.objectives import MAP, MLE, FreeEnergy, Objective
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, real, whole
+from ..numeric.accepting import SAMPLES, settle
+from ..numeric.arguments import MOST_STEPS, real, whole
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
@@ -71,8 +73,8 @@ class Sampling:
 
     Notes
     -----
-    The fields are no parameters of the learner: a grid search takes whole objects,
-    ``{"inference": [Sampling("nuts"), Sampling("nuts", metric="dense")]}``.
+    The fields are parameters of the learner for a grid search, ``{"inference__metric": ["diagonal",
+    "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``.
     """
 
     sampler: Any = "nuts"
@@ -87,14 +89,15 @@ class Sampling:
 
     def __post_init__(self) -> None:
         check_sampler(self.sampler)
-        for name, least, most in (
-            ("chains", 1, MOST_SAMPLES),
-            ("draws", 1, MOST_STEPS),
-            ("warm_up", 0, MOST_STEPS),
-            ("thin", 1, MOST_STEPS),
-        ):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least, most))
-        if self.metric not in METRICS:
+        steps = partial(whole, most=MOST_STEPS)
+        settle(
+            self,
+            chains=SAMPLES,
+            draws=partial(steps, least=1),
+            warm_up=partial(steps, least=0),
+            thin=partial(steps, least=1),
+        )
+        if not isinstance(self.metric, str) or self.metric not in METRICS:
             accepted = ", ".join(map(repr, METRICS))
             raise ValueError(f"metric must be one of {accepted}; got {self.metric!r}")
         if self.target_accept is not None:
@@ -223,6 +226,8 @@ def refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
     fraction = params["validation_fraction"]
     if isinstance(fraction, float | int | np.number) and fraction > 0:
         given.append(f"validation_fraction={fraction!r}")
+    if params["warm_start"]:
+        given.append(f"warm_start={params['warm_start']!r}")
     if given:
         hint = ""
         if isinstance(params["warm_up"], int | np.integer):

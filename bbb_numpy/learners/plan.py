@@ -46,12 +46,14 @@ __all__ = [
     "REGRESSION",
     "Plan",
     "Task",
+    "check_class_weight",
     "check_dtype",
     "check_flag",
     "check_function",
     "check_part",
     "check_plan",
     "check_sizes",
+    "check_verbose",
 ]
 
 
@@ -121,6 +123,8 @@ class Plan(NamedTuple):
     validation_fraction: float
     dtype: Any
     progress: bool | None
+    verbose: int  # every how many epochs a line is printed; 0 for none
+    warm_start: bool
     sampling: Sampling | None  # None: what follows from the other arguments is trained
 
     def warm_up_in_fit(self, task: Task) -> WarmUp:
@@ -131,8 +135,11 @@ class Plan(NamedTuple):
     def recipe(self, task: Task) -> Recipe:
         """Return how `fit` trains."""
         warm_up = self.warm_up_in_fit(task)
-        going_on = self.recipe_to_go_on(self.epochs)
-        return replace(going_on, warm_up=warm_up, early_stopping=self.early_stopping)
+        return replace(self.recipe_to_fit_on(), warm_up=warm_up)
+
+    def recipe_to_fit_on(self) -> Recipe:
+        """Return how `fit` trains on from an earlier one."""
+        return replace(self.recipe_to_go_on(self.epochs), early_stopping=self.early_stopping)
 
     def recipe_to_go_on(self, epochs: int) -> Recipe:
         """Return how `partial_fit` trains."""
@@ -223,6 +230,7 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
             "weigh; leave that out, or use inference='map'"
         )
     check_random_state(params["random_state"])
+    check_class_weight(params.get("class_weight"))
     return Plan(
         hidden=task.hidden if hidden is None else check_sizes("hidden_layer_sizes", hidden),
         activation=activation,
@@ -242,6 +250,8 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         validation_fraction=real("validation_fraction", params["validation_fraction"], 0, 1),
         dtype=check_dtype(params["dtype"]),
         progress=check_flag("progress", params["progress"], (None, True, False)),
+        verbose=check_verbose(params["verbose"]),
+        warm_start=_warm_start(params),
         sampling=sampling,
         epochs=count("epochs", MOST_STEPS),
         batch_size=whole("batch_size", params["batch_size"], 1),
@@ -286,6 +296,31 @@ def check_flag(name: str, value: Any, accepted: tuple[bool | None, ...] = (True,
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be one of {accepted}; got {value!r}")
     return bool(value)
+
+
+def check_class_weight(value: Any) -> None:
+    """Raise unless the classifier's `class_weight` is of a type that can be one."""
+    if isinstance(value, str) and value != "balanced":
+        raise ValueError(f"class_weight must be 'balanced', or a dict; got {value!r}")
+    if value is not None and not isinstance(value, str | Mapping):
+        raise TypeError(
+            f"class_weight must be None, 'balanced', or a dict of label to weight; got {value!r}"
+        )
+
+
+def check_verbose(value: Any) -> int:
+    """Return every how many epochs a line is printed: False is never, True is always."""
+    return int(value) if isinstance(value, bool | np.bool_) else whole("verbose", value, 0)
+
+
+def _warm_start(params: Mapping[str, Any]) -> bool:
+    warm_start: bool = check_flag("warm_start", params["warm_start"])
+    if warm_start and params["validation_fraction"] > 0:
+        raise ValueError(
+            "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
+            f"leave validation_fraction={params['validation_fraction']!r} out"
+        )
+    return warm_start
 
 
 def check_part(
@@ -334,7 +369,7 @@ def check_function(name: str, value: Any, default: Any, table: Mapping[str, Any]
         return default
     if isinstance(value, str):
         return named(name, value, table)
-    if isinstance(value, type) or not callable(value):
+    if isinstance(value, (type, *kinds(OBJECTIVES))) or not callable(value):
         example = "function" if name == "kl_weights" else "LinearWarmUp(0.5)"
         raise TypeError(
             f"{name} must be None, one of {', '.join(map(repr, table))}, or a {example} like those "
@@ -347,7 +382,7 @@ def check_dtype(value: Any) -> np.dtype[Any]:
     """Return the dtype of training and prediction, or raise ValueError."""
     try:
         dtype = np.dtype(value)
-    except TypeError:
+    except (TypeError, ValueError):  # text with a number in it is a ValueError
         dtype = np.dtype(object)
     if value is None or dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be 'float64' or 'float32'; got {value!r}")

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation import predictive
-from ..evaluation.predictive import Predictive
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
+from ..evaluation.predictive import Predictive, covariance
+from ..evaluation.quantiles import check_levels, quantiles
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
 from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
@@ -49,6 +50,19 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Not after sampling.
     n_iter_ : int
         Epochs trained; after sampling, draws of each chain.
+    loss_curve_ : list of float
+        What was minimised, by default the free energy of all rows, by epoch; not after sampling.
+    loss_ : float
+        The last of them.
+    coefs_, intercepts_ : list of ndarray (d_in, d_out), (d_out,)
+        Means of weights and biases over the posterior, layer by layer, of the network as it is
+        trained: from standardised X to standardised y.
+    feature_importances_ : ndarray (d_in,)
+        Share of each input in the squares of ``|mu| / sigma`` of the first layer: how surely the
+        network uses it, not how much y changes with it. Mean-field posteriors only.
+    fit_report_ : FitReport
+        What `fit` measured of itself on its training rows; `partial_fit` removes it, since only its
+        caller knows when training ends.
     noise_scale_ : ndarray (K,)
         Noise deviation of each output, in units of y, its mean over the draws if sampled; of
         Student's t its scale, smaller than the deviation. Not where the noise depends on X.
@@ -87,11 +101,14 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
-        return scale.mean(axis=0) * self.y_scale_
+        with np.errstate(over="ignore"):  # of a fit that has run away, which says so itself
+            scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
+            return scale.mean(axis=0) * self.y_scale_
 
     @trains
-    def partial_fit(self, X: Any, y: Any, epochs: int = 1) -> BayesianMLPRegressor:
+    def partial_fit(
+        self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
+    ) -> BayesianMLPRegressor:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
         Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
@@ -103,6 +120,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Of the same widths as before.
         epochs : int
             Passes over these rows, >= 1.
+        sample_weight : array-like (N,), optional
+            How often each row counts, as in `fit`.
 
         Returns
         -------
@@ -116,32 +135,127 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         plan = self._plan_to_go_on()
         epochs = whole("epochs", epochs, 1, MOST_STEPS)
         if "training_" in self.__dict__:
-            return self._go_on(X, y, plan, epochs)
-        fitted, data = self._begin(X, lambda: self._first_targets(y, plan), plan, held_out=False)
+            return self._go_on(X, y, plan, epochs, sample_weight)
+        fitted, data = self._begin(
+            X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=False
+        )
         return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the predictive mean, and on request the total deviation, in units of y.
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the predictive mean, and on request a deviation or covariance, in units of y.
+
+        As scikit-learn's `GaussianProcessRegressor` does.
 
         Parameters
         ----------
         X : array-like (N, d_in)
         return_std : bool
             Also return the deviation of a new y; `predict_distribution` splits it.
+        return_cov : bool
+            Also return the covariance of new y between the rows of `X`: N^2 numbers.
 
         Returns
         -------
         mean : ndarray (N,) or (N, K)
         std : ndarray, same shape
             Only with ``return_std=True``.
+        cov : ndarray (N, N) or (N, N, K)
+            Only with ``return_cov=True``. Its diagonal is std^2, infinite as that may be under
+            Student's t with df <= 2.
 
         Raises
         ------
+        RuntimeError
+            If both are asked for.
         ValueError
-            Also if the network overflows for a row far from those of `fit`.
+            For rows that cannot be used, or at which the prediction overflows.
         """
+        flag("return_std", return_std)
+        flag("return_cov", return_cov)
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
         distribution = self.predict_distribution(X)
+        if return_cov:
+            return distribution.mean, self._covariance(X)
         return (distribution.mean, distribution.total) if return_std else distribution.mean
+
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
+        """Return central intervals that hold a new y with probability `coverage`, in units of y.
+
+        Between the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
+        itself, not from its mean and deviation. Those of counts hold at least that much.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        coverage : float or list of float
+            Between 0 and 1.
+
+        Returns
+        -------
+        ndarray (N, 2) or (N, K, 2)
+            Lower and upper end; for C coverages (N, C, 2) or (N, K, C, 2).
+        """
+        levels = check_levels("coverage", coverage)
+        ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)  # (2,) or (C, 2)
+        found = self.predict_quantiles(X, ends.ravel())
+        return found.reshape(*found.shape[:-1], *ends.shape)
+
+    def predict_quantiles(self, X: Any, q: Any = 0.5) -> Array:
+        """Return quantiles of the predictive mixture itself, in units of y (D46).
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        q : float or list of float
+            Between 0 and 1; 0 gives the least number that y could be (-inf, for counts 0), 1 the
+            largest.
+
+        Returns
+        -------
+        ndarray (N,) or (N, K)
+            The smallest y that is not exceeded with probability q, of each output by itself; of
+            counts a whole number. For Q numbers (N, Q) or (N, K, Q). Under Student's t with less
+            than about 0.1 degrees of freedom it may be infinite.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `q` is no such number, and as `predict`.
+        """
+        levels = check_levels("q", q)
+        x = self._check_rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = quantiles(
+                self.estimator_,
+                self.theta_,
+                x,
+                levels,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )  # (Q, N, K)
+            found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
+        heavy = self.estimator_.model.likelihood.heavy_tails
+        endless = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
+        need_finite("a quantile", np.where(np.isinf(found) & endless, 0.0, found), x)
+        found = self._like_y(found)
+        return found if levels.ndim else found[..., 0]
+
+    def _covariance(self, X: Any) -> Array:
+        x = self._check_rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = covariance(
+                self.estimator_,
+                self.theta_,
+                x,
+                rng=self._generator(),
+                samples=self._predict_samples(),
+            )
+            found = found * self.y_scale_**2  # (N, N, K)
+        finite = np.where(np.isinf(found), 0.0, found)
+        heavy = self.estimator_.model.likelihood.heavy_tails
+        need_finite("the covariance", finite if heavy else found, x)
+        return found[..., 0] if self.y_ndim_ == 1 else found
 
     def predict_distribution(self, X: Any) -> Predictive:
         """Return mean, epistemic and aleatoric deviation in units of y, (N,) or (N, K) each.

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ..model.joint import Model
 from ..numeric.standardisation import moments, standardised
+from ..parts.weighted import with_weights
 from ..training.recipe import Rows
 
 __all__ = [
@@ -27,7 +29,9 @@ __all__ = [
     "check_inputs",
     "check_labels",
     "check_targets",
+    "check_weights",
     "codes",
+    "counting",
     "distinct",
     "held_out_rows",
     "prepared",
@@ -105,6 +109,12 @@ def _as_value_error(name: str, given: Any) -> Iterator[None]:
     """
     try:
         yield
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} has an inhomogeneous shape; give as many numbers in each row"
+        ) from None
     except TypeError:
         cells = _cells(given)
         missing = next((i for i, cell in enumerate(cells.ravel()) if _is_missing(cell)), None)
@@ -123,14 +133,21 @@ def _as_value_error(name: str, given: Any) -> Iterator[None]:
 
 def _no_mask(value: Any, name: str) -> None:
     if np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
+        place = np.argwhere(np.ma.getmask(value))[0]
+        raise ValueError(
+            f"{name} has masked entries, the first at {_where(place)}; remove such rows or fill "
+            "them in"
+        )
 
 
 def _float64(array: Array, name: str) -> Array:
     """Convert an array that scikit-learn has let pass."""
     if array.dtype.kind == "O":  # whole numbers that only Python can hold
-        with _as_value_error(name, array):
-            array = array.astype(np.float64)
+        try:
+            with _as_value_error(name, array):
+                array = array.astype(np.float64)
+        except ValueError as error:  # of text, as in pandas' categories, which names no argument
+            raise ValueError(f"{name} must hold numbers: {error}") from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold numbers; got dtype {array.dtype}. Convert it to float")
     with np.errstate(over="ignore"):  # infinity is reported with its place
@@ -204,7 +221,11 @@ def check_labels(y: Any, name: str = "y") -> Array:
     _one_per_row(y, name)
     _no_mask(y, name)
     _one_kind(y, name)
-    array = column_or_1d(y, warn=True)
+    try:
+        array = column_or_1d(y, warn=True)
+    except ValueError as error:
+        text = str(error).replace("y should", f"{name} should")
+        raise ValueError(text if text.startswith(name) else f"{name}: {text}") from None
     if len(array) == 0:
         raise ValueError(f"{name} is empty: 0 sample(s) while a minimum of 1 is required.")
     with np.errstate(invalid="ignore"):  # of infinity, which is refused
@@ -215,7 +236,8 @@ def check_labels(y: Any, name: str = "y") -> Array:
 def _one_kind(y: Any, name: str) -> None:
     """Raise for a missing label, and for several types, which NumPy would turn into text."""
     labels = np.asarray(y).ravel() if hasattr(y, "__array__") else y
-    told = getattr(labels, "dtype", np.dtype(object)).kind in "biuUS"
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    told = isinstance(kind, str) and kind in "biuUS"
     if told or not isinstance(labels, Iterable):
         return
     first, start = None, None
@@ -265,7 +287,10 @@ def distinct(labels: Array, name: str = "y") -> Array:
 
 def codes(labels: Array, classes: Array) -> NDArray[np.intp]:
     """Return the place of every label in the sorted `classes` (N,); -1 for one not there."""
-    places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    try:
+        places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    except TypeError:  # text among numbers is not there
+        return np.full(len(labels), -1)
     return np.where(classes[places] == labels, places, -1)
 
 
@@ -274,12 +299,16 @@ def check_counts(y: Any, name: str = "y") -> None:
 
     The other demands on counts are those of `PoissonLikelihood.check_targets`.
     """
-    array = np.asarray(y)
-    if array.dtype.kind not in "iufO":
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        return  # lists of several lengths, which `check_targets` names
+    if array.dtype.kind not in "iufO" or not array.ndim:
         return
     try:
         # A float of 2^53 may be the rounding of the next whole number
-        too_large = array >= EXACT if array.dtype.kind == "f" else array > EXACT
+        is_float = array.dtype.kind == "f"
+        too_large = array.astype(np.float64) >= EXACT if is_float else array > EXACT
         found = np.argwhere(np.logical_and(too_large, array < np.inf))
     except TypeError:
         return  # text and the like, which `check_targets` names
@@ -291,6 +320,70 @@ def check_counts(y: Any, name: str = "y") -> None:
         )
 
 
+# How often each row counts.
+
+
+def check_weights(sample_weight: Any, x: Array) -> Array | None:
+    """Return the weights of the rows of `x` as float64 (N,); None if each counts once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless they are finite numbers >= 0, one for each row, and not all 0.
+    """
+    if sample_weight is None:
+        return None
+    _no_mask(sample_weight, "sample_weight")
+    try:
+        weights = _check_sample_weight(
+            sample_weight, x, dtype=np.float64, ensure_non_negative=True, copy=True
+        )
+    except (TypeError, ValueError) as error:
+        told = "sample_weight" in str(error)
+        raise (error if told else type(error)(f"sample_weight: {error}")) from None
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not total > 0:
+        raise ValueError("sample_weight is 0 for every row, so that there is nothing to learn from")
+    if not np.isfinite(total):
+        raise ValueError("sample_weight sums to infinity; divide it by its largest number")
+    return None if (weights == 1.0).all() else weights
+
+
+def counting(rows: tuple[Array, Array], weights: Array | None) -> tuple[Array, Array, Array | None]:
+    """Return `rows` (x, y) and their weights without those of weight 0, which are not there."""
+    x, y = rows
+    if weights is None or (weights > 0).all():
+        return x, y, weights
+    kept = weights > 0
+    return x[kept], y[kept], weights[kept]
+
+
+def class_weights(class_weight: Any, classes: Array, counts: Array) -> Array:
+    """Return the weight of each of the `classes` (C,), whose rows count `counts` (C,) in all.
+
+    Raises
+    ------
+    ValueError
+        Unless `class_weight` is 'balanced', or a dict of labels among `classes` to numbers >= 0.
+    """
+    if class_weight == "balanced":
+        occurs = counts > 0
+        equal = counts.sum() / np.count_nonzero(occurs)
+        return np.divide(equal, counts, out=np.ones(len(counts)), where=occurs)
+    labels = classes.tolist()
+    for label, weight in class_weight.items():
+        if label not in labels:
+            raise ValueError(
+                f"class_weight names the label {label!r}, which is not among the classes {labels}"
+            )
+        if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
+            raise ValueError(
+                f"class_weight[{label!r}] must be a finite number >= 0; got {weight!r}"
+            )
+    return np.array([float(class_weight.get(label, 1.0)) for label in labels])
+
+
 # What training gets.
 
 
@@ -300,6 +393,30 @@ class Prepared(NamedTuple):
     training: Rows
     held_out: Rows | None
     units: dict[str, Array]  # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,)
+    weights: tuple[Array, Array | None] | None = None  # of both sets of rows; None: 1 each
+
+    def counted(self, model: Model) -> tuple[Model, Rows, Rows | None]:
+        """Return the model and both sets of rows as training takes them, with weights if any."""
+        if self.weights is None:
+            return model, self.training, self.held_out
+        training, held_out = (
+            None if rows is None or v is None else Rows(rows.x, with_weights(rows.y, v))
+            for rows, v in zip((self.training, self.held_out), self.weights, strict=True)
+        )
+        assert training is not None
+        return model.weighted(), training, held_out
+
+    def typical(self) -> Rows:
+        """Return as many rows as there are to train on, each as often as its weight asks for.
+
+        Evenly spaced along the sum of the weights, so that it is the same on every call.
+        """
+        if self.weights is None:
+            return self.training
+        sums = np.cumsum(self.weights[0], dtype=np.float64)
+        places = (np.arange(len(sums)) + 0.5) / len(sums) * sums[-1]
+        chosen = np.searchsorted(sums, places, side="right").clip(max=len(sums) - 1)
+        return Rows(self.training.x[chosen], self.training.y[chosen])
 
 
 def held_out_rows(rows: int, fraction: float) -> int:
@@ -321,6 +438,7 @@ def prepared(
     standardize_x: bool,
     standardize_y: bool,
     dtype: Any,
+    weights: Array | None = None,
 ) -> Prepared:
     """Hold rows out at random, and bring all to standard units by the moments of the others.
 
@@ -336,15 +454,21 @@ def prepared(
         Otherwise mean 0 and scale 1 are noted.
     dtype : dtype
         Of the result.
+    weights : ndarray (N,), optional
+        How often each row counts, > 0.
     """
     order = rng.permutation(len(x)) if held_out else np.arange(len(x))
     units: dict[str, Array] = {}
     scaled = []
     for name, array, wanted in (("x", x, standardize_x), ("y", y, standardize_y)):
-        mean, scale = moments(array[order[held_out:]], wanted)
+        kept = order[held_out:]
+        mean, scale = moments(array[kept], wanted, None if weights is None else weights[kept])
         units |= {f"{name}_mean_": mean, f"{name}_scale_": scale}
         argument = "X" if name == "x" else "y"
         scaled.append(standardised(array, mean, scale, dtype, argument)[order])
     training = Rows(*(array[held_out:] for array in scaled))
     validation = Rows(*(array[:held_out] for array in scaled)) if held_out else None
-    return Prepared(training, validation, units)
+    if weights is None:
+        return Prepared(training, validation, units)
+    split = weights[order[held_out:]], weights[order[:held_out]] if held_out else None
+    return Prepared(training, validation, units, split)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import A, brief
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP, Tape
 from ..parts.priors import ExpectedLogPrior, GaussianPrior
+from ..parts.weighted import Weighted
 
 __all__ = ["ClosedFormPrior", "Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
@@ -104,8 +106,13 @@ class Likelihood(Protocol):
     each row alone, so that minibatches add up.
     """
 
-    target_kind: ClassVar[str]  # 'real', which learners standardise; 'count'; 'class' (or 0 and 1)
-    heavy_tails: ClassVar[bool]  # whether the variance may be infinite though all else is finite
+    @property
+    def target_kind(self) -> str:
+        """'real', which learners standardise; 'count'; 'class' (or 0 and 1)."""
+
+    @property
+    def heavy_tails(self) -> bool:
+        """Whether the variance may be infinite though all else is finite."""
 
     def heads(self, targets: int) -> int:
         """Return how many network outputs `targets` target columns need."""
@@ -129,7 +136,10 @@ class Likelihood(Protocol):
         """
 
     def vjp(self, saved: Any, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent (S,) back to the outputs (S, B, heads) and the learned blocks."""
+        """Pull a cotangent back to the outputs (S, B, heads) and the learned blocks.
+
+        It is (S,), of the sum over rows, or (S, B), one for each row (D45).
+        """
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return E[y|x, w] (S, B, K); `f` itself may be returned."""
@@ -180,6 +190,15 @@ class Model:
     likelihood: Likelihood = GaussianLikelihood()
 
     def __post_init__(self) -> None:
+        A(MLP)("network", self.network)
+        for name, part, has in (
+            ("prior", self.prior, ("for_network", "log_density")),
+            ("likelihood", self.likelihood, ("targets", "log_density")),
+        ):
+            if isinstance(part, type) or not all(hasattr(part, method) for method in has):
+                raise TypeError(
+                    f"{name} must be an object such as a Gaussian one; got {brief(part)}"
+                )
         self.likelihood.targets(self.network.sizes[-1])
         object.__setattr__(self, "prior", self.prior.for_network(self.network.sizes))
 
@@ -192,6 +211,10 @@ class Model:
     def outputs(self) -> int:
         """Number of target columns K."""
         return self.likelihood.targets(self.network.sizes[-1])
+
+    def weighted(self) -> Model:
+        """Return the model of rows with weights, the last column of their targets (D45)."""
+        return replace(self, likelihood=Weighted(self.likelihood))
 
     def learned(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the numbers that prior and likelihood learn, in the order of theta."""

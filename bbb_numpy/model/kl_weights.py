@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numeric.accepting import Numbers, accepts, settle
 from ..numeric.arguments import real, whole
 
 __all__ = [
@@ -30,6 +32,7 @@ Shares = Callable[[Any], Array]
 WarmUp = Callable[[int, int], float]
 
 
+@accepts(batch_sizes=Numbers((None,)))
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
 
@@ -37,9 +40,12 @@ def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     exact, where 1/M would not.
     """
     rows = np.asarray(batch_sizes, float)
+    if not (rows > 0).all() or not rows.size:
+        raise ValueError(f"batch_sizes must be at least one number, all > 0; got {rows}")
     return rows / rows.sum()
 
 
+@accepts(batch_sizes=Numbers((None,)))
 def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
     """Return Blundell's pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
 
@@ -97,7 +103,7 @@ class CyclicalWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        whole("cycles", self.cycles, 1)
+        settle(self, cycles=partial(whole, least=1))
         real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
 
     def __call__(self, epoch: int, epochs: int) -> float:

@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import FLOATS, GENERATOR, SAMPLES, A, accepts, brief, settle
+from ..numeric.arguments import real
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..parts import network
-from ..parts.hyperpriors import Hyperprior, LogNormal
+from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
 from .joint import Evaluation, Model
 
 __all__ = ["LogJoint"]
 
 Array = NDArray[Any]
 DEFAULT = LogNormal()
+DTYPES = ("float64", "float32", np.float64, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +95,27 @@ class LogJoint:
     power: float = 1.0
 
     def __post_init__(self) -> None:
+        A(Model)("model", self.model)
+        for name in ("x", "y"):
+            if not isinstance(getattr(self, name), np.ndarray):
+                raise TypeError(f"{name} must be an array; got {brief(getattr(self, name))}")
+            FLOATS(name, getattr(self, name))
+        settle(self, hyperpriors=lambda _, given: check_hyperpriors(given))
         width = self.model.network.sizes[0]
         if self.x.ndim != 2 or self.x.shape[1] != width:
             raise ValueError(f"x must have shape (rows, {width}); got {self.x.shape}")
         wanted = (len(self.x), self.model.outputs)
         if self.y.shape != wanted:
-            raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {self.y.shape}")
+            raise ValueError(
+                f"y must have shape (rows, targets) = {wanted}; got {self.y.shape}, where x has "
+                f"{len(self.x)} rows"
+            )
         known = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:
             if name not in known:
                 there = ", ".join(known) or "none: nothing is learned (learn=True)"
                 raise ValueError(f"hyperpriors names {name!r}; the model's blocks are {there}")
-        if not 0.0 <= self.power <= 1.0:
-            raise ValueError(f"power must be between 0 and 1; got {self.power}")
+        real("power", self.power, 0.0, float(np.nextafter(1.0, 2.0)), "between 0 and 1")
 
     @cached_property
     def layout(self) -> Layout:
@@ -184,8 +195,11 @@ class LogJoint:
         """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""
         return self.rowwise(position).sum(axis=-1)
 
+    @accepts(rng=GENERATOR, chains=SAMPLES)
     def draw_prior(self, rng: np.random.Generator, chains: int, dtype: Any = np.float64) -> Array:
         """Draw positions (S, D) from hyperpriors and prior."""
+        if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
+            raise ValueError(f"dtype must be 'float64' or 'float32'; got {brief(dtype)}")
         position = np.empty((chains, self.layout.size))
         for name, block in self.params(position).items():
             hyperprior = self.hyperpriors.get(name, DEFAULT)

@@ -41,7 +41,7 @@ def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
         If it is not a whole number >= `least` and <= `most` (None: of any size).
     """
     wanted = f"{name} must be a whole number >= {least}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    if not _is_number(value):
         raise TypeError(f"{wanted}; got {value!r}")
     number = _float(wanted, value)
     if not least <= number < INFINITY or number != np.floor(number):
@@ -55,12 +55,17 @@ def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
 def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> float:
     """Return `value` as a float, or raise unless ``low <= value < high``."""
     wanted = f"{name} must be {wanted or f'a number >= {low:g} and < {high:g}'}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    if not _is_number(value):
         raise TypeError(f"{wanted}; got {value!r}")
     number = _float(wanted, value)
     if not low <= number < high:
         raise ValueError(f"{wanted}; got {value!r}")
     return number
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is a real number: to NumPy a span of time is a whole number too."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_, np.timedelta64))
 
 
 def _float(wanted: str, value: Any) -> float:

@@ -277,6 +277,11 @@ def add_scaled(into: Array, array: Array, factor: Any) -> None:
         into[block] += array[block] * factor
 
 
+def for_outputs(cotangent: Array) -> Array:
+    """View a cotangent, (S,) or one for each row (S, B), so that it multiplies (S, B, K) (D45)."""
+    return cotangent[:, None, None] if cotangent.ndim == 1 else cotangent[..., None]
+
+
 def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
     """Write the gradient of numbers that S samples share, or that each has for itself (D33).
 
@@ -284,10 +289,13 @@ def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
     ----------
     into : ndarray (K,) or (S, K)
         Receives sum_s cotangent_s slopes_s, or cotangent_s slopes_s of each sample.
-    cotangent : ndarray (S,)
-    slopes : ndarray (S, K)
+    cotangent : ndarray (S,) or (S, B)
+    slopes : ndarray (S, K), or (S, B, K) of each row if each has a cotangent (D45)
     """
-    if into.ndim == 1:
+    if cotangent.ndim == 2:
+        slopes = np.add.reduce(cotangent[..., None] * slopes, axis=1)  # (S, K)
+        into[...] = np.add.reduce(slopes, axis=0) if into.ndim == 1 else slopes
+    elif into.ndim == 1:
         into[...] = cotangent @ slopes
     else:
         np.multiply(cotangent[:, None], slopes, out=into)

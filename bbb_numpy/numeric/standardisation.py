@@ -12,14 +12,22 @@ __all__ = ["moments", "standardised"]
 Array = NDArray[Any]
 
 
-def moments(array: Array, standardize: bool) -> tuple[Array, Array]:
-    """Return mean and deviation of the columns of (N, d); deviation 1 where nothing varies."""
+def moments(array: Array, standardize: bool, weights: Array | None = None) -> tuple[Array, Array]:
+    """Return mean and deviation of the columns of (N, d); deviation 1 where nothing varies.
+
+    With `weights` (N,) > 0 each row counts so many times (D45).
+    """
     if not standardize:
         return np.zeros(array.shape[1]), np.ones(array.shape[1])
     largest = np.abs(array).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0)  # squares of 1e200 would overflow
     scaled = array / unit
-    mean, scale = scaled.mean(axis=0), scaled.std(axis=0)
+    if weights is None:
+        mean, scale = scaled.mean(axis=0), scaled.std(axis=0)
+    else:
+        shares = weights / weights.sum()
+        mean = shares @ scaled
+        scale = np.sqrt(shares @ (scaled - mean) ** 2)  # D45
     # A constant column leaves rounding errors of the mean, which must not be blown up.
     constant = scale <= 10 * np.finfo(float).eps
     mean = np.where(constant, scaled[0], mean)

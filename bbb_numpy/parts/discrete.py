@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.elementary import inner, log_factorial, log_softmax, softplus_parts
+from ..numeric.elementary import for_outputs, inner, log_factorial, log_softmax, softplus_parts
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
@@ -83,8 +83,8 @@ class BernoulliLikelihood:
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent (S,) back to the logits: (y - sigmoid(z)) cotangent (S, B, K) (D13)."""
-        return np.multiply(saved, cotangent[:, None, None], out=np.empty_like(saved))
+        """Pull a cotangent, (S,) or (S, B), back to the logits: times y - sigmoid(z) (D13)."""
+        return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the probabilities of 1 (S, B, K)."""
@@ -160,8 +160,8 @@ class CategoricalLikelihood:
         return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)  # D14
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent (S,) back to the logits: (y - softmax(z)) cotangent (S, B, K) (D14)."""
-        return np.multiply(saved, cotangent[:, None, None], out=np.empty_like(saved))
+        """Pull a cotangent, (S,) or (S, B), back to the logits: times y - softmax(z) (D14)."""
+        return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the class probabilities (S, B, K)."""
@@ -234,8 +234,8 @@ class PoissonLikelihood:
         return rowwise, np.subtract(y, rate, out=rate)  # D15
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent (S,) back to the log rates: (y - e^f) cotangent (S, B, K) (D15)."""
-        return np.multiply(saved, cotangent[:, None, None], out=np.empty_like(saved))
+        """Pull a cotangent, (S,) or (S, B), back to the log rates: times y - e^f (D15)."""
+        return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the rates (S, B, K)."""

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.arguments import flag, standard_deviation
-from ..numeric.elementary import LOG_2PI, SoftplusParts, inner, softplus_parts, write_gradient
+from ..numeric.elementary import (
+    LOG_2PI,
+    SoftplusParts,
+    for_outputs,
+    inner,
+    softplus_parts,
+    write_gradient,
+)
 
 __all__ = [
     "GaussianLikelihood",
@@ -114,7 +121,7 @@ class GaussianLikelihood:
         return rowwise, GaussianResiduals(residual, scaled)
 
     def vjp(self, saved: GaussianResiduals, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent (S,) of the summed rows back to the outputs and the noise.
+        """Pull a cotangent (S,) of the summed rows, or (S, B), back to the outputs and the noise.
 
         ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus sign of
         the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
@@ -125,11 +132,14 @@ class GaussianLikelihood:
         d_f : ndarray (S, B, K)
         """
         if self.learn:
-            squares = np.einsum("sbk,sbk->sk", saved.plain, saved.scaled)
-            squares -= saved.plain.shape[1]
+            if cotangent.ndim == 1:
+                squares = np.einsum("sbk,sbk->sk", saved.plain, saved.scaled)
+                squares -= saved.plain.shape[1]
+            else:
+                squares = saved.plain * saved.scaled - 1.0  # (S, B, K)
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
         d_f = np.empty_like(saved.scaled)
-        return np.multiply(saved.scaled, cotangent[:, None, None], out=d_f)
+        return np.multiply(saved.scaled, for_outputs(cotangent), out=d_f)
 
     def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
         """Return sigma_y of each output, (K,) or (S, K), learned or fixed, in units of y."""
@@ -251,7 +261,7 @@ class HeteroscedasticLikelihood:
     def vjp(
         self, saved: HeteroscedasticResiduals, cotangent: Array, d_params: dict[str, Array]
     ) -> Array:
-        """Pull a cotangent (S,) of the summed rows back to both heads (D12).
+        """Pull a cotangent (S,) of the summed rows, or (S, B), back to both heads (D12).
 
         ``d log P/dm = (y - m) / sigma^2`` and
         ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
@@ -263,7 +273,7 @@ class HeteroscedasticLikelihood:
         r, sigma, slope = saved
         d_mean = r / sigma
         d_raw = (r * r - 1.0) / sigma * slope
-        return np.concatenate([d_mean, d_raw], axis=-1) * cotangent[:, None, None]
+        return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return E[y|x, w] (S, B, K): the first head."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 __all__ = ["ACTIVATIONS", "MLP", "Tape", "activate", "forward", "gates", "vjp"]
 
 Array = NDArray[Any]
+MOST_WEIGHTS = 10**9  # 8 GB of float64
 ACTIVATIONS = ("relu", "tanh")
 
 
@@ -55,8 +57,14 @@ class MLP:
                 f"sizes must be at least two whole numbers >= 1, input and output width "
                 f"included, e.g. (1, 100, 1); got {self.sizes}"
             )
+        weights = sum(d_in * d_out + d_out for d_in, d_out in pairwise(sizes))
+        if weights > MOST_WEIGHTS:
+            raise ValueError(
+                f"sizes {sizes} (hidden_layer_sizes between inputs and outputs) make {weights} "
+                f"weights; accepted are {MOST_WEIGHTS}. Take fewer units"
+            )
         object.__setattr__(self, "sizes", sizes)
-        if self.activation not in ACTIVATIONS:
+        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {ACTIVATIONS}; got {self.activation!r}")
 
     @cached_property

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from ..numeric.arguments import flag, real, standard_deviation
 from ..numeric.buffers import Buffers
-from ..numeric.elementary import LOG_2PI, HalfStep, columns, gamma_half_step, log1p, write_gradient
+from ..numeric.elementary import (
+    LOG_2PI,
+    HalfStep,
+    columns,
+    for_outputs,
+    gamma_half_step,
+    log1p,
+    write_gradient,
+)
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
@@ -275,7 +283,7 @@ class StudentTLikelihood:
         return rowwise, Tails(residual, ratio, logs, numbers)
 
     def vjp(self, saved: Tails, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent (S,) of the summed rows back to the outputs and the learned numbers.
+        """Pull a cotangent (S,) of the summed rows, or (S, B), back to outputs and learned numbers.
 
         With r = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
 
@@ -289,14 +297,18 @@ class StudentTLikelihood:
         """
         residual, ratio, logs, numbers = saved
         if self.learn:
-            shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)  # (S, 1, K)
-            sums = np.add.reduce(logs, axis=1, keepdims=True), shares
-            d_scale, d_df = _slopes(numbers, residual.shape[1], *sums)
-            write_gradient(d_params["log_noise"], cotangent, d_scale[:, 0])
-            write_gradient(d_params["log_df"], cotangent, d_df[:, 0])
+            if cotangent.ndim == 1:
+                shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)  # (S, 1, K)
+                sums = np.add.reduce(logs, axis=1, keepdims=True), shares
+                d_scale, d_df = _slopes(numbers, residual.shape[1], *sums)
+                slopes = d_scale[:, 0], d_df[:, 0]
+            else:
+                slopes = _slopes(numbers, 1, logs, ratio / (1.0 + ratio))  # (S, B, K)
+            write_gradient(d_params["log_noise"], cotangent, slopes[0])
+            write_gradient(d_params["log_df"], cotangent, slopes[1])
         d_f = residual / (1.0 + ratio)
         d_f *= (numbers.nu + 1.0) * numbers.precision  # D43
-        d_f *= cotangent[:, None, None]
+        d_f *= for_outputs(cotangent)
         return d_f
 
     def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from ..evaluation.calibration import Coverage, Reliability
+from ..numeric.accepting import NUMBERS, TEXT, A, Named, Optional, accepts
 from ..numeric.arguments import whole
 from .style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, axes_or_new, legend_above
 
@@ -21,7 +23,9 @@ STYLES = ((BLUE, "o", "-"), (VERMILLION, "s", "--"), (GREEN, "^", "-."), (GREY, 
 
 
 def _few(name: str, curves: Mapping[str, Any]) -> None:
-    """Refuse more curves than there are styles."""
+    """Refuse more curves than there are styles, and none."""
+    if not curves:
+        raise ValueError(f"{name} is empty; give at least one curve")
     if len(curves) > len(STYLES):
         raise ValueError(
             f"{name} must hold at most {len(STYLES)} curves, one of each style; got "
@@ -29,6 +33,10 @@ def _few(name: str, curves: Mapping[str, Any]) -> None:
         )
 
 
+_bins = partial(whole, least=2, most=10_000)
+
+
+@accepts(tables=Named(A(Reliability)), ax=Optional(A(Axes)))
 def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = None) -> Axes:
     """Draw what happened against what was stated, with 95 % Wilson intervals (D35).
 
@@ -76,6 +84,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = 
     return ax
 
 
+@accepts(pits=NUMBERS, bins=_bins, label=TEXT, ax=Optional(A(Axes)))
 def pit_histogram(pits: Any, *, bins: int = 20, label: str = "", ax: Axes | None = None) -> Axes:
     """Draw the histogram of PIT values beside the uniform density (D35).
 
@@ -92,8 +101,7 @@ def pit_histogram(pits: Any, *, bins: int = 20, label: str = "", ax: Axes | None
     ax : Axes, optional
     """
     ax = axes_or_new(ax)
-    pits = np.ravel(pits)
-    whole("bins", bins, 2)
+    pits = np.ravel(pits).astype(float)
     share = 1.0 / bins
     error = 1.96 * np.sqrt(share * (1.0 - share) / max(pits.size, 1)) * bins
     edges = np.arange(bins + 1) / bins
@@ -118,6 +126,7 @@ def pit_histogram(pits: Any, *, bins: int = 20, label: str = "", ax: Axes | None
     return ax
 
 
+@accepts(found=Named(A(Coverage)), ax=Optional(A(Axes)))
 def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> Axes:
     """Draw the share of targets inside central intervals against their level (D35).
 

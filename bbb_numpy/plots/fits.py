@@ -7,6 +7,7 @@ No pyplot and so no global state: without Axes a new Figure is made, which is re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from ..evaluation.predictive import Predictive
+from ..numeric.accepting import FUNCTION, NUMBERS, A, Named, Numbers, Optional, accepts, brief
+from ..numeric.arguments import flag, whole
 from ..training import Epoch
 from .style import BLACK, BLUE, GREEN, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
 
@@ -26,6 +29,41 @@ Array = NDArray[Any]
 BAND = 2.0  # bands are mean +- 2 deviations: 95.4 % of a Gaussian
 
 
+def _history(name: str, value: Any) -> Any:
+    if not isinstance(value, list | tuple) or not all(isinstance(one, Epoch) for one in value):
+        raise TypeError(
+            f"{name} must be what training recorded, e.g. model.history_; got {brief(value)}"
+        )
+    return value
+
+
+def _ends(name: str, value: Any) -> Any:
+    low, high = np.asarray(Numbers((2,))(name, value), float)
+    if not low < high:
+        raise ValueError(f"{name} must be (low, high) with low < high; got {low:g}, {high:g}")
+    return low, high
+
+
+def _points(name: str, value: Any) -> Any:
+    array = np.ravel(NUMBERS(name, value))
+    if not array.size:
+        raise ValueError(f"{name} is empty; give at least one number")
+    return array
+
+
+def _pair(name: str, value: Any) -> Any:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(f"{name} must be a pair (x, y) of arrays; got {brief(value)}")
+    x, y = (_points(name, part) for part in value)
+    if len(x) != len(y):
+        raise ValueError(f"{name} must be x and y of one length; got {len(x)} and {len(y)}")
+    return x, y
+
+
+AX = Optional(A(Axes))
+
+
+@accepts(history=_history, rows=Optional(partial(whole, least=1)), ax=AX)
 def loss(history: Sequence[Epoch], *, rows: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the free energy against epochs, with its complexity and likelihood parts.
 
@@ -78,6 +116,15 @@ def loss(history: Sequence[Epoch], *, rows: int | None = None, ax: Axes | None =
     return ax
 
 
+@accepts(
+    x=_points,
+    predictive=A(Predictive),
+    data=Optional(_pair),
+    truth=Optional(FUNCTION),
+    less_truth=flag,
+    y_limits=Optional(_ends),
+    ax=AX,
+)
 def fit(
     x: Array,
     predictive: Predictive,
@@ -126,6 +173,8 @@ def fit(
         )
     if less_truth and truth is None:
         raise ValueError("less_truth=True needs truth, the curve to subtract")
+    if truth is not None and NUMBERS("truth(x)", truth(x)).shape != x.shape:
+        raise ValueError("truth must return a number for each x")
     ax = axes_or_new(ax)
     subtract = truth if less_truth and truth is not None else np.zeros_like
     mean = np.ravel(predictive.mean) - subtract(x)
@@ -169,6 +218,7 @@ def fit(
     return ax
 
 
+@accepts(x=_points, curves=Named(_points), ranges=Optional(Named(_ends)), ax=AX)
 def deviations(
     x: Array,
     curves: Mapping[str, Array],
@@ -191,6 +241,9 @@ def deviations(
     -------
     Axes
     """
+    for name, curve in curves.items():
+        if len(curve) != len(x) or not (curve > 0).all():
+            raise ValueError(f"curves[{name!r}] must hold a number > 0 for each x")
     ax = axes_or_new(ax)
     x = np.ravel(x)
     styles = ((BLACK, "-"), (BLUE, "--"), (VERMILLION, "-."), (GREEN, ":"))

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..evaluation.pruning import decibels
+from ..numeric.accepting import MATRIX, NUMBERS, A, Numbers, Optional, accepts
 from ..numeric.arguments import fraction
 from ..numeric.layout import Layout
 from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, legend_above
@@ -21,19 +22,27 @@ POINTS = 400  # of every curve
 MOST_CURVES = 40  # thin lines of one panel; the thick one is always of all weights
 
 
+@accepts(mean=Numbers((None,)), deviation=Numbers((None,)), at=Numbers((None,)))
 def densities_of_mean_field(mean: Any, deviation: Any, at: Any) -> Array:
     """Return the densities (P, G) of P independent Gaussians at the points `at` (G,)."""
+    if len(mean) != len(deviation) or not (deviation > 0).all():
+        raise ValueError(
+            f"deviation must hold a number > 0 for each of the {len(mean)} of mean; got {deviation}"
+        )
     mean, deviation = np.asarray(mean, float)[:, None], np.asarray(deviation, float)[:, None]
     z = (np.asarray(at, float) - mean) / deviation
     return np.exp(-0.5 * z * z) / (deviation * np.sqrt(2.0 * np.pi))
 
 
+@accepts(draws=MATRIX, at=Numbers((None,)))
 def densities_of_draws(draws: Any, at: Any) -> Array:
     """Return kernel estimates (P, G) of the densities of draws (T, P) at the points `at` (G,).
 
     Gaussian kernels of Silverman's width, 0.9 min(deviation, IQR / 1.34) T^(-1/5), on a fine
     histogram of the draws.
     """
+    if len(draws) < 2:
+        raise ValueError(f"draws must be two draws (T, P) or more; got shape {draws.shape}")
     draws, at = np.asarray(draws, float), np.asarray(at, float)
     low, high = np.percentile(draws, [25, 75], axis=0)
     narrow = np.minimum(draws.std(axis=0, ddof=1), (high - low) / 1.34)
@@ -131,6 +140,7 @@ def _panel(ax: Axes, at: Array, curves: Array, prior: float | None) -> None:
     ax.set_xlim(at[0], at[-1])
 
 
+@accepts(ratio=NUMBERS, ax=Optional(A(Axes)))
 def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) -> Axes:
     """Draw density and distribution function of signal-to-noise ratios in dB (D36).
 

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import fraction, positive, whole
+from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, A, Numbers, accepts, brief
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, fraction, positive, whole
 from ..numeric.elementary import logsumexp, sigmoid
 from .mcmc import HMC, DiagonalMetric, Kernel, State, Target
 from .mcmc.adaptation import first_step_size, retuned, tunable
@@ -105,16 +106,17 @@ def powers(steps: int, kind: str = "geometric", first: float = 1e-4) -> Array:
     ValueError
         For an unknown `kind`, or numbers out of range.
     """
-    place = np.arange(whole("steps", steps, 1) + 1) / steps
+    place = np.arange(whole("steps", steps, 1, 10**8) + 1) / int(steps)
+    if not isinstance(kind, str) or kind not in SCHEDULES:
+        raise ValueError(f"kind must be one of {', '.join(SCHEDULES)}; got {kind!r}")
     if kind == "geometric":
         positive("first", fraction("first", first))
         return np.concatenate([[0.0], first ** (1.0 - place[1:])])
-    if kind == "sigmoidal":
-        curve = sigmoid(8.0 * place - 4.0)
-        return (curve - curve[0]) / (curve[-1] - curve[0])
-    raise ValueError(f"kind must be one of {', '.join(SCHEDULES)}; got {kind!r}")
+    curve = sigmoid(8.0 * place - 4.0)
+    return (curve - curve[0]) / (curve[-1] - curve[0])
 
 
+@accepts(schedule=Numbers((None,)), spread=Numbers((None,)), steps=SAMPLES)
 def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     """Return T powers between which log f_t - log f_(t-1) scatters alike (M20).
 
@@ -127,6 +129,13 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
         Of a pilot, and what it found.
     steps : int
     """
+    if len(spread) == 0 or len(schedule) != len(spread) + 1 or (np.diff(schedule) <= 0).any():
+        raise ValueError(
+            "schedule must rise, with one number more than spread, which has one at least; got "
+            f"lengths {len(schedule)} and {len(spread)}"
+        )
+    if (spread < 0).any():
+        raise ValueError(f"spread must hold numbers >= 0; got {spread.min():g}")
     spread = spread + 1e-6 * spread.mean() + 1e-300  # rising strictly, even without data
     length = np.concatenate([[0.0], np.cumsum(spread * np.diff(schedule))])
     found = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
@@ -134,6 +143,7 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     return found
 
 
+@accepts(start=FUNCTION, end=FUNCTION)
 def between(start: Target, end: Target) -> Path:
     """Return the path of densities start^(1 - beta) end^beta, of any two targets."""
 
@@ -185,7 +195,7 @@ def anneal(
     steps = len(schedule) - 1
     if len(kernels) != steps:
         raise ValueError(f"{steps} steps of the schedule need {steps} kernels; got {len(kernels)}")
-    whole("sweeps", sweeps, 1)
+    sweeps = whole("sweeps", sweeps, 1, MOST_STEPS)
     state = State(start, *evaluate(path(float(schedule[0])), start))
     log_weights, acceptance = np.zeros(len(start)), np.empty(steps)
     for t, kernel in enumerate(kernels):
@@ -271,6 +281,7 @@ def pilot(
     return Pilot(tuple(tuned), spread)
 
 
+@accepts(joint=A(LogJoint))
 def evidence(
     joint: LogJoint,
     *,
@@ -310,16 +321,22 @@ def evidence(
     All chains may miss a narrow mode that holds most of the posterior. Then the estimate is low,
     and its `error` does not know: compare a run of several times the steps.
     """
+    if not isinstance(seed, np.random.SeedSequence | np.random.Generator | None):
+        seed = whole("seed", seed, 0, None)
     rng = np.random.default_rng(seed)
     kernel = HMC() if kernel is None else kernel
-    whole("chains", chains, 2)
-    whole("pilot_chains", pilot_chains, 2)
+    if isinstance(kernel, type) or not (hasattr(kernel, "init") and hasattr(kernel, "step")):
+        raise TypeError(f"kernel must be one such as HMC() or NUTS(); got {brief(kernel)}")
+    chains = whole("chains", chains, 2, MOST_SAMPLES)
+    pilot_chains = whole("pilot_chains", pilot_chains, 2, MOST_SAMPLES)
+    steps = whole("steps", steps, 1, MOST_SAMPLES)
+    sweeps = whole("sweeps", sweeps, 1, MOST_STEPS)
 
     def path(power: float) -> Target:
         return replace(joint, power=power)
 
     if schedule is not None:
-        schedule = np.asarray(schedule, float)
+        schedule = ANY_NUMBERS("schedule", schedule)
         rises = schedule.ndim == 1 and len(schedule) > 1 and np.all(np.diff(schedule) > 0)
         if not rises or schedule[0] != 0.0 or schedule[-1] != 1.0:
             raise ValueError(

@@ -71,8 +71,8 @@ class Draws:
             If there is none of that name; the message lists them.
         """
         blocks = self.layout.views(self.positions)
-        if name not in blocks:
-            raise KeyError(f"no block {name!r}; there are {', '.join(blocks)}")
+        if not isinstance(name, str) or name not in blocks:
+            raise KeyError(f"name: no block {name!r}; there are {', '.join(blocks)}")
         return blocks[name]
 
     @property

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, fraction, whole
+from ..numeric.accepting import Optional
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
@@ -126,7 +127,7 @@ def sample(
             f"sample has no argument {unknown[0]!r}; besides those in its signature it has "
             f"{', '.join(OPTIONS)}. Settings of a kernel go into it: sampler=NUTS(step_size=0.1)"
         )
-    if dtype not in DTYPES:
+    if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}")
     kind = np.dtype(dtype)
     target = LogJoint(
@@ -146,9 +147,9 @@ def sample(
 
 
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
-    if np.iscomplexobj(values):
-        raise ValueError(f"{name} must be real numbers; got complex ones")
     try:
+        if np.iscomplexobj(values):
+            raise ValueError("got complex ones")
         array = np.ascontiguousarray(values, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise type(error)(f"{name} must be a matrix of real numbers: {error}") from None
@@ -254,16 +255,20 @@ def _run(
 ) -> Draws:
     """Do what `sample_target` says; `known`: whether the same call has the same `start` again."""
     kernel = check_sampler(sampler)
+    Optional(flag)("progress", progress)
     draws = whole("draws", draws, 1, MOST_STEPS)
     warm_up = whole("warm_up", warm_up, 0, MOST_STEPS)
     thin = whole("thin", thin, 1, MOST_STEPS)
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
     if target_accept is not None:
         target_accept = fraction("target_accept", target_accept)
         if target_accept == 0.0:
             raise ValueError("target_accept must be > 0 and < 1; got 0")
-    start = np.array(start)
+    try:
+        start = np.array(start)
+    except ValueError:  # lists of several lengths
+        start = np.array("")
     if start.ndim != 2 or start.dtype not in (np.float32, np.float64):
         raise ValueError(
             "start must be a matrix (chains, numbers) of float64 or float32; got "

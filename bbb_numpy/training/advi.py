@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import whole
+from ..numeric.accepting import ANY_NUMBERS, FUNCTION, A, Optional
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
@@ -101,6 +102,7 @@ class ADVI:
     posterior: MeanField | FullRank = START
 
     def __post_init__(self) -> None:
+        FUNCTION("log_joint", self.log_joint)
         if not isinstance(self.transforms, Blockwise):
             raise TypeError(
                 "transforms must be a Blockwise, which says how many numbers there are: wrap a "
@@ -198,7 +200,7 @@ class Approximation:
     stopped: str = ""  # or 'interrupted'
 
     def _zeta(self, rng: np.random.Generator, count: int) -> Array:
-        whole("count", count, 1)
+        count = whole("count", count, 1, MOST_SAMPLES)
         check_rng(rng)
         eta = self.problem.draw(rng, count, self.phi.dtype)
         blocks = self.problem.layout.views(self.phi)
@@ -223,7 +225,7 @@ class Approximation:
         With q sampled too, unlike in `value_and_grad`, its scatter falls as q nears the
         posterior: where they are equal every sample gives the log evidence.
         """
-        whole("samples", samples, 2)
+        samples = whole("samples", samples, 2, MOST_SAMPLES)
         zeta = self._zeta(rng, samples)
         each = self.problem.target(zeta)[0] - self.problem.log_q(self.phi, zeta)  # (S,)
         return Estimate(float(np.mean(each)), float(np.std(each, ddof=1)) / sqrt(samples))
@@ -268,9 +270,12 @@ def fit(
         When the ELBO or its gradient is nan or infinite; carries the last phi where both were
         finite.
     """
-    whole("steps", steps, 1)
-    whole("samples", samples, 1)
+    A(ADVI)("problem", problem)
+    steps = whole("steps", steps, 1, MOST_STEPS)
+    samples = whole("samples", samples, 1, MOST_SAMPLES)
     check_rng(rng)
+    Optional(flag)("progress", progress)
+    start = Optional(ANY_NUMBERS)("start", start)
     if isinstance(optimizer, type) or not hasattr(optimizer, "update"):
         raise TypeError(
             f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {optimizer!r}"

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
-from ..gradients.family import Evaluated
-from ..numeric.arguments import not_negative
+from ..gradients.family import Evaluated, Family
+from ..numeric.accepting import GENERATOR, NUMBERS, A, Optional, brief
+from ..numeric.arguments import flag, not_negative
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
+from ..parts.weighted import Weighted, total_weight
 from ..progress import tqdm
 from .optimizers import Optimizer
 from .recipe import Recipe, Rows, checked_rows
@@ -36,7 +38,19 @@ def start(
 
     `variational`, from the posterior's `pack`, replaces its random start.
     """
+    A(Family)("estimator", estimator)
+    GENERATOR("rng", rng)
+    _check_rule(optimizer)
+    if not isinstance(dtype, str | type | np.dtype) or dtype not in (
+        "float32",
+        "float64",
+        np.float32,
+        np.float64,
+    ):
+        raise ValueError(f"dtype must be float64 or float32; got {brief(dtype)}")
     theta = estimator.init(rng, dtype)
+    if variational is not None:
+        variational = NUMBERS("variational", variational)
     if variational is not None:
         size = theta.size - Layout(estimator.model.learned()).size
         if np.shape(variational) != (size,) or not np.isfinite(variational).all():
@@ -46,6 +60,15 @@ def start(
             )
         theta[:size] = variational
     return Training(theta, optimizer.init(theta))
+
+
+def _check_rule(optimizer: Any) -> None:
+    if isinstance(optimizer, type) or not (
+        hasattr(optimizer, "update") and hasattr(optimizer, "init")
+    ):
+        raise TypeError(
+            f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {optimizer!r}"
+        )
 
 
 def fit(
@@ -96,6 +119,11 @@ def fit(
         cause, and carries the last state whose own free energy was seen to be finite.
     """
     recipe = Recipe() if recipe is None else recipe
+    A(Family)("estimator", estimator)
+    A(Training)("training", training)
+    A(Recipe)("recipe", recipe)
+    GENERATOR("rng", rng)
+    Optional(flag)("progress", progress)
     if (
         recipe.optimizer.init(training.theta).arrays.keys()
         != training.optimizer_state.arrays.keys()
@@ -106,6 +134,8 @@ def fit(
         )
     rows, held_out = checked_rows(estimator, training.theta, x, y), None
     if validation is not None:
+        if not isinstance(validation, tuple) or len(validation) != 2:
+            raise TypeError(f"validation must be a pair (x, y) of arrays; got {brief(validation)}")
         held_out = checked_rows(estimator, training.theta, *validation, "validation ")
     return train(estimator, training, rows, recipe, rng, held_out, progress)
 
@@ -118,14 +148,28 @@ def train(
     rng: np.random.Generator,
     validation: Rows | None = None,
     progress: bool | None = None,
+    verbose: int = 0,
 ) -> Training:
-    """Do what `fit` does, on rows that have been checked."""
+    """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch."""
     state = training.copy()
     state.stopped = ""
     batches, shares = recipe.batches(estimator, len(data.x))
+    weighted = isinstance(estimator.model.likelihood, Weighted)
     held_out = None if validation is None else HeldOut(estimator, state.theta, validation, rng)
     try:
-        return minimise(estimator, state, data, recipe, batches, shares, rng, held_out, progress)
+        return minimise(
+            estimator,
+            state,
+            data,
+            recipe,
+            batches,
+            shares,
+            rng,
+            held_out,
+            progress,
+            verbose,
+            weighted=weighted,
+        )
     except Diverged as failure:
         raise NonFiniteError(_diagnosis(failure), failure.known) from None
 
@@ -151,7 +195,9 @@ def minimise(
     rng: Any,
     held_out: HeldOut | None = None,
     progress: bool | None = None,
+    verbose: int = 0,
     *,
+    weighted: bool = False,
     finite: Callable[[Any], bool] = isfinite,
     number: Callable[[Any], Any] = float,
 ) -> Training:
@@ -160,7 +206,9 @@ def minimise(
     Several are to this loop what one is: `estimator` has `noise_shape`, `fill` and
     `value_and_grad`, `data` has ``x`` (..., N, d_in), ``y`` (..., N, K) and `shuffled`, and both
     draw from `rng`. Of a value, `finite` says whether it is, and `number` makes what is recorded.
-    After Ctrl-C the state after the last finished epoch is returned, as 'interrupted'.
+    `weighted`: the last column of ``y`` has the weights of rows, by which the minibatches of each
+    epoch share the KL term (D45). After Ctrl-C the state after the last finished epoch is
+    returned, as 'interrupted'.
 
     Raises
     ------
@@ -169,6 +217,8 @@ def minimise(
     epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     watch = Watch(recipe.early_stopping, state)
     count, buffers = data.x.shape[-2], Buffers()
+    if weighted:
+        count = total_weight(data.y)
     sizes = {batch.stop - batch.start for batch in batches}
     shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
     noises = {rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()}
@@ -180,6 +230,9 @@ def minimise(
                 beta = recipe.warm_up(epoch, epochs)
                 not_negative("the value of warm_up(epoch, epochs)", beta)
                 rows = data.shuffled(rng) if recipe.shuffle else data
+                if weighted:
+                    sizes_by_weight = [total_weight(rows.y[batch]) for batch in batches]
+                    shares = recipe.shares(estimator, sizes_by_weight)  # D45
                 objective = kl = nll = factor = 0.0
                 for step, (batch, share) in enumerate(zip(batches, shares, strict=True)):
                     noise = noises[batch.stop - batch.start]
@@ -203,6 +256,8 @@ def minimise(
                 if not bar.disable:
                     bar.set_postfix_str(f"{np.mean(per_row):.4g} nats per row", refresh=False)
                 bar.update()
+                if verbose and len(state.history) % verbose == 0:  # above the bar, not through it
+                    bar.write(f"Epoch {len(state.history)}, loss = {np.mean(objective):.8g}")
                 spare.take(state)
                 last, spare = spare, last
                 if watch.should_stop(loss if held_out else per_row, state):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import cos, pi, sqrt
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import settle
 from ..numeric.arguments import fraction, positive, whole
 
 __all__ = ["SGD", "Adam", "Constant", "Cosine", "Memory", "Momentum", "Optimizer", "StepDecay"]
@@ -54,7 +56,7 @@ class StepDecay:
     factor: float = 0.5
 
     def __post_init__(self) -> None:
-        whole("every", self.every, 1)
+        settle(self, every=partial(whole, least=1))
         positive("factor", self.factor)
 
     def __call__(self, epoch: float, epochs: int) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +13,8 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..numeric.arguments import LARGEST, MOST_SAMPLES, MOST_STEPS, whole
+from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, brief, settle
+from ..numeric.arguments import MOST_STEPS, flag, whole
 from .optimizers import Adam, Optimizer
 from .stopping import EarlyStopping, minibatches
 
@@ -45,7 +48,8 @@ class Recipe:
     shuffle : bool
         Draw a new row order every epoch.
     kl_weights : callable
-        From the minibatch sizes of an epoch to their shares pi_i, which sum to 1.
+        From the minibatch sizes of an epoch to their shares pi_i, which sum to 1. The size of a
+        minibatch of rows with weights is the sum of these (D45).
     warm_up : callable
         From (epoch, epochs) to the factor beta on all shares of that epoch (D24).
     early_stopping : EarlyStopping, optional
@@ -66,12 +70,23 @@ class Recipe:
     early_stopping: EarlyStopping | None = None
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("epochs", 0, MOST_STEPS),
-            ("samples", 1, MOST_SAMPLES),
-            ("batch_size", 1, LARGEST),
-        ):
-            whole(name, getattr(self, name), least, most)
+        settle(
+            self,
+            epochs=partial(whole, least=0, most=MOST_STEPS),
+            samples=SAMPLES,
+            batch_size=partial(whole, least=1),
+            kl_weights=FUNCTION,
+            warm_up=FUNCTION,
+            shuffle=flag,
+        )
+        if isinstance(self.optimizer, type) or not hasattr(self.optimizer, "update"):
+            raise TypeError(
+                f"optimizer must be an object such as Adam(0.05); got {brief(self.optimizer)}"
+            )
+        if not isinstance(self.early_stopping, EarlyStopping | None):
+            raise TypeError(
+                f"early_stopping must be None or an EarlyStopping; got {brief(self.early_stopping)}"
+            )
 
     def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
         """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term.
@@ -83,17 +98,27 @@ class Recipe:
             nothing.
         """
         batches = minibatches(rows, self.batch_size)
-        sizes = [batch.stop - batch.start for batch in batches]
-        pi = np.asarray(self.kl_weights(sizes), float)
-        if pi.shape != (len(batches),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
+        return batches, self.shares(estimator, [batch.stop - batch.start for batch in batches])
+
+    def shares(self, estimator: Estimator, sizes: Sequence[float]) -> list[float]:
+        """Return the shares of minibatches of these sizes: numbers of rows, or sums of weights.
+
+        Raises
+        ------
+        ValueError
+            As `batches`.
+        """
+        pi = ANY_NUMBERS("what kl_weights returns", self.kl_weights(sizes)).astype(float)
+        if pi.shape != (len(sizes),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
             raise ValueError(
-                f"kl_weights must return {len(batches)} shares >= 0 that sum to 1; got {pi}"
+                f"kl_weights must return {len(sizes)} shares >= 0 that sum to 1; got {pi}"
             )
         if not is_linear(estimator.objective):
             self._need_plain_weights(estimator, pi, sizes)
-        return batches, pi.tolist()
+        shares: list[float] = pi.tolist()
+        return shares
 
-    def _need_plain_weights(self, estimator: Estimator, pi: Array, sizes: list[int]) -> None:
+    def _need_plain_weights(self, estimator: Estimator, pi: Array, sizes: Sequence[float]) -> None:
         """Refuse weights with which log P(w) - log q(w) + log P(D_i|w) / pi_i is nothing (D30)."""
         plain = proportional_kl_weights(sizes)
         if not np.allclose(pi, plain, rtol=1e-9, atol=0) or self.warm_up != NoWarmUp():
@@ -122,7 +147,7 @@ def checked_rows(estimator: Estimator, theta: Array, x: Any, y: Any, which: str 
     widths = {f"{which}x": sizes[0], f"{which}y": estimator.model.outputs}
     for (name, width), given in zip(widths.items(), (x, y), strict=True):
         with np.errstate(over="ignore"):
-            array = np.ascontiguousarray(given, theta.dtype)
+            array = np.ascontiguousarray(ANY_NUMBERS(name, given), theta.dtype)
         if np.ndim(given) != 2 or array.shape[1] != width:
             raise ValueError(
                 f"{name} must have shape (rows, {width}) for a network of sizes {sizes}; "

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from ..gradients.reparameterised import Reparameterised
 from ..gradients.replicated import replicated
+from ..numeric.accepting import A, Optional, brief
+from ..numeric.arguments import flag
 from ..numeric.layout import Layout
 from .loop import Diverged, minimise
 from .optimizers import Memory, Optimizer
@@ -87,6 +89,20 @@ def fit_replicates(
         its last state known to be finite. The others are unharmed: train them again without it.
     """
     recipe = Recipe() if recipe is None else recipe
+    A(Recipe)("recipe", recipe)
+    Optional(flag)("progress", progress)
+    lists: tuple[tuple[str, Any, type], ...] = (
+        ("estimators", estimators, Reparameterised),
+        ("trainings", trainings, Training),
+        ("xs", xs, object),
+        ("ys", ys, object),
+        ("rngs", rngs, np.random.Generator),
+    )
+    for name, part, kind in lists:
+        if not isinstance(part, list | tuple) and not (isinstance(part, np.ndarray) and part.ndim):
+            raise TypeError(f"{name} must be a list with one entry each; got {brief(part)}")
+        for one in part:
+            A(kind)(name, one)
     if recipe.early_stopping is not None:
         raise ValueError("replicates end together: early_stopping needs a training.fit for each")
     together, count = SideBySide(estimators), len(estimators)

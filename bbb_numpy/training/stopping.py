@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
+from ..numeric.accepting import settle
 from ..numeric.arguments import not_negative, whole
 from ..numeric.buffers import Buffers
+from ..parts.weighted import Weighted, total_weight
 from .state import Training
 
 __all__ = ["EarlyStopping", "HeldOut", "Watch", "minibatches"]
@@ -38,13 +41,13 @@ class EarlyStopping:
     min_delta: float = 1e-4
 
     def __post_init__(self) -> None:
-        whole("patience", self.patience, 1)
+        settle(self, patience=partial(whole, least=1))
         not_negative("min_delta", self.min_delta)
 
 
 def minibatches(rows: int, batch_size: int) -> list[slice]:
     """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
-    whole("batch_size", batch_size, 1)
+    batch_size = whole("batch_size", batch_size, 1)
     return [slice(start, min(start + batch_size, rows)) for start in range(0, rows, batch_size)]
 
 
@@ -65,18 +68,20 @@ class HeldOut:
         self.x, self.y = rows
         self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
         self.buffers = Buffers()
+        weighted = isinstance(estimator.model.likelihood, Weighted)
+        self.size = total_weight(self.y) if weighted else len(self.x)  # D45
         width = max(estimator.model.network.sizes)
         self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
 
     def loss(self, theta: Array) -> float:
-        """Return E_q[-log P(y|x, w)] per row."""
+        """Return E_q[-log P(y|x, w)] per row, rows counted by their weights if they have any."""
         total = 0.0
         for rows in self.blocks:
             log_likelihood = self.estimator.log_likelihood(
                 theta, self.noise, self.x[rows], self.y[rows], self.buffers.rewind()
             )  # (SAMPLES,)
             total -= float(log_likelihood.mean())
-        return total / len(self.x)
+        return total / self.size
 
 
 class Watch:

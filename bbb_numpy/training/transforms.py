@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import log, prod
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import A, settle
 from ..numeric.arguments import real, whole
 from ..numeric.elementary import inverse_softplus, sigmoid, softplus
 from ..numeric.layout import Layout
@@ -198,7 +199,7 @@ class Ordered:
     size: int
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        settle(self, size=partial(whole, least=1))
 
     def _check(self, x: Array) -> Array:
         if x.ndim == 0 or x.shape[-1] != self.size:
@@ -253,6 +254,7 @@ class Blockwise:
     parts: tuple[tuple[str, tuple[int, ...], Transform], ...]
 
     def __post_init__(self) -> None:
+        A(tuple, list)("parts", self.parts)
         for given in self.parts:
             _check_part(given)
         names = [name for name, _, _ in self.parts]

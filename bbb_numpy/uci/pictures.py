@@ -85,7 +85,10 @@ def _scores(
     bars = (best(name, metric)[0], BASELINE.score(name, metric)) if name in COLUMNS else ()
     values = np.array([score.mean for score in means.values()])
     low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
-    width = (usual - low) or 0.1 * abs(low) or 1.0
+    width = usual - low
+    if not bars:  # nothing published says what is far
+        width = max([width, *(score.error for score in means.values() if score.count > 1)])
+    width = width or 0.1 * abs(low) or 1.0
     limit = low + FAR * width
     shown = [score for score in means.values() if score.mean <= limit]
     ends = [s.mean + sign * np.nan_to_num(s.error) for s in shown for sign in (-1, 1)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Any
 
 import pandas as pd
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 Record = Mapping[str, Any]
+SMALL = 5e-4  # what three digits would show as 0.000; a table of one's own may be in any units
 LABELS = {  # in the order of the rows
     "mean-field": "mean field",
     "local-reparam": "mean field by local reparam.",
@@ -73,8 +75,9 @@ class Summary:
 
     def __str__(self) -> str:
         if self.count < 2:
-            return f"{self.mean:.3f}"
-        return f"{self.mean:.3f} ± {self.error:.3f}"
+            return f"{self.mean:.3f}" if abs(self.mean) >= SMALL else f"{self.mean:.3g}"
+        digits = 3 if not 0 < self.error < SMALL else 1 - floor(log10(self.error))
+        return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ __all__ = [
     "Trial",
     "expected_cost",
     "measure",
+    "measure_split",
     "score",
     "settings_for",
     "trials",
@@ -59,6 +60,22 @@ PROTEIN: dict[str, Any] = {
     "folds": 1,
 }
 CRPS_SAMPLES = 100  # their pairs are summed
+
+
+class Seeded(Protocol):
+    """What a fit and its scores need to know of a trial."""
+
+    @property
+    def method(self) -> str:
+        """Name in `METHODS`."""
+
+    @property
+    def settings(self) -> Settings:
+        """Sizes and lengths."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random in it."""
 
 
 @dataclass(frozen=True)
@@ -163,15 +180,18 @@ def measure(trial: Trial) -> dict[str, Any]:
     MissingDataError, DamagedDataError, ArithmeticError, ...
         Whatever goes wrong; the record of a failure is made by the caller.
     """
-    wall, cpu = perf_counter(), process_time()
     beyond = trial.split >= published_splits(trial.set)
     data = _data(trial.set, 50 * (1 + trial.split // 50) if beyond else published_splits(trial.set))
     train, test = data.training_rows(trial.split), data.test_rows[trial.split]
-    fit, chosen, scaled = fit_part(
-        data.x[train], data.y[train], trial.method, trial.settings, trial.seed
-    )
-    metrics, notes = score(fit, scaled, data.x[test], data.y[test], trial)
-    inside, _ = score(fit, scaled, data.x[train], data.y[train], trial, brief=True)
+    return measure_split(data.x, data.y, train, test, trial)
+
+
+def measure_split(x: Array, y: Array, train: Array, test: Array, trial: Seeded) -> dict[str, Any]:
+    """Fit to the rows `train` of `x` (N, d_in), `y` (N, 1), score the rows `test`; as `measure`."""
+    wall, cpu = perf_counter(), process_time()
+    fit, chosen, scaled = fit_part(x[train], y[train], trial.method, trial.settings, trial.seed)
+    metrics, notes = score(fit, scaled, x[test], y[test], trial)
+    inside, _ = score(fit, scaled, x[train], y[train], trial, brief=True)
     notes |= {"train_rmse": inside["rmse"], "train_nll": inside["nll"], **fit.notes}
     return {
         "seed": trial.seed,
@@ -228,7 +248,7 @@ def fit_part(
 
 
 def score(
-    fit: Fit, scaled: Scaled, x: Array, y: Array, trial: Trial, brief: bool = False
+    fit: Fit, scaled: Scaled, x: Array, y: Array, trial: Seeded, brief: bool = False
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Return metrics and notes for rows `x` (N, d_in), `y` (N, 1), in the target's own units.
 

@@ -11,6 +11,8 @@ import pytest
 
 from bbb_numpy.cli import interrupts
 
+pytestmark = pytest.mark.brief
+
 # Python sends itself Ctrl-C when it looks for this module, and catches what does not end it
 AT_IMPORT = """
 import os, runpy, signal, sys

@@ -20,6 +20,7 @@ MIXTURE = "parts/mixture.py"
 LIKELIHOODS = "parts/likelihoods.py"
 DISCRETE = "parts/discrete.py"
 STUDENT_T = "parts/student_t.py"
+WEIGHTED = "parts/weighted.py"
 NETWORK = "parts/network.py"
 PRODUCTS = "parts/products.py"
 OBJECTIVES = "model/objectives.py"
@@ -907,6 +908,55 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "(self.b + q * o.b) * over % p",
         ),
         Planted("exact/proofs.py", "if value.b == total % PRIME:", "if value.b != total % PRIME:"),
+    ),
+    "D45": (
+        Planted(WEIGHTED, "return rowwise * weights, Weighted", "return rowwise, Weighted"),
+        Planted(
+            WEIGHTED,
+            "d_f: Array = self.likelihood.vjp(saved.residuals, each * saved.weights, d_params)",
+            "d_f: Array = self.likelihood.vjp(saved.residuals, cotangent, d_params)",
+        ),
+        Planted(  # the noise's constant once for all rows
+            LIKELIHOODS,
+            "squares = saved.plain * saved.scaled - 1.0",
+            "squares = saved.plain * saved.scaled - 1.0 / saved.plain.shape[1]",
+        ),
+        Planted(
+            "training/loop.py",
+            "shares = recipe.shares(estimator, sizes_by_weight)",
+            "recipe.shares(estimator, sizes_by_weight)",
+        ),
+        Planted(
+            "training/stopping.py",
+            "self.size = total_weight(self.y) if weighted else len(self.x)",
+            "self.size = len(self.x)",
+        ),
+        Planted(
+            "numeric/standardisation.py",
+            "scale = np.sqrt(shares @ (scaled - mean) ** 2)",
+            "scale = scaled.std(axis=0)",
+        ),
+    ),
+    "D46": (
+        Planted(  # the mean of quantiles, near enough: that of the nearest component
+            "evaluation/quantiles.py",
+            "[one[row] for one in df]).mean(axis=1) - q",
+            "[one[row] for one in df]).max(axis=1) - q",
+        ),
+        Planted(
+            "evaluation/quantiles.py",
+            "return pdtr(count[:, None], rates).mean(axis=1) >= q",
+            "return pdtr(count[:, None], rates.mean(axis=1)[:, None])[:, 0] >= q",
+        ),
+        Planted("evaluation/quantiles.py", "return total / samples", "return total"),
+        Planted(
+            "evaluation/quantiles.py", "chosen = rest > 1.0 - coverage", "chosen = rest > coverage"
+        ),
+        Planted(
+            PREDICTIVE,
+            "by_output.swapaxes(1, 2) @ by_output / max(samples - 1, 1)",
+            "by_output.swapaxes(1, 2) @ by_output / samples",
+        ),
     ),
 }
 

@@ -591,7 +591,7 @@ def test_the_jacobian_of_the_elliptical_standardisation_is_not_one():
     off_by(wrong, -expectation(LOG_Q, *EPS), -log(DIAGONAL[0]) - log(DIAGONAL[1]))
 
     values = assign(17, MU, RHO, [LOWER], W)
-    problem = ADVI(None, Blockwise((("theta", (2,), Identity()),)), FullRank())
+    problem = ADVI(lambda theta: None, Blockwise((("theta", (2,), Identity()),)), FullRank())
     phi = floats(values, [*MU, *RHO, LOWER])
     at = floats(values, W, (1, 2))
     ships(problem.standardise(phi, at), [at_theta(each) for each in standardised], values)

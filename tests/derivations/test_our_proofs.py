@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D44: likelihoods, priors, update rules, scores and numerics, by algebra.
+"""D1 to D17, D29, D31 to D46: likelihoods, priors, update rules, scores and numerics, by algebra.
 
 The estimators and objectives, D18 to D28 and D30, are in test_our_estimator_proofs.py.
 """
@@ -42,9 +42,10 @@ from bbb_numpy import (
     plain,
 )
 from bbb_numpy.data import powerball
-from bbb_numpy.evaluation import calibration, reliability
+from bbb_numpy.evaluation import calibration, quantiles, reliability
 from bbb_numpy.evaluation.predictive import (
     Predictive,
+    covariance,
     log_predictive_density,
     predict,
     predict_classes,
@@ -53,10 +54,12 @@ from bbb_numpy.evaluation.pruning import decibels, signal_to_noise
 from bbb_numpy.exact import prove
 from bbb_numpy.exact.numbers import PRIME, untangled
 from bbb_numpy.gradients.replicated import replicated
+from bbb_numpy.learners.rows import class_weights
 from bbb_numpy.model.kl_weights import geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric import elementary
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts import network
 from bbb_numpy.parts.discrete import (
     BernoulliLikelihood,
@@ -67,6 +70,8 @@ from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.priors import LaplacePrior
 from bbb_numpy.parts.student_t import StudentTLikelihood, StudentTPrior
+from bbb_numpy.parts.weighted import Weighted, with_weights
+from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.studies import linear_gaussian
 from bbb_numpy.training.optimizers import Momentum
 
@@ -1194,3 +1199,105 @@ def residue(line, at):
     """The value of a quotient of polynomials modulo the prime."""
     top, bottom = sympy.fraction(sympy.together(line.subs(at)))
     return int(top) * pow(int(bottom), -1, PRIME) % PRIME
+
+
+@pytest.mark.equation("D45")
+def test_rows_that_count_more_than_once():
+    f, t, c = reals("f:2"), reals("t:2"), reals("c")
+    weights, u = positives("v:2"), reals("u")
+    density = sum(v * log_gaussian(a, b, exp(u)) for v, a, b in zip(weights, t, f, strict=True))
+    # two and three copies
+    copies = sum(log_gaussian(t[k], f[k], exp(u)) for k in (0, 0, 1, 1, 1))
+    equal(density.subs({weights[0]: 2, weights[1]: 3}), copies)
+    for_f = [c * v * (a - b) * exp(-2 * u) for v, a, b in zip(weights, t, f, strict=True)]
+    for_u = sum(
+        c * v * ((a - b) ** 2 / exp(u) ** 2 - 1) for v, a, b in zip(weights, t, f, strict=True)
+    )
+    equal([diff(c * density, each) for each in f], for_f)
+    equal(diff(c * density, u), for_u)
+    # the costs of two minibatches, with shares by weight
+    kl, v_total = reals("kl"), sum(weights)
+    costs = [v / v_total * kl - v * log_gaussian(a, b, exp(u))
+             for v, a, b in zip(weights, t, f, strict=True)]  # fmt: skip
+    equal(sum(costs), kl - density)
+    # an objective that divides by the share (D30) has the mean log P(D) for all the data
+    shares = [v / v_total for v in weights]
+    each = [v * log_gaussian(a, b, exp(u)) for v, a, b in zip(weights, t, f, strict=True)]
+    equal(sum(p * (e / p) for p, e in zip(shares, each, strict=True)), density)
+    # moments of the copies: twice t0, three times t1
+    mean = (2 * t[0] + 3 * t[1]) / 5
+    spread = (2 * (t[0] - mean) ** 2 + 3 * (t[1] - mean) ** 2) / 5
+    equal(spread, sum((t[k] - mean) ** 2 for k in (0, 0, 1, 1, 1)) / 5)
+    # balanced classes: the same sum for each, and V in all
+    balanced = [v_total / (2 * v) for v in weights]
+    equal([b * v for b, v in zip(balanced, weights, strict=True)], [v_total / 2] * 2)
+
+    values = assign(45, f, t, weights, [u, c])
+    likelihood, d_noise = Weighted(GaussianLikelihood(learn=True)), np.zeros(1)
+    targets = with_weights(floats(values, t, (2, 1)), floats(values, weights))
+    rowwise, saved = likelihood.log_density(
+        {"log_noise": np.array([values[u]])}, floats(values, f, (1, 2, 1)), targets
+    )
+    ships(rowwise.sum(), density, values)
+    d_f = likelihood.vjp(saved, np.array([values[c]]), {"log_noise": d_noise})
+    ships(d_f, for_f, values)
+    ships(d_noise, for_u, values)
+    rows = floats(values, t, (2, 1))
+    center, scale = moments(rows, True, floats(values, weights))
+    m = (weights[0] * t[0] + weights[1] * t[1]) / v_total
+    ships(center, m, values)
+    square = sum(v * (a - m) ** 2 for v, a in zip(weights, t, strict=True)) / v_total
+    ships(scale**2, square, values)
+    ships(class_weights("balanced", np.array([0, 1]), floats(values, weights)), balanced, values)
+
+
+@pytest.mark.equation("D46")
+def test_quantiles_of_the_predictive_mixture():
+    m, deviation, at = reals("m:2"), positives("d:2"), reals("at")
+
+    def below(z):
+        return PHI.subs(x, z)
+
+    parts = list(zip(m, deviation, strict=True))
+    line = sum(below((at - a) / d) for a, d in parts) / 2
+    equal(diff(line, at), sum(gaussian(at, a, d) for a, d in parts) / 2)  # F rises
+    # the upper tail is the lower one of the components mirrored at 0
+    equal(1 - line, sum(below((-at + a) / d) for a, d in parts) / 2)
+    # two humps: near the first one F is half of its own, so that its 2q is the q of both
+    far = positives("far")
+    near = ((below(x + far) + below(x - far)) / 2).subs(x, x - far)
+    equal(sympy.limit(near, far, sympy.oo), PHI / 2)
+    # units
+    a, b = reals("a"), positives("b")
+    equal((a + b * at - (a + b * m[0])) / (b * deviation[0]), (at - m[0]) / deviation[0])
+    # 0 and 1: F(0) = 1 - p is the mean of the components' own
+    p = positives("p:2")
+    equal(sum(1 - each for each in p) / 2, 1 - sum(p) / 2)
+    # two rows: noise of their own adds to the diagonal alone
+    e = reals("e:2")
+    first, second = 2 * w + s * e[0], 3 * w + w**2 + s * e[1]
+    mean = [expectation(each, w, *e) for each in (first, second)]
+    functions = expectation(2 * w * (3 * w + w**2), w)  # 2 w has the mean 0
+    equal(expectation(first * second, w, *e) - mean[0] * mean[1], functions)
+    equal(expectation(first**2, w, *e) - mean[0] ** 2, expectation((2 * w) ** 2, w) + s**2)
+
+    values = assign(46, m, deviation, [at])
+    location, scale = floats(values, m), floats(values, deviation)
+    noise = GaussianLikelihood()
+    each = quantiles._below(noise, [location, scale], np.array(values[at]))
+    ships(each.mean(), line, values)
+    for q in (0.2, 0.9):
+        place = quantiles._smallest(noise, [location[None], scale[None]], q)
+        ships(np.array([q]), line, {**values, at: place[0]})
+
+    # two functions w x + b at two rows
+    drawn, rows, noise = matrix("w", 2, 2), reals("r:2"), GaussianLikelihood(0.75)
+    values = assign(46, drawn, rows)
+    f = [[drawn[t, 0] * row + drawn[t, 1] for row in rows] for t in range(2)]
+    gaps = [f[0][k] - f[1][k] for k in range(2)]
+    covariances = [gaps[j] * gaps[k] / 2 + (Rational(9, 16) if j == k else 0)
+                   for j in range(2) for k in range(2)]  # fmt: skip
+    posterior = DrawnWeights(Model(MLP((1, 1)), likelihood=noise))
+    theta, at_rows = floats(values, drawn, (2, 2)), floats(values, rows, (2, 1))
+    rng = np.random.default_rng(0)
+    ships(covariance(posterior, theta, at_rows, rng=rng, samples=2), covariances, values)

@@ -28,8 +28,10 @@ from bbb_numpy.numeric.buffers import Buffers
 from tests.parts.test_priors import density_error, gradient_error
 from tests.project.test_derivations import ENTRIES, FAMILIES, tags_in
 
+pytestmark = pytest.mark.brief
+
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+USING = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
 CONTRACTS = {"prior": Prior, "likelihood": Likelihood, "posterior": Posterior}
 TEXTBOOKS = {"prior": textbook.PRIORS, "likelihood": textbook.LIKELIHOODS}
 
@@ -140,13 +142,13 @@ def a_textbook_density(entry, folder):
         yield "has no density in tests/textbook.py: write it there from the equation alone"
 
 
-def a_line_in_the_readme(entry, folder):
+def a_line_in_the_list_of_parts(entry, folder):
     argument, name = entry.kind, entry.name
     if entry.kind == "posterior" or name in ("map", "mle"):  # a way to infer
         argument, name = "inference", "map" if name == "point" else name
-    row = re.search(rf"^\| {argument} \|.*$", README, re.MULTILINE)
+    row = re.search(rf"^\| {argument} \|.*$", USING, re.MULTILINE)
     if row is None or f"`{name}`" not in row[0]:
-        yield "is not listed in README.md, under Choosing the parts"
+        yield "is not listed in docs/using.md, under Choosing the parts"
 
 
 def a_gradient_by_the_complex_step(entry, folder):
@@ -198,7 +200,7 @@ CHECKLIST = (
     an_export,
     a_derivation,
     a_textbook_density,
-    a_line_in_the_readme,
+    a_line_in_the_list_of_parts,
     a_gradient_by_the_complex_step,
     single_precision,
     a_learner_that_takes_it,
@@ -250,8 +252,8 @@ def tag_of_something_else(patch):
     patch.setattr(StudentTPrior, "__doc__", "Tails (D6).")
 
 
-def not_in_the_readme(patch):
-    patch.setitem(globals(), "README", README.replace("`student-t`", ""))
+def not_in_the_list(patch):
+    patch.setitem(globals(), "USING", USING.replace("`student-t`", ""))
 
 
 def real_value(patch):
@@ -292,7 +294,7 @@ PLANTED = {
     "has no tag in its docstring": no_tag,
     "has no derivation: no entry of D6": tag_of_something_else,
     "has no density in tests/textbook.py": forgotten(textbook.PRIORS, StudentTPrior),
-    "is not listed in README.md": not_in_the_readme,
+    "is not listed in docs/using.md": not_in_the_list,
     "is not complex-safe: at ": real_value,
     "has a wrong gradient": wrong_slope,
     "does not stay float32: value": double_precision,

@@ -165,6 +165,7 @@ REFUSED = [
         "a point estimate cannot learn the numbers of GaussianPrior.*learn=False",
     ),
     (lambda: Reparameterised(MODEL, PointMass(), MAP(), True), "no noise to mirror"),
+    (lambda: Reparameterised(MODEL, FullRank(limit_gib=1e-9)), "needs about .* the limit is 1e-09"),
     (lambda: Reparameterised(MODEL, MeanField(), EUBO()), "Use SelfNormalised"),
     (lambda: StickingTheLanding(MODEL, MeanField(), Renyi(0.5)), "linear in log q.*got Renyi"),
     (
@@ -173,16 +174,19 @@ REFUSED = [
     ),
     (lambda: ClosedFormKL(Model(NET, LaplacePrior())), "closed form.*LaplacePrior"),
     (lambda: Flipout(Model(NET, ScaleMixturePrior())), "closed form.*ScaleMixturePrior"),
-    (lambda: LocalReparameterisation(MODEL, FullRank()), "independent under q.*got FullRank"),
+    (
+        lambda: LocalReparameterisation(MODEL, FullRank()),
+        "must have independent weights, MeanField; got FullRank",
+    ),
     (
         lambda: DoublyReparameterised(MODEL, MeanField(), Renyi(0.5)),
-        r"gradient of IWAE, Renyi\(0.0\); got Renyi\(alpha=0.5\)",
+        r"must be IWAE, Renyi\(0.0\); got Renyi\(alpha=0.5\)",
     ),
     (
         lambda: DoublyReparameterised(MODEL, MeanField(), Renyi(0.0), antithetic=True),
         "needs independent samples",
     ),
-    (lambda: SelfNormalised(MODEL), r"gradient of EUBO\(\); got FreeEnergy"),
+    (lambda: SelfNormalised(MODEL), r"must be EUBO\(\); got FreeEnergy"),
 ]  # fmt: skip
 
 
@@ -195,3 +199,23 @@ def test_what_does_not_go_together_is_refused_with_the_reason(case):
 
 def test_no_reason_is_longer_than_a_person_reads():
     assert max(map(len, INVALID.values())) < 300
+
+
+@pytest.mark.parametrize("make", [Reparameterised, Flipout, LocalReparameterisation])
+def test_tanh_has_no_gates(make):
+    estimator = make(Model(MLP((2, 3, 1), "tanh")))
+    rng = np.random.default_rng(0)
+    theta, noise = estimator.init(rng), estimator.draw(rng, 2, rows=4)
+    assert estimator.gates(theta, noise, rng.standard_normal((4, 2))).size == 0
+
+
+@pytest.mark.equation("D22")
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 3, 1), (4, 4)])
+def test_every_sign_of_flipout_is_as_often_plus_as_minus(sizes):
+    estimator, rng = Flipout(Model(MLP(sizes))), np.random.default_rng(0)
+    signs = np.array(
+        [estimator.draw(rng, 1, rows=3)[0, estimator.model.layout.size :] for _ in range(400)]
+    )
+    assert signs.shape[1] == 3 * estimator.noise_per_row
+    assert set(np.unique(signs)) == {-1.0, 1.0}
+    assert np.abs(signs.mean(axis=0)).max() < 5 / 400**0.5

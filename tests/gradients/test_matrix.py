@@ -209,20 +209,20 @@ REASONS = (
                    "StudentTPrior")),
     "a point mass has no noise to mirror",
     "the EUBO's weights are exponentials of log q: differentiated through the samples",
-    *(f"{by} needs an objective that is linear in log q, FreeEnergy; got {name}."
+    *(f"{by} needs for its objective one that is linear in log q, FreeEnergy; got {name}."
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout")
       for name in ("Renyi", "EUBO")),
     *(f"{by} needs KL(q || prior) in closed form, and there is none for a Gaussian q and {name}."
       for by in ("ClosedFormKL", "LocalReparameterisation", "Flipout")
       for name in ("LaplacePrior", "ScaleMixturePrior", "StudentTPrior")),
-    *(f"{by} needs weights that are independent under q, MeanField; got FullRank."
+    *(f"the posterior of {by} must have independent weights, MeanField; got FullRank."
       for by in ("LocalReparameterisation", "Flipout")),
     *(f"{by} needs a posterior with a density"
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout",
                  "DoublyReparameterised", "SelfNormalised")),
-    *(f"DoublyReparameterised is the gradient of IWAE, Renyi(0.0); got {name}"
+    *(f"the objective of DoublyReparameterised must be IWAE, Renyi(0.0); got {name}"
       for name in ("FreeEnergy(beta=1.0)", "FreeEnergy(beta=0.1)", "Renyi(alpha=0.5)", "EUBO()")),
-    *(f"SelfNormalised is the gradient of EUBO(); got {name}"
+    *(f"the objective of SelfNormalised must be EUBO(); got {name}"
       for name in ("FreeEnergy(beta=1.0)", "FreeEnergy(beta=0.1)", "Renyi(alpha=0.0)",
                    "Renyi(alpha=0.5)")),
 )  # fmt: skip

@@ -28,6 +28,8 @@ from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 
+pytestmark = pytest.mark.brief
+
 SCHEDULE = st.one_of(
     st.just(Constant()),
     st.builds(Cosine, final=st.floats(0, 0.9)),
@@ -436,7 +438,7 @@ CHANGES = [
     (put("parameters", estimator="flip"), "parameters: estimator must be one of"),
     (put("parameters", kl_weights={"name": "eval"}), "kl_weights: unknown name 'eval'"),
     (put("parameters", warm_up=3), "parameters: warm_up"),
-    (put("parameters", warm_up={"MAP": {}}), "parameters.warm_up must be a NoWarmUp or"),
+    (put("parameters", warm_up={"Constant": {}}), "parameters.warm_up must be a NoWarmUp or"),
     (put("parameters", optimizer=adam(schedule={"MAP": {}})), "optimizer.schedule must be a Const"),
     (put(PARTS, prior=gaussian(scale="1")), "prior.scale must be of type float; got '1'"),
     (put(PARTS, prior=gaussian(scale=-1.0)), "must be positive"),
@@ -453,7 +455,8 @@ CHANGES = [
     (estimator("SelfNormalised"), "fitted.estimator_: SelfNormalised: "),
     (put("fitted", estimator_=gaussian()), "fitted.estimator_ must be of type"),
     (put("", learner="MLPRegressor"), "learner must be"),
-    (put("", learner="BayesianMLPClassifier"), "fitted: missing ['classes_']"),
+    (put("", learner="BayesianMLPClassifier"), "parameters: missing ['class_weight']"),
+    (drop("fitted", "y_ndim_"), "fitted: missing ['y_ndim_']"),
     (drop("fitted", "rng_"), "fitted: missing ['rng_']"),
     (put("fitted", __class__=3), "fitted: missing [], unknown ['__class__']"),
     (put("fitted", rng_=None), "fitted.rng_ must be of type Generator"),

@@ -20,6 +20,8 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import Adam
 
+pytestmark = pytest.mark.brief
+
 
 def data(classes=2, rows=60, seed=0):
     """Blobs that overlap a little, one per class, with their codes."""
@@ -50,7 +52,15 @@ def state(model):
 # scikit-learn's habits
 
 
-@parametrize_with_checks([BayesianMLPClassifier(epochs=40)])  # fewer, for habits alone
+# Copies of a row are drawn in another order than weights and so with other noise. Where neither
+# enters, this check passes: test_weights.py
+OTHER_NOISE = {"check_sample_weight_equivalence_on_dense_data": "other order and noise of rows"}
+
+
+@parametrize_with_checks(
+    [BayesianMLPClassifier(epochs=40)],  # fewer, for habits alone
+    expected_failed_checks=lambda estimator: OTHER_NOISE,
+)
 def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
 

@@ -46,7 +46,10 @@ KINDS = np.array(["no", "yes", "maybe"])[np.digitize(X[:, 0], [-0.5, 0.5])]
 
 
 # So short a warm-up ends with any step size; the sampler's own tests judge it
-pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+pytestmark = [
+    pytest.mark.brief,
+    pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning"),
+]
 
 
 def regressor(inference=SHORT, **params):
@@ -591,7 +594,7 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     assert model.inference == Sampling("nuts", 2, 20, 30, 2, "diagonal", 0.9)
     assert f"posterior          {model.draws_.summary()}" in printed
     assert "20 draws of 2 chains" in printed
-    assert f"noise deviation    {model.noise_scale_[0]:12.4f}" in printed
+    assert f"noise deviation    {model.noise_scale_[0]:12.6g}" in printed
     assert main(["predict", str(path), str(table), "--output", str(out)]) == 0
     with open(out, newline="") as file:
         means = [float(row["mean"]) for row in csv.DictReader(file)]

@@ -15,6 +15,8 @@ from bbb_numpy import (
 )
 from bbb_numpy.cli.main import main
 
+pytestmark = pytest.mark.brief
+
 
 def spoiled(seed, rows=120):
     """A sine of which every tenth target is off by thirty to eighty deviations of the noise."""
@@ -141,4 +143,4 @@ def test_the_command_line_fits_it_and_names_its_scale(tmp_path, capsys):
     call += ["--model", str(tmp_path / "m.npz"), "--prior", "student-t-learned"]
     assert main([*call, "--likelihood", "student-t"]) == 0
     noise = load(tmp_path / "m.npz").noise_scale_[0]
-    assert f"noise scale        {noise:12.4f} (units of y)" in capsys.readouterr().out
+    assert f"noise scale        {noise:12.6g} (units of y)" in capsys.readouterr().out

@@ -95,6 +95,8 @@ PARAMETERS = {
     "dtype": "float32",
     "random_state": None,
     "progress": None,
+    "verbose": False,
+    "warm_start": False,
 }
 
 
@@ -217,6 +219,9 @@ def test_a_classifier_takes_no_likelihood_of_numbers():
         ("dtype", None, ValueError),
         ("dtype", int, ValueError),
         ("progress", "bar", TypeError),
+        ("verbose", "loud", TypeError),
+        ("verbose", -1, ValueError),
+        ("warm_start", 1, TypeError),
         ("random_state", -1, ValueError),
         ("random_state", "seed", TypeError),
     ],

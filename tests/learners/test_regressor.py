@@ -31,6 +31,8 @@ from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training import EarlyStopping, NonFiniteError
 from bbb_numpy.training.optimizers import SGD, Adam, Momentum, StepDecay
 
+pytestmark = pytest.mark.brief
+
 
 def data(rows=40, inputs=3, outputs=None, seed=0):
     rng = np.random.default_rng(seed)
@@ -64,7 +66,15 @@ def state(model):
 # scikit-learn's habits
 
 
-@parametrize_with_checks([BayesianMLPRegressor(epochs=150)])  # a habit needs no thousand epochs
+# Copies of a row are drawn in another order than weights and so with other noise. Where neither
+# enters, this check passes: test_weights.py
+OTHER_NOISE = {"check_sample_weight_equivalence_on_dense_data": "other order and noise of rows"}
+
+
+@parametrize_with_checks(
+    [BayesianMLPRegressor(epochs=150)],  # a habit needs no thousand epochs
+    expected_failed_checks=lambda estimator: OTHER_NOISE,
+)
 def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
 
@@ -835,4 +845,4 @@ def test_no_warning_is_given_when_all_is_well():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x, y = data()
-        learner().fit(x, y).partial_fit(x, y).predict(x, return_std=True)
+        learner(epochs=400).fit(x, y).partial_fit(x, y).predict(x, return_std=True)

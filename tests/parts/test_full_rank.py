@@ -3,12 +3,14 @@ both posteriors share in test_posteriors."""
 
 import re
 import tracemalloc
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from problems import changed, relative_error, seeds
+from sklearn.exceptions import ConvergenceWarning
 
 from bbb_numpy import (
     MLP,
@@ -314,7 +316,10 @@ def test_by_name_full_rank_is_not_drowned_by_the_noise_of_its_own_steps():
     y = np.sin(2 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(200)
     ends = {}
     for posterior in ("mean-field", "full-rank", FullRank(rho_offset=-4.0)):
-        model = BayesianMLPRegressor(inference=posterior, epochs=200, random_state=0).fit(x, y)
+        model = BayesianMLPRegressor(inference=posterior, epochs=200, random_state=0)
+        drowned = isinstance(posterior, FullRank)  # and the learner says so
+        with pytest.warns(ConvergenceWarning, match="collapsed") if drowned else nullcontext():
+            model.fit(x, y)
         ends[str(posterior)] = np.mean([epoch.objective for epoch in model.history_[-20:]])
     plain, named, coarse = ends.values()
     assert named < plain + 20.0

@@ -446,6 +446,7 @@ def learner(prior, **options):
 NAMES = ["layerwise", "layerwise-learned", LayerwiseGaussianPrior((2.0, 0.3), learn=True)]
 
 
+@pytest.mark.brief
 @pytest.mark.equation("D39")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("prior", NAMES, ids=str)
@@ -468,6 +469,7 @@ def test_a_learner_trains_with_it_and_learns_the_scales_that_it_should(prior, dt
             model.set_params(hidden_layer_sizes=(3, 2)).fit(*rows_of_a_sine())
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize("prior", NAMES, ids=str)
 def test_a_learner_with_it_is_saved_and_loaded_bit_for_bit(prior, tmp_path):
     x, y = rows_of_a_sine()
@@ -507,6 +509,7 @@ def test_a_file_that_holds_an_impossible_prior_is_refused(changes):
         unpack("prior", wrong, LayerwiseGaussianPrior, checkpoint.FORMAT, {})
 
 
+@pytest.mark.brief
 @pytest.mark.equation("D39", "D33")
 def test_a_sampler_draws_the_scales_of_every_layer():
     how = Sampling("hmc", chains=2, draws=5, warm_up=20)

@@ -461,3 +461,12 @@ def test_only_learned_priors_have_numbers_and_in_the_dtype_asked_for(name):
     assert start.dtype == np.float32
     assert start.size == sum(np.prod(shape) for _, shape in prior.blocks())
     assert (start.size > 0) == getattr(prior, "learn", False)
+
+
+@pytest.mark.parametrize("name", CHECKED_PRIORS)
+def test_a_prior_has_a_kink_where_its_slope_jumps_at_zero(name):
+    prior, h = CHECKED_PRIORS[name].for_network((1, 1)), 1e-6
+    middle, right, left = log_density(prior, np.array([[0.0, 0.0], [h, 0.0], [-h, 0.0]]))
+    jump = (right - middle) / h - (middle - left) / h
+    assert (abs(jump) > 1.0) == prior.kink
+    assert prior.kink or abs(jump) < 0.01

@@ -125,8 +125,8 @@ def code_of(entry: Entry, root: Path = ROOT) -> Code | None:
     Or the first that names the tag in prose, or whose class or module does; None without any.
     """
     found = []
-    body = entry.body.split("\nCode: ", 1)[-1].split("Test: ")[0]
-    for link in links(body):
+    last = re.split(r"\nCode:\s", entry.body, maxsplit=1)[-1]
+    for link in links(re.split(r"\bTest:\s", last)[0]):
         path = root / link.target
         if path.suffix != ".py" or not path.is_file():
             continue

@@ -111,7 +111,7 @@ def test_the_archive_holds_package_tests_and_derivations_and_no_results(built):
         sources("bbb_numpy")
         | sources("tests")
         | texts
-        | {f"derivations/{path.name}" for path in ROOT.glob("derivations/*.md")}
+        | {f"{path.parent.name}/{path.name}" for path in ROOT.glob("d*/*.md")}
         | {"bbb_numpy/py.typed", "setup.cfg", "pyproject.toml", "Makefile", "MANIFEST.in"}
         | {"LICENSE", "CITATION.cff"}
     )

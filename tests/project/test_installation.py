@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PLAIN = """
 import sys
 for extra in ("sklearn", "scipy", "pandas", "dask", "distributed", "arviz", "threadpoolctl"):
@@ -51,6 +53,23 @@ raise SystemExit(main(["fit", "rows.csv", "--target", "y"]))
         "bbb-numpy fit: the learners need scikit-learn; install it with: "
         "pip install 'bbb_numpy[learners]'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [("predict m.npz", "learners"), ("evaluate", "learners"), ("compare", "uci")],
+)
+def test_every_command_for_tables_says_what_it_needs(command, extra):
+    name, *words = command.split()
+    words = [*words, "rows.csv"] + ([] if name == "predict" else ["--target", "y"])
+    done = run(f"""
+from bbb_numpy.cli.main import main
+raise SystemExit(main({[name, *words]}))
+""")
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"bbb-numpy {name}: ")
+    assert f"[{extra}]'" in line
 
 
 def test_the_help_needs_no_extra():

@@ -1,4 +1,4 @@
-"""README: its example runs and prints what it shows, its links and commands exist."""
+"""README and docs/: examples run and print what they show, links and commands exist."""
 
 import contextlib
 import io
@@ -15,15 +15,19 @@ from bbb_numpy.learners.inference import INFERENCES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+USING, READING = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("using.md", "reading.md")
+)
+PAGES = {"README.md": README, "docs/using.md": USING, "docs/reading.md": READING}
 # Programs and what they print: a block of Python, then one of text
 EXAMPLES = re.findall(
-    r"```python\n((?:(?!```).)*)```\n\n```text\n((?:(?!```).)*)```", README, re.DOTALL
+    r"```python\n((?:(?!```).)*)```\n\n```text\n((?:(?!```).)*)```", README + USING, re.DOTALL
 )
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
-def block(language):
-    return re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)[1]
+def block(language, page=README):
+    return re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)[1]
 
 
 @pytest.mark.equation("K30")
@@ -59,20 +63,29 @@ def test_the_core_that_it_shows_is_that_of_plain_and_its_length_is_right():
     assert f"the rest of its {len(plain.splitlines())} lines" in README
 
 
-def test_every_link_to_a_file_and_every_heading_exists():
-    headings = re.findall(r"^#+ (.*)$", README, re.MULTILINE)
-    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
-    targets = re.findall(r"\]\(([^)]+)\)", README)
-    assert len(targets) > 20
+def anchors(page):
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_to_a_file_and_every_heading_exists(page):
+    targets = re.findall(r"\]\(([^)]+)\)", PAGES[page])
+    assert len(targets) > 5
     for target in targets:
-        if target.startswith("#"):
-            assert target[1:] in anchors, target
-        elif not target.startswith("https://"):
-            assert (ROOT / target.split("#")[0]).exists(), target
+        if not target.startswith("https://"):
+            path, _, anchor = target.partition("#")
+            file = (ROOT / page).parent / path if path else ROOT / page
+            assert file.exists(), target
+            assert not anchor or anchor in anchors(file), target
+
+
+def test_the_readme_is_read_in_five_minutes():
+    assert len(README.splitlines()) < 150
 
 
 def test_every_subcommand_it_names_exists(capsys):
-    names = set(re.findall(r"`bbb-numpy (\w+)", README))
+    names = set(re.findall(r"`bbb-numpy (\w+)", "".join(PAGES.values())))
     assert names >= {"gradcheck", "fit", "predict", "report"}
     for name in names:
         with pytest.raises(SystemExit) as caught:
@@ -87,8 +100,8 @@ ALONE = {"plain.py", "gradcheck.py"}
 
 def on_the_map():
     """The rows below ``| folder | what lives there |``, and what of the package they link."""
-    table = re.search(r"\| folder \| what lives there \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", README)[1]
-    return table.splitlines(), re.findall(r"\]\(bbb_numpy/([\w.]+)/?\)", table)
+    table = re.search(r"\| folder \| what lives there \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", READING)[1]
+    return table.splitlines(), re.findall(r"\]\(\.\./bbb_numpy/([\w.]+)/?\)", table)
 
 
 def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():
@@ -102,8 +115,9 @@ def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():
     assert len(rows) < 20
 
 
+@pytest.mark.brief
 def test_every_choice_of_parts_that_it_shows_can_be_fitted():
-    choices = [line for line in block("py").splitlines() if line]
+    choices = [line for line in block("py", USING).splitlines() if line]
     scope = {}
     exec(choices[0], scope)
     rng = np.random.default_rng(0)
@@ -126,5 +140,5 @@ def test_it_lists_every_short_name():
         "kl_weights, warm_up": {*names.KL_WEIGHTS, *names.WARM_UPS},
     }
     for argument, table in arguments.items():
-        (row,) = re.findall(rf"^\| {argument} \| (.*) \|$", README, re.MULTILINE)
+        (row,) = re.findall(rf"^\| {argument} \| (.*) \|$", USING, re.MULTILINE)
         assert set(re.findall(r"`([\w-]+)`", row)) == set(table), argument

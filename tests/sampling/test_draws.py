@@ -62,7 +62,7 @@ def test_divergences_are_counted_per_draw():
         (NUTS(0.25), 0.25),
         (HMC(0.5), 0.5),
         (MetropolisHastings(GaussianWalk(2.0)), 2.0),
-        (MetropolisHastings(Independent(None, None)), np.nan),
+        (MetropolisHastings(Independent(min, min)), np.nan),
         (object(), np.nan),
     ],
 )

@@ -56,7 +56,7 @@ def test_the_data_are_one_period_at_32_even_places_with_unit_noise():
         ({"rows": 0}, "rows must be"),
         ({"noise": -1.0}, "noise must be"),
         ({"low": 1.0, "high": 0.0}, "low < high"),
-        ({"high": np.inf}, "low < high"),
+        ({"high": np.inf}, "high must be finite"),
     ],
 )
 def test_impossible_data_are_refused(wrong, message):

@@ -46,7 +46,7 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.stopping import Watch, minibatches
+from bbb_numpy.training.stopping import HeldOut, Watch, minibatches
 
 
 def small(learn=True, hidden=(8,)):
@@ -711,3 +711,20 @@ def test_negative_shares_of_the_kl_term_are_refused():
 def test_a_minibatch_has_a_whole_number_of_rows(batch_size):
     with pytest.raises((TypeError, ValueError), match="batch_size"):
         minibatches(10, batch_size)
+
+
+def test_the_validation_loss_takes_rows_in_blocks_that_fit_in_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((20, 2)), rng.standard_normal((20, 1))
+    estimator = Reparameterised(Model(MLP((2, 4, 1))))
+    theta = estimator.init(rng)
+
+    def loss():
+        held_out = HeldOut(estimator, theta, rows, np.random.default_rng(1))
+        return len(held_out.blocks), held_out.loss(theta)
+
+    whole = loss()
+    monkeypatch.setattr(HeldOut, "NUMBERS", 3 * 4 * HeldOut.SAMPLES)
+    parts = loss()
+    assert (whole[0], parts[0]) == (1, 7)
+    assert parts[1] == pytest.approx(whole[1], rel=1e-12)

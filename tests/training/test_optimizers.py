@@ -164,3 +164,8 @@ def test_the_first_step_of_each_rule_as_it_comes(rule, first):
     optimizer, theta = rule(), np.zeros(1)
     optimizer.update(theta, np.array([2.0]), optimizer.init(theta), 1.0)
     assert theta.item() == pytest.approx(first, rel=1e-6)
+
+
+def test_the_learning_rate_is_halved_at_each_step_unless_told_otherwise():
+    decay = StepDecay()
+    assert [decay(epoch, 1000) for epoch in (0, 99, 100, 299, 300)] == [1, 1, 0.5, 0.25, 0.125]

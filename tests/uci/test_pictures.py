@@ -36,6 +36,17 @@ def test_a_mean_far_away_is_at_the_edge_with_its_number():
     assert "77.7" in [text.get_text() for text in ax.texts]
 
 
+def test_without_published_numbers_no_mean_within_the_errors_is_far():
+    rows = [
+        record("boston", method, split, 50.0 + 4.0 * split + gap) | {"set": "mine.csv"}
+        for method, gap in (("map", 0.0), ("hmc", 0.1), ("ensemble", 3.0))
+        for split in range(3)
+    ]
+    ax = pictures.scores(rows).axes[0]
+    assert [text.get_text() for text in ax.texts] == []
+    assert ax.get_xlim()[1] > 57.0
+
+
 def test_every_mean_shown_is_inside_its_panel_with_its_bar():
     for ax in pictures.scores(sample()).axes:
         low, high = ax.get_xlim()

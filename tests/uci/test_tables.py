@@ -232,3 +232,17 @@ def test_the_output_folder_holds_tables_and_pictures(tmp_path):
     said = page.write(tmp_path / "failed", [failure()], COMMAND)
     assert "boston, hmc, split 0: ValueError: planted" in said
     assert not (tmp_path / "failed" / "scores.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "count", "text"),
+    [
+        (2.5, 0.1, 20, "2.500 ± 0.100"),
+        (0.0000123, 0.0000021, 20, "0.0000123 ± 0.0000021"),
+        (1.5, 0.0, 20, "1.500 ± 0.000"),
+        (2.5, float("nan"), 1, "2.500"),
+        (0.00001234, float("nan"), 1, "1.23e-05"),
+    ],
+)
+def test_small_numbers_keep_their_digits(mean, error, count, text):
+    assert str(tables.Summary(mean, error, count)) == text

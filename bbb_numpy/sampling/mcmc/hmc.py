@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, pi
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numeric.accepting import settle
 from ...numeric.arguments import MOST_STEPS, positive, real, whole
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
 from .metrics import Metric, check_metric, identity
@@ -59,7 +61,7 @@ class HMC:
         positive("path", self.path)
         check_metric(self.metric)
         real("jitter", self.jitter, 0.0, np.nextafter(1.0, 2.0), "between 0 and 1")
-        whole("max_steps", self.max_steps, 1, MOST_STEPS)
+        settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     @property
     def steps(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numeric.accepting import brief
 from ...numeric.elementary import inner
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
@@ -37,9 +38,11 @@ class Metric(Protocol):
         """Return the kinetic energies (S,)."""
 
 
-def check_metric(metric: Any) -> None:
-    """Raise TypeError unless `metric` is None or has what Hamiltonian kernels use of a `Metric`."""
-    parts = ("draw_momentum", "velocity", "kinetic")
+HAMILTONIAN = ("draw_momentum", "velocity", "kinetic")  # what such a kernel uses of a `Metric`
+
+
+def check_metric(metric: Any, parts: tuple[str, ...] = HAMILTONIAN) -> None:
+    """Raise TypeError unless `metric` is None or has these methods."""
     if metric is None or (
         not isinstance(metric, type) and all(hasattr(metric, part) for part in parts)
     ):
@@ -56,6 +59,16 @@ def check_metric(metric: Any) -> None:
 
 def _normal(rng: np.random.Generator, like: Array) -> Array:
     return rng.standard_normal(like.shape, like.dtype.type)
+
+
+def _numbers(name: str, value: Any) -> Array:
+    """Return an array of numbers, complex ones too: those of a complex step."""
+    try:
+        array = np.asarray(value)
+        np.isfinite(array)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers; got {brief(value)}") from None
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +89,7 @@ class DiagonalMetric:
     variance: Array
 
     def __post_init__(self) -> None:
-        v = np.asarray(self.variance)
+        v = _numbers("variance", self.variance)
         if v.ndim != 1 or not (np.isfinite(v).all() and (v > 0).all()):
             raise ValueError(f"variance must be a vector of finite numbers > 0; got {v}")
         object.__setattr__(self, "variance", v)
@@ -120,7 +133,7 @@ class DenseMetric:
     covariance: Array
 
     def __post_init__(self) -> None:
-        c = np.asarray(self.covariance)
+        c = _numbers("covariance", self.covariance)
         if c.ndim != 2 or c.shape[0] != c.shape[1] or not np.allclose(c, c.T, rtol=1e-5):
             raise ValueError(f"covariance must be a symmetric matrix; got shape {c.shape}")
         object.__setattr__(self, "covariance", c)

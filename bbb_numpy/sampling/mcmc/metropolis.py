@@ -18,8 +18,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numeric.accepting import FUNCTION
 from ...numeric.arguments import positive
-from .metrics import Metric, identity
+from .metrics import HAMILTONIAN, Metric, check_metric, identity
 from .states import Info, State, Target, evaluate, init, select
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+STEPPING = (*HAMILTONIAN, "draw_step")
 
 
 class Proposal(Protocol):
@@ -78,6 +80,7 @@ class GaussianWalk:
     target_accept = 0.234  # best for many dimensions (Roberts, Gelman and Gilks 1997)
 
     def __post_init__(self) -> None:
+        check_metric(self.metric, STEPPING)
         positive("step_size", self.step_size)
 
     def tuned(self, step_size: float, metric: Metric) -> GaussianWalk:
@@ -114,6 +117,7 @@ class StudentWalk:
     target_accept = 0.234
 
     def __post_init__(self) -> None:
+        check_metric(self.metric, STEPPING)
         positive("step_size", self.step_size)
         positive("degrees", self.degrees)
 
@@ -180,6 +184,7 @@ class Langevin:
     target_accept = 0.574  # best for many dimensions (Roberts and Rosenthal 1998)
 
     def __post_init__(self) -> None:
+        check_metric(self.metric, STEPPING)
         positive("step_size", self.step_size)
 
     def tuned(self, step_size: float, metric: Metric) -> Langevin:
@@ -218,6 +223,10 @@ class Independent:
 
     draw: Callable[[np.random.Generator, tuple[int, ...]], Array]
     log_density: Callable[[Array], Array]
+
+    def __post_init__(self) -> None:
+        FUNCTION("draw", self.draw)
+        FUNCTION("log_density", self.log_density)
 
     def propose(
         self, target: Target, rng: np.random.Generator, state: State

@@ -9,11 +9,13 @@ equal size stand at the top of a stack and are merged like the digits of a binar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numeric.accepting import settle
 from ...numeric.arguments import positive, whole
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
 from .metrics import Metric, check_metric, identity
@@ -125,7 +127,7 @@ class NUTS:
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         check_metric(self.metric)
-        whole("max_depth", self.max_depth, 1, 30)
+        settle(self, max_depth=partial(whole, least=1, most=30))
 
     def tuned(self, step_size: float, metric: Metric) -> NUTS:
         """Return the kernel with another step size and metric."""

@@ -84,7 +84,8 @@ def init(target: Target, position: Array) -> State:
     if bad.size:
         raise ValueError(
             f"the log density or its gradient is not finite where chains {bad.tolist()} start; "
-            "start them elsewhere, narrow the prior, or check the target"
+            "start them elsewhere, narrow the prior, bring x and y to standard units, or check the "
+            "target"
         )
     return State(position, value, gradient)
 

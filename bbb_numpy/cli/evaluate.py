@@ -1,0 +1,286 @@
+"""``bbb-numpy evaluate``: how well a model predicts rows it has not seen, beside plainer ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .csv_tables import TableError
+from .fit import check_ending, check_outputs, interrupted
+from .modelling import add_model_options, learner
+from .options import Commands, add_command, at_least_two, share
+from .problem import Problem, add_data_options, read_problem
+from .text_files import shown
+
+__all__ = ["add_parsers", "evaluate"]
+
+Array = NDArray[Any]
+LEVEL = 0.9  # of the interval in the table
+LEVELS = np.arange(1, 20) / 20  # of the picture
+FEWEST = 10  # rows
+HEADS = {
+    "rmse": "RMSE",
+    "log_density": "log density",
+    "crps": "CRPS",
+    "coverage": "in 90 % interval",
+    "accuracy": "accuracy",
+    "log_loss": "log loss",
+    "ece": "ECE",
+}
+METRICS = {
+    "regression": ("rmse", "log_density", "crps", "coverage"),
+    "counts": ("rmse", "log_density", "crps", "coverage"),
+    "classification": ("accuracy", "log_loss", "ece"),
+}
+NOTES = {
+    "regression": "log density in nats per row, higher is better; RMSE and CRPS in units of the "
+    "target, lower is better. Ridge and boosting predict normal distributions, as wide as their "
+    "errors in cross-validation of the training rows.",
+    "counts": "log density in nats per row, higher is better; RMSE and CRPS in counts, lower is "
+    "better. All predict Poisson distributions, the network a mixture of them.",
+    "classification": "log loss in nats per row and ECE, the calibration error of the most "
+    "probable class in 10 bins: lower is better.",
+}
+
+
+class Score(NamedTuple):
+    """A mean over the held-out rows, and its standard error, if it has one."""
+
+    value: float
+    error: float | None
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return f"{self.value:.3f}"
+        if not 1e-9 * abs(self.value) < self.error < np.inf:
+            return f"{self.value:.4g}"
+        digits = max(0, 1 - int(np.floor(np.log10(self.error))))  # two of the error
+        if digits > 6 or abs(self.value) >= 1e7:
+            return f"{self.value:.4g} ± {self.error:.2g}"
+        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
+    to_screen = args.json == "-"
+    check_outputs([args.data], None if to_screen else args.json, args.plot)
+    check_ending(args.plot)
+    problem = read_problem(args)
+    learner(args, problem.task)  # what is missing or does not fit is said before any work
+    from .rivals import Forecast, of_model, rivals
+
+    splits = _splits(problem, args)
+    x, y = problem.inputs, problem.y
+    numbers = x.to_numpy()
+    found: dict[str, list[Forecast]] = {}
+    rng = np.random.default_rng(args.seed)
+    for train, test in splits:
+        model = learner(args, problem.task).fit(x.iloc[train], y[train])
+        if interrupted(model):
+            print("nothing is evaluated", file=sys.stderr)
+            return 130
+        found.setdefault(args.inference, []).append(of_model(model, x.iloc[test], y[test], rng))
+        for name, rival in rivals(problem.task, len(train), args.seed).items():
+            parts = numbers[train], y[train], numbers[test], y[test]
+            found.setdefault(name, []).append(rival(*parts, rng))
+    target = np.concatenate([y[test] for _, test in splits])
+    forecasts = {name: Forecast.joined(parts) for name, parts in found.items()}
+    places = _places(problem, target)
+    scores = {name: _scores(one, places) for name, one in forecasts.items()}
+    held_out = _held_out(args, len(target), len(y))
+    if args.plot:
+        _picture(forecasts, places, args.plot)
+    if args.json:
+        text = json.dumps(_report(problem, args, len(target), forecasts, scores), indent=1)
+        if to_screen:
+            print(text)
+            return 0
+        Path(args.json).write_text(text + "\n", encoding="utf-8")
+    print(problem.said())
+    print(f"{held_out}; seed {args.seed}\n")
+    print(_table(scores, METRICS[problem.task]))
+    print(f"\n± standard error over these rows. {NOTES[problem.task]}")
+    for what, path in (("numbers", args.json), ("picture", args.plot)):
+        if path:
+            print(f"{what} in {path}")
+    return 0
+
+
+def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
+    """Return row numbers for training and testing; every class is in both."""
+    from sklearn.model_selection import (
+        KFold,
+        ShuffleSplit,
+        StratifiedKFold,
+        StratifiedShuffleSplit,
+    )
+
+    y, folds = problem.y, args.folds
+    count = len(y)
+    if count < max(FEWEST, folds or 0):
+        raise TableError(
+            f"{problem.source}: {count} rows are too few; at least {max(FEWEST, folds or 0)} are "
+            "needed"
+        )
+    if (y == y[0]).all():
+        raise TableError(
+            f"{problem.source}: the target {shown(problem.target)} is the same in all rows"
+        )
+    classes = problem.task == "classification"
+    if classes:
+        labels, counts = np.unique(y, return_counts=True)
+        if counts.min() < (folds or 2):
+            rare = shown(str(labels[np.argmin(counts)]))
+            raise TableError(
+                f"{problem.source}: the class {rare} has {counts.min()} rows; "
+                f"{folds or 2} are needed. Leave such rows out, or join it with another class"
+            )
+    rest: Any = {"random_state": args.seed % 2**32}
+    if folds:
+        kind: Any = StratifiedKFold if classes else KFold
+        cut = kind(folds, shuffle=True, **rest)
+    else:
+        kind = StratifiedShuffleSplit if classes else ShuffleSplit
+        least = len(np.unique(y)) if classes else 1
+        size = max(round(args.held_out * count), least)
+        cut = kind(1, test_size=min(size, count - max(least, 5)), **rest)
+    splits = list(cut.split(np.zeros(count), y))
+    for train, _ in splits if classes else ():
+        absent = np.setdiff1d(labels, y[train])
+        if len(absent):
+            raise TableError(
+                f"{problem.source}: the class {shown(str(absent[0]))} is in no row of the training "
+                "part; hold out fewer rows, or leave such rows out"
+            )
+    return splits
+
+
+def _places(problem: Problem, target: Array) -> Array:
+    """Return numbers as they are, classes by their place among all classes of the table."""
+    if problem.task != "classification":
+        return target
+    return np.searchsorted(np.unique(problem.y), target)
+
+
+def _held_out(args: argparse.Namespace, tested: int, count: int) -> str:
+    if args.folds:
+        return f"{args.folds}-fold cross-validation: each of {count} rows held out once"
+    return f"{tested} of {count} rows held out at random"
+
+
+def _scores(forecast: Any, y: Array) -> dict[str, Score]:
+    """Return the scores of a forecast of all held-out rows; classes are given by their places."""
+    from ..evaluation.calibration import coverage, expected_calibration_error
+
+    if forecast.proba is not None:
+        stated, right = _top(forecast, y)
+        return {
+            "accuracy": _mean(right),
+            "log_loss": _mean(-forecast.log_density),
+            "ece": Score(expected_calibration_error(_bins(stated, right)), None),
+        }
+    squares = (forecast.mean - y) ** 2
+    mean = _mean(squares)
+    rmse = float(np.sqrt(mean.value))
+    error = None if mean.error is None or rmse == 0.0 else mean.error / (2.0 * rmse)
+    inside = coverage(forecast.pit, [LEVEL])
+    return {
+        "rmse": Score(rmse, error),
+        "log_density": _mean(forecast.log_density),
+        "crps": _mean(forecast.crps),
+        "coverage": Score(float(inside.share[0]), _mean(np.abs(forecast.pit - 0.5) <= 0.45).error),
+    }
+
+
+def _mean(values: Array) -> Score:
+    values = np.asarray(values, float)
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    return Score(float(values.mean()), error)
+
+
+def _top(forecast: Any, y: Array) -> tuple[Array, Array]:
+    """Return the largest probability of each row, and whether that class came."""
+    from ..evaluation.calibration import top_label
+
+    stated, right = top_label(forecast.proba, y)
+    return stated, right
+
+
+def _bins(stated: Array, right: Array) -> Any:
+    from ..evaluation.calibration import reliability
+
+    return reliability(np.minimum(stated, 1.0), right, 10)
+
+
+def _table(scores: Mapping[str, Mapping[str, Score]], metrics: tuple[str, ...]) -> str:
+    rows = [["", *(HEADS[metric] for metric in metrics)]]
+    rows += [[name, *(str(one[metric]) for metric in metrics)] for name, one in scores.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    )
+
+
+def _report(
+    problem: Problem,
+    args: argparse.Namespace,
+    tested: int,
+    forecasts: Mapping[str, Any],
+    scores: Mapping[str, Mapping[str, Score]],
+) -> dict[str, Any]:
+    from ..evaluation.calibration import coverage
+
+    models: dict[str, Any] = {}
+    for name, own in scores.items():
+        models[name] = {metric: score._asdict() for metric, score in own.items()}
+        if forecasts[name].pit is not None:
+            shares = coverage(forecasts[name].pit, LEVELS).share
+            models[name]["coverage_curve"] = {"level": LEVELS.tolist(), "share": shares.tolist()}
+    return {
+        "source": problem.source,
+        "target": problem.target,
+        "task": problem.task,
+        "rows": len(problem.y),
+        "inputs": [column.name for column in problem.columns],
+        "held_out_rows": tested,
+        "folds": args.folds,
+        "seed": args.seed,
+        "models": models,
+    }
+
+
+def _picture(forecasts: Mapping[str, Any], y: Array, path: str) -> None:
+    """Draw the coverage of intervals, of classes the reliability of the most probable one."""
+    from ..evaluation.calibration import coverage
+    from ..plots.calibration import coverage_curve, reliability_diagram
+
+    if next(iter(forecasts.values())).proba is not None:
+        ax = reliability_diagram({name: _bins(*_top(f, y)) for name, f in forecasts.items()})
+    else:
+        ax = coverage_curve({name: coverage(f.pit, LEVELS) for name, f in forecasts.items()})
+    figure = ax.get_figure(root=True)
+    if figure is not None:
+        figure.savefig(path, dpi=150)
+
+
+def add_parsers(commands: Commands) -> None:
+    """Add the subcommand evaluate."""
+    parser = add_command(commands, "evaluate", evaluate, "DATA --target NAME [options]")
+    add_data_options(parser)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--held-out", type=share, default=0.2, metavar="SHARE", help="of the rows, for testing"
+    )
+    how.add_argument("--folds", type=at_least_two, help="cross-validation in place of one share")
+    parser.add_argument("--json", metavar="FILE", help="all numbers; - prints them, not the table")
+    parser.add_argument(
+        "--plot", metavar="PNG", help="picture of the coverage of intervals; of classes reliability"
+    )
+    add_model_options(parser, checkpoint=False)

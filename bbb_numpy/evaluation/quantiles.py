@@ -1,0 +1,262 @@
+r"""Quantiles, intervals and sets of classes, of the predictive mixture itself (D46).
+
+The predictive distribution function is a mean over weight samples,
+:math:`F(y|x) = \frac1S \sum_s F(y|x, w_s)`. Its inverse is no mean of theirs, nor does it follow
+from mean and deviation: skewed, heavy-tailed and two-humped mixtures keep their shape here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.joint import Likelihood
+from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from ..parts.student_t import StudentTLikelihood
+from .predictive import Source, outputs
+
+__all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
+
+Array = NDArray[Any]
+BLOCK = 4_000_000  # at most about this many numbers of components at once
+# In scales, from 2 to where squares would overflow
+WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
+
+
+def check_levels(name: str, value: Any) -> Array:
+    """Return probabilities as a float64 array () or (Q,), or raise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless `value` is a number, or a list of at least one, all between 0 and 1.
+    """
+    try:
+        levels = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or a list of numbers; got {value!r}") from None
+    if levels.ndim > 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(
+            f"{name} must be a number between 0 and 1, or a list of some; got {value!r}"
+        )
+    return levels
+
+
+def distribution_function(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    y: Array,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> Array:
+    """Return F(y|x, D), the predictive probability of a target <= y (N, K) (D46).
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+    x : ndarray (N, d_in)
+    y : ndarray (N, K)
+        Of each output by itself; infinite numbers too.
+    rng : numpy.random.Generator
+    samples : int
+        Weight samples S >= 1.
+
+    Raises
+    ------
+    TypeError
+        For a likelihood that is none of the package's.
+    """
+    likelihood, total = estimator.model.likelihood, np.zeros((len(x), estimator.model.outputs))
+    for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
+        parts = _components(likelihood, params, f)
+        total[rows] += _below(likelihood, parts, np.asarray(y[rows], np.float64)).sum(axis=0)
+    return total / samples  # D46
+
+
+def quantiles(
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    q: Any,
+    *,
+    rng: np.random.Generator,
+    samples: int = 100,
+) -> Array:
+    """Return the quantiles of the predictive distribution at every row of `x`, (Q, N, K) (D46).
+
+    The smallest y with F(y|x) >= q, of each output by itself: of real targets to rounding, of
+    counts a whole number, of 0 and 1 one of the two. That of q = 0 is the least possible target,
+    -inf for real ones, that of q = 1 inf, or 1. Student's t with so few degrees of freedom that a
+    quantile is beyond 7e153 scales has an infinite one.
+
+    Parameters
+    ----------
+    q : array-like (Q,)
+        Between 0 and 1.
+    estimator, theta, x, rng, samples
+        As `distribution_function`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_levels` and `distribution_function`.
+    """
+    levels = np.atleast_1d(check_levels("q", q))
+    likelihood, width = estimator.model.likelihood, estimator.model.outputs
+    out = np.empty((len(levels), len(x), width))
+    order = np.argsort(levels)
+    for rows, parts in _row_blocks(estimator, theta, x, rng, samples):
+        found = np.stack([_smallest(likelihood, parts, level) for level in levels[order]])
+        found = np.maximum.accumulate(found, axis=0)  # roots are rounded; no two may cross
+        out[order, rows] = found.reshape(len(levels), -1, width)
+    return out
+
+
+def likely_classes(proba: Array, coverage: float) -> Array:
+    """Return the smallest sets of classes that hold `coverage` of the probability, bool (N, C).
+
+    The most probable classes of each row of `proba` (N, C), until together they have it (D46). Of
+    equally probable ones the first come first; one class at least.
+    """
+    order = np.argsort(-proba, axis=1, kind="stable")
+    ordered = np.take_along_axis(proba, order, axis=1)
+    # What the class and all less probable ones have: summed from the small end, so that with
+    # coverage=1 no possible class is lost to rounding
+    rest = np.cumsum(ordered[:, ::-1], axis=1)[:, ::-1]
+    chosen = rest > 1.0 - coverage  # D46
+    chosen[:, 0] = True
+    out = np.empty_like(chosen)
+    np.put_along_axis(out, order, chosen, axis=1)
+    return out
+
+
+def _components(likelihood: Likelihood, params: dict[str, Array], f: Array) -> list[Array]:
+    """Return what the distributions of y given each weight sample are made of, (S, B, K) each.
+
+    Location and scale (and degrees of freedom), rates, or probabilities of 1.
+    """
+    mean = likelihood.mean(params, f)
+    parts: list[Array]
+    if isinstance(likelihood, StudentTLikelihood):
+        scale = likelihood.noise_scale(params, f.shape[-1])[..., None, :]
+        df = np.exp(params["log_df"])[..., None, :] if likelihood.learn else likelihood.df
+        parts = [mean, scale, np.asarray(df)]
+    elif isinstance(likelihood, GaussianLikelihood | HeteroscedasticLikelihood):
+        parts = [mean, np.sqrt(likelihood.variance(params, f))]
+    elif isinstance(likelihood, PoissonLikelihood | BernoulliLikelihood | CategoricalLikelihood):
+        parts = [mean]
+    else:
+        raise TypeError(
+            f"the distribution function of {type(likelihood).__name__} is not known; quantiles "
+            "can be had from draws of y, sample_targets"
+        )
+    return [np.broadcast_to(part, mean.shape).astype(np.float64) for part in parts]
+
+
+def _below(likelihood: Likelihood, parts: list[Array], y: Array) -> Array:
+    """Return the probability of a target <= `y` under each component, shaped like them."""
+    if isinstance(likelihood, PoissonLikelihood):
+        from scipy.special import pdtr
+
+        return np.where(y < 0, 0.0, pdtr(np.maximum(np.floor(y), 0.0), parts[0]))
+    if likelihood.target_kind == "class":
+        return np.where(y < 0, 0.0, np.where(y < 1, 1.0 - parts[0], 1.0))
+    location, scale, *df = parts
+    return _standard((y - location) / scale, df)
+
+
+def _standard(z: Array, df: list[Array]) -> Array:
+    """Return the distribution function of N(0, 1), or of Student's t."""
+    # SciPy is asked here: without the learners' extra, importing one says what is missing
+    from scipy.special import ndtr, stdtr
+
+    return stdtr(*df, z) if df else ndtr(z)
+
+
+def _row_blocks(
+    estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int
+) -> Iterator[tuple[slice, list[Array]]]:
+    """Yield blocks of rows with their components, (M, S) each for M = rows times outputs."""
+    width = estimator.model.outputs
+    step = max(1, BLOCK // (samples * width))
+    for start in range(0, len(x), step):
+        rows, joined = slice(start, start + step), list[Array]()
+        count = len(x[rows])
+        # The same state for every block: the same weight samples, and so the same mixture
+        found = outputs(estimator, theta, x[rows], copy.deepcopy(rng), samples)
+        for which, some, f, params in found:
+            parts = _components(estimator.model.likelihood, params, f)
+            joined = joined or [np.empty((count, width, samples)) for _ in parts]
+            for into, part in zip(joined, parts, strict=True):
+                into[some, :, which] = np.moveaxis(part, 0, -1)
+        yield rows, [array.reshape(-1, samples) for array in joined]
+
+
+def _smallest(likelihood: Likelihood, parts: list[Array], q: float) -> Array:
+    """Return the smallest target (M,) with F >= q, of mixtures with components (M, S)."""
+    if likelihood.target_kind == "class":
+        return np.where(parts[0].mean(axis=1) > 1.0 - q, 1.0, 0.0)  # D46: F(0) = 1 - p
+    if isinstance(likelihood, PoissonLikelihood):
+        return _smallest_count(parts[0], q)
+    location, scale, *df = parts
+    if q > 0.5:  # in the tail, where 1 - F has all its digits; the components are symmetric
+        return -_root(-location, scale, df, 1.0 - q)
+    return _root(location, scale, df, q)
+
+
+def _root(location: Array, scale: Array, df: list[Array], q: float) -> Array:
+    """Return y (M,) with F(y) = q, 0 <= q <= 0.5; nan where a component is not finite."""
+    from scipy.optimize.elementwise import find_root  # half a second, for this alone
+
+    def excess(y: Array, row: NDArray[np.intp]) -> Array:
+        z = (y[:, None] - location[row]) / scale[row]
+        return _standard(z, [one[row] for one in df]).mean(axis=1) - q  # D46
+
+    low, high = np.full(len(location), -np.inf), location.max(axis=1)
+    finite = np.isfinite(location).all(axis=1) & np.isfinite(scale).all(axis=1)
+    # Between the largest location, where every component has reached 1/2, and a place so far
+    # below the least that F is less than q: mostly two of the widest scales
+    least, widest = location.min(axis=1), scale.max(axis=1)
+    for width in WIDTHS if q > 0 else ():
+        rows = np.flatnonzero(finite & np.isneginf(low))
+        there = least[rows] - width * widest[rows]
+        low[rows] = np.where(excess(there, rows) < 0, there, -np.inf)
+    rows, out = np.flatnonzero(finite & np.isfinite(low)), np.where(finite, -np.inf, np.nan)
+    if len(rows):
+        out[rows] = find_root(excess, (low[rows], high[rows]), args=(rows,)).x
+    return out
+
+
+def _smallest_count(rates: Array, q: float) -> Array:
+    """Return the smallest whole number (M,) with F >= q; nan where a rate is not finite."""
+    from scipy.special import pdtr, pdtrc
+
+    finite: Any = np.isfinite(rates).all(axis=1)
+    if q in (0.0, 1.0):
+        return np.where(finite, np.inf if q else 0.0, np.nan)
+    rates = np.where(finite[:, None], rates, 0.0)
+
+    def reached(count: Array) -> NDArray[np.bool_]:
+        if q > 0.5:  # in the tail, where 1 - F has all its digits
+            return pdtrc(count[:, None], rates).mean(axis=1) <= 1.0 - q
+        return pdtr(count[:, None], rates).mean(axis=1) >= q  # D46
+
+    low, high = np.full(len(rates), -1.0), np.ceil(rates.max(axis=1))
+    while not (enough := reached(high)).all():
+        high = np.where(enough, high, 2.0 * high + 1.0)
+    while True:
+        middle = np.floor(0.5 * (low + high))
+        inside = (low < middle) & (middle < high)  # beyond 2^53 not every number between is one
+        if not inside.any():
+            return np.where(finite, high, np.nan)
+        enough = reached(middle)
+        high = np.where(inside & enough, middle, high)
+        low = np.where(inside & ~enough, middle, low)

@@ -1,0 +1,265 @@
+"""Grade the test: the student writes a check, and it is tried on right and on wrong programs.
+
+The score is the number of planted errors that the check finds, minus its false alarms on right
+programs. A check that refuses everything finds all errors, and nobody would keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .exercise import Exercise, Finding, Verdict
+
+__all__ = ["CHECK_A_GRADIENT", "CHECK_A_SAMPLER", "CHECK_CALIBRATION", "Check", "Subject"]
+
+Array = NDArray[Any]
+
+
+class Subject(NamedTuple):
+    """What a check is tried on."""
+
+    what: str
+    right: bool
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(Exercise):
+    """An exercise whose answer is a check: true for what is right.
+
+    Attributes
+    ----------
+    subjects : callable
+        Makes right and wrong ones.
+    """
+
+    subjects: Callable[[], list[Subject]]
+
+    def judge(self, answer: Any) -> Verdict:
+        """Try the answer on all subjects."""
+        killed, alarms, findings = 0, 0, []
+        subjects = self.subjects()
+        for what, right, arguments in subjects:
+            copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
+            try:
+                with np.errstate(all="ignore"):
+                    accepts = bool(answer(*copies))
+            except NotImplementedError:
+                return Verdict(self.name, False, "not answered", "it is not answered yet")
+            except Exception as error:
+                said = f"it raises {type(error).__name__} on {what}: {error}"
+                return Verdict(self.name, False, "unusable", said)
+            if right and not accepts:
+                alarms += 1
+                findings.append(Finding("false alarm", f"{what} is right, and is refused"))
+            elif not right and accepts:
+                findings.append(Finding("not seen", what))
+            elif not right:
+                killed += 1
+        wrong = sum(not one.right for one in subjects)
+        score = {
+            "found": float(killed),
+            "planted": float(wrong),
+            "false alarms": float(alarms),
+            "score": float(killed - alarms),
+        }
+        head = (
+            f"finds {killed} of {wrong} planted errors, {alarms} false "
+            f"{'alarm' if alarms == 1 else 'alarms'} on {len(subjects) - wrong} right programs: "
+            f"score {killed - alarms} of {wrong}"
+        )
+        passed = killed == wrong and not alarms
+        return Verdict(self.name, passed, "scored", head, tuple(findings), score=score)
+
+
+# --- gradients
+
+
+def _cost(theta: Array) -> tuple[Any, Array]:
+    """Return a smooth function and its gradient, for floats and complex numbers."""
+    e = np.exp(theta)
+    sigma = np.log(1 + e)
+    total = np.sum(theta * np.arange(1, theta.size + 1))
+    value = np.sum(sigma**2) + total**2 / 20 + np.sum(theta**3) / 10
+    slope = 2 * sigma * e / (1 + e) + total * np.arange(1, theta.size + 1) / 10
+    return value, slope + 3 * theta**2 / 10
+
+
+def _gradients() -> list[Subject]:
+    theta = np.array([0.7, -1.2, 0.4, 1.1, -0.3])
+
+    def wrong(change: Callable[[Array, Array], Array]) -> Callable[[Array], tuple[Any, Array]]:
+        def value_and_grad(theta: Array) -> tuple[Any, Array]:
+            value, grad = _cost(theta)
+            return value, change(grad, theta)
+
+        return value_and_grad
+
+    def scaled(factor: float, shift: float) -> Callable[[Array], tuple[Any, Array]]:
+        def value_and_grad(theta: Array) -> tuple[Any, Array]:
+            value, grad = _cost(theta)
+            return factor * value + shift, factor * grad
+
+        return value_and_grad
+
+    def entry(i: int, factor: float) -> Callable[[Array, Array], Array]:
+        return lambda grad, theta: grad * np.where(np.arange(grad.size) == i, factor, 1.0)
+
+    return [
+        Subject("a right gradient", True, (_cost, theta)),
+        Subject("a right gradient near 0", True, (_cost, 1e-3 * theta)),
+        Subject("a right gradient of a cost of a million", True, (scaled(1e6, 0.0), theta)),
+        Subject("a right gradient of a cost of a millionth", True, (scaled(1e-6, 0.0), theta)),
+        Subject(
+            "a right gradient of a cost with a large constant", True, (scaled(1.0, 1e4), theta)
+        ),
+        Subject("a right gradient in one dimension", True, (_cost, theta[:1])),
+        Subject("the sign of the whole gradient", False, (wrong(lambda g, t: -g), theta)),
+        Subject("a gradient of twice the size", False, (wrong(lambda g, t: 2 * g), theta)),
+        Subject("one derivative that is 0", False, (wrong(entry(2, 0.0)), theta)),
+        Subject("the sign of the last derivative", False, (wrong(entry(-1 + 5, -1.0)), theta)),
+        Subject(
+            "one derivative too large by 1/1000 of itself", False, (wrong(entry(1, 1.001)), theta)
+        ),
+        Subject(
+            "two errors that cancel in the sum of the derivatives",
+            False,
+            (wrong(lambda g, t: g + np.array([0.5, -0.5, 0, 0, 0])), theta),
+        ),
+        Subject(
+            "an error that is wrong only where theta is negative",
+            False,
+            (wrong(lambda g, t: g + 0.3 * (t.real < -1)), theta),
+        ),
+        Subject(
+            "a wrong gradient of a cost of a millionth",
+            False,
+            (lambda t: (1e-6 * _cost(t)[0], 1.01e-6 * _cost(t)[1]), theta),
+        ),
+        Subject("a gradient that is nan", False, (wrong(lambda g, t: g * np.nan), theta)),
+    ]
+
+
+# --- kernels of chains on a few states
+
+
+def _metropolis(p: Array, q: Array, *, ratio: bool = True, rest: bool = True) -> Array:
+    flow = p[:, None] * q
+    above = flow.T if ratio else np.broadcast_to(p, q.shape)
+    below = flow if ratio else np.broadcast_to(p[:, None], q.shape)
+    kernel = q * np.minimum(1.0, np.divide(above, below, out=np.ones_like(q), where=below > 0))
+    np.fill_diagonal(kernel, 0.0)
+    if rest:
+        np.fill_diagonal(kernel, 1 - kernel.sum(axis=1))
+    else:
+        np.fill_diagonal(kernel, np.diag(q))
+    return kernel
+
+
+def _kernels() -> list[Subject]:
+    rng = np.random.default_rng(3)
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    q = rng.dirichlet(np.ones(4), 4)
+    symmetric = np.full((4, 4), 0.25)
+    right = _metropolis(p, q)
+    barker = q * (p * q.T) / (p * q.T + p[:, None] * q)
+    np.fill_diagonal(barker, 0.0)
+    np.fill_diagonal(barker, 1 - barker.sum(axis=1))
+    # a current in a circle on top of a reversible kernel: p stays, detailed balance goes
+    flow = p[:, None] * _metropolis(p, symmetric)
+    current = 0.4 * min(flow[i, (i + 1) % 4] for i in range(4))
+    circle = np.roll(np.eye(4), 1, axis=1)
+    turned = circle - circle.T
+    round_about = (flow + current * turned) / p[:, None]
+    blocks = np.zeros((4, 4))
+    for two in (slice(0, 2), slice(2, 4)):
+        blocks[two, two] = p[two] / p[two].sum()
+    pairs = np.zeros((4, 4))  # period 2: from {0, 3} to {1, 2} and back, which weigh the same
+    pairs[np.ix_([0, 3], [1, 2])] = p[[1, 2]] / 0.5
+    pairs[np.ix_([1, 2], [0, 3])] = p[[0, 3]] / 0.5
+    return [
+        Subject("Metropolis and Hastings with a lopsided proposal", True, (right, p)),
+        Subject("Metropolis with a symmetric proposal", True, (_metropolis(p, symmetric), p)),
+        Subject("independent draws from p", True, (np.tile(p, (4, 1)), p)),
+        Subject("Barker's rule", True, (barker, p)),
+        Subject(
+            "a kernel with a current in a circle, without detailed balance", True, (round_about, p)
+        ),
+        Subject(
+            "a slow chain that moves once in a hundred steps",
+            True,
+            (0.99 * np.eye(4) + 0.01 * right, p),
+        ),
+        Subject("the proposal in place of the kernel", False, (q, p)),
+        Subject("the proposal's ratio forgotten", False, (_metropolis(p, q, ratio=False), p)),
+        Subject("refused steps that are lost", False, (_metropolis(p, q, rest=False), p)),
+        Subject("a kernel for another p", False, (_metropolis(p[::-1].copy(), symmetric), p)),
+        Subject("two blocks that no step connects, each with its part of p", False, (blocks, p)),
+        Subject("a chain of period 2 that has p as its stationary distribution", False, (pairs, p)),
+        Subject("a chain that never moves", False, (np.eye(4), p)),
+        Subject(
+            "rows that add up to 1, one of their numbers negative",
+            False,
+            ((flow + 5 * current * turned) / p[:, None], p),
+        ),
+    ]
+
+
+# --- predictive distributions
+
+
+def _predictions() -> list[Subject]:
+    rows, draws = 500, 200
+
+    def made(
+        what: str,
+        right: bool,
+        seed: int,
+        spread: float = 1.0,
+        shift: float = 0.0,
+        skew: bool = False,
+        edge: float = 1.0,
+    ) -> Subject:
+        rng = np.random.default_rng(seed)
+        centre, scale = 5 * rng.standard_normal(rows), np.exp(rng.standard_normal(rows))
+
+        def noise(shape: tuple[int, ...]) -> Array:
+            normal = rng.standard_normal(shape)
+            return (np.exp(normal) - np.exp(0.5)) / 2.16 if skew else normal
+
+        y = centre + scale * noise((rows,))
+        wide = spread * np.where(np.arange(rows) % 4 == 0, edge, 1.0)
+        x = centre + shift * scale + wide * scale * noise((draws, rows))
+        return Subject(what, right, (x, y))
+
+    return [
+        made("a right predictive distribution", True, 1),
+        made("another right one", True, 2),
+        made("a third right one", True, 3),
+        made("a right one with a long right tail", True, 4, skew=True),
+        made("another with a long right tail", True, 5, skew=True),
+        made("bands too narrow by half: the noise is missing", False, 6, spread=0.5),
+        made("bands too narrow by a fifth", False, 7, spread=0.8),
+        made("bands twice as wide", False, 8, spread=2.0),
+        made("bands of fifty deviations", False, 9, spread=50.0),
+        made("a mean that is half a deviation too large", False, 10, shift=0.5),
+        made("a mean that is too small by half a deviation", False, 11, shift=-0.5),
+        made("too narrow in a quarter of the rows, by nine tenths", False, 12, edge=0.1),
+        made(
+            "too wide in most rows and far too narrow in the others",
+            False,
+            13,
+            spread=3.0,
+            edge=0.17,
+        ),
+    ]
+
+
+CHECK_A_GRADIENT = Check(name="check_a_gradient", tags=("D9", "D44"), subjects=_gradients)
+CHECK_A_SAMPLER = Check(name="check_a_sampler", tags=("M5", "M6"), subjects=_kernels)
+CHECK_CALIBRATION = Check(name="check_calibration", tags=("D35",), subjects=_predictions)

@@ -1,0 +1,304 @@
+"""What an exercise is: a right answer, arguments to try it on, and mistakes that have a name."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Argument",
+    "Exercise",
+    "Finding",
+    "Formula",
+    "Verdict",
+    "Wrong",
+    "count",
+    "given",
+    "label",
+    "positive",
+    "real",
+    "unit",
+    "whole",
+    "zero_one",
+]
+
+Array = NDArray[Any]
+Answer = Callable[..., Any]
+Sizes = Mapping[str, int]
+
+# What a letter in a shape stands for, and how large it is in a proof. Powers of two where one
+# divides by it: 1/2 and 1/4 are exact in floats as well.
+SIZES = {"S": 2, "B": 4, "N": 4, "P": 3, "I": 2, "H": 3, "K": 2, "C": 3, "T": 4}
+NAMES = {
+    "S": "weight samples",
+    "B": "rows",
+    "N": "examples",
+    "P": "weights",
+    "I": "inputs",
+    "H": "hidden units",
+    "K": "outputs",
+    "C": "classes",
+    "T": "draws",
+}
+SMALL = {  # that the smallest failing case is made of, the simplest first
+    "real": (0.0, 1.0, -1.0, 2.0, 0.5),
+    "positive": (1.0, 2.0, 0.5, 3.0),
+    "unit": (0.5, 0.25, 0.75),
+    "zero-one": (0, 1),
+    "count": (0, 1, 2, 3),
+}
+
+
+class Argument(NamedTuple):
+    """One argument of the function that the student writes.
+
+    Attributes
+    ----------
+    kind : {'real', 'positive', 'unit', 'zero-one', 'label', 'count', 'given'}
+        What its numbers may be; *unit* is between 0 and 1, *label* 0 to C - 1, *given* one of
+        some values.
+    shape : str
+        Letters of `SIZES`, one for each axis; empty for one number.
+    values : tuple
+        What is given: the simplest first.
+    """
+
+    kind: str
+    shape: str = ""
+    values: tuple[Any, ...] = ()
+
+    def draw(self, rng: np.random.Generator, sizes: Sizes) -> Any:
+        """Return random numbers, for proofs."""
+        shape = tuple(sizes[letter] for letter in self.shape)
+        if self.kind == "given":
+            return self.values[rng.integers(len(self.values))]
+        if self.kind == "real":
+            drawn: Any = rng.standard_normal(shape)
+        elif self.kind == "positive":
+            drawn = np.exp(0.4 * rng.standard_normal(shape))
+        elif self.kind == "unit":
+            drawn = 1 / (1 + np.exp(-rng.standard_normal(shape)))
+        elif self.kind == "zero-one":
+            return rng.integers(0, 2, shape)
+        elif self.kind == "label":
+            return rng.integers(0, sizes["C"], shape)
+        else:
+            return rng.poisson(2.0, shape)
+        return np.asarray(drawn) if self.shape else float(drawn)
+
+    def small(self, rng: np.random.Generator, sizes: Sizes, among: int) -> Any:
+        """Return numbers of the `among` simplest ones, to be read by people."""
+        if self.kind == "given":
+            return self.values[rng.integers(min(among, len(self.values)))]
+        shape = tuple(sizes[letter] for letter in self.shape)
+        simple = range(sizes["C"]) if self.kind == "label" else SMALL[self.kind][:among]
+        drawn = rng.choice(np.array(simple), shape)
+        return drawn if self.shape else drawn.item()
+
+
+def real(shape: str = "") -> Argument:
+    """Return an argument of real numbers."""
+    return Argument("real", shape)
+
+
+def positive(shape: str = "") -> Argument:
+    """Return an argument of positive numbers."""
+    return Argument("positive", shape)
+
+
+def unit(shape: str = "") -> Argument:
+    """Return an argument of numbers between 0 and 1."""
+    return Argument("unit", shape)
+
+
+def zero_one(shape: str) -> Argument:
+    """Return an argument of labels 0 and 1."""
+    return Argument("zero-one", shape)
+
+
+def count(shape: str) -> Argument:
+    """Return an argument of counts 0, 1, 2, ..."""
+    return Argument("count", shape)
+
+
+def label(shape: str) -> Argument:
+    """Return an argument of classes 0 to C - 1, where another argument has an axis C."""
+    return Argument("label", shape)
+
+
+def whole(*values: int) -> Argument:
+    """Return an argument that is one of some whole numbers; the first is that of the proofs."""
+    return Argument("given", values=values)
+
+
+def given(value: Any) -> Argument:
+    """Return an argument that is the same in all cases, a function for instance."""
+    return Argument("given", values=(value,))
+
+
+class Wrong(NamedTuple):
+    """A known mistake: an edit of the right answer's source, and what to say of it."""
+
+    old: str
+    new: str
+    says: str
+
+
+class Finding(NamedTuple):
+    """What is known of one block of the answer."""
+
+    block: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the grader says of one answer.
+
+    Attributes
+    ----------
+    exercise : str
+        Its name.
+    passed : bool
+    verdict : str
+        ``proved``, ``right`` (all but proved: the headline says how), ``known mistake``,
+        ``wrong``, ``not answered``, ``unusable`` (it raises, or returns another shape),
+        ``stopped`` (by a limit), ``scored``.
+    headline : str
+        One sentence.
+    findings : tuple of Finding
+        By block, what is wrong.
+    cases : dict
+        By block the smallest case that fails: arguments, what the answer gives, what is right.
+    score : dict
+        Numbers of the exercises that are scored.
+    """
+
+    exercise: str
+    passed: bool
+    verdict: str
+    headline: str
+    findings: tuple[Finding, ...] = ()
+    cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    score: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"{self.exercise}: {'PASSED' if self.passed else 'not yet'}, {self.headline}"]
+        for finding in self.findings:
+            where = f"{finding.block}: " if finding.block else ""
+            lines += textwrap.wrap(f"{where}{finding.says}", 94)
+        for block, case in self.cases.items():
+            lines.append(f"the smallest case in which {block} is wrong:")
+            lines += [f"  {name} = {value}" for name, value in case.items()]
+        return "\n  ".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        plain = asdict(self)
+        plain["findings"] = [finding._asdict() for finding in self.findings]
+        plain["score"] = {
+            name: number if np.isfinite(number) else None for name, number in self.score.items()
+        }
+        return plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """What all exercises have.
+
+    Attributes
+    ----------
+    name : str
+        Of the function, or the table, that the student writes.
+    tags : tuple of str
+        The entries of the book that it is about.
+    """
+
+    name: str
+    tags: tuple[str, ...]
+
+    patience: ClassVar[float] = 1.0  # time limits are this much longer: some run an answer often
+
+    def judge(self, answer: Any) -> Verdict:
+        """Grade what the student wrote."""
+        raise TypeError(f"{type(self).__name__} cannot be graded")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formula(Exercise):
+    """An exercise whose answer is a function that can be compared exactly.
+
+    Attributes
+    ----------
+    right : callable
+        The right answer, from the arguments to a block or a tuple of blocks.
+    arguments : mapping of str to Argument
+    returns : tuple of str
+        Names of the blocks.
+    slopes : mapping of str to str
+        Blocks that must be derivatives of the first block, and by which argument.
+    wrong : tuple of Wrong
+    sizes : mapping of str to int
+        What the letters of the shapes are in the proofs.
+    extremes : tuple of tuple
+        Arguments at which floats overflow unless one takes care; the last entry of each is what
+        is right there.
+    """
+
+    right: Answer
+    arguments: Mapping[str, Argument]
+    returns: tuple[str, ...]
+    slopes: Mapping[str, str] = field(default_factory=dict)
+    wrong: tuple[Wrong, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)
+    extremes: tuple[tuple[Any, ...], ...] = ()
+
+    @cached_property
+    def source(self) -> str:
+        """The right answer's source, from its ``def`` on."""
+        text = textwrap.dedent(inspect.getsource(self.right))
+        return text[text.index("def ") :]
+
+    def edited(self, *mistakes: Wrong) -> Answer | None:
+        """Return the right answer with some mistakes in it; None if they do not go together."""
+        text = self.source
+        for mistake in mistakes:
+            if text.count(mistake.old) != 1:
+                return None
+            text = text.replace(mistake.old, mistake.new)
+        scope = dict(self.right.__globals__)
+        exec(compile(text, f"<{self.name}>", "exec"), scope)
+        edited: Answer = scope[self.right.__name__]
+        return edited
+
+    @property
+    def letters(self) -> list[str]:
+        """The letters of all shapes."""
+        return list(dict.fromkeys("".join(one.shape for one in self.arguments.values())))
+
+    def draw(self, seed: int) -> tuple[Any, ...]:
+        """Return random arguments, for a proof."""
+        rng = np.random.default_rng(seed)
+        return tuple(one.draw(rng, self.sizes) for one in self.arguments.values())
+
+    def blocks(self, returned: Any) -> tuple[Any, ...]:
+        """Return what a function returned, block by block.
+
+        Raises
+        ------
+        ValueError
+            If it has not as many blocks.
+        """
+        if len(self.returns) == 1:
+            return (returned,)
+        if not isinstance(returned, Sequence) or len(returned) != len(self.returns):
+            found = f"{len(returned)} things" if isinstance(returned, Sequence) else "one thing"
+            raise ValueError(f"returns {found}; asked for are {', '.join(self.returns)}")
+        return tuple(returned)

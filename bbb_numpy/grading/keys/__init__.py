@@ -1,0 +1,76 @@
+"""The keys: the right answer of each exercise, and the mistakes that are known by name.
+
+One module for each chapter of the book, in its order. A right answer is written from the equation
+alone; a known mistake is an edit of its source, so that what is said of it can be proved.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+
+from ..exercise import Exercise
+
+__all__ = ["CHAPTERS", "chapters", "exercises", "find", "name_of"]
+
+# chapter, as its folder is called: its module here
+CHAPTERS = MappingProxyType(
+    {
+        "01_a_distribution_over_weights": "weights",
+        "02_free_energy": "free_energy",
+        "03_training": "training",
+        "04_prediction": "prediction",
+        "05_priors": "priors",
+        "06_likelihoods": "likelihoods",
+        "07_estimators": "estimators",
+        "08_bounds": "bounds",
+        "09_correlated_posteriors": "correlated",
+        "10_samplers": "samplers",
+        "11_model_checking": "checking",
+        "12_what_can_go_wrong": "going_wrong",
+    }
+)
+
+
+@cache
+def chapters() -> MappingProxyType[str, tuple[Exercise, ...]]:
+    """Return the exercises of each chapter, both in the order of the book."""
+    return MappingProxyType(
+        {
+            folder: import_module(f".{module}", __package__).EXERCISES
+            for folder, module in CHAPTERS.items()
+        }
+    )
+
+
+@cache
+def exercises() -> MappingProxyType[str, Exercise]:
+    """Return all exercises by name, in the order of the book."""
+    found: dict[str, Exercise] = {}
+    for some in chapters().values():
+        for one in some:
+            if one.name in found:
+                raise ValueError(f"two exercises are called {one.name}")
+            found[one.name] = one
+    return MappingProxyType(found)
+
+
+def find(name: str) -> Exercise:
+    """Return an exercise by its name.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    known = exercises()
+    if name not in known:
+        raise ValueError(f"no exercise is called {name!r}; `bbb-numpy grade --list` shows them all")
+    return known[name]
+
+
+def name_of(path: Path) -> str:
+    """Return the exercise that a file answers: its stem, without a number before it."""
+    return path.stem.lstrip("0123456789").lstrip("_")

@@ -1,0 +1,218 @@
+"""Chapter 9: correlated posteriors and ADVI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..exercise import positive, real, unit
+from .making import formula
+
+__all__ = ["EXERCISES"]
+
+
+@formula(
+    mu=real("P"),
+    L=real("PP"),
+    eps=real("SP"),
+    returns="w",
+    tags="M1",
+    wrong=[
+        (
+            "eps @ np.tril(L).T",
+            "eps @ np.tril(L)",
+            "L is not transposed: rows of eps are vectors, and w = mu + L eps for each.",
+        ),
+        (
+            "eps @ np.tril(L).T",
+            "eps @ L.T",
+            "what stands above the diagonal of L counts: only its lower triangle is there.",
+        ),
+        (
+            "eps @ np.tril(L).T",
+            "eps @ (np.tril(L) @ np.tril(L).T)",
+            "eps is multiplied by the covariance L L^T; its factor L is enough.",
+        ),
+        ("eps @ np.tril(L).T", "eps * np.diag(L)", "only the diagonal is used: mean field."),
+        (
+            "eps @ np.tril(L).T",
+            "eps @ np.tril(L, -1).T",
+            "the diagonal of L is left out.",
+        ),
+    ],
+)
+def weights_that_hang_together(mu: Any, L: Any, eps: Any) -> Any:
+    """S samples of N(mu, L L^T)."""
+    return mu + eps @ np.tril(L).T
+
+
+@formula(
+    L=real("PP"),
+    rho=real("P"),
+    d_w=real("SP"),
+    eps=real("SP"),
+    returns="d_L d_rho",
+    tags="M3",
+    wrong=[
+        (
+            "np.tril(outer, -1)",
+            "outer - np.diag(np.diag(outer))",
+            "there are slopes above the diagonal, where L has no numbers: as printed in the "
+            "paper (M3).",
+        ),
+        (
+            "d_w.T @ eps / len(eps)",
+            "eps.T @ d_w / len(eps)",
+            "it is transposed: row i belongs to w_i, column j to eps_j.",
+        ),
+        ("d_w.T @ eps / len(eps)", "d_w.T @ eps", "the mean over samples is a sum here."),
+        (
+            "np.diag(outer) - 1 / diagonal",
+            "np.diag(outer)",
+            "the entropy's slope -1 / L_kk is missing (M4).",
+        ),
+        (
+            "np.diag(outer) - 1 / diagonal",
+            "np.diag(outer) + 1 / diagonal",
+            "the sign of 1 / L_kk: F holds minus the entropy.",
+        ),
+        (
+            "np.diag(outer) - 1 / diagonal",
+            "np.diag(outer) - 1 / len(eps) / diagonal",
+            "the entropy is divided by the number of samples.",
+        ),
+        (
+            " / (1 + np.exp(-rho))",
+            "",
+            "softplus without its derivative: L_kk = softplus(rho_k) (K24).",
+        ),
+    ],
+)
+def gradient_for_the_factor(L: Any, rho: Any, d_w: Any, eps: Any) -> Any:
+    """Slopes for the strict lower triangle of L and for the raw diagonal."""
+    diagonal = np.log(1 + np.exp(rho))
+    outer = d_w.T @ eps / len(eps)
+    return np.tril(outer, -1), (np.diag(outer) - 1 / diagonal) / (1 + np.exp(-rho))
+
+
+@formula(
+    diagonal=positive("P"),
+    below=real("P"),
+    returns="entropy",
+    tags="M4 M16",
+    wrong=[
+        (
+            "np.sum(np.log(diagonal))",
+            "2 * np.sum(np.log(diagonal))",
+            "this is log det of the covariance; half of it is log det L.",
+        ),
+        (
+            "np.sum(np.log(diagonal))",
+            "-np.sum(np.log(diagonal))",
+            "the sign: a wider distribution has more entropy.",
+        ),
+        (
+            "(1 + np.log(2 * np.pi))",
+            "np.log(2 * np.pi)",
+            "E[eps^2] / 2 = 1/2 of every weight is missing.",
+        ),
+        (
+            "len(diagonal) / 2 * (1 + np.log(2 * np.pi))",
+            "(1 + np.log(2 * np.pi)) / 2",
+            "the constant is counted once; every weight has one.",
+        ),
+        (
+            "np.sum(np.log(diagonal))",
+            "np.sum(np.log(diagonal)) + np.sum(np.log(1 + below**2)) / 2",
+            "numbers below the diagonal do not change the determinant.",
+        ),
+        (
+            "np.sum(np.log(diagonal)) + len(diagonal) / 2 * (1 + np.log(2 * np.pi))",
+            "-np.sum(np.log(diagonal)) - len(diagonal) / 2 * (1 + np.log(2 * np.pi))",
+            "this is E[log q], which the paper calls the entropy; it is minus the entropy (M4).",
+        ),
+    ],
+)
+def entropy_of_full_rank(diagonal: Any, below: Any) -> Any:
+    """Entropy of N(mu, L L^T)."""
+    return np.sum(np.log(diagonal)) + len(diagonal) / 2 * (1 + np.log(2 * np.pi))
+
+
+@formula(
+    zeta=real("P"),
+    a=positive(),
+    b=positive(),
+    returns="value d_zeta",
+    slopes={"d_zeta": "zeta"},
+    tags="M14 M15 M17",
+    wrong=[
+        (
+            "a * zeta - b * np.exp(zeta)",
+            "(a - 1) * zeta - b * np.exp(zeta)",
+            "the Jacobian is missing: this is the posterior under another prior (M14). Value and "
+            "gradient agree, so no gradient check sees it.",
+        ),
+        (
+            "a * zeta - b * np.exp(zeta)",
+            "(a - 2) * zeta - b * np.exp(zeta)",
+            "the sign of the Jacobian: log |d theta / d zeta| = + zeta.",
+        ),
+        (
+            "a - b * np.exp(zeta)\n",
+            "a - 1 - b * np.exp(zeta)\n",
+            "the slope of the Jacobian, 1, is missing.",
+        ),
+        (
+            "a - b * np.exp(zeta)\n",
+            "(a - 1) / np.exp(zeta) - b\n",
+            "this is the slope for theta: multiply by d theta / d zeta and add the Jacobian's.",
+        ),
+        (
+            "a - b * np.exp(zeta)\n",
+            "a - b + 0 * zeta\n",
+            "the chain rule: theta = exp(zeta) moves with zeta by exp(zeta).",
+        ),
+    ],
+)
+def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
+    """Unnormalised Gamma(a, b) densities of theta = exp(zeta), in zeta, and their slope."""
+    slope = a - b * np.exp(zeta)
+    return np.sum(a * zeta - b * np.exp(zeta)), slope
+
+
+@formula(
+    r=unit(),
+    returns="reverse inclusive gap",
+    tags="D28 D8",
+    wrong=[
+        (
+            "1 - r**2, ",
+            "1 + 0 * r, ",
+            "this is the marginal variance, which the inclusive divergence finds; the reverse one "
+            "finds 1 over the diagonal of the precision.",
+        ),
+        ("1 - r**2, ", "1 / (1 - r**2), ", "this is the precision's diagonal itself."),
+        ("1 - r**2, ", "(1 - r**2) ** 0.5, ", "this is the deviation; asked for is the variance."),
+        (
+            "1 + 0 * r, ",
+            "1 - r**2, ",
+            "the inclusive divergence matches the marginal variances.",
+        ),
+        ("-np.log(1 - r**2) / 2", "np.log(1 - r**2) / 2", "the sign: a divergence is positive."),
+        ("-np.log(1 - r**2) / 2", "-np.log(1 - r**2)", "the half is missing."),
+        ("-np.log(1 - r**2) / 2", "-np.log(1 - r) / 2", "r is not squared."),
+    ],
+)
+def price_of_mean_field(r: Any) -> Any:
+    """Variances by reverse and inclusive KL for correlation r, and the gap."""
+    return 1 - r**2, 1 + 0 * r, -np.log(1 - r**2) / 2
+
+
+EXERCISES = (
+    weights_that_hang_together,
+    gradient_for_the_factor,
+    entropy_of_full_rank,
+    log_joint_in_real_coordinates,
+    price_of_mean_field,
+)

@@ -1,0 +1,88 @@
+"""Chapter 12: what can go wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cards import Cards
+from ..checks import CHECK_A_GRADIENT
+from ..exercise import real
+from .making import formula
+
+__all__ = ["EXERCISES"]
+
+
+@formula(
+    rho=real("P"),
+    returns="sigma",
+    tags="D7 K3",
+    wrong=[
+        ("np.log(1 + np.exp(rho))", "np.exp(rho)", "this is exp(rho), not softplus."),
+        (
+            "np.log(1 + np.exp(rho))",
+            "rho * (rho > 0)",
+            "this is ReLU, softplus's limit: sigma would be 0 for negative rho.",
+        ),
+        (
+            "np.log(1 + np.exp(rho))",
+            "abs(rho) + np.log(1 + np.exp(-abs(rho)))",
+            "|rho| stands where max(rho, 0) belongs.",
+        ),
+        (
+            "np.log(1 + np.exp(rho))",
+            "np.log(1 + np.exp(-abs(rho)))",
+            "max(rho, 0) is missing.",
+        ),
+    ],
+    extremes=[
+        (np.array([800.0]), np.array([800.0])),
+        (np.array([-40.0]), np.array([np.exp(-40.0)])),
+        (np.array([-700.0]), np.array([np.exp(-700.0)])),
+    ],
+)
+def stable_softplus(rho: Any) -> Any:
+    """Deviation of a weight, for every rho that a float can be."""
+    return np.log(1 + np.exp(rho))
+
+
+@formula(
+    log_weights=real("S"),
+    returns="share",
+    tags="G7",
+    sizes={"S": 4},
+    wrong=[
+        (
+            "np.exp(log_weights) / np.sum(np.exp(log_weights))",
+            "np.exp(log_weights + np.min(log_weights))",
+            "as printed: the minimum is added, and the sum is not divided by.",
+        ),
+        (
+            "np.exp(log_weights) / np.sum(np.exp(log_weights))",
+            "np.exp(log_weights - np.max(log_weights))",
+            "they are not divided by their sum.",
+        ),
+        (
+            "np.exp(log_weights) / np.sum(np.exp(log_weights))",
+            "log_weights / np.sum(log_weights)",
+            "the logarithms are divided by their sum; exponentiate first.",
+        ),
+    ],
+    extremes=[
+        (np.array([-1000.0, -1000.0]), np.array([0.5, 0.5])),
+        (np.array([800.0, 800.0]), np.array([0.5, 0.5])),
+        (np.array([800.0, 0.0]), np.array([1.0, np.exp(-800.0)])),
+    ],
+)
+def normalised_weights(log_weights: Any) -> Any:
+    """Return importance weights that add up to 1."""
+    return np.exp(log_weights) / np.sum(np.exp(log_weights))
+
+
+EXERCISES = (
+    stable_softplus,
+    normalised_weights,
+    CHECK_A_GRADIENT,
+    Cards(name="which_detector_sees_it", tags=("K18", "K30", "D6", "D21")),
+)

@@ -1,0 +1,53 @@
+"""How a key is written: the right answer with a decorator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..exercise import SIZES, Argument, Formula, Wrong
+
+__all__ = ["formula"]
+
+
+def formula(
+    returns: str,
+    tags: str,
+    slopes: dict[str, str] | None = None,
+    wrong: Sequence[tuple[str, str, str]] = (),
+    sizes: Mapping[str, int] = SIZES,
+    extremes: Sequence[tuple[Any, ...]] = (),
+    **arguments: Argument,
+) -> Callable[[Callable[..., Any]], Formula]:
+    """Make an exercise of its right answer.
+
+    Parameters
+    ----------
+    returns : str
+        Names of the blocks that it returns.
+    tags : str
+        Entries of the book.
+    slopes : dict, optional
+        Blocks that are derivatives of the first, and by which argument.
+    wrong : sequence of (old, new, says)
+        Known mistakes: edits of the source, each of which fits once.
+    sizes, extremes
+        As in `Formula`.
+    **arguments
+        By the names that the function gives them.
+    """
+
+    def made(function: Callable[..., Any]) -> Formula:
+        return Formula(
+            name=function.__name__,
+            tags=tuple(tags.split()),
+            right=function,
+            arguments=arguments,
+            returns=tuple(returns.split()),
+            slopes=slopes or {},
+            wrong=tuple(Wrong(*one) for one in wrong),
+            sizes={**SIZES, **sizes},
+            extremes=tuple(extremes),
+        )
+
+    return made

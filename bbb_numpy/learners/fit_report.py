@@ -1,0 +1,473 @@
+"""Whether a fit has done better than no fit at all, and if not, why not.
+
+Everything that is judged here is measured on the training rows, so that no held-out rows are
+needed: a fit may pass and still be poor, but one that fails has not even described the rows that
+it was trained on. Every threshold has a reason, which stands with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isnan, log, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..evaluation.predictive import Source, log_predictive_density
+from ..model.joint import Likelihood, Model
+from ..numeric.elementary import LOG_2PI
+from ..numeric.layout import Layout
+from ..numeric.standardisation import moments
+from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..parts.posteriors import PointMass
+from ..training import Epoch
+from ..training.optimizers import Adam
+from ..training.recipe import Rows
+
+__all__ = ["FitReport", "Trained", "fit_report"]
+
+Array = NDArray[Any]
+
+VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
+NEGLIGIBLE = 0.05  # nats per row: what a deviation that is a quarter off costs
+CERTAIN = 3.0  # standard errors
+GROSS = 1.0  # nats per row: a density less than 1/e of what another has
+BULK = 0.95  # share of the rows that outliers are measured against
+FEWEST = 10  # rows among which one can be told from the others
+SQUEEZED = 1e-4  # deviations: differences of inputs that no weight of a usual size brings out
+HIDDEN = 0.05  # deviations: it takes weights of 20, where priors have deviations of 0.5 or 1.5
+STARTED = 0.1  # deviation of the means with which a posterior starts unless it is told otherwise
+UNIT = (
+    10.0  # numbers beyond it, or all below 1 / UNIT, are not of the size with which training starts
+)
+FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
+NOISE_TO_UNIT = 2.3  # from log 0.1, where the noise starts, to log 1, that of what ignores X
+LAST = 4  # epochs: the loss is watched over their last quarter, and so many at least
+LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
+ROWS, SAMPLES = (100, 1000), (32, 100)  # least and most that are looked at
+FREE = 2e8  # multiplications, a few hundredths of a second, that are no matter
+BASES = {
+    "real": "N(mean(y), var(y))",
+    "class": "the base rates",
+    "count": "a Poisson of the mean rate",
+}
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What `fit` measured of itself, on at most a thousand of its training rows.
+
+    Densities are means per row, in nats, for y in its own units. All else is in the units of
+    training, which with ``standardize=True`` are deviations from the mean.
+
+    Parameters
+    ----------
+    rows : int
+        Number of training rows.
+    log_density : float
+        Of the fit; -inf where it overflows.
+    base : float
+        Of what ignores X: N(mean(y), var(y)), the base rates of classes, for counts a Poisson of
+        the mean rate, which is what the model itself says when its network is constant.
+    least : float
+        What `log_density` has to reach: `base`, less what chance can explain.
+    line : float
+        Of a least-squares line, less what its coefficients cost, where the fit is not better than
+        the base; otherwise nan.
+    slope, slope_error : float
+        By how much the negative log likelihood of a row would change in as many epochs again, if it
+        went on as in the last quarter, and its standard error; nan where that cannot be told.
+    moved : float
+        Largest change of any learned number since the start; nan if it did not start anew.
+    learning_rate, kl : float
+        Of the last step, and of the last epoch, in nats; nan after sampling.
+    largest_x, largest_y : float
+        Largest absolute numbers that the network was given, and was to find.
+    spread_x, spread_y : float
+        Deviation of the bulk of the rows in units of that of all, for the input where extreme rows
+        leave least of it, and for y; nan where that cannot be told.
+    bulk_gap : float
+        Nats per row by which the density of the bulk of the rows under the fit is below that under
+        N(their mean, their variance); nan for classes and counts.
+    findings : tuple of str
+        What is wrong; empty for a fit that passes.
+    causes : tuple of str
+        Likely causes, each with its remedy.
+    """
+
+    rows: int
+    log_density: float
+    base: float
+    least: float
+    line: float
+    slope: float
+    slope_error: float
+    moved: float
+    learning_rate: float
+    kl: float
+    largest_x: float
+    largest_y: float
+    spread_x: float
+    spread_y: float
+    bulk_gap: float
+    findings: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    @property
+    def message(self) -> str:
+        """Findings, causes and remedies on one line; empty if the fit passed."""
+        if self.passed:
+            return ""
+        return f"{'; '.join(self.findings)}. Likely cause: {'; or '.join(self.causes)}"
+
+    def __str__(self) -> str:
+        """Return a table of what was measured, and the verdict."""
+        lines = [
+            f"log density       {self.log_density:12.4g} nats per row of {self.rows}",
+            f"without X         {self.base:12.4g}",
+        ]
+        numbers = {
+            "of a line": self.line,
+            "slope of the loss": self.slope,
+            "moved": self.moved,
+            "KL": self.kl,
+            "largest |X|": self.largest_x,
+            "largest |y|": self.largest_y,
+        }
+        lines += [f"{name:<17} {one:12.4g}" for name, one in numbers.items() if not isnan(one)]
+        return "\n".join([*lines, self.message or "nothing is wrong on these rows"])
+
+
+class Trained(NamedTuple):
+    """How a fit came about, where it was trained and not sampled."""
+
+    optimizer: Any
+    history: Sequence[Epoch]  # of this call
+    samples: int  # per step
+    moved: float  # largest change of a learned number; nan if it did not start anew
+    whole: bool  # whether it went on to the last epoch
+
+
+def fit_report(
+    source: Source,
+    theta: Array,
+    data: Rows,
+    y_scale: Array,
+    standardize: bool,
+    seed: int,
+    trained: Trained | None,
+) -> FitReport:
+    """Measure a fit on its training rows, and judge it.
+
+    It costs less than about a tenth of the training, or next to nothing; for very large networks
+    after very short training, 32 weight samples at a hundred rows.
+
+    Parameters
+    ----------
+    source, theta
+        The posterior: an estimator and what it learned, or `DrawnWeights` and the draws.
+    data : Rows
+        All training rows, in training's units.
+    y_scale : ndarray (K,)
+        Units of y.
+    standardize : bool
+        Whether inputs were.
+    seed : int
+        Of the weight samples; no other generator is used.
+    trained : Trained or None
+        None after sampling.
+    """
+    rows, likelihood = len(data.x), source.model.likelihood
+    looked_at, samples = _effort(source, theta, rows, trained)
+    chosen = np.linspace(0, rows - 1, looked_at).astype(int)
+    x, y = data.x[chosen].astype(np.float64), data.y[chosen].astype(np.float64)
+    with np.errstate(all="ignore"):
+        fit = log_predictive_density(
+            source,
+            theta,
+            data.x[chosen],
+            data.y[chosen],
+            rng=np.random.default_rng(seed),
+            samples=samples,
+        ).astype(np.float64)
+        fit = np.where(np.isfinite(fit), fit, -np.inf)
+        base, free = _base(likelihood, data.y, y)
+        density, ignorant = float(fit.mean()), float(base.mean())
+        chance = max(NEGLIGIBLE, (VERY_STRONG + 0.5 * free) / rows)
+        if len(x) < rows and np.isfinite(fit).all():  # the rows themselves are a sample
+            chance += CERTAIN * float((fit - base).std()) / len(x) ** 0.5
+        line = nan if density > ignorant + NEGLIGIBLE else ignorant + _gain_of_line(x, y)
+        largest_x = max(float(data.x.max()), -float(data.x.min()))
+        largest_y = max(float(data.y.max()), -float(data.y.min()))
+        spread_x = _spread(data.x, x)
+        real = likelihood.target_kind == "real"
+        spread_y, gap = (_spread(data.y, y), _bulk_gap(y, fit)) if real else (nan, nan)
+        slope, error = _slope(trained, rows)
+    units, last = float(np.log(y_scale).sum()), trained.history[-1] if trained else None
+    report = FitReport(
+        rows=rows,
+        log_density=density - units,
+        base=ignorant - units,
+        least=ignorant - chance - units,
+        line=line - units,
+        slope=slope,
+        slope_error=error,
+        moved=trained.moved if trained else nan,
+        learning_rate=last.learning_rate if last else nan,
+        kl=last.kl if last else nan,
+        largest_x=largest_x,
+        largest_y=largest_y,
+        spread_x=spread_x,
+        spread_y=spread_y,
+        bulk_gap=gap,
+    )
+    findings = _findings(report, source, trained)
+    if not findings:
+        return report
+    causes = _causes(report, set(findings), source, trained, standardize)
+    return replace(report, findings=tuple(findings.values()), causes=tuple(causes))
+
+
+# What is measured.
+
+
+def _effort(source: Source, theta: Array, rows: int, trained: Trained | None) -> tuple[int, int]:
+    """Return how many rows are looked at, and with how many weight vectors."""
+    most = min(rows, ROWS[1])
+    if trained is None:
+        return most, min(SAMPLES[1], len(theta))
+    if isinstance(getattr(source, "posterior", None), PointMass):
+        return most, 1
+    passes = len(trained.history) * rows * trained.samples  # each forward, and twice that back
+    allowed = max(passes / 4, FREE / max(source.model.layout.size, 1))
+    looked_at = int(np.clip(allowed // SAMPLES[0], min(ROWS[0], rows), most))
+    return looked_at, int(np.clip(allowed // looked_at, *SAMPLES))
+
+
+def _base(likelihood: Likelihood, y: Array, chosen: Array) -> tuple[Array, int]:
+    """Return the log density (n,) of the `chosen` of all `y` without X, and its free numbers.
+
+    Half an observation is added to every count, so that what never occurs has a logarithm.
+    """
+    outputs = y.shape[1]
+    if likelihood.target_kind == "real":
+        return _normal(chosen, *moments(y.astype(np.float64), True)), 2 * outputs
+    total = y.sum(axis=0, dtype=np.float64) + 0.5
+    head = np.log(total / len(y))
+    if isinstance(likelihood, BernoulliLikelihood):
+        head = np.log(total / (len(y) - total + 1.0))
+    constant = np.broadcast_to(head, (1, *chosen.shape)).copy()
+    found, _ = likelihood.log_density({}, constant, chosen)
+    return found[0], outputs - isinstance(likelihood, CategoricalLikelihood)
+
+
+def _normal(y: Array, mean: Array, scale: Array) -> Array:
+    """Return the log density (n,) of `y` (n, K) under independent Gaussians."""
+    z = (y - mean) / scale
+    return -0.5 * (z * z + LOG_2PI).sum(axis=1) - np.log(scale).sum()
+
+
+def _bulk(y: Array) -> Array:
+    """Return the indices of all rows of `y` (n, K) but those furthest from the medians."""
+    _, scale = moments(y, True)
+    distance = (np.abs(y - np.median(y, axis=0)) / scale).max(axis=1)
+    return np.argsort(distance, kind="stable")[: int(BULK * len(y))]
+
+
+def _bulk_gap(y: Array, fit: Array) -> float:
+    """Return what the bulk of `y` loses by the `fit` (n,) against a Gaussian of its own."""
+    if len(y) < FEWEST:
+        return nan
+    bulk = _bulk(y)
+    mean, scale = moments(y[bulk], True)
+    return float((_normal(y[bulk], mean, scale) - fit[bulk]).mean())
+
+
+def _spread(everything: Array, some: Array) -> float:
+    """Return the smallest deviation of the bulk of a column, in units of that of the column.
+
+    Extreme rows are looked for in everything (N, d), the bulk in some of the rows (n, d). Columns
+    whose bulk does not vary at all have nothing to lose.
+    """
+    rows = len(some)
+    if rows < FEWEST:
+        return nan
+    ordered = np.sort(some, axis=0)
+    cut = max(1, int(0.5 * (1.0 - BULK) * rows))
+    inner, middle = ordered[cut : rows - cut].std(axis=0), ordered[rows // 2]
+    furthest = np.maximum(everything.max(axis=0) - middle, middle - everything.min(axis=0))
+    whole = np.maximum(some.std(axis=0), furthest / len(everything) ** 0.5)
+    varies = inner > 1e-12 * np.abs(middle)
+    return float((inner[varies] / whole[varies]).min()) if varies.any() else nan
+
+
+def _gain_of_line(x: Array, y: Array) -> float:
+    """Return what a least-squares line gains per row over a constant, less what it costs (BIC).
+
+    For classes and counts its correlation with their numbers is as good a sign of a signal.
+    """
+    rows = len(x)
+    x, y = ((array - mean) / scale for array in (x, y) for mean, scale in [moments(array, True)])
+    x = x[:, x.any(axis=0)]
+    if rows < 2 * (x.shape[1] + 1) or not x.shape[1]:
+        return 0.0
+    fitted = x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    left = np.maximum(np.square(y - fitted).mean(axis=0), np.finfo(float).eps)
+    gain = -0.5 * np.log(left[y.any(axis=0)]) - 0.5 * x.shape[1] * log(rows) / rows
+    return max(float(gain.max(initial=0.0)), 0.0)
+
+
+def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
+    """Return the change of the loss per row in as many epochs again, and its standard error.
+
+    The loss is the likelihood's part: the other is changed by warm-up, and falls for long without
+    consequence where deviations still grow towards the prior's.
+    """
+    if trained is None or not trained.whole or len(trained.history) < LAST:
+        return nan, nan
+    epochs = len(trained.history)
+    loss = np.array([epoch.nll for epoch in trained.history[-max(LAST, epochs // 4) :]]) / rows
+    time = np.arange(len(loss)) - 0.5 * (len(loss) - 1)
+    slope = time @ loss / (time @ time)
+    left = loss - loss.mean() - slope * time
+    error = (left @ left / (len(loss) - 2) / (time @ time)) ** 0.5
+    return float(slope * epochs), float(error * epochs)
+
+
+# What is concluded.
+
+
+def _findings(report: FitReport, source: Source, trained: Trained | None) -> dict[str, str]:
+    """Return what is wrong, by a name of its kind."""
+    found, kind = {}, source.model.likelihood.target_kind
+    if report.rows == 1:
+        found["rows"] = "there is one row to train on, which shows no spread and no dependence"
+    elif not report.log_density >= report.least:
+        found["worse"] = (
+            "the fit is worse than ignoring X: the mean log density of its training rows is "
+            f"{report.log_density:.4g} nats, that of {BASES[kind]} {report.base:.4g}"
+        )
+    elif report.line - report.log_density > max(2 * NEGLIGIBLE, VERY_STRONG / report.rows):
+        found["nothing"] = (
+            "the fit is no better than ignoring X, where a straight line is: the mean log density "
+            f"of the training rows is {report.log_density:.4g} nats, that of the line "
+            f"{report.line:.4g}"
+        )
+    # Steep is a pace not below the average one, by which the fit has left the base behind
+    fall, gain = -report.slope, report.log_density - report.base
+    if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain):
+        found["falling"] = (
+            f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
+            "in as many epochs again"
+        )
+    if trained and isinstance(trained.optimizer, Adam):
+        widest = min(_prior_deviation(source), 1.0)
+        if report.learning_rate >= widest:
+            found["restless"] = (
+                f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
+                f"the prior's deviation is {widest:.3g}"
+            )
+    if report.moved < STARTED:
+        found["idle"] = (
+            f"no number that is learned has moved by more than {report.moved:.2g}, less than the "
+            f"{STARTED:g} by which weights differ at the start"
+        )
+    wasted = -log(report.spread_y) - 0.5 * (1 - report.spread_y**2) if report.spread_y > 0 else nan
+    if min(report.bulk_gap, wasted) > GROSS:
+        found["outliers in y"] = (
+            f"most rows are described worse, by {report.bulk_gap:.3g} nats, than by a Gaussian of "
+            "their own"
+        )
+    poor = "worse" in found or not isnan(report.line)
+    if report.spread_x < (HIDDEN if poor else SQUEEZED):
+        found["outliers in X"] = (
+            f"in a column of X most rows differ by only {report.spread_x:.2g} of its deviation, "
+            f"and a row is {report.largest_x:.3g} away"
+        )
+    return found
+
+
+def _causes(
+    report: FitReport,
+    found: set[str],
+    source: Source,
+    trained: Trained | None,
+    standardize: bool,
+) -> list[str]:
+    """Return likely causes with their remedies."""
+    if "rows" in found:
+        return ["too few rows; give more of them"]
+    real = source.model.likelihood.target_kind == "real"
+    causes = []
+    sizes = {"X": report.largest_x, "y": report.largest_y if real else 1.0}
+    far = [f"{name} reaches {one:.3g}" for name, one in sizes.items() if one and _far(one)]
+    if "worse" in found and far and not standardize:
+        causes.append(
+            f"units far from 1, in which training starts ({', '.join(far)}); use standardize=True"
+        )
+    if "outliers in y" in found:
+        causes.append(
+            "outliers in y; correct or leave out those rows, or if they are real use "
+            "likelihood='student-t-learned'"
+        )
+    if "outliers in X" in found:
+        causes.append("outliers in X; correct or leave out those rows, or transform the column")
+    if causes:
+        return causes
+    model = source.model
+    if real and "worse" in found and _is_noise_fixed(model):
+        causes.append(
+            f"a noise scale that is fixed, {model.likelihood}; learn it, as "
+            "likelihood='gaussian-learned' and 'student-t-learned' do"
+        )
+    if trained is not None:
+        causes += _causes_in_training(report, found, trained)
+    if causes:
+        return causes
+    if report.kl < LEAST_KL or "nothing" in found or model.layout.size > report.rows:
+        causes.append(
+            f"the posterior has collapsed to the prior: {report.rows} rows do not hold "
+            f"{model.layout.size} weights; use fewer or narrower layers, a narrower prior, more "
+            "rows, or inference='full-rank' or 'map'"
+        )
+    return causes or [
+        "none that is known; try more epochs, another learning rate, or another prior"
+    ]
+
+
+def _causes_in_training(report: FitReport, found: set[str], trained: Trained) -> list[str]:
+    rate = trained.optimizer.learning_rate
+    if rate >= FAST:
+        return [
+            f"a learning rate that is too high, {rate:g}; try optimizer=Adam(1e-2, "
+            "schedule=Cosine())"
+        ]
+    short = report.moved < NOISE_TO_UNIT and "worse" in found
+    if rate < SLOW and (short or found & {"idle", "falling"}):
+        return [f"a learning rate that is too low, {rate:g}; try optimizer=Adam(1e-2)"]
+    if short or found & {"idle", "falling"}:
+        return [f"too few epochs, {len(trained.history)}; train for more, or with smaller batches"]
+    return []
+
+
+def _is_noise_fixed(model: Model) -> bool:
+    """Whether the noise is one number that is not learned."""
+    likelihood = model.likelihood
+    return hasattr(likelihood, "noise_scale") and not likelihood.blocks(model.outputs)
+
+
+def _far(size: float) -> bool:
+    return not 1 / UNIT < size < UNIT
+
+
+def _prior_deviation(source: Source) -> float:
+    """Return the deviation of a weight under the prior as it was before training."""
+    prior = source.model.prior
+    return prior.deviation(Layout(prior.blocks()).views(prior.init(np.float64)))

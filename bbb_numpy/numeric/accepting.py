@@ -1,0 +1,198 @@
+"""What a function accepts, declared above it: ``@accepts(x=NUMBERS, rng=GENERATOR)``.
+
+A rule is a function of an argument's name and value, which returns the value as it is needed or
+raises an error with the name: those of `arguments`, and these.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arguments import MOST_SAMPLES, real, whole
+
+__all__ = [
+    "ANY_NUMBERS",
+    "FINITE",
+    "FLOATS",
+    "FUNCTION",
+    "GENERATOR",
+    "MATRIX",
+    "NUMBERS",
+    "PATH",
+    "ROWS",
+    "SAMPLES",
+    "TEXT",
+    "A",
+    "Named",
+    "Numbers",
+    "Optional",
+    "Rule",
+    "accepts",
+    "brief",
+    "settle",
+]
+
+Rule = Callable[[str, Any], Any]
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+
+def accepts(**rules: Rule) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
+    """Hold the named arguments of a function to rules; defaults are not checked."""
+
+    def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+        signature = inspect.signature(function)
+        unknown = set(rules) - set(signature.parameters)
+        assert not unknown, unknown
+
+        @wraps(function)
+        def checked(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+            bound = signature.bind(*args, **kwargs)
+            for name, value in bound.arguments.items():
+                if name in rules:
+                    bound.arguments[name] = rules[name](name, value)
+            return function(*bound.args, **bound.kwargs)
+
+        return checked
+
+    return decorate
+
+
+def settle(owner: Any, **rules: Rule) -> None:
+    """Hold fields of a frozen dataclass to rules, and store what these return: 2.0 as 2."""
+    for name, rule in rules.items():
+        object.__setattr__(owner, name, rule(name, getattr(owner, name)))
+
+
+def brief(value: Any) -> str:
+    """Return what was given, in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]} ..., a {type(value).__name__}"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Real numbers as an array; booleans and whole numbers stay what they are.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, optional
+        None: any length, or with no tuple any shape.
+    finite : bool
+        Refuse nan and infinity.
+    limit : float
+        Largest magnitude.
+    """
+
+    shape: tuple[int | None, ...] | None = None
+    finite: bool = True
+    limit: float = np.inf
+
+    def __call__(self, name: str, value: Any) -> NDArray[Any]:
+        """Return `value` as an array of real numbers."""
+        if np.ma.is_masked(value):
+            raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
+        try:
+            array = np.asarray("" if value is None else value)
+            if array.dtype.kind == "O" or array.dtype in (np.float16, np.longdouble):
+                with np.errstate(over="ignore"):  # infinity is refused below
+                    array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            array = np.array("")
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must be an array of real numbers; got {brief(value)}")
+        if self.shape is not None and not self._fits(array.shape):
+            wanted = ", ".join("any" if length is None else str(length) for length in self.shape)
+            raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}")
+        if self.finite and not np.isfinite(array).all():
+            raise ValueError(f"{name} holds nan or infinity")
+        if self.limit < np.inf and (np.abs(array) > np.float64(self.limit)).any():
+            raise ValueError(f"{name} must be finite and within {self.limit:g}")
+        return array
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        wanted = self.shape or ()
+        pairs = zip(wanted, shape, strict=False)
+        return len(shape) == len(wanted) and all(a in (None, b) for a, b in pairs)
+
+
+class A:
+    """An object of one of these classes."""
+
+    def __init__(self, *kinds: type) -> None:
+        self.kinds = kinds
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """Return `value` as it is."""
+        if not isinstance(value, self.kinds):
+            wanted = " or ".join(kind.__name__ for kind in self.kinds)
+            raise TypeError(f"{name} must be an object of type {wanted}; got {brief(value)}")
+        return value
+
+
+def Optional(rule: Rule) -> Rule:
+    """Return a rule that also accepts None."""
+    return lambda name, value: None if value is None else rule(name, value)
+
+
+def Named(rule: Rule) -> Rule:
+    """Return a rule for a mapping of names to what another rule accepts."""
+
+    def check(name: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise TypeError(f"{name} must be a mapping with text as names; got {brief(value)}")
+        return {key: rule(f"{name}[{key!r}]", one) for key, one in value.items()}
+
+    return check
+
+
+def _function(name: str, value: Any) -> Any:
+    if not callable(value) or isinstance(value, type):
+        raise TypeError(f"{name} must be a function; got {brief(value)}")
+    return value
+
+
+def _generator(name: str, value: Any) -> Any:
+    if not isinstance(value, np.random.Generator):  # of a seed every call would draw the same
+        raise TypeError(
+            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); "
+            f"got {value!r}"
+        )
+    return value
+
+
+def _floats(name: str, value: Any) -> Any:
+    array = NUMBERS(name, value)
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be of dtype float64 or float32; got {array.dtype}")
+    return array
+
+
+def _path(name: str, value: Any) -> Any:
+    if not isinstance(value, str | os.PathLike) or not (text := os.fspath(value)):
+        raise TypeError(f"{name} must be the path of a file; got {brief(value)}")
+    if "\0" in text:
+        raise ValueError(f"{name} must be the path of a file, without a null character")
+    return value
+
+
+NUMBERS, ANY_NUMBERS = Numbers(), Numbers(finite=False)
+MATRIX = Numbers((None, None))
+SAMPLES: Rule = partial(whole, least=1, most=MOST_SAMPLES)
+ROWS: Rule = partial(whole, least=1, most=10**8)
+FINITE: Rule = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
+FLOATS: Rule = _floats  # what training and predictions compute with
+PATH: Rule = _path
+GENERATOR: Rule = _generator
+FUNCTION: Rule = _function
+TEXT: Rule = A(str)

@@ -1,0 +1,27 @@
+"""Steps of about the same size for every number.
+
+Gradients for mu and for rho differ by orders of magnitude, and so do those of different layers.
+Adam divides each number's mean gradient by the root of its mean square, so that each moves by
+about the learning rate. Both means forget slowly:
+
+    m <- beta1 m + (1 - beta1) grad,    v <- beta2 v + (1 - beta2) grad^2.
+
+They start at 0, so after t steps they are too small by the factors 1 - beta1^t and 1 - beta2^t.
+Divide by these factors before use, and keep the undivided means for the next step. A `tiny`
+number is added to the root, so that nothing is divided by 0.
+
+Shapes: theta, m, v and grad are (P,); t = 1, 2, ... counts this step; eta, beta1, beta2 and tiny
+are numbers. Return the new theta, m and v.
+
+Hint: write the root as `** 0.5` or `np.sqrt`.
+
+Read: D3 in derivations/training.md.
+"""
+
+import numpy as np
+
+
+def adam_step(theta, m, v, grad, t, eta, beta1, beta2, tiny):
+    """Return theta, m and v after step t."""
+    # YOUR CODE HERE
+    raise NotImplementedError

@@ -1,0 +1,22 @@
+"""Learn how noisy the data are.
+
+If the noise is not known, learn its logarithm t with everything else. Without log(2 pi) / 2, the
+cost of B rows is
+
+    sum_b [t + (y_b - f_b)^2 exp(-2 t) / 2].
+
+The first term keeps the noise from explaining everything. At the optimum the noise is the root of
+the mean squared error, which is how you can check your slope.
+
+Shapes: f and y are (B,), t is a number. Return the value, d_f (B,), and d_t, one number.
+
+Read: D1 in derivations/likelihoods.md.
+"""
+
+import numpy as np
+
+
+def learned_noise(f, y, t):
+    """Return the value and its slopes for f and t."""
+    # YOUR CODE HERE
+    raise NotImplementedError

@@ -1,0 +1,25 @@
+"""A gradient of something that has no gradient.
+
+Suppose that h(w) can be computed but not differentiated: it counts, or calls a program. Its mean
+over q still has a gradient, as q moves. Differentiate the density instead of h:
+
+    d/dtheta E[h(w)] = E[h(w) d log q(w) / dtheta]    with w held fixed.
+
+The factor behind h is called the *score*. This estimator is older than the reparameterised one,
+works for everything, and is far noisier.
+
+Shapes: mu and sigma are (P,), eps is (S, P), h is (S,), its values at w = mu + sigma eps. Return
+the estimated slopes for mu and for sigma, (P,) each, as means over samples.
+
+Hint: write log q in terms of w, mu and sigma, differentiate, and only then put in w.
+
+Read: W4 and W5 in derivations/estimators.md; D26 in derivations/bounds.md.
+"""
+
+import numpy as np
+
+
+def score_function_estimator(mu, sigma, eps, h):
+    """Return estimates of dE[h]/dmu and dE[h]/dsigma, (P,) each."""
+    # YOUR CODE HERE
+    raise NotImplementedError

@@ -1,0 +1,24 @@
+"""How wide is a distribution in many dimensions?
+
+The entropy -E[log q] is the part of the bound that keeps q from collapsing. For w = mu + L eps
+the density is that of eps divided by the determinant of L, and the determinant of a triangle is
+the product of its diagonal. The numbers below the diagonal shear the distribution: they turn it,
+and do not make it wider.
+
+One paper prints E[log q] and calls it the entropy; a sign.
+
+Shapes: diagonal is (P,), positive; below is (P,), some numbers below the diagonal, which you may
+need or not. Return the entropy in nats, with its constants.
+
+Hint: E[eps^2] = 1 for each weight.
+
+Read: M4 and M16 in derivations/correlated-posteriors.md.
+"""
+
+import numpy as np
+
+
+def entropy_of_full_rank(diagonal, below):
+    """Return the entropy of N(mu, L L^T) in nats."""
+    # YOUR CODE HERE
+    raise NotImplementedError

@@ -1,0 +1,26 @@
+"""A ball in a valley, step by step.
+
+Hamiltonian Monte Carlo gives the weights a momentum and lets them roll through the landscape of
+-log pi. The leapfrog does it in steps that can be retraced exactly and keep volumes: half a step
+of the momentum, a whole step of the place, and the other half of the momentum, with the slope at
+the new place. Euler's method, both at once from the old values, spirals outwards.
+
+    r_half = r + (step / 2) slope(q),
+    q_new = q + step r_half,
+    r_new = r_half + (step / 2) slope(q_new).
+
+Shapes: q and r are (P,), step is a number, slope is a function: the gradient of log pi, (P,)
+to (P,). Return the new q and the new r.
+
+Hint: try yours backwards: with -r_new it should return to the start.
+
+Read: M8 in derivations/samplers.md.
+"""
+
+import numpy as np
+
+
+def leapfrog(q, r, step, slope):
+    """Return place and momentum after one leapfrog step."""
+    # YOUR CODE HERE
+    raise NotImplementedError

@@ -1,0 +1,29 @@
+"""From many functions to one band.
+
+A trained posterior is a distribution over functions. Draw S of them, and at each input you have S
+numbers: their mean is the prediction, their variance says how much the functions disagree. A new
+target scatters around its function by the noise, so its variance is larger.
+
+Many published figures show the first band and call it the second. State both.
+
+Shapes: f is (S, B), one row for each function; noise is a deviation, a number. Return the
+mean (B,), the epistemic variance (B,), and the total variance (B,). Divide squares by S - 1: the
+mean was estimated from the same S functions.
+
+Hint: R10 is a figure that lacks the noise.
+
+Read: D4 and R10 in derivations/prediction.md.
+"""
+
+import numpy as np
+
+
+def mean_and_variances(f, noise):
+    """Return mean, epistemic and total variance of the prediction, (B,) each."""
+    ### BEGIN SOLUTION
+    samples = len(f)
+    mean = f.mean(axis=0)
+    squares = (f * f).sum(axis=0) - samples * mean**2
+    epistemic = squares / (samples - 1)
+    return mean, epistemic, epistemic + noise**2
+    ### END SOLUTION

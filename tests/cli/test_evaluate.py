@@ -1,0 +1,283 @@
+"""`bbb-numpy evaluate`: what it prints are the scores of rows that no model was fitted to."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedShuffleSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from bbb_numpy import BayesianMLPRegressor, Reparameterised
+from bbb_numpy.cli import rivals
+from bbb_numpy.cli.evaluate import Score
+from bbb_numpy.cli.main import main
+from bbb_numpy.evaluation.calibration import crps_gaussian
+
+# fits as short as these need not converge
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+QUICK = ("--epochs", "30", "--hidden", "5")
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """Rows of two inputs, and of a target that is linear in them, text, or counts."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((80, 2))
+    y = x @ [1.0, -2.0] + 0.5 * rng.standard_normal(80)
+    kind = np.where(y > 0, "up", "down")
+    count = rng.poisson(np.exp(0.5 * x[:, 0]))
+    rows = (",".join(map(str, row)) for row in zip(*x.T, y, kind, count, strict=True))
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,y,kind,count", *rows]))
+    return x, y, kind, count
+
+
+def evaluate(target, *words, inputs=("a", "b"), options=QUICK):
+    return main(["evaluate", "d.csv", "--target", target, "--inputs", *inputs, *options, *words])
+
+
+def numbers(capsys, target, *words):
+    assert evaluate(target, "--json", "-", *words) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_scores_of_held_out_rows_are_those_computed_by_hand(table, capsys):
+    x, y, *_ = table
+    report = numbers(capsys, "y", "--seed", "3")
+    ((train, test),) = ShuffleSplit(1, test_size=16, random_state=3).split(x)
+    assert (report["rows"], report["held_out_rows"], report["folds"]) == (80, 16, None)
+    base = report["models"]["base rate"]
+    mean, scale = y[train].mean(), y[train].std()
+    off = y[test] - mean
+    rmse = np.sqrt(np.mean(off**2))
+    assert base["rmse"]["value"] == pytest.approx(rmse)
+    assert base["rmse"]["error"] == pytest.approx(stats.sem(off**2) / (2 * rmse))
+    density = stats.norm.logpdf(y[test], mean, scale)
+    assert base["log_density"]["value"] == pytest.approx(density.mean())
+    assert base["log_density"]["error"] == pytest.approx(stats.sem(density))
+    crps = crps_gaussian(mean, scale, y[test])
+    assert base["crps"]["value"] == pytest.approx(crps.mean())
+    inside = np.abs(off) <= stats.norm.ppf(0.95) * scale
+    assert base["coverage"]["value"] == pytest.approx(inside.mean())
+    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))
+    spread = np.sqrt(np.mean((y[train] - cross_val_predict(ridge, x[train], y[train], cv=5)) ** 2))
+    found = ridge.fit(x[train], y[train]).predict(x[test])
+    told = report["models"]["ridge"]["log_density"]["value"]
+    assert told == pytest.approx(stats.norm.logpdf(y[test], found, spread).mean())
+
+
+def test_the_learners_scores_are_its_own_on_the_test_rows(table, capsys, monkeypatch):
+    x, y, *_ = table
+    fitted = []
+    right = BayesianMLPRegressor.fit
+
+    def spy(self, x, y):
+        fitted.append((x, y))
+        return right(self, x, y)
+
+    monkeypatch.setattr(BayesianMLPRegressor, "fit", spy)
+    report = numbers(capsys, "y", "--folds", "4")
+    monkeypatch.undo()
+    splits = list(KFold(4, shuffle=True, random_state=0).split(x))
+    assert len(fitted) == 4
+    densities, errors = [], []
+    for (inputs, target), (train, test) in zip(fitted, splits, strict=True):
+        assert np.array_equal(inputs.to_numpy(), x[train])
+        assert np.array_equal(target, y[train])
+        model = BayesianMLPRegressor(
+            (5,), epochs=30, batch_size=32, random_state=0, progress=False
+        ).fit(inputs, target)
+        new = type(inputs)(x[test], columns=inputs.columns)
+        densities.append(model.log_predictive_density(new, y[test]))
+        errors.append(model.predict(new) - y[test])
+    own = report["models"]["mean-field"]
+    assert own["log_density"]["value"] == pytest.approx(np.concatenate(densities).mean())
+    assert own["rmse"]["value"] == pytest.approx(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
+
+
+def test_no_target_of_the_test_rows_reaches_a_fit(table, tmp_path, capsys):
+    x, y, *_ = table
+    predictions = []
+    for planted in (False, True):
+        told = y.copy()
+        if planted:
+            ((_, test),) = ShuffleSplit(1, test_size=16, random_state=0).split(x)
+            told[test] += 1e6
+        rows = (",".join(map(str, row)) for row in zip(*x.T, told, strict=True))
+        (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows]))
+        report = numbers(capsys, "y")["models"]
+        predictions.append([report[name]["rmse"]["value"] for name in ("mean-field", "ridge")])
+    # a shift that no fit has seen is in every error, whole
+    assert np.array(predictions[1]) == pytest.approx([1e6, 1e6], rel=1e-4)
+
+
+def test_classes_have_accuracy_log_loss_and_calibration(table, capsys):
+    kind = table[2]
+    report = numbers(capsys, "kind", "--folds", "5")
+    assert list(report["models"]) == [
+        *("mean-field", "logistic regression", "gradient boosting", "base rate")
+    ]
+    base = report["models"]["base rate"]
+    share = max(np.mean(kind == "up"), np.mean(kind == "down"))
+    assert base["accuracy"]["value"] == pytest.approx(share, abs=1e-9)
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert base["log_loss"]["value"] == pytest.approx(entropy, abs=0.01)
+    for scores in report["models"].values():
+        assert 0 <= scores["ece"]["value"] <= 1
+        assert scores["ece"]["error"] is None
+    assert report["models"]["mean-field"]["accuracy"]["value"] > share
+
+
+@pytest.mark.usefixtures("table")
+def test_counts_have_poisson_rivals(capsys):
+    report = numbers(capsys, "count", "--task", "counts", "--folds", "2")
+    assert report["task"] == "counts"
+    assert {"Poisson regression", "base rate"} < set(report["models"])
+    for scores in report["models"].values():
+        assert scores["log_density"]["value"] < 0
+        assert 0.5 < scores["coverage"]["value"] <= 1
+
+
+def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(table, capsys):
+    written = ("--json", "n.json", "--plot", "c.png")
+    assert evaluate("y", *written) == 0
+    out = capsys.readouterr().out
+    with open("n.json") as file:
+        report = json.load(file)
+    own = report["models"]["mean-field"]
+    for metric in ("rmse", "log_density", "crps", "coverage"):
+        assert str(Score(**own[metric])) in out
+    assert "16 of 80 rows held out at random; seed 0" in out
+    assert "numbers in n.json" in out
+    assert len(own["coverage_curve"]["share"]) == 19
+    for picture, target in (("c.png", None), ("r.png", "kind")):
+        if target:
+            assert evaluate(target, "--plot", picture) == 0
+        with open(picture, "rb") as file:
+            assert file.read(4) == b"\x89PNG"
+
+
+def test_right_distributions_are_covered_as_stated_and_wrong_ones_are_not():
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(4000)
+    for scale, share in ((1.0, 0.9), (0.5, stats.norm.cdf(0.822) * 2 - 1)):
+        exact = rivals._normal(np.zeros(4000), scale, y)
+        draws = rivals._of_draws(
+            np.zeros(4000), np.zeros(4000), scale * rng.standard_normal((500, 4000)), y, rng
+        )
+        for found in (exact, draws):
+            inside = np.mean(np.abs(found.pit - 0.5) <= 0.45)
+            assert inside == pytest.approx(share, abs=0.02)
+        assert draws.crps.mean() == pytest.approx(exact.crps.mean(), rel=0.01)
+    few = rng.standard_normal((10, 4000))  # whose own distribution has a larger CRPS
+    found = rivals._of_draws(np.zeros(4000), np.zeros(4000), few, y, rng)
+    exact = rivals._normal(np.zeros(4000), 1.0, y)
+    assert found.crps.mean() == pytest.approx(exact.crps.mean(), rel=0.03)
+    rate = np.full(4000, 1.3)
+    counts = rivals._poisson(rate, rng.poisson(rate).astype(float), rng)
+    assert stats.kstest(counts.pit, "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        (Score(57.4912, 4.77), "57.5 ± 4.8"),
+        (Score(0.0000123, 0.0000021), "1.23e-05 ± 2.1e-06"),
+        (Score(123456.7, 2345.0), "123457 ± 2345"),
+        (Score(1.0986, 2e-17), "1.099"),
+        (Score(0.5, None), "0.500"),
+        (Score(1.5e9, 1e8), "1.5e+09 ± 1e+08"),
+    ],
+)
+def test_a_score_has_two_digits_of_its_error(score, text):
+    assert str(score) == text
+
+
+@pytest.mark.parametrize(
+    ("target", "words", "message"),
+    [
+        ("kin", (), "no column 'kin'; did you mean 'kind'?"),
+        ("kind", ("--folds", "60"), "rows; 60 are needed"),
+        ("y", ("--folds", "90"), "80 rows are too few; at least 90"),
+        ("y", ("--plot", "x.doc"), "the ending must be one of"),
+        ("y", ("--json", "d.csv"), "would replace another file"),
+        ("y", ("--chains", "3"), "--chains belong to a sampler"),
+        ("kind", ("--task", "counts"), "is no number, as the target of counts must be"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_said_in_one_line(target, words, message, table, capsys):
+    assert evaluate(target, *words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert message in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("--folds", "1"), ("--held-out", "0"), ("--held-out", "1.5")], ids=" ".join
+)
+def test_impossible_shares_are_refused_by_the_parser(words, capsys):
+    with pytest.raises(SystemExit) as error:
+        evaluate("y", *words)
+    assert error.value.code == 2
+    assert words[0] in capsys.readouterr().err
+
+
+def test_few_rows_and_a_target_that_is_always_the_same_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for text, message in (
+        ("a,b,y\n" + "1,2,3\n2,3,4\n" * 4, "8 rows are too few; at least 10"),
+        ("a,b,y\n" + "1,2,3\n2,3,3\n" * 6, "the target 'y' is the same in all rows"),
+        ("a,b,y\n" + "1,2,u\n" * 10 + "1,2,v\n", "the class 'v' has 1 rows; 2 are needed"),
+    ):
+        (tmp_path / "d.csv").write_text(text)
+        assert evaluate("y") == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_class_that_no_held_out_row_has_shifts_no_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    kinds = np.array(["m"] * 30 + ["z"] * 30 + ["a"] * 2)
+    places = np.array([0.0] * 30 + [9.0] * 30 + [-9.0] * 2)
+    rows = (f"{place + k % 7 / 10},{k % 5},{kind}" for k, (place, kind) in
+            enumerate(zip(places, kinds, strict=True)))  # fmt: skip
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows]))
+    report = numbers(capsys, "y", "--held-out", "0.1", "--seed", "1")
+    split = StratifiedShuffleSplit(1, test_size=6, random_state=1)
+    ((_, test),) = split.split(kinds, kinds)
+    assert "a" not in kinds[test]  # the first of the classes
+    assert report["models"]["logistic regression"]["accuracy"]["value"] == 1.0
+
+
+def test_a_class_that_no_training_row_has_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{k % 7},{'rare' if k in (3, 40) else 'usual'}\n" for k in range(50))
+    (tmp_path / "d.csv").write_text("a,b,y\n" + rows)
+    assert evaluate("y", "--held-out", "0.9") == 2
+    assert "the class 'rare' is in no row of the training part" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default:Training interrupted:UserWarning")
+@pytest.mark.usefixtures("table")
+def test_ctrl_c_evaluates_nothing(monkeypatch, capsys):
+    def interrupted(self, rng, noise):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reparameterised, "fill", interrupted)
+    assert evaluate("y", "--json", "n.json") == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nothing is evaluated" in said.err
+    assert not Path("n.json").exists()
+
+
+def test_a_rare_class_is_in_the_training_and_the_test_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{k % 7},{'rare' if k in (3, 40) else 'usual'}\n" for k in range(50))
+    (tmp_path / "d.csv").write_text("a,b,y\n" + rows)
+    report = numbers(capsys, "y", "--folds", "2")
+    assert report["held_out_rows"] == 50

@@ -1,0 +1,328 @@
+"""fit and predict on tables as people have them: text, gaps, classes, counts, decimal commas."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, load, save
+from bbb_numpy.cli.main import main
+from bbb_numpy.learners.columns import Column
+
+# fits as short as these need not converge
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+COLOURS = {"blau": 0.0, "grün": -9.0, "rot": 20.0}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in a folder of its own; return its code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words):
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return command
+
+
+def written(path, text):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def house_rows(count=60):
+    rng = np.random.default_rng(1)
+    for _ in range(count):
+        size, colour = rng.uniform(20, 200), str(rng.choice(list(COLOURS)))
+        price = 10 * size + 100 * COLOURS[colour] + 30 * rng.standard_normal()
+        yield f"{size:.1f}".replace(".", ","), colour, f"{price:.2f}".replace(".", ",")
+
+
+@pytest.fixture
+def houses(tmp_path):
+    """A German table: semicolons, decimal commas, a column of text."""
+    lines = ["größe;farbe;preis", *(";".join(row) for row in house_rows())]
+    return written(tmp_path / "haus.csv", "\n".join(lines).encode("utf-16"))
+
+
+def flowers(tmp_path, count=60, names=("small", "large")):
+    rng = np.random.default_rng(2)
+    lines = ["width,height,kind"]
+    for _ in range(count):
+        width, height = rng.uniform(0, 1, 2)
+        lines.append(f"{width},{height},{names[int(width + height > 1)]}")
+    return written(tmp_path / "flowers.csv", "\n".join(lines))
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+SHORT = ("--epochs", 40)
+
+
+def test_a_column_of_text_is_one_hot_and_the_model_file_remembers_how(run, houses, tmp_path):
+    code, out, err = run("fit", houses, "--target", "preis", *SHORT)
+    assert code == 0
+    assert "60 rows, 2 inputs (größe, farbe) as 4 features, target preis: regression" in out
+    assert "separated by ';', decimal sign ','" in err
+    model = load("model.npz")
+    assert model.columns_ == (Column("größe"), Column("farbe", ("blau", "grün", "rot")))
+    new = written(tmp_path / "new.csv", "farbe,größe\nrot,100\nblau,100\n")
+    _, out, _ = run("predict", "model.npz", new)
+    found = [float(row["mean"]) for row in rows(out)]
+    by_hand = np.array([[100.0, 0, 0, 1], [100.0, 1, 0, 0]])
+    with pytest.warns(UserWarning, match="feature names"):
+        assert found == model.predict(by_hand).tolist()
+    assert found[0] > found[1]
+
+
+@pytest.mark.filterwarnings("default:column:UserWarning")
+def test_an_unknown_category_is_refused_or_all_zero_with_a_warning(run, houses, tmp_path):
+    run("fit", houses, "--target", "preis", *SHORT)
+    new = written(tmp_path / "new.csv", "größe,farbe\n100,rot\n100,lila\n")
+    code, _, err = run("predict", "model.npz", new)
+    assert code == 2
+    assert "new.csv, line 3, column 'farbe': 'lila' is none of the categories of fit" in err
+    code, out, err = run("predict", "model.npz", new, "--unknown", "ignore")
+    assert code == 0
+    assert "column 'farbe': 1 cells are none of the categories of fit, such as 'lila'" in err
+    with pytest.warns(UserWarning, match="feature names"):
+        zero = load("model.npz").predict(np.array([[100.0, 0.0, 0.0, 0.0]]))
+    assert float(rows(out)[1]["mean"]) == zero[0]
+
+
+def test_numbers_can_be_labels_and_columns_left_out(run, tmp_path):
+    data = written(
+        tmp_path / "d.csv", "zip,day,y\n" + "10115,2024-01-01,1\n80331,2024-01-02,3\n" * 9
+    )
+    code, _, err = run("fit", data, "--target", "y", *SHORT)
+    assert code == 2
+    assert "line 2, column 'day': the column holds dates or times, such as '2024-01-01'" in err
+    assert "--leave-out" in err
+    wanted = ("--leave-out", "day", "--categories", "zip")
+    assert run("fit", data, "--target", "y", *wanted, *SHORT)[0] == 0
+    assert load("model.npz").columns_ == (Column("zip", ("10115", "80331")),)
+
+
+def test_more_texts_than_categories_can_be_are_refused(run, tmp_path):
+    lines = ["name,y", *(f"person {k},{k}" for k in range(101))]
+    data = written(tmp_path / "d.csv", "\n".join(lines))
+    code, _, err = run("fit", data, "--target", "y", *SHORT)
+    assert code == 2
+    assert "column 'name' holds 101 different texts, such as 'person 0'; at most 100" in err
+
+
+def test_a_missing_value_is_named_or_its_row_dropped(run, tmp_path):
+    text = "a,b,y\n1,x,1\n2,y,NA\n,x,3\n4,?,4\n5,y,5\n6,x,6\n"
+    data = written(tmp_path / "d.csv", text)
+    code, _, err = run("fit", data, "--target", "y", *SHORT)
+    assert code == 2
+    assert "d.csv, line 3, column 'y': the cell is 'NA', a missing value" in err
+    assert "--drop-missing" in err
+    code, out, err = run("fit", data, "--target", "y", *SHORT, "--drop-missing")
+    assert code == 0
+    assert "3 of 6 rows are left out" in err
+    assert "3 rows, 2 inputs" in out
+
+
+def test_predictions_stay_beside_their_rows_when_a_value_is_missing(run, tmp_path):
+    data = written(tmp_path / "d.csv", "a,y\n1,1\n2,2\n3,3\n4,5\n")
+    run("fit", data, "--target", "y", *SHORT)
+    gaps = written(tmp_path / "g.csv", "a\n2\nNA\n4\n")
+    code, _, err = run("predict", "model.npz", gaps)
+    assert code == 2
+    assert "g.csv, line 3, column 'a': the cell is 'NA', a missing value" in err
+    code, out, err = run("predict", "model.npz", gaps, "--drop-missing")
+    assert code == 0
+    assert "1 of 3 rows get no prediction" in err
+    found = [row["mean"] for row in rows(out)]
+    assert found[1] == ""
+    whole = written(tmp_path / "w.csv", "a\n2\n4\n")
+    _, out, _ = run("predict", "model.npz", whole)
+    assert found[::2] == [row["mean"] for row in rows(out)]
+
+
+def test_a_target_of_text_is_classes_and_each_has_its_probability(run, tmp_path):
+    data = flowers(tmp_path)
+    code, out, _ = run("fit", data, "--target", "kind", *SHORT)
+    assert code == 0
+    assert "target kind: classification (the target is text)" in out
+    assert "classes            large, small" in out
+    model = load("model.npz")
+    assert isinstance(model, BayesianMLPClassifier)
+    assert (model.epochs, model.samples, model.hidden_layer_sizes) == (40, None, None)
+    code, out, _ = run("predict", "model.npz", data)
+    assert code == 0
+    found = rows(out)
+    assert list(found[0]) == [
+        *("prediction", "probability_large", "probability_small", "epistemic", "entropy")
+    ]
+    for row in found:
+        large, small = float(row["probability_large"]), float(row["probability_small"])
+        assert large + small == pytest.approx(1.0)
+        assert row["prediction"] == ("large" if large >= small else "small")
+    truth = np.array([row["kind"] for row in rows(data.read_text())])
+    assert np.mean(truth == [row["prediction"] for row in found]) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ((), BayesianMLPRegressor, "regression (the target is a number; are these classes? --task"),
+        (("--task", "regression"), BayesianMLPRegressor, "regression\n"),
+        (("--task", "classification"), BayesianMLPClassifier, "classification\n"),
+        (("--task", "counts"), BayesianMLPRegressor, "counts\n"),
+        (("--likelihood", "poisson"), BayesianMLPRegressor, "counts (the likelihood is poisson)"),
+        (("--likelihood", "bernoulli"), BayesianMLPClassifier, "classification (the likelihood"),
+    ],
+)
+def test_the_task_of_a_target_of_numbers_is_said_and_can_be_chosen(
+    options, kind, said, run, tmp_path
+):
+    data = flowers(tmp_path, names=("0", "1"))
+    code, out, _ = run("fit", data, "--target", "kind", *SHORT, *options)
+    assert code == 0
+    assert f"target kind: {said}" in out
+    model = load("model.npz")
+    assert type(model) is kind
+    if kind is BayesianMLPClassifier:
+        assert model.classes_.tolist() == [0, 1]
+    if "counts" in said:
+        assert model.likelihood == "poisson"
+
+
+def test_counts_that_are_none_are_named_by_line_and_column(run, tmp_path):
+    data = written(tmp_path / "d.csv", "x,visits\n1,2\n2,-3\n3,1\n")
+    for options in (("--task", "counts"), ("--likelihood", "poisson")):
+        code, _, err = run("fit", data, "--target", "visits", *options)
+        assert code == 2
+        assert "line 3, column 'visits': counts must be whole numbers >= 0; got '-3'" in err
+
+
+def test_an_interval_adds_its_ends_and_is_for_numbers_alone(run, tmp_path, monkeypatch):
+    data = written(tmp_path / "d.csv", "a,y\n1,1\n2,2\n3,3\n4,5\n")
+    run("fit", data, "--target", "y", *SHORT)
+
+    def interval(self, X, coverage):  # as the learner's own: (N, 2)
+        mean, deviation = self.predict(X, return_std=True)
+        return np.column_stack([mean - coverage * deviation, mean + coverage * deviation])
+
+    monkeypatch.setattr(BayesianMLPRegressor, "predict_interval", interval, raising=False)
+    code, out, _ = run("predict", "model.npz", data, "--interval", "0.8")
+    assert code == 0
+    for row in rows(out):
+        mean, total, lower, upper = (float(row[k]) for k in ("mean", "total", "lower", "upper"))
+        assert (lower, upper) == pytest.approx((mean - 0.8 * total, mean + 0.8 * total))
+    run("fit", flowers(tmp_path), "--target", "kind", *SHORT)
+    code, _, err = run("predict", "model.npz", tmp_path / "flowers.csv", "--interval", "0.8")
+    assert code == 2
+    assert "predicts classes, which have probabilities and no interval" in err
+
+
+def test_every_output_has_an_interval_of_its_own(run, tmp_path, monkeypatch):
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": np.arange(9.0)})
+    model = BayesianMLPRegressor(epochs=2, random_state=0, progress=False)
+    save(model.fit(frame, np.stack([frame["a"], -frame["a"]], axis=1)), tmp_path / "m.npz")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    ends = np.arange(36.0).reshape(9, 2, 2)
+    monkeypatch.setattr(
+        BayesianMLPRegressor, "predict_interval", lambda self, X, coverage: ends, raising=False
+    )
+    code, out, _ = run("predict", "m.npz", "d.csv", "--interval", "0.8")
+    assert code == 0
+    names = ("lower_0", "upper_0", "lower_1", "upper_1")
+    found = [[float(row[name]) for name in names] for row in rows(out)]
+    assert np.array_equal(found, ends.reshape(9, 4))
+
+
+def test_small_noise_is_printed_with_its_digits(run, tmp_path):
+    lines = ["x,y", *(f"{k},{(k + 0.1 * (k % 3)) * 1e-7}" for k in range(30))]
+    code, out, _ = run(
+        "fit", written(tmp_path / "d.csv", "\n".join(lines)), "--target", "y", *SHORT
+    )
+    assert code == 0
+    noise = float(out.split("noise deviation")[1].split()[0])
+    assert noise == pytest.approx(load("model.npz").noise_scale_[0], rel=1e-5)
+    assert noise > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--target", "prise"), "no column 'prise'; did you mean 'price'? It has 'size', 'kind'"),
+        (("--target", "price", "--inputs", "siz"), "no column 'siz'; did you mean 'size'?"),
+        (("--target", "price", "--leave-out", "knd"), "no column 'knd'; did you mean 'kind'?"),
+        (("--target", "price", "--categories", "x"), "no column 'x'; it has"),
+        (
+            ("--target", "price", "--leave-out", "size", "kind", "same"),
+            "leaves no input beside the target",
+        ),
+        (
+            ("--target", "kind", "--task", "regression"),
+            "'a' is no number, as the target of regression must be; for",
+        ),
+        (("--target", "kind", "--likelihood", "student-t"), "student-t is not for classification"),
+        (
+            ("--target", "price", "--task", "regression", "--likelihood", "poisson"),
+            "is not for regr",
+        ),
+        (("--target", "kind", "--plot", "a.png"), "--plot draws numbers, and the target holds cla"),
+        (("--target", "price", "--separator", "tab"), "no column 'price'"),
+        (("--target", "same", "--task", "classification"), "only one class, '1'"),
+    ],
+)
+def test_what_is_typed_wrongly_is_answered_in_one_line(words, message, run, tmp_path):
+    text = "size,kind,same,price\n1,a,1,3\n2,b,1,5\n3,a,1,7\n"
+    code, out, err = run("fit", written(tmp_path / "d.csv", text), *words)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "model.npz").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--separator", ";;"),
+        ("--separator", "a"),
+        ("--decimal", ";"),
+        ("--thousands", "_"),
+        ("--encoding", "klingon"),
+        ("--encoding", "base64"),
+        ("--task", "clustering"),
+    ],
+)
+def test_impossible_ways_of_writing_are_refused_by_the_parser(words, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(["fit", "d.csv", "--target", "y", *words])
+    assert error.value.code == 2
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 2  # how to use it, and what is wrong
+    assert words[0] in err
+
+
+@pytest.mark.parametrize("coverage", ["0", "1", "90", "x"])
+def test_a_coverage_is_a_number_between_0_and_1(coverage, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(["predict", "m.npz", "d.csv", "--interval", coverage])
+    assert error.value.code == 2
+    assert "--interval" in capsys.readouterr().err
+
+
+def test_a_model_of_python_with_names_of_features_predicts_numbers(run, tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": np.arange(9.0), "colour=red": np.tile([0.0, 1.0, 0.0], 3)})
+    model = BayesianMLPRegressor(epochs=2, random_state=0, progress=False)
+    save(model.fit(frame, frame["a"]), tmp_path / "m.npz")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    code, out, _ = run("predict", "m.npz", "d.csv")
+    assert code == 0
+    assert [float(row["mean"]) for row in rows(out)] == model.predict(frame).tolist()

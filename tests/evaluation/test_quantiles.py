@@ -1,0 +1,312 @@
+"""quantiles: they invert the mixture's own distribution function, and sets of classes are least."""
+
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import ndtri
+
+from bbb_numpy import MLP, MeanField, Model, Reparameterised
+from bbb_numpy.evaluation import quantiles as module
+from bbb_numpy.evaluation.calibration import pit
+from bbb_numpy.evaluation.predictive import (
+    covariance,
+    mixture,
+    predict,
+    sample_functions,
+    sample_targets,
+)
+from bbb_numpy.evaluation.quantiles import (
+    check_levels,
+    distribution_function,
+    likely_classes,
+    quantiles,
+)
+from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS
+from bbb_numpy.parts.discrete import BernoulliLikelihood, PoissonLikelihood
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.student_t import StudentTLikelihood
+from bbb_numpy.sampling.draws import DrawnWeights
+
+LEVELS = (0.001, 0.05, 0.3, 0.5, 0.7, 0.95, 0.999)
+REAL = ("gaussian", "gaussian-learned", "student-t", "student-t-learned", "heteroscedastic")
+
+
+def rng():
+    return np.random.default_rng(3)
+
+
+def model_of(likelihood, targets=2, spread=0.5):
+    """Return an estimator with a wide posterior, theta, and rows."""
+    net = MLP((2, 3, likelihood.heads(targets)), "tanh")
+    built = Reparameterised(Model(net, likelihood=likelihood), MeanField(1.0, spread, 0.1))
+    theta = built.init(np.random.default_rng(7))
+    return built, theta, np.random.default_rng(8).standard_normal((5, 2))
+
+
+def drawn(likelihood, heads):
+    """Return a posterior of one constant function a draw, with outputs `heads` (T, heads)."""
+    heads = np.asarray(heads, float)
+    model = Model(MLP((1, heads.shape[1])), likelihood=likelihood)
+    weights = np.hstack([np.zeros_like(heads), heads])  # x's weights are 0: the bias is the output
+    return DrawnWeights(model), weights, np.zeros((1, 1)), len(heads)
+
+
+def quantile_of(likelihood, heads, q):
+    posterior, theta, x, samples = drawn(likelihood, heads)
+    return quantiles(posterior, theta, x, q, rng=rng(), samples=samples)[:, 0]
+
+
+@pytest.mark.equation("D46")
+@pytest.mark.parametrize("name", REAL)
+def test_a_quantile_is_the_inverse_of_the_distribution_function(name):
+    built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
+    found = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
+    assert found.shape == (len(LEVELS), 5, 2)
+    for level, y in zip(LEVELS, found, strict=True):
+        there = distribution_function(built, theta, x, y, rng=rng(), samples=40)
+        assert np.allclose(there, level, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.equation("D35", "D46")
+def test_the_distribution_function_of_gaussian_noise_is_the_pit():
+    built, theta, x = model_of(CHECKED_LIKELIHOODS["heteroscedastic"])
+    y = np.random.default_rng(1).standard_normal((5, 2))
+    means, deviations = mixture(built, theta, x, rng=rng(), samples=30)
+    found = distribution_function(built, theta, x, y, rng=rng(), samples=30)
+    assert np.allclose(found, pit(means, deviations, y), rtol=1e-13)
+
+
+@pytest.mark.equation("D46")
+@pytest.mark.parametrize("name", sorted(CHECKED_LIKELIHOODS))
+def test_draws_of_y_are_below_a_quantile_as_often_as_it_says(name):
+    # Of S draws y_s given w_s, independent with chances F_s(y): mean F(y), variance <= 1/(4 S)
+    built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
+    samples, levels = 4000, (0.1, 0.5, 0.9)
+    found = quantiles(built, theta, x, levels, rng=rng(), samples=samples)
+    y = sample_targets(built, theta, x, rng=rng(), samples=samples)
+    error = 0.5 / np.sqrt(samples)
+    for level, edge in zip(levels, found, strict=True):
+        at_most, below = (y <= edge).mean(axis=0), (y < edge).mean(axis=0)
+        assert (at_most > level - 4.5 * error).all()
+        assert (below < level + 4.5 * error).all()  # no smaller number would do
+        if name in REAL:
+            assert (np.abs(at_most - level) < 4.5 * error).all()
+
+
+@pytest.mark.equation("D46")
+@given(
+    st.lists(st.tuples(st.floats(-50, 50), st.floats(0.01, 20)), min_size=1, max_size=5),
+    st.lists(st.floats(1e-12, 1 - 1e-12), min_size=2, max_size=5),
+)
+def test_quantiles_rise_with_q_and_lie_between_those_of_the_components(pairs, levels):
+    means, scales = (np.array(part) for part in zip(*pairs, strict=True))
+    parts = [means[None], scales[None]]
+    levels = sorted(levels)
+    found = [module._smallest(GaussianLikelihood(), parts, q)[0] for q in levels]
+    for q, y in zip(levels, found, strict=True):
+        each = means + scales * ndtri(q)
+        slack = 1e-9 * (1 + np.abs(each).max())
+        assert each.min() - slack <= y <= each.max() + slack
+    assert (np.diff(found) >= -1e-9 * (1 + np.abs(found).max())).all()
+
+
+@pytest.mark.equation("D46")
+def test_crossing_by_rounding_is_mended(monkeypatch):
+    rounded = iter([1.0, 1.0 - 1e-16, 1.0 + 1e-15, 1.0])  # of four levels, the least first
+    monkeypatch.setattr(module, "_smallest", lambda *_: np.full(10, next(rounded)))
+    built, theta, x = model_of(GaussianLikelihood(0.3))
+    found = quantiles(built, theta, x, [0.4, 0.3, 0.2, 0.1], rng=rng(), samples=7)
+    assert (found[:, 0, 0] == [1.0 + 1e-15, 1.0 + 1e-15, 1.0, 1.0]).all()
+
+
+@pytest.mark.equation("D46")
+def test_one_component_has_the_quantiles_of_its_distribution():
+    levels = np.array([1e-300, 1e-12, 0.05, 0.5, 0.95, 1 - 1e-12])
+    normal = quantile_of(GaussianLikelihood(2.0), [[3.0]], levels)[:, 0]
+    assert np.allclose(normal, stats.norm.ppf(levels, 3.0, 2.0), rtol=1e-12)
+    heavy = quantile_of(StudentTLikelihood(2.0, 1.0), [[3.0]], levels[1:])[:, 0]
+    # Cauchy's: tan(pi (q - 1/2)) = -1 / tan(pi q)
+    rest = 1.0 - levels[1:]
+    wanted = np.where(rest < 0.5, 1 / np.tan(np.pi * rest), -1 / np.tan(np.pi * levels[1:]))
+    assert np.allclose(heavy, 3.0 + 2.0 * wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.equation("D46")
+def test_two_humps_keep_their_shape():
+    # N(-10, 1) and N(10, 1) in equal shares: the 5 % quantile is the 10 % quantile of the first
+    found = quantile_of(GaussianLikelihood(1.0), [[-10.0], [10.0]], [0.05, 0.95])[:, 0]
+    assert np.allclose(found, [-10 + stats.norm.ppf(0.1), 10 - stats.norm.ppf(0.1)], rtol=1e-13)
+    from_moments = 1.6448536 * np.sqrt(101)  # what mean and deviation would say: 16.5
+    assert found[1] < 0.75 * from_moments
+
+
+@pytest.mark.equation("D46")
+@pytest.mark.parametrize("q", [0.0, 1e-9, 0.05, 0.3, 0.5, 0.8, 0.95, 1 - 1e-9])
+def test_the_quantile_of_counts_is_the_smallest_number_that_reaches_q(q):
+    rates = np.array([0.01, 2.0, 3.0, 40.0])
+    found = quantile_of(PoissonLikelihood(), np.log(rates)[:, None], [q])[0, 0]
+    assert found == int(found) >= 0
+    assert stats.poisson.sf(found, rates).mean() <= 1 - q
+    if found:
+        assert stats.poisson.cdf(found - 1, rates).mean() < q
+
+
+@pytest.mark.equation("D46")
+def test_an_interval_of_counts_holds_at_least_its_coverage():
+    built, theta, x = model_of(PoissonLikelihood())
+    low, high = quantiles(built, theta, x, [0.05, 0.95], rng=rng(), samples=50)
+    args = {"rng": rng(), "samples": 50}
+    upper = distribution_function(built, theta, x, high, **args)
+    lower = distribution_function(built, theta, x, low - 1, rng=rng(), samples=50)
+    assert (upper - lower >= 0.9).all()
+    assert (upper - lower < 1).all()
+
+
+@pytest.mark.equation("D46")
+def test_counts_of_every_size():
+    rates = [1e-300, 1e3, 1e9, 1e15, 1e18]
+    for rate in rates:
+        found = quantile_of(PoissonLikelihood(), [[np.log(rate)]], [0.05, 0.95])[:, 0]
+        z = (found - rate) / np.sqrt(rate) if rate > 1 else np.array([-1.645, 1.645]) + found
+        assert np.allclose(z, [-1.645, 1.645], atol=0.06)
+
+
+@pytest.mark.equation("D46")
+def test_the_quantile_of_zeros_and_ones_is_one_of_them():
+    # p = mean of 0.2 and 0.4: F(0) = 0.7
+    logits = np.log([[0.2 / 0.8], [0.4 / 0.6]])
+    found = quantile_of(BernoulliLikelihood(), logits, [0.0, 0.69, 0.71, 1.0])[:, 0]
+    assert found.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.equation("D46")
+def test_the_ends_are_the_least_and_the_largest_targets():
+    for likelihood in (GaussianLikelihood(), StudentTLikelihood()):
+        ends = quantile_of(likelihood, [[1.0], [2.0]], [0.0, 1.0])[:, 0]
+        assert ends.tolist() == [-np.inf, np.inf]
+    ends = quantile_of(PoissonLikelihood(), [[1.0], [2.0]], [1.0, 0.0])[:, 0]
+    assert ends.tolist() == [np.inf, 0.0]
+
+
+def test_a_tail_beyond_all_numbers_is_infinite():
+    # F(-t) of nu = 0.001 falls like t^-0.001: at the last t tried, 7e153, it is still above 0.3
+    found = quantile_of(StudentTLikelihood(1.0, 1e-3), [[0.0]], [0.05, 0.5, 0.95])[:, 0]
+    assert found.tolist() == [-np.inf, 0.0, np.inf]
+
+
+def test_what_overflows_is_nan_not_a_number():
+    with np.errstate(all="ignore"):
+        for likelihood, heads in (
+            (GaussianLikelihood(), [[1.0], [np.inf]]),
+            (PoissonLikelihood(), [[1.0], [800.0]]),
+        ):
+            assert np.isnan(quantile_of(likelihood, heads, [0.2, 0.8])).all()
+
+
+def test_blocks_of_rows_and_samples_change_nothing(monkeypatch):
+    for name in ("heteroscedastic", "poisson", "student-t-learned"):
+        built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
+        whole = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
+        monkeypatch.setattr(module, "BLOCK", 170)
+        monkeypatch.setattr("bbb_numpy.evaluation.predictive.BLOCK_NUMBERS", 700)
+        cut = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
+        assert np.allclose(cut, whole, rtol=1e-12)
+        monkeypatch.undo()
+
+
+def test_another_likelihood_is_refused_by_name():
+    class Mine(GaussianLikelihood):
+        pass
+
+    built, theta, x = model_of(Mine())
+    assert quantiles(built, theta, x, 0.5, rng=rng(), samples=3).shape == (1, 5, 2)
+    other = SimpleNamespace(mean=lambda params, f: f)
+    with pytest.raises(TypeError, match="distribution function of SimpleNamespace is not known"):
+        module._components(other, {}, np.zeros((1, 1, 1)))
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), [], [[0.5]], [0.2, 2.0]])
+def test_levels_are_numbers_between_0_and_1(value):
+    assert check_levels("q", [0, 1]).tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match="q must be a number between 0 and 1"):
+        check_levels("q", value)
+
+
+@pytest.mark.parametrize("value", ["x", None, {}, object()])
+def test_levels_of_another_type_are_refused(value):
+    with pytest.raises((TypeError, ValueError), match="q must be a number"):
+        check_levels("q", value)
+
+
+# Sets of classes
+
+
+@pytest.mark.equation("D46")
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=5), st.floats(0.01, 0.99))
+def test_no_smaller_set_of_classes_has_the_coverage(counts, coverage):
+    if not sum(counts):
+        counts[0] = 1
+    proba = np.array(counts) / sum(counts)
+    chosen = likely_classes(proba[None], coverage)[0]
+    size = chosen.sum()
+    assert proba[chosen].sum() >= coverage - 1e-12
+    every = range(len(proba))
+    best = max(sum(proba[list(some)]) for some in combinations(every, size - 1))
+    assert best < coverage + 1e-12
+    assert proba[chosen].min() >= proba[~chosen].max(initial=0)
+
+
+@pytest.mark.equation("D46")
+def test_sets_of_classes_at_their_ends():
+    proba = np.array([[0.5, 0.5, 0.0], [1.0, 1e-30, 0.0], [0.2, 0.3, 0.5]])
+    assert likely_classes(proba, 0.0).tolist() == [
+        [True, False, False],
+        [True, False, False],
+        [False, False, True],
+    ]
+    assert likely_classes(proba, 1.0).tolist() == [
+        [True, True, False],
+        [True, True, False],
+        [True, True, True],
+    ]
+    assert likely_classes(proba, 0.5).sum(axis=1).tolist() == [1, 1, 1]
+
+
+# Covariance between rows
+
+
+@pytest.mark.equation("D4", "D46")
+@pytest.mark.parametrize("name", ["gaussian", "heteroscedastic", "poisson"])
+def test_the_covariance_is_that_of_the_functions_with_noise_on_the_diagonal(name):
+    built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
+    found = covariance(built, theta, x, rng=rng(), samples=50)
+    functions = sample_functions(built, theta, x, rng=rng(), samples=50)
+    total = predict(built, theta, x, rng=rng(), samples=50).total
+    for k in range(2):
+        wanted = np.cov(functions[:, :, k], rowvar=False)
+        np.fill_diagonal(wanted, total[:, k] ** 2)
+        assert np.allclose(found[:, :, k], wanted, rtol=1e-9, atol=1e-12 * wanted.max())
+        assert np.linalg.eigvalsh(found[:, :, k]).min() > 0
+
+
+@pytest.mark.equation("D46")
+def test_the_covariance_of_draws_of_y_is_found():
+    built, theta, x = model_of(GaussianLikelihood(0.5), targets=1)
+    samples = 20_000
+    found = covariance(built, theta, x, rng=rng(), samples=samples)[:, :, 0]
+    y = sample_targets(built, theta, x, rng=rng(), samples=samples)[:, :, 0]
+    centred = y - y.mean(axis=0)
+    products = centred[:, :, None] * centred[:, None, :]
+    error = products.std(axis=0) / np.sqrt(samples)
+    assert (np.abs(products.mean(axis=0) - found) < 4.5 * error).all()
+
+
+def test_a_single_function_has_no_covariance_with_itself():
+    built, theta, x = model_of(GaussianLikelihood(0.5), targets=1)
+    found = covariance(built, theta, x, rng=rng(), samples=1)[:, :, 0]
+    assert np.allclose(found, 0.25 * np.eye(5), rtol=1e-12)

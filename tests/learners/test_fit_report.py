@@ -1,0 +1,480 @@
+"""fit_report: a fit that has failed says so, and what to do; one that has not is silent."""
+
+import warnings
+from dataclasses import fields, replace
+from math import isnan, nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import datasets
+from sklearn.exceptions import ConvergenceWarning
+
+from bbb_numpy import (
+    Adam,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    FullRank,
+    GaussianLikelihood,
+    GaussianPrior,
+    Sampling,
+    load,
+    save,
+)
+from bbb_numpy.cli.main import main
+from bbb_numpy.data import income_tax, locate, mnist, mushroom, powerball, sp500
+from bbb_numpy.learners import fit_report
+from bbb_numpy.learners.fit_report import FitReport, Trained
+from bbb_numpy.learners.rows import Prepared
+from bbb_numpy.parts.discrete import (
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    PoissonLikelihood,
+)
+from bbb_numpy.training import EarlyStopping, Epoch
+from bbb_numpy.training.optimizers import Cosine
+from bbb_numpy.training.recipe import Rows
+
+ROWS = 64  # two batches
+X = np.random.default_rng(0).uniform(-3, 3, (ROWS, 1))
+Y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(ROWS)
+CLASSES = (Y > 0).astype(int)
+COUNTS = np.random.default_rng(2).poisson(np.exp(1 + X[:, 0] / 2))
+
+
+def put(array, row, value):
+    array = np.array(array, float)
+    array[row] = value
+    return array
+
+
+def regressor(**params):
+    return BayesianMLPRegressor(**{"random_state": 0} | params)
+
+
+def classifier(**params):
+    return BayesianMLPClassifier(**{"random_state": 0} | params)
+
+
+def said(model, x, y):
+    """Fit, and return the messages of all warnings."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.fit(x, y)
+    assert all(issubclass(one.category, ConvergenceWarning) for one in found)
+    assert all(Path(one.filename) == Path(__file__) for one in found)  # the line that called fit
+    return [str(one.message) for one in found]
+
+
+# --- fits that fail
+
+RAW = {"standardize": False}
+UNITS, RATE, SLOW, EPOCHS = (
+    "standardize=True",
+    "learning rate that is too high",
+    "learning rate that is too low",
+    "too few epochs",
+)
+FAILURES = {
+    "y of size 1e3, not standardised": (X, 1e3 * Y, RAW, UNITS),
+    "y of size 1e12, not standardised": (X, 1e12 * Y, RAW, UNITS),
+    "y far from 0, not standardised": (X, 1e3 + Y, RAW, UNITS),
+    "y of size 10, not standardised": (X, 20 * Y, RAW, UNITS),
+    "X of size 1e12, not standardised": (1e12 * X, Y, RAW, UNITS),
+    "Adam(1)": (X, Y, {"optimizer": Adam(1.0)}, RATE),
+    "Adam(10)": (X, Y, {"optimizer": Adam(10.0)}, RATE),
+    "Adam(10), cosine": (X, Y, {"optimizer": Adam(10.0, schedule=Cosine())}, RATE),
+    "Adam(1e-8)": (X, Y, {"optimizer": Adam(1e-8)}, SLOW),
+    "Adam(1e-4)": (X, Y, {"optimizer": Adam(1e-4)}, SLOW),
+    "one epoch": (X, Y, {"epochs": 1}, EPOCHS),
+    "30 epochs": (X, Y, {"epochs": 30}, EPOCHS),
+    "one row": (X[:1], Y[:1], {}, "too few rows"),
+    "an outlier of 1e6 in y": (X, put(Y, 3, 1e6), {}, "student-t-learned"),
+    "an outlier of 100 in y": (X, put(Y, 3, 100.0), {}, "student-t-learned"),
+    "an outlier of 1e9 in X": (put(X, (3, 0), 1e9), Y, {}, "outliers in X"),
+    "an outlier of 1e3 in X": (put(X, (3, 0), 1e3), Y, {}, "outliers in X"),
+    "noise of 1 %, not learned": (
+        X,
+        Y,
+        {"likelihood": GaussianLikelihood(0.01)},
+        "gaussian-learned",
+    ),
+    "500 hidden units for 64 rows": (X, Y, {"hidden_layer_sizes": (500,)}, "1501 weights"),
+    "counts after one epoch": (X, COUNTS, {"likelihood": "poisson", "epochs": 1}, EPOCHS),
+    "a prior of 1e-3": (X, X[:, 0], {"prior": GaussianPrior(1e-3)}, "collapsed to the prior"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failed_regression_says_so_with_cause_and_remedy(name):
+    x, y, params, cause = FAILURES[name]
+    model = regressor(**params)
+    [message] = said(model, x, y)
+    assert cause in message.split("Likely cause: ")[1]
+    assert message == model.fit_report_.message
+    assert not model.fit_report_.passed
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("rate", [1.0, 10.0])
+def test_the_last_steps_of_adam_cannot_be_as_long_as_the_prior_is_wide(rate, seed):
+    assert said(regressor(optimizer=Adam(rate), epochs=200, random_state=seed), X, Y)
+
+
+@pytest.mark.parametrize(
+    ("x", "params", "cause"),
+    [
+        (X, {"epochs": 1}, EPOCHS),
+        (X, {"optimizer": Adam(1e-8)}, SLOW),
+        (X, {"optimizer": Adam(10.0)}, RATE),
+        (1e12 * X, RAW, UNITS),
+    ],
+)
+def test_a_failed_classification_says_so(x, params, cause):
+    [message] = said(classifier(**params), x, CLASSES)
+    assert cause in message
+
+
+def test_training_that_ends_while_the_loss_falls_steeply_says_so_though_it_is_good_already():
+    model = regressor(epochs=100, batch_size=16, optimizer=Adam(1e-2))  # no schedule at its end
+    [message] = said(model, X, Y)
+    report = model.fit_report_
+    assert report.log_density > report.base + 0.2
+    assert message.startswith("the loss was still falling steeply")
+    assert EPOCHS in message
+
+
+def test_full_rank_steps_that_drown_in_their_own_noise_are_named_as_collapse():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((200, 3))
+    y = np.sin(2 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(200)
+    [message] = said(regressor(inference=FullRank(rho_offset=-4.0), epochs=200), x, y)
+    assert "where a straight line is" in message
+    assert "collapsed to the prior" in message
+
+
+def test_draws_that_never_left_their_start_are_named():
+    sampling = Sampling("mh", chains=2, draws=5, warm_up=0)
+    assert "worse than ignoring X" in said(regressor(inference=sampling), X, Y)[0]
+
+
+def test_the_remedies_help():
+    assert not said(regressor(likelihood="student-t-learned"), X, put(Y, 3, 100.0))
+    assert not said(regressor(), X, 1e3 * Y)
+    assert not said(regressor(likelihood="gaussian-learned"), X, Y)
+
+
+# --- fits that do not
+
+
+def toys():
+    rng = np.random.default_rng(7)
+    for rows in (2, 3, 5, 10, 30, ROWS):
+        x = rng.uniform(-3, 3, (rows, 1))
+        noise = rng.standard_normal(rows)
+        yield f"sine {rows}", regressor(), x, np.sin(2 * x[:, 0]) + 0.1 * noise
+        yield f"nothing but noise {rows}", regressor(), rng.standard_normal((rows, 3)), noise
+        if rows >= 5:
+            counts = regressor(likelihood="poisson")
+            yield f"counts {rows}", counts, x, rng.poisson(np.exp(1 + x[:, 0] / 2))
+            yield f"counts without signal {rows}", counts, x, rng.poisson(4.0, rows)
+            other = rng.standard_normal((rows, 4))
+            yield f"classes without signal {rows}", classifier(), other, np.arange(rows) % 3
+    yield "constant y", regressor(), x, np.full(rows, 3.0)
+    yield "constant column", regressor(), np.c_[x, np.ones(rows)], noise
+    yield "one-hot columns", regressor(), np.eye(rows)[:, :30], noise
+    yield "map", regressor(inference="map"), X, Y
+    yield "mle", regressor(inference="mle"), X, Y
+    yield "linnerud", regressor(), *datasets.load_linnerud(return_X_y=True)
+    yield "friedman", regressor(), *datasets.make_friedman1(64, random_state=0)
+    yield "regression", regressor(), *datasets.make_regression(64, 10, random_state=0)
+    yield "iris", classifier(), *datasets.load_iris(return_X_y=True)
+    yield "wine", classifier(), *datasets.load_wine(return_X_y=True)
+    yield "moons", classifier(), *datasets.make_moons(100, noise=0.2, random_state=0)
+    yield "blobs", classifier(), *datasets.make_blobs(60, random_state=0)
+
+
+TOYS = {name: rest for name, *rest in toys()}
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_the_defaults_are_silent_on_toys(name):
+    model, x, y = TOYS[name]
+    assert said(model, x, y) == []
+    assert model.fit_report_.passed
+    assert model.fit_report_.message == ""
+
+
+def test_draws_of_a_posterior_are_silent_and_have_no_slope():
+    sampling = Sampling("hmc", chains=2, draws=50, warm_up=100)
+    model = regressor(hidden_layer_sizes=(), inference=sampling)
+    assert said(model, X, X[:, 0] + Y) == []
+    report = model.fit_report_
+    assert report.log_density > report.base + 0.5
+    assert all(map(isnan, (report.slope, report.moved, report.kl, report.learning_rate)))
+
+
+def real():
+    for name in ("diabetes", "breast_cancer", "digits"):
+        learner = regressor() if name == "diabetes" else classifier()
+        yield name, learner, *getattr(datasets, f"load_{name}")(return_X_y=True)
+    names = ("boston", "concrete", "energy", "wine_red", "yacht", "kin8nm", "power", "naval")
+    for name in (*names, "protein"):
+        for begin in (0, 1):
+            table = np.loadtxt(table_of(name), delimiter=",", skiprows=1)
+            table = table[begin :: max(1, len(table) // 1000)]
+            yield f"{name} from {begin}", regressor(), table[:, :-1], table[:, -1]
+    mushrooms, digits, tax = mushroom.load(), mnist.load(), income_tax.load()
+    x, y = np.asarray(mushrooms[0], float), np.asarray(mushrooms[1])
+    yield "mushrooms", classifier(), x[:2000], y[:2000]
+    yield "mushrooms as numbers", regressor(), x[:500], y[:500].astype(float)
+    images, labels = np.asarray(digits[0]).reshape(-1, 784) / 126.0, np.asarray(digits[1])
+    for begin in range(0, 5000, 1000):
+        yield f"mnist {begin}", classifier(), *(a[begin : begin + 500] for a in (images, labels))
+    balls, moves = powerball.examples(powerball.load()), sp500.rows(sp500.load())
+    yield "powerball", classifier(), balls.number[:, None], balls.label
+    yield "sp500", classifier(), moves.x[-3000:], moves.y[-3000:, 0].astype(int)
+    yield "tax", regressor(), tax.x, tax.y
+    yield "tax, class", classifier(), np.c_[tax.x, tax.y], tax.income_class
+
+
+def table_of(name):
+    folder = locate.folder() / name
+    return next(path for path in folder.iterdir() if path.name.startswith(f"{name}.csv"))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(locate.folder() is None, reason="the data sets are not here")
+def test_the_defaults_are_silent_on_real_data():
+    found = {name: said(model, x, y) for name, model, x, y in real()}
+    assert len(found) > 30
+    assert {name: messages for name, messages in found.items() if messages} == {}
+
+
+# --- what is measured
+
+
+def test_the_density_is_that_of_the_training_rows_and_the_base_knows_no_x():
+    model = regressor(epochs=200).fit(X, 5 * Y)
+    report = model.fit_report_
+    density = model.log_predictive_density(X, 5 * Y).mean()
+    assert report.log_density == pytest.approx(density, rel=1e-12)
+    base = stats.norm(5 * Y.mean(), 5 * Y.std()).logpdf(5 * Y).mean()
+    assert report.base == pytest.approx(base, rel=1e-12)
+    assert report.least == pytest.approx(base - 6 / ROWS)  # 5 nats, and half of its 2 numbers
+    assert (report.rows, report.largest_x) == (ROWS, np.abs((X - X.mean()) / X.std()).max())
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "y", "density", "free"),
+    [
+        (BernoulliLikelihood(), CLASSES[:, None], lambda y, p: np.where(y, p, 1 - p), 1),
+        (CategoricalLikelihood(), np.eye(3)[np.arange(ROWS) % 3 // 2 * 2], lambda y, p: y @ p, 2),
+        (PoissonLikelihood(), COUNTS[:, None], lambda y, p: stats.poisson(p).pmf(y), 1),
+    ],
+)
+def test_bases_of_classes_and_counts_are_their_rates(likelihood, y, density, free):
+    found, numbers = fit_report._base(likelihood, y.astype(float), y.astype(float))
+    p = (y.sum(axis=0) + 0.5) / (len(y) + (1.0 if y.shape[1] == 1 else 1.5))
+    if isinstance(likelihood, PoissonLikelihood):
+        p = (y.sum(axis=0) + 0.5) / len(y)
+    expected = np.log(density(y, p)).reshape(len(y), -1)[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert numbers == free
+
+
+def history(losses):
+    return [Epoch(0.0, 1.0, 100 * loss, 0.01, nan) for loss in losses]
+
+
+def test_the_slope_is_that_of_the_last_quarter_and_its_error_that_of_a_line():
+    time = np.arange(400)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(400)
+    losses = np.where(time < 300, 50.0 - time, -0.001 * time) + noise
+    trained = Trained(Adam(), history(losses), 1, 1.0, True)
+    slope, error = fit_report._slope(trained, 100)
+    line = stats.linregress(time[300:], losses[300:])
+    assert slope == pytest.approx(400 * line.slope)
+    assert error == pytest.approx(400 * line.stderr)
+    assert all(map(isnan, fit_report._slope(trained._replace(whole=False), 100)))
+    assert all(map(isnan, fit_report._slope(trained._replace(history=history([1.0] * 3)), 100)))
+
+
+def test_columns_are_squeezed_by_extreme_rows_and_by_nothing_else():
+    x = np.random.default_rng(0).standard_normal((500, 3))
+    x[:, 1] = x[:, 1] > 3  # rarely 1
+    assert 0.7 < fit_report._spread(x, x) < 1
+    x[17, 2] = 1e6
+    assert fit_report._spread(x, x) < 1e-4
+    x[:, 2] = 1.0
+    x[17, 2] = 1e6  # the bulk has nothing to lose
+    assert 0.7 < fit_report._spread(x, x) < 1
+    assert isnan(fit_report._spread(x[:9], x[:9]))
+
+
+def test_many_rows_cost_no_more_and_an_outlier_among_those_not_looked_at_is_found():
+    x = np.random.default_rng(0).standard_normal((20_000, 1))
+    assert not said(regressor(epochs=10, batch_size=200), x, x[:, 0])
+    x[1, 0] = 1e9
+    model = regressor(epochs=10, batch_size=200)
+    assert "outliers in X" in said(model, x, np.sin(np.arange(20_000)))[0]
+    assert model.fit_report_.rows == 20_000
+
+
+def test_the_effort_is_bounded_by_that_of_training():
+    for hidden, epochs, effort in [
+        ((5,), 1, (1000, 50)),  # costs next to nothing
+        ((400, 400), 1, (100, 32)),  # 3,200 passes forward; 10,000 forward and back in training
+        ((400, 400), 10, (781, 32)),
+        ((400, 400), 100, (1000, 100)),
+    ]:
+        source = regressor(hidden_layer_sizes=hidden)._plan().build(784, 1, GaussianLikelihood())
+        trained = Trained(Adam(), history([1.0] * epochs), 1, 1.0, True)
+        assert fit_report._effort(source, np.zeros(1), 10_000, trained) == effort
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_measuring_changes_no_bit(monkeypatch, rows):
+    def fitted():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = regressor(epochs=3, random_state=np.random.default_rng(0))
+            return model.fit(X[:rows], Y[:rows]).partial_fit(X[:rows], Y[:rows], 2)
+
+    measured = fitted()
+    monkeypatch.setattr("bbb_numpy.learners.base.fit_report", lambda *_: GOOD)
+    blind = fitted()
+    np.testing.assert_array_equal(measured.theta_, blind.theta_)
+    np.testing.assert_array_equal(measured.predict(X, True), blind.predict(X, True))
+    assert measured.rng_.bit_generator.state == blind.rng_.bit_generator.state
+
+
+def test_stopping_early_is_no_fault_and_after_ctrl_c_nothing_is_measured(monkeypatch):
+    params = {"early_stopping": EarlyStopping(20), "validation_fraction": 0.2, "warm_up": "none"}
+    model = regressor(optimizer=Adam(3e-2), **params)
+    assert said(model, X, Y) == []
+    assert model.training_.stopped == "early stopping"
+    assert isnan(model.fit_report_.slope)
+
+    def stop(factor, epochs):
+        if factor > 2:
+            raise KeyboardInterrupt
+        return 1.0
+
+    with pytest.warns(UserWarning, match="interrupted by user") as found:
+        model = regressor(optimizer=Adam(1e-2, schedule=stop)).fit(X, Y)
+    assert len(found) == 1
+    assert not hasattr(model, "fit_report_")
+
+
+# --- where it is kept and shown
+
+GOOD = FitReport(
+    rows=100,
+    log_density=0.0,
+    base=-1.0,
+    least=-1.06,
+    line=nan,
+    slope=0.0,
+    slope_error=0.01,
+    moved=2.0,
+    learning_rate=0.0,
+    kl=50.0,
+    largest_x=2.0,
+    largest_y=2.0,
+    spread_x=0.9,
+    spread_y=0.9,
+    bulk_gap=-1.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("measured", "finding"),
+    [
+        ({}, None),
+        ({"log_density": -1.05}, None),
+        ({"log_density": -1.07}, "the fit is worse than ignoring X"),
+        ({"log_density": -np.inf}, "the fit is worse than ignoring X"),
+        ({"log_density": -0.99, "line": -0.9}, None),
+        ({"log_density": -0.99, "line": -0.8}, "the fit is no better than ignoring X"),
+        ({"slope": -1.1}, "the loss was still falling steeply"),
+        ({"slope": -1.1, "slope_error": 0.4}, None),
+        ({"slope": -0.9}, None),  # slower than the 1 nat that it has gained
+        ({"slope": -0.9, "log_density": -0.5}, "the loss was still falling steeply"),
+        ({"slope": -0.04, "slope_error": 0.0, "log_density": -1.0}, None),
+        ({"learning_rate": 0.49}, None),
+        ({"learning_rate": 0.5}, "the last steps still moved every weight by 0.5"),
+        ({"moved": 0.1}, None),
+        ({"moved": 0.09}, "no number that is learned has moved by more than 0.09"),
+        ({"spread_y": 0.1}, None),
+        ({"bulk_gap": 1.1}, None),
+        ({"bulk_gap": 1.1, "spread_y": 0.1}, "most rows are described worse, by 1.1 nats"),
+        ({"spread_x": 1e-3}, None),
+        ({"spread_x": 1e-5}, "in a column of X most rows differ by only 1e-05"),
+        ({"spread_x": 1e-3, "line": -1.0}, "in a column of X most rows differ by only 0.001"),
+        ({"rows": 1}, "there is one row"),
+    ],
+)
+def test_each_finding_has_a_threshold_of_its_own(measured, finding):
+    source = regressor()._plan().build(1, 1, GaussianLikelihood())
+    trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
+    found = list(fit_report._findings(replace(GOOD, **measured), source, trained).values())
+    assert len(found) == (finding is not None)
+    assert all(one.startswith(finding) for one in found)
+
+
+def test_it_reads_as_a_table_with_a_verdict():
+    assert "log density                  0 nats per row of 100" in str(GOOD)
+    assert str(GOOD).endswith("nothing is wrong on these rows")
+    bad = replace(GOOD, findings=("it is bad", "and late"), causes=("haste; wait",))
+    assert str(bad).endswith("it is bad; and late. Likely cause: haste; wait")
+    assert "of a line" not in str(bad)
+
+
+@pytest.mark.brief
+def test_it_comes_back_from_a_file_and_partial_fit_removes_it(tmp_path):
+    model = regressor(epochs=2).fit(X, Y)
+    save(model, tmp_path / "m.npz")
+    twin = load(tmp_path / "m.npz")
+    for field in fields(FitReport):
+        assert repr(getattr(twin.fit_report_, field.name)) == repr(
+            getattr(model.fit_report_, field.name)
+        )
+    model.partial_fit(X, Y)
+    assert not hasattr(model, "fit_report_")
+    save(model, tmp_path / "m.npz")
+    assert not hasattr(load(tmp_path / "m.npz"), "fit_report_")
+
+
+@pytest.mark.filterwarnings("always::sklearn.exceptions.ConvergenceWarning")
+def test_the_command_line_says_it_in_one_line_and_stores_the_model(tmp_path, capsys):
+    rows = "\n".join(f"{a:g},{b:g}" for a, b in zip(X[:, 0], Y, strict=True))
+    (tmp_path / "data.csv").write_text(f"x,y\n{rows}\n")
+    call = ["fit", str(tmp_path / "data.csv"), "--target", "y", "--epochs", "1"]
+    assert main([*call, "--model", str(tmp_path / "m.npz")]) == 0
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("bbb-numpy: warning: the fit is worse than ignoring X")
+    assert "Likely cause: too few epochs, 1; train for more" in line
+    assert not load(tmp_path / "m.npz").fit_report_.passed
+
+
+def test_a_fit_is_judged_on_rows_as_often_as_their_weights_ask_for():
+    rows = Rows(np.arange(4.0)[:, None], np.arange(4.0)[:, None])
+    assert Prepared(rows, None, {}).typical() is rows
+    weights = np.array([0.6, 0.0, 2.4, 1.0])
+    twice = Prepared(rows, None, {}, (weights, None)).typical()
+    assert twice.x[:, 0].tolist() == [0.0, 2.0, 2.0, 3.0]
+    assert (twice.y == twice.x).all()
+
+
+def test_rows_without_weight_do_not_make_a_fit_fail():
+    rng = np.random.default_rng(0)
+    x = np.linspace(-1, 1, 60)[:, None]
+    y = x[:, 0] + 0.1 * rng.standard_normal(60)
+    y[::10] = 1e6
+    model = BayesianMLPRegressor(epochs=200, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(x, y)
+    model.fit(x, y, sample_weight=np.where(y > 1e5, 0.0, 1.0))
+    assert model.fit_report_.passed

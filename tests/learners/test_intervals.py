@@ -1,0 +1,235 @@
+"""intervals, quantiles, covariances and sets of the learners: names, shapes, units, and skpro."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.gaussian_process import GaussianProcessRegressor
+
+from bbb_numpy.learners.classifier import BayesianMLPClassifier
+from bbb_numpy.learners.inference import Sampling
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.student_t import StudentTLikelihood
+
+pytestmark = pytest.mark.brief
+
+
+def data(outputs=None, rows=40):
+    random = np.random.default_rng(2)
+    x = random.uniform(-2, 2, (rows, 2))
+    shape = (rows,) if outputs is None else (rows, outputs)
+    signal = np.sin(x[:, 0]) if outputs is None else np.sin(x[:, :1])
+    return x, 100.0 + 20.0 * (signal + 0.2 * random.standard_normal(shape))
+
+
+def learner(**params):
+    params = {"epochs": 60, "random_state": 0, "progress": False, **params}
+    return BayesianMLPRegressor((5,), **params)
+
+
+@pytest.mark.parametrize("outputs", [None, 1, 2])
+def test_results_have_the_axes_of_y(outputs):
+    x, y = data(outputs)
+    model, shape = learner(epochs=5).fit(x, y), y[:4].shape
+    x = x[:4]
+    assert model.predict_quantiles(x).shape == shape
+    assert model.predict_quantiles(x, 0.3).shape == shape
+    assert model.predict_quantiles(x, [0.3]).shape == (*shape, 1)
+    assert model.predict_quantiles(x, (0.1, 0.5, 0.9)).shape == (*shape, 3)
+    assert model.predict_interval(x).shape == (*shape, 2)
+    assert model.predict_interval(x, 0.5).shape == (*shape, 2)
+    assert model.predict_interval(x, [0.5, 0.9, 0.99]).shape == (*shape, 3, 2)
+    assert model.predict_interval(x)[..., 0].dtype == np.float64
+
+
+@pytest.mark.parametrize("outputs", [None, 1, 2])
+def test_means_and_covariances_have_the_shapes_of_a_gaussian_process(outputs):
+    x, y = data(outputs)
+    mean, cov = learner(epochs=5).fit(x, y).predict(x[:4], return_cov=True)
+    process = GaussianProcessRegressor(optimizer=None).fit(x, y)
+    if outputs != 1:  # of a single column it drops the axis
+        theirs = process.predict(x[:4], return_cov=True)
+        assert (mean.shape, cov.shape) == (theirs[0].shape, theirs[1].shape)
+    assert mean.shape == y[:4].shape
+    assert cov.shape == ((4, 4) if outputs is None else (4, 4, outputs))
+
+
+@pytest.mark.parametrize("likelihood", [None, "heteroscedastic", "student-t"])
+def test_an_interval_lies_between_its_quantiles_in_units_of_y(likelihood):
+    x, y = data()
+    model = learner(likelihood=likelihood).fit(x, y)
+    low, high = model.predict_interval(x, 0.8).T
+    assert np.array_equal(low, model.predict_quantiles(x, 0.5 - 0.4))
+    assert np.array_equal(high, model.predict_quantiles(x, 0.5 + 0.4))
+    assert (low < high).all()
+    drawn = model.sample_y(x, 4000, random_state=1)
+    inside = ((drawn >= low[:, None]) & (drawn <= high[:, None])).mean(axis=1)
+    # the quantiles are of 100 of the posterior's weights, the draws of 4000 others
+    assert np.abs(inside - 0.8).max() < 0.15
+    assert inside.mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_nested_intervals_and_one_q_at_a_time():
+    x, y = data()
+    model = learner().fit(x, y)
+    inner, outer = np.moveaxis(model.predict_interval(x, [0.5, 0.95]), 1, 0)
+    assert (outer[:, 0] < inner[:, 0]).all()
+    assert (inner[:, 1] < outer[:, 1]).all()
+    many = model.predict_quantiles(x, [0.9, 0.1])
+    assert np.array_equal(many[:, 0], model.predict_quantiles(x, 0.9))
+    assert np.array_equal(many[:, 1], model.predict_quantiles(x, 0.1))
+    alone = model.predict_quantiles(x[3:4], [0.9, 0.1])
+    assert np.allclose(alone, many[3:4], rtol=1e-9)  # whatever the other rows
+
+
+def test_units_of_y_are_those_of_fit():
+    x, y = data()
+    near, far = learner().fit(x, y), learner().fit(x, 1000.0 * y + 7.0)
+    assert np.allclose(far.predict_interval(x), 1000.0 * near.predict_interval(x) + 7.0, rtol=1e-8)
+    one, other = near.predict(x, return_cov=True)[1], far.predict(x, return_cov=True)[1]
+    assert np.allclose(other, 1e6 * one, rtol=1e-6, atol=1e-6 * other.max())
+
+
+def test_the_diagonal_of_the_covariance_is_the_squared_deviation():
+    x, y = data()
+    model = learner().fit(x, y)
+    mean, std = model.predict(x, return_std=True)
+    same, cov = model.predict(x, return_cov=True)
+    assert np.array_equal(mean, same)
+    assert np.allclose(np.diag(cov), std**2, rtol=1e-12)
+    assert np.array_equal(cov, cov.T)
+    assert np.linalg.eigvalsh(cov).min() > 0
+    functions = model.sample_functions(x, model._predict_samples())
+    assert np.allclose(
+        cov - np.diag(np.diag(cov) - functions.var(axis=1, ddof=1)), np.cov(functions)
+    )
+
+
+def test_deviation_and_covariance_are_not_returned_together():
+    x, y = data()
+    with pytest.raises(RuntimeError, match="At most one of return_std or return_cov"):
+        learner(epochs=1).fit(x, y).predict(x, return_std=True, return_cov=True)
+
+
+def test_a_point_estimate_has_the_quantiles_of_its_noise():
+    x, y = data()
+    model = learner(inference="map", likelihood=GaussianLikelihood(0.5)).fit(x, y)
+    z = (model.predict_quantiles(x, [0.05, 0.5, 0.95]) - model.predict(x)[:, None]) / (
+        model.noise_scale_
+    )
+    assert np.allclose(z, stats.norm.ppf([0.05, 0.5, 0.95]), atol=1e-9)
+    cov = model.predict(x, return_cov=True)[1]
+    assert np.allclose(cov, np.eye(len(x)) * model.noise_scale_**2, rtol=1e-12)
+
+
+def test_where_the_variance_is_infinite_quantiles_are_not():
+    x, y = data()
+    model = learner(likelihood=StudentTLikelihood(0.1, 1.5)).fit(x, y)
+    cov = model.predict(x, return_cov=True)[1]
+    assert np.isinf(np.diag(cov)).all()
+    assert np.isfinite(cov[~np.eye(len(x), dtype=bool)]).all()
+    assert np.isfinite(model.predict_interval(x, 0.99)).all()
+
+
+def test_sampled_posteriors_have_intervals():
+    x, y = data(rows=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that short chains diverge is no matter here
+        model = learner(inference=Sampling("hmc", chains=2, draws=30, warm_up=30)).fit(x, y)
+    low, high = model.predict_interval(x).T
+    assert (low < model.predict_quantiles(x)).all()
+    assert (model.predict_quantiles(x) < high).all()
+
+
+def test_intervals_of_counts_are_whole_numbers():
+    x, _ = data()
+    y = np.random.default_rng(0).poisson(np.exp(1 + x[:, 0]))
+    model = learner(likelihood="poisson").fit(x, y)
+    found = model.predict_interval(x)
+    assert np.array_equal(found, np.floor(found))
+    assert (found >= 0).all()
+    ends = model.predict_quantiles(x, [0, 1])
+    assert (ends == [0, np.inf]).all()
+    drawn = model.sample_y(x, 4000, random_state=1)
+    held = ((drawn >= found[:, :1]) & (drawn <= found[:, 1:])).mean()
+    assert held >= 0.88
+
+
+def test_the_least_and_the_largest_target_are_infinite():
+    x, y = data()
+    ends = learner(epochs=1).fit(x, y).predict_quantiles(x, [0.0, 1.0])
+    assert (ends == [-np.inf, np.inf]).all()
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), "x"])
+def test_what_is_no_probability_is_refused_by_name(value):
+    x, y = data()
+    model = learner(epochs=1).fit(x, y)
+    with pytest.raises((TypeError, ValueError), match="q must be a number"):
+        model.predict_quantiles(x, value)
+    with pytest.raises((TypeError, ValueError), match="coverage must be a number"):
+        model.predict_interval(x, value)
+    labels = BayesianMLPClassifier((3,), epochs=1, progress=False).fit(x, y > 100)
+    with pytest.raises((TypeError, ValueError), match="coverage must be a number"):
+        labels.predict_set(x, value)
+
+
+def test_rows_where_the_network_overflows_are_named():
+    x, y = data()
+    far = np.where(np.arange(40) == 7, 1e300, 1.0)[:, None] * x
+    model = learner().set_params(hidden_layer_sizes=(50,)).fit(x, 1e150 * y)
+    for call in (
+        lambda: model.predict_interval(far),
+        lambda: model.predict_quantiles(far, 1e-3),
+        lambda: model.predict(far, return_cov=True),
+    ):
+        with pytest.raises(ValueError, match="overflows float64 at row 7"):
+            call()
+
+
+# Classes
+
+
+def test_sets_of_classes_are_the_most_probable_ones():
+    random = np.random.default_rng(4)
+    x = random.standard_normal((80, 2))
+    y = np.digitize(x[:, 0] + 0.5 * random.standard_normal(80), [-0.5, 0.5])
+    model = BayesianMLPClassifier((8,), epochs=40, random_state=0, progress=False).fit(x, y)
+    proba, found = model.predict_proba(x), model.predict_set(x, 0.8)
+    assert found.shape == proba.shape
+    assert found.dtype == bool
+    assert (np.where(found, proba, 0).sum(axis=1) >= 0.8 - 1e-12).all()
+    assert found[np.arange(80), proba.argmax(axis=1)].all()
+    sizes = [model.predict_set(x, c).sum() for c in (0.0, 0.5, 0.9, 1.0)]
+    assert sizes == sorted(sizes)
+    assert (sizes[0], sizes[-1]) == (80, 240)
+    assert not hasattr(model, "predict_interval")  # classes have no order
+    with pytest.raises(ValueError, match="coverage must be one number"):
+        model.predict_set(x, [0.5, 0.9])
+
+
+# skpro
+
+
+def test_the_adapter_of_skpro_works_on_it():
+    pandas = pytest.importorskip("pandas")
+    adapters = pytest.importorskip(
+        "skpro.regression.adapters.sklearn", reason="skpro is not installed: pip install skpro"
+    )
+    x, y = data()
+    frame, target = pandas.DataFrame(x, columns=["a", "b"]), pandas.DataFrame({"y": y})
+    adapted = adapters.SklearnProbaReg(learner()).fit(frame, target)
+    alone = learner().fit(frame, target["y"])
+    mean, std = alone.predict(frame, return_std=True)
+    assert np.allclose(adapted.predict(frame)["y"], mean, rtol=1e-12)
+    assert np.allclose(adapted.predict_var(frame)["y"], std**2, rtol=1e-12)
+    theirs = adapted.predict_interval(frame, coverage=0.9).to_numpy()  # that of N(mean, std^2)
+    ours = alone.predict_interval(frame, coverage=0.9)
+    assert theirs.shape == ours.shape
+    assert np.allclose(theirs, mean[:, None] + std[:, None] * stats.norm.ppf([0.05, 0.95]))
+    assert np.abs(theirs - ours).max() < 0.2 * std.max()  # the mixture is nearly Gaussian here
+    levels = [0.1, 0.5, 0.9]
+    assert adapted.predict_quantiles(frame, levels).shape == (40, 3)
+    assert adapted.predict_proba(frame).mean().shape == (40, 1)

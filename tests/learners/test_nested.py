@@ -1,0 +1,205 @@
+"""fields of parts: they are read, set and searched like any parameter; parts stay as they are."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from bbb_numpy.learners.classifier import BayesianMLPClassifier
+from bbb_numpy.learners.inference import Sampling
+from bbb_numpy.learners.plan import CLASSIFICATION, OPTIMIZER, REGRESSION
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
+from bbb_numpy.model.objectives import FreeEnergy
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.sampling.mcmc import NUTS
+from bbb_numpy.training import EarlyStopping
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine, StepDecay
+
+pytestmark = pytest.mark.brief
+
+
+def data(rows=30):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((rows, 2))
+    return x, np.sin(x[:, 0]) + 0.1 * rng.standard_normal(rows)
+
+
+def small(**params):
+    return BayesianMLPRegressor((3,), epochs=5, random_state=0, progress=False, **params)
+
+
+def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
+    params = BayesianMLPRegressor().get_params()
+    assert params["prior"] is None
+    assert params["prior__scale"] == REGRESSION.prior.scale
+    assert params["likelihood__scale"] == REGRESSION.likelihood.scale
+    assert params["likelihood__learn"] is True
+    assert params["optimizer__learning_rate"] == OPTIMIZER.learning_rate
+    assert params["optimizer__schedule"] == Cosine()
+    assert params["optimizer__schedule__final"] == 0.0
+    assert params["warm_up__share"] == REGRESSION.warm_up.share
+    assert params["objective__beta"] == 1.0
+    assert params["inference__rho_offset"] == -4.0
+    assert BayesianMLPClassifier().get_params()["prior__scale"] == CLASSIFICATION.prior.scale
+    shallow = BayesianMLPRegressor().get_params(deep=False)
+    assert set(shallow) < set(params)
+    assert not [name for name in shallow if "__" in name]
+
+
+@pytest.mark.parametrize(
+    ("given", "absent"),
+    [
+        ({"inference": "mle"}, "inference__mu_scale"),  # a posterior and an objective in one
+        ({"inference": "nuts"}, "optimizer__learning_rate"),
+        ({"inference": "nuts"}, "objective__beta"),
+        ({"inference": "map"}, "warm_up__share"),
+        ({}, "early_stopping__patience"),
+        ({"prior": GaussianPrior}, "prior__scale"),
+        ({"prior": "unknown"}, "prior__scale"),
+        ({"prior": 3.0, "inference": object(), "likelihood": {}}, "prior__scale"),
+    ],
+)
+def test_what_stands_for_no_part_has_no_fields(given, absent):
+    assert absent not in BayesianMLPRegressor(**given).get_params()
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "name", "wanted"),
+    [
+        ({}, {"prior__scale": 2.0}, "prior", GaussianPrior(2.0)),
+        ({"prior": "laplace"}, {"prior__scale": 2.0}, "prior", LaplacePrior(2.0)),
+        (
+            {"prior": GaussianPrior(3.0, learn=True)},
+            {"prior__scale": 2.0},
+            "prior",
+            GaussianPrior(2.0, learn=True),
+        ),
+        ({}, {"prior": "laplace", "prior__scale": 2.0}, "prior", LaplacePrior(2.0)),
+        ({}, {"prior__scale": 2.0, "prior": "laplace"}, "prior", LaplacePrior(2.0)),
+        ({}, {"likelihood__learn": False}, "likelihood", GaussianLikelihood(0.1)),
+        ({}, {"optimizer__learning_rate": 0.5}, "optimizer", Adam(0.5, schedule=Cosine())),
+        (
+            {},
+            {"optimizer__learning_rate": 0.5, "optimizer__schedule__final": 0.1},
+            "optimizer",
+            Adam(0.5, schedule=Cosine(0.1)),
+        ),
+        (
+            {"optimizer": SGD()},
+            {"optimizer__schedule": StepDecay(), "optimizer__schedule__every": 7},
+            "optimizer",
+            SGD(schedule=StepDecay(7)),
+        ),
+        ({}, {"objective__beta": 0.5}, "objective", FreeEnergy(0.5)),
+        ({}, {"warm_up__share": 0.25}, "warm_up", LinearWarmUp(0.25)),
+        ({"inference": "map"}, {"inference__mu_scale": 1.0}, "inference", PointMass(1.0)),
+        ({"inference": "nuts"}, {"inference__chains": 2}, "inference", Sampling("nuts", 2)),
+        (
+            {"inference": "nuts"},
+            {"inference__sampler__max_depth": 3},
+            "inference",
+            Sampling(NUTS(max_depth=3)),
+        ),
+        # neither of the two is a mixture without the other
+        (
+            {"prior": ScaleMixturePrior(0.25, 1.0, 0.1)},
+            {"prior__sigma1": 9.0, "prior__sigma2": 5.0},
+            "prior",
+            ScaleMixturePrior(0.25, 9.0, 5.0),
+        ),
+    ],
+)
+def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
+    model = BayesianMLPRegressor(**given)
+    before = model.get_params(deep=False)
+    assert model.set_params(**changes) is model
+    after = model.get_params(deep=False)
+    assert repr(after[name]) == repr(wanted)  # kernels of samplers are equal only to themselves
+    assert {k: v for k, v in after.items() if k != name} == {
+        k: v for k, v in before.items() if k != name
+    }
+
+
+def test_the_part_that_was_passed_in_is_not_changed():
+    prior, schedule = GaussianPrior(3.0), Cosine()
+    model = BayesianMLPRegressor(prior=prior, optimizer=Adam(schedule=schedule))
+    model.set_params(prior__scale=1.0, optimizer__schedule__final=0.5)
+    assert (prior, schedule) == (GaussianPrior(3.0), Cosine())
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({"width": 3}, ValueError, "Invalid parameter 'width' for estimator .*Valid parameters"),
+        ({"width__scale": 3}, ValueError, "Invalid parameter 'width__scale' for estimator"),
+        (
+            {"prior__width": 3},
+            ValueError,
+            r"Invalid parameter 'width' for prior=GaussianPrior\(scale=0.5, learn=False\)\. "
+            r"Valid parameters are: \['scale', 'learn'\]",
+        ),
+        ({"prior__scale": -1.0}, ValueError, "scale of the prior"),
+        ({"prior__scale__x": 1.0}, ValueError, r"'x' for prior__scale=0.5, which has no param"),
+        ({"optimizer__schedule__x": 1.0}, ValueError, r"'x' for optimizer__schedule=Cosine.*final"),
+        ({"early_stopping__patience": 3}, ValueError, "'patience' for early_stopping=None"),
+        ({"epochs__x": 3}, ValueError, "'x' for epochs=7"),
+        ({"inference": "mle", "inference__mu_scale": 1.0}, ValueError, "for inference='mle'"),
+        ({"prior__": 1.0}, ValueError, "Invalid parameter '' for prior"),
+    ],
+)
+def test_nothing_changes_when_one_of_several_is_refused(changes, kind, message):
+    model = BayesianMLPRegressor(epochs=7)
+    before = model.get_params()
+    with pytest.raises(kind, match=message):
+        model.set_params(samples=9, likelihood__scale=0.3, **changes)
+    assert model.get_params() == before
+
+
+def test_early_stopping_has_fields_once_it_is_there():
+    model = small(early_stopping=EarlyStopping(5)).set_params(early_stopping__min_delta=0.5)
+    assert model.early_stopping == EarlyStopping(5, 0.5)
+
+
+def test_a_warm_up_that_none_stands_for_is_that_of_the_objective():
+    params = BayesianMLPClassifier().get_params()
+    assert CLASSIFICATION.warm_up == NoWarmUp()
+    assert "warm_up__share" not in params
+
+
+def test_a_grid_over_fields_of_parts_fits_each_and_keeps_the_best():
+    x, y = data()
+    grid = {"prior__scale": [0.1, 1.0], "optimizer__learning_rate": [1e-3, 1e-2]}
+    search = GridSearchCV(small(), grid, cv=2).fit(x, y)
+    best = search.best_estimator_
+    assert best.estimator_.model.prior == GaussianPrior(search.best_params_["prior__scale"])
+    rates = {epoch.learning_rate for epoch in best.history_[:1]}
+    assert max(rates) <= search.best_params_["optimizer__learning_rate"]
+    scores = search.cv_results_["mean_test_score"]
+    assert len(set(scores)) == 4  # each was another fit
+    alone = GridSearchCV(small(), {"prior": [GaussianPrior(0.1), GaussianPrior(1.0)]}, cv=2)
+    tried = search.cv_results_["params"]
+    same = scores[[one["optimizer__learning_rate"] == 1e-2 for one in tried]]
+    np.testing.assert_array_equal(alone.fit(x, y).cv_results_["mean_test_score"], same)
+
+
+def test_fields_are_reached_through_a_pipeline():
+    x, y = data()
+    steps = make_pipeline(StandardScaler(), small())
+    steps.set_params(bayesianmlpregressor__prior__scale=0.25).fit(x, y)
+    assert steps[-1].estimator_.model.prior == GaussianPrior(0.25)
+    assert steps.get_params()["bayesianmlpregressor__prior__scale"] == 0.25
+
+
+def test_clones_and_pickles_keep_what_was_set():
+    model = small().set_params(prior__scale=0.25, optimizer__schedule__final=0.5)
+    for twin in (clone(model), pickle.loads(pickle.dumps(model))):
+        assert twin.get_params() == model.get_params()
+        assert twin.prior == GaussianPrior(0.25)

@@ -1,0 +1,334 @@
+"""representation: what scikit-learn's users look for in a fitted network, and find."""
+
+import warnings
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn import clone, config_context
+from sklearn.datasets import make_friedman1
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.inspection import permutation_importance
+from sklearn.neural_network import MLPRegressor
+
+from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, GaussianPrior, Sampling
+
+pytestmark = [pytest.mark.brief, pytest.mark.filterwarnings("ignore:.*divergent transitions")]
+X = np.random.default_rng(0).standard_normal((40, 3))
+Y = X[:, 0] - 0.5 * X[:, 2] ** 2
+
+
+def regressor(**params):
+    settings = {"hidden_layer_sizes": (5, 4), "epochs": 3, "random_state": 0, "warm_up": "none"}
+    return BayesianMLPRegressor(**settings | params)
+
+
+def sampled():
+    sampling = Sampling("hmc", chains=2, draws=4, warm_up=4)
+    return regressor(inference=sampling, warm_up=None)
+
+
+def linear_map(model, x):
+    """The network that has the posterior means as its weights."""
+    f = (x - model.x_mean_) / model.x_scale_
+    for w, b in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
+        f = np.maximum(f @ w + b, 0.0)
+    f = f @ model.coefs_[-1] + model.intercepts_[-1]
+    return (f * model.y_scale_ + model.y_mean_)[:, 0]
+
+
+# --- weights
+
+
+@pytest.mark.parametrize("inference", ["mean-field", "full-rank", "map", "mle"])
+def test_weights_have_the_shapes_of_scikit_learn_and_those_of_a_point_are_the_network(inference):
+    model = regressor(inference=inference).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = MLPRegressor(hidden_layer_sizes=(5, 4), max_iter=1).fit(X, Y)
+    for ours, theirs in ((model.coefs_, other.coefs_), (model.intercepts_, other.intercepts_)):
+        assert [array.shape for array in ours] == [array.shape for array in theirs]
+    if inference in ("map", "mle"):
+        np.testing.assert_allclose(linear_map(model, X), model.predict(X), rtol=1e-10)
+
+
+def test_weights_of_draws_are_their_means_and_of_a_gaussian_the_mean_of_its_samples():
+    model = sampled().fit(X, Y)
+    for layer in range(3):
+        draws = model.draws_.block(f"W{layer}").reshape(8, *model.coefs_[layer].shape)
+        np.testing.assert_allclose(model.coefs_[layer], draws.mean(axis=0), rtol=1e-12)
+        biases = model.draws_.block(f"b{layer}").reshape(8, -1)
+        np.testing.assert_allclose(model.intercepts_[layer], biases.mean(axis=0), rtol=1e-12)
+    model = regressor().fit(X, Y)
+    eps = model.estimator_.draw_weights(np.random.default_rng(0), 20_000)
+    first = model.estimator_.weights(model.theta_, eps)[:, :15].reshape(-1, 3, 5)
+    error = first.std(axis=0) / 20_000**0.5
+    assert (np.abs(first.mean(axis=0) - model.coefs_[0]) < 5 * error).all()
+
+
+def test_weights_are_copies():
+    model = regressor().fit(X, Y)
+    before = model.predict(X)
+    model.coefs_[0][:] = 100.0
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    "name", ["coefs_", "intercepts_", "feature_importances_", "loss_", "loss_curve_"]
+)
+def test_before_fit_there_is_nothing(name):
+    assert not hasattr(regressor(), name)
+    with pytest.raises(NotFittedError):
+        getattr(regressor(), name)
+
+
+# --- importances
+
+
+def test_importances_are_shares_of_the_squared_signal_to_noise_of_the_first_layer():
+    model = regressor().fit(X, Y)
+    blocks = model.estimator_.layout.views(model.theta_)
+    mean, sigma = blocks["mu"][:15], np.log1p(np.exp(blocks["rho"][:15]))
+    power = ((mean / sigma) ** 2).reshape(3, 5).sum(axis=1)
+    np.testing.assert_allclose(model.feature_importances_, power / power.sum(), rtol=1e-12)
+
+
+def test_importances_find_the_inputs_that_matter():
+    x, y = make_friedman1(200, random_state=0, noise=1.0)  # five of ten inputs matter
+    model = BayesianMLPRegressor(epochs=400, random_state=0).fit(x, y)
+    found = model.feature_importances_
+    assert found[:4].min() > found[5:].max()
+    shuffled = permutation_importance(model, x, y, n_repeats=2, random_state=0).importances_mean
+    assert spearmanr(found, shuffled).statistic > 0.6
+    kept = SelectFromModel(model, prefit=True, max_features=4, threshold=-np.inf).get_support()
+    assert kept.tolist() == [True] * 4 + [False] * 6
+
+
+@pytest.mark.parametrize("model", [sampled(), regressor(inference="full-rank")], ids=["draws", "f"])
+def test_importances_are_refused_where_weights_cannot_be_judged_one_by_one(model):
+    model.fit(X, Y)
+    with pytest.raises(AttributeError, match=r"feature_importances_.*permutation_importance"):
+        _ = model.feature_importances_
+    assert not hasattr(model, "feature_importances_")
+
+
+@pytest.mark.parametrize(
+    ("block", "value", "why"), [("mu", 0.0, "no signal"), ("rho", -1000.0, "deviations > 0")]
+)
+def test_importances_that_do_not_exist_break_no_tool_that_looks_at_all_attributes(
+    block, value, why
+):
+    model = regressor().fit(X, Y)
+    model.estimator_.layout.views(model.theta_)[block][:] = value
+    with pytest.raises(AttributeError, match=why):
+        _ = model.feature_importances_
+    assert "feature_importances_" not in dir(model)
+
+
+# --- the loss
+
+
+def test_the_loss_curve_is_the_free_energy_by_epoch():
+    model = regressor(epochs=4).fit(X, Y)
+    energy = [epoch.kl + epoch.nll for epoch in model.history_]
+    np.testing.assert_allclose(model.loss_curve_, energy, rtol=1e-12)
+    assert model.loss_ == model.loss_curve_[-1]
+    model.partial_fit(X, Y, epochs=2)
+    assert len(model.loss_curve_) == model.n_iter_ == 6
+    assert not hasattr(sampled().fit(X, Y), "loss_curve_")
+
+
+def test_verbose_prints_every_epoch_or_every_so_many_and_a_bar_stays_whole(capsys):
+    model = regressor(epochs=4, verbose=True).fit(X, Y)
+    lines = [f"Epoch {i + 1}, loss = {loss:.8g}" for i, loss in enumerate(model.loss_curve_)]
+    assert capsys.readouterr().out.splitlines() == lines
+    quiet = regressor(epochs=4).fit(X, Y)
+    assert capsys.readouterr() == ("", "")
+    np.testing.assert_array_equal(quiet.theta_, model.theta_)
+    model.set_params(verbose=2, progress=True).fit(X, Y).partial_fit(X, Y)
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [lines[1], lines[3]]
+    assert "4/4" in err
+    assert "loss" not in err
+    model = sampled().set_params(verbose=1).fit(X, Y)
+    assert capsys.readouterr().out == f"{model.draws_.summary()}\n"
+
+
+# --- warm starts
+
+
+def test_a_warm_start_goes_on_where_the_last_fit_ended():
+    whole = regressor(epochs=3).fit(X, Y).partial_fit(X, Y, epochs=3)
+    model = regressor(epochs=3, warm_start=True).fit(X, Y)
+    first = model.theta_
+    np.testing.assert_array_equal(model.fit(X, Y).theta_, whole.theta_)
+    assert model.n_iter_ == 6
+    assert np.isnan(model.fit_report_.moved)  # not since its random start
+    np.testing.assert_array_equal(model.set_params(warm_start=False).fit(X, Y).theta_, first)
+    assert model.n_iter_ == 3
+
+
+def test_a_warm_start_keeps_the_units_of_the_first_fit():
+    model = regressor(warm_start=True).fit(X, Y)
+    mean = model.y_mean_
+    model.fit(X + 5.0, Y + 5.0)
+    np.testing.assert_array_equal(model.y_mean_, mean)
+    assert not hasattr(clone(model), "estimator_")
+
+
+@pytest.mark.parametrize(
+    "changed", [{"hidden_layer_sizes": (5,)}, {"prior": GaussianPrior(0.1)}, {"dtype": "float32"}]
+)
+def test_a_warm_start_refuses_another_model_and_changes_nothing(changed):
+    model = regressor(warm_start=True).fit(X, Y)
+    before = model.theta_
+    message = f"{next(iter(changed))}.*changed.*so fit with warm_start=True cannot go on from it"
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**changed).fit(X, Y)
+    assert model.theta_ is before
+
+
+def test_a_warm_start_has_no_meaning_for_draws_and_none_for_rows_held_out():
+    with pytest.raises(ValueError, match="cannot use warm_start=True"):
+        sampled().set_params(warm_start=True).fit(X, Y)
+    model = sampled().fit(X, Y).set_params(inference="map", warm_start=True)
+    with pytest.raises(ValueError, match="which fit with warm_start=True cannot train further"):
+        model.fit(X, Y)
+    with pytest.raises(ValueError, match=r"leave validation_fraction=0\.5 out"):
+        regressor(warm_start=True, validation_fraction=0.5).fit(X, Y)
+
+
+def test_a_warm_started_classifier_knows_its_classes():
+    model = BayesianMLPClassifier((3,), epochs=2, random_state=0, warm_start=True)
+    model.fit(X, Y > 0)
+    assert model.fit(X[:9], Y[:9] > 0).n_iter_ == 4
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.fit(X, np.where(Y > 0, 2, 3))
+
+
+# --- accuracy
+
+
+class Oracle(BayesianMLPClassifier):
+    """Finds the label that stands in the first column."""
+
+    def predict_proba(self, X):
+        return np.eye(len(self.classes_))[np.asarray(X)[:, 0].astype(int)]
+
+
+def oracle(classes=("a", "b", "c")):
+    model = Oracle()
+    model.classes_ = np.array(classes)
+    return model
+
+
+def test_perfect_predictions_score_exactly_one_and_wrong_ones_exactly_zero_whatever_the_weights():
+    model = oracle()
+    for rows in range(1, 301):
+        rng = np.random.default_rng(rows)
+        places, weight = rng.integers(3, size=rows), rng.random(rows)
+        for kind in (None, weight, weight.astype("f4"), weight.astype(">f8"), 1e308 * weight):
+            right = model.score(places[:, None], model.classes_[places], sample_weight=kind)
+            wrong = model.score(places[:, None], model.classes_[places - 1], sample_weight=kind)
+            assert (right, wrong) == (1.0, 0.0)
+
+
+def test_no_score_is_above_one():
+    model = oracle()
+    for rows in range(2, 301):
+        rng = np.random.default_rng(rows)
+        labels, weight = model.classes_[np.zeros(rows, int)], rng.random(rows)
+        wrong = rng.integers(rows)
+        labels[wrong], weight[wrong] = "b", 1e-30
+        assert model.score(np.zeros((rows, 1)), labels, sample_weight=weight) <= 1.0
+
+
+def test_accuracy_is_the_share_of_weight_that_is_right():
+    model, x = oracle(), np.array([[0], [1], [2], [2]])
+    assert model.score(x, ["a", "b", "c", "a"]) == 0.75
+    assert model.score(x, ["a", "b", "c", "a"], sample_weight=[1, 0, 2, 1]) == 0.75
+    assert model.score(x, ["a", "b", "z", "z"]) == 0.5  # a label never seen is not found
+
+
+@pytest.mark.parametrize("weight", [[1.0], [1.0, -1.0], [0.0, 0.0], [np.nan, 1.0], [[1.0, 1.0]]])
+def test_what_cannot_be_weights_is_refused(weight):
+    with pytest.raises(ValueError, match=r"sample_weight must be 2 finite numbers"):
+        oracle().score([[0], [1]], ["a", "b"], sample_weight=weight)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        oracle().score([[0], [1]], ["a"])
+
+
+# --- HTML
+
+
+class Page(HTMLParser):
+    """The cells of the last table, and whether all tags are closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.rows, self.inside = [], [], False
+        self.feed(text[text.index('<div class="bbb-numpy-fitted">') :])
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.rows[-1].append(data)
+
+
+def shown(model):
+    page = Page(model._repr_html_())
+    assert page.open == []
+    return dict(page.rows)
+
+
+def test_html_shows_the_parts_the_sizes_the_noise_and_how_the_fit_went():
+    model = regressor().fit(X, Y)
+    facts = shown(model)
+    assert facts["network"] == "3 → 5 → 4 → 1, relu: 49 weights"
+    assert facts["prior"] == "GaussianPrior(scale=0.5, learn=False)"
+    assert facts["learned"] == "99 numbers, 1 of them not of weights"
+    assert facts["trained"] == f"3 epochs, free energy {model.loss_:.6g} nats"
+    assert facts["noise"] == f"{model.noise_scale_[0]:.4g} (units of y)"
+    assert facts["warning"] == model.fit_report_.message
+    assert model._repr_mimebundle_()["text/html"].startswith("<style>")
+    good = regressor(epochs=300).fit(X, Y)
+    assert shown(good)["warnings"] == "none"
+
+
+def test_html_of_draws_and_classes_and_several_outputs():
+    model = sampled().fit(X, Y)
+    assert shown(model)["posterior"] == model.draws_.summary()
+    labels = BayesianMLPClassifier((3,), epochs=2, random_state=0).fit(X, Y > 0)
+    assert "noise" not in shown(labels)
+    both = regressor().fit(X, np.c_[Y, Y])
+    assert shown(both)["noise"].count(",") == 1
+    assert "log density" not in shown(both.partial_fit(X, np.c_[Y, Y]))
+
+
+def test_html_of_a_fit_that_has_run_away_shows_an_infinite_noise_and_no_warning_of_its_own():
+    model = regressor().fit(X, Y)
+    model.estimator_.layout.views(model.theta_)["log_noise"][:] = 1000.0
+    assert shown(model)["noise"] == "inf (units of y)"
+
+
+def test_html_escapes_what_it_shows_and_is_that_of_scikit_learn_before_fit():
+    model = regressor().fit(X, Y)
+    model.fit_report_ = replace(model.fit_report_, findings=("<script>&", "b"), causes=("c",))
+    assert "<script>&amp;" not in model._repr_html_().split("bbb-numpy-fitted")[1]
+    assert shown(model)["warning"].startswith("<script>&; b")  # once it is read again
+    plain = regressor()._repr_html_()
+    assert "Not fitted" in plain
+    assert "bbb-numpy-fitted" not in plain
+    with config_context(display="text"):
+        assert not hasattr(model, "_repr_html_")
+        assert set(model._repr_mimebundle_()) == {"text/plain"}

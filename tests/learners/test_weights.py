@@ -1,0 +1,537 @@
+"""weights of rows and classes: they are copies, in everything that looks at rows."""
+
+import inspect
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data as equivalence,
+)
+
+from bbb_numpy import (
+    EUBO,
+    MAP,
+    MLP,
+    GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
+    Model,
+    Renyi,
+    Reparameterised,
+    SelfNormalised,
+    load,
+    save,
+    training,
+)
+from bbb_numpy.gradients.replicated import replicated
+from bbb_numpy.learners.base import Learner
+from bbb_numpy.learners.checkpoint import CheckpointError
+from bbb_numpy.learners.classifier import BayesianMLPClassifier
+from bbb_numpy.learners.inference import Sampling
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy.model.kl_weights import geometric_kl_weights
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.parts.weighted import Weighted, with_weights
+from bbb_numpy.sampling.mcmc import HMC
+from bbb_numpy.training import EarlyStopping, Recipe
+from bbb_numpy.training.optimizers import SGD
+from bbb_numpy.training.stopping import HeldOut
+
+pytestmark = pytest.mark.brief
+
+ROWS = 40
+
+
+def data(kind="real", seed=3):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((ROWS, 2))
+    signal = np.sin(x[:, 0]) + 0.2 * rng.standard_normal(ROWS)
+    if kind == "count":
+        return x, rng.poisson(np.exp(signal))
+    if kind == "class":
+        return x, np.array(["no", "perhaps", "yes"])[np.digitize(signal, [-0.5, 0.5])]
+    return x, signal
+
+
+def counts(seed=4):
+    return np.random.default_rng(seed).integers(0, 4, ROWS)
+
+
+def settings(**params):
+    return {"epochs": 40, "random_state": 0, "progress": False, **params}
+
+
+def regressor(**params):
+    return BayesianMLPRegressor((4,), **settings(**params))
+
+
+def classifier(**params):
+    return BayesianMLPClassifier((4,), **settings(**params))
+
+
+def whole(**params):
+    """Settings that leave nothing to chance but the starting point: no noise, all rows at once."""
+    return {"inference": "map", "batch_size": 1000, **params}
+
+
+# --- copies
+
+
+@pytest.mark.equation("D45")
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (regressor, "real"),
+        (partial(regressor, likelihood="heteroscedastic"), "real"),
+        (partial(regressor, likelihood="student-t-learned"), "real"),
+        (partial(regressor, likelihood="poisson"), "count"),
+        (classifier, "class"),
+    ],
+)
+def test_a_fit_to_weights_is_the_fit_to_copies(make, kind):
+    (x, y), v = data(kind), counts()
+    weighted = make(**whole()).fit(x, y, sample_weight=v)
+    copies = make(**whole()).fit(np.repeat(x, v, axis=0), np.repeat(y, v))
+    assert np.allclose(weighted.theta_, copies.theta_, rtol=1e-9, atol=1e-9)
+    assert weighted.history_[-1].objective == pytest.approx(copies.history_[-1].objective, rel=1e-9)
+    for name in ("x_mean_", "x_scale_", "y_mean_", "y_scale_"):
+        assert np.allclose(getattr(weighted, name), getattr(copies, name), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.equation("D45")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianMLPRegressor((4,), epochs=50, **whole()),
+        BayesianMLPRegressor((4,), epochs=50, **whole(inference="mle")),
+        BayesianMLPClassifier((4,), epochs=50, **whole()),
+        BayesianMLPClassifier((4,), epochs=50, class_weight="balanced", **whole()),
+    ],
+)
+def test_scikit_learns_check_of_copies_passes_where_no_noise_and_no_order_of_rows_enter(estimator):
+    equivalence(type(estimator).__name__, estimator)
+
+
+@pytest.mark.equation("D45")
+@pytest.mark.parametrize(
+    ("make", "objective"),
+    [(Reparameterised, None), (Reparameterised, Renyi(0.5)), (SelfNormalised, EUBO())],
+)
+def test_with_the_noise_of_each_weight_sample_training_on_all_rows_is_that_on_copies(
+    make, objective
+):
+    (x, y), v = data(), counts()
+    parts = {} if objective is None else {"objective": objective}
+    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5, learn=True))
+    recipe = Recipe(epochs=30, batch_size=1000, samples=3, shuffle=False)
+
+    def theta(model, x, y):
+        built, rng = make(model, MeanField(), **parts), np.random.default_rng(0)
+        state = training.start(built, rng, recipe.optimizer)
+        return training.fit(built, state, x, y, recipe, rng=rng, progress=False).theta
+
+    weighted = theta(model.weighted(), x, with_weights(y[:, None], v))
+    copies = theta(model, np.repeat(x, v, axis=0), np.repeat(y, v)[:, None])
+    assert np.allclose(weighted, copies, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.equation("D45")
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_a_row_of_weight_0_is_not_there(make):
+    x, y = data("real" if make is regressor else "class")
+    v = counts().astype(float)
+    there = v > 0
+    one = make(validation_fraction=0.2, batch_size=8).fit(x, y, sample_weight=v)
+    x[~there] = 1e6
+    other = make(validation_fraction=0.2, batch_size=8).fit(x[there], y[there], v[there])
+    assert np.array_equal(one.theta_, other.theta_)
+    assert np.array_equal(one.x_mean_, other.x_mean_)
+    one.partial_fit(x, y, sample_weight=v)
+    other.partial_fit(x[there], y[there], sample_weight=v[there])
+    assert np.array_equal(one.theta_, other.theta_)
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_weights_of_1_change_nothing(make):
+    x, y = data("real" if make is regressor else "class")
+    plain = make().fit(x, y)
+    for ones in (np.ones(ROWS), [1] * ROWS, 1.0):
+        assert np.array_equal(make().fit(x, y, sample_weight=ones).theta_, plain.theta_)
+
+
+@pytest.mark.equation("D45")
+def test_a_class_whose_rows_have_no_weight_keeps_its_place():
+    x, y = data("class")
+    model = classifier().fit(x, y, sample_weight=np.where(y == "perhaps", 0.0, 2.0))
+    assert model.classes_.tolist() == ["no", "perhaps", "yes"]
+    proba = model.predict_proba(x)
+    assert proba.shape == (ROWS, 3)
+    assert proba[:, 1].mean() < proba[:, [0, 2]].mean(axis=0).min()
+
+
+@pytest.mark.equation("D6", "D45")
+@pytest.mark.parametrize("shares", [None, geometric_kl_weights])
+def test_the_minibatches_of_an_epoch_cost_what_all_rows_cost(shares):
+    (x, y), v = data(), np.random.default_rng(1).uniform(0.1, 3.0, ROWS)
+    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5)).weighted()
+    built = Reparameterised(model, PointMass(), MAP())
+    options = {} if shares is None else {"kl_weights": shares}
+    recipe = Recipe(SGD(1e-300), epochs=1, batch_size=7, **options)
+    state = training.start(built, np.random.default_rng(0), recipe.optimizer)
+    rows = x, with_weights(y[:, None], v)
+    done = training.fit(built, state, *rows, recipe, rng=np.random.default_rng(5), progress=False)
+    noise = built.draw(np.random.default_rng(0), 1)
+    wanted = built.value_and_grad(state.theta, noise, *rows, 1.0)
+    epoch = done.history[0]
+    assert epoch.objective == pytest.approx(wanted.value, rel=1e-12)
+    assert epoch.kl == pytest.approx(-wanted.terms.prior[0], rel=1e-12)
+    assert epoch.nll == pytest.approx(-wanted.terms.likelihood[0], rel=1e-12)
+
+
+@pytest.mark.equation("D45")
+def test_a_minibatch_pays_for_the_prior_by_the_weight_of_its_rows():
+    # Without data (y = f has the slope 0 at f = 0) a step moves theta by the prior alone
+    weights = np.array([1.0, 3.0])
+    given = []
+
+    class Recorded(Reparameterised):
+        def value_and_grad(self, theta, noise, x, y, kl_weight=1.0, buffers=None):
+            given.append((float(y[:, -1].sum()), kl_weight))
+            return super().value_and_grad(theta, noise, x, y, kl_weight, buffers)
+
+    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood()).weighted()
+    built, recipe = Recorded(model), Recipe(epochs=6, batch_size=1)
+    state = training.start(built, np.random.default_rng(0), recipe.optimizer)
+    y = with_weights(np.zeros((2, 1)), weights)
+    rng = np.random.default_rng(0)
+    training.fit(built, state, np.ones((2, 1)), y, recipe, rng=rng, progress=False)
+    assert {weight for weight, _ in given[:12]} == {1.0, 3.0}
+    assert all(share == weight / 4.0 for weight, share in given)
+    first = [weight for weight, _ in given[0:12:2]]
+    assert set(first) == {1.0, 3.0}  # the rows came in both orders
+
+
+@pytest.mark.equation("D45")
+def test_the_validation_loss_is_that_of_copies():
+    (x, y), v = data(), counts() + 1
+    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5))
+    plain = Reparameterised(model)
+    theta = plain.init(np.random.default_rng(0))
+    rows = np.repeat(x, v, axis=0), np.repeat(y, v)[:, None]
+    copies = HeldOut(plain, theta, rows, np.random.default_rng(1)).loss(theta)
+    weighted = Reparameterised(model.weighted())
+    rows = x, with_weights(y[:, None], v)
+    found = HeldOut(weighted, theta, rows, np.random.default_rng(1)).loss(theta)
+    assert found == pytest.approx(copies, rel=1e-12)
+
+
+@pytest.mark.equation("D45")
+def test_early_stopping_by_weighted_rows():
+    (x, y), v = data(), counts() + 0.5
+    model = regressor(epochs=400, validation_fraction=0.3, early_stopping=EarlyStopping(5))
+    model.fit(x, y, sample_weight=v)
+    losses = [epoch.validation for epoch in model.history_]
+    assert np.isfinite(losses).all()
+    assert len(losses) < 400
+    # without validation rows it is the objective per row, rows counted by weight
+    one = regressor(**whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400)).fit(x, y, v)
+    twice = 2 * v
+    both = np.concatenate([x, x]), np.concatenate([y, y]), np.concatenate([v, v])
+    two = regressor(**whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400)).fit(*both)
+    same = regressor(**whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400)).fit(x, y, twice)
+    assert len(two.history_) == len(same.history_)
+    assert len(one.history_) < 400
+
+
+# --- sampled posteriors
+
+
+@pytest.mark.equation("D33", "D45")
+def test_chains_see_copies_in_weights():
+    (x, y), v = data(), counts()
+    few = Sampling(HMC(step_size=1e-3, path=3e-3, jitter=0.0), chains=2, draws=4, warm_up=0)
+    make = partial(regressor, inference=few, likelihood=GaussianLikelihood(0.5))
+    weighted = make().fit(x, y, sample_weight=v)
+    copies = make().fit(np.repeat(x, v, axis=0), np.repeat(y, v))
+    assert np.allclose(weighted.draws_.log_density, copies.draws_.log_density, rtol=1e-9)
+    assert np.allclose(weighted.theta_, copies.theta_, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.equation("D45")
+def test_the_sampled_posterior_of_weighted_linear_regression_is_the_closed_one():
+    (x, y), v = data(), np.random.default_rng(1).uniform(0.2, 2.0, ROWS)
+    model = BayesianMLPRegressor(
+        (),
+        prior=GaussianPrior(1.0),
+        likelihood=GaussianLikelihood(0.5),
+        inference=Sampling("nuts", chains=4, draws=400, warm_up=200),
+        standardize=False,
+        random_state=0,
+        progress=False,
+    ).fit(x, y, sample_weight=v)
+    design = np.column_stack([x, np.ones(ROWS)])
+    precision = np.eye(3) + design.T @ (v[:, None] * design) / 0.25
+    covariance = np.linalg.inv(precision)
+    mean = covariance @ design.T @ (v * y) / 0.25
+    z = (model.theta_.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / 400)  # ESS >= 400
+    assert np.abs(z).max() < 4.5
+    assert np.allclose(model.theta_.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.15)
+
+
+def test_draws_of_weighted_rows_are_exported_with_the_likelihood_of_single_rows():
+    pytest.importorskip("arviz")
+    from bbb_numpy.evaluation.arviz_export import to_arviz
+
+    (x, y), v = data(), counts()
+    few = Sampling(HMC(step_size=1e-3, path=3e-3, jitter=0.0), chains=2, draws=4, warm_up=0)
+    model = regressor(inference=few).fit(x, y, sample_weight=v)
+    found = to_arviz(model, prior=0)
+    likelihood = np.asarray(found["log_likelihood"]["y"])
+    assert likelihood.shape[:3] == (2, 4, np.count_nonzero(v))
+    target = model.draws_.target
+    single = target.rowwise(model.theta_) / target.y[:, -1]
+    assert np.allclose(np.sort(likelihood.ravel()), np.sort(single.ravel()), rtol=1e-12)
+
+
+# --- what is kept
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_the_fitted_model_knows_nothing_of_weights(make, tmp_path):
+    (x, y), v = data("real" if make is regressor else "class"), counts() + 0.5
+    model = make().fit(x, y, sample_weight=v)
+    plain = make().fit(x, y)
+    assert model.estimator_ == plain.estimator_
+    assert not np.array_equal(model.theta_, plain.theta_)
+    save(model, tmp_path / "model.npz")
+    twin = load(tmp_path / "model.npz")
+    assert np.array_equal(twin.predict(x), model.predict(x))
+    on = model.partial_fit(x, y, sample_weight=v), twin.partial_fit(x, y, sample_weight=v)
+    assert np.array_equal(on[0].theta_, on[1].theta_)
+    assert np.isfinite(model.partial_fit(x, y).score(x, y, sample_weight=v))
+
+
+@pytest.mark.parametrize("name", ["local-reparameterisation", "flipout", "antithetic"])
+def test_every_kind_of_estimator_and_precision_trains_with_weights(name):
+    (x, y), v = data(), counts()
+    model = regressor(estimator=name, samples=2, dtype="float32", batch_size=8).fit(x, y, v)
+    assert model.theta_.dtype == np.float32
+    assert model.score(x, y, sample_weight=v) > 0
+
+
+def test_heavier_rows_are_fitted_better():
+    x, y = data()
+    above = np.where(x[:, 0] > 0, 20.0, 0.05)
+    one = regressor(epochs=300).fit(x, y, sample_weight=above)
+    other = regressor(epochs=300).fit(x, y, sample_weight=1 / above)
+    assert one.score(x, y, above) > other.score(x, y, above)
+    assert other.score(x, y, 1 / above) > one.score(x, y, 1 / above)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(ROWS - 1), "sample_weight.shape"),
+        (np.ones((ROWS, 1)), "sample_weight: .*must be 1D"),
+        (-np.ones(ROWS), "sample_weight"),
+        (np.full(ROWS, np.nan), "sample_weight contains NaN"),
+        (np.full(ROWS, np.inf), "sample_weight contains infinity"),
+        (np.zeros(ROWS), "sample_weight"),
+        (np.full(ROWS, 1e308), "sample_weight sums to infinity"),
+        (["a"] * ROWS, "sample_weight: could not convert"),
+        (np.ma.masked_equal(np.arange(ROWS), 3), "sample_weight has masked entries"),
+    ],
+)
+def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(weights, message):
+    x, y = data()
+    model = regressor(epochs=1).fit(x, y)
+    before = model.theta_.copy()
+    for call in (model.fit, model.partial_fit):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call(x, y, sample_weight=weights)
+    assert np.array_equal(model.theta_, before)
+
+
+def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
+    x, y = data()
+    normalised = np.full(ROWS, 1 / ROWS)
+    with pytest.warns(UserWarning, match="sums to 1: all 40 rows together tell .* as one row"):
+        regressor(epochs=1).fit(x, y, sample_weight=normalised)
+    regressor(epochs=1, inference="mle").fit(x, y, sample_weight=normalised)
+    regressor(epochs=1).fit(x[:1], y[:1], sample_weight=[1.0])
+
+
+def test_replicates_are_trained_without_weights():
+    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood()).weighted()
+    with pytest.raises(TypeError, match=r"replicates need a GaussianLikelihood.*got Weighted"):
+        replicated([Reparameterised(model)])
+
+
+# --- classes
+
+
+@pytest.mark.equation("D45")
+@pytest.mark.parametrize("given", ["balanced", {"no": 3.0, "yes": 0.5}, {"perhaps": 0.0}])
+def test_the_weight_of_a_class_is_that_of_its_rows(given):
+    x, y = data("class")
+    told = given if given == "balanced" else {"no": 1.0, "perhaps": 1.0, "yes": 1.0} | given
+    rows = compute_sample_weight(told, y)
+    by_class = classifier(class_weight=given).fit(x, y)
+    by_row = classifier().fit(x, y, sample_weight=rows)
+    assert np.allclose(by_class.theta_, by_row.theta_, rtol=1e-9, atol=1e-12)
+    v = counts() + 0.5
+    if given != "balanced":
+        both = classifier(class_weight=given).fit(x, y, sample_weight=v)
+        assert np.array_equal(both.theta_, classifier().fit(x, y, v * rows).theta_)
+
+
+@pytest.mark.equation("D45")
+def test_balanced_classes_have_equal_sums_of_weights():
+    x, y = data("class")
+    v, labels = counts() + 0.5, np.unique(y)
+    one_hot = np.eye(3)[np.searchsorted(labels, y)]
+    model = classifier(class_weight="balanced")
+    found = model._weights(v, x, one_hot, {"classes_": labels})
+    sums = [found[y == label].sum() for label in labels]
+    assert np.allclose(sums, v.sum() / 3, rtol=1e-12)
+
+
+def test_two_labels_have_weights_too():
+    x, y = data()
+    rare = y > 0.8
+    plain = classifier().fit(x, rare)
+    balanced = classifier(class_weight="balanced").fit(x, rare)
+    named = classifier(class_weight={True: 5.0}).fit(x, rare)
+    for model in (balanced, named):
+        assert model.predict_proba(x)[:, 1].mean() > plain.predict_proba(x)[:, 1].mean()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        ("equal", ValueError, "class_weight must be 'balanced', or a dict; got 'equal'"),
+        (2.0, TypeError, "class_weight must be None, 'balanced', or a dict"),
+        ({"maybe": 1.0}, ValueError, "class_weight names the label 'maybe'"),
+        ({"no": -1.0}, ValueError, r"class_weight\['no'\] must be a finite number >= 0"),
+        ({"no": float("nan")}, ValueError, "must be a finite number"),
+        ({"no": "1"}, ValueError, "must be a finite number"),
+        ({"no": 0, "perhaps": 0, "yes": 0}, ValueError, "sample_weight|Sample weights"),
+    ],
+)
+def test_what_cannot_be_a_class_weight_is_refused(value, kind, message):
+    x, y = data("class")
+    with pytest.raises(kind, match=message):
+        classifier(class_weight=value).fit(x, y)
+
+
+def test_partial_fit_takes_a_dict_but_cannot_balance():
+    x, y = data("class")
+    labels = np.unique(y)
+    told = {"no": 2.0}
+    one = classifier(class_weight=told).partial_fit(x, y, classes=labels).partial_fit(x, y)
+    rows = np.where(y == "no", 2.0, 1.0)
+    other = classifier().partial_fit(x, y, classes=labels, sample_weight=rows)
+    assert np.array_equal(one.theta_, other.partial_fit(x, y, sample_weight=rows).theta_)
+    with pytest.raises(ValueError, match="class_weight='balanced' is not for partial_fit"):
+        classifier(class_weight="balanced").partial_fit(x, y, classes=labels)
+
+
+@pytest.mark.parametrize("given", ["balanced", {0: 2.0, 1: 1.0}, {}, None])
+def test_files_keep_the_weights_of_classes(given, tmp_path):
+    x, y = data()
+    model = classifier(class_weight=given, epochs=2).fit(x, (y > 0).astype(int))
+    save(model, tmp_path / "model.npz")
+    assert load(tmp_path / "model.npz").class_weight == given
+
+
+def test_a_class_weight_that_cannot_be_stored_is_named(tmp_path):
+    x, y = data("class")
+    model = classifier(epochs=2).fit(x, y).set_params(class_weight={"no": object()})
+    with pytest.raises(CheckpointError, match="class_weight"):
+        save(model, tmp_path / "model.npz")
+
+
+def test_the_classifier_has_the_settings_of_all_learners_and_class_weight():
+    both = (BayesianMLPClassifier, Learner)
+    own, shared = (inspect.signature(learner.__init__).parameters for learner in both)
+    assert set(own) == {*shared, "class_weight"}
+    assert {name: own[name] for name in shared} == dict(shared)
+    given = {name: object() for name in own if name != "self"}
+    assert BayesianMLPClassifier(**given).get_params(deep=False) == given
+    assert "class_weight" not in inspect.signature(BayesianMLPRegressor.__init__).parameters
+
+
+# --- ensembles and routing
+
+
+def test_boosted_classifiers_fit_better_than_one():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (120, 2))
+    y = (x**2).sum(axis=1) < 0.6  # no line divides these
+    weak = BayesianMLPClassifier(
+        (2,), inference="mle", epochs=60, batch_size=1000, random_state=0, progress=False
+    )
+    boosted = AdaBoostClassifier(weak, n_estimators=12, random_state=0).fit(x, y)
+    assert len(boosted.estimators_) > 1
+    assert boosted.score(x, y) > weak.fit(x, y).score(x, y) + 0.1
+
+
+def test_boosted_regressors_are_fitted():
+    x, y = data()
+    boosted = AdaBoostRegressor(regressor(epochs=60), n_estimators=3, random_state=0)
+    assert boosted.fit(x, y, sample_weight=counts()).score(x, y) > 0.3
+
+
+def test_voting_passes_the_weights_on():
+    (x, y), v = data("class"), counts()
+    two = [("a", classifier()), ("b", classifier(activation="tanh"))]
+    vote = VotingClassifier(two, voting="soft")
+    vote.fit(x, y, sample_weight=v)
+    alone = classifier().fit(x, np.searchsorted(np.unique(y), y), sample_weight=v)
+    assert np.array_equal(vote.estimators_[0].theta_, alone.theta_)
+    x, y = data()
+    mean = VotingRegressor([("a", regressor())]).fit(x, y, sample_weight=v)
+    assert np.array_equal(mean.predict(x), regressor().fit(x, y, sample_weight=v).predict(x))
+
+
+def test_weights_are_routed_through_a_pipeline_and_a_search():
+    (x, y), v = data(), counts() + 0.5
+    with config_context(enable_metadata_routing=True):
+        learner = regressor(**whole()).set_fit_request(sample_weight=True)
+        learner.set_score_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        steps = make_pipeline(scaler, learner)
+        grid = {"bayesianmlpregressor__prior__scale": [0.1, 1.0]}
+        search = GridSearchCV(steps, grid, cv=2).fit(x, y, sample_weight=v)
+        best = search.best_estimator_
+        [scale] = search.best_params_.values()
+        alone = regressor(**whole(prior=GaussianPrior(scale)))
+        alone.fit(scaler.fit_transform(x), y, sample_weight=v)
+        assert np.array_equal(best[-1].theta_, alone.theta_)
+        unrouted = regressor(**whole()).set_fit_request(sample_weight=False)
+        plain = GridSearchCV(make_pipeline(scaler, unrouted), grid, cv=2).fit(x, y)
+        assert not np.array_equal(plain.best_estimator_[-1].theta_, best[-1].theta_)
+        for request in ("fit", "partial_fit", "score"):
+            assert hasattr(learner, f"set_{request}_request")
+
+
+def test_the_weighted_likelihood_is_no_choice_of_a_user():
+    x, y = data()
+    with pytest.raises(TypeError, match="likelihood must be"), warnings.catch_warnings():
+        regressor(likelihood=Weighted(GaussianLikelihood())).fit(x, y)

@@ -1,0 +1,135 @@
+"""accepts: what a function is given is held to a rule for each argument, which an error names."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from bbb_numpy.numeric.accepting import (
+    ANY_NUMBERS,
+    FINITE,
+    FLOATS,
+    FUNCTION,
+    GENERATOR,
+    NUMBERS,
+    PATH,
+    SAMPLES,
+    A,
+    Named,
+    Numbers,
+    Optional,
+    accepts,
+    brief,
+    settle,
+)
+from bbb_numpy.numeric.arguments import real, whole
+
+GOOD = [
+    (NUMBERS, [[1, 2], [3, 4]], np.array([[1, 2], [3, 4]])),
+    (NUMBERS, np.float16(0.5), np.array(0.5)),
+    (NUMBERS, np.array([1, 2.5], object), np.array([1.0, 2.5])),
+    (NUMBERS, pd.Series([1, 2], dtype="Int64"), np.array([1, 2])),
+    (ANY_NUMBERS, [np.nan, np.inf], np.array([np.nan, np.inf])),
+    (Numbers((None, 2)), np.ones((3, 2)), np.ones((3, 2))),
+    (Numbers(limit=10.0), -10, np.array(-10)),
+    (FLOATS, np.ones(2, np.float32), np.ones(2, np.float32)),
+]
+BAD = [
+    (NUMBERS, "x", TypeError, "a must be an array of real numbers; got 'x'"),
+    (NUMBERS, [[1, 2], [3]], TypeError, r"a must be .* got \[\[1, 2\], \[3\]\]"),
+    (NUMBERS, None, TypeError, "a must be an array"),
+    (NUMBERS, [1j], TypeError, "a must be an array"),
+    (NUMBERS, [10**400], TypeError, "a must be an array"),
+    (NUMBERS, sparse.eye(2), TypeError, "a must be an array"),
+    (NUMBERS, np.array(["2020-01-01"], "M8[D]"), TypeError, "a must be an array of real numbers"),
+    (NUMBERS, [1.0, np.nan], ValueError, "a holds nan or infinity"),
+    (NUMBERS, np.ma.masked_array([1, 2], [0, 1]), ValueError, "a has masked entries"),
+    (Numbers((None, 2)), np.ones(2), ValueError, r"a must have shape \(any, 2\); got \(2,\)"),
+    (Numbers((None, 2)), np.ones((2, 3)), ValueError, r"a must have shape \(any, 2\)"),
+    (Numbers(limit=10.0), [1, 11], ValueError, "a must be finite and within 10"),
+    (Numbers(finite=False, limit=10.0), np.inf, ValueError, "a must be finite and within 10"),
+    (FLOATS, [1, 2], TypeError, "a must be of dtype float64 or float32; got int64"),
+    (GENERATOR, 0, TypeError, r"a must be a numpy.random.Generator, .* got 0"),
+    (FUNCTION, 5, TypeError, "a must be a function; got 5"),
+    (FUNCTION, dict, TypeError, "a must be a function"),
+    (PATH, 5, TypeError, "a must be the path of a file; got 5"),
+    (PATH, "", TypeError, "a must be the path of a file"),
+    (PATH, "x\0y", ValueError, "null character"),
+    (FINITE, 1e301, ValueError, "a must be finite and within 1e100"),
+    (SAMPLES, 0, ValueError, "a must be a whole number >= 1"),
+    (SAMPLES, np.timedelta64(3, "D"), TypeError, "a must be a whole number"),
+    (partial(real, low=0, high=9), np.timedelta64(3, "D"), TypeError, "a must be a number"),
+    (A(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
+    (Named(NUMBERS), [1], TypeError, "a must be a mapping with text as names"),
+    (Named(NUMBERS), {1: 2}, TypeError, "a must be a mapping with text as names"),
+    (Named(NUMBERS), {"b": "x"}, TypeError, r"a\['b'\] must be an array"),
+    (Optional(NUMBERS), "x", TypeError, "a must be an array"),
+]
+
+
+@pytest.mark.parametrize(("rule", "value", "wanted"), GOOD)
+def test_numbers_come_back_as_an_array(rule, value, wanted):
+    found = rule("a", value)
+    np.testing.assert_array_equal(found, wanted)
+    assert found.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize(("rule", "value", "kind", "message"), BAD)
+def test_all_else_is_refused_by_name(rule, value, kind, message):
+    with pytest.raises(kind, match=message):
+        rule("a", value)
+
+
+def test_an_optional_argument_may_be_none():
+    assert Optional(NUMBERS)("a", None) is None
+    assert Optional(SAMPLES)("a", 3.0) == 3
+
+
+@accepts(x=NUMBERS, count=SAMPLES)
+def scaled(x, count=2, *, by=1.0):
+    """Scale."""
+    return count * by * x
+
+
+def test_a_function_gets_what_its_rules_return():
+    assert scaled([1, 2], 3.0).tolist() == [3, 6]
+    assert scaled(x=[1], by=5.0).tolist() == [10]
+    assert (scaled.__name__, scaled.__doc__) == ("scaled", "Scale.")
+
+
+@pytest.mark.parametrize(
+    ("args", "given", "name"),
+    [(("x",), {}, "x"), ((1,), {"count": 0}, "count"), ((), {}, "x"), ((1,), {"z": 1}, "z")],
+)
+def test_a_function_names_the_argument_that_it_refuses(args, given, name):
+    with pytest.raises((TypeError, ValueError), match=name):
+        scaled(*args, **given)
+
+
+def test_a_rule_for_no_argument_is_an_error_of_the_function():
+    with pytest.raises(AssertionError, match="z"):
+        accepts(z=NUMBERS)(lambda x: x)
+
+
+@dataclass(frozen=True)
+class Plan:
+    epochs: int
+
+    def __post_init__(self):
+        settle(self, epochs=partial(whole, least=1))
+
+
+def test_a_field_holds_what_its_rule_returns():
+    epochs = Plan(2.0).epochs
+    assert (epochs, type(epochs)) == (2, int)
+    with pytest.raises(TypeError, match="epochs must be"):
+        Plan("2")
+
+
+def test_what_was_given_is_told_in_a_few_words():
+    assert brief(np.ones((2, 3))) == "an array of shape (2, 3) and dtype float64"
+    assert len(brief("x" * 10**6)) < 100
+    assert brief("x" * 10**6).endswith("a str")
