@@ -26,16 +26,17 @@ from project import test_derivations as book  # noqa: E402
 
 ROOT = HERE.parent
 START = (
-    "README.md", "docs/using.md", "docs/reading.md", "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
-    "site/index.md", "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
+    "README.md", "docs/using.md", "docs/reading.md", "exercises/README.md", "derivations.md",
+    "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "site/index.md",
+    "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
 )  # fmt: skip
 DEFINED = frozenset(book.DEFINED)
 FLOORS = (  # in reading order
     "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
     "evaluation", "learners", "data", "plots", "uci", "studies", "cli",
 )  # fmt: skip
-OVERVIEWS = """- **[Every equation](tags/index.md)** has a page with its derivation, the lines of code that carry it,
-  and its proof and tests side by side.
+OVERVIEWS = """- **[Every equation](tags/index.md)** has a page with its derivation, the lines of
+  code that carry it, and its proof and tests side by side.
 - **[Reference](api/index.rst)** is made of the docstrings.
 
 """
@@ -298,9 +299,14 @@ def contents(found: Found) -> str:
     chapters = list(book.PAGES)
     groups = {
         "The book": chapters,
-        "Beside the book": ["tags/index", "proofs.md", "exercises/README.md", *sorted(found.notebooks)],
-        "Use": ["README.md", "docs/using.md", "site/symptoms.md", "docs/reading.md", "api/index",
-                "benchmarks/uci.md"],
+        "Beside the book": [
+            *("tags/index", "proofs.md", "exercises/README.md"),
+            *sorted(found.notebooks),
+        ],
+        "Use": [
+            *("README.md", "docs/using.md", "site/symptoms.md", "docs/reading.md", "api/index"),
+            "benchmarks/uci.md",
+        ],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}
     groups["More"] = sorted(found.pages - listed)
