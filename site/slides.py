@@ -1,7 +1,7 @@
 """Write the slides of the report's path from derivations.md: ``python site/slides.py FOLDER``.
 
-For each equation its name, its boxed result or last formula, and the line of code that carries it:
-all cut from the chapter, so that there is no second text to keep.
+For each equation its name, a sentence, its formula and the line of code that carries it: all cut
+from the chapter, so that there is no second text to keep.
 """
 
 import re
@@ -19,8 +19,8 @@ from project import test_derivations as book  # noqa: E402
 
 ROOT = HERE.parent
 FORMULA = re.compile(r"^```math\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FOLD = re.compile(r"<details>.*?</details>", re.DOTALL)  # what a source prints, often wrongly
 SHORTEST = 6  # words of a sentence that says something by itself
-RESULT = re.compile(r"\*\*(?:Correct form|Result)\b")
 
 
 def plain(markdown: str) -> str:
@@ -29,12 +29,10 @@ def plain(markdown: str) -> str:
 
 
 def result(body: str) -> str:
-    """Return the formula that an entry ends up with: boxed, or called correct, or the last one."""
-    formulas = list(FORMULA.finditer(body))
-    boxed = [formula[1] for formula in formulas if r"\boxed" in formula[1]]
-    said = RESULT.search(body)
-    after = [formula[1] for formula in formulas if said and formula.start() > said.start()]
-    return (boxed[-1:] or after[:1] or [formula[1] for formula in formulas[-1:]] or [""])[0]
+    """Return the formula that an entry is about: the boxed one, or the first."""
+    formulas = FORMULA.findall(body)
+    boxed = [formula for formula in formulas if r"\boxed" in formula]
+    return (boxed or formulas or [""])[0]
 
 
 def sentence(body: str) -> str:
@@ -51,7 +49,7 @@ def sentence(body: str) -> str:
 
 def slide(entry: book.Entry, chapter: str) -> str:
     """Return the slide of one equation."""
-    body = text.entry_text(chapter, entry.tag)
+    body = FOLD.sub("", text.entry_text(chapter, entry.tag)).split("\nCode: ", 1)[0]
     title = proving.titles(chapter)[entry.tag][0]
     code = proving.code_of(entry)
     parts = [f"### {entry.tag}: {title}", sentence(body)]

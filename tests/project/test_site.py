@@ -174,6 +174,21 @@ def test_the_slides_have_every_equation_of_the_report_with_its_line_of_code():
     assert "](" not in text
 
 
+def test_a_slide_shows_what_an_entry_states_and_not_what_is_printed_wrongly():
+    start = "#### K4: one\nRight.\n\nWeights are drawn in the end.\n\n"
+    fold = "<details><summary>As printed</summary>\n\n```math\nc\n```\n\n</details>\n\n"
+    end = "Code: [`plain.fit`](bbb_numpy/plain.py)\n\n```math\nd\n```\n"
+    for formulas, shown in [
+        ("```math\na\n```\n\nand so\n\n```math\nb\n```\n\n", "a"),
+        ("```math\na\n```\n\nand so\n\n```math\n\\boxed{b}\n```\n\n", "\\boxed{b}"),
+        ("", ""),
+    ]:
+        chapter = start + fold + formulas + end
+        found = slides.slide(entries(chapter)[0], chapter)
+        assert re.findall(r"```{math}\n(.*?)\n```", found) == ([shown] if shown else [])
+        assert "Weights are drawn in the end." in found
+
+
 # Negative controls
 
 
