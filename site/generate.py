@@ -242,7 +242,7 @@ def tag_index() -> str:
 
 def public(path: Path) -> list[str]:
     """Return the public names that a module defines itself."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = text.parsed(path.relative_to(ROOT).as_posix())
     named = book.names_of(tree)
     own = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     if "__all__" in named:
