@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report lint check test test-long planted fuzz bench mutation notebooks clean
+.PHONY: report lint check test test-long planted fuzz bench mutation notebooks figures clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -63,6 +63,9 @@ mutation: $(VENV)/.test  ## grade the tests by changes planted in the code; hour
 
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py
+
+figures: $(VENV)/.base  ## draw the figures of the derivations again
+	$(BIN)/python figures/derivations.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
