@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report lint check test test-long planted fuzz bench mutation notebooks site slides clean
+.PHONY: report lint check test test-long planted fuzz bench mutation notebooks figures site slides clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -68,13 +68,8 @@ mutation: $(VENV)/.test  ## grade the tests by changes planted in the code; hour
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py
 
-site: $(VENV)/.site  ## the book, the notebooks and the reference as pages: build/site/html/index.html
-	$(BIN)/python site/generate.py build/site/source
-	$(BIN)/python -m sphinx -q -W --keep-going -b html -c site -d build/site/doctrees build/site/source build/site/html
-
-slides: $(VENV)/.site  ## slides of the report's path: build/slides/html/index.html
-	$(BIN)/python site/slides.py build/slides/source
-	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -c site/slides -d build/slides/doctrees build/slides/source build/slides/html
+figures: $(VENV)/.base  ## draw the figures of the derivations again
+	$(BIN)/python figures/derivations.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -104,8 +104,8 @@ def test_a_warning_that_leaks_from_the_package_is_found(known, monkeypatch):
 
 
 def test_memory_beyond_the_bound_is_found(known, monkeypatch):
-    monkeypatch.setattr(verdicts, "GROWN", 10 << 20)
-    assert judged(known, "np.ones(1 << 22)") == "memory"
+    monkeypatch.setattr(verdicts, "GROWN", 100 << 20)
+    assert judged(known, "np.ones(1 << 25)") == "memory"  # too large for what malloc has kept
 
 
 def test_a_learner_that_a_failed_call_has_changed_is_found(known):

@@ -28,7 +28,7 @@ from bbb_numpy.evaluation.quantiles import (
 )
 from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS
 from bbb_numpy.parts.discrete import BernoulliLikelihood, PoissonLikelihood
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from bbb_numpy.parts.student_t import StudentTLikelihood
 from bbb_numpy.sampling.draws import DrawnWeights
 
@@ -185,6 +185,15 @@ def test_the_quantile_of_zeros_and_ones_is_one_of_them():
 
 
 @pytest.mark.equation("D46")
+def test_the_distribution_function_of_zeros_and_ones_jumps_at_both():
+    posterior, theta, x, samples = drawn(BernoulliLikelihood(), np.log([[0.25 / 0.75]]))
+    for y, below in ((-0.1, 0.0), (0.0, 0.75), (0.9, 0.75), (1.0, 1.0)):
+        at = np.array([[y]])
+        found = distribution_function(posterior, theta, x, at, rng=rng(), samples=samples)
+        assert found.item() == pytest.approx(below, abs=1e-15)
+
+
+@pytest.mark.equation("D46")
 def test_the_ends_are_the_least_and_the_largest_targets():
     for likelihood in (GaussianLikelihood(), StudentTLikelihood()):
         ends = quantile_of(likelihood, [[1.0], [2.0]], [0.0, 1.0])[:, 0]
@@ -204,6 +213,7 @@ def test_what_overflows_is_nan_not_a_number():
         for likelihood, heads in (
             (GaussianLikelihood(), [[1.0], [np.inf]]),
             (PoissonLikelihood(), [[1.0], [800.0]]),
+            (HeteroscedasticLikelihood(), [[0.0, 1.0], [0.0, np.inf]]),  # only its deviation does
         ):
             assert np.isnan(quantile_of(likelihood, heads, [0.2, 0.8])).all()
 

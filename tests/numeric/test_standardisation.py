@@ -21,3 +21,12 @@ def test_a_constant_column_becomes_0_and_nothing_is_done_where_none_is_asked():
     assert (found[:, 0] == 0).all()
     mean, scale = moments(given, False)
     assert (standardised(given, mean, scale, np.float64, "X") == given).all()
+
+
+@pytest.mark.equation("D45")
+def test_weighted_moments_are_those_of_the_copies():
+    given = np.random.default_rng(0).standard_normal((6, 2)) + 3.0
+    counts = np.array([1, 3, 2, 1, 4, 1])
+    found = moments(given, True, counts.astype(float))
+    copies = moments(np.repeat(given, counts, axis=0), True)
+    np.testing.assert_allclose(found, copies, rtol=1e-13)

@@ -65,9 +65,10 @@ def _numbers(name: str, value: Any) -> Array:
     """Return an array of numbers, complex ones too: those of a complex step."""
     try:
         array = np.asarray(value)
-        np.isfinite(array)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers; got {brief(value)}") from None
+        array = np.array("")
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{name} must be an array of numbers; got {brief(value)}")
     return array
 
 

@@ -83,6 +83,14 @@ def test_a_variance_that_is_none_is_refused(variance):
         DiagonalMetric(np.array(variance))
 
 
+@pytest.mark.parametrize("given", [np.arange(3).astype("M8[D]"), ["a"], [None], [[1.0], 2.0]])
+def test_what_holds_no_numbers_is_refused(given):
+    with pytest.raises(TypeError, match="variance must be an array of numbers; got"):
+        DiagonalMetric(given)
+    with pytest.raises(TypeError, match="covariance must be an array of numbers; got"):
+        DenseMetric(given)
+
+
 @pytest.mark.parametrize("kernel", [HMC, NUTS])
 @pytest.mark.parametrize(
     ("metric", "given"),

@@ -1,0 +1,375 @@
+"""The figures of the derivations: computed by the package where it can, drawn as PNG at 150 dpi.
+
+Usage: ``python figures/derivations.py [NAME ...]`` writes all figures, or those that are named,
+into this folder. Each function that computes stands apart from the one that draws, so that the
+tests can check the numbers without a picture.
+"""
+
+import sys
+from collections.abc import Callable
+from math import log, pi
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+from bbb_numpy.evaluation.calibration import pit
+from bbb_numpy.model.objectives import LogDensities, Renyi
+from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    PALE,
+    SKY,
+    VERMILLION,
+    legend_above,
+    legend_of_figure,
+)
+from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
+from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
+from bbb_numpy.training.optimizers import SGD, Adam, Momentum, Optimizer
+
+HERE = Path(__file__).parent
+SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations/why.md
+LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (2 * 2.0)  # N(11; 10, 4 * 0.25 + 1)
+
+
+def titled(ax: Axes, title: str) -> None:
+    """Put a title above the axes and above the legend, which stands there too."""
+    ax.set_title(title, loc="left", fontsize="medium", pad=34)
+
+
+# K5, D2, D3: q slides down the free energy of one weight
+
+
+def free_energy(mu: Any, rho: Any) -> Any:
+    """Return F in nats of q = N(mu, softplus(rho)^2) for the spring (K5, D8 with one weight)."""
+    mean, precision = SPRING
+    sigma = np.logaddexp(0, rho)
+    kl = -np.log(sigma) - log(precision) / 2 - 0.5 + precision * (sigma**2 + (mu - mean) ** 2) / 2
+    return kl - LOG_EVIDENCE
+
+
+def slope(theta: Any) -> Any:
+    """Return the gradient of `free_energy` for (mu, rho)."""
+    mean, precision = SPRING
+    parts = softplus_parts(theta[1:])
+    sigma = parts.softplus[0]
+    d_sigma = precision * sigma - 1 / sigma
+    return np.array([precision * (theta[0] - mean), d_sigma * parts.sigmoid[0]])
+
+
+def path(optimizer: Optimizer, steps: int, start: tuple[float, float]) -> Any:
+    """Return (steps + 1, 2) the parameters (mu, rho) along exact descent."""
+    theta, points = np.array(start), [np.array(start)]
+    memory = optimizer.init(theta)
+    for _ in range(steps):
+        optimizer.update(theta, slope(theta), memory, 1.0)
+        points.append(theta.copy())
+    return np.array(points)
+
+
+def descent() -> Figure:
+    """Draw the paths of three optimisers over the contours of F."""
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    ax = figure.subplots()
+    mu, rho = np.meshgrid(np.linspace(4.2, 6.0, 49), np.linspace(-4.4, 1.0, 49))
+    lines = ax.contour(
+        mu, rho, free_energy(mu, rho), levels=[1.8, 2.0, 2.5, 3, 4, 5, 6], colors=GREY,
+        linewidths=0.7,
+    )  # fmt: skip
+    ax.clabel(lines, fmt="%g", fontsize="x-small")
+    start = (4.4, -4.0)
+    for name, optimizer, colour, dash, mark in (
+        ("plain descent, $\\eta = 0.02$", SGD(0.02), BLACK, "-", "o"),
+        ("momentum 0.9, $\\eta = 0.02$", Momentum(0.02, 0.9), VERMILLION, "--", "s"),
+        ("Adam, $\\eta = 0.1$", Adam(0.1), BLUE, "-.", "^"),
+    ):
+        points = path(optimizer, 60, start)
+        ax.plot(*points.T, dash, color=colour, marker=mark, ms=3, lw=1, label=name, markevery=2)
+    best = np.log(np.expm1(SPRING[1] ** -0.5))
+    ax.plot(SPRING[0], best, "*", color=GREEN, ms=13, mec=BLACK, label="minimum: the posterior")
+    ax.set_xlabel("mean $\\mu$ of the weight (cm per kg)")
+    ax.set_ylabel("raw deviation $\\rho$")
+    ax.set_xlim(4.2, 6.0)
+    ax.set_ylim(-4.4, 1.0)
+    legend_above(ax, 2)
+    titled(ax, "60 steps down the free energy in nats, every second one marked")
+    return figure
+
+
+# D8, D28: what a mean field misses
+
+
+def gaps(correlations: Any) -> Any:
+    """Return the gap of D8, (sum log Lambda_jj - log det Lambda) / 2 in nats, for each r."""
+    found = []
+    for r in correlations:
+        precision = np.linalg.inv(np.array([[1, r], [r, 1]]))
+        found.append((np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1]) / 2)
+    return np.array(found)
+
+
+def mean_field() -> Figure:
+    """Draw posterior and both mean fields at r = 0.9, and the gap against r."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    r = 0.9
+    for look, covariance in (
+        ({"ec": BLACK, "fc": PALE, "lw": 1.4, "label": "posterior"}, [[1, r], [r, 1]]),
+        (
+            {"ec": VERMILLION, "fc": "none", "lw": 1.8, "label": "least KL(q || posterior)"},
+            np.eye(2) * (1 - r**2),
+        ),
+        (
+            {"ec": BLUE, "fc": "none", "lw": 1.8, "ls": "--", "label": "least KL(posterior || q)"},
+            np.eye(2),
+        ),
+    ):
+        values, vectors = np.linalg.eigh(np.array(covariance))
+        angle = np.degrees(np.arctan2(*vectors[::-1, 1]))
+        for size in (2, 1):  # deviations
+            width, height = 2 * size * np.sqrt(values[::-1])
+            ellipse = Ellipse((0, 0), width, height, angle=angle, **look)
+            left.add_patch(ellipse)
+            look.pop("label", None)
+    left.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4), aspect="equal")
+    left.set_xlabel("first weight, in posterior deviations")
+    left.set_ylabel("second weight")
+    legend_above(left, 2)
+    titled(left, "Correlation $r = 0.9$: 1 and 2 deviations")
+    fine, some = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
+    right.plot(fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$")
+    right.plot(some, gaps(some), "o", color=VERMILLION, label="from the determinants of D8")
+    right.set(xlim=(-0.02, 1.02), ylim=(-0.05, 2.4))
+    right.set_xlabel("correlation $r$ of the two weights")
+    right.set_ylabel("gap to the log evidence (nats)")
+    legend_above(right, 2)
+    titled(right, "What the best mean field misses")
+    return figure
+
+
+# M9: a trajectory that turns back
+
+DEVIATIONS = np.array([1.6, 1.0])
+
+
+def target(position: Any) -> tuple[Any, Any]:
+    """Return log density up to a constant and gradient of a Gaussian with `DEVIATIONS`."""
+    scaled = position / DEVIATIONS
+    return -0.5 * np.sum(scaled**2, axis=1), -scaled / DEVIATIONS
+
+
+def trajectory(steps: int = 24, step_size: float = 0.25) -> tuple[Any, Any]:
+    """Return positions (steps + 1, 2), and the slope of half the squared distance."""
+    start, momentum = np.array([[-1.8, -0.4]]), np.array([[0.2, -1.3]])
+    phase = Phase(start, momentum, *target(start))
+    positions, slopes = [start[0]], [0.0]
+    for _ in range(steps):
+        phase = leapfrog(target, DiagonalMetric(np.ones(2)), phase, step_size)
+        positions.append(phase.position[0])
+        slopes.append(float(phase.momentum[0] @ (phase.position[0] - start[0])))
+    return np.array(positions), np.array(slopes)
+
+
+def u_turn() -> Figure:
+    """Draw a trajectory up to and after its U-turn, and the slope that tells."""
+    positions, slopes = trajectory()
+    turn = int(np.argmax(slopes[1:] < 0)) + 1
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
+    density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
+    left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
+    on = {"color": BLUE, "marker": "o", "ms": 3.5, "lw": 1}
+    back = {"color": VERMILLION, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "white"}
+    left.plot(*positions[:turn].T, **on, label="moves away from the start")
+    left.plot(*positions[turn - 1 :].T, **back, label="comes back", markevery=slice(1, None))
+    left.plot(*positions[0], "*", color=BLACK, ms=12, label="start")
+    left.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal")
+    left.set_xlabel("$\\theta_1$")
+    left.set_ylabel("$\\theta_2$")
+    legend_above(left, 2)
+    titled(left, "Leapfrog steps on a Gaussian (1, 2 deviations)")
+    steps = np.arange(len(slopes))
+    right.axhline(0, color=GREY, lw=0.8)
+    right.plot(steps[:turn], slopes[:turn], **on, label="positive: go on")
+    right.plot(
+        steps[turn - 1 :],
+        slopes[turn - 1 :],
+        **back,
+        label="negative: stop",
+        markevery=slice(1, None),
+    )
+    right.set_xlabel("leapfrog step")
+    right.set_ylabel("$r \\cdot (\\theta' - \\theta)$")
+    legend_above(right, 2)
+    titled(right, "The slope of half the squared distance")
+    return figure
+
+
+# D7: the softplus family
+
+
+def naive_ratio(rho: Any) -> Any:
+    """Return sigmoid / softplus as it stands in the report (K23, K25)."""
+    with np.errstate(all="ignore"):
+        return 1 / (1 + np.exp(-rho)) / np.log(1 + np.exp(rho))
+
+
+def softplus() -> Figure:
+    """Draw softplus and sigmoid, and their ratio computed in two ways."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rho = np.linspace(-6, 4, 201)
+    parts = softplus_parts(rho)
+    left.plot(rho, parts.softplus, color=BLUE, label="$\\sigma = \\log(1 + e^\\rho)$")
+    left.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
+    left.plot(rho, np.maximum(rho, 0), ":", color=GREY, label="max$(\\rho, 0)$")
+    left.set_xlabel("$\\rho$")
+    left.set_ylabel("deviation, slope (no unit)")
+    legend_above(left, 3)
+    titled(left, "Softplus is positive everywhere")
+    far = np.linspace(-40, -28, 301)
+    naive = naive_ratio(far)
+    finite = np.isfinite(naive)
+    right.plot(far[finite], naive[finite], color=VERMILLION, lw=0.9, label="as written")
+    right.plot(far, softplus_parts(far).ratio, "--", color=BLACK, label="as computed (D7)")
+    right.axvspan(far[0], far[finite][0], color="#E6E6E6", label="as written: infinite")
+    right.set(xlim=(-40, -28), ylim=(0, 2.5))
+    right.set_xlabel("$\\rho$")
+    right.set_ylabel("$s(\\rho) / \\sigma$")
+    legend_above(right, 3)
+    titled(right, "The ratio of K30, in double precision")
+    return figure
+
+
+# D25: the bounds against alpha
+
+Q = (0.5, 0.75)  # mean and deviation of q; the posterior is N(0, 1), the log evidence 0
+
+
+def renyi(alpha: Any) -> Any:
+    """Return the exact bound of order alpha, minus Renyi's divergence of two Gaussians, in nats."""
+    mean, deviation = Q
+    alpha = np.where(alpha == 1, 1 + 1e-9, alpha)
+    between = alpha + (1 - alpha) * deviation**2
+    spread = log(1 / deviation) - np.log(between) / (2 * (alpha - 1))
+    return -(spread + alpha * mean**2 / (2 * between))
+
+
+def estimated(alphas: Any, samples: int, repeats: int, rng: np.random.Generator) -> Any:
+    """Return the mean over `repeats` of the estimates of `Renyi` from `samples` samples."""
+    mean, deviation = Q
+    places = rng.permuted(np.tile(np.arange(repeats), (samples, 1)), axis=1).T
+    uniform = (places + rng.uniform(size=places.shape)) / repeats  # a Latin hypercube: less error
+    noise = np.vectorize(NormalDist().inv_cdf)(uniform)
+    w = mean + deviation * noise
+    log_q, log_p = -0.5 * noise**2 - log(deviation), -0.5 * w**2
+    zero = np.zeros(samples)
+    return np.array(
+        [
+            np.mean(
+                [
+                    -Renyi(float(alpha))(LogDensities(a, b, zero), 1.0)[0]
+                    for a, b in zip(log_q, log_p, strict=True)
+                ]
+            )
+            for alpha in alphas
+        ]
+    )
+
+
+def bounds() -> Figure:
+    """Draw exact bounds and the means of their estimates against alpha."""
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    ax = figure.subplots()
+    fine, some = np.linspace(-0.5, 3, 141), np.linspace(-0.5, 3, 15)
+    ax.axhline(0, color=GREY, lw=1, ls=":", label="log evidence")
+    ax.plot(fine, renyi(fine), color=BLACK, label="exact bound $\\mathcal{R}_\\alpha$")
+    for samples, colour, dash, mark in (
+        (50, BLUE, "--", "o"), (5, VERMILLION, "-.", "s"), (1, GREEN, ":", "^"),
+    ):  # fmt: skip
+        means = estimated(some, samples, 1000, np.random.default_rng(samples))
+        plural = "s" if samples > 1 else ""
+        label = f"mean estimate, {samples} sample{plural}"
+        ax.plot(some, means, dash, color=colour, marker=mark, ms=4, lw=1.2, label=label)
+    ax.axvline(0, color=GREY, lw=0.6)
+    ax.axvline(1, color=GREY, lw=0.6)
+    ax.annotate("importance\nweighted", (0, -0.37), xytext=(3, 0), textcoords="offset points",
+                fontsize="small", va="bottom")  # fmt: skip
+    ax.annotate("ELBO", (1, -0.37), xytext=(3, 0), textcoords="offset points",
+                fontsize="small", va="bottom")  # fmt: skip
+    ax.set(xlim=(-0.5, 3), ylim=(-0.38, 0.28))
+    ax.set_xlabel("order $\\alpha$")
+    ax.set_ylabel("distance from the log evidence (nats)")
+    legend_above(ax, 2)
+    ax.set_title("Renyi bounds: $q = N(0.5, 0.75^2)$, posterior $N(0, 1)$", loc="left",
+                 fontsize="medium", pad=50)  # fmt: skip
+    return figure
+
+
+# D35: shapes of the probability integral transform
+
+FORECASTS = (
+    ("right", 0.0, 1.0),
+    ("too narrow", 0.0, 0.6),
+    ("too wide", 0.0, 1.7),
+    ("too low", -0.5, 1.0),
+)
+
+
+def shares(mean: float, deviation: float, y: Any) -> Any:
+    """Return the PIT of targets y under N(mean, deviation^2), (N,)."""
+    return pit(np.full((1, len(y), 1), mean), np.array(deviation), y[:, None])[:, 0]
+
+
+def pit_shapes() -> Figure:
+    """Draw the histogram of the PIT for four forecasts of standard normal targets."""
+    figure = Figure(figsize=(8.4, 2.9), layout="constrained")
+    y = np.random.default_rng(0).standard_normal(2000)
+    edges = np.linspace(0, 1, 11)
+    inside = np.sqrt(len(y) * 0.1 * 0.9) * 1.96 / len(y) * 10  # of a bin, if uniform
+    every = figure.subplots(1, len(FORECASTS), sharey=True)
+    for ax, (name, mean, deviation) in zip(every, FORECASTS, strict=True):
+        density, _ = np.histogram(shares(mean, deviation, y), edges, density=True)
+        ax.stairs(density, edges, fill=True, color=SKY, ec=BLUE, label="histogram of 2000 rows")
+        ax.axhspan(1 - inside, 1 + inside, color=VERMILLION, alpha=0.3, lw=0,
+                   label="95 % of bins of a right forecast")  # fmt: skip
+        ax.axhline(1, color=BLACK, lw=1, ls="--", label="uniform")
+        ax.set_title(f"Forecast {name}", loc="left", fontsize="medium")
+        ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
+        ax.set_xlabel("$u = G(y)$")
+    every[0].set_ylabel("density")
+    legend_of_figure(figure, every[0], 3)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "descent": descent,
+    "mean-field": mean_field,
+    "u-turn": u_turn,
+    "softplus": softplus,
+    "bounds": bounds,
+    "pit": pit_shapes,
+}
+
+
+def write(name: str, folder: Path = HERE) -> Path:
+    """Draw one figure into `folder`."""
+    into = folder / f"{name}.png"
+    FIGURES[name]().savefig(
+        into, dpi=150, metadata={"Software": None}, pil_kwargs={"optimize": True}
+    )
+    return into
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or FIGURES:
+        print(write(chosen))

@@ -1,0 +1,150 @@
+"""The figures of the book: each is linked, described in words, and computed from right numbers."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "derivations.md", *sorted(ROOT.glob("derivations/*.md"))]
+SOURCE = ROOT / "figures" / "derivations.py"
+IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
+SHORTEST_DESCRIPTION = 60  # characters: what is to be seen, and not only the name of it
+
+
+@pytest.fixture(scope="module")
+def figures():
+    spec = importlib.util.spec_from_file_location("figures_of_the_derivations", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def image_problems(markdown, folder):
+    """Say which images of a page do not exist or are not described."""
+    problems = []
+    for description, target in IMAGE.findall(markdown):
+        if not (folder / target).is_file():
+            problems.append(f"{target} does not exist")
+        if len(description) < SHORTEST_DESCRIPTION:
+            problems.append(f"{target} is described by {description!r}")
+    return problems
+
+
+def test_every_image_of_the_book_exists_and_is_described_in_words():
+    problems = [
+        f"{page.name}: {what}"
+        for page in PAGES
+        for what in image_problems(page.read_text("utf-8"), page.parent)
+    ]
+    assert not problems, problems
+
+
+def test_every_figure_that_can_be_drawn_is_in_the_book_once(figures):
+    linked = [
+        (page.parent / target).resolve()
+        for page in PAGES
+        for _, target in IMAGE.findall(page.read_text("utf-8"))
+    ]
+    drawn = [ROOT / "figures" / f"{name}.png" for name in figures.FIGURES]
+    assert sorted(linked) == sorted(drawn)
+
+
+def test_an_image_that_is_missing_or_not_described_is_found(tmp_path):
+    (tmp_path / "here.png").write_bytes(b"")
+    words = "a line that rises from the lower left to the upper right, and a second one below it"
+    assert not image_problems(f"![{words}](here.png)", tmp_path)
+    assert "does not exist" in image_problems(f"![{words}](gone.png)", tmp_path)[0]
+    assert "described" in image_problems("![figure](here.png)", tmp_path)[0]
+    assert "described" in image_problems("![](here.png)", tmp_path)[0]
+
+
+def test_a_figure_is_drawn_again_with_titles_units_and_its_stored_size(figures, tmp_path):
+    again = figures.write("pit", tmp_path)
+    with Image.open(again) as new, Image.open(ROOT / "figures" / "pit.png") as stored:
+        assert new.size == stored.size
+        assert new.info["dpi"] == pytest.approx((150, 150), rel=1e-3)
+    for ax in figures.pit_shapes().axes:
+        assert ax.get_title(loc="left")
+        assert ax.get_xlabel()
+
+
+@pytest.mark.equation("K5")
+def test_the_descent_follows_the_gradient_of_the_free_energy_that_is_drawn(figures):
+    mu, rho, h = 4.7, -1.3, 1e-5
+    difference = [
+        figures.free_energy(mu + h, rho) - figures.free_energy(mu - h, rho),
+        figures.free_energy(mu, rho + h) - figures.free_energy(mu, rho - h),
+    ]
+    gradient = figures.slope(np.array([mu, rho]))
+    assert np.allclose(gradient, np.array(difference) / (2 * h), rtol=1e-7)
+    mean, precision = figures.SPRING
+    best = np.log(np.expm1(precision**-0.5))
+    assert figures.free_energy(mean, best) == pytest.approx(-figures.LOG_EVIDENCE, rel=1e-12)
+    # and the log evidence is the integral of prior times likelihood of the spring in why.md
+    w = np.linspace(0, 10, 20001)
+    joint = np.exp(-0.5 * ((w - 5) / 0.5) ** 2 - 0.5 * (11 - 2 * w) ** 2) / (2 * np.pi * 0.5)
+    assert np.log(np.trapezoid(joint, w)) == pytest.approx(figures.LOG_EVIDENCE, rel=1e-9)
+
+
+@pytest.mark.equation("D3")
+def test_after_sixty_steps_the_paths_are_where_the_text_says(figures):
+    start = (4.4, -4.0)
+    ends = [
+        figures.free_energy(*figures.path(optimizer, 60, start)[-1])
+        for optimizer in (figures.SGD(0.02), figures.Momentum(0.02, 0.9), figures.Adam(0.1))
+    ]
+    assert [round(float(end), 2) for end in ends] == [2.85, 1.52, 1.52]
+    assert np.allclose(np.abs(np.diff(figures.path(figures.Adam(0.1), 1, start), axis=0)), 0.1)
+    plain = figures.path(figures.SGD(0.02), 60, start)
+    assert (np.diff(figures.free_energy(*plain.T)) < 0).all()
+    assert 1 < plain[-1, 1] - plain[0, 1] < 1.2
+
+
+@pytest.mark.equation("D8")
+def test_the_gap_of_a_mean_field_grows_with_the_correlation_as_the_curve_says(figures):
+    r = np.array([0.0, 0.3, 0.9, 0.99])
+    assert np.allclose(figures.gaps(r), -np.log(1 - r**2) / 2, atol=1e-12)
+
+
+@pytest.mark.equation("M9")
+def test_the_slope_is_negative_exactly_where_the_distance_falls(figures):
+    positions, slopes = figures.trajectory(steps=240, step_size=0.025)  # the same path, finely
+    distance = np.sum((positions - positions[0]) ** 2, axis=1) / 2
+    between = (distance[2:] - distance[:-2]) / (2 * 0.025)
+    assert np.allclose(between, slopes[1:-1], atol=0.01 * np.abs(slopes).max())
+    coarse = figures.trajectory()[1]
+    assert np.argmax(coarse[1:] < 0) + 1 == 19
+    assert (coarse[19:] < 0).all()
+
+
+@pytest.mark.equation("D25")
+def test_the_exact_bounds_are_integrals_and_the_estimates_approach_them(figures):
+    mean, deviation = figures.Q
+    w = np.linspace(-12, 12, 40001)
+    q = np.exp(-0.5 * ((w - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
+    p = np.exp(-0.5 * w**2) / np.sqrt(2 * np.pi)
+    for alpha in (-0.4, 0.5, 2.0):
+        integral = np.log(np.trapezoid(q**alpha * p ** (1 - alpha), w)) / (1 - alpha)
+        assert figures.renyi(alpha) == pytest.approx(integral, rel=1e-8)
+    one, five = (figures.estimated([0.0, 2.0], n, 200, np.random.default_rng(0)) for n in (1, 5))
+    assert np.allclose(one, figures.renyi(1), atol=0.01)
+    exact = figures.renyi(np.array([0.0, 2.0]))
+    assert one[0] < five[0] < exact[0]
+    assert exact[1] < five[1] < one[1]
+
+
+@pytest.mark.equation("D35")
+def test_each_wrong_forecast_has_the_shape_that_the_text_gives_it(figures):
+    y = np.random.default_rng(1).standard_normal(5000)
+    right, narrow, wide, low = (
+        np.histogram(figures.shares(mean, deviation, y), 5, (0, 1))[0] / 1000
+        for _, mean, deviation in figures.FORECASTS
+    )
+    assert np.allclose(right, 1, atol=0.15)
+    assert min(narrow[0], narrow[-1]) > 1.3 > 0.9 > narrow[2]
+    assert wide[2] > 1.3 > 0.7 > max(wide[0], wide[-1])
+    assert (np.diff(low) > 0).all()
