@@ -71,5 +71,13 @@ notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 figures: $(VENV)/.base  ## draw the figures of the derivations again
 	$(BIN)/python figures/derivations.py
 
+site: $(VENV)/.site  ## the book, the notebooks and the reference as pages: build/site/html/index.html
+	$(BIN)/python site/generate.py build/site/source
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c site -d build/site/doctrees build/site/source build/site/html
+
+slides: $(VENV)/.site  ## slides of the report's path: build/slides/html/index.html
+	$(BIN)/python site/slides.py build/slides/source
+	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -c site/slides -d build/slides/doctrees build/slides/source build/slides/html
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
