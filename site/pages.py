@@ -189,22 +189,13 @@ def entry_text(markdown: str, tag: str) -> str:
 
 
 def notebook(text: str, page: str) -> str:
-    """Return a notebook with the links of its text converted, and nothing from another host."""
+    """Return a notebook with the links of its text converted."""
     content = json.loads(text)
     for cell in content["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             cell["source"] = convert(source, page)
-        for output in cell.get("outputs", []):
-            shown = output.get("data", {}).get("text/html")
-            if shown:
-                output["data"]["text/html"] = offline("".join(shown))
     return json.dumps(content, ensure_ascii=False)
-
-
-def offline(shown: str) -> str:
-    """Return HTML without the icon font that matplotlib's animations load; the CSS draws them."""
-    return re.sub(r"<link[^>]*https?://[^>]*>", "", shown)
 
 
 def notebook_links(text: str, page: str) -> set[str]:

@@ -212,11 +212,6 @@ def test_pictures_are_found_and_keep_their_file_on_another_page():
     assert 'src="../../figures/b.svg"' in moved
 
 
-def test_an_animation_loads_no_icons_from_elsewhere():
-    icons = '<link rel="stylesheet" href="https://cdn.example/font-awesome.min.css">'
-    assert pages.offline(f"{icons}<div class='animation'></div>") == "<div class='animation'></div>"
-
-
 def test_a_link_to_code_leads_to_the_line_of_its_definition():
     link = pages.new_link("[`plain.fit`]", "../bbb_numpy/plain.py", "derivations/p.md", "tags/k.md")
     line = int(re.search(r"#L-(\d+)\)$", link)[1])
