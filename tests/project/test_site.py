@@ -95,7 +95,9 @@ def lacking(entry, page):
     if page.count('<div class="column">') != 3:
         wrong.append("three columns")
     chapter = (ROOT / entry.page).read_text("utf-8")
-    formulas = re.findall(r"```math\n(.*?)```", pages.entry_text(chapter, entry.tag), re.DOTALL)
+    below = re.split(rf"^#{{2,4}} {entry.tag}: .*$", chapter, maxsplit=1, flags=re.MULTILINE)[1]
+    own = re.split(r"^#{2,4} ", below, maxsplit=1, flags=re.MULTILINE)[0]
+    formulas = re.findall(r"```math\n(.*?)```", own, re.DOTALL)
     if not all(formula in page for formula in formulas):
         wrong.append("a formula of its derivation")
     marked = re.findall(r'<span class="row hit">.*?\n</span>', page, re.DOTALL)
@@ -369,8 +371,19 @@ const links = [...document.querySelectorAll("article p a, article li a, article 
 const colourless = links.filter(link => link.offsetParent && !link.matches(".headerlink")
   && !getComputedStyle(link).textDecorationLine.includes("underline"));
 const hits = [...document.querySelectorAll(".row.hit .number")];
+const scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
+const inside = element => {
+  for (let around = element.parentElement; around; around = around.parentElement) {
+    if (around.matches("article, body")) return false;
+    if (scrolls(around)) return true;
+  }
+};
+const right = [...document.querySelectorAll("article, article *")]
+  .filter(element => element.checkVisibility() && !element.closest("svg, mjx-container, script"))
+  .filter(element => !inside(element))
+  .map(element => element.getBoundingClientRect().right);
 return {
-  width: document.documentElement.scrollWidth,
+  width: Math.max(document.documentElement.scrollWidth, ...right.map(Math.floor)),
   formulas: document.querySelectorAll(".math:not(:has(.math))").length,
   typeset: document.querySelectorAll("mjx-container").length,
   broken: document.querySelectorAll("[data-mml-node=merror], mjx-merror").length,
@@ -477,6 +490,10 @@ def test_what_looks_wrong_in_a_browser_is_found(browser, tmp_path):
     assert not looks_wrong(seen(browser, bad), 2000)
     for wrong, what in [
         ('<div style="width: 5000px; height: 1px"></div>', "pixels wide"),
+        (
+            '<div style="overflow: hidden"><article><p style="width: 5000px">b</p></article></div>',
+            "pixels wide",
+        ),
         (r"<p>\frac12</p>", "raw LaTeX"),
         ('<span class="math">x</span>', "typeset"),
         ('<article><p><a style="text-decoration: none" href="#">b</a></p></article>', "without"),
