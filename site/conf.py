@@ -30,6 +30,7 @@ html_theme = "furo"
 html_title = "bbb_numpy"
 html_copy_source = False
 html_show_sphinx = False
+html_domain_indices = False  # the reference lists the modules
 html_show_copyright = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
