@@ -64,8 +64,9 @@ mutation: $(VENV)/.test  ## grade the tests by changes planted in the code; hour
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py
 
-figures: $(VENV)/.base  ## draw the figures of the derivations again
+figures: $(VENV)/.base  ## draw the figures of the derivations and the README's moving one again
 	$(BIN)/python figures/derivations.py
+	$(BIN)/python figures/moving.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
