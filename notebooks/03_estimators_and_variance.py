@@ -30,6 +30,7 @@
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullLocator
 
 import bbb_numpy as bbb
 from bbb_numpy.gradients.closed_form import ClosedFormKL
@@ -40,7 +41,7 @@ from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, Renyi
 from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, plain_numbers
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Cosine
 
@@ -606,7 +607,8 @@ right.errorbar(
 for ax, name in ((left, "IWAE"), (right, "EUBO, score form")):
     ax.set(xlabel="weight samples per step", title=name)
     ax.set_xticks(COUNTS, COUNTS)
-    ax.minorticks_off()
+    ax.xaxis.set_minor_locator(NullLocator())
+    plain_numbers(ax.yaxis, minor="25")
     ax.legend(frameon=False)
 left.set_ylabel("relative to |true gradient|")
 # alt: Noise against weight samples. Left, IWAE: the deviation of the reparameterised gradient rises

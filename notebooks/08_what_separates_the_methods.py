@@ -323,8 +323,8 @@ for name in sets:
 print("below the best single width by more than two standard errors:")
 print("; ".join(below) or "none")
 dots(beyond_one_width, "NLL less best width's")
-# alt: A panel per data set, a row per method: NLL less that of the best single width. Methods left of
-# the dashed line at zero are below what any one width can reach.
+# alt: A panel per data set, a row per method: NLL less that of the best single width. Methods left
+# of the dashed line at zero are below what any one width can reach.
 plt.show()
 
 # %% [markdown]
@@ -377,7 +377,7 @@ for method in methods:
         line += f"{' / '.join(f'{one.mean:.2f}' if one else '-' for one in pair):>15}"
     print(line)
 dots(test_rmse, "noise / test RMSE", 1.0)
-# alt: A panel per data set, a row per method: learned noise over test RMSE, with a dashed line at 1.
+# alt: A panel per data set, a row per method: learned noise over test RMSE, a dashed line at 1.
 plt.show()
 
 # %% [markdown]
@@ -488,7 +488,8 @@ for model, label, colour, style in (
     )  # fmt: skip
 axes[1].plot(grid, np.sin(3 * grid), ":", color=BLACK, label="truth")
 axes[1].plot(x, y, ".", color=GREY, markersize=5)
-axes[1].set(xlabel="x", ylabel="y", ylim=(-2.6, 2.6))
+axes[0].set_title("the price of each unit")
+axes[1].set(xlabel="x", ylabel="y")
 axes[1].legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=9)
 # alt: Left, the KL divergence of each hidden unit, sorted: few are large and have a clear output
 # weight. Right, mean and epistemic bands of HMC and of the mean field with the data; the mean field
@@ -617,6 +618,7 @@ for tau, colour, style, marker in ((0.9, BLUE, "-", "o"), (0.7, VERMILLION, "--"
             label=f"measured, τ = {tau}, S = {samples}",
         )  # fmt: skip
 ax.set(xscale="log", yscale="log", ylim=(5e-4, 1.5), xlabel="number of weights d", ylabel="ESS / S")
+ax.set_title("samples that count")
 ax.legend(frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
 # alt: The share of samples that count, against the number of weights, both axes logarithmic. The
 # formulas fall exponentially; the measured shares follow them, then stay at one over the samples.
