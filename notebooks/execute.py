@@ -4,6 +4,9 @@ Each notebook is a pair: NAME.py, a jupytext percent script, is the source that 
 reviews; NAME.ipynb is what this program makes of it, the same cells with their outputs, for
 reading on a code host. In Jupyter with jupytext installed, saving either updates both.
 
+A comment ``# alt: ...`` in a cell, which may go on in further lines, says what its picture shows:
+it becomes the picture's alternative text, as screen readers find it in a page made by nbconvert.
+
 Usage: ``python notebooks/execute.py [--check]``. With ``--check`` nothing is written, and the
 exit status is 1 when a cell raises.
 """
@@ -11,6 +14,7 @@ exit status is 1 when a cell raises.
 import argparse
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -30,6 +34,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+ALT = re.compile(r"^# alt: (.*(?:\n# .*)*)", re.MULTILINE)
 
 
 def sources() -> list[Path]:
@@ -78,7 +83,17 @@ def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
         )
         client.execute(cleanup_kc=True)  # stop the kernel, also after an error
     notebook.metadata = nbformat.from_dict(METADATA)  # the kernel adds its version
+    describe(notebook)
     return notebook
+
+
+def describe(notebook: NotebookNode) -> None:
+    """Give the pictures of every cell the alternative texts of its comments, in order."""
+    for cell in notebook.cells:
+        texts = iter(" ".join(text.split("\n# ")) for text in ALT.findall(cell.source))
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output.metadata.setdefault("image/png", {})["alt"] = next(texts, "")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,6 +12,8 @@ SCRIPTS = sorted(NOTEBOOKS.glob("[0-9]*.py"))
 BELOW = 1e-8  # numbers this small are rounding errors: they differ between machines
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 # A path from the root of a file system (not the bar of dF/dmu), or a file of the kernel's own.
+EMBEDDED = re.compile(r"data:image/[\w+.-]+;base64,[A-Za-z0-9+/=\s]*")  # letters at random
+LARGEST = 3_000_000  # bytes of a notebook
 MACHINE = re.compile(r"(?<![\w.)\]])/[A-Za-z][\w.-]*/|\b[A-Z]:\\|ipykernel_")
 
 _spec = importlib.util.spec_from_file_location("execute_notebooks", NOTEBOOKS / "execute.py")
@@ -44,6 +46,13 @@ def pictures(cell):
     return sum("image/png" in output.get("data", {}) for output in cell.outputs)
 
 
+def moving(cell):
+    """Count the sliders of a cell's outputs."""
+    return sum(
+        output.get("data", {}).get("text/html", "").count('type="range"') for output in cell.outputs
+    )
+
+
 def agree(a, b):
     """Return whether two texts have the same words, and numbers equal up to rounding.
 
@@ -70,13 +79,19 @@ def problems(notebook):
             if output.output_type == "error" or output.get("name") == "stderr":
                 found.append(f"cell {number} shows an error or a warning")
             if MACHINE.search(str({k: v for k, v in output.items() if k != "data"})) or any(
-                MACHINE.search(str(value))
+                MACHINE.search(EMBEDDED.sub("", str(value)))
                 for kind, value in output.get("data", {}).items()
                 if not kind.startswith("image/")
             ):
                 found.append(f"cell {number} shows a path of a machine")
         if cell.source.count("plt.show()") != pictures(cell):
             found.append(f"cell {number} draws, but its picture is not stored")
+        if cell.source.count("slider(") != moving(cell):
+            found.append(f"cell {number} has a slider, but its frames are not stored")
+        for output in cell.outputs:
+            described = output.get("metadata", {}).get("image/png", {}).get("alt")
+            if "image/png" in output.get("data", {}) and not described:
+                found.append(f"cell {number} has a picture without an alternative text")
     return found
 
 
@@ -99,6 +114,11 @@ def test_the_committed_outputs_are_complete_and_clean(script):
 
 
 @each_notebook
+def test_no_notebook_is_too_large_to_be_opened_by_a_code_host(script):
+    assert script.with_suffix(".ipynb").stat().st_size < LARGEST
+
+
+@each_notebook
 def test_the_kernel_named_in_a_notebook_is_any_python(script):
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     assert committed(script).metadata.kernelspec == kernel
@@ -111,6 +131,7 @@ def test_the_notebook_runs_and_prints_what_is_committed(script, tmp_path):
     assert problems(fresh) == []
     for old, new in zip(code_cells(committed(script)), code_cells(fresh), strict=True):
         assert pictures(old) == pictures(new)
+        assert moving(old) == moving(new)
         if "rounding" not in new.metadata.get("tags", []):
             assert agree(printed(old), printed(new)), f"{printed(old)}\n--- now:\n{printed(new)}"
     assert sorted(path.name for path in NOTEBOOKS.iterdir()) == before
@@ -167,3 +188,34 @@ def test_a_missing_picture_and_a_skipped_cell_are_found():
     skipped = nbformat.v4.new_code_cell("x = 1")
     found = problems(nbformat.v4.new_notebook(cells=[drawing, skipped]))
     assert [line.split()[:2] for line in found] == [["cell", "1"], ["cell", "2"]]
+
+
+def picture_cell(source, **metadata):
+    cell = nbformat.v4.new_code_cell(source, execution_count=1)
+    data = {"image/png": "AAAA", "text/plain": "<Figure>"}
+    cell.outputs = [nbformat.v4.new_output("display_data", data, metadata=metadata)]
+    return cell
+
+
+def test_a_picture_without_an_alternative_text_is_found():
+    source = "# alt: a line\n# that rises\nplt.show()"
+    cell = picture_cell(source)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    assert problems(notebook) == ["cell 1 has a picture without an alternative text"]
+    execute.describe(notebook)
+    assert cell.outputs[0].metadata == {"image/png": {"alt": "a line that rises"}}
+    assert problems(notebook) == []
+    undescribed = nbformat.v4.new_notebook(cells=[picture_cell("plt.show()")])
+    execute.describe(undescribed)
+    assert "without" in " ".join(problems(undescribed))
+
+
+def test_frames_may_hold_any_letters_and_a_path_beside_them_is_found():
+    cell = nbformat.v4.new_code_cell("slider(figure)", execution_count=1)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    assert problems(notebook) == ["cell 1 has a slider, but its frames are not stored"]
+    page = '<img src="data:image/png;base64,=/home/me/+/usr/AAA"><input type="range">'
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": page})]
+    assert problems(notebook) == []
+    cell.outputs[0].data["text/html"] = page + "/home/me/fit.png"
+    assert "path" in " ".join(problems(notebook))
