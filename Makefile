@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: report lint check test test-long planted fuzz bench mutation notebooks figures clean
+.PHONY: report lint check test test-long planted fuzz bench mutation notebooks figures site slides clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -27,6 +27,10 @@ $(VENV)/.dev: $(VENV)/.created setup.cfg pyproject.toml
 
 $(VENV)/.bench: $(VENV)/.created setup.cfg pyproject.toml
 	$(PIP) --editable '.[bench]'
+	@touch $@ $(VENV)/.base
+
+$(VENV)/.site: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) --editable '.[site]'
 	@touch $@ $(VENV)/.base
 
 report: $(VENV)/.base  ## train on the report's problem, print what happened, write the figures
@@ -67,6 +71,14 @@ notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 figures: $(VENV)/.base  ## draw the figures of the derivations and the README's moving one again
 	$(BIN)/python figures/derivations.py
 	$(BIN)/python figures/moving.py
+
+site: $(VENV)/.site  ## the book, the notebooks and the reference as pages: build/site/html/index.html
+	$(BIN)/python site/generate.py build/site/source
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c site -d build/site/doctrees build/site/source build/site/html
+
+slides: $(VENV)/.site  ## slides of the report's path: build/slides/html/index.html
+	$(BIN)/python site/slides.py build/slides/source
+	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -c site/slides -d build/slides/doctrees build/slides/source build/slides/html
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

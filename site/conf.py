@@ -1,0 +1,120 @@
+"""Sphinx's configuration of the site; its pages are written by generate.py."""
+
+import re
+import sys
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "site")]
+
+import pages  # noqa: E402
+
+from bbb_numpy import __version__  # noqa: E402
+
+project = "bbb_numpy"
+author = "The bbb_numpy authors"
+version = release = __version__
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.linkcode",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+]
+root_doc = "index"
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}
+html_theme = "furo"
+html_title = "bbb_numpy"
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_theme_options = {"navigation_with_keys": True}
+
+# Mathematics: MathJax from a package, as one file without fonts, so that nothing is fetched
+_mathjax = find_spec("sphinx-mathjax-offline")
+assert _mathjax is not None, "pip install sphinx-mathjax-offline, or .[site]"
+assert _mathjax.origin is not None
+html_static_path.append(str(Path(_mathjax.origin).parent / "static/mathjax/tex-svg.js"))
+mathjax_path = "tex-svg.js"
+mathjax3_config = {"options": {"enableMenu": False}}
+myst_update_mathjax = True
+
+myst_enable_extensions = ["dollarmath", "amsmath", "html_image"]
+myst_heading_anchors = 6
+myst_url_schemes = {
+    "http": None,
+    "https": None,
+    "mailto": None,
+    "src": {"url": "{{path}}.html#{{fragment}}"},  # a line of a file on the site
+}
+suppress_warnings = ["myst.header"]  # an entry may stand below a section without a subsection
+nb_execution_mode = "off"
+nb_merge_streams = True
+
+autodoc_typehints = "none"
+autosummary_generate = False
+default_role = "code"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+
+LIST = re.compile(r"(\*|-|\d+\.) ")
+
+
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """Return where the site shows the source of an object; all reference pages are in api/."""
+    path = info["module"].replace(".", "/") + ".py"
+    if not (ROOT / path).is_file():
+        path = info["module"].replace(".", "/") + "/__init__.py"
+    lines = pages.lines_of(path, info["fullname"])
+    return f"../source/{path}.html#L-{lines[0]}" if lines else None
+
+
+def as_written(app, what, name, obj, options, lines) -> None:
+    """Show the docstrings' plain text as it is: no |w| is a substitution, no x_ a reference."""
+    if what == "module":
+        lines[:] = with_blocks(lines)
+    directive = None  # the indentation of a directive, whose lines are not prose
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and directive is not None and indent <= directive:
+            directive = None
+        if line.lstrip().startswith(".. ") and directive is None:
+            directive = indent
+        if directive is not None or line.lstrip().startswith(">>>"):
+            continue
+        parts = re.split(r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|^\* )", line)
+        parts[::2] = [re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
+        lines[number] = "".join(parts)
+
+
+def with_blocks(lines: list[str]) -> list[str]:
+    """Return a module's docstring with its indented lines, but those of lists, as blocks."""
+    done: list[str] = []
+    listed = False
+    for before, line in pairwise(["", *lines]):
+        listed = bool(LIST.match(line)) or (listed and line.startswith(" "))
+        if line.startswith(" ") and not listed and not before.startswith(" "):
+            done += [] if done and done[-1].endswith("::") else ["", "::", ""]
+        elif line.strip() and not line.startswith(" ") and before.startswith(" "):
+            done.append("")
+        done.append(line)
+    return done
+
+
+def skip(app, what, name, obj, skipped, options) -> bool | None:
+    """Leave out what scikit-learn adds to every estimator, and fields without a word on them."""
+    alias = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if alias or re.fullmatch(r"set_\w+_request", name) else None
+
+
+def setup(app) -> None:
+    """Connect what changes docstrings, before numpydoc reads them."""
+    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-docstring", as_written, priority=400)

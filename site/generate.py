@@ -1,0 +1,365 @@
+"""Write the sources of the site for Sphinx: ``python site/generate.py build/site/source``.
+
+Every page is made of the repository's own files: the chapters as they are, and for each equation a
+page with its derivation, the lines of code that carry it, and its proof and tests. What those are,
+tests/project/test_derivations.py and tests/project/proofs.py say, which the tests rely on too.
+"""
+
+import ast
+import html
+import re
+import shutil
+import sys
+import tokenize
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+for _folder in (HERE, HERE.parent, HERE.parent / "tests"):
+    if str(_folder) not in sys.path:
+        sys.path.insert(0, str(_folder))
+
+import pages as text  # noqa: E402
+from project import proofs as proving  # noqa: E402
+from project import test_derivations as book  # noqa: E402
+
+ROOT = HERE.parent
+START = (
+    "README.md", "docs/using.md", "docs/reading.md", "exercises/README.md", "derivations.md",
+    "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "site/index.md",
+    "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
+)  # fmt: skip
+DEFINED = frozenset(book.DEFINED)
+FLOORS = (  # in reading order
+    "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
+    "evaluation", "learners", "data", "plots", "uci", "studies", "cli",
+)  # fmt: skip
+OVERVIEWS = """- **[Every equation](tags/index.md)** has a page with its derivation, the lines of
+  code that carry it, and its proof and tests side by side.
+- **[Reference](api/index.rst)** is made of the docstrings.
+
+"""
+
+
+class Found(NamedTuple):
+    """What can be reached from the first pages: files from the root."""
+
+    pages: set[str]
+    notebooks: set[str]
+    pictures: set[str]
+    sources: set[str]
+
+
+@cache
+def crawl() -> Found:
+    """Follow the links of the pages, the notebooks and what they lead to."""
+    found = Found(set(), set(), set(), set())
+    waiting = [*START, *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/*.ipynb"))]
+    waiting += [p.relative_to(ROOT).as_posix() for p in ROOT.glob("exercises/**/*.md")]
+    while waiting:
+        path = waiting.pop()
+        if not (ROOT / path).exists() or any(path in kind for kind in found):
+            continue
+        if path.endswith(".md"):
+            found.pages.add(path)
+            waiting += text.links((ROOT / path).read_text("utf-8"), path)
+        elif path.endswith(".ipynb"):
+            found.notebooks.add(path)
+            waiting += text.notebook_links((ROOT / path).read_text("utf-8"), path)
+        elif Path(path).suffix in text.PICTURES:
+            found.pictures.add(path)
+        else:
+            found.sources.add(path)
+            if (ROOT / path).is_dir():
+                waiting += [
+                    p.relative_to(ROOT).as_posix()
+                    for p in sorted((ROOT / path).iterdir())
+                    if p.suffix == ".py" or (p.is_dir() and list(p.glob("*.py")))
+                ]
+    found.sources.update(p.relative_to(ROOT).as_posix() for p in ROOT.glob("bbb_numpy/**/*.py"))
+    found.sources.update(path for tests in tests_of().values() for path, _ in tests)
+    found.sources.update(p.path for each in proofs().values() for p in each)
+    return found
+
+
+@cache
+def proofs() -> dict[str, list[proving.Proof]]:
+    """Return the proofs of each equation, read once."""
+    return proving.proofs()
+
+
+@cache
+def tests_of() -> dict[str, list[tuple[str, str]]]:
+    """Return the tests that are marked with each tag: files and names."""
+    found: dict[str, list[tuple[str, str]]] = {tag: [] for tag in book.DEFINED}
+    for path in book.marked_tags():
+        source = (ROOT / path).read_text("utf-8")
+        for test, tags in book.claims(source, book.FAMILIES).items():
+            for tag in sorted(tags & DEFINED):
+                found[tag].append((path, test))
+    return found
+
+
+def front(hide_toc: bool = False) -> str:
+    """Return the head of a page that no table of contents lists."""
+    return f"---\norphan: true\n{'hide-toc: true' + chr(10) if hide_toc else ''}---\n\n"
+
+
+def source(path: str) -> str:
+    """Return the page of a file, or of a folder with what its files are about."""
+    if (ROOT / path).is_dir():
+        rows = [front() + f"# {path}\n\n" + '<span id="L-1"></span>\n']
+        for file in sorted((ROOT / path).iterdir()):
+            name = file.relative_to(ROOT).as_posix()
+            if file.suffix == ".py":
+                said = (ast.get_docstring(text.parsed(name)) or "").split("\n")[0]
+                rows.append(f"- [`{file.name}`](src:{file.name}#L-1) {literal(said)}")
+            elif file.is_dir() and list(file.glob("*.py")):
+                rows.append(f"- [`{file.name}/`](src:{file.name}/index#L-1)")
+        return "\n".join(rows) + "\n"
+    head = front(hide_toc=True) + f"# {path}\n\n"
+    listed = text.listing(path, out=text.source_page(path), known=DEFINED)
+    return head + text.raw(listed)
+
+
+def literal(said: str) -> str:
+    """Return plain text as Markdown that shows it as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>$|#])", r"\\\1", said)
+
+
+def definitions(tag: str, body: str) -> list[tuple[str, str, int, int]]:
+    """Return the definitions that an entry names as its code: file, label, first and last line."""
+    found = []
+    for label, path in book.links(body.split("\nCode: ", 1)[-1].split("Test: ")[0]):
+        if not path.startswith("bbb_numpy/") or not path.endswith(".py"):
+            continue
+        name = label.strip("`").removeprefix(f"{Path(path).stem}.")
+        place = text.lines_of(path, name) if label != path else None
+        if place:
+            found.append((path, label, *place))
+    carrying = [d for d in found if hits_in(d, tag)]
+    return list(dict.fromkeys(carrying or found))
+
+
+def hits_in(definition: tuple[str, str, int, int], tag: str) -> set[int]:
+    """Return the lines of a definition behind which a comment names the tag."""
+    path, _, first, last = definition
+    return {line for line in tagged_lines(path).get(tag, set()) if first <= line <= last}
+
+
+@cache
+def tagged_lines(path: str) -> dict[str, set[int]]:
+    """Return the lines of a file behind which comments name each tag."""
+    found: dict[str, set[int]] = {}
+    with (ROOT / path).open(encoding="utf-8") as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                for tag in book.tags_in(token.string, book.FAMILIES):
+                    found.setdefault(tag, set()).add(token.start[0])
+    return found
+
+
+def heading(title: str) -> str:
+    """Return the title of a column; it stands within a section, so it is no heading of Markdown."""
+    return f'\n<h2 class="column-title">{html.escape(title)}</h2>\n'
+
+
+def code_column(tag: str, body: str, out: str) -> list[str]:
+    """Return the lines of the package that carry an equation, the tagged ones marked."""
+    done = []
+    for definition in definitions(tag, body):
+        path, label, first, last = definition
+        hits = hits_in(definition, tag)
+        done.append(f"[{label}](src:{text.relative(text.source_page(path), out)}#L-{first})\n")
+        for start, end in text.windows(first, last, hits):
+            listed = text.listing(path, start, end, frozenset(hits), out, DEFINED)
+            done.append(text.raw(listed))
+    return done
+
+
+def proof_column(tag: str, out: str) -> list[str]:
+    """Return the proofs of an equation in full, and the names of all tests that claim it."""
+    done = []
+    for proof in dict.fromkeys(proofs()[tag]):
+        place = text.lines_of(proof.path, proof.test)
+        if place:
+            way = text.relative(text.source_page(proof.path), out)
+            done.append(f"{proof.kind}: [`{proof.test}`](src:{way}#L-{place[0]})\n")
+            first, last = place
+            short = min(last, first + text.LONGEST)
+            done.append(text.raw(text.listing(proof.path, first, short, out=out, known=DEFINED)))
+    tests = tests_of()[tag]
+    done.append(f"Tests with the mark `{tag}`: {len(tests)}\n")
+    for path, test in tests:
+        place = text.lines_of(path, test)
+        way = text.relative(text.source_page(path), out)
+        done.append(f"- [`{test}`](src:{way}#L-{place[0] if place else 1})")
+    return done
+
+
+def tag_page(entry: book.Entry) -> str:
+    """Return the page of one equation: derivation, code, proof and tests side by side."""
+    tag, out = entry.tag, f"tags/{entry.tag.lower()}.md"
+    title, name = proving.titles(book.PAGES[entry.page])[tag]
+    number = book.DEFINED.index(tag)
+    ways = [f"[in its chapter]({text.relative(entry.page, out)}#{name})", "[all](index.md)"]
+    for word, other in (("before", number - 1), ("next", number + 1)):
+        if 0 <= other < len(book.DEFINED):
+            ways.append(f"{word}: [{book.DEFINED[other]}]({book.DEFINED[other].lower()}.md)")
+    written = text.entry_text((ROOT / entry.page).read_text("utf-8"), tag)
+    lines = [
+        front(hide_toc=True) + f"# {tag}: {title}\n",
+        " · ".join(ways) + "\n",
+        '<div class="columns">\n<div class="column">\n' + heading("Derivation"),
+        text.convert(written, entry.page, out),
+        '</div>\n<div class="column">\n' + heading("The lines that carry it"),
+        *code_column(tag, entry.body, out),
+        '\n</div>\n<div class="column">\n' + heading("Proof and tests"),
+        *proof_column(tag, out),
+        "\n</div>\n</div>\n",
+    ]
+    return "\n".join(lines)
+
+
+def tag_index() -> str:
+    """Return the table of all equations."""
+    lines = [
+        "# Every equation beside its code and its proof\n",
+        "One page for each tag: the derivation, the lines of the package that carry it, and what "
+        "proves it.\n",
+        "| | statement | proof | tests |\n|---|---|---|---|",
+    ]
+    for entry in book.ENTRIES:
+        title = proving.titles(book.PAGES[entry.page])[entry.tag][0]
+        kinds = ", ".join(dict.fromkeys(p.kind for p in proofs()[entry.tag]))
+        page = f"{entry.tag.lower()}.md"
+        lines.append(
+            f"| [{entry.tag}]({page}) | {title} | {kinds} | {len(tests_of()[entry.tag])} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def public(path: Path) -> list[str]:
+    """Return the public names that a module defines itself."""
+    tree = text.parsed(path.relative_to(ROOT).as_posix())
+    named = book.names_of(tree)
+    own = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    if "__all__" in named:
+        return [name for name in ast.literal_eval(named["__all__"]) if name in own]
+    return [name for name in own if not name.startswith("_")]
+
+
+def modules() -> dict[str, list[str]]:
+    """Return the modules of the package that define something public, in reading order."""
+    found = {}
+    for path in sorted(ROOT.glob("bbb_numpy/**/*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if public(path) and name.count(".") and not name.endswith("__main__"):
+            found[name] = public(path)
+
+    def place(name: str) -> tuple[int, str]:
+        folder = name.split(".")[1]
+        return FLOORS.index(folder) if folder in FLOORS else len(FLOORS), name
+
+    return {name: found[name] for name in sorted(found, key=place)}
+
+
+def exported() -> list[str]:
+    """Return the public names of the package, each with the module that defines it."""
+    where = {name: module for module, names in reversed(modules().items()) for name in names}
+    names = ast.literal_eval(book.names_of(text.parsed("bbb_numpy/__init__.py"))["__all__"])
+    return [f"{where[name]}.{name}" for name in names if name in where]
+
+
+def api() -> dict[str, str]:
+    """Return the pages of the reference: an overview, and one for each module."""
+    written = {}
+    rows = ["Reference", "=========", "", "What ``import bbb_numpy`` offers", "-" * 32, "",
+            ".. autosummary::", "   :nosignatures:", ""]  # fmt: skip
+    rows += [f"   ~{name}" for name in exported()]
+    folder = ""
+    for module, names in modules().items():
+        if module.split(".")[1] != folder:
+            folder = module.split(".")[1]
+            rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
+        listed = ", ".join(names)
+        rows.append(f"* :doc:`{module} <{module}>`: {listed}")
+        title = f"``{module}``"
+        written[f"api/{module}.rst"] = "\n".join(
+            [":orphan:", "", title, "=" * len(title), "", f".. automodule:: {module}",
+             f"   :members: {listed}", "   :member-order: bysource", ""]
+        )  # fmt: skip
+    written["api/index.rst"] = "\n".join([*rows, ""])
+    return written
+
+
+def contents(found: Found) -> str:
+    """Return the tables of contents of the first page; what no other one lists comes last."""
+    chapters = list(book.PAGES)
+    groups = {
+        "The book": chapters,
+        "Beside the book": [
+            *("tags/index", "proofs.md", "exercises/README.md"),
+            *sorted(found.notebooks),
+        ],
+        "Use": [
+            *("README.md", "docs/using.md", "site/symptoms.md", "docs/reading.md", "api/index"),
+            "benchmarks/uci.md",
+        ],
+    }
+    listed = {page for group in groups.values() for page in group} | {"site/index.md"}
+    groups["More"] = sorted(found.pages - listed)
+    trees = []
+    for caption, group in groups.items():
+        rows = "\n".join("/" + re.sub(r"\.(md|ipynb)$", "", page) for page in group)
+        trees.append(
+            f"```{{toctree}}\n:caption: {caption}\n:hidden:\n:titlesonly:\n\n{rows}\n```\n"
+        )
+    return "\n".join(trees)
+
+
+def written() -> dict[str, str]:
+    """Return every page of the site: its path below the source folder, and its text."""
+    found = crawl()
+    done = {}
+    for page in sorted(found.pages):
+        out = "index.md" if page == "site/index.md" else page
+        markdown = (ROOT / page).read_text("utf-8")
+        done[out] = text.convert(
+            markdown, page, out, DEFINED if page in book.PAGES else frozenset()
+        )
+    done["index.md"] += OVERVIEWS + contents(found)
+    for page in sorted(found.notebooks):
+        done[page] = text.notebook((ROOT / page).read_text("utf-8"), page)
+    for path in sorted(found.sources):
+        done[f"{text.source_page(path)}.md"] = source(path)
+    for entry in book.ENTRIES:
+        done[f"tags/{entry.tag.lower()}.md"] = tag_page(entry)
+    done["tags/index.md"] = tag_index()
+    return {**done, **api()}
+
+
+def write(files: dict[str, str], folder: Path) -> None:
+    """Write what changed, so that Sphinx builds only that again, and remove what is gone."""
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_text("utf-8") != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, "utf-8")
+    for path in folder.rglob("*"):
+        kept = path.suffix in text.PICTURES or path.relative_to(folder).as_posix() in files
+        if path.is_file() and not kept:
+            path.unlink()
+
+
+def main(folder: Path) -> None:
+    """Write the sources of the site to `folder`."""
+    write(written(), folder)
+    for picture in crawl().pictures:
+        (folder / picture).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / picture, folder / picture)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,281 @@
+"""Turn the repository's own files into pages of the site: text in, text out.
+
+Markdown as GitHub reads it becomes Markdown as MyST reads it, a Python file a page with an anchor
+at every line. Nothing is written here; generate.py does that.
+"""
+
+import ast
+import html
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import TextLexer, get_lexer_for_filename
+from pygments.util import ClassNotFound
+
+ROOT = Path(__file__).resolve().parents[1]
+LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
+INLINE = re.compile(r"\$`([^`\n]+)`\$")
+IMAGE = re.compile(r"""(<img\b[^>]*\bsrc=["'])([^"']+)""")
+CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+PICTURES = {".png", ".svg", ".jpg", ".gif"}
+# What GitHub shows on its own site and the project's pages say nothing of
+LONGEST = 70  # lines of a definition that is shown whole; of longer ones the tagged lines
+AROUND = 6  # lines around each of them
+
+
+def anchor(title: str) -> str:
+    """Return the name that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def outside(markdown: str) -> Iterator[tuple[str, bool]]:
+    """Yield each line of `markdown`, and whether it stands outside fenced blocks."""
+    fence = ""
+    for line in markdown.splitlines():
+        opening = re.match(r"\s*(`{3,})", line)
+        yield line, not (fence or opening)
+        if opening and not fence:
+            fence = opening[1]
+        elif opening and line.strip() == fence:
+            fence = ""
+
+
+def paragraphs(markdown: str) -> Iterator[tuple[str, bool]]:
+    """Yield runs of lines outside fenced blocks, in which links may be broken, and the others."""
+    run: list[str] = []
+    for line, free in outside(markdown):
+        if free:
+            run.append(line)
+            continue
+        if run:
+            yield "\n".join(run), True
+            run = []
+        yield line, False
+    if run:
+        yield "\n".join(run), True
+
+
+def relative(target: str, out: str) -> str:
+    """Return the way from the page `out` to `target`, both from the root."""
+    return posixpath.relpath(target, posixpath.dirname(out) or ".")
+
+
+def resolve(target: str, page: str) -> tuple[str, str]:
+    """Return the file from the root, and the anchor, that a link of `page` leads to."""
+    path, _, name = target.partition("#")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, name
+
+
+def is_web(target: str) -> bool:
+    """Tell whether a link leads out of the repository."""
+    return "://" in target or target.startswith("mailto:")
+
+
+def source_page(path: str) -> str:
+    """Return the page on which the site shows a file, or the files of a folder."""
+    return f"source/{path}/index" if (ROOT / path).is_dir() else f"source/{path}"
+
+
+@lru_cache(maxsize=1024)
+def parsed(path: str) -> ast.Module:
+    """Return the syntax tree of a file of the repository."""
+    return ast.parse((ROOT / path).read_text("utf-8"))
+
+
+def lines_of(path: str, name: str) -> tuple[int, int] | None:
+    """Return the first and last line of the dotted `name` in a Python file; None without it."""
+    scope: ast.AST = parsed(path)
+    for part in name.split("."):
+        for node in getattr(scope, "body", []):
+            targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
+            if part in {getattr(node, "name", None), *(getattr(t, "id", None) for t in targets)}:
+                scope = node
+                break
+        else:
+            return None
+    first = min([scope.lineno, *(d.lineno for d in getattr(scope, "decorator_list", []))])  # type: ignore[attr-defined]
+    return first, scope.end_lineno  # type: ignore[attr-defined]
+
+
+def line_of(path: str, label: str) -> int:
+    """Return the line at which the text of a link to a file, such as `plain.fit`, points."""
+    stem = posixpath.basename(path).removesuffix(".py")
+    name = label.strip("[]`").removeprefix(f"{path}::").removeprefix(f"{stem}.")
+    found = lines_of(path, name) if path.endswith(".py") and name != path else None
+    return found[0] if found else 1
+
+
+def new_link(label: str, target: str, page: str, out: str) -> str:
+    """Return a link of `page` as it has to be on the page `out` of the site."""
+    if is_web(target):
+        return f"{label}({target})"
+    path, name = resolve(target, page)
+    if path.endswith((".md", ".ipynb")):
+        here = "" if path == out else relative(path, out)
+        return f"{label}({here}{'#' + name if name else ''})"
+    if posixpath.splitext(path)[1] in PICTURES:
+        return f"{label}({relative(path, out)})"
+    line = line_of(path, label) if (ROOT / path).is_file() else 1
+    return f"{label}(src:{relative(source_page(path), out)}#L-{line})"
+
+
+def prose(text: str, page: str, out: str) -> str:
+    """Convert what stands outside fenced blocks: mathematics and links."""
+    text = INLINE.sub(r"{math}`\1`", text)
+    spans = [match.span() for match in CODE.finditer(text)]
+
+    def one(link: re.Match[str]) -> str:
+        if any(first <= link.start() < last for first, last in spans):
+            return link[0]  # a link that is shown, not one that leads somewhere
+        return new_link(link[1], link[2], page, out)
+
+    def image(tag: re.Match[str]) -> str:
+        if is_web(tag[2]):
+            return tag[0]
+        return tag[1] + relative(resolve(tag[2], page)[0], out)
+
+    return IMAGE.sub(image, LINK.sub(one, text))
+
+
+def convert(markdown: str, page: str, out: str = "", tags: frozenset[str] = frozenset()) -> str:
+    """Return GitHub's Markdown of `page` as MyST's, to be written at `out`.
+
+    Under the heading of each of the `tags` stands a link to its own page.
+    """
+    out = out or page
+    done = []
+    for run, free in paragraphs(markdown):
+        if not free:
+            done.append(re.sub(r"^(\s*`{3,})math\s*$", r"\1{math}", run))
+            continue
+        text = prose(run, page, out)
+        for tag in re.findall(r"^#{2,4} ([A-Z]\d+): ", text, re.MULTILINE):
+            if tag in tags:
+                way = relative(f"tags/{tag.lower()}.md", out)
+                beside = f"[{tag} beside its code and its proof]({way})"
+                text = re.sub(rf"^(#{{2,4}} {tag}: .*)$", rf"\1\n\n{beside}", text, flags=re.M)
+        done.append(text)
+    return "\n".join(done) + "\n"
+
+
+def links(markdown: str, page: str) -> set[str]:
+    """Return the files from the root to which a page leads."""
+    found = set()
+    for run, free in paragraphs(markdown):
+        if free:
+            bare = CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), run)
+            targets = [m[2] for m in (*LINK.finditer(bare), *IMAGE.finditer(bare))]
+            found |= {resolve(target, page)[0] for target in targets if not is_web(target)}
+    return found
+
+
+def entry_text(markdown: str, tag: str) -> str:
+    """Return what stands below the heading of an entry, up to the next heading; with formulas."""
+    lines: list[str] = []
+    inside = False
+    for line, free in outside(markdown):
+        if free and re.match(r"#+ ", line):
+            inside = bool(re.match(rf"#{{2,4}} {tag}: ", line))
+        elif inside:
+            lines.append(line)
+    text = "\n".join(lines).strip()
+    return re.sub(r"\n---\s*\n.*\Z", "", text, flags=re.DOTALL).strip()  # the foot of a page
+
+
+def notebook(text: str, page: str) -> str:
+    """Return a notebook with the links of its text converted, and nothing from another host."""
+    content = json.loads(text)
+    for cell in content["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            cell["source"] = convert(source, page)
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html")
+            if shown:
+                output["data"]["text/html"] = offline("".join(shown))
+    return json.dumps(content, ensure_ascii=False)
+
+
+def offline(shown: str) -> str:
+    """Return HTML without the icon font that matplotlib's animations load; the CSS draws them."""
+    return re.sub(r"<link[^>]*https?://[^>]*>", "", shown)
+
+
+def notebook_links(text: str, page: str) -> set[str]:
+    """Return the files to which the text of a notebook leads."""
+    cells = json.loads(text)["cells"]
+    texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    return set().union(*(links(one, page) for one in texts))
+
+
+@lru_cache(maxsize=1024)
+def coloured(path: str) -> list[str]:
+    """Return the lines of a file as HTML."""
+    text = (ROOT / path).read_text("utf-8")
+    try:
+        lexer = get_lexer_for_filename(path, stripnl=False)
+    except ClassNotFound:
+        lexer = TextLexer(stripnl=False)
+    return highlight(text, lexer, HtmlFormatter(nowrap=True)).split("\n")[:-1]
+
+
+def listing(
+    path: str,
+    first: int = 1,
+    last: int = 0,
+    hits: frozenset[int] = frozenset(),
+    out: str = "",
+    known: frozenset[str] = frozenset(),
+) -> str:
+    """Return lines of a file as HTML, numbered; `hits` carry a mark that needs no colour.
+
+    On the file's own page, each line has its anchor; elsewhere its number leads there. Tags of
+    comments and docstrings lead to their pages.
+    """
+    own = out == source_page(path)
+    way = "" if own else f"{html.escape(relative(source_page(path), out))}.html"
+    tags = relative("tags", out)
+
+    def tagged(span: re.Match[str]) -> str:
+        def one(tag: re.Match[str]) -> str:
+            page = f"{tags}/{tag[0].lower()}.html"
+            return f'<a href="{page}">{tag[0]}</a>' if tag[0] in known else tag[0]
+
+        return re.sub(r"\b[A-Z]\d+\b", one, span[0])
+
+    rows = []
+    for number, line in enumerate(coloured(path), start=1):
+        if not first <= number <= (last or number):
+            continue
+        line = re.sub(r'<span class="(?:c1|sd)">.*?</span>', tagged, line)
+        name = f' id="L-{number}"' if own else ""
+        mark = " hit" if number in hits else ""
+        link = f'<a class="number" href="{way}#L-{number}">{number}</a>'
+        rows.append(f'<span class="row{mark}"{name}>{link}{line}\n</span>')
+    return f'<div class="highlight listing"><pre>{"".join(rows)}</pre></div>'
+
+
+def raw(text: str) -> str:
+    """Return HTML as a block that MyST hands on."""
+    return f"`````{{raw}} html\n{text}\n`````\n"
+
+
+def windows(first: int, last: int, hits: set[int]) -> list[tuple[int, int]]:
+    """Return the ranges of lines to show: all of them, or those around the hits."""
+    inside = sorted(hit for hit in hits if first <= hit <= last)
+    if last - first < LONGEST or not inside:
+        return [(first, min(last, first + LONGEST))]
+    shown: list[tuple[int, int]] = []
+    for hit in inside:
+        start, end = max(first, hit - AROUND), min(last, hit + AROUND)
+        if shown and start <= shown[-1][1] + 1:
+            shown[-1] = (shown[-1][0], end)
+        else:
+            shown.append((start, end))
+    return shown

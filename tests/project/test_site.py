@@ -1,0 +1,503 @@
+"""The site: a page for every equation, links that lead somewhere, examples that print as shown.
+
+What needs a browser and Sphinx is marked `long`, and skipped where they are not installed.
+"""
+
+import html
+import importlib.util
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from project.test_derivations import DEFINED, ENTRIES, FAMILIES, ROOT, complaints, entries, tags_in
+
+SITE = ROOT / "site"
+
+
+def load(name):
+    """Import a module of site/, which is a folder and no package: Python has a module `site`."""
+    sys.path.insert(0, str(SITE))
+    try:
+        spec = importlib.util.spec_from_file_location(f"site_{name}", SITE / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(SITE))
+    return module
+
+
+generate, slides = load("generate"), load("slides")
+pages = generate.text
+HREF = re.compile(r'href="([^"]*)"')
+LABEL = re.compile(r'id="([^"]*)"')
+
+
+@pytest.fixture(scope="module")
+def files():
+    """The pages; their listings without colours, which take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "coloured", plainly)
+        yield generate.written()
+
+
+@cache
+def plainly(path):
+    return [html.escape(line) for line in (ROOT / path).read_text("utf-8").splitlines()]
+
+
+def anchors(name, files):
+    """Return the anchors of a page: of its headings, or of the lines that it lists."""
+    text = files[name]
+    found = set(LABEL.findall(text))
+    if name.endswith(".md"):
+        for line, free in pages.outside(text):
+            if free and re.match(r"#+ ", line):
+                title = re.sub(r"\{math\}|\[([^\]]*)\]\([^)]*\)", r"\1", line.lstrip("#"))
+                found.add(pages.anchor(title))
+    return found
+
+
+def dead_links(files, pictures=()):
+    """Say which links of the written pages lead to no page, or to no anchor of it."""
+    known = {name: anchors(name, files) for name in files if name.endswith(".md")}
+    dead = []
+    for name, text in files.items():
+        if not name.endswith(".md"):
+            continue
+        prose = "\n".join(run for run, free in pages.paragraphs(text) if free)
+        prose = pages.CODE.sub("", prose)
+        targets = [target for _, target in pages.LINK.findall(prose)] + HREF.findall(text)
+        for target in set(targets):
+            if pages.is_web(target):
+                continue
+            path, _, anchor = target.removeprefix("src:").partition("#")
+            if target.startswith("src:") or path.endswith(".html"):
+                path = path.removesuffix(".html") + ".md"
+            page = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+            page = page if path else name
+            if page not in files and page not in pictures:
+                dead.append(f"{name}: {target}: no such page")
+            elif anchor and page in known and anchor not in known[page]:
+                dead.append(f"{name}: {target}: no such anchor")
+    return dead
+
+
+def lacking(entry, page):
+    """Say what the page of an equation lacks of its three columns."""
+    wrong = []
+    if page.count('<div class="column">') != 3:
+        wrong.append("three columns")
+    chapter = (ROOT / entry.page).read_text("utf-8")
+    formulas = re.findall(r"```math\n(.*?)```", pages.entry_text(chapter, entry.tag), re.DOTALL)
+    if not all(formula in page for formula in formulas):
+        wrong.append("a formula of its derivation")
+    marked = re.findall(r'<span class="row hit">.*?\n</span>', page, re.DOTALL)
+    plain = [re.sub(r"<[^>]*>", "", row) for row in marked]
+    if not plain or not all(entry.tag in tags_in(row, FAMILIES) for row in plain):
+        wrong.append("a marked line that carries the tag")
+    proofs = generate.proofs()[entry.tag]
+    listed = re.sub(r"<[^>]*>", "", page)
+    if not proofs or not all(f"def {proof.test}(" in listed for proof in proofs):
+        wrong.append("its proof")
+    tests = generate.tests_of()[entry.tag]
+    if not tests or not all(f"[`{test}`]" in page for _, test in tests):
+        wrong.append("a test with its mark")
+    return [f"{entry.tag} lacks {what}" for what in wrong]
+
+
+def test_every_equation_has_a_page_with_its_derivation_its_lines_and_its_proof(files):
+    pages_of = {tag: f"tags/{tag.lower()}.md" for tag in DEFINED}
+    assert set(pages_of.values()) <= set(files)
+    wrong = [what for entry in ENTRIES for what in lacking(entry, files[pages_of[entry.tag]])]
+    assert not wrong, "\n" + "\n".join(wrong)
+    overview = files["tags/index.md"]
+    assert all(f"[{tag}]({tag.lower()}.md)" in overview for tag in DEFINED)
+
+
+def test_every_link_of_every_page_leads_to_a_page_and_an_anchor(files):
+    dead = dead_links(files, generate.crawl().pictures)
+    assert not dead, "\n" + "\n".join(dead[:40])
+
+
+def test_every_chapter_leads_to_the_pages_of_its_equations(files):
+    for entry in ENTRIES:
+        way = pages.relative(f"tags/{entry.tag.lower()}.md", entry.page)
+        assert f"({way})" in files[entry.page], entry.tag
+
+
+def test_what_the_package_exports_is_in_the_reference(files):
+    from bbb_numpy import __all__ as names
+
+    listed = {line.rpartition(".")[2] for line in generate.exported()}
+    assert listed == set(names) - {"__version__"}
+    for line in generate.exported():
+        module, _, name = line.rpartition(".")
+        assert name in files[f"api/{module}.rst"], line
+
+
+def test_nothing_is_left_of_githubs_own_forms(files):
+    for name in generate.crawl().pages - {"site/index.md"}:
+        assert "```math" not in files[name], name
+        free = "\n".join(run for run, free in pages.paragraphs(files[name]) if free)
+        assert "$`" not in free, name
+
+
+def test_the_examples_of_the_symptoms_print_what_they_say():
+    text = (SITE / "symptoms.md").read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 13
+    assert all(block.startswith(">>>") for block in blocks)
+    said = complaints("\n".join(blocks))
+    assert not said, said
+
+
+def test_every_symptom_of_the_table_has_its_section_and_every_section_its_row():
+    text = (SITE / "symptoms.md").read_text("utf-8")
+    rows = re.findall(r"^\|.*\(#([\w-]+)\) \|$", text, re.MULTILINE)
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert rows == [pages.anchor(title) for title in titles]
+
+
+def test_the_slides_have_every_equation_of_the_report_with_its_line_of_code():
+    text = slides.slides()
+    shown = re.findall(r"^### (K\d+): ", text, re.MULTILINE)
+    assert shown == [f"K{number}" for number in range(1, 45)]
+    assert text.count("```python\n") == len(shown)
+    assert text.count("```{math}\n") >= len(shown) - 6
+    assert "](" not in text
+
+
+def test_a_slide_shows_what_an_entry_states_and_not_what_is_printed_wrongly():
+    start = "#### K4: one\nRight.\n\nWeights are drawn in the end.\n\n"
+    fold = "<details><summary>As printed</summary>\n\n```math\nc\n```\n\n</details>\n\n"
+    end = "Code: [`plain.fit`](bbb_numpy/plain.py)\n\n```math\nd\n```\n"
+    for formulas, shown in [
+        ("```math\na\n```\n\nand so\n\n```math\nb\n```\n\n", "a"),
+        ("```math\na\n```\n\nand so\n\n```math\n\\boxed{b}\n```\n\n", "\\boxed{b}"),
+        ("", ""),
+    ]:
+        chapter = start + fold + formulas + end
+        found = slides.slide(entries(chapter)[0], chapter)
+        assert re.findall(r"```{math}\n(.*?)\n```", found) == ([shown] if shown else [])
+        assert "Weights are drawn in the end." in found
+
+
+# Negative controls
+
+
+def test_githubs_markdown_becomes_mysts():
+    page = "See [K1](a.md#one) and $`x^2`$, not `[K1](b.md)`.\n```math\n$`y`$\n```\n[c](../c.md)\n"
+    said = pages.convert(page, "derivations/p.md")
+    assert "{math}`x^2`" in said
+    assert "`[K1](b.md)`" in said
+    assert "```{math}\n$`y`$\n```" in said
+    assert pages.links(page, "derivations/p.md") == {"derivations/a.md", "c.md"}
+    moved = pages.convert(page, "derivations/p.md", "tags/k1.md")
+    assert "[K1](../derivations/a.md#one)" in moved
+    assert "[c](../c.md)" in moved
+
+
+def test_pictures_are_found_and_keep_their_file_on_another_page():
+    page = '![fit](../figures/a.png)\n<img alt="b" src="../figures/b.svg">\n`<img src="c.png">`\n'
+    assert pages.links(page, "derivations/p.md") == {"figures/a.png", "figures/b.svg"}
+    moved = pages.convert(page, "derivations/p.md", "tags/deep/k1.md")
+    assert "![fit](../../figures/a.png)" in moved
+    assert 'src="../../figures/b.svg"' in moved
+
+
+def test_an_animation_loads_no_icons_from_elsewhere():
+    icons = '<link rel="stylesheet" href="https://cdn.example/font-awesome.min.css">'
+    assert pages.offline(f"{icons}<div class='animation'></div>") == "<div class='animation'></div>"
+
+
+def test_a_link_to_code_leads_to_the_line_of_its_definition():
+    link = pages.new_link("[`plain.fit`]", "../bbb_numpy/plain.py", "derivations/p.md", "tags/k.md")
+    line = int(re.search(r"#L-(\d+)\)$", link)[1])
+    source = (ROOT / "bbb_numpy/plain.py").read_text("utf-8").splitlines()
+    assert source[line - 1].startswith("def fit(")
+    assert link.startswith("[`plain.fit`](src:../source/bbb_numpy/plain.py#")
+
+
+def test_a_dead_link_or_anchor_is_found():
+    files = {
+        "a.md": "# One two\n[b](b.md#there) [here](#one-two) [line](src:source/f.py#L-1)\n",
+        "b.md": '# There\n<a href="a.html#one-two">a</a>\n',
+        "source/f.py.md": '<span id="L-1">',
+    }
+    assert not dead_links(files)
+    for wrong in ("(c.md)", "(b.md#nowhere)", "(#two)", "(src:source/f.py#L-2)", "(p.png)"):
+        assert len(dead_links({**files, "a.md": f"{files['a.md']}[wrong]{wrong}\n"})) == 1, wrong
+    assert dead_links({**files, "b.md": '<a href="c.html">c</a>'}) != []
+
+
+def test_a_page_that_lacks_something_is_found(files):
+    entry = ENTRIES[DEFINED.index("K30")]
+    page = files["tags/k30.md"]
+    assert not lacking(entry, page)
+    for wrong, what in [
+        (page.replace('<div class="column">', "", 1), "three columns"),
+        (page.replace(r"\frac{\partial F_i}", "", 1), "a formula"),
+        (page.replace("row hit", "row"), "a marked line"),
+        (page.replace("term_by_term", "by_magic"), "its proof"),
+        (page.replace("[`test_", "[`"), "a test"),
+    ]:
+        assert what in " ".join(lacking(entry, wrong)), what
+
+
+def test_an_entry_ends_at_the_next_heading_and_keeps_its_formulas():
+    text = "#### K1: one\na\n```math\n# b\n```\n\n---\n\n[foot](x.md)\n## Next\nc\n"
+    assert pages.entry_text(text, "K1") == "a\n```math\n# b\n```"
+    assert [entry.tag for entry in entries(text)] == ["K1"]
+
+
+# In a browser
+
+
+class Page(HTMLParser):
+    """The links, the anchors and what is loaded with a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.names, self.loaded = [], set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.names |= {values[key] for key in ("id", "name") if values.get(key)}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        if tag == "link" and values.get("rel") not in ("canonical", None):
+            self.loaded.append(values.get("href") or "")
+        if values.get("src"):
+            self.loaded.append(values["src"])
+
+
+def built_problems(folder):
+    """Say which links and files of the built pages are missing, or come from another host."""
+    parsed = {path: Page(path.read_text("utf-8")) for path in folder.rglob("*.html")}
+    problems = []
+    for path, page in parsed.items():
+        for target in {*page.links, *page.loaded}:
+            parts = urlsplit(target)
+            if parts.scheme in ("http", "https"):
+                if target in page.loaded:
+                    problems.append(f"{path.relative_to(folder)} loads {target}")
+                continue
+            if parts.scheme or target == "#":
+                continue
+            other = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not other.is_file():
+                problems.append(f"{path.relative_to(folder)}: {target}: no such file")
+            elif unquote(parts.fragment) not in {
+                "",
+                *(parsed[other].names if other in parsed else ()),
+            }:
+                problems.append(f"{path.relative_to(folder)}: {target}: no such anchor")
+    return problems
+
+
+def sphinx(builder, conf, source, out):
+    """Build pages; a warning is an error."""
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", builder]
+    done = subprocess.run(
+        [*command, "-c", str(conf), str(source), str(out)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The pages and the slides, built into a folder of their own."""
+    for needed in ("sphinx", "furo", "myst_nb", "numpydoc", "sphinx_revealjs"):
+        pytest.importorskip(needed, reason=f"{needed} is not installed: pip install '.[site]'")
+    folder = tmp_path_factory.mktemp("site").resolve()
+    generate.main(folder / "source")
+    (folder / "slides").mkdir()
+    (folder / "slides" / "index.md").write_text(slides.slides(), "utf-8")
+    return (
+        sphinx("html", SITE, folder / "source", folder / "html"),
+        sphinx("revealjs", SITE / "slides", folder / "slides", folder / "shown"),
+    )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium that can reach no network."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if not program or not shutil.which("chromedriver"):
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        for argument in (
+            "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
+            "disable-background-networking", "disable-component-update", "disable-sync",
+            "host-resolver-rules=MAP * ~NOTFOUND", f"user-data-dir={profile}",
+        ):  # fmt: skip
+            options.add_argument(f"--{argument}")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        service = webdriver.ChromeService(shutil.which("chromedriver"))
+        driver = webdriver.Chrome(options=options, service=service)
+        driver.set_script_timeout(120)
+        try:
+            yield driver
+        finally:
+            driver.quit()
+
+
+READY = """
+const done = arguments[0];
+const typeset = () => window.MathJax && MathJax.startup ? MathJax.startup.promise : null;
+const wait = () => Promise.resolve(typeset()).then(() => setTimeout(done, 0));
+document.readyState === "complete" ? wait() : window.addEventListener("load", wait);
+"""
+LOOK = r"""
+const plain = [];
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  const node = walk.currentNode;
+  if (!node.parentElement.closest("pre, code, script, style, mjx-container, .highlight")) {
+    plain.push(node.data);
+  }
+}
+const links = [...document.querySelectorAll("article p a, article li a, article td a")];
+const colourless = links.filter(link => link.offsetParent && !link.matches(".headerlink")
+  && !getComputedStyle(link).textDecorationLine.includes("underline"));
+const hits = [...document.querySelectorAll(".row.hit .number")];
+return {
+  width: document.documentElement.scrollWidth,
+  formulas: document.querySelectorAll(".math:not(:has(.math))").length,
+  typeset: document.querySelectorAll("mjx-container").length,
+  broken: document.querySelectorAll("[data-mml-node=merror], mjx-merror").length,
+  latex: plain.join(" ").match(/\\[a-zA-Z]{2,}|\\\(|\$\S/g),
+  colourless: colourless.map(link => link.textContent),
+  unmarked: hits.filter(hit => !getComputedStyle(hit, "::before").content.includes("▶")).length,
+  loaded: performance.getEntriesByType("resource").map(entry => entry.name)
+    .filter(name => /^https?:/.test(name)),
+};
+"""
+
+
+def seen(browser, path):
+    """Return what a browser makes of a page."""
+    browser.get(path.as_uri())
+    browser.execute_async_script(READY)
+    found = browser.execute_script(LOOK)
+    found["said"] = [line["message"] for line in browser.get_log("browser")]
+    return found
+
+
+def looks_wrong(found, width):
+    """Say what is wrong with a page as a browser shows it."""
+    wrong = [f"console: {message}" for message in found["said"]]
+    wrong += [f"{found['width']} pixels wide, not {width}"] if found["width"] > width else []
+    wrong += [f"{found['broken']} broken formulas"] if found["broken"] else []
+    wrong += [f"raw LaTeX: {found['latex'][:3]}"] if found["latex"] else []
+    if found["typeset"] < found["formulas"]:
+        wrong.append(f"{found['typeset']} of {found['formulas']} formulas are typeset")
+    wrong += [f"links without a line: {found['colourless'][:3]}"] if found["colourless"] else []
+    wrong += ["marked lines that only colour marks"] if found["unmarked"] else []
+    return wrong + [f"loads {name}" for name in found["loaded"]]
+
+
+PHONE = 360
+
+
+@pytest.mark.long
+def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from_elsewhere(built):
+    pages_built, slides_built = built
+    problems = built_problems(pages_built) + built_problems(slides_built)
+    assert not problems, "\n" + "\n".join(problems[:40])
+    anchor = "k30-the-complete-gradient-for-rho"
+    assert anchor in Page((pages_built / "derivations.html").read_text("utf-8")).names
+
+
+@pytest.mark.long
+def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothing(built, browser):
+    folder = built[0]
+    size = {"width": PHONE, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    every = sorted(folder.rglob("*.html"))
+    listings = [path for path in every if path.relative_to(folder).parts[0] in ("source", "api")]
+    shown = [path for path in every if path not in listings] + listings[::25]
+    problems = [
+        f"{path.relative_to(folder)}: {what}"
+        for path in shown
+        for what in looks_wrong(seen(browser, path), PHONE)
+    ]
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert len(shown) > len(DEFINED)
+    assert not problems, "\n" + "\n".join(problems[:40])
+
+
+@pytest.mark.long
+def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on_a_phone(
+    built, browser
+):
+    for width, side_by_side in ((1400, True), (PHONE, False)):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == PHONE}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        seen(browser, built[0] / "tags" / "k30.html")
+        script = "return [...document.querySelectorAll('.column')].map(c => c.offsetTop)"
+        tops = browser.execute_script(script)
+        assert len(tops) == 3
+        assert (len(set(tops)) == 1) is side_by_side
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.long
+def test_every_slide_fits_its_screen(built, browser):
+    size = {"width": 1280, "height": 720, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    found = seen(browser, built[1] / "index.html")
+    assert not looks_wrong(found, 1280)
+    script = """
+    return Reveal.getSlides().map(slide => {
+      const at = Reveal.getIndices(slide);
+      Reveal.slide(at.h, at.v);
+      const now = Reveal.getCurrentSlide();
+      return [now.querySelector('h1, h2, h3')?.textContent, now.scrollWidth, now.scrollHeight];
+    });"""
+    shown = browser.execute_script(script)
+    assert len(shown) > 44
+    assert not [slide for slide in shown if slide[1] > 1280 or slide[2] > 720]
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.long
+def test_what_looks_wrong_in_a_browser_is_found(browser, tmp_path):
+    right = '<!doctype html><article><p><a href="#">a</a></p></article>'
+    bad = tmp_path / "page.html"
+    bad.write_text(right, "utf-8")
+    assert not looks_wrong(seen(browser, bad), 2000)
+    for wrong, what in [
+        ('<div style="width: 5000px; height: 1px"></div>', "pixels wide"),
+        (r"<p>\frac12</p>", "raw LaTeX"),
+        ('<span class="math">x</span>', "typeset"),
+        ('<article><p><a style="text-decoration: none" href="#">b</a></p></article>', "without"),
+        ('<span class="row hit"><a class="number">1</a></span>', "only colour"),
+        ("<script>nowhere()</script>", "console"),
+        ('<img src="https://nowhere.invalid/a.png">', "console"),
+    ]:
+        bad.write_text(right + wrong, "utf-8")
+        assert what in " ".join(looks_wrong(seen(browser, bad), 2000)), what
+
+
+@pytest.mark.long
+def test_a_missing_page_anchor_or_foreign_script_is_found(tmp_path):
+    page = tmp_path / "a.html"
+    page.write_text('<a id="x" href="#x">x</a>', "utf-8")
+    assert not built_problems(tmp_path)
+    for wrong in ('<a href="b.html">', '<a href="#y">', '<script src="https://c.d/e.js"></script>'):
+        page.write_text(wrong, "utf-8")
+        assert len(built_problems(tmp_path)) == 1, wrong
