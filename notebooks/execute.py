@@ -11,8 +11,10 @@ exit status is 1 when a cell raises.
 import argparse
 import hashlib
 import os
+import re
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
@@ -25,6 +27,18 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 HERE = Path(__file__).parent
+FRAME = "data:image/png;base64,"  # opens each frame of a film
+SIGNS = {
+    "fa-minus": "−",
+    "fa-plus": "+",
+    "fa-fast-backward": "|◀◀",
+    "fa-step-backward": "|◀",
+    "fa-play fa-flip-horizontal": "◀",
+    "fa-pause": "❚❚",
+    "fa-play": "▶",
+    "fa-step-forward": "▶|",
+    "fa-fast-forward": "▶▶|",
+}
 METADATA = {
     "jupytext": {"formats": "ipynb,py:percent"},
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -78,7 +92,41 @@ def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
         )
         client.execute(cleanup_kc=True)  # stop the kernel, also after an error
     notebook.metadata = nbformat.from_dict(METADATA)  # the kernel adds its version
+    describe(notebook)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if FRAME in output.get("data", {}).get("text/html", ""):
+                output.data["text/html"] = alone(output.data["text/html"], cell.id)
     return notebook
+
+
+def caption(cell: NotebookNode) -> str:
+    """Return the caption that a text cell opens with, a paragraph in italics; '' without one."""
+    first = cell.source.split("\n\n")[0].strip() if cell.cell_type == "markdown" else ""
+    if not (first.startswith("*") and first.endswith("*") and not first.startswith("**")):
+        return ""
+    return " ".join(first.strip("*").replace("$", "").split())
+
+
+def describe(notebook: NotebookNode) -> None:
+    """Give every picture the caption in the cell below it as its alternative text."""
+    for cell, below in pairwise(notebook.cells):
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}) and caption(below):
+                output.metadata.setdefault("image/png", {})["alt"] = caption(below)
+
+
+def alone(film: str, name: str) -> str:
+    """Return a film of `Animation.to_jshtml` that needs no network, the same bytes every time.
+
+    Matplotlib names each film at random, and takes the signs on its buttons from a server.
+    """
+    film = re.sub(r'<link rel="stylesheet"[^>]*>', "", film, flags=re.DOTALL)
+    for sign, text in SIGNS.items():
+        film = film.replace(f'<i class="fa {sign}"></i>', text)
+    for given in set(re.findall(r"_anim_(?:img|slider|loop_select)?([0-9a-f]{32})", film)):
+        film = film.replace(given, name)
+    return film
 
 
 def main(arguments: list[str] | None = None) -> int:
