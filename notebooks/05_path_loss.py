@@ -21,8 +21,8 @@
 #
 # The slides have no answer. Here is one to each, measured.
 #
-# **At the end you will know** which part of an error a posterior over weights can announce and which
-# it cannot, how to measure the two, and why the inputs decide more than the training.
+# **At the end you will know** which part of an error a posterior over weights can announce and
+# which it cannot, how to measure the two, and why the inputs decide more than the training.
 # **It needs** the [first notebook](01_from_one_weight_to_the_network.ipynb), and decibels: 10 dB is
 # a factor of 10 in power, dBm is decibels above a milliwatt. **It takes** about 30 minutes to
 # read, and a few seconds to run.
@@ -106,7 +106,8 @@ plt.show()
 
 # %% [markdown]
 # *A map of 100 m by 100 m. The power falls from the transmitter (triangle) outwards, and drops at
-# the edges of five shadows that the buildings (rectangles) throw; 400 receivers (dots) lie anywhere.*
+# the edges of five shadows that the buildings (rectangles) throw; 400 receivers (dots) lie
+# anywhere.*
 #
 # The field is smooth but for two things: the peak at the transmitter, and the *edges of the
 # shadows*, where it jumps by 8 to 14 dB.
@@ -500,7 +501,7 @@ assert np.all(rmse["the same, 0 dB"] < 1e-6)
 # 5. Two transmitters make two columns of $y$. Train one network with two outputs, and two networks
 #    with one. Which is better, and why?
 #
-# **Next:** [06](06_samplers_from_scratch.ipynb) asks what the *family* of $q$ costs, by drawing from
-# the posterior itself. **Before:** [04](04_bounds_around_the_evidence.ipynb). The two parts of a
-# predictive variance are derived in
+# **Next:** [06](06_samplers_from_scratch.ipynb) asks what the *family* of $q$ costs, by drawing
+# from the posterior itself. **Before:** [04](04_bounds_around_the_evidence.ipynb). The two parts of
+# a predictive variance are derived in
 # [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance).
