@@ -53,7 +53,7 @@ from bbb_numpy import gradcheck, plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.plots import fits as plots
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY
 
 ORANGE = "#E69F00"  # Okabe and Ito
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
@@ -139,8 +139,8 @@ plt.show()
 
 # %% [markdown]
 # *Left: eight measured forces, and the band of lines that the posterior allows, from a point at
-# extension zero to about one newton wide at 4 cm. Right: the prior around 0, the likelihood to the
-# right of it, and the posterior between the two, narrower than both.*
+# extension zero to two and a half newtons wide at 4 cm. Right: the prior around 0, the likelihood
+# to the right of it, and the posterior between the two, narrower than both.*
 #
 # Eight noisy points do not fix one stiffness: a whole range of lines fits. A single best $w$
 # hides that. The posterior keeps it and hands it on to predictions: the deviation of $w x$ is
@@ -194,7 +194,7 @@ def exact_value_and_grad(theta):
 
 
 verify("F(mu, sigma)", exact_value_and_grad, np.array([0.3, 0.4]))
-grid_mu, grid_sigma = np.meshgrid(np.linspace(0.1, 2.1, 201), np.linspace(0.05, 0.75, 141))
+grid_mu, grid_sigma = np.meshgrid(np.linspace(0.1, 2.1, 201), np.linspace(0.004, 0.6, 299))
 F = exact_free_energy(grid_mu, grid_sigma)
 difference = F + log_evidence - kl_to(m, s, grid_mu, grid_sigma)
 print(f"largest |F - [KL(q || posterior) - log P(D)]|: {np.abs(difference).max():.0e} nats")
@@ -422,14 +422,14 @@ for name, value, se, truth in zip(("mean", "deviation"), found, error, (m, s), s
 
 # %%
 fig, ax = plt.subplots(figsize=(5.5, 3.6))
-levels = [0.1, 0.3, 1, 3, 10]
+levels = [0.1, 0.3, 1, 3]
 lines = ax.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors=GREY, linewidths=1)
 ax.clabel(lines, levels[2:], fmt="%g")
 path = np.vstack([start, paths[0]])
 ax.plot(path[:, 0], softplus(path[:, 1]), color=BLUE, lw=0.6, label="one run")
 ax.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3, label="exact posterior")
 ax.legend(loc="upper right")
-ax.set(xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)")
+ax.set(xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)", ylim=(0, 0.6))
 ax.set_title("F + log P(D) in nats = KL(q ‖ posterior)", fontsize=10)
 plt.show()
 
@@ -442,13 +442,12 @@ plt.show()
 
 # %%
 shown = np.unique(np.geomspace(1, len(path), 24).astype(int)) - 1  # few at the end, many early
-with plt.rc_context({"figure.dpi": 64}):
-    film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), dpi=64)
 left.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors=GREY, linewidths=1)
 left.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3)
 (trail,) = left.plot([], [], color=BLUE, lw=0.8)
 (dot,) = left.plot([], [], "o", color=BLUE)
-left.set(xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)")
+left.set(ylim=(0, 0.6), xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)")
 right.plot(w, normal(w, m, s), color=BLACK, label="exact posterior")
 (density,) = right.plot([], [], "--", color=BLUE, label="q")
 highest = 1.1 * normal(0, 0, min(s, softplus(path[:, 1]).min()))
@@ -465,6 +464,9 @@ def frame(step):
     left.set_title(f"step {step}: KL(q ‖ posterior) = {kl_to(m, s, mu, sigma):.3f} nats", size=10)
 
 
+frame(0)
+film.draw_without_rendering()
+film.set_layout_engine("none")  # else the axes would move with every title
 moving = FuncAnimation(film, frame, frames=shown)
 plt.close(film)
 HTML(moving.to_jshtml(fps=4, default_mode="once"))
@@ -794,8 +796,8 @@ plt.show()
 
 # %% [markdown]
 # *The exact posterior of the two stiffnesses is a narrow ellipse from the upper left to the lower
-# right: their sum is known, their difference is not. The mean field is an upright ellipse inside
-# it.*
+# right: their sum is known, their difference is not. The mean field is an upright ellipse, much
+# shorter, and a little too wide across.*
 #
 # ## 8. These lines are `plain.py`
 #
@@ -880,12 +882,12 @@ assert rmse < 1.5
 assert np.isclose(sigma, softplus(-5.0) * np.exp(1e-4 * 400), rtol=0.01)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
-plots.fit(line, shown, data=(x, y), truth=truth, y_limits=(-250, 250), ax=left)
-plots.fit(line, shown, data=(x, y), truth=truth, less_truth=True, y_limits=(-15, 15), ax=right)
+plots.fit(line, shown, data=(x, y), truth=truth, y_limits=(-290, 290), ax=left)
+plots.fit(line, shown, data=(x, y), truth=truth, less_truth=True, y_limits=(-18, 18), ax=right)
 left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
 for ax, title in ((left, "(a) the fit"), (right, "(b) the same, less the truth")):
-    ax.set_title(title, pad=50, fontsize=10)
-right.set(xlabel="x (dimensionless)", ylabel="y − x³ (dimensionless)", xlim=(-5, 5))
+    ax.set_title(title, pad=36, fontsize=10)
+right.set(xlabel="x (dimensionless)", ylabel="y − x³ (dimensionless)", xlim=(-4.4, 4.4))
 plt.show()
 
 # %% [markdown]

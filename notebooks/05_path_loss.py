@@ -267,7 +267,7 @@ plt.show()
 # could be reached is measured by taking a function from the posterior itself for the truth.
 
 
-# %%
+# %% tags=["rounding"]
 def rank_correlation(one, other):
     """Return Spearman's rank correlation of two arrays without ties."""
     ranks = [np.argsort(np.argsort(values)) for values in (one, other)]
@@ -298,7 +298,7 @@ of_vi = show_ranks("VI", maps["VI"], ("epistemic", REACHED))
 assert max(of_vi["epistemic"]) < 0.35
 assert max(of_vi[REACHED]) < 0.45
 
-# %%
+# %% tags=["rounding"]
 errors = [np.abs(p.mean - truth) for p in maps["VI"]]
 worst = np.array([near[error >= np.quantile(error, 0.9)].mean() for error in errors])
 near_rms, far_rms = (np.array([rms(error[where]) for error in errors]) for where in (near, ~near))
@@ -327,7 +327,7 @@ assert np.all(np.abs(near_said / far_said - 1) < 0.2)
 # members can follow: beside a jump each of them errs by at least half of it
 # ([W6](../derivations/likelihoods.md#w6-the-path-loss-model)).
 
-# %%
+# %% tags=["rounding"]
 means = np.array([p.mean for p in maps["VI"]])  # (data sets, cells)
 variance = means.var(axis=0, ddof=1)
 bias_squared = (means.mean(axis=0) - truth) ** 2 - variance / len(means)  # free of the mean's own

@@ -4,6 +4,10 @@ Each notebook is a pair: NAME.py, a jupytext percent script, is the source that 
 reviews; NAME.ipynb is what this program makes of it, the same cells with their outputs, for
 reading on a code host. In Jupyter with jupytext installed, saving either updates both.
 
+What a picture shows is said in italics at the head of the text cell below it, or in a comment
+``# alt: ...`` of its own cell, which may go on in further lines; either becomes its alternative
+text. Films by `Animation.to_jshtml` are freed of what they would fetch from a network.
+
 Usage: ``python notebooks/execute.py [--check]``. With ``--check`` nothing is written, and the
 exit status is 1 when a cell raises.
 """
@@ -14,7 +18,6 @@ import os
 import re
 import sys
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
@@ -27,6 +30,7 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 HERE = Path(__file__).parent
+ALT = re.compile(r"^# alt: (.*(?:\n# .*)*)", re.MULTILINE)
 FRAME = "data:image/png;base64,"  # opens each frame of a film
 SIGNS = {
     "fa-minus": "−",
@@ -109,11 +113,13 @@ def caption(cell: NotebookNode) -> str:
 
 
 def describe(notebook: NotebookNode) -> None:
-    """Give every picture the caption in the cell below it as its alternative text."""
-    for cell, below in pairwise(notebook.cells):
+    """Give every picture the text of its comment, or else of the caption in the cell below."""
+    for cell, below in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
+        texts = iter([" ".join(text.split("\n# ")) for text in ALT.findall(cell.source)])
         for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}) and caption(below):
-                output.metadata.setdefault("image/png", {})["alt"] = caption(below)
+            if "image/png" in output.get("data", {}):
+                text = next(texts, "") or (caption(below) if below else "")
+                output.metadata.setdefault("image/png", {})["alt"] = text
 
 
 def alone(film: str, name: str) -> str:
