@@ -4,16 +4,19 @@ import importlib.util
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from matplotlib.animation import FuncAnimation
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCRIPTS = sorted(NOTEBOOKS.glob("[0-9]*.py"))
 BELOW = 1e-8  # numbers this small are rounding errors: they differ between machines
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
+LARGEST = 3_000_000  # bytes of a notebook that a code host still shows
+FRAME = re.compile(r"data:image/[\w+.-]+;base64,[A-Za-z0-9+/=\\\s]*")  # holds any letters
+FETCHED = re.compile(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 # A path from the root of a file system (not the bar of dF/dmu), or a file of the kernel's own.
-EMBEDDED = re.compile(r"data:image/[\w+.-]+;base64,[A-Za-z0-9+/=\s]*")  # letters at random
-LARGEST = 3_000_000  # bytes of a notebook
 MACHINE = re.compile(r"(?<![\w.)\]])/[A-Za-z][\w.-]*/|\b[A-Z]:\\|ipykernel_")
 
 _spec = importlib.util.spec_from_file_location("execute_notebooks", NOTEBOOKS / "execute.py")
@@ -46,10 +49,19 @@ def pictures(cell):
     return sum("image/png" in output.get("data", {}) for output in cell.outputs)
 
 
-def moving(cell):
-    """Count the sliders of a cell's outputs."""
+def films(cell):
+    """Return how many frames each film of a cell has; a film is a page with a slider."""
+    pages = (output.get("data", {}).get("text/html", "") for output in cell.outputs)
+    return [len(FRAME.findall(page)) for page in pages if 'type="range"' in page]
+
+
+def undescribed(notebook):
+    """Count the pictures without alternative text."""
     return sum(
-        output.get("data", {}).get("text/html", "").count('type="range"') for output in cell.outputs
+        "image/png" in output.get("data", {})
+        and not output.metadata.get("image/png", {}).get("alt")
+        for cell in code_cells(notebook)
+        for output in cell.outputs
     )
 
 
@@ -79,19 +91,20 @@ def problems(notebook):
             if output.output_type == "error" or output.get("name") == "stderr":
                 found.append(f"cell {number} shows an error or a warning")
             if MACHINE.search(str({k: v for k, v in output.items() if k != "data"})) or any(
-                MACHINE.search(EMBEDDED.sub("", str(value)))
+                MACHINE.search(FRAME.sub("", str(value)))
                 for kind, value in output.get("data", {}).items()
                 if not kind.startswith("image/")
             ):
                 found.append(f"cell {number} shows a path of a machine")
         if cell.source.count("plt.show()") != pictures(cell):
             found.append(f"cell {number} draws, but its picture is not stored")
-        if cell.source.count("slider(") != moving(cell):
-            found.append(f"cell {number} has a slider, but its frames are not stored")
-        for output in cell.outputs:
-            described = output.get("metadata", {}).get("image/png", {}).get("alt")
-            if "image/png" in output.get("data", {}) and not described:
-                found.append(f"cell {number} has a picture without an alternative text")
+        made = cell.source.count(".to_jshtml(") + cell.source.count("slider(")
+        if made != sum(frames > 1 for frames in films(cell)):
+            found.append(f"cell {number} makes a film, but its frames are not stored")
+        if any(
+            FETCHED.search(output.get("data", {}).get("text/html", "")) for output in cell.outputs
+        ):
+            found.append(f"cell {number} shows a page that needs a network")
     return found
 
 
@@ -114,8 +127,13 @@ def test_the_committed_outputs_are_complete_and_clean(script):
 
 
 @each_notebook
-def test_no_notebook_is_too_large_to_be_opened_by_a_code_host(script):
+def test_no_notebook_is_too_large_to_be_shown(script):
     assert script.with_suffix(".ipynb").stat().st_size < LARGEST
+
+
+@each_notebook
+def test_every_picture_says_what_it_shows(script):
+    assert undescribed(committed(script)) == 0
 
 
 @each_notebook
@@ -131,7 +149,7 @@ def test_the_notebook_runs_and_prints_what_is_committed(script, tmp_path):
     assert problems(fresh) == []
     for old, new in zip(code_cells(committed(script)), code_cells(fresh), strict=True):
         assert pictures(old) == pictures(new)
-        assert moving(old) == moving(new)
+        assert films(old) == films(new)
         if "rounding" not in new.metadata.get("tags", []):
             assert agree(printed(old), printed(new)), f"{printed(old)}\n--- now:\n{printed(new)}"
     assert sorted(path.name for path in NOTEBOOKS.iterdir()) == before
@@ -190,32 +208,50 @@ def test_a_missing_picture_and_a_skipped_cell_are_found():
     assert [line.split()[:2] for line in found] == [["cell", "1"], ["cell", "2"]]
 
 
-def picture_cell(source, **metadata):
-    cell = nbformat.v4.new_code_cell(source, execution_count=1)
-    data = {"image/png": "AAAA", "text/plain": "<Figure>"}
-    cell.outputs = [nbformat.v4.new_output("display_data", data, metadata=metadata)]
-    return cell
-
-
-def test_a_picture_without_an_alternative_text_is_found():
-    source = "# alt: a line\n# that rises\nplt.show()"
-    cell = picture_cell(source)
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    assert problems(notebook) == ["cell 1 has a picture without an alternative text"]
+def test_a_caption_becomes_the_alternative_text_and_a_missing_one_is_found():
+    drawing = nbformat.v4.new_code_cell("plt.show()", execution_count=1)
+    drawing.outputs = [nbformat.v4.new_output("display_data", {"image/png": "AAAA"})]
+    plain = nbformat.v4.new_markdown_cell("A line rises.\n\n*Not a caption.*")
+    notebook = nbformat.v4.new_notebook(cells=[drawing, plain])
     execute.describe(notebook)
-    assert cell.outputs[0].metadata == {"image/png": {"alt": "a line that rises"}}
-    assert problems(notebook) == []
-    undescribed = nbformat.v4.new_notebook(cells=[picture_cell("plt.show()")])
-    execute.describe(undescribed)
-    assert "without" in " ".join(problems(undescribed))
+    assert undescribed(notebook) == 1
+    plain.source = "*A line of slope $r$\nrises.*\n\nMore."
+    execute.describe(notebook)
+    assert undescribed(notebook) == 0
+    assert drawing.outputs[0].metadata["image/png"]["alt"] == "A line of slope r rises."
+    drawing.source = "# alt: a line\n# that rises\nplt.show()"
+    execute.describe(notebook)
+    assert drawing.outputs[0].metadata["image/png"]["alt"] == "a line that rises"
 
 
-def test_frames_may_hold_any_letters_and_a_path_beside_them_is_found():
-    cell = nbformat.v4.new_code_cell("slider(figure)", execution_count=1)
+def test_a_film_needs_its_frames_and_no_network():
+    cell = nbformat.v4.new_code_cell("HTML(film.to_jshtml())", execution_count=1)
     notebook = nbformat.v4.new_notebook(cells=[cell])
-    assert problems(notebook) == ["cell 1 has a slider, but its frames are not stored"]
-    page = '<img src="data:image/png;base64,=/home/me/+/usr/AAA"><input type="range">'
+    assert problems(notebook) == ["cell 1 makes a film, but its frames are not stored"]
+    frame = 'frames[0] = "data:image/png;base64,iVB/home/me/+usr\\\n/lib/A="\n'
+    page = '<input type="range">' + 2 * frame
     cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": page})]
     assert problems(notebook) == []
-    cell.outputs[0].data["text/html"] = page + "/home/me/fit.png"
-    assert "path" in " ".join(problems(notebook))
+    assert films(cell) == [2]
+    for planted, said in (
+        ("/home/me/fit.png", "path"),
+        ('<link href="https://host.org/a.css">', "network"),
+    ):
+        cell.outputs[0].data["text/html"] = page + planted
+        assert said in " ".join(problems(notebook))
+    cell.outputs[0].data["text/html"] = '<input type="range">' + frame
+    assert problems(notebook) == ["cell 1 makes a film, but its frames are not stored"]
+
+
+def test_a_film_is_the_same_bytes_every_time_and_keeps_no_link():
+    figure, ax = plt.subplots(figsize=(1, 1), dpi=20)
+    (point,) = ax.plot([0], [0], "o")
+    films = [FuncAnimation(figure, lambda k: point.set_data([k], [k]), frames=2) for _ in "12"]
+    pages = [film.to_jshtml() for film in films]
+    plt.close(figure)
+    assert pages[0] != pages[1]
+    assert FETCHED.search(pages[0])
+    alone = [execute.alone(page, "name") for page in pages]
+    assert alone[0] == alone[1]
+    assert not FETCHED.search(alone[0])
+    assert "fa-" not in alone[0].partition("<style>")[0]
