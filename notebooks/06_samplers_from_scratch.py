@@ -701,7 +701,7 @@ def panels(figure):
     return draw
 
 
-figure = Figure(figsize=(6.4, 3.5))
+figure = Figure(figsize=(6.4, 3.5), layout="none")  # nothing moves but the path
 figure.subplots_adjust(0.09, 0.14, 0.98, 0.91, 0.12)
 text = "Left, a path of HMC in an oval valley. Right, the path of NUTS, growing at both ends."
 display(HTML(slider(figure, panels(figure), steps + 1, text)))
