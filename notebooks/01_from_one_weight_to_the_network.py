@@ -473,7 +473,9 @@ HTML(moving.to_jshtml(fps=4, default_mode="once"))
 
 # %% [markdown]
 # *A film: q starts wide at the left of the contours, is soon over the posterior, and stays there,
-# trembling.* The first hundred steps do most of the way. What is left is noise of the gradient,
+# trembling.*
+#
+# The first hundred steps do most of the way. What is left is noise of the gradient,
 # and the falling $\eta$ quietens it.
 
 # %%

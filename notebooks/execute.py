@@ -18,6 +18,7 @@ import os
 import re
 import sys
 import tempfile
+from html import escape
 from pathlib import Path
 from unittest import mock
 
@@ -121,6 +122,10 @@ def describe(notebook: NotebookNode) -> None:
             if "image/png" in output.get("data", {}):
                 text = next(texts, "") or (caption(below) if below else "")
                 output.metadata.setdefault("image/png", {})["alt"] = text
+            elif FRAME in output.get("data", {}).get("text/html", "") and below:
+                alt = escape(caption(below))
+                page = output.data["text/html"].replace("<img id=", f'<img alt="{alt}" id=', 1)
+                output.data["text/html"] = page
 
 
 def alone(film: str, name: str) -> str:
