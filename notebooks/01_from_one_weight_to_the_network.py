@@ -14,9 +14,18 @@
 # Bayes by Backprop learns a distribution over every weight of a network by gradient descent.
 # This notebook derives its gradients and writes the program, line by line: first for one weight,
 # then for all weights of a network, a training step, `fit` and `predict`. In the end it imports
-# [plain.py](../bbb_numpy/plain.py), which is these lines, and the fast path, which is not. **Every
-# gradient that is derived is checked in the cell where it is coded**, against its own value, in
-# two ways:
+# [plain.py](../bbb_numpy/plain.py), which is these lines, and the fast path, which is not.
+#
+# **At the end you will know** what is minimised and why, every line of the gradient, what a check
+# of it can find and what it cannot, and what a mean field gets wrong. **It needs** calculus with
+# the chain rule, Gaussian densities and some NumPy; no Bayesian statistics
+# ([why a distribution over weights](../derivations/why.md) tells that story). **It takes** about
+# an hour and a half to read, and some ten seconds to run.
+#
+# This is the first notebook. After it: [02, a prior that is learned](02_mixture_prior.ipynb).
+#
+# **Every gradient that is derived is checked in the cell where it is coded**, against its own
+# value, in two ways ([D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient)):
 #
 # - the *complex step*, $\mathrm{Im}\,f(\theta + ih)/h$ with $h = 10^{-30}$: nothing is
 #   subtracted, so nothing cancels, and the error must be at rounding level ($\le 10^{-12}$);
@@ -35,6 +44,8 @@ from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import HTML
+from matplotlib.animation import FuncAnimation
 
 import bbb_numpy as bbb
 from bbb_numpy import data as datasets
@@ -42,10 +53,10 @@ from bbb_numpy import gradcheck, plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.plots import fits as plots
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY
 
-BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"  # Okabe and Ito
-SKY, VERMILLION, GREY = "#56B4E9", "#D55E00", "#666666"
-plt.rcParams.update({"figure.dpi": 100, "figure.constrained_layout.use": True})
+ORANGE = "#E69F00"  # Okabe and Ito
+plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 
 
 def verify(name, value_and_grad, theta, **options):
@@ -111,26 +122,34 @@ print(f"posterior: mean {m:.4f}, deviation {s:.4f} N/cm; log evidence {log_evide
 # %%
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
 line = np.linspace(0, 4, 50)
-left.fill_between(line, (m - 2 * s) * line, (m + 2 * s) * line, color=SKY, alpha=0.5, lw=0)
-left.plot(line, m * line, color=BLUE, label="w x: posterior mean, ±2 deviations")
+left.fill_between(line, (m - 2 * s) * line, (m + 2 * s) * line, color=GREY, alpha=0.3, lw=0)
+left.set_title("the data, and the lines that fit")
+right.set_title("three densities of the stiffness")
+left.plot(line, m * line, color=BLACK, label="w x: posterior mean, ±2 deviations")
 left.plot(x, y, "o", color=BLACK, label="data")
 left.set(xlabel="extension x (cm)", ylabel="force y (N)", xlim=(0, 4))
 left.legend(frameon=False, loc="upper left")
 scaled = likelihood / np.trapezoid(likelihood, w)
 right.plot(w, normal(w, 0, prior), color=ORANGE, ls=":", lw=2, label="prior")
 right.plot(w, scaled, color=GREEN, ls="--", label="likelihood (scaled)")
-right.plot(w, normal(w, m, s), color=BLUE, label="posterior")
+right.plot(w, normal(w, m, s), color=BLACK, label="posterior")
 right.set(xlabel="stiffness w (N/cm)", ylabel="density (cm/N)", xlim=(-1.5, 2), ylim=(0, 3))
 right.legend(frameon=False, loc="upper left")
 plt.show()
 
 # %% [markdown]
+# *Left: eight measured forces, and the band of lines that the posterior allows, from a point at
+# extension zero to two and a half newtons wide at 4 cm. Right: the prior around 0, the likelihood
+# to the right of it, and the posterior between the two, narrower than both.*
+#
 # Eight noisy points do not fix one stiffness: a whole range of lines fits. A single best $w$
 # hides that. The posterior keeps it and hands it on to predictions: the deviation of $w x$ is
 # $|x|\,\Lambda^{-1/2}$, zero at $x = 0$ and growing with $|x|$.
 
 # %% [markdown]
 # ## 2. The variational free energy
+#
+# (In the derivations: [K5](../derivations.md#k5-the-free-energy).)
 #
 # For a network the integral $P(D)$ is out of reach. Instead choose a family, here
 # $q(w) = N(w; \mu, \sigma^2)$, and minimise
@@ -175,7 +194,7 @@ def exact_value_and_grad(theta):
 
 
 verify("F(mu, sigma)", exact_value_and_grad, np.array([0.3, 0.4]))
-grid_mu, grid_sigma = np.meshgrid(np.linspace(0.1, 2.1, 201), np.linspace(0.05, 0.75, 141))
+grid_mu, grid_sigma = np.meshgrid(np.linspace(0.1, 2.1, 201), np.linspace(0.004, 0.6, 299))
 F = exact_free_energy(grid_mu, grid_sigma)
 difference = F + log_evidence - kl_to(m, s, grid_mu, grid_sigma)
 print(f"largest |F - [KL(q || posterior) - log P(D)]|: {np.abs(difference).max():.0e} nats")
@@ -186,6 +205,9 @@ assert np.isclose(exact_free_energy(m, s), -log_evidence, rtol=1e-13)
 
 # %% [markdown]
 # ## 3. The reparameterised gradient
+#
+# (In the derivations: [K1](../derivations.md#k1-the-noise) to
+# [K30](../derivations.md#k30-the-complete-gradient-for-rho).)
 #
 # With a network inside, $E_q[-\log P(D|w)]$ has no closed form, but it can be sampled. Write the
 # random weight as a function of the parameters and of noise that does not depend on them:
@@ -358,7 +380,8 @@ assert printed < 0
 #
 # Fresh noise in every step makes the path wander around the optimum; a falling $\eta$ quietens
 # it, and the mean over the second half of the path averages the rest. Twelve runs with noise of
-# their own give the standard errors.
+# their own give the standard errors. The whole of $F$ is known here, so the descent can
+# be watched on its contours.
 
 
 # %%
@@ -399,19 +422,75 @@ for name, value, se, truth in zip(("mean", "deviation"), found, error, (m, s), s
 
 # %%
 fig, ax = plt.subplots(figsize=(5.5, 3.6))
-levels = [0.1, 0.3, 1, 3, 10]
+levels = [0.1, 0.3, 1, 3]
 lines = ax.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors=GREY, linewidths=1)
 ax.clabel(lines, levels[2:], fmt="%g")
-ax.plot(m, s, "*", color=VERMILLION, ms=13, mec="white", zorder=3, label="exact posterior")
 path = np.vstack([start, paths[0]])
 ax.plot(path[:, 0], softplus(path[:, 1]), color=BLUE, lw=0.6, label="one run")
+ax.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3, label="exact posterior")
 ax.legend(loc="upper right")
-ax.set(xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)")
+ax.set(xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)", ylim=(0, 0.6))
 ax.set_title("F + log P(D) in nats = KL(q ‖ posterior)", fontsize=10)
 plt.show()
 
 # %% [markdown]
+# *The contours of F are ovals around the exact posterior (star). One run of descent comes from the
+# upper left, and then wanders around the star, ever less.*
+#
+# The same as a film; the slider under it moves the steps. Left is where $q$ is on the contours,
+# right is $q$ itself, beside the posterior that it is to become.
+
+# %%
+shown = np.unique(np.geomspace(1, len(path), 24).astype(int)) - 1  # few at the end, many early
+film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), dpi=64)
+left.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors=GREY, linewidths=1)
+left.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3)
+(trail,) = left.plot([], [], color=BLUE, lw=0.8)
+(dot,) = left.plot([], [], "o", color=BLUE)
+left.set(ylim=(0, 0.6), xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)")
+right.plot(w, normal(w, m, s), color=BLACK, label="exact posterior")
+(density,) = right.plot([], [], "--", color=BLUE, label="q")
+highest = 1.1 * normal(0, 0, min(s, softplus(path[:, 1]).min()))
+right.set(xlabel="stiffness w (N/cm)", ylabel="density (cm/N)", xlim=(-1, 3), ylim=(0, highest))
+right.legend(loc="upper right", frameon=False)
+
+
+def frame(step):
+    """Draw q after so many steps."""
+    mu, sigma = path[step, 0], softplus(path[step, 1])
+    trail.set_data(path[: step + 1, 0], softplus(path[: step + 1, 1]))
+    dot.set_data([mu], [sigma])
+    density.set_data(w, normal(w, mu, sigma))
+    left.set_title(f"step {step}: KL(q ‖ posterior) = {kl_to(m, s, mu, sigma):.3f} nats", size=10)
+
+
+frame(0)
+film.draw_without_rendering()
+film.set_layout_engine("none")  # else the axes would move with every title
+moving = FuncAnimation(film, frame, frames=shown)
+plt.close(film)
+HTML(moving.to_jshtml(fps=4, default_mode="once"))
+
+# %% [markdown]
+# *A film: q starts wide at the left of the contours, is soon over the posterior, and stays there,
+# trembling.*
+#
+# The first hundred steps do most of the way. What is left is noise of the gradient,
+# and the falling $\eta$ quietens it.
+
+# %%
+kl_of = kl_to(m, s, path[:, 0], softplus(path[:, 1]))
+print(f"KL at the start {kl_of[0]:.3f}, after 100 steps {kl_of[100]:.3f} nats")
+print(f"mean of steps 100 to 1000 {kl_of[100:1000].mean():.4f}, of the last 1000", end=" ")
+print(f"{kl_of[-1000:].mean():.4f} nats")
+assert kl_of[100] < 0.2 * kl_of[0]
+assert kl_of[-1000:].mean() < kl_of[100:1000].mean()
+
+# %% [markdown]
 # ## 5. The network
+#
+# (In the derivations: [K31](../derivations.md#k31-the-first-layer) to
+# [K42](../derivations.md#k42-the-first-weights).)
 #
 # Now many weights: those of a network with the widths `net` $= (d_{in}, \dots, K)$, in one flat
 # vector. First cut it into the matrices $W_l$ and biases $b_l$ of the layers. A leading axis
@@ -534,6 +613,9 @@ for function in (network_nll, elementwise_k40):
 # %% [markdown]
 # ## 6. The step
 #
+# (In the derivations: [K18](../derivations.md#k18-the-cost-of-one-minibatch) and
+# [D6](../derivations/training.md#d6-sharing-the-complexity-cost-between-minibatches).)
+#
 # Take one $\mu_j$ and one $\rho_j$ for each weight and independent noise: the *mean-field* family.
 # $\log q$ and $\log P(w)$ become sums over $j$, and K21 and K30 hold for each $j$. They do not
 # know the model: all they need is $g_w$, and `vjp` has it.
@@ -594,6 +676,11 @@ assert np.isclose(parts, cost(theta)[0], rtol=1e-13)
 
 # %% [markdown]
 # ## 7. Training and prediction
+#
+# (In the derivations: [K43](../derivations.md#k43-the-step-for-mu),
+# [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance), and for the exact answers
+# [D8](../derivations/why.md#d8-the-exact-answers-of-linear-regression) and
+# [D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly).)
 #
 # An epoch visits all rows once, in a new order, a minibatch and fresh noise (K1) at a time.
 # A prediction is a mean over weights. Its variance is that of the functions and that of the noise
@@ -701,8 +788,8 @@ angle = np.linspace(0, 2 * np.pi, 200)
 circle = 2 * np.array([np.cos(angle), np.sin(angle)])  # two deviations
 fig, ax = plt.subplots(figsize=(5, 3.8))
 w1, w2 = m[:2, None] + np.linalg.cholesky(covariance[:2, :2]) @ circle
-ax.fill(w1, w2, color=SKY, alpha=0.5, lw=0, label="exact posterior")
-ax.plot(*(m[:2, None] + mean_field[:2, None] * circle), "--", color=VERMILLION, label="mean field")
+ax.fill(w1, w2, color=GREY, alpha=0.4, lw=0, label="exact posterior")
+ax.plot(*(m[:2, None] + mean_field[:2, None] * circle), "--", color=BLUE, label="mean field")
 ax.plot(*m[:2], "+", color=BLACK)
 ax.set(xlabel="stiffness w1 (N/cm)", ylabel="stiffness w2 (N/cm)", aspect="equal")
 ax.set_title("contours at two deviations", fontsize=10)
@@ -710,6 +797,10 @@ ax.legend(loc="upper right", frameon=False)
 plt.show()
 
 # %% [markdown]
+# *The exact posterior of the two stiffnesses is a narrow ellipse from the upper left to the lower
+# right: their sum is known, their difference is not. The mean field is an upright ellipse, much
+# shorter, and a little too wide across.*
+#
 # ## 8. These lines are `plain.py`
 #
 # `bbb_numpy.plain` holds the functions of Sections 4 to 7 and a start, so it computes the
@@ -793,13 +884,19 @@ assert rmse < 1.5
 assert np.isclose(sigma, softplus(-5.0) * np.exp(1e-4 * 400), rtol=0.01)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
-plots.fit(line, shown, data=(x, y), truth=truth, y_limits=(-250, 250), ax=left)
-plots.fit(line, shown, data=(x, y), truth=truth, less_truth=True, y_limits=(-15, 15), ax=right)
+plots.fit(line, shown, data=(x, y), truth=truth, y_limits=(-290, 290), ax=left)
+plots.fit(line, shown, data=(x, y), truth=truth, less_truth=True, y_limits=(-18, 18), ax=right)
 left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
-right.set(xlabel="x (dimensionless)", ylabel="y − x³ (dimensionless)", xlim=(-5, 5))
+for ax, title in ((left, "(a) the fit"), (right, "(b) the same, less the truth")):
+    ax.set_title(title, pad=36, fontsize=10)
+right.set(xlabel="x (dimensionless)", ylabel="y − x³ (dimensionless)", xlim=(-4.4, 4.4))
 plt.show()
 
 # %% [markdown]
+# *The cubic, 500 noisy points between -4 and 4, and the fit with its bands. Between the dotted ends
+# of the data the mean lies on the curve; beyond them it runs on as a straight line, in a band that
+# hardly widens, while the curve turns away.*
+#
 # Inside the data the mean follows the curve (on the right the truth is subtracted). Outside, the
 # epistemic deviation hardly grows: the mean goes on as a straight line, as that of a ReLU network
 # must, and the cubic leaves the band. The gradients are exact all the same. What is limited is
@@ -822,11 +919,10 @@ plt.show()
 #    triangular. Derive the gradient for $L$, check it, and see the gap close.
 # 4. Put $\tanh$ for ReLU in Section 5. Which lines change, and why does the central difference
 #    then need no `gates`?
-# 5. Write K37 to K42 for two hidden layers, without a loop. Which line of `vjp` is used twice?
-# 6. Set $\rho = -40$ and replace `softplus` by `np.log(1 + np.exp(rho))`. What becomes of
-#    $1/\sigma$, and of $s(\rho)/\sigma$?
-# 7. Train the cubic on $[-1, 1]$ with 125 rows. How does the epistemic deviation at $x = \pm 6$
+# 5. Train the cubic on $[-1, 1]$ with 125 rows. How does the epistemic deviation at $x = \pm 6$
 #    compare with the error there?
+#
+# **Next:** [02](02_mixture_prior.ipynb) puts a mixture in the place of the Gaussian prior.
 #
 # **Where to read on.** [derivations.md](../derivations.md) derives all of the report's equations in
 # its order, with the printed form beside the corrected one. Then the fast path, from the floor up:

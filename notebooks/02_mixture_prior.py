@@ -18,7 +18,16 @@
 # M. Krasser's post *Variational inference in Bayesian neural networks* (2019) with it, and looks at
 # three things that the post says or leaves out.
 #
-# Tags such as R4 are those of [derivations.md](../derivations.md). Checks are by complex step (the
+# **At the end you will know** how to compute with a mixture without underflow, how to keep learned
+# numbers in their domain, what a learned prior does where there are no data, and why a prediction
+# averages outputs. **It needs** the [first notebook](01_from_one_weight_to_the_network.ipynb).
+# **It takes** about 40 minutes to read, and some ten seconds to run.
+#
+# Before this: [01, from one weight to the network](01_from_one_weight_to_the_network.ipynb). After
+# it: [03, estimators and their variance](03_estimators_and_variance.ipynb).
+#
+# Tags such as R4 are entries of the derivations, most of them in
+# [Priors](../derivations/priors.md). Checks are by complex step (the
 # error must be at most $10^{-12}$) and by central differences ($10^{-6}$), as in
 # [the first notebook](01_from_one_weight_to_the_network.ipynb). Log densities are in nats.
 
@@ -32,11 +41,10 @@ from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
 from bbb_numpy.plots import fits as plots
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
 from bbb_numpy.studies.krasser import models as krasser
 
-BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"  # Okabe and Ito
-SKY, VERMILLION, GREY = "#56B4E9", "#D55E00", "#666666"
-plt.rcParams.update({"figure.dpi": 100, "figure.constrained_layout.use": True})
+plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 ABOVE = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}  # of a legend
 
 
@@ -57,7 +65,9 @@ def refute(name, value_and_grad, theta):
 
 
 # %% [markdown]
-# ## 1. The density, and its logarithm (R4)
+# ## 1. The density, and its logarithm
+#
+# (In the derivations: [R4](../derivations/priors.md#r4-the-scale-mixture-prior).)
 #
 # For one weight, with $\pi$ the share of the wide component,
 #
@@ -112,7 +122,9 @@ print(f"mass {mass:.6f}")
 assert np.isclose(mass, 1, rtol=1e-9)
 
 # %% [markdown]
-# ## 2. The slope: a precision that depends on the weight (R5)
+# ## 2. The slope: a precision that depends on the weight
+#
+# (In the derivations: [R5](../derivations/priors.md#r5-its-slope).)
 #
 # The derivative of $\log(e^{l_1} + e^{l_2})$ is the mean of $l_1'$ and $l_2'$ with the weights
 # $e^{l_k} / (e^{l_1} + e^{l_2})$. The first of them,
@@ -158,7 +170,7 @@ axes[0].plot(grid, log_mixture(grid, *start), color=BLUE, label="mixture")
 axes[0].plot(grid, gaussian, "--", color=GREY, label="one Gaussian")
 axes[0].set(xlabel="weight w", ylabel="log density (nats)", ylim=(-6.5, 1.6))
 axes[1].plot(grid, responsibility(grid, *start), color=BLUE, label="r(w)")
-axes[1].set(xlabel="weight w", ylabel="responsibility of the wide component", ylim=(0, 1.05))
+axes[1].set(xlabel="weight w", ylabel="responsibility r of the wide part", ylim=(0, 1.05))
 axes[2].plot(grid, slope(grid, *start), color=BLUE, label="mixture")
 axes[2].plot(grid, -grid / deviation**2, "--", color=GREY, label="one Gaussian")
 axes[2].set(xlabel="weight w", ylabel="slope of the log density (nats)", ylim=(-19, 19))
@@ -166,17 +178,27 @@ for ax in axes:
     for edge in (-half, half):
         ax.axvline(edge, color=BLACK, ls=":", lw=1)
     ax.legend(**ABOVE, ncols=2)
+for ax, title in zip(axes, ("log density", "responsibility", "slope"), strict=True):
+    ax.set_title(title, fontsize="medium", pad=24)
 plt.show()
 print(f"both components are equally likely at |w| = {half:.3f}")
 assert np.isclose(responsibility(np.array(half), *start), 0.5)
 
 # %% [markdown]
+# *The mixture (solid) beside one Gaussian of the same deviation (dashed), against the weight, with
+# dotted lines where both components are equally likely. Its log density has a sharp peak on a wide
+# foot; the responsibility of the wide component rises from nearly 0 to 1 at the lines; the slope is
+# steep between them and nearly nothing outside.*
+#
 # Left of the dotted line at 0.27 a weight is taken for noise and pulled to 0 with the precision
 # $1/\sigma_2^2 = 100$; beyond it, it is taken for signal and nearly let go. One Gaussian of the
 # same deviation pulls large weights hardest.
 
 # %% [markdown]
-# ## 3. The gradient for the prior's own numbers (R6, R7)
+# ## 3. The gradient for the prior's own numbers
+#
+# (In the derivations: [R6](../derivations/priors.md#r6-its-gradient-for-the-two-deviations) and
+# [R7](../derivations/priors.md#r7-its-gradient-for-the-weight-of-the-components).)
 #
 # The same mean of derivatives, now of $l_k$ with respect to its own numbers. From
 # $\partial l_k/\partial\sigma_k = -1/\sigma_k + w^2/\sigma_k^3$, and since $\sigma_1$ occurs in
@@ -214,7 +236,9 @@ verify(
 )
 
 # %% [markdown]
-# ## 4. Numbers that cannot leave their domain (R8)
+# ## 4. Numbers that cannot leave their domain
+#
+# (In the derivations: [R8](../derivations/priors.md#r8-numbers-that-cannot-leave-their-domain).)
 #
 # The post trains $\pi$, $\sigma_1$ and $\sigma_2$ as they are. Nothing in a gradient step knows
 # that $0 \lt \pi \lt 1$; beyond 1 the "density" is negative where the narrow component rules.
@@ -378,7 +402,7 @@ assert post.sigma2 > 3 * 0.1
 
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True)
-for ax, result in zip(axes, runs.values(), strict=True):
+for ax, (name, result) in zip(axes, runs.items(), strict=True):
     plots.fit(
         result.x,
         result.predictive,
@@ -387,13 +411,20 @@ for ax, result in zip(axes, runs.values(), strict=True):
         y_limits=(-16, 16),
         ax=ax,
     )
-    ax.set_xlabel(f"x (dimensionless)\n{result.setting.title}")
-    ax.set_ylabel("y (dimensionless)")
+    ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+    title = {"post": "prior learned, as in the post", "fixed": "prior fixed"}[name]
+    ax.set_title(title, fontsize="medium", pad=36)
 axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown]
-# ### The band that is missing (R10)
+# *Two fits of 32 noisy points of one period of a sine, between -0.5 and 0.5. With the learned prior
+# the inner band opens on either side of the data; with the fixed one it stays narrow, and runs on
+# with confidence.*
+#
+# ### The band that is missing
+#
+# (In the derivations: [R10](../derivations/prediction.md#r10-the-total-band).)
 #
 # The post draws the inner band only: where the *curve* may run. A new observation carries its
 # noise as well, $\sqrt{\text{epistemic}^2 + \text{noise}^2}$, the outer band.
@@ -425,7 +456,7 @@ for ax, label in ((axes[0], "share π"), (axes[1], "deviation of a weight")):
     ax.plot([], [], ":", color=GREY, lw=1.5, label="start")
     ax.set(xlabel="epoch", ylabel=label, xlim=(0, 1500))
     ax.set_ylim(0, ax.get_ylim()[1])
-    ax.legend(**ABOVE, ncols=2)
+    ax.legend(**ABOVE, ncols=3, columnspacing=1)
 for (name, result), style, colour in zip(
     runs.items(), ("-", "--"), (BLUE, VERMILLION), strict=True
 ):
@@ -436,10 +467,18 @@ for edge in krasser.DATA:
 axes[2].set(xlabel="x (dimensionless)", ylabel="epistemic deviation (units of y)")
 axes[2].set_ylim(0, axes[2].get_ylim()[1])
 axes[2].legend(**ABOVE, ncols=2)
+for ax, title in zip(axes, ("share", "deviations", "epistemic deviation"), strict=True):
+    ax.set_title(title, fontsize="medium", pad=24)
 plt.show()
 
 # %% [markdown]
-# ## 7. The mean of the outputs is not the output of the means (R9)
+# *The share of the wide component and both deviations as training goes, from their starts (dotted);
+# and the epistemic deviation of both fits, which differ most where there are no data, outside the
+# dotted lines.*
+#
+# ## 7. The mean of the outputs is not the output of the means
+#
+# (In the derivations: [R9](../derivations/prediction.md#r9-the-prediction-from-posterior-means).)
 #
 # "The predictive mean could have been obtained with a single forward pass" with the posterior
 # means for weights, says the post. For one ReLU and $w = \mu + \sigma\epsilon$,
@@ -475,8 +514,15 @@ right.fill_between(line, -four, four, color=SKY, alpha=0.6, lw=0, label="± 4 st
 right.plot(line, (p.mean - result.of_means)[:, 0], color=BLACK, lw=1.2, label="difference")
 right.set(xlabel="x (dimensionless)", ylabel="difference (units of y)")
 right.legend(**ABOVE, ncols=2)
+left.set_title("two predictions", fontsize="medium", pad=24)
+right.set_title("their difference", fontsize="medium", pad=24)
 plt.show()
 assert result.numbers.gap_seen > 0
+
+# %% [markdown]
+# *The mean of 500 functions and the function of the mean weights lie close together. Their
+# difference, on the right, leaves its band of four standard errors in some places: there it is
+# real.*
 
 # %% [markdown]
 # ## 8. The same at a larger learning rate
@@ -494,7 +540,8 @@ for ax, (name, domain) in zip(axes, raised.items(), strict=True):
             ax.plot(t.epochs[-1], t.prior[-1, 0], "X", color=VERMILLION, ms=10, mec=BLACK)
     ax.axhspan(1, 1.25, color="#F3D9C8", lw=0)
     ax.text(118, 1.17, "no density: π ≥ 1", va="center", ha="right")
-    ax.set(xlabel=f"epoch\n{name}", ylim=(0, 1.25), xlim=(0, 120))
+    ax.set(xlabel="epoch", ylim=(0, 1.25), xlim=(0, 120))
+    ax.set_title(name, fontsize="medium")
     print(
         f"{name}: outside the domain in {domain.left} of {len(domain.traces)} seeds, "
         f"nan in {domain.finite.count(False)}"
@@ -505,6 +552,9 @@ assert raised["as the post trains it"].left > 0
 assert raised["through a sigmoid (R8)"].left == 0
 
 # %% [markdown]
+# *The share of the wide component in four trainings at a large learning rate. As the post trains
+# it, on the left, it leaves the domain upwards; through a sigmoid, on the right, it stays inside.*
+#
 # The cross marks a seed whose cost became nan. The other seeds got away with it: while no weight
 # was small enough for the "density" to be negative, nothing complained, and the numbers they
 # report in those epochs belong to no prior at all.
@@ -523,3 +573,19 @@ assert raised["through a sigmoid (R8)"].left == 0
 # that says nothing costs no complexity, and that saves more nats than the worse likelihood costs.
 # With a tenth of the KL term and narrow starts the noise comes out about right and the curve is
 # learned, but such a posterior is *cold*: it is no longer the one of the stated prior.
+#
+# ## 9. Exercises
+#
+# 1. Give the mixture a third component. Which of R4 to R7 change, and how do you keep three shares
+#    in their domain?
+# 2. Start the ascent of Section 4 at $\pi = 1/2$, $\sigma_1 = \sigma_2$, with the raw numbers. Why
+#    can it never leave? What does R8 do with such a start?
+# 3. Show that for $\sigma_1 = \sigma_2$ R5 is the slope of one Gaussian, whatever $\pi$ is.
+# 4. Let $\sigma_2 \to 0$ with $\pi$ fixed. Which weights does the slope still see? How is this
+#    "spike and slab" prior related to pruning
+#    ([D36](../derivations/model-checking.md#d36-signal-to-noise-pruning))?
+# 5. At which $\mu/\sigma$ is the difference of Section 7 largest, for one ReLU and fixed
+#    $\sigma$?
+#
+# **Next:** [03](03_estimators_and_variance.ipynb) asks how noisy the gradient is, and what can be
+# done about it. **Before:** [01](01_from_one_weight_to_the_network.ipynb).

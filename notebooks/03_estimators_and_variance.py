@@ -12,29 +12,40 @@
 # # Estimators and their variance
 #
 # The gradient of the free energy is an expectation, and every step of training estimates it from
-# a few samples. Several estimators have the same mean and very different noise. This notebook
-# derives the library's, each in a few lines, **checks every gradient in the cell where it is
-# coded**, and then measures all of them on a network and on linear regression.
+# a few samples. Several estimators have the same mean and very different noise.
+#
+# **At the end you will know** seven ways to estimate one gradient, each derived in a few lines and
+# **checked in the cell where it is coded**; which part of the noise each of them removes; and, from
+# a measurement that you can change, where each of them helps and where it hurts.
+#
+# **It needs** [notebook 01](01_from_one_weight_to_the_network.ipynb): $w = \mu + \sigma\epsilon$,
+# the free energy and its gradient. **It takes** about an hour to read; its cells run in some five
+# seconds.
 #
 # Tags such as D20 are entries of [derivations.md](../derivations.md), where the steps left out
-# here are written out. Free energies are in nats.
+# here are written out: most of them in the chapter on
+# [estimators](../derivations/estimators.md). Free energies are in nats. The notebook before this
+# one is [02, the mixture prior](02_mixture_prior.ipynb).
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullLocator
 
 import bbb_numpy as bbb
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
-from bbb_numpy.gradients.importance import DoublyReparameterised
+from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
-from bbb_numpy.model.objectives import Renyi
+from bbb_numpy.model.objectives import EUBO, Renyi
 from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
-from bbb_numpy.studies.ours.estimates import concise
-from bbb_numpy.studies.ours.estimator_variance import models, plots, scores, tables
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, plain_numbers
+from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.optimizers import Cosine
 
-plt.rcParams.update({"figure.dpi": 100})
+plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 
 
 def verify(name, value_and_grad, theta):
@@ -113,7 +124,9 @@ library = bbb.Reparameterised(model).value_and_grad(theta, eps, x, y)
 same("reparameterised", reparameterised(theta, eps), library)
 
 # %% [markdown]
-# ## 2. Antithetic noise (D23)
+# ## 2. Antithetic noise
+#
+# *Entry [D23](../derivations/estimators.md#d23-antithetic-noise).*
 #
 # Use $\epsilon$ and $-\epsilon$ together. Split any component $h$ of the gradient into its even
 # and odd part, $h_\pm(\epsilon) = \frac12[h(\epsilon) \pm h(-\epsilon)]$. The pair's mean is
@@ -177,7 +190,9 @@ assert np.all(np.diff(found, axis=0) < 0)
 assert np.all(np.abs(ratio[4:] / found[3] - 1) < 0.2)  # what was measured above
 
 # %% [markdown]
-# ## 3. The KL divergence in closed form (D18)
+# ## 3. The KL divergence in closed form
+#
+# *Entry [D18](../derivations/estimators.md#d18-the-complexity-cost-in-closed-form-mean-field).*
 #
 # For Gaussian prior and $q$ only the likelihood needs samples:
 #
@@ -209,7 +224,9 @@ library = ClosedFormKL(model).value_and_grad(theta, eps, x, y)
 same("closed-form KL", closed_form_kl(theta, eps), library)
 
 # %% [markdown]
-# ## 4. Sticking the landing (D20)
+# ## 4. Sticking the landing
+#
+# *Entry [D20](../derivations/estimators.md#d20-sticking-the-landing).*
 #
 # The gradient of $\log q(w|\theta)$ has a part through $w$ and a direct part. The direct part,
 # the *score*, has mean zero: $E_q[\partial\log q/\partial\theta] = \partial\,(\int q)/\partial
@@ -245,7 +262,9 @@ print(f"against the sampled free energy itself: error {report.error:.2f}, caught
 assert not report.passed
 
 # %% [markdown]
-# ## 5. Local reparameterisation (D21)
+# ## 5. Local reparameterisation
+#
+# *Entry [D21](../derivations/estimators.md#d21-local-reparameterisation).*
 #
 # Given its inputs, an output of a layer is Gaussian. Draw *it*, one number $\zeta$ for each row,
 # instead of the weights, which all rows would share:
@@ -280,7 +299,9 @@ library = LocalReparameterisation(model).value_and_grad(theta, zeta, x, y)
 same("local reparameterisation", local_reparameterisation(theta, zeta), library)
 
 # %% [markdown]
-# ## 6. Flipout (D22)
+# ## 6. Flipout
+#
+# *Entry [D22](../derivations/estimators.md#d22-flipout).*
 #
 # One perturbation $\Delta = \sigma\epsilon$ for all rows, but with random signs for each:
 # $w^{(b)} = \mu + R_b\,C_b\,\Delta$, a sign $R_{bi}$ for every input and $C_b$ for the output.
@@ -317,7 +338,9 @@ library = estimator.value_and_grad(theta, noise, x, y)
 same("Flipout", flipout(theta, noise[:, :4], signs), library)
 
 # %% [markdown]
-# ## 7. The doubly reparameterised gradient of IWAE (D26)
+# ## 7. The doubly reparameterised gradient of IWAE
+#
+# *Entry [D26](../derivations/bounds.md#d26-the-doubly-reparameterised-gradient).*
 #
 # The importance-weighted bound is $\log\frac1k\sum_s \omega_s$ with
 # $\log\omega_s = \log P(w_s, D) - \log q(w_s)$. Its gradient weighs the samples by
@@ -367,55 +390,229 @@ same("doubly reparameterised, gradient", [ours], [library.grad])
 #
 # Two weight samples per step for everybody; the antithetic estimators (marked ±) take them as one
 # pair. The numbers are variances, summed over all $\mu$ or all $\rho$, relative to the
-# reparameterised estimator, with the standard error of the last digit in brackets:
+# reparameterised estimator:
 #
-# - a network 13-50-1 with 32 rows of its 256, at the start of training, half way, and at the end;
-# - linear regression with correlated inputs at its mean-field optimum, and at its full-rank
-#   optimum, where $q$ is the posterior.
+# - a network 13-20-1 with 32 rows of its 128, at the start of training, half way, and at the end;
+# - linear regression with correlated inputs at its mean-field optimum, $\sigma_j =
+#   \Lambda_{jj}^{-1/2}$ ([D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly)),
+#   and at its full-rank optimum, where $q$ is the posterior.
+#
+# The gradients of all estimators at a place are drawn in 20 batches, the same random numbers for
+# all; leaving out one batch after the other gives the standard error of a ratio (the jackknife).
 
 # %%
-network, linear = models.network_places(0), models.linear_places(0)
-found = {place.name: scores.measure(place, 1, 1000) for place in [*network, *linear]}
-print(tables.ratios(found))
+ESTIMATORS = {
+    "reparameterised": bbb.Reparameterised,
+    "closed-form KL": ClosedFormKL,
+    "sticking the landing": StickingTheLanding,
+    "local reparam.": LocalReparameterisation,
+    "Flipout": Flipout,
+}
+PAIRED = ("reparameterised", "closed-form KL", "sticking the landing")
+ROWWISE = ("local reparam.", "Flipout")  # they need independent weights
+
+
+def gradients(estimator, place, samples, steps):
+    """Return one gradient per row (steps, ...) at a place (theta, rows, targets, KL weight)."""
+    theta, rows, targets, pi = place
+    rng = np.random.default_rng(1)
+    noises = (estimator.draw(rng, samples, rows=len(rows)) for _ in range(steps))
+    return np.array(
+        [estimator.value_and_grad(theta, noise, rows, targets, pi)[1] for noise in noises]
+    )
+
+
+def ratio(own, reference, batches=20):
+    """Return the ratio of the summed variances and its standard error."""
+    squares = [
+        np.array([part.sum() for part in np.array_split((g - g.mean(axis=0)) ** 2, batches)])
+        for g in (own, reference)
+    ]
+    left_out = np.divide(*(one.sum() - one for one in squares))
+    error = np.sqrt((batches - 1) * np.mean((left_out - left_out.mean()) ** 2))
+    return squares[0].sum() / squares[1].sum(), error
+
+
+def measure(model, q, place, steps=300):
+    """Return {estimator: (ratio for mu, ratio for rho or the factor)}, each with its error."""
+    drawn = {}
+    for name, kind in ESTIMATORS.items():
+        if isinstance(q, FullRank) and name in ROWWISE:
+            continue
+        drawn[name] = gradients(kind(model, q), place, 2, steps)
+        if name in PAIRED:
+            drawn[name + " ±"] = gradients(kind(model, q, antithetic=True), place, 2, steps)
+    cut, reference = model.layout.size, drawn["reparameterised"]
+    return {
+        name: (ratio(g[:, :cut], reference[:, :cut]), ratio(g[:, cut:], reference[:, cut:]))
+        for name, g in drawn.items()
+    }
+
 
 # %%
-pair = {name: rows["reparameterised ±"] for name, rows in found.items()}
-for name, (mu, rho, *_) in pair.items():
-    verdict = "helps" if rho.mean < 1 else "hurts"
-    print(f"{name:18} the pair for mu {mu.mean:.2f}, for rho {rho.mean:.2f}: {verdict} rho")
-assert all(mu.mean < 0.6 for mu, *_ in pair.values())
-assert pair["network, start"].scale.mean < 0.1
-assert min(row.scale.mean for name, row in pair.items() if name != "network, start") > 1
-assert all(
-    abs(pair[place.name].scale.mean - 2) < 5 * pair[place.name].scale.error for place in linear
-)
+rng = np.random.default_rng(0)
+inputs = rng.standard_normal((128, 13))
+curve = np.sin(inputs @ rng.standard_normal((13, 2)) * 0.5).sum(axis=1, keepdims=True)
+targets = curve + 0.3 * rng.standard_normal((128, 1))
+network = bbb.Model(bbb.MLP((13, 20, 1)), bbb.GaussianPrior(0.5), bbb.GaussianLikelihood(0.3))
+estimator = bbb.Reparameterised(network)
+state = start(estimator, rng, bbb.Adam(5e-3))
+thetas = {"network, start": state.theta}
+for name, adam in (
+    ("network, half way", bbb.Adam(5e-3)),
+    ("network, end", bbb.Adam(5e-3, schedule=Cosine())),
+):
+    recipe = Recipe(optimizer=adam, epochs=500, batch_size=32, samples=2)
+    state = fit(estimator, state, inputs, targets, recipe, rng=rng)
+    thetas[name] = state.theta
+found = {
+    name: measure(network, bbb.MeanField(), (at, inputs[:32], targets[:32], 32 / 128))
+    for name, at in thetas.items()
+}
+
+
+def regression(correlation, seed=0):
+    """Return model, rows, targets, and posterior precision and mean of 2 inputs and a bias."""
+    rng = np.random.default_rng(seed)
+    factor = np.linalg.cholesky([[1, correlation], [correlation, 1]])
+    rows = 1 + rng.standard_normal((40, 2)) @ factor.T
+    design = np.column_stack([rows, np.ones(40)])
+    targets = design @ rng.standard_normal(3) + 0.3 * rng.standard_normal(40)
+    model = bbb.Model(bbb.MLP((2, 1)), bbb.GaussianPrior(1.5), bbb.GaussianLikelihood(0.3))
+    precision = design.T @ design / 0.3**2 + np.eye(3) / 1.5**2
+    mean = np.linalg.solve(precision, design.T @ targets / 0.3**2)
+    return model, rows, targets[:, None], precision, mean
+
+
+linear, rows, responses, precision, mean = regression(0.8)
+q, full = bbb.MeanField(), FullRank()
+optimum = q.pack(mean, 1 / np.sqrt(np.diag(precision)))
+found["linear, mean field"] = measure(linear, q, (optimum, rows, responses, 1.0), 1000)
+optimum = full.pack(mean, np.linalg.inv(precision))
+found["linear, full rank"] = measure(linear, full, (optimum, rows, responses, 1.0), 1000)
+
+print(f"{'variance of mu / rho':24}" + "".join(f"{name:>20}" for name in found))
+for name in found["network, end"]:
+    line = f"{name:24}"
+    for row in found.values():
+        shown = [f"{one[0]:.2f}" if one[0] > 1e-20 else "0" for one in row.get(name, [])]
+        line += f"{' / '.join(shown) or '-':>20}"
+    print(line)
+
+# %% [markdown]
+# (`-`: Local reparameterisation and Flipout need independent weights.) What the pair does, place by
+# place, and whether the numbers agree with Sections 2 and 4:
 
 # %%
-exact_optimum = found["linear, full rank"]
-for name in scores.order(exact_optimum):
-    row = exact_optimum[name]
-    shown = ["0" if r.mean < 1e-20 else f"{r.mean:.2f}" for r in (row.location, row.scale)]
-    print(f"full rank, {name:<24} mu {shown[0]:>5}   factor {shown[1]:>5}")
-assert exact_optimum["sticking the landing"].scale.mean < 1e-20
+pair = {name: row["reparameterised ±"] for name, row in found.items()}
+for name, ((mu, _), (rho, error)) in pair.items():
+    verdict = "helps" if rho < 1 else "hurts"
+    print(f"{name:18} the pair for mu {mu:.2f}, for rho {rho:.2f} +- {error:.2f}: {verdict} rho")
+assert all(mu[0] < 0.6 for mu, _ in pair.values())
+assert pair["network, start"][1][0] < 0.1
+assert min(rho[0] for name, (_, rho) in pair.items() if name != "network, start") > 1
+assert all(abs(pair[name][1][0] - 2) < 5 * pair[name][1][1] for name in list(pair)[3:])
+landing = found["linear, full rank"]["sticking the landing"]
+assert max(one[0] for one in landing) < 1e-20
+end, at_start = found["network, end"], found["network, start"]
+assert all(abs(one[0] - 1) < 0.15 for one in end["closed-form KL"])
+assert at_start["sticking the landing"][1][0] > 10
+assert min(end, key=lambda name: end[name][1][0]) == "local reparam."
+assert max(end[name][0][0] for name in ROWWISE) < 0.7
+assert end["Flipout"][1][0] > end["local reparam."][1][0]
+
+# %%
+LOOK = {"reparameterised": (BLUE, "o"), "closed-form KL": (SKY, "s"), "Flipout": (BLACK, "v")}
+LOOK |= {"sticking the landing": (VERMILLION, "D"), "local reparam.": (GREEN, "^")}
+fig, axes = plt.subplots(2, 5, figsize=(10, 5.2), sharey=True, sharex="col")
+names = list(found["network, end"])[::-1]
+for column, (place, row) in enumerate(found.items()):
+    seen = [one[0] for both in row.values() for one in both if one[0] > 1e-20]
+    edge = 0.6 * min(*seen, 0.1)
+    for part, ax in enumerate(axes[:, column]):
+        ax.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
+        for name, both in row.items():
+            (value, error), (colour, marker) = both[part], LOOK[name.removesuffix(" ±")]
+            face = "white" if name.endswith("±") else colour
+            style = {"color": colour, "marker": marker, "markerfacecolor": face, "markersize": 5}
+            if value > 1e-20:
+                ax.errorbar(value, names.index(name), xerr=2 * error, capsize=2, **style)
+            else:
+                ax.text(edge, names.index(name), " 0", color=colour, va="center")
+        ax.set(xscale="log", xlim=(0.6 * edge, 2.5 * max(seen)))
+        ax.minorticks_off()
+    axes[0, column].set_title(place)
+    axes[1, column].set_xlabel("relative variance")
+for ax, part in zip(axes[:, 0], ("$\\mu$", "$\\rho$ (or the factor)"), strict=True):
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylabel(part)
+# alt: Variances of eight estimators relative to the reparameterised one, for mu above and for rho
+# below, at five places. Open markers are antithetic pairs. Sticking the landing is far to the right
+# at the start of the network's training and zero at the full-rank optimum; local reparameterisation
+# is the leftmost for rho at the network's end.
+plt.show()
 
 # %% [markdown]
 # The estimators of other objectives against the number of samples: relative to the size of the
-# true gradient, on linear regression a little beside the optimum.
+# true gradient, on linear regression a little beside the optimum, with $q$ wider than the posterior
+# so that the importance weights have all moments that matter. There the true gradient of the EUBO
+# ([G4](../derivations/bounds.md#g4-the-gradient-of-the-upper-bound)) is known: with the posterior's
+# marginal mean $m$ and variance $v$ it is
+# $-(m - \mu)/\sigma^2$ for $\mu$ and $[1/\sigma - (v + (m - \mu)^2)/\sigma^3]\,s(\rho)$ for $\rho$.
+# That of IWAE is taken from the mean of the doubly reparameterised estimates.
 
 # %%
-spots = scores.curves(0, steps=1000)
-print("samples      IWAE   doubly reparam.      EUBO   its bias")
-for plain, doubly, eubo in zip(*spots.values(), strict=True):
-    bias = concise(eubo.bias, eubo.error)
-    print(
-        f"{plain.samples:7d}{plain.deviation:10.1f}{doubly.deviation:18.1f}"
-        f"{eubo.deviation:10.2f}{bias:>11}"
-    )
+linear, rows, responses, precision, mean = regression(0.3)
+variance = np.diag(np.linalg.inv(precision))
+sigma, gap = 1.5 * np.sqrt(variance), 0.5 * np.sqrt(variance)
+beside = (q.pack(mean - gap, sigma), rows, responses, 1.0)
+d_rho = (1 / sigma - (variance + gap**2) / sigma**3) * sigmoid(beside[0][3:])
+slope = np.concatenate([-gap / sigma**2, d_rho])
+bounds = {
+    "IWAE, reparameterised": bbb.Reparameterised(linear, q, Renyi(0.0)),
+    "IWAE, doubly reparameterised": DoublyReparameterised(linear, q, Renyi(0.0)),
+    "EUBO": SelfNormalised(linear, q, EUBO()),
+}
+COUNTS, STEPS = (1, 3, 10, 30, 100), 800
+deviations, bias = {name: [] for name in bounds}, []
+print("samples    IWAE, reparam.   doubly      EUBO    bias of EUBO")
+for count in COUNTS:
+    drawn = {name: gradients(one, beside, count, STEPS) for name, one in bounds.items()}
+    iwae = drawn["IWAE, doubly reparameterised"].mean(axis=0)
+    for name, g in drawn.items():
+        size = np.linalg.norm(slope if name == "EUBO" else iwae)
+        deviations[name].append(np.sqrt(g.var(axis=0).sum()) / size)
+    off = np.linalg.norm(drawn["EUBO"].mean(axis=0) - slope) / np.linalg.norm(slope)
+    bias.append((off, deviations["EUBO"][-1] / np.sqrt(STEPS)))
+    now = [values[-1] for values in deviations.values()]
+    print(f"{count:7d}{now[0]:16.1f}{now[1]:10.1f}{now[2]:10.2f}{off:10.3f} +- {bias[-1][1]:.3f}")
+plain, doubly, eubo = deviations.values()
+assert plain[-1] > plain[0]
+assert doubly[-1] < 0.1 * plain[-1]
+assert abs(bias[0][0] - 1) < 4 * bias[0][1]  # with one sample all of the gradient
+assert bias[-1][0] < 4 * bias[-1][1]
+assert 0.5 < (eubo[-1] / eubo[-2]) * np.sqrt(COUNTS[-1] / COUNTS[-2]) < 2
 
 # %%
-fig = plt.figure(figsize=(13, 7.6), layout="constrained")
-names = scores.order(found["network, end"])
-plots.variances(found, spots, names, fig)
+fig, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4))
+for name, (colour, style) in zip(
+    bounds, ((BLUE, "o-"), (VERMILLION, "s--"), (BLACK, "o-")), strict=True
+):
+    ax = right if name == "EUBO" else left
+    label = "standard deviation" if name == "EUBO" else name.removeprefix("IWAE, ")
+    ax.loglog(COUNTS, deviations[name], style, color=colour, label=label)
+right.errorbar(
+    COUNTS, *np.transpose(bias), color=GREY, marker="s", linestyle="--", capsize=2, label="bias"
+)
+for ax, name in ((left, "IWAE"), (right, "EUBO, score form")):
+    ax.set(xlabel="weight samples per step", title=name)
+    ax.set_xticks(COUNTS, COUNTS)
+    ax.xaxis.set_minor_locator(NullLocator())
+    plain_numbers(ax.yaxis, minor="25")
+    ax.legend(frameon=False)
+left.set_ylabel("relative to |true gradient|")
+# alt: Noise against weight samples. Left, IWAE: the deviation of the reparameterised gradient rises
+# throughout; the other one's rises, then falls. Right, EUBO: deviation and bias fall.
 plt.show()
 
 # %% [markdown]
@@ -437,13 +634,28 @@ plt.show()
 # - **Local reparameterisation is the quietest for $\rho$ on the trained network:** rows do not
 #   share noise. For $\mu$ it halves the variance. **Flipout** does that as well, but gains less
 #   for $\rho$: its rows are only uncorrelated, and share $|\epsilon|$.
-# - **Time** is the grey diamond in the picture (variance of all numbers times time per step; it
-#   differs between machines). The two that give every row its own noise need nearly twice the
-#   time at this size, which eats most of their gain. The antithetic pair also *saves* time: half
-#   the draws.
+# - **Time** is not in these numbers. `bbb-numpy reproduce estimator-variance` measures it, too:
+#   noise for every row costs time, and the antithetic pair saves half the draws.
 # - **IWAE** needs the doubly reparameterised gradient: the plain one drowns in noise as samples
 #   are added, because its signal shrinks faster than its noise.
 # - **The EUBO's** gradient with one sample is noise around 0: its bias is all of the true
 #   gradient. With several samples the bias is soon below what is resolved here, and the deviation
 #   falls with the root of the samples; but only where several of them share the weights, which for
 #   a whole network they do not: see the [notebook on bounds](04_bounds_around_the_evidence.ipynb).
+#
+# ## 10. Exercises
+#
+# 1. In Section 2, what is the antithetic ratio of $\rho$ if the likelihood is left out, so that $F$
+#    is the KL divergence alone? Derive it, then measure.
+# 2. Write an estimator that is the mean of `reparameterised` and `sticking_the_landing`. What is
+#    its variance at the full-rank optimum, and which weight of the two is best at the network's
+#    start?
+# 3. Give every row of Flipout the *same* signs. Is it still unbiased? Which variance comes back?
+# 4. Measure with one weight sample per step instead of two. Which columns change, and why not all?
+# 5. Derive the KL divergence of a Gaussian $q$ to a Laplace prior
+#    ([D16](../derivations/priors.md#d16-the-laplace-prior)): the mean of $|w|$ has a closed form.
+#    Does knowing it gain more than it does for the Gaussian prior?
+#
+# **Where to read on.** The next notebook, [04](04_bounds_around_the_evidence.ipynb), compares the
+# objectives themselves. The proofs are in the chapter on
+# [estimators](../derivations/estimators.md).

@@ -17,30 +17,43 @@
 # regression the evidence is known, and so is the best $q$ of every objective. Here we look at all
 # of them at once.
 #
-# Tags such as D28 are entries of [derivations.md](../derivations.md). Everything is in nats.
+# **At the end you will know** what lies below the evidence and what above, which $q$ each
+# objective leads to, what a correlation costs a mean field, and why an upper bound that is
+# estimated from samples of $q$ need not be one. **It needs** the
+# [first notebook](01_from_one_weight_to_the_network.ipynb), covariance matrices, and Jensen's
+# inequality. **It takes** about 40 minutes to read, and some ten seconds to run.
+#
+# Tags such as D28 are entries of the derivations, most of them in
+# [Bounds on the evidence](../derivations/bounds.md). Everything is in nats.
+#
+# Before this: [03, estimators and their variance](03_estimators_and_variance.ipynb). After it:
+# [05, a radio map](05_path_loss.ipynb).
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import HTML
+from matplotlib.animation import FuncAnimation
 
 from bbb_numpy import Adam, Cosine, MeanField, check
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
 from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, legend_of_figure
 from bbb_numpy.studies import linear_gaussian as exact
 from bbb_numpy.studies.ours.estimates import concise
 from bbb_numpy.studies.ours.evidence_bounds import models, plots, scores
 from bbb_numpy.training import Recipe, fit, start
 
-BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
-plt.rcParams.update({"figure.dpi": 100})
+plt.rcParams.update({"figure.dpi": 150})
 
 # %% [markdown]
 # ## 1. A posterior with two weights
 #
 # A line $y = w x + b$ through 12 points whose $x$ are not centred, so that slope and intercept are
-# correlated under the posterior. It is Gaussian, with precision $\Lambda$ and mean $m$ (D8):
+# correlated under the posterior. It is Gaussian, with precision $\Lambda$ and mean $m$
+# ([D8](../derivations/why.md#d8-the-exact-answers-of-linear-regression)):
 #
 # $$\Lambda = \frac{\Phi^\top\Phi}{\sigma_y^2} + \frac{I}{\sigma_0^2}, \qquad
 # m = \Lambda^{-1}\,\frac{\Phi^\top y}{\sigma_y^2}, \qquad
@@ -77,13 +90,15 @@ assert np.abs(logs - truth.log_evidence).max() < 1e-11
 # $$\log P(D) + F = \mathrm{KL}(q\,\|\,P(w|D)), \qquad
 # U - \log P(D) = \mathrm{KL}(P(w|D)\,\|\,q).$$
 #
-# Rényi's bound $\frac{1}{1-\alpha}\log E_q[\omega^{1-\alpha}]$ joins them (D25): it is the ELBO
+# Rényi's bound $\frac{1}{1-\alpha}\log E_q[\omega^{1-\alpha}]$ joins them
+# ([D25](../derivations/bounds.md#d25-the-renyi-and-the-importance-weighted-bounds)): it is the ELBO
 # at $\alpha = 1$, the evidence at $\alpha = 0$, and above it for $\alpha \lt 0$. With $k$ samples
 # in place of the expectation, $\alpha = 0$ is the IWAE.
 #
 # The EUBO needs samples of the posterior, which we do not have. Sagar's algorithm takes samples of
 # $q$ and weighs them, $\hat\omega_s = \omega_s/\sum_t\omega_t$:
-# $\hat U = \sum_s\hat\omega_s\log\omega_s$ (G6).
+# $\hat U = \sum_s\hat\omega_s\log\omega_s$
+# ([G6](../derivations/bounds.md#g6-the-estimate-of-the-upper-bound)).
 #
 # The gradients that will train $q$ below are checked first: of the ELBO and of a Rényi bound
 # directly; sticking the landing (D20) and the EUBO's score form (G8) as gradients of their
@@ -114,7 +129,8 @@ for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
 # %% [markdown]
 # ## 3. Where training leads
 #
-# Mean field cannot be the posterior. It has two best versions, one for each KL divergence (D28):
+# Mean field cannot be the posterior. It has two best versions, one for each KL divergence
+# ([D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly)):
 #
 # $$\text{reverse (ELBO): } \sigma_j = \frac{1}{\sqrt{\Lambda_{jj}}}, \qquad
 # \text{inclusive (EUBO): } \sigma_j = \sqrt{(\Lambda^{-1})_{jj}}.$$
@@ -194,7 +210,8 @@ for ax, kind, colour, style, title in (
             ellipse(ax, trained[f"{kind}, mean field"], deviations, color=colour, ls=style, lw=1.8),
         ]
     ax.plot(*posterior.mean, "+", color=BLACK, ms=9)
-    ax.set_xlabel(f"slope w (units of y per unit of x)\n{title}")
+    ax.set_xlabel("slope w (units of y per unit of x)")
+    ax.set_title(title, fontsize="medium")
     handles[f"mean field, {kind} KL"] = drawn[2]
     ax.set_aspect("equal")
 handles = {"exact posterior": drawn[0], "full rank, both": drawn[1], **handles}
@@ -203,15 +220,94 @@ panels[0].set_ylabel("intercept b (units of y)")
 plt.show()
 
 # %% [markdown]
+# *The posterior of slope and intercept is a narrow slanting ellipse, and full rank lies on it in
+# both panels. The mean field of the reverse KL divergence (a) is a small upright ellipse within its
+# length; that of the inclusive one (b) is upright too, as wide and as high as the posterior.*
+#
 # Reverse KL avoids places where the posterior has no mass: along the two lines through the mean it
 # is as wide as the posterior is there, and so too narrow for each weight alone. Inclusive KL covers
 # every place where the posterior has mass: each weight alone is right, but slope and intercept may
 # be large together, which in the posterior they may not.
 #
+# ### What a correlation costs
+#
+# Let the posterior have two weights of deviation 1 and correlation $r$. With $\sigma^2 = 1 - r^2$
+# for the reverse optimum and $\sigma = 1$ for the inclusive one, both KL divergences are
+#
+# $$\mathrm{KL}(q\,\|\,P(w|D)) = \mathrm{KL}(P(w|D)\,\|\,q) = -\tfrac12\log(1 - r^2):$$
+#
+# the same gap, below the evidence and above it. Move the slider under the film from $r = 0$ to
+# $0.99$: the posterior becomes a needle, one mean field shrinks with it, the other stays.
+
+# %%
+correlations = np.append(np.linspace(0, 0.95, 20), 0.99)
+
+
+def two_weights(r):
+    """Return the posterior of correlation r, and the mean fields of both KL divergences."""
+    needle = exact.Gaussian(np.zeros(2), np.array([[1, r], [r, 1]]))
+    small = exact.Gaussian(np.zeros(2), (1 - r**2) * np.eye(2))
+    return needle, small, exact.Gaussian(np.zeros(2), np.eye(2))
+
+
+for r in correlations:
+    needle, small, wide = two_weights(r)
+    gap = -0.5 * np.log(1 - r**2)
+    assert np.isclose(exact.kl(small, needle), gap, atol=1e-12)
+    assert np.isclose(exact.kl(needle, wide), gap, atol=1e-12)
+    for other in (0.99, 1.01):  # narrower or wider q has a larger gap
+        near = exact.Gaussian(np.zeros(2), other * small.covariance)
+        assert exact.kl(near, needle) > gap
+gaps = -0.5 * np.log(1 - correlations**2)
+print("r   ", *(f"{r:6.2f}" for r in correlations[[0, 10, 18, 20]]))
+print("gap ", *(f"{gap + 0.0:6.3f}" for gap in gaps[[0, 10, 18, 20]]), "nats")
+
+# %%
+film, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), dpi=64, layout="constrained")
+line = np.linspace(0, 0.99, 200)
+right.plot(line, -0.5 * np.log(1 - line**2), color=BLACK, lw=1)
+(dot,) = right.plot([], [], "o", color=BLUE)
+right.set(xlabel="correlation r", ylabel="gap of either bound (nats)", xlim=(0, 1), ylim=(0, 2.1))
+left.set(xlabel="weight 1 (its deviations)", ylabel="weight 2 (its deviations)", aspect="equal")
+left.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2))
+turn = np.linspace(0, 2 * np.pi, 200)
+circle = 2 * np.stack([np.cos(turn), np.sin(turn)])
+curves = [
+    left.plot([], [], color=colour, ls=style, label=name)[0]
+    for colour, style, name in (
+        (BLACK, "-", "posterior"),
+        (BLUE, "--", "reverse KL"),
+        (VERMILLION, "-.", "inclusive KL"),
+    )
+]
+legend_of_figure(film, left, 3)
+
+
+def frame(step):
+    """Draw the three Gaussians at two deviations, and the gap."""
+    for curve, q in zip(curves, two_weights(correlations[step]), strict=True):
+        curve.set_data(*(np.linalg.cholesky(q.covariance) @ circle))
+    dot.set_data([correlations[step]], [gaps[step]])
+    left.set_title(f"r = {correlations[step]:.2f}", fontsize="medium")
+    right.set_title(f"gap {gaps[step] + 0.0:.3f} nats", fontsize="medium")
+
+
+frame(0)
+film.draw_without_rendering()
+film.set_layout_engine("none")  # else the axes would move with every title
+moving = FuncAnimation(film, frame, frames=len(correlations))
+plt.close(film)
+HTML(moving.to_jshtml(fps=4, default_mode="once"))
+
+# %% [markdown]
+# *A film: as r grows from 0 to 0.99, the circle of the posterior becomes a needle. The reverse
+# mean field shrinks to the width of the needle, the inclusive one stays as wide as it is long. The
+# gap rises slowly at first, to 0.14 nats at r = 0.5, and to 1.96 nats at 0.99.*
+#
 # ## 4. Rényi's family
 #
-# Exactly, without samples: $\log P(D) - D_\alpha(q\,\|\,P(w|D))$, with Rényi's divergence between
-# two Gaussians. The bound falls as $\alpha$ grows (D25).
+# Now the regression again. Exactly, without samples: $\log P(D) - D_\alpha(q\,\|\,P(w|D))$, with
+# Rényi's divergence between two Gaussians. The bound falls as $\alpha$ grows.
 
 # %%
 line = np.linspace(-1, 2, 241)
@@ -224,17 +320,23 @@ for name, colour, style in (
     values = np.array([exact.renyi(truth, q, a) - truth.log_evidence for a in line])
     values[~np.isfinite(values)] = np.nan
     assert np.all(np.diff(values[np.isfinite(values)]) < 0)
+    values[values < -2] = np.nan  # on its way to minus infinity
     ax.plot(line, values, color=colour, ls=style, label=f"q: {name.split(',')[0]}-KL optimum")
     ax.plot(1, -exact.kl(q, posterior), "o", color=colour)
     print(f"{name}: alpha = 1/2 {exact.renyi(truth, q, 0.5) - truth.log_evidence:+.4f},")
     print(f"  ELBO {-exact.kl(q, posterior):+.4f}, EUBO {exact.kl(posterior, q):+.4f}")
 ax.plot([], [], "o", color=BLACK, label="ELBO")
 ax.axhline(0, color=BLACK, lw=1)
-ax.set(xlabel="order α", ylabel="bound − log evidence (nats)", ylim=(-2, 2))
+ax.set(xlabel="order α", ylabel="bound − log evidence (nats)", ylim=(-2.2, 1.6))
+ax.set_title("Rényi's bound of infinitely many samples", fontsize="medium")
 ax.legend(frameon=False, loc="upper right")
 plt.show()
 
 # %% [markdown]
+# *Both curves fall with the order, through the evidence (zero) at order 0 and the ELBO (dots) at
+# order 1. The dashed one of the reverse optimum begins where its integral becomes finite; the
+# other falls without end before order 2.*
+#
 # The curve of the narrow $q$ ends on the left, where $E_q[\omega^{1-\alpha}]$ is infinite: the
 # tails of $q$ are too light for so large a power of $\omega$. The wide one falls to $-\infty$ on
 # the right, where $q$ has mass that the posterior lacks.
@@ -272,9 +374,16 @@ print("in order: ELBO <= IWAE_k, rising with k, <= log evidence <= EUBO")
 # %%
 fig = plt.figure(figsize=(12.6, 4.2), layout="constrained")
 plots.bounds(cases, scores.COUNTS, fig)
+for ax, letter, case in zip(fig.axes, "abcd", cases, strict=True):
+    ax.set_xlabel("samples k")
+    ax.set_title(f"({letter}) q: {case.name}", fontsize="medium")
 plt.show()
 
 # %% [markdown]
+# *Three estimated bounds against the number of samples, for four q. The importance-weighted one
+# rises to the evidence (zero) from below, the Rényi one to a limit below it, and the EUBO's
+# estimate from the ELBO upwards. In (d), where q is the posterior, all are the evidence.*
+#
 # What the picture says:
 #
 # - **The IWAE tightens with $k$,** fast where $q$ covers the posterior, slowly where $q$ is too
@@ -288,3 +397,20 @@ plt.show()
 #   divergence. With a narrow $q$ (b) a thousand are not enough.
 # - **Where $q$ is the posterior** all bounds are the evidence, for any number of samples: all
 #   weights are equal.
+#
+# ## 6. Exercises
+#
+# 1. Derive $-\tfrac12\log(1 - r^2)$ for both KL divergences of Section 3. Why are they equal here,
+#    and are they still for three weights?
+# 2. Centre the $x$ of Section 1. What becomes of the correlation, of the two mean fields, and of
+#    the four gaps in the table?
+# 3. Train with `Renyi(0.5)` and ten samples. Where between the two mean fields do the deviations
+#    end, and how do they move with the number of samples?
+# 4. Prove a sentence of Section 5: on average the EUBO's estimate from $k$ samples is at most
+#    $\log P(D) + \log k$. (A weighted mean of $\log\omega_s$ is at most $\log\sum_s\omega_s$.)
+# 5. Draw from the posterior instead of $q$, and estimate the EUBO with 10 and 1000 samples. Is it
+#    an upper bound on average now, for either number? For every set of samples?
+#
+# **Next:** [05](05_path_loss.ipynb) asks what a deviation of VI says about errors on a map.
+# **Before:** [03](03_estimators_and_variance.ipynb). Full rank and how it is trained:
+# [M1 to M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations).

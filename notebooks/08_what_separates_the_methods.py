@@ -17,6 +17,19 @@
 # the *learned noise*, the *price of a weight* under a mean field, and the *weights of samples*
 # behind the inclusive KL. Last, what a test row may not influence.
 #
+# **At the end you will know** what a predictive mixture is worth in nats, why a mean field counts
+# the uncertainty of its weights as noise and gives up hidden units, how many samples an inclusive
+# KL would need, and how to see whether a table's best row is more than luck.
+#
+# **It needs** notebooks [01](01_from_one_weight_to_the_network.ipynb) (the mean field),
+# [04](04_bounds_around_the_evidence.ipynb) (bounds) and [06](06_samplers_from_scratch.ipynb) (HMC),
+# and the chapter on [prediction](../derivations/prediction.md):
+# [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance),
+# [D5](../derivations/prediction.md#d5-the-log-predictive-density),
+# [D1](../derivations/likelihoods.md#d1-learned-noise). **It takes** about an hour to read; its
+# cells run in some ten seconds. The notebook before this one is [07,
+# Powerball](07_powerball.ipynb).
+#
 # Formulas come with a check. What the records say is computed from them; a sentence below that
 # begins with *if* says how to read the numbers above it. NLL is in nats per point, for targets in
 # their own units; lower is better.
@@ -31,12 +44,12 @@ from scipy.special import ndtr
 import bbb_numpy as bbb
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.numeric.elementary import logsumexp
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
 from bbb_numpy.uci import tables
 from bbb_numpy.uci.pictures import STYLES
 from bbb_numpy.uci.records import read
 
-plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
-BLACK, BLUE, VERMILLION, GREY = "#000000", "#0072B2", "#D55E00", "#5A5A5A"  # Okabe and Ito
+plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 
 file = Path(bbb.__file__).parents[1] / "benchmarks" / "uci_records.jsonl"
 records = read(file)
@@ -310,6 +323,8 @@ for name in sets:
 print("below the best single width by more than two standard errors:")
 print("; ".join(below) or "none")
 dots(beyond_one_width, "NLL less best width's")
+# alt: A panel per data set, a row per method: NLL less that of the best single width. Methods left
+# of the dashed line at zero are below what any one width can reach.
 plt.show()
 
 # %% [markdown]
@@ -362,6 +377,7 @@ for method in methods:
         line += f"{' / '.join(f'{one.mean:.2f}' if one else '-' for one in pair):>15}"
     print(line)
 dots(test_rmse, "noise / test RMSE", 1.0)
+# alt: A panel per data set, a row per method: learned noise over test RMSE, a dashed line at 1.
 plt.show()
 
 # %% [markdown]
@@ -472,8 +488,12 @@ for model, label, colour, style in (
     )  # fmt: skip
 axes[1].plot(grid, np.sin(3 * grid), ":", color=BLACK, label="truth")
 axes[1].plot(x, y, ".", color=GREY, markersize=5)
-axes[1].set(xlabel="x", ylabel="y", ylim=(-2.6, 2.6))
+axes[0].set_title("the price of each unit")
+axes[1].set(xlabel="x", ylabel="y")
 axes[1].legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=9)
+# alt: Left, the KL divergence of each hidden unit, sorted: few are large and have a clear output
+# weight. Right, mean and epistemic bands of HMC and of the mean field with the data; the mean field
+# is smoother than the data's sine, and wider on the left.
 plt.show()
 
 # %% tags=["rounding"]
@@ -598,7 +618,10 @@ for tau, colour, style, marker in ((0.9, BLUE, "-", "o"), (0.7, VERMILLION, "--"
             label=f"measured, τ = {tau}, S = {samples}",
         )  # fmt: skip
 ax.set(xscale="log", yscale="log", ylim=(5e-4, 1.5), xlabel="number of weights d", ylabel="ESS / S")
+ax.set_title("samples that count")
 ax.legend(frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
+# alt: The share of samples that count, against the number of weights, both axes logarithmic. The
+# formulas fall exponentially; the measured shares follow them, then stay at one over the samples.
 plt.show()
 
 # %% [markdown]
@@ -726,3 +749,21 @@ for name in sets:
 # method alone in `benchmarks/uci.md` are free of the choice. Copies of test rows in the training
 # part (`wine_red`, `concrete` and `protein` have repeated rows) are a leak of the *data* that no
 # protocol mends: they are in every published number as well.
+#
+# ## 6. Exercises
+#
+# 1. In Section 1, let the target be $\sin(3x)$ to the right of 2 and $-\sin(3x)$ to the left of
+#    $-2$, where no data are. Which side does HMC get right now?
+# 2. Ten members instead of 400: what does the mixture of the first ten draws cost beside all, and
+#    does one Gaussian of ten do better? Why?
+# 3. Give the mean field of Section 3 five units instead of 20, then 80. What becomes of the learned
+#    noise, and of the number of units with a clear output weight?
+# 4. In Section 4, let $q$ be too narrow, $\tau = 1.5$. What does the ESS look like for 1000
+#    samples, and what is its limit?
+# 5. Standardise the inputs of Section 5 with all rows, but not the targets. Does the test of equal
+#    weights notice? Would a comparison of scores?
+#
+# **Where to read on.** The next notebook, [09](09_what_is_a_proof_of_a_gradient.ipynb), asks what
+# it takes to prove a gradient. Scores of intervals are in the chapter on
+# [calibration](../derivations/calibration.md), the inclusive KL in that on
+# [bounds](../derivations/bounds.md#g4-the-gradient-of-the-upper-bound).

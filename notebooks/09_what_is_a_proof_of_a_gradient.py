@@ -15,9 +15,19 @@
 # notebook holds ten lines of code to that claim in four ways, each built from nothing: finite
 # differences, the complex step, automatic differentiation, and arithmetic in a finite field, in
 # which nothing is rounded. The first three *check*; the last one *proves*
-# ([D9](../derivations.md), [D44](../derivations.md)). Then it plants errors, runs every method on
-# every error, and prints who notices. No method notices them all, and the gradient is only one
-# of the things that can be wrong.
+# ([D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient),
+# [D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field)). Then it
+# plants errors, runs every method on every error, and prints who notices. No method notices them
+# all, and the gradient is only one of the things that can be wrong.
+#
+# **At the end you will know** how each of the four works, which digits each of them can see, why
+# one random point of a finite field is as good as all, and which errors no check of a gradient
+# finds.
+#
+# **It needs** derivatives, complex numbers, fractions, Python classes, and the first two sections
+# of [notebook 01](01_from_one_weight_to_the_network.ipynb). **It takes** about an hour to read; its
+# cells run in some three seconds. The notebook before this one is
+# [08, what separates the methods](08_what_separates_the_methods.ipynb); this one is the last.
 
 # %%
 import inspect
@@ -32,9 +42,9 @@ from matplotlib.ticker import NullLocator
 
 from bbb_numpy import gradcheck, prove
 from bbb_numpy.exact import prove_same
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION
 
-BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
-plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
+plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 LOG_2PI = np.log(2 * np.pi)
 
 # %% [markdown]
@@ -202,6 +212,9 @@ right.set(
     xlabel="step h of μ (no unit)", title="complex step", xticks=10.0 ** np.arange(-300, 1, 100)
 )
 right.xaxis.set_minor_locator(NullLocator())
+# alt: Relative error against the step, logarithmic. Finite differences of second and fourth order
+# are a V each: rounding falls with slope minus one, truncation rises with slope two or four. The
+# complex step stays at rounding level from 1e-300 to 1e-8 and rises only beyond.
 plt.show()
 
 # %% [markdown]
@@ -655,7 +668,8 @@ assert not unsafe["prove"]
 # - **The last row is no wrong formula.** At $\rho = -30$ the sum $1 + e^\rho$ keeps three digits of
 #   $e^\rho$. Complex step and automatic differentiation go through the same rounding as the
 #   gradient, and agree with it; in a field there is no rounding. Differences of values see it, and
-#   the means do. The library's softplus is right there (D7).
+#   the means do. The library's softplus is right there
+#   ([D7](../derivations/numbers-and-proofs.md#d7-the-stable-softplus-family)).
 #
 # So `prove` and `prove_same` say that the code is the formula, for every number; the numerical
 # checks that the floats are close to it; the means that the formula is estimated without bias. What
@@ -671,3 +685,9 @@ assert not unsafe["prove"]
 #    Which methods are content, and which law does `excess` of section 5 lack?
 # 3. Let $\sigma = e^\rho$ where $\rho \lt -20$, with a slope that is wrong there by a factor of
 #    two. At which $\theta$ does `prove` notice? How would you choose the points of your own proofs?
+# 4. Add `np.tanh` to `Dual` and to `Transcendental`, and prove the gradient of a network with one
+#    hidden unit. Which law of `tanh` does its derivative need?
+#
+# **Where to read on.** The chapter [What can go wrong](../derivations/numbers-and-proofs.md) has
+# the library's `prove` and its limits, [proofs.md](../proofs.md) the proof of every equation. The
+# first notebook is [01](01_from_one_weight_to_the_network.ipynb).

@@ -148,3 +148,22 @@ def test_each_wrong_forecast_has_the_shape_that_the_text_gives_it(figures):
     assert min(narrow[0], narrow[-1]) > 1.3 > 0.9 > narrow[2]
     assert wide[2] > 1.3 > 0.7 > max(wide[0], wide[-1])
     assert (np.diff(low) > 0).all()
+
+
+def test_the_moving_picture_of_the_readme_has_a_frame_for_every_number_of_rows():
+    spec = importlib.util.spec_from_file_location("moving_figure", ROOT / "figures" / "moving.py")
+    moving = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(moving)
+    with Image.open(ROOT / "figures" / "fit.gif") as picture:
+        assert picture.n_frames == len(moving.COUNTS)
+    assert not image_problems((ROOT / "README.md").read_text("utf-8"), ROOT)
+    x, _ = moving.data()
+    prior = moving.functions(x[:0], x[:0])
+    weights = moving.MODEL.layout.size
+    assert prior.shape == (480, len(moving.GRID))
+    # at x = 0: sum of 20 products of N(0, 1) and tanh(N(0, 1)), and a bias of N(0, 1)
+    z = np.random.default_rng(0).standard_normal(100_000)
+    expected = 20 * np.mean(np.tanh(z) ** 2) + 1
+    assert weights == 61
+    middle = prior[:, len(moving.GRID) // 2].var()
+    assert abs(middle / expected - 1) < 5 * (3 / 480) ** 0.5

@@ -4,13 +4,18 @@ import importlib.util
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from matplotlib.animation import FuncAnimation
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCRIPTS = sorted(NOTEBOOKS.glob("[0-9]*.py"))
 BELOW = 1e-8  # numbers this small are rounding errors: they differ between machines
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
+LARGEST = 3_000_000  # bytes of a notebook that a code host still shows
+FRAME = re.compile(r"data:image/[\w+.-]+;base64,[A-Za-z0-9+/=\\\s]*")  # holds any letters
+FETCHED = re.compile(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 # A path from the root of a file system (not the bar of dF/dmu), or a file of the kernel's own.
 MACHINE = re.compile(r"(?<![\w.)\]])/[A-Za-z][\w.-]*/|\b[A-Z]:\\|ipykernel_")
 
@@ -44,6 +49,22 @@ def pictures(cell):
     return sum("image/png" in output.get("data", {}) for output in cell.outputs)
 
 
+def films(cell):
+    """Return how many frames each film of a cell has; a film is a page with a slider."""
+    pages = (output.get("data", {}).get("text/html", "") for output in cell.outputs)
+    return [len(FRAME.findall(page)) for page in pages if 'type="range"' in page]
+
+
+def undescribed(notebook):
+    """Count the pictures without alternative text."""
+    return sum(
+        "image/png" in output.get("data", {})
+        and not output.metadata.get("image/png", {}).get("alt")
+        for cell in code_cells(notebook)
+        for output in cell.outputs
+    )
+
+
 def agree(a, b):
     """Return whether two texts have the same words, and numbers equal up to rounding.
 
@@ -70,13 +91,20 @@ def problems(notebook):
             if output.output_type == "error" or output.get("name") == "stderr":
                 found.append(f"cell {number} shows an error or a warning")
             if MACHINE.search(str({k: v for k, v in output.items() if k != "data"})) or any(
-                MACHINE.search(str(value))
+                MACHINE.search(FRAME.sub("", str(value)))
                 for kind, value in output.get("data", {}).items()
                 if not kind.startswith("image/")
             ):
                 found.append(f"cell {number} shows a path of a machine")
         if cell.source.count("plt.show()") != pictures(cell):
             found.append(f"cell {number} draws, but its picture is not stored")
+        made = cell.source.count(".to_jshtml(") + cell.source.count("slider(")
+        if made != sum(frames > 1 for frames in films(cell)):
+            found.append(f"cell {number} makes a film, but its frames are not stored")
+        if any(
+            FETCHED.search(output.get("data", {}).get("text/html", "")) for output in cell.outputs
+        ):
+            found.append(f"cell {number} shows a page that needs a network")
     return found
 
 
@@ -99,6 +127,16 @@ def test_the_committed_outputs_are_complete_and_clean(script):
 
 
 @each_notebook
+def test_no_notebook_is_too_large_to_be_shown(script):
+    assert script.with_suffix(".ipynb").stat().st_size < LARGEST
+
+
+@each_notebook
+def test_every_picture_says_what_it_shows(script):
+    assert undescribed(committed(script)) == 0
+
+
+@each_notebook
 def test_the_kernel_named_in_a_notebook_is_any_python(script):
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     assert committed(script).metadata.kernelspec == kernel
@@ -111,6 +149,7 @@ def test_the_notebook_runs_and_prints_what_is_committed(script, tmp_path):
     assert problems(fresh) == []
     for old, new in zip(code_cells(committed(script)), code_cells(fresh), strict=True):
         assert pictures(old) == pictures(new)
+        assert films(old) == films(new)
         if "rounding" not in new.metadata.get("tags", []):
             assert agree(printed(old), printed(new)), f"{printed(old)}\n--- now:\n{printed(new)}"
     assert sorted(path.name for path in NOTEBOOKS.iterdir()) == before
@@ -167,3 +206,52 @@ def test_a_missing_picture_and_a_skipped_cell_are_found():
     skipped = nbformat.v4.new_code_cell("x = 1")
     found = problems(nbformat.v4.new_notebook(cells=[drawing, skipped]))
     assert [line.split()[:2] for line in found] == [["cell", "1"], ["cell", "2"]]
+
+
+def test_a_caption_becomes_the_alternative_text_and_a_missing_one_is_found():
+    drawing = nbformat.v4.new_code_cell("plt.show()", execution_count=1)
+    drawing.outputs = [nbformat.v4.new_output("display_data", {"image/png": "AAAA"})]
+    plain = nbformat.v4.new_markdown_cell("A line rises.\n\n*Not a caption.*")
+    notebook = nbformat.v4.new_notebook(cells=[drawing, plain])
+    execute.describe(notebook)
+    assert undescribed(notebook) == 1
+    plain.source = "*A line of slope $r$\nrises.*\n\nMore."
+    execute.describe(notebook)
+    assert undescribed(notebook) == 0
+    assert drawing.outputs[0].metadata["image/png"]["alt"] == "A line of slope r rises."
+    drawing.source = "# alt: a line\n# that rises\nplt.show()"
+    execute.describe(notebook)
+    assert drawing.outputs[0].metadata["image/png"]["alt"] == "a line that rises"
+
+
+def test_a_film_needs_its_frames_and_no_network():
+    cell = nbformat.v4.new_code_cell("HTML(film.to_jshtml())", execution_count=1)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    assert problems(notebook) == ["cell 1 makes a film, but its frames are not stored"]
+    frame = 'frames[0] = "data:image/png;base64,iVB/home/me/+usr\\\n/lib/A="\n'
+    page = '<input type="range">' + 2 * frame
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": page})]
+    assert problems(notebook) == []
+    assert films(cell) == [2]
+    for planted, said in (
+        ("/home/me/fit.png", "path"),
+        ('<link href="https://host.org/a.css">', "network"),
+    ):
+        cell.outputs[0].data["text/html"] = page + planted
+        assert said in " ".join(problems(notebook))
+    cell.outputs[0].data["text/html"] = '<input type="range">' + frame
+    assert problems(notebook) == ["cell 1 makes a film, but its frames are not stored"]
+
+
+def test_a_film_is_the_same_bytes_every_time_and_keeps_no_link():
+    figure, ax = plt.subplots(figsize=(1, 1), dpi=20)
+    (point,) = ax.plot([0], [0], "o")
+    films = [FuncAnimation(figure, lambda k: point.set_data([k], [k]), frames=2) for _ in "12"]
+    pages = [film.to_jshtml() for film in films]
+    plt.close(figure)
+    assert pages[0] != pages[1]
+    assert FETCHED.search(pages[0])
+    alone = [execute.alone(page, "name") for page in pages]
+    assert alone[0] == alone[1]
+    assert not FETCHED.search(alone[0])
+    assert "fa-" not in alone[0].partition("<style>")[0]
