@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..learners.columns import LONGEST_CATEGORY, MOST_CATEGORIES, Column
 from .csv_tables import MOST_COLUMNS, Table, TableError
@@ -127,7 +128,7 @@ def encoded(table: Table, columns: Sequence[Column], unknown: str = "error") -> 
     return DataFrame(values, columns=features)
 
 
-def _fill(values: np.ndarray, table: Table, column: Column, unknown: str) -> None:
+def _fill(values: NDArray[np.float64], table: Table, column: Column, unknown: str) -> None:
     places = {category: place for place, category in enumerate(column.categories)}
     strange: dict[str, int] = {}
     for row, cell in enumerate(table.column(column.name)):

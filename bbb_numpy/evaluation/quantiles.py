@@ -249,7 +249,8 @@ def _smallest_count(rates: Array, q: float) -> Array:
             return pdtrc(count[:, None], rates).mean(axis=1) <= 1.0 - q
         return pdtr(count[:, None], rates).mean(axis=1) >= q  # D46
 
-    low, high = np.full(len(rates), -1.0), np.ceil(rates.max(axis=1))
+    low: Array = np.full(len(rates), -1.0)
+    high: Array = np.ceil(rates.max(axis=1))
     while not (enough := reached(high)).all():
         high = np.where(enough, high, 2.0 * high + 1.0)
     while True:

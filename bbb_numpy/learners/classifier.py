@@ -197,7 +197,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         found = np.argmax(self.predict_proba(X), axis=1)
         places = codes(check_labels(y), self.classes_)
         check_consistent_length(found, places)
-        weight = np.ones(len(found))
+        weight: Array = np.ones(len(found))
         if sample_weight is not None:
             weight = np.asarray(sample_weight, np.float64)
             usable = weight.shape == found.shape and np.isfinite(weight).all() and weight.min() >= 0
