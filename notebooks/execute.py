@@ -49,7 +49,6 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-ALT = re.compile(r"^# alt: (.*(?:\n# .*)*)", re.MULTILINE)
 
 
 def sources() -> list[Path]:

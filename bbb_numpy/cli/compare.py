@@ -11,10 +11,10 @@ from pathlib import Path
 from ..uci import own, records
 from ..uci.methods import METHODS, Settings
 from .csv_tables import TableError
-from .options import Commands, add_command, at_least_one, at_least_two, at_least_zero
+from .options import Commands, add_command, add_run_options, at_least_one, at_least_two
 from .problem import Problem, add_data_options, read_problem
 from .text_files import shown
-from .uci import QUICK
+from .uci import changed_settings
 
 __all__ = ["add_parsers", "compare"]
 
@@ -37,9 +37,7 @@ def compare(args: argparse.Namespace) -> int:
     records.prepare(out)
     x, y = problem.inputs.to_numpy(), problem.y[:, None]
     digest = own.keep(out, x, y)
-    changed = {**(QUICK if args.quick else {}), "seed": args.seed}
-    changed |= {} if args.units is None else {"units": args.units}
-    settings, name = Settings(**changed), own.set_name(problem.source)
+    settings, name = Settings(**changed_settings(args)), own.set_name(problem.source)
     trials = [
         own.OwnTrial(name, method, split, digest, settings)
         for method in args.method
@@ -112,20 +110,4 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument("--workers", type=at_least_one, help="processes (one for each usable CPU)")
     parser.add_argument("--out", default="compare", help="folder of records, tables and pictures")
     parser.add_argument("--units", type=at_least_one, help="hidden units (50)")
-    parser.add_argument("--seed", type=at_least_zero, default=0)
-    parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="run trials again that are recorded as failed"
-    )
-    parser.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="go on from what is recorded; without, earlier records are set aside",
-    )
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="show what is done and the time left (to a person)",
-    )
+    add_run_options(parser)

@@ -12,6 +12,7 @@ __all__ = [
     "Commands",
     "above_zero",
     "add_command",
+    "add_run_options",
     "at_least_one",
     "at_least_two",
     "at_least_zero",
@@ -41,6 +42,27 @@ def add_command(
     )
     parser.set_defaults(run=run)
     return parser
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add what all commands that run trials have."""
+    parser.add_argument("--seed", type=at_least_zero, default=0)
+    parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="run trials again that are recorded as failed"
+    )
+    parser.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on from what is recorded; without, earlier records are set aside",
+    )
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="show what is done and the time left (to a person)",
+    )
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):

@@ -7,12 +7,13 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..data import uci as sets
 from ..uci.trials import METHODS, SETS, expected_cost, measure, trials
-from .options import Commands, add_command, at_least_one, at_least_zero
+from .options import Commands, add_command, add_run_options, at_least_one
 
-__all__ = ["QUICK", "add_parsers", "uci"]
+__all__ = ["add_parsers", "changed_settings", "uci"]
 
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
@@ -32,6 +33,15 @@ QUICK = {
 }
 
 
+def changed_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of trials that are not the usual ones."""
+    changed: dict[str, Any] = dict(QUICK) if args.quick else {}
+    for name in ("units", "seed"):
+        if getattr(args, name) is not None:
+            changed[name] = getattr(args, name)
+    return changed
+
+
 def uci(args: argparse.Namespace) -> int:
     """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
     try:
@@ -46,13 +56,9 @@ def uci(args: argparse.Namespace) -> int:
             "--jobs counts processes of this machine, --scheduler sends the work to a cluster; "
             "leave one out"
         )
-    changed = dict(QUICK) if args.quick else {}
-    for name in ("units", "seed"):
-        if getattr(args, name) is not None:
-            changed[name] = getattr(args, name)
     args.data = tuple(dict.fromkeys(args.data or SETS))
     args.method = tuple(dict.fromkeys(args.method or METHODS))
-    todo = trials(args.data, args.method, args.splits, **changed)
+    todo = trials(args.data, args.method, args.splits, **changed_settings(args))
     for name in args.data:
         sets.load(name)  # what is missing is said before any work
     where = partial(workers.local, args.jobs)
@@ -118,20 +124,4 @@ def add_parsers(commands: Commands) -> None:
         "--scheduler", metavar="ADDRESS", help="of a dask.distributed cluster, tcp://HOST:PORT"
     )
     parser.add_argument("--units", type=at_least_one, help="hidden units (50; protein 100)")
-    parser.add_argument("--seed", type=at_least_zero, default=0)
-    parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="run trials again that are recorded as failed"
-    )
-    parser.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="go on from what is recorded; without, earlier records are set aside",
-    )
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="show what is done and the time left (to a person)",
-    )
+    add_run_options(parser)

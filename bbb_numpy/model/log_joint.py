@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import FLOATS, GENERATOR, SAMPLES, A, accepts, brief, settle
+from ..numeric.accepting import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, brief, settle
 from ..numeric.arguments import real
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
@@ -26,7 +26,6 @@ __all__ = ["LogJoint"]
 
 Array = NDArray[Any]
 DEFAULT = LogNormal()
-DTYPES = ("float64", "float32", np.float64, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +194,9 @@ class LogJoint:
         """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""
         return self.rowwise(position).sum(axis=-1)
 
-    @accepts(rng=GENERATOR, chains=SAMPLES)
+    @accepts(rng=GENERATOR, chains=SAMPLES, dtype=DTYPE)
     def draw_prior(self, rng: np.random.Generator, chains: int, dtype: Any = np.float64) -> Array:
         """Draw positions (S, D) from hyperpriors and prior."""
-        if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
-            raise ValueError(f"dtype must be 'float64' or 'float32'; got {brief(dtype)}")
         position = np.empty((chains, self.layout.size))
         for name, block in self.params(position).items():
             hyperprior = self.hyperpriors.get(name, DEFAULT)

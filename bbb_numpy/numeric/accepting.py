@@ -20,6 +20,7 @@ from .arguments import MOST_SAMPLES, real, whole
 
 __all__ = [
     "ANY_NUMBERS",
+    "DTYPE",
     "FINITE",
     "FLOATS",
     "FUNCTION",
@@ -171,6 +172,13 @@ def _generator(name: str, value: Any) -> Any:
     return value
 
 
+def _dtype(name: str, value: Any) -> np.dtype[Any]:
+    known = ("float64", "float32", np.float64, np.float32)
+    if not isinstance(value, str | type | np.dtype) or value not in known:
+        raise ValueError(f"{name} must be 'float64' or 'float32'; got {brief(value)}")
+    return np.dtype(value)
+
+
 def _floats(name: str, value: Any) -> Any:
     array = NUMBERS(name, value)
     if array.dtype not in (np.float32, np.float64):
@@ -191,7 +199,8 @@ MATRIX = Numbers((None, None))
 SAMPLES: Rule = partial(whole, least=1, most=MOST_SAMPLES)
 ROWS: Rule = partial(whole, least=1, most=10**8)
 FINITE: Rule = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
-FLOATS: Rule = _floats  # what training and predictions compute with
+DTYPE: Rule = _dtype  # what training and predictions compute with
+FLOATS: Rule = _floats  # arrays of it
 PATH: Rule = _path
 GENERATOR: Rule = _generator
 FUNCTION: Rule = _function

@@ -8,7 +8,7 @@ import numpy as np
 
 from .arguments import whole
 
-__all__ = ["check_generator", "check_random_state", "check_rng"]
+__all__ = ["check_generator", "check_random_state"]
 
 
 def check_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
@@ -38,11 +38,3 @@ def check_random_state(random_state: Any, name: str = "random_state") -> None:
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
             f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
-
-
-def check_rng(rng: Any) -> None:
-    """Raise TypeError unless `rng` is a generator: of a seed every call would draw the same."""
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); got {rng!r}"
-        )

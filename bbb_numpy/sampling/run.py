@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import Optional
+from ..numeric.accepting import DTYPE, Optional
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
@@ -29,7 +29,6 @@ __all__ = ["METRICS", "SAMPLERS", "Draws", "check_sampler", "sample", "sample_ta
 
 Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
-DTYPES = ("float64", "float32", np.float64, np.float32, np.dtype("float64"), np.dtype("float32"))
 OPTIONS = (
     "sampler",
     "draws",
@@ -127,9 +126,7 @@ def sample(
             f"sample has no argument {unknown[0]!r}; besides those in its signature it has "
             f"{', '.join(OPTIONS)}. Settings of a kernel go into it: sampler=NUTS(step_size=0.1)"
         )
-    if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
-        raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}")
-    kind = np.dtype(dtype)
+    kind = DTYPE("dtype", dtype)
     target = LogJoint(
         model, _matrix("x", x, kind), _matrix("y", y, kind), check_hyperpriors(hyperpriors)
     )

@@ -21,16 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import ANY_NUMBERS, FUNCTION, A, Optional
+from ..numeric.accepting import ANY_NUMBERS, FUNCTION, GENERATOR, A, Optional
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
-from ..numeric.randomness import check_rng
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import MeanField
 from ..progress import tqdm
-from .optimizers import Adam, Cosine, Optimizer
+from .optimizers import Adam, Cosine, Optimizer, check_optimizer
 from .state import NonFiniteError, Training
 from .transforms import Blockwise, Transform
 
@@ -201,7 +200,7 @@ class Approximation:
 
     def _zeta(self, rng: np.random.Generator, count: int) -> Array:
         count = whole("count", count, 1, MOST_SAMPLES)
-        check_rng(rng)
+        GENERATOR("rng", rng)
         eta = self.problem.draw(rng, count, self.phi.dtype)
         blocks = self.problem.layout.views(self.phi)
         return self.problem.posterior.sample(blocks, eta, Buffers()).w
@@ -273,13 +272,10 @@ def fit(
     A(ADVI)("problem", problem)
     steps = whole("steps", steps, 1, MOST_STEPS)
     samples = whole("samples", samples, 1, MOST_SAMPLES)
-    check_rng(rng)
+    GENERATOR("rng", rng)
     Optional(flag)("progress", progress)
     start = Optional(ANY_NUMBERS)("start", start)
-    if isinstance(optimizer, type) or not hasattr(optimizer, "update"):
-        raise TypeError(
-            f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {optimizer!r}"
-        )
+    check_optimizer(optimizer)
     phi = problem.init(rng) if start is None else np.array(start, np.result_type(start, np.float32))
     if phi.shape != (problem.layout.size,) or not np.isfinite(phi).all():
         raise ValueError(

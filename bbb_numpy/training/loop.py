@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
 from ..gradients.family import Evaluated, Family
-from ..numeric.accepting import GENERATOR, NUMBERS, A, Optional, brief
+from ..numeric.accepting import ANY_NUMBERS, DTYPE, GENERATOR, A, Optional, brief
 from ..numeric.arguments import flag, not_negative
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..parts.weighted import Weighted, total_weight
 from ..progress import tqdm
-from .optimizers import Optimizer
+from .optimizers import Optimizer, check_optimizer
 from .recipe import Recipe, Rows, checked_rows
 from .state import Epoch, NonFiniteError, Training
 from .stopping import HeldOut, Watch
@@ -40,18 +40,10 @@ def start(
     """
     A(Family)("estimator", estimator)
     GENERATOR("rng", rng)
-    _check_rule(optimizer)
-    if not isinstance(dtype, str | type | np.dtype) or dtype not in (
-        "float32",
-        "float64",
-        np.float32,
-        np.float64,
-    ):
-        raise ValueError(f"dtype must be float64 or float32; got {brief(dtype)}")
-    theta = estimator.init(rng, dtype)
+    check_optimizer(optimizer)
+    theta = estimator.init(rng, DTYPE("dtype", dtype))
     if variational is not None:
-        variational = NUMBERS("variational", variational)
-    if variational is not None:
+        variational = ANY_NUMBERS("variational", variational)
         size = theta.size - Layout(estimator.model.learned()).size
         if np.shape(variational) != (size,) or not np.isfinite(variational).all():
             raise ValueError(
@@ -60,15 +52,6 @@ def start(
             )
         theta[:size] = variational
     return Training(theta, optimizer.init(theta))
-
-
-def _check_rule(optimizer: Any) -> None:
-    if isinstance(optimizer, type) or not (
-        hasattr(optimizer, "update") and hasattr(optimizer, "init")
-    ):
-        raise TypeError(
-            f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {optimizer!r}"
-        )
 
 
 def fit(

@@ -15,10 +15,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import settle
+from ..numeric.accepting import brief, settle
 from ..numeric.arguments import fraction, positive, whole
 
-__all__ = ["SGD", "Adam", "Constant", "Cosine", "Memory", "Momentum", "Optimizer", "StepDecay"]
+__all__ = [
+    "SGD",
+    "Adam",
+    "Constant",
+    "Cosine",
+    "Memory",
+    "Momentum",
+    "Optimizer",
+    "StepDecay",
+    "check_optimizer",
+]
 
 Array = NDArray[Any]
 Schedule = Callable[[float, int], float]
@@ -92,6 +102,16 @@ class Optimizer(Protocol):
 
     def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` may be overwritten."""
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Raise TypeError unless `optimizer` is an object that can be an update rule."""
+    if isinstance(optimizer, type) or not all(
+        hasattr(optimizer, name) for name in ("init", "update")
+    ):
+        raise TypeError(
+            f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {brief(optimizer)}"
+        )
 
 
 def _check_schedule(schedule: Any) -> None:

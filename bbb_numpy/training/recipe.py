@@ -15,7 +15,7 @@ from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
 from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, brief, settle
 from ..numeric.arguments import MOST_STEPS, flag, whole
-from .optimizers import Adam, Optimizer
+from .optimizers import Adam, Optimizer, check_optimizer
 from .stopping import EarlyStopping, minibatches
 
 __all__ = ["Recipe", "Rows", "checked_rows"]
@@ -79,10 +79,7 @@ class Recipe:
             warm_up=FUNCTION,
             shuffle=flag,
         )
-        if isinstance(self.optimizer, type) or not hasattr(self.optimizer, "update"):
-            raise TypeError(
-                f"optimizer must be an object such as Adam(0.05); got {brief(self.optimizer)}"
-            )
+        check_optimizer(self.optimizer)
         if not isinstance(self.early_stopping, EarlyStopping | None):
             raise TypeError(
                 f"early_stopping must be None or an EarlyStopping; got {brief(self.early_stopping)}"
