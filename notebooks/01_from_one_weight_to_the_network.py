@@ -45,7 +45,6 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import HTML
-from matplotlib.animation import FuncAnimation
 
 import bbb_numpy as bbb
 from bbb_numpy import data as datasets
@@ -53,6 +52,7 @@ from bbb_numpy import gradcheck, plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.plots import fits as plots
+from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY
 
 ORANGE = "#E69F00"  # Okabe and Ito
@@ -467,9 +467,11 @@ def frame(step):
 frame(0)
 film.draw_without_rendering()
 film.set_layout_engine("none")  # else the axes would move with every title
-moving = FuncAnimation(film, frame, frames=shown)
 plt.close(film)
-HTML(moving.to_jshtml(fps=4, default_mode="once"))
+text = (
+    "Left, the point of q slides over the contours of F; right, its density beside the posterior's"
+)
+HTML(slider(film, lambda k: frame(shown[k]), len(shown), text, dpi=64))
 
 # %% [markdown]
 # *A film: q starts wide at the left of the contours, is soon over the posterior, and stays there,

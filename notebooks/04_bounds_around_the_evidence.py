@@ -33,13 +33,13 @@
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import HTML
-from matplotlib.animation import FuncAnimation
 
 from bbb_numpy import Adam, Cosine, MeanField, check
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
 from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, legend_of_figure
 from bbb_numpy.studies import linear_gaussian as exact
 from bbb_numpy.studies.ours.estimates import concise
@@ -295,9 +295,11 @@ def frame(step):
 frame(0)
 film.draw_without_rendering()
 film.set_layout_engine("none")  # else the axes would move with every title
-moving = FuncAnimation(film, frame, frames=len(correlations))
 plt.close(film)
-HTML(moving.to_jshtml(fps=4, default_mode="once"))
+text = (
+    "Left, ellipses of the posterior and both mean fields as r grows; right, the gap of the bounds"
+)
+HTML(slider(film, frame, len(correlations), text, dpi=64))
 
 # %% [markdown]
 # *A film: as r grows from 0 to 0.99, the circle of the posterior becomes a needle. The reverse

@@ -6,7 +6,7 @@ reading on a code host. In Jupyter with jupytext installed, saving either update
 
 What a picture shows is said in italics at the head of the text cell below it, or in a comment
 ``# alt: ...`` of its own cell, which may go on in further lines; either becomes its alternative
-text. Films by `Animation.to_jshtml` are freed of what they would fetch from a network.
+text. What moves is made by `bbb_numpy.plots.moving.slider`, which needs no network.
 
 Usage: ``python notebooks/execute.py [--check]``. With ``--check`` nothing is written, and the
 exit status is 1 when a cell raises.
@@ -18,7 +18,6 @@ import os
 import re
 import sys
 import tempfile
-from html import escape
 from pathlib import Path
 from unittest import mock
 
@@ -32,18 +31,6 @@ from nbformat import NotebookNode
 
 HERE = Path(__file__).parent
 ALT = re.compile(r"^# alt: (.*(?:\n# .*)*)", re.MULTILINE)
-FRAME = "data:image/png;base64,"  # opens each frame of a film
-SIGNS = {
-    "fa-minus": "−",
-    "fa-plus": "+",
-    "fa-fast-backward": "|◀◀",
-    "fa-step-backward": "|◀",
-    "fa-play fa-flip-horizontal": "◀",
-    "fa-pause": "❚❚",
-    "fa-play": "▶",
-    "fa-step-forward": "▶|",
-    "fa-fast-forward": "▶▶|",
-}
 METADATA = {
     "jupytext": {"formats": "ipynb,py:percent"},
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -98,10 +85,6 @@ def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
         client.execute(cleanup_kc=True)  # stop the kernel, also after an error
     notebook.metadata = nbformat.from_dict(METADATA)  # the kernel adds its version
     describe(notebook)
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if FRAME in output.get("data", {}).get("text/html", ""):
-                output.data["text/html"] = alone(output.data["text/html"], cell.id)
     return notebook
 
 
@@ -121,23 +104,6 @@ def describe(notebook: NotebookNode) -> None:
             if "image/png" in output.get("data", {}):
                 text = next(texts, "") or (caption(below) if below else "")
                 output.metadata.setdefault("image/png", {})["alt"] = text
-            elif FRAME in output.get("data", {}).get("text/html", "") and below:
-                alt = escape(caption(below))
-                page = output.data["text/html"].replace("<img id=", f'<img alt="{alt}" id=', 1)
-                output.data["text/html"] = page
-
-
-def alone(film: str, name: str) -> str:
-    """Return a film of `Animation.to_jshtml` that needs no network, the same bytes every time.
-
-    Matplotlib names each film at random, and takes the signs on its buttons from a server.
-    """
-    film = re.sub(r'<link rel="stylesheet"[^>]*>', "", film, flags=re.DOTALL)
-    for sign, text in SIGNS.items():
-        film = film.replace(f'<i class="fa {sign}"></i>', text)
-    for given in set(re.findall(r"_anim_(?:img|slider|loop_select)?([0-9a-f]{32})", film)):
-        film = film.replace(given, name)
-    return film
 
 
 def main(arguments: list[str] | None = None) -> int:
