@@ -1,7 +1,10 @@
 """make fuzz: a short run finds nothing, and planted defects of every kind are found."""
 
 import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -290,3 +293,52 @@ def test_a_wrong_argument_is_named(known, text, name):
 )
 def test_a_whole_number_that_was_given_as_a_float_is_kept_as_one(known, made, field):
     assert type(getattr(eval(made, known), field)) is int
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("trial", "module", "old", "new", "wanted"),
+    [
+        pytest.param(
+            2,
+            "numeric/files.py",
+            "    file = _begun(path)\n",
+            '    file = path.open("wb")\n    yield file; file.close(); return\n',
+            "model.npz after a kill",
+            id="a model is written in its place",
+        ),
+        pytest.param(
+            2,
+            "numeric/files.py",
+            "    _clear(path)\n",
+            "",
+            "left over",
+            id="what a killed process had begun stays",
+        ),
+        pytest.param(
+            1,
+            "sampling/resuming.py",
+            "        return found.run._replace(",
+            "        return found.run._replace(rng=np.random.default_rng(9), ",
+            "once more ends elsewhere",
+            id="a resumed run forgets its generator",
+        ),
+    ],
+)
+def test_a_planted_loss_is_found_after_kills(trial, module, old, new, wanted, tmp_path):
+    root = Path(bbb_numpy.__file__).parents[1]
+    package = tmp_path / "bbb_numpy"
+    shutil.copytree(root / "bbb_numpy", package)
+    source = (package / module).read_text()
+    assert source.count(old) == 1
+    (package / module).write_text(source.replace(old, new))
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(root)])}
+    words = [sys.executable, "-m", "benchmarks.fuzz", "--kinds", "kills", "--only", str(trial)]
+    found = [
+        subprocess.run(
+            [*words, "--seed", str(seed)],
+            cwd=tmp_path, env={**os.environ, **path}, text=True, capture_output=True, check=False,
+        )
+        for seed in range(6)
+    ]  # fmt: skip
+    assert any(one.returncode == 1 and wanted in one.stdout for one in found)
