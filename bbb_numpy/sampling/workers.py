@@ -26,12 +26,13 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import MOST_SAMPLES, whole
+from ..numeric.arguments import whole
 from .resuming import Run, Stretch, stacked, unstacked
 from .stepping import Course, stretch
 
 __all__ = ["Died", "NotSent", "Processes", "check_cores", "one_blas_thread", "serve", "usable"]
 
+MOST_CORES = 1024
 TURN = 0.25  # seconds that a process samples before it answers
 START = """
 import pickle, sys
@@ -83,7 +84,7 @@ def usable() -> int:
 
 def check_cores(name: str, cores: Any) -> int | None:
     """Return a number of cores, or None for what the machine has."""
-    return None if cores is None else whole(name, cores, 1, MOST_SAMPLES)
+    return None if cores is None else whole(name, cores, 1, MOST_CORES)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Groups of chains in processes: the same bits, however many; what goes wrong leaves nothing."""
 
+import json
 import os
 import pickle
 import signal
@@ -155,6 +156,11 @@ def test_a_chain_that_cannot_start_is_named_by_its_number():
         ({"groups": 0}, ValueError, "groups must be a whole number >= 1; got 0"),
         ({"groups": 6}, ValueError, "groups must be at most the number of chains, 5; got 6"),
         ({"cores": 0}, ValueError, "cores must be a whole number >= 1; got 0"),
+        (
+            {"cores": 10**6},
+            ValueError,
+            "cores must be a whole number >= 1 and <= 1024; got 1000000",
+        ),
         ({"cores": "all"}, TypeError, "cores must be a whole number >= 1; got 'all'"),
     ],
 )
@@ -237,18 +243,37 @@ def test_ctrl_c_returns_the_draws_so_far_and_leaves_no_process(started, monkeypa
     assert all(process.poll() is not None for process in started)
 
 
+def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path, monkeypatch):
+    whole = hill(cores=1)
+    with monkeypatch.context() as patch:  # both groups have a draw, the first a second one
+        interrupting(patch, running, "advance", 2 * 30 + 4)
+        with pytest.warns(UserWarning, match="after 31 steps; 1 of 20 draws"):
+            part = hill(cores=1, checkpoint=tmp_path)
+    np.testing.assert_array_equal(part.positions, whole.positions[:1])
+    assert [stored_draws(tmp_path / f"group-{group}") for group in (0, 1)] == [2, 1]
+    same(hill(cores=1, checkpoint=tmp_path), whole)
+
+
+def stored_draws(folder):
+    with np.load(folder / "state.npz") as file:
+        return json.loads(file["header"].tobytes())["content"]["draws"]
+
+
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1)])
 def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(first, then, tmp_path, monkeypatch):
     whole = hill(cores=1, draws=200)
-    monkeypatch.setattr(workers, "TURN", 0.0)  # of the process here, which is none of the workers
     with monkeypatch.context() as patch:
-        place = (running, "advance", 50) if first == 1 else (workers.Processes, "receive", 1)
+        place = (
+            (running, "advance", 2 * 30 + 50) if first == 1 else (workers.Processes, "receive", 1)
+        )
         interrupting(patch, *place)
         with pytest.warns(UserWarning, match="the same call goes on"):
             part = hill(cores=first, draws=200, checkpoint=tmp_path)
     assert not part.finished
     assert sorted(path.name for path in tmp_path.iterdir()) == ["group-0", "group-1"]
     same(hill(cores=then, draws=200, checkpoint=tmp_path), whole)
+    made = [stored_draws(tmp_path / f"group-{group}") for group in (0, 1)]
+    assert made == [200, 200], "no more than were left to make"
     same(hill(cores=1, draws=200, checkpoint=tmp_path), whole)
 
 
@@ -389,6 +414,22 @@ def test_many_divergences_of_several_groups_warn_once():
         )
     [said] = [str(one.message) for one in caught]
     assert "divergent transitions among 100 draws" in said
+
+
+def test_divergences_of_the_warm_up_are_those_of_all_groups():
+    def cliff(position):  # chains 3 and 4, the second group, start beyond it
+        inside = position[:, 0] < 5.0
+        return np.where(inside, -0.5 * position[:, 0] ** 2, -1e6 * position[:, 0]), -position
+
+    start = np.zeros((5, 1))
+    start[3:] = 10.0
+    found = sample_target(
+        cliff, start, groups=2, sampler=HMC(0.5, path=2.0), draws=1, warm_up=15, seed=0, cores=1
+    )
+    alone = sample_target(
+        cliff, start[:3], sampler=HMC(0.5, path=2.0), draws=1, warm_up=15, seed=0, cores=1
+    )
+    assert found.warm_up_divergent > alone.warm_up_divergent
 
 
 def test_other_seeds_and_chains_in_another_order_are_not_the_same_bits():
