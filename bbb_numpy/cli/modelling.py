@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
-from ..learners.inference import INFERENCES, SAMPLED, Sampling
+from ..learners.inference import INFERENCES, SAMPLED, STARTS, Sampling
 from ..parts.network import ACTIVATIONS
 from ..parts.priors import GaussianPrior
 from ..sampling.run import METRICS
@@ -17,7 +17,10 @@ from .options import above_zero, at_least_one, at_least_zero
 __all__ = ["LIKELIHOODS_OF", "add_model_options", "learner"]
 
 TRAINING = ("epochs", "batch_size", "samples", "learning_rate")
-SAMPLING = ("chains", "draws", "warm_up", "thin", "metric", "target_accept", "checkpoint")
+SAMPLING = (
+    *("chains", "draws", "warm_up", "thin", "metric", "target_accept"),
+    *("start", "cores", "checkpoint"),
+)
 PARTS = ("estimator", "objective")
 LIKELIHOODS_OF = {
     task: [name for name, one in LIKELIHOODS.items() if one.target_kind == kind]
@@ -124,6 +127,10 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
     group.add_argument("--thin", type=at_least_one, help="of hmc and nuts, steps per kept draw (1)")
     group.add_argument("--metric", choices=METRICS, help="of hmc and nuts (diagonal)")
     group.add_argument("--target-accept", type=above_zero, help="of hmc and nuts, < 1 (0.8)")
+    group.add_argument("--start", choices=STARTS, help="of the chains of hmc and nuts (prior)")
+    group.add_argument(
+        "--cores", type=at_least_one, help="for hmc and nuts, with the same draws (all)"
+    )
     if checkpoint:
         group.add_argument("--checkpoint", help="of hmc and nuts, folder from which to go on")
     group.add_argument(

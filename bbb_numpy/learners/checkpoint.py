@@ -350,12 +350,18 @@ def _check_draws(draws: Draws, drawn: DrawnWeights) -> None:
         _need_array(f"{place}.stats.{name}", stat, shape, dtypes, nan=True)
     _need_whole(f"{place}.warm_up", draws.warm_up)
     _need_whole(f"{place}.warm_up_divergent", draws.warm_up_divergent)
-    _need(f"{place}.kernel", draws.kernel, KERNELS)
-    metric: Any = getattr(tunable(draws.kernel), "metric", None)
+    _check_kernel(f"{place}.kernel", draws.kernel, size)
+    for number, kernel in enumerate(draws.other_kernels):
+        _check_kernel(f"{place}.other_kernels[{number}]", kernel, size)
+
+
+def _check_kernel(place: str, kernel: Any, size: int) -> None:
+    _need(place, kernel, KERNELS)
+    metric: Any = getattr(tunable(kernel), "metric", None)
     if metric is not None:
         [name] = (field.name for field in fields(metric))
         numbers = getattr(metric, name)
-        _need_array(f"{place}.kernel.metric.{name}", numbers, (size,) * numbers.ndim, REAL)
+        _need_array(f"{place}.metric.{name}", numbers, (size,) * numbers.ndim, REAL)
 
 
 def _need(place: str, value: Any, classes: tuple[type, ...]) -> None:

@@ -20,10 +20,13 @@ from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
 from ..sampling.run import METRICS, SAMPLERS, check_sampler, sample
+from ..sampling.workers import check_cores
+from ..training.ensembles import ensemble_starts
 
 __all__ = [
     "INFERENCES",
     "SAMPLED",
+    "STARTS",
     "Sampling",
     "check_inference",
     "check_objective",
@@ -35,6 +38,7 @@ __all__ = [
 
 Array = NDArray[Any]
 NOISE = {"log_noise": HalfCauchy(1.0)}
+STARTS = ("prior", "ensemble")
 # Arguments that only training has
 TRAINING = ("estimator", "objective", "kl_weights", "warm_up", "optimizer", "early_stopping")
 
@@ -48,7 +52,7 @@ class Sampling:
     sampler : {'nuts', 'hmc', 'mh'} or kernel
         E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`.
     chains : int
-        S, run side by side. Two at least, or convergence cannot be judged.
+        S, run side by side in groups. Two at least, or convergence cannot be judged.
     draws, warm_up, thin : int
         Draws to keep of each chain; draws before them, from which step size and metric are
         learned; steps per kept draw.
@@ -60,6 +64,15 @@ class Sampling:
         Of the scales that prior and likelihood learn, by block. By default the noise
         ("log_noise") gets ``HalfCauchy(1.0)``, with ``standardize=True`` in units of the
         standardised target, and every other number ``LogNormal()`` around its starting value.
+    start : {'prior', 'ensemble'}
+        Where the chains begin: at draws from the prior, or at the members of a deep ensemble
+        that is trained first (`bbb_numpy.training.ensembles.ensemble_starts`).
+    groups : int, optional
+        Chains of a group learn step size and metric from each other; by default pairs, and at
+        most four groups, where rows times weights are 100,000 or more, else one.
+    cores : int, optional
+        On how many cores the groups run; by default all that the machine has, as soon as the run
+        is seen to last seconds. The draws are the same for any number, bit for bit.
     checkpoint : path, optional
         A folder, to which the run is written every minute. The same `fit` goes on from there,
         on the same machine bit for bit; it needs a whole number as `random_state`, and refuses
@@ -85,6 +98,9 @@ class Sampling:
     metric: str = "diagonal"
     target_accept: float | None = None
     hyperpriors: Mapping[str, Hyperprior] | None = None
+    start: str = "prior"
+    groups: int | None = None
+    cores: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
@@ -100,6 +116,12 @@ class Sampling:
         if not isinstance(self.metric, str) or self.metric not in METRICS:
             accepted = ", ".join(map(repr, METRICS))
             raise ValueError(f"metric must be one of {accepted}; got {self.metric!r}")
+        if not isinstance(self.start, str) or self.start not in STARTS:
+            accepted = ", ".join(map(repr, STARTS))
+            raise ValueError(f"start must be one of {accepted}; got {self.start!r}")
+        if self.groups is not None:
+            object.__setattr__(self, "groups", whole("groups", self.groups, 1, self.chains))
+        object.__setattr__(self, "cores", check_cores("cores", self.cores))
         if self.target_accept is not None:
             real("target_accept", self.target_accept, 1e-9, 1.0, "> 0 and < 1")
         check_hyperpriors(self.hyperpriors)
@@ -124,9 +146,16 @@ class Sampling:
         """
         learned = [name for name, _ in model.learned()]
         noise = {name: one for name, one in NOISE.items() if name in learned}
-        if self.checkpoint is not None and isinstance(seed, np.random.Generator):
+        known = self.checkpoint is not None or self.start == "ensemble"
+        if known and isinstance(seed, np.random.Generator):
             words = seed.integers(2**32, size=4).tolist()  # as `check_generator` seeds from it
             seed = sum(word << 32 * place for place, word in enumerate(words))
+        start = None
+        if self.start == "ensemble":
+            rng = np.random.default_rng(None if seed is None else [seed, 1])  # another than chains'
+            start = ensemble_starts(
+                model, x, y, self.chains, seed=rng, dtype=dtype, progress=progress
+            )
         draws = sample(
             model,
             x,
@@ -139,6 +168,9 @@ class Sampling:
             metric=self.metric,
             target_accept=self.target_accept,
             hyperpriors=noise | check_hyperpriors(self.hyperpriors),
+            start=start,
+            groups=self.groups,
+            cores=self.cores,
             checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
             seed=seed,
             dtype=dtype,

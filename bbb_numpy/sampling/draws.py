@@ -35,7 +35,7 @@ class Draws:
         The fields of `mcmc.Info`. With thinning: "acceptance" and "energy" of the step that was
         kept, "gradients" and "divergent" summed over the steps between.
     kernel : MetropolisHastings, HMC, NUTS or one's own
-        As adapted.
+        As adapted, by the first group of chains if there are several.
     target : callable
     layout : Layout
         Names the D numbers.
@@ -45,6 +45,8 @@ class Draws:
         Divergences among them, which do no harm.
     finished : bool
         False after Ctrl-C.
+    other_kernels : tuple
+        As adapted by the second group of chains and those after.
     """
 
     positions: Array
@@ -56,6 +58,12 @@ class Draws:
     warm_up: int
     warm_up_divergent: int
     finished: bool
+    other_kernels: tuple[Any, ...] = ()
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """The kernels of all groups of chains, as adapted."""
+        return (self.kernel, *self.other_kernels)
 
     @property
     def flat(self) -> Array:
@@ -82,9 +90,9 @@ class Draws:
 
     @property
     def step_size(self) -> float:
-        """Step size of the kernel as adapted; nan for one without."""
-        part = getattr(self.kernel, "proposal", self.kernel)
-        return float(getattr(part, "step_size", np.nan))
+        """Step size of the kernel as adapted, the mean over groups; nan for one without."""
+        parts = [getattr(kernel, "proposal", kernel) for kernel in self.kernels]
+        return float(np.mean([getattr(part, "step_size", np.nan) for part in parts]))
 
     def __repr__(self) -> str:
         """Return the summary: the arrays would fill the screen."""

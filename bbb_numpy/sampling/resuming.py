@@ -1,8 +1,9 @@
 """A sampling run on disk, to go on from where it was.
 
 A folder with ``draws-<first>-<last>.npz`` for every stretch of draws, and ``state.npz``, written
-last: all that the next step depends on, and which files of draws belong to it. What the files look
-like is said in `numeric.storing`.
+last: all that the next step depends on, and which files of draws belong to it. Several groups of
+chains have a folder each, ``group-<number>``, in that of the run. What the files look like is said
+in `numeric.storing`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, Metric,
 from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
 from .mcmc.states import evaluate
 
-__all__ = ["Recording", "Run"]
+__all__ = ["Recording", "Run", "Stretch", "recordings", "stacked", "unstacked"]
 
 Array = NDArray[Any]
 
@@ -111,9 +112,8 @@ class Recording:
         """Store the draws since the last write, then the state."""
         self.folder.mkdir(parents=True, exist_ok=True)
         count, files = len(run.kept), self.files
-        if count > self.stored:
-            kept, infos = run.kept[self.stored :], run.infos[self.stored :]
-            stretch = Stretch(State(*_stacked(kept)), Info(*_stacked(infos)))
+        stretch = stacked(run, self.stored)
+        if stretch is not None:
             files = [*files, f"draws-{self.stored:08d}-{count:08d}.npz"]
             write_state(self.folder / files[-1], stretch, FORMAT)
         state = run._replace(adaptation=_without_kernel(run.adaptation), kept=[], infos=[])
@@ -178,14 +178,38 @@ class Recording:
             except CheckpointError as error:
                 raise ValueError(f"{name}: {error}") from None
             _check_stretch(stretch, found.run.state)
-            kept += [State(*row) for row in zip(*stretch.kept, strict=True)]
-            infos += [Info(*row) for row in zip(*stretch.infos, strict=True)]
+            more, told = unstacked(stretch)
+            kept += more
+            infos += told
         if not len(kept) == len(infos) == found.draws:
             raise ValueError(f"its files hold {len(kept)} of {found.draws} draws")
         adaptation = found.run.adaptation
         if adaptation is not None:
             adaptation = adaptation._replace(kernel=retuned(kernel, *adaptation.kernel))
         return found.run._replace(kept=kept, infos=infos, adaptation=adaptation)
+
+
+def recordings(folder: str | Path, every: float, groups: int) -> list[Recording]:
+    """Return the folders of all groups of a run: of one group, the run's own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Recording`; for the folder of a run in so many groups that they are told apart by the
+        place of their files.
+    NotADirectoryError
+        If there is a file of that name.
+    """
+    whole = Recording(folder, every)
+    parts = [whole.folder / f"group-{group}" for group in range(groups)]
+    single = (whole.folder / "state.npz").exists()
+    if single if groups > 1 else parts[0].exists():
+        raise ValueError(
+            f"checkpoint {whole.folder} belongs to another run (its chains are in "
+            f"{'one group' if single else 'several groups'}, here in {groups}). Make the same "
+            "call, or name another folder"
+        )
+    return [whole] if groups == 1 else [Recording(part, every) for part in parts]
 
 
 def _without_kernel(adaptation: Adaptation | None) -> Adaptation | None:
@@ -198,8 +222,23 @@ def _without_kernel(adaptation: Adaptation | None) -> Adaptation | None:
     return adaptation._replace(kernel=Tuning(part.step_size, part.metric))
 
 
-def _stacked(rows: Sequence[NamedTuple]) -> list[Array]:
-    """Return each field of named tuples of arrays as one array, a row for each of them."""
+def stacked(run: Run, first: int = 0) -> Stretch | None:
+    """Return the draws of a run from number `first` on, each field as one array; None if none."""
+    kept, infos = run.kept[first:], run.infos[first:]
+    if not kept:
+        return None
+    return Stretch(State(*_columns(kept)), Info(*_columns(infos)))
+
+
+def unstacked(stretch: Stretch | None) -> tuple[list[State], list[Info]]:
+    """Undo `stacked`."""
+    if stretch is None:
+        return [], []
+    kept = [State(*row) for row in zip(*stretch.kept, strict=True)]
+    return kept, [Info(*row) for row in zip(*stretch.infos, strict=True)]
+
+
+def _columns(rows: Sequence[NamedTuple]) -> list[Array]:
     return [np.array(column) for column in zip(*rows, strict=True)]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,11 @@ from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
-from . import mcmc
 from .draws import STATISTICS, Draws
 from .mcmc import HMC, NUTS, Kernel, MetropolisHastings, State, Target
-from .resuming import Recording, Run
+from .resuming import Recording, Run, recordings
+from .stepping import Course, Mark, advance, begin, behind, divided, usual_groups
+from .workers import Died, NotSent, Processes, Task, check_cores, one_blas_thread, usable
 
 __all__ = ["METRICS", "SAMPLERS", "Draws", "check_sampler", "sample", "sample_target"]
 
@@ -36,10 +39,12 @@ OPTIONS = (
     "thin",
     "metric",
     "target_accept",
+    "cores",
     "progress",
     "checkpoint",
     "checkpoint_every",
 )
+TRIED, PAYS = 1.0, 5.0  # seconds on one core after which, and seconds left for which, to use more
 SAMPLERS: dict[str, Kernel] = {"nuts": NUTS(), "hmc": HMC(), "mh": MetropolisHastings()}
 
 
@@ -70,6 +75,7 @@ def sample(
     chains: int = 4,
     hyperpriors: Mapping[str, Hyperprior] | None = None,
     start: Array | None = None,
+    groups: int | None = None,
     seed: Any = None,
     dtype: Any = "float64",
     **options: Any,
@@ -83,18 +89,22 @@ def sample(
     x, y : array-like (N, d_in), (N, K)
         All the data; a sampler has no minibatches.
     chains : int
-        S, run side by side in one array. Two at least, or convergence cannot be judged.
+        S, run side by side in groups. Two at least, or convergence cannot be judged.
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
         Of the learned scales, by block; see `LogJoint`.
     start : ndarray (S, D), optional
         Where the chains begin; by default at draws from the prior.
+    groups : int, optional
+        As in `sample_target`; by default pairs, and at most four groups, where rows times weights
+        are 100,000 or more, else one. So the draws depend on the number of chains, but not on
+        the machine's cores.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
         With a whole number the same call gives the same draws, bit for bit on the same machine
         (processor and BLAS): elsewhere the last bits differ, and with them whole trajectories.
     dtype : {'float64', 'float32'}
         Of the chains and their gradients.
     **options
-        sampler, draws, warm_up, thin, metric, target_accept, progress, checkpoint and
+        sampler, draws, warm_up, thin, metric, target_accept, cores, progress, checkpoint and
         checkpoint_every, as in `sample_target`.
 
     Returns
@@ -139,7 +149,10 @@ def sample(
         raise ValueError(
             f"start must have shape (chains, numbers) = {wanted}; got {np.shape(start)}"
         )
-    options = {"layout": target.layout, "seed": seed, **options}
+    if groups is None:
+        kernel = check_sampler(options.get("sampler", "nuts"))
+        groups = usual_groups(wanted[0], len(target.x) * model.layout.size, kernel)
+    options = {"layout": target.layout, "seed": seed, "groups": groups, **options}
     return _run(target, np.asarray(start, kind), rng, known, **options)
 
 
@@ -169,6 +182,8 @@ def sample_target(
     target_accept: float | None = None,
     seed: Any = None,
     layout: Layout | None = None,
+    groups: int = 1,
+    cores: int | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
@@ -192,6 +207,15 @@ def sample_target(
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
     layout : Layout, optional
         Names the D numbers.
+    groups : int
+        Chains of a group run side by side in one array, and learn step size and metric from each
+        other, from a generator of their own; of other groups they know nothing.
+    cores : int, optional
+        On how many cores groups run, each in a process of its own. **The draws are the same, bit
+        for bit**: they depend on `seed`, chains and `groups`, not on this. By default all that
+        the machine has (for a process of a pool one), as soon as a run is seen to last seconds.
+        The processes import target and kernel: functions of a script or notebook, and lambdas,
+        run on one core.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     checkpoint : path, optional
@@ -208,13 +232,24 @@ def sample_target(
     Raises
     ------
     TypeError, ValueError
-        For arguments that cannot be used, or a checkpoint of another run.
+        For arguments that cannot be used, a checkpoint of another run, and a target that other
+        processes cannot have, if `cores` asks for some.
+    ChildProcessError
+        When the process of a group has died, for example for lack of memory. With a checkpoint
+        the same call goes on.
 
     Warns
     -----
     UserWarning
-        After Ctrl-C, which returns the draws made so far; and when more than 1 % of the draws
-        diverged: the posterior has places that the chains do not reach.
+        After Ctrl-C, which returns the draws that all chains have made so far; when more than 1 %
+        of the draws diverged: the posterior has places that the chains do not reach; and when a
+        long run stays on one core because of its target.
+
+    Notes
+    -----
+    One group runs as many BLAS threads as NumPy has; several run one each. Here threadpoolctl
+    sees to that, which comes with scikit-learn; without, set ``OPENBLAS_NUM_THREADS=1``, or
+    the last bits of large products may depend on `cores`.
     """
     options = {
         "sampler": sampler,
@@ -225,6 +260,8 @@ def sample_target(
         "target_accept": target_accept,
         "seed": seed,
         "layout": layout,
+        "groups": groups,
+        "cores": cores,
         "progress": progress,
         "checkpoint": checkpoint,
         "checkpoint_every": checkpoint_every,
@@ -246,6 +283,8 @@ def _run(
     thin: int = 1,
     metric: str = "diagonal",
     target_accept: float | None = None,
+    groups: int = 1,
+    cores: int | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
@@ -253,6 +292,7 @@ def _run(
     """Do what `sample_target` says; `known`: whether the same call has the same `start` again."""
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
+    cores = check_cores("cores", cores)
     draws = whole("draws", draws, 1, MOST_STEPS)
     warm_up = whole("warm_up", warm_up, 0, MOST_STEPS)
     thin = whole("thin", thin, 1, MOST_STEPS)
@@ -273,6 +313,10 @@ def _run(
         )
     if layout is None:
         layout = Layout((("position", (start.shape[1],)),))
+    groups = whole("groups", groups, 1, MOST_SAMPLES)
+    if groups > len(start):
+        raise ValueError(f"groups must be at most the number of chains, {len(start)}; got {groups}")
+    course = Course(target, kernel, warm_up, thin, draws, metric == "dense", target_accept)
     settings = {
         # without addresses in memory, by which no other process would know it again
         "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(kernel)),
@@ -284,105 +328,195 @@ def _run(
         "chains": len(start),
         "seed": int(seed) if isinstance(seed, Integral) else None,
     }
-    recording = None if checkpoint is None else Recording(checkpoint, checkpoint_every)
-    run = (
-        None
-        if recording is None
-        else recording.read(settings, start if known else None, target, kernel)
-    )
-    if run is None:
-        state = kernel.init(target, start)
-        adaptation = mcmc.begin(
-            kernel,
-            target,
-            rng,
-            state,
-            warm_up,
-            dense=metric == "dense",
-            target_accept=target_accept,
+    folders = [] if checkpoint is None else recordings(checkpoint, checkpoint_every, groups)
+    with nullcontext() if groups == 1 else one_blas_thread():
+        runs = _begun(course, start, rng, known, folders, settings, groups)
+        # One name for all that belongs together: Ctrl-C between two lines leaves it whole
+        marks = [Mark.of(run) for run in runs]
+        finished, dead = True, None
+        with tqdm(
+            total=warm_up + draws,
+            initial=_done(marks, course),
+            unit="draw",
+            leave=False,
+            disable=None if progress is None else not progress,
+        ) as bar:
+            try:
+                _sample(marks, course, cores, folders, bar)
+            except KeyboardInterrupt:
+                finished = False
+            except Died as error:
+                dead = error
+        runs = [mark.restored() for mark in marks]
+        _store(folders, runs)
+    if dead is not None:
+        place = divided(len(start), groups)[dead.group]
+        raise ChildProcessError(
+            f"the process of group {dead.group}, chains {place.start} to {place.stop - 1}, died "
+            f"with exit code {dead.code}, for example for lack of memory; "
+            + ("the same call goes on from the" if folders else "with a folder as")
+            + (" checkpoint" if folders else " `checkpoint` the same call would go on from there")
+            + ". cores=1 needs no other process"
         )
-        run = Run(state, rng, adaptation, 0, 0, [], [])
-
-    finished = True
-    # One name for all that belongs together: Ctrl-C between two lines leaves it whole
-    current = (run, run.rng.bit_generator.state, len(run.infos))
-    with tqdm(
-        total=warm_up + draws,
-        initial=run.done(warm_up),
-        unit="draw",
-        leave=False,
-        disable=None if progress is None else not progress,
-    ) as bar:
-        try:
-            while len(current[0].infos) < draws:
-                new = _advance(current[0], target, kernel, warm_up, thin)
-                current = (new, new.rng.bit_generator.state, len(new.infos))
-                bar.update()
-                if recording is not None and recording.due():
-                    recording.write(new)
-        except KeyboardInterrupt:
-            finished = False
-    run, run.rng.bit_generator.state, count = current
-    del run.kept[count:], run.infos[count:]
-    if recording is not None:
-        recording.write(run)
     if not finished:
+        made = min(len(run.kept) for run in runs)
         warnings.warn(
-            f"Sampling interrupted by user after {run.steps} steps; {len(run.kept)} of {draws} "
-            "draws are returned" + ("" if recording is None else "; the same call goes on"),
+            f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; {made} of "
+            f"{draws} draws are returned" + ("; the same call goes on" if folders else ""),
             UserWarning,
             stacklevel=3,
         )
-    return _result(run, draws, kernel, target, layout, warm_up, finished)
+    return _result(runs, course, layout, finished)
 
 
-def _advance(run: Run, target: Target, kernel: Kernel, warm_up: int, thin: int) -> Run:
-    """Make one step of the warm-up, or one kept draw."""
-    adaptation, state = run.adaptation, run.state
-    using = kernel if adaptation is None else adaptation.kernel
-    if run.steps < warm_up:
-        state, info = using.step(target, run.rng, state)
-        if adaptation is not None:
-            adaptation = mcmc.update(adaptation, target, run.rng, state, info)
-        harmless = run.harmless + int(info.divergent.sum())
-        return run._replace(
-            state=state, adaptation=adaptation, steps=run.steps + 1, harmless=harmless
+def _begun(
+    course: Course,
+    start: Array,
+    rng: np.random.Generator,
+    known: bool,
+    folders: Sequence[Recording],
+    settings: dict[str, Any],
+    groups: int,
+) -> list[Run]:
+    """Return the runs of all groups, from where they were stored or before their first step."""
+    places = divided(len(start), groups)
+    found: list[Run | None] = [None] * groups
+    for group, recording in enumerate(folders):
+        mine = settings | ({} if groups == 1 else {"groups": groups, "group": group})
+        begins = start[places[group]] if known else None
+        found[group] = recording.read(mine, begins, course.target, course.kernel)
+    if all(run is not None for run in found):
+        return [run for run in found if run is not None]
+    state = course.kernel.init(course.target, start)
+    rngs = [rng] if groups == 1 else rng.spawn(groups)
+    return [
+        begin(course, own, State(*(part[place] for part in state))) if run is None else run
+        for run, own, place in zip(found, rngs, places, strict=True)
+    ]
+
+
+def _sample(
+    marks: list[Mark],
+    course: Course,
+    cores: int | None,
+    folders: Sequence[Recording],
+    bar: tqdm,
+) -> None:
+    """Sample until all groups have their draws; every step ends with a mark."""
+    left = behind(course, _runs(marks))
+    count = min(len(left), usable() if cores is None else cores)
+    began, steps = time.monotonic(), sum(mark.run.steps for mark in marks)
+    while left:
+        if count > 1 and (cores is not None or _pays(marks, course, began, steps)):
+            try:
+                with Processes(course, count) as processes:
+                    return _sample_there(marks, course, processes, folders, bar)
+            except NotSent as error:
+                _stay(error, cores)
+                count = 1
+        marks[left[0]] = Mark.of(advance(course, marks[left[0]].run))
+        _show(marks, course, folders, bar)
+        left = behind(course, _runs(marks))
+    return None
+
+
+def _sample_there(
+    marks: list[Mark],
+    course: Course,
+    processes: Processes,
+    folders: Sequence[Recording],
+    bar: tqdm,
+) -> None:
+    """Sample in processes: of the groups that nobody works on, first the one that is behind."""
+    away: set[int] = set()
+    while left := behind(course, _runs(marks)):
+        for group in [group for group in left if group not in away][: len(processes.idle)]:
+            run = marks[group].run
+            wanted = course.draws - len(run.infos)
+            processes.send(Task(group, run._replace(kept=[], infos=[]), wanted))
+            away.add(group)
+        group, found = processes.receive()
+        away.remove(group)
+        before = marks[group].run
+        marks[group] = Mark.of(
+            found._replace(kept=before.kept + found.kept, infos=before.infos + found.infos)
         )
-    gradients: Array = np.zeros(len(state.position), int)
-    divergent = gradients
-    for _ in range(thin):
-        state, info = using.step(target, run.rng, state)
-        gradients, divergent = gradients + info.gradients, divergent + info.divergent
-    run.kept.append(State(state.position, state.log_density, state.gradient[:0]))
-    run.infos.append(info._replace(gradients=gradients, divergent=divergent))
-    return run._replace(state=state, steps=run.steps + thin)
+        _show(marks, course, folders, bar)
 
 
-def _result(
-    run: Run,
-    draws: int,
-    kernel: Kernel,
-    target: Target,
-    layout: Layout,
-    warm_up: int,
-    finished: bool,
-) -> Draws:
-    kept, infos = run.kept[:draws], run.infos[:draws]
-    chains, size = run.state.position.shape
-    stats: dict[str, Array] = {
-        name: np.array([getattr(info, name) for info in infos]).reshape(-1, chains)
-        for name in STATISTICS
-    }
+def _pays(marks: list[Mark], course: Course, began: float, before: int) -> bool:
+    """Whether what is left takes so long that processes are worth their start."""
+    passed, steps = time.monotonic() - began, sum(mark.run.steps for mark in marks)
+    if passed < TRIED or steps == before:
+        return False
+    return passed / (steps - before) * (len(marks) * course.steps - steps) > PAYS
+
+
+def _stay(error: NotSent, cores: int | None) -> None:
+    """Say why a run stays on one core; if more were asked for, refuse."""
+    why = (
+        f"other processes cannot have the target or the kernel ({error}): they import what it is "
+        "made of, so define it in a module, not in a script, notebook or lambda"
+    )
+    if cores is not None:
+        raise ValueError(f"cores={cores}: {why}; or use cores=1, for the same draws") from None
+    warnings.warn(
+        f"sampling goes on on one core: {why}. cores=1 gives the same draws without this warning",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def _runs(marks: Sequence[Mark]) -> list[Run]:
+    return [mark.run for mark in marks]
+
+
+def _done(marks: Sequence[Mark], course: Course) -> int:
+    """Return steps of the warm-up and draws made so far, the mean over groups, rounded down."""
+    return sum(mark.run.done(course.warm_up) for mark in marks) // len(marks)
+
+
+def _show(marks: list[Mark], course: Course, folders: Sequence[Recording], bar: tqdm) -> None:
+    """Move the bar, and write what is due."""
+    bar.update(_done(marks, course) - bar.n)
+    if folders and folders[0].due():
+        _store(folders, _runs(marks))
+
+
+def _store(folders: Sequence[Recording], runs: Sequence[Run]) -> None:
+    for recording, run in zip(folders, runs, strict=bool(folders)):
+        recording.write(run)
+
+
+def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool) -> Draws:
+    """Put the groups side by side, as far as all of them have come."""
+    count = min(course.draws, *(len(run.kept) for run in runs))
+    parts: list[dict[str, Array]] = []
+    for run in runs:
+        kept, infos = run.kept[:count], run.infos[:count]
+        chains, size = run.state.position.shape
+        dtype = run.state.position.dtype
+        positions = np.array([s.position for s in kept], dtype).reshape(-1, chains, size)
+        density = np.array([s.log_density for s in kept]).reshape(-1, chains)
+        parts.append({"positions": positions, "log_density": density})
+        for name in STATISTICS:
+            values = np.array([getattr(info, name) for info in infos]).reshape(-1, chains)
+            parts[-1][name] = values
+    whole = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    kernel, *others = (
+        course.kernel if run.adaptation is None else run.adaptation.kernel for run in runs
+    )
     found = Draws(
-        np.array([s.position for s in kept], run.state.position.dtype).reshape(-1, chains, size),
-        np.array([s.log_density for s in kept]).reshape(-1, chains),
-        stats,
-        kernel if run.adaptation is None else run.adaptation.kernel,
-        target,
+        whole.pop("positions"),
+        whole.pop("log_density"),
+        whole,
+        kernel,
+        course.target,
         layout,
-        min(run.steps, warm_up),
-        run.harmless,
+        min(course.warm_up, *(run.steps for run in runs)),
+        sum(run.harmless for run in runs),
         finished,
+        tuple(others),
     )
     if found.divergences > 0.01 * found.log_density.size:
         warnings.warn(

@@ -304,6 +304,7 @@ def _draw(
             y,
             sampler=kernel,
             chains=settings.chains,
+            groups=1,  # each worker has a trial of its own
             start=np.stack([one.thetas[0] for one in starts]),
             draws=settings.draws,
             warm_up=settings.warm_up,

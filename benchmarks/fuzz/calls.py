@@ -44,7 +44,7 @@ from bbb_numpy.plots import calibration as calibration_plots, fits, weights
 from bbb_numpy.sampling import annealing, mcmc
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from bbb_numpy.sampling.run import sample_target
-from bbb_numpy.training import Recipe, advi, transforms
+from bbb_numpy.training import Recipe, advi, ensembles, transforms
 from bbb_numpy.training.replicates import fit_replicates
 
 rng = np.random.default_rng(0)
@@ -230,6 +230,8 @@ training.fit(estimator=q, training=state.copy(), x=X, y=Y, rng=rng, recipe=Recip
     progress=False)
 fit_replicates(estimators=[q, q], trainings=[state.copy(), state.copy()], xs=[X, X], ys=[Y, Y],
     rngs=[rng, np.random.default_rng(1)], progress=False, recipe=Recipe(epochs=2))
+ensembles.ensemble_starts(model=model, x=X, y=Y, chains=2, seed=0, recipe=Recipe(epochs=2),
+    progress=False)
 advi.ADVI(log_joint=bell, transforms=transforms.Blockwise((('a', (3,),
     transforms.Identity()),)))
 advi.fit(problem=line, rng=rng, steps=3, progress=False)

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from bbb_numpy.cli.csv_tables import read_csv
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation import predictive
+from bbb_numpy.learners import inference as inference_module
 from bbb_numpy.learners.checkpoint import CheckpointError, load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import INFERENCES, Sampling
@@ -36,6 +37,7 @@ from bbb_numpy.sampling.mcmc import (
     StudentWalk,
 )
 from bbb_numpy.training import EarlyStopping
+from bbb_numpy.training.ensembles import ensemble_starts
 from bbb_numpy.training.optimizers import Adam
 
 SHORT = Sampling(NUTS(max_depth=4), chains=2, draws=20, warm_up=30)
@@ -139,6 +141,12 @@ def test_what_inference_may_be(value):
         ({"thin": 1.5}, ValueError, "thin must be"),
         ({"metric": "full"}, ValueError, "metric must be one of 'diagonal', 'dense'"),
         ({"target_accept": 1.0}, ValueError, "target_accept must be > 0 and < 1"),
+        ({"start": "map"}, ValueError, "start must be one of 'prior', 'ensemble'; got 'map'"),
+        ({"start": np.zeros(3)}, ValueError, "start must be one of 'prior', 'ensemble'; got arr"),
+        ({"groups": 0}, ValueError, "groups must be a whole number >= 1; got 0"),
+        ({"groups": 5}, ValueError, "groups must be a whole number >= 1 and <= 4; got 5"),
+        ({"cores": 0}, ValueError, "cores must be a whole number >= 1; got 0"),
+        ({"cores": "all"}, TypeError, "cores must be a whole number >= 1; got 'all'"),
         ({"hyperpriors": LogNormal()}, TypeError, "hyperpriors must be None or a dict"),
         ({"hyperpriors": {"log_noise": HalfNormal}}, TypeError, r"hyperpriors\['log_noise'\]"),
         ({"hyperpriors": 3}, TypeError, "hyperpriors must be None or a dict .*; got 3"),
@@ -330,6 +338,55 @@ def interrupt_at(monkeypatch, step):
     monkeypatch.setattr(NUTS, "step", interrupted)
 
 
+def test_a_learner_s_draws_are_the_same_on_two_cores():
+    here, there = (
+        regressor(replace(SHORT, groups=2, cores=cores), dtype="float32").fit(X, Y).draws_
+        for cores in (1, 2)
+    )
+    assert len(here.kernels) == 2
+    assert here.positions.tobytes() == there.positions.tobytes()
+
+
+STILL = Sampling(
+    MetropolisHastings(StudentWalk(1e-9)), chains=3, draws=1, warm_up=0, start="ensemble"
+)
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 1.5, len(X))])
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_chains_can_start_at_the_members_of_an_ensemble(make, weights, monkeypatch):
+    trained = []
+
+    def noted(*arguments, **options):
+        trained.append(ensemble_starts(*arguments, **options))
+        return trained[-1]
+
+    monkeypatch.setattr(inference_module, "ensemble_starts", noted)
+    targets = Y if make is regressor else KINDS
+    model = make(STILL).fit(X, targets, sample_weight=weights)
+    np.testing.assert_allclose(model.draws_.positions[0], trained[0], atol=1e-5)
+    apart = make(replace(STILL, start="prior")).fit(X, targets, sample_weight=weights)
+    assert model.draws_.log_density.min() > apart.draws_.log_density.max() + 10
+    again = make(STILL).fit(X, targets, sample_weight=weights)
+    assert again.theta_.tobytes() == model.theta_.tobytes()
+    other = make(STILL, random_state=1).fit(X, targets, sample_weight=weights)
+    assert not np.any(np.isclose(other.theta_, model.theta_, atol=1e-5).all(axis=1))
+
+
+def test_a_run_from_an_ensemble_goes_on_from_disk_bit_for_bit(tmp_path, monkeypatch):
+    begun = replace(SHORT, start="ensemble", draws=5)
+    whole = regressor(begun).fit(X, Y)
+    model = regressor(replace(begun, checkpoint=tmp_path / "run"))
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 10)
+        with (
+            pytest.warns(UserWarning, match="the same call goes on"),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            model.fit(X, Y)
+    assert model.fit(X, Y).theta_.tobytes() == whole.theta_.tobytes()
+
+
 def test_ctrl_c_keeps_the_draws_so_far(monkeypatch):
     whole = regressor().fit(X, Y)
     interrupt_at(monkeypatch, 30 + 8)
@@ -395,6 +452,7 @@ SETTINGS = [
     Sampling(HMC(path=2.0, jitter=0.5), draws=5, warm_up=60, metric="dense"),
     Sampling(MetropolisHastings(StudentWalk(0.1, degrees=4.0)), draws=5, warm_up=0),
     replace(SHORT, hyperpriors={"log_noise": LogNormal(None, 2.0)}),
+    replace(SHORT, start="ensemble", groups=2, cores=1),
 ]
 
 
@@ -419,7 +477,7 @@ def test_draws_and_settings_come_back(make, inference, tmp_path):
     np.testing.assert_array_equal(one.log_density, other.log_density)
     for name, stat in one.stats.items():
         np.testing.assert_array_equal(stat, other.stats[name])
-    assert repr(one.kernel) == repr(other.kernel)
+    assert repr(one.kernels) == repr(other.kernels)
     assert one.summary() == other.summary()
     assert (one.warm_up, one.layout) == (other.warm_up, other.layout)
     with pytest.raises(ValueError, match="holds its draws, not the data of fit"):
@@ -588,10 +646,11 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     path, out = tmp_path / "m.npz", tmp_path / "p.csv"
     settings = ["--chains", "2", "--draws", "20", "--warm-up", "30", "--thin", "2"]
     settings += ["--metric", "diagonal", "--target-accept", "0.9", "--activation", "tanh"]
+    settings += ["--start", "prior", "--cores", "1"]
     assert fit(table, path, "--hidden", "3", "--inference", "nuts", *settings) == 0
     printed = capsys.readouterr().out
     model = load(path)
-    assert model.inference == Sampling("nuts", 2, 20, 30, 2, "diagonal", 0.9)
+    assert model.inference == Sampling("nuts", 2, 20, 30, 2, "diagonal", 0.9, cores=1)
     assert f"posterior          {model.draws_.summary()}" in printed
     assert "20 draws of 2 chains" in printed
     assert f"noise deviation    {model.noise_scale_[0]:12.6g}" in printed
@@ -647,6 +706,7 @@ def test_the_command_line_refuses_the_checkpoint_of_another_seed(table, tmp_path
     [
         (["--chains", "4"], "--chains belong to a sampler: add --inference nuts or hmc"),
         (["--inference", "map", "--draws", "9", "--warm-up", "0"], "--draws, --warm-up belong to"),
+        (["--cores", "2", "--start", "ensemble"], "--start, --cores belong to a sampler"),
         (["--inference", "nuts", "--epochs", "10"], "trains nothing; leave --epochs out"),
         (["--inference", "hmc", "--learning-rate", "0.1", "--objective", "map"], "--objective"),
         (["--inference", "nuts", "--target-accept", "1.5"], "target_accept must be > 0 and < 1"),

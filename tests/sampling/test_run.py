@@ -303,9 +303,9 @@ def test_a_run_without_a_seed_goes_on_too(tmp_path):
 
 
 def lines_of(stop, function):
-    """Run `function`, with Ctrl-C at line number `stop` of run.py and resuming.py."""
+    """Run `function`, with Ctrl-C at line number `stop` of run.py, stepping.py, resuming.py."""
     package = Path(bbb_numpy.__file__).parent
-    files = {str(package / "sampling" / name) for name in ("run.py", "resuming.py")}
+    files = {str(package / "sampling" / name) for name in ("run.py", "stepping.py", "resuming.py")}
     passed = [0]
 
     def trace(frame, event, argument):
@@ -332,12 +332,13 @@ def lines_of(stop, function):
 @pytest.mark.parametrize(
     "stride", [pytest.param(1, marks=pytest.mark.long), 17], ids=["every line", "every 17th line"]
 )
-def test_ctrl_c_at_any_line_loses_nothing_and_the_run_resumes_bit_for_bit(stride, tmp_path):
+@pytest.mark.parametrize("groups", [1, 2])
+def test_ctrl_c_at_any_line_loses_nothing_and_the_run_resumes_bit_for_bit(groups, stride, tmp_path):
     def call(name=None):
         folder = None if name is None else tmp_path / name
         return sample_target(
             UNIT, START, sampler="mh", draws=3, warm_up=2, seed=0, checkpoint=folder,
-            checkpoint_every=0.0,
+            checkpoint_every=0.0, groups=groups,
         )  # fmt: skip
 
     whole = call()

@@ -175,7 +175,7 @@ def _sampled(hidden: bool, by_cell: bool) -> Callable[[Task], Mixture]:
             begin.append(np.concatenate([w, *learned]))
         draws = sample(
             ready.model, ready.x, ready.y, sampler=NUTS(max_depth=effort.max_depth),
-            chains=effort.chains, warm_up=effort.warm_up, draws=effort.draws, seed=rng,
+            chains=effort.chains, groups=1, warm_up=effort.warm_up, draws=effort.draws, seed=rng,
             start=np.array(begin), progress=False,
         )  # fmt: skip
         source = DrawnWeights(ready.model)

@@ -122,6 +122,7 @@ def _nuts(prior_scale: float, rows: data.Examples, seed: int, setup: Setup) -> F
             sampler=NUTS(max_depth=setup.max_depth),
             target_accept=setup.target_accept,
             chains=setup.chains,
+            groups=1,
             draws=setup.draws,
             warm_up=setup.warm_up,
             start=begin_at,

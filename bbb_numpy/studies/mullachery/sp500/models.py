@@ -124,8 +124,8 @@ def nuts(task: Task) -> Forecast:
     effort = task.effort
     rng = np.random.default_rng([*task.seed, 1])
     draws = sample(
-        model, x, y, sampler=NUTS(max_depth=6), chains=effort.chains, warm_up=effort.warm_up,
-        draws=effort.draws, seed=rng, dtype="float32", progress=False,
+        model, x, y, sampler=NUTS(max_depth=6), chains=effort.chains, groups=1,
+        warm_up=effort.warm_up, draws=effort.draws, seed=rng, dtype="float32", progress=False,
     )  # fmt: skip
     each = np.stack(
         [

@@ -1,0 +1,140 @@
+"""Members of a deep ensemble, as places where the chains of a sampler start.
+
+Draws from the prior lie far from the posterior's mass: the chains spend the warm-up on their way,
+and learn step size and metric there. A member of an ensemble (Lakshminarayanan et al. 2017), a
+network trained to MAP from a start of its own, lies in one of the modes. That the members are
+far apart is what R-hat needs of starts: chains that agree have forgotten them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gradients.reparameterised import Reparameterised
+from ..model.joint import Model
+from ..model.objectives import MAP
+from ..numeric.accepting import ANY_NUMBERS, DTYPE, SAMPLES, A, Optional
+from ..numeric.arguments import flag
+from ..numeric.randomness import check_generator
+from ..parts.likelihoods import GaussianLikelihood
+from ..parts.posteriors import PointMass
+from .loop import fit, start
+from .optimizers import Adam, Cosine
+from .recipe import Recipe
+from .replicates import fit_replicates
+from .state import Training
+
+__all__ = ["ensemble_starts"]
+
+Array = NDArray[Any]
+STEPS, ROWS = 1500, 32  # of a member: it is a start, and need not be a good fit
+SPREAD = 0.3  # of the weights that training starts from
+
+
+def ensemble_starts(
+    model: Model,
+    x: Any,
+    y: Any,
+    chains: int = 4,
+    *,
+    seed: Any = None,
+    recipe: Recipe | None = None,
+    dtype: Any = "float64",
+    progress: bool | None = None,
+) -> Array:
+    """Train a deep ensemble and return its members as starts for `sample`.
+
+    With a `GaussianLikelihood` all members are trained as one computation, by `fit_replicates`.
+    Learned scales of the prior are held at the values that the model was made with, and start
+    there: a density of weights and their scale together has no maximum.
+
+    Parameters
+    ----------
+    model : Model
+    x, y : array-like (N, d_in), (N, K)
+    chains : int
+        Members.
+    seed : None, int, numpy.random.Generator or numpy.random.RandomState
+    recipe : Recipe, optional
+        How each is trained; by default 1500 steps of Adam on 32 rows each, with a learning rate
+        that falls from 0.01 to 0.
+    dtype : {'float64', 'float32'}
+    progress : bool, optional
+        As in `training.fit`.
+
+    Returns
+    -------
+    ndarray (chains, D)
+        Weights and learned numbers in the order of `LogJoint.layout`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments that cannot be used; the message names them.
+    NonFiniteError
+        When the training of a member diverges.
+    KeyboardInterrupt
+        After Ctrl-C: half-trained members are of no use.
+
+    Examples
+    --------
+    >>> from bbb_numpy import GaussianLikelihood, GaussianPrior, MLP, Model, sample
+    >>> from bbb_numpy.training.ensembles import ensemble_starts
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> model = Model(MLP((1, 5, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.3, learn=True))
+    >>> begin = ensemble_starts(model, x, np.sin(3 * x), chains=2, seed=0)
+    >>> begin.shape
+    (2, 17)
+    >>> draws = sample(model, x, np.sin(3 * x), start=begin, chains=2, draws=5, warm_up=20, seed=0)
+    """
+    A(Model)("model", model)
+    chains, kind = SAMPLES("chains", chains), DTYPE("dtype", dtype)
+    Optional(flag)("progress", progress)
+    x, y = (np.asarray(ANY_NUMBERS(name, part), kind) for name, part in (("x", x), ("y", y)))
+    if recipe is None:
+        steps = -(-len(x) // ROWS) if x.ndim else 1  # of an epoch
+        recipe = Recipe(
+            Adam(1e-2, schedule=Cosine()), epochs=max(1, STEPS // max(1, steps)), batch_size=ROWS
+        )
+    A(Recipe)("recipe", recipe)
+    held: Any = model.prior
+    if getattr(held, "learn", False):
+        held = replace(held, learn=False)
+    member = Reparameterised(replace(model, prior=held), PointMass(SPREAD), MAP())
+    rngs = check_generator(seed, "seed").spawn(chains)
+    begin = [start(member, rng, recipe.optimizer, kind) for rng in rngs]
+    trained = _trained(member, begin, x, y, recipe, rngs, progress)
+    size, scales = model.layout.size, np.zeros(0, kind)
+    if held is not model.prior:
+        scales = model.prior.init(kind)
+    return np.stack(
+        [np.concatenate([one.theta[:size], scales, one.theta[size:]]) for one in trained]
+    )
+
+
+def _trained(
+    member: Reparameterised,
+    begin: Sequence[Training],
+    x: Array,
+    y: Array,
+    recipe: Recipe,
+    rngs: Sequence[np.random.Generator],
+    progress: bool | None,
+) -> list[Training]:
+    """Train the members, side by side where that can be done."""
+    count = len(begin)
+    together = isinstance(member.model.likelihood, GaussianLikelihood)
+    if together and count > 1 and recipe.early_stopping is None:
+        members, xs, ys = [member] * count, [x] * count, [y] * count
+        return fit_replicates(members, begin, xs, ys, recipe, rngs=rngs, progress=progress)
+    found = []
+    for one, rng in zip(begin, rngs, strict=True):
+        found.append(fit(member, one, x, y, recipe, rng=rng, progress=progress))
+        if found[-1].stopped == "interrupted":
+            raise KeyboardInterrupt
+    return found

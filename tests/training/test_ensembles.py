@@ -1,0 +1,173 @@
+"""Starts for samplers: networks trained to MAP, in the order of the numbers that chains draw."""
+
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bbb_numpy import (
+    MAP,
+    MLP,
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    GaussianLikelihood,
+    GaussianPrior,
+    HeteroscedasticLikelihood,
+    LayerwiseGaussianPrior,
+    Model,
+    PointMass,
+    PoissonLikelihood,
+    Reparameterised,
+    StudentTLikelihood,
+    StudentTPrior,
+    sample,
+)
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.training import Recipe, ensembles, fit, start
+from bbb_numpy.training.ensembles import ensemble_starts
+from bbb_numpy.training.optimizers import Adam, Cosine
+
+X = np.linspace(-1.0, 1.0, 40)[:, None]
+Y = np.sin(3 * X)
+SHORT = Recipe(Adam(1e-2), epochs=3)
+
+
+def model(prior=None, likelihood=None):
+    likelihood = likelihood or GaussianLikelihood(0.3, learn=True)
+    sizes = (1, 4, likelihood.heads(1))
+    return Model(MLP(sizes, "tanh"), prior or GaussianPrior(), likelihood)
+
+
+def test_each_member_is_what_training_makes_of_its_own_start():
+    found = ensemble_starts(model(), X, Y, 3, seed=0, recipe=SHORT)
+    single = Reparameterised(model(), PointMass(0.3), MAP())
+    rngs = np.random.default_rng(0).spawn(3)
+    for member, rng in zip(found, rngs, strict=True):
+        begin = start(single, rng, SHORT.optimizer)
+        alone = fit(single, begin, X, Y, SHORT, rng=rng, progress=False)
+        np.testing.assert_array_equal(member, alone.theta)
+
+
+def test_left_to_itself_it_trains_1500_steps_of_32_rows(monkeypatch):
+    recipes = []
+
+    def noted(member, begin, x, y, recipe, *rest):
+        recipes.append(recipe)
+        return begin
+
+    monkeypatch.setattr(ensembles, "_trained", noted)
+    for rows in (1, 32, 33, 320, 100_000):
+        ensemble_starts(model(), np.zeros((rows, 1)), np.zeros((rows, 1)), 2, seed=0)
+    assert [recipe.epochs for recipe in recipes] == [1500, 1500, 750, 150, 1]
+    assert {recipe.batch_size for recipe in recipes} == {32}
+    assert {recipe.optimizer for recipe in recipes} == {Adam(1e-2, schedule=Cosine())}
+
+
+LIKELIHOODS = [
+    GaussianLikelihood(0.3, learn=True),
+    HeteroscedasticLikelihood(),
+    StudentTLikelihood(0.3, learn=True),
+    PoissonLikelihood(),
+    BernoulliLikelihood(),
+    CategoricalLikelihood(),
+]
+
+
+def targets(likelihood):
+    if isinstance(likelihood, CategoricalLikelihood):
+        return np.hstack([Y > 0, Y <= 0]).astype(float)
+    return (Y > 0).astype(float) if likelihood.target_kind != "real" else Y
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda one: type(one).__name__)
+def test_members_are_far_from_the_prior_and_the_chains_can_start_there(likelihood, dtype):
+    y = targets(likelihood)
+    network = MLP((1, 4, likelihood.heads(y.shape[1] if y.shape[1] == 1 else 2)), "tanh")
+    whole = Model(network, GaussianPrior(), likelihood)
+    recipe = Recipe(Adam(2e-2), epochs=60, batch_size=8)
+    found = ensemble_starts(whole, X, y, 4, seed=0, recipe=recipe, dtype=dtype)
+    joint = LogJoint(whole, X.astype(dtype), y.astype(dtype))
+    assert found.shape == (4, joint.layout.size)
+    assert found.dtype == dtype
+    prior = joint.draw_prior(np.random.default_rng(0), 4, dtype)
+    assert joint(found)[0].min() > joint(prior)[0].max()
+    untrained = ensemble_starts(whole, X, y, 4, seed=0, recipe=Recipe(epochs=0), dtype=dtype)
+    assert joint(found)[0].min() > joint(untrained)[0].max(), "it is the training that did it"
+    assert len(np.unique(found[:, 0])) == 4
+    draws = sample(whole, X, y, sampler="mh", start=found, draws=2, warm_up=2, dtype=dtype)
+    assert np.isfinite(draws.log_density).all()
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        GaussianPrior(0.7, learn=True),
+        LayerwiseGaussianPrior((0.5, 0.6), learn=True),
+        StudentTPrior(0.4, 5.0, learn=True),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_learned_scales_of_the_prior_start_where_the_model_was_made(prior):
+    found = ensemble_starts(model(prior), X, Y, 2, seed=0, recipe=SHORT)
+    prior = model(prior).prior  # that knows its network
+    joint = LogJoint(model(prior), X, Y)
+    blocks = joint.layout.views(found)
+    names = [name for name, _ in prior.blocks()]
+    assert names
+    np.testing.assert_array_equal(
+        np.concatenate([blocks[name] for name in names], axis=1), [prior.init(float)] * 2
+    )
+    assert np.all(blocks["log_noise"] != np.log(0.3)), "the noise is trained"
+    weights = joint.weights(found)
+    held = replace(prior, learn=False)
+    same = ensemble_starts(model(held), X, Y, 2, seed=0, recipe=SHORT)
+    np.testing.assert_array_equal(weights, same[:, : weights.shape[1]])
+
+
+def test_the_same_seed_gives_the_same_members_and_another_others():
+    one, again, other = (
+        ensemble_starts(model(), X, Y, 2, seed=seed, recipe=SHORT) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert not np.any(one == other)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS[:2], ids=lambda one: type(one).__name__)
+def test_ctrl_c_is_an_interrupt_as_any(likelihood):
+    calls = [0]
+
+    def pressed(epoch, epochs):
+        calls[0] += 1
+        if calls[0] == 2:
+            signal.raise_signal(signal.SIGINT)
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt):
+        ensemble_starts(
+            model(likelihood=likelihood), X, Y, 2, seed=0, recipe=Recipe(epochs=5, warm_up=pressed)
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"model": 3}, TypeError, "model must be"),
+        ({"chains": 0}, ValueError, "chains must be"),
+        ({"seed": -1}, ValueError, "seed must be"),
+        ({"recipe": 100}, TypeError, "recipe must be"),
+        ({"dtype": "int"}, ValueError, "dtype must be"),
+        ({"progress": 1}, TypeError, "progress must be"),
+        ({"x": X[:, 0]}, ValueError, "x"),
+        ({"x": np.full_like(X, np.nan)}, ValueError, "x.* nan"),
+        ({"y": Y[1:]}, ValueError, "rows"),
+        ({"x": X[:0], "y": Y[:0]}, ValueError, "rows"),
+        ({"x": 3.0}, ValueError, "x"),
+        ({"y": "many"}, TypeError, "y must be"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_named(change, error, message):
+    arguments = {"model": model(), "x": X, "y": Y, "chains": 2, "seed": 0, **change}
+    with pytest.raises(error, match=message):
+        ensemble_starts(**arguments)
