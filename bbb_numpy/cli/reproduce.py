@@ -7,7 +7,6 @@ import os
 from importlib import import_module
 from pathlib import Path
 
-from ..studies.kebude import report as kebude
 from ..studies.kebude.regression import SETTINGS
 from .options import Commands, add_command, at_least_zero
 
@@ -36,6 +35,8 @@ STUDIES = {
 
 def report(args: argparse.Namespace) -> int:
     """Train on the report's problems, print what happened, write the figures."""
+    from ..studies.kebude import report as kebude  # Matplotlib: a quarter of a second
+
     results = kebude.run_all(
         args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
     )
