@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backend_bases import FigureCanvasBase
 from numpy.typing import NDArray
 
 from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column
 from ..model.objectives import FreeEnergy
-from ..plots import fits
 from ..sampling.draws import Draws
 from .csv_tables import TableError, write_csv
 from .encoding import UNKNOWN, encoded
@@ -197,6 +195,8 @@ def _plot(
     path: str,
 ) -> None:
     """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
+    from ..plots import fits
+
     column = inputs.to_numpy()
     low, high = column.min(), column.max()
     margin = 0.1 * (high - low) or 1.0
@@ -239,8 +239,12 @@ def _check_plot(names: Sequence[str], classes: bool, advice: str) -> None:
 
 def check_ending(path: str | None) -> None:
     """Refuse a picture of a kind that cannot be written."""
+    if not path:
+        return
+    from matplotlib.backend_bases import FigureCanvasBase
+
     kinds = FigureCanvasBase.get_supported_filetypes()
-    if path and Path(path).suffix.lstrip(".").lower() not in kinds:
+    if Path(path).suffix.lstrip(".").lower() not in kinds:
         raise TableError(f"--plot {path}: the ending must be one of {', '.join(sorted(kinds))}")
 
 

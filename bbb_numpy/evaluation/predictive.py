@@ -27,6 +27,7 @@ from ..numeric.layout import Layout
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 
 __all__ = [
+    "BAND",
     "ClassPredictive",
     "Predictive",
     "Source",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+BAND = 2.0  # bands are mean +- 2 deviations: 95.4 % of a Gaussian
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
 
 

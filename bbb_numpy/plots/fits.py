@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from ..evaluation.predictive import Predictive
+from ..evaluation.predictive import BAND, Predictive
 from ..numeric.accepting import FUNCTION, NUMBERS, A, Named, Numbers, Optional, accepts, brief
 from ..numeric.arguments import flag, whole
 from ..training import Epoch
@@ -25,8 +25,6 @@ from .style import BLACK, BLUE, GREEN, GREY, PALE, SKY, VERMILLION, axes_or_new,
 __all__ = ["BAND", "deviations", "fit", "loss", "report_figure"]
 
 Array = NDArray[Any]
-
-BAND = 2.0  # bands are mean +- 2 deviations: 95.4 % of a Gaussian
 
 
 def _history(name: str, value: Any) -> Any:

@@ -238,13 +238,58 @@ def test_reproduce_writes_text_and_says_where(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(repeating, "import_module", lambda name: module)
     out = tmp_path / "there"
     assert main(["reproduce", "krasser", "--seed", "3", "--out", str(out)]) == 0
-    assert (out / "krasser.txt").read_text() == "seed 3\n"
-    assert "seed 3\npictures" in capsys.readouterr().out
+    said = "seed 3\n\nThis is the full run; there is no shorter one.\n"
+    assert (out / "krasser.txt").read_text() == said
+    assert f"{said}pictures" in capsys.readouterr().out
+
+
+def test_reproduce_says_whether_it_was_the_short_or_the_full_run(tmp_path, capsys, monkeypatch):
+    module = types.SimpleNamespace(
+        reproduce=lambda out, seed, repeats=1: f"{repeats} times, seed {seed}",
+        full=lambda seed: {"seed": seed, "repeats": 9},
+    )
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    monkeypatch.chdir(tmp_path)
+    for options, folder, said in (
+        ([], "powerball", "1 times, seed 4\n\nThis is the short run; --full: two cross-"),
+        (["--full"], "powerball-full", "9 times, seed 4\n\nThis is the full run (--full): two"),
+    ):
+        assert main(["reproduce", "powerball", "--seed", "4", *options]) == 0
+        assert capsys.readouterr().out.startswith(said)
+        assert (tmp_path / "reproduced" / folder / "powerball.txt").read_text().startswith(said)
+
+
+def test_a_text_that_is_read_again_does_not_grow(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "bandit.txt"
+    module = types.SimpleNamespace(
+        reproduce=lambda out, seed: path.read_text().removesuffix("\n") if path.exists() else "a"
+    )
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    for _ in range(2):
+        assert main(["reproduce", "bandit", "--out", str(tmp_path)]) == 0
+        assert path.read_text().startswith("a\n\nThis is the short run")
+        assert path.read_text().count("This is") == 1
+
+
+def test_small_networks_are_reproduced_on_one_blas_thread(tmp_path, monkeypatch):
+    import threadpoolctl
+
+    def reproduce(out, seed):
+        pools = threadpoolctl.threadpool_info()
+        return str({pool["num_threads"] for pool in pools if pool["user_api"] == "blas"})
+
+    monkeypatch.setattr(repeating, "import_module", lambda name: types.SimpleNamespace(
+        reproduce=reproduce
+    ))  # fmt: skip
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        for name, threads in (("krasser", "{1}"), ("mnist", "{2}")):
+            assert main(["reproduce", name, "--out", str(tmp_path)]) == 0
+            assert (tmp_path / f"{name}.txt").read_text().startswith(threads)
 
 
 def test_every_experiment_of_the_command_line_is_there():
-    for module, _ in repeating.STUDIES.values():
-        assert callable(import_module(f"bbb_numpy.studies.{module}").reproduce)
+    for study in repeating.STUDIES.values():
+        assert callable(import_module(f"bbb_numpy.studies.{study.module}").reproduce)
 
 
 def test_help_shows_no_none(capsys):
@@ -269,14 +314,23 @@ def test_help_lists_every_command_and_each_has_its_own(capsys):
         assert capsys.readouterr().out.startswith(f"usage: bbb-numpy {command} ")
 
 
-@pytest.mark.parametrize("argument", ["--version", "gradcheck"])
-def test_no_command_waits_for_what_only_others_need(argument):
-    found = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "bbb_numpy", argument, "--help"],
-        capture_output=True, text=True, check=True,
-    ).stderr  # fmt: skip
-    assert "bbb_numpy.cli.main" in found
-    assert not re.search(r"\b(sklearn|scipy|matplotlib|pandas)\b", found)
+HEAVY = "arviz dask matplotlib numpy.testing pandas scipy sklearn"
+HELP = f"""
+import sys
+from bbb_numpy.cli.main import COMMANDS, main
+for arguments in ["--version"], ["--help"], *([name, "--help"] for name in COMMANDS):
+    try:
+        main(arguments)
+    except SystemExit:
+        print(*arguments, "loads", *sorted(set({HEAVY.split()}) & set(sys.modules)))
+"""
+
+
+def test_no_help_waits_for_what_only_a_run_needs():
+    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
+    found = re.findall(r"^(.*) loads(.*)$", done.stdout, re.MULTILINE)
+    expected = ["--version", "--help", *(f"{name} --help" for name in COMMANDS)]
+    assert found == [(arguments, "") for arguments in expected]
 
 
 def test_fit_then_predict_writes_mean_and_deviations_for_every_row(data, tmp_path, capsys):

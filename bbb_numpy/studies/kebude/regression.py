@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.data import Toy, cubic, sine
-from bbb_numpy.evaluation.predictive import Predictive, predict
+from bbb_numpy.evaluation.predictive import BAND, Predictive, predict
 from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
@@ -23,7 +23,6 @@ from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.fits import BAND
 from bbb_numpy.training import Epoch, Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer
 

@@ -23,6 +23,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.progress import Done, counted, unseen
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 
@@ -228,7 +229,9 @@ def _learned(setting: Setting, estimator: Reparameterised, theta: Array) -> list
     return [*setting.prior.values(blocks), float(noise[0])]
 
 
-def domains(seed: int = 0, seeds: int = 12, epochs: int = 150) -> dict[str, Domain]:
+def domains(
+    seed: int = 0, seeds: int = 12, epochs: int = 150, done: Done = unseen
+) -> dict[str, Domain]:
     """Train at learning rate 0.1 with the post's raw numbers and with R8's; note every epoch."""
     priors = {
         "as the post trains it": RawMixturePrior(),
@@ -237,7 +240,7 @@ def domains(seed: int = 0, seeds: int = 12, epochs: int = 150) -> dict[str, Doma
     found = {}
     for name, prior in priors.items():
         setting, traces, finite = Setting(name, prior, learning_rate=FAST), [], []
-        for k in range(seed, seed + seeds):
+        for k in counted(range(seed, seed + seeds), done, epochs):
             data_rng, train_rng, _ = np.random.default_rng(k).spawn(3)
             data = one_period(data_rng, noise=NOISE)
             _, trace, good = train(setting, data, train_rng, epochs, every=1)

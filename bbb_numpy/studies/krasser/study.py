@@ -11,6 +11,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bbb_numpy.progress import Done, counted, steps, unseen
+
 from . import plots, tables
 from .models import SETTINGS, Domain, Numbers, Result, domains, run
 
@@ -29,14 +31,22 @@ class Study:
     raised: dict[str, Domain]
 
 
-def measure(seed: int, epochs: int, seeds: int, fast: tuple[int, int]) -> Study:
-    """Run all settings for `seeds` seeds from `seed` on; `fast` as for `reproduce`."""
-    first = {name: run(name, seed, epochs) for name in SETTINGS}
+def measure(
+    seed: int, epochs: int, seeds: int, fast: tuple[int, int], done: Done = unseen
+) -> Study:
+    """Run all settings for `seeds` seeds from `seed` on; `fast` as for `reproduce`.
+
+    `done` is told the epochs of each training.
+    """
+    first = {name: run(name, seed, epochs) for name in counted(SETTINGS, done, epochs)}
+    later = range(seed + 1, seed + seeds)
     numbers = {
-        name: [one.numbers, *(run(name, seed + k, epochs).numbers for k in range(1, seeds))]
+        name: [
+            one.numbers, *(run(name, k, epochs).numbers for k in counted(later, done, epochs))
+        ]
         for name, one in first.items()
-    }
-    return Study(epochs, first, numbers, domains(seed, *fast))
+    }  # fmt: skip
+    return Study(epochs, first, numbers, domains(seed, *fast, done))
 
 
 def reproduce(
@@ -46,6 +56,7 @@ def reproduce(
     epochs: int = 1500,
     seeds: int = SEEDS,
     fast: tuple[int, int] = (FAST_SEEDS, FAST_EPOCHS),
+    progress: bool | None = None,
 ) -> str:
     """Run all settings, write pictures and ``numbers.json`` into `out`, return the tables.
 
@@ -57,9 +68,13 @@ def reproduce(
         Of the pictures and the first table; ranges are over `seeds` seeds from this one on.
     epochs, seeds, fast : int, int, (int, int)
         Fewer for a quick look; `fast` are seeds and epochs at the raised learning rate.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
     """
     out.mkdir(parents=True, exist_ok=True)
-    found = measure(seed, epochs, seeds, fast)
+    work = len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1]
+    with steps(work, progress) as done:
+        found = measure(seed, epochs, seeds, fast, done)
     pictures = {
         "prediction": plots.prediction(found.first["post"]),
         "prior": plots.priors(found.first["post"], found.first["fixed"]),

@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from bbb_numpy.progress import Done, counted, unseen
+from bbb_numpy.progress import steps as count_steps
+
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression
 from . import plots, tables
@@ -34,24 +37,33 @@ from .models import (
 
 __all__ = ["measure", "reproduce"]
 
+ON_REGRESSION, APART = ("corrected", "through", "equation 5"), ("corrected", "through", "one")
+BATCHES = (1, 2, 5, 10, 20)
 
-def measure(seed: int, steps: int, samples: tuple[int, ...], runs: int) -> Study:
-    """Train every reading of the algorithm on both problems; arguments as for `reproduce`."""
+
+def measure(
+    seed: int, steps: int, samples: tuple[int, ...], runs: int, done: Done = unseen
+) -> Study:
+    """Train every reading of the algorithm on both problems; arguments as for `reproduce`.
+
+    `done` is told how often the algorithm has run.
+    """
     rngs = iter(np.random.default_rng(seed).spawn(1000))
     mean, regression = gaussian_mean(next(rngs)), correlated_regression(next(rngs))
-    paths = {name: follow(v, mean, next(rngs), steps) for name, v in VARIANTS.items()}
+    paths = {
+        name: follow(v, mean, next(rngs), steps) for name, v in counted(VARIANTS.items(), done)
+    }
     of_regression = {
         name: follow(VARIANTS[name], regression, next(rngs), steps)
-        for name in ("corrected", "through", "equation 5")
+        for name in counted(ON_REGRESSION, done)
     }
     moved = mean._replace(y=mean.y + 10.0)
     apart = {
-        name: distance(VARIANTS[name], mean, moved, seed, steps)
-        for name in ("corrected", "through", "one")
+        name: distance(VARIANTS[name], mean, moved, seed, steps) for name in counted(APART, done, 2)
     }
     slopes = slopes_of_rho(mean, next(rngs), max(samples))
     by_batch = []
-    for batch in (1, 2, 5, 10, 20):
+    for batch in counted(BATCHES, done):
         path = follow(Variant("", batch_size=batch), mean, next(rngs), steps)
         predicted = minibatch_fixed_point(mean, batch)[1]
         by_batch.append(ByBatch(batch, float(path.deviations[-1, -1]), predicted))
@@ -64,7 +76,9 @@ def measure(seed: int, steps: int, samples: tuple[int, ...], runs: int) -> Study
         apart=apart,
         slopes=slopes,
         by_batch=by_batch,
-        by_samples=[train_with(m, regression, next(rngs), steps, runs) for m in samples],
+        by_samples=[
+            train_with(m, regression, next(rngs), steps, runs) for m in counted(samples, done, runs)
+        ],
         weights=weight_rows(next(rngs)),
     )
 
@@ -76,6 +90,7 @@ def reproduce(
     steps: int = 2000,
     samples: tuple[int, ...] = (1, 2, 5, 10, 30, 100, 300, 1000),
     runs: int = 5,
+    progress: bool | None = None,
 ) -> str:
     """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
 
@@ -86,9 +101,13 @@ def reproduce(
     seed : int
     steps, samples, runs : int, tuple of int, int
         Fewer for a quick look: steps of each training, the M that are compared, runs of each.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
     """
     out.mkdir(parents=True, exist_ok=True)
-    found = measure(seed, steps, samples, runs)
+    work = len(VARIANTS) + len(ON_REGRESSION) + 2 * len(APART) + len(BATCHES) + runs * len(samples)
+    with count_steps(work, progress) as done:
+        found = measure(seed, steps, samples, runs, done)
     corrected = found.of_regression["corrected"]
     pictures = {
         "trajectories": plots.trajectories(found.mean, found.paths, found.regression, corrected),

@@ -20,6 +20,7 @@ from bbb_numpy.data import Toy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.style import legend_of_figure
+from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.studies.comparing import (
     METHODS,
     Claim,
@@ -71,7 +72,7 @@ def quartic(
 
 
 def run(
-    seed: int = 0, setup: Setup | None = None
+    seed: int = 0, setup: Setup | None = None, done: Done = unseen
 ) -> tuple[Toy, dict[str, Fitted], dict[str, dict[str, dict[str, float]]]]:
     """Draw data, train every method, and judge each in every region.
 
@@ -90,8 +91,12 @@ def run(
     data = quartic(data_rng, ROWS, DATA)
     if setup is None:
         setup = Setup(likelihood=GaussianLikelihood(NOISE / float(data.y.std())))
-    fits = {name: train(build, setup, *data[:2], seed=seed) for name, build in METHODS.items()}
+    fits = {
+        name: train(build, setup, *data[:2], seed=seed)
+        for name, build in counted(METHODS.items(), done)
+    }
     fits[MIXTURE] = train(METHODS["MAP"], setup, *data[:2], seed=seed, members=MEMBERS)
+    done(MEMBERS)
     scores: dict[str, dict[str, dict[str, float]]] = {name: {} for name in fits}
     for region, intervals in REGIONS.items():
         fresh = quartic(data_rng, FRESH, intervals)
@@ -115,9 +120,12 @@ class Study:
         return [other / inside for other in others]
 
 
-def measure(seed: int, repeats: int, setup: Setup | None = None) -> Study:
+def measure(
+    seed: int, repeats: int, setup: Setup | None = None, progress: bool | None = None
+) -> Study:
     """Run the experiment `repeats` times, from `seed` on."""
-    runs = [run(seed + repeat, setup) for repeat in range(repeats)]
+    with steps(repeats * (len(METHODS) + MEMBERS), progress) as done:
+        runs = [run(seed + repeat, setup, done) for repeat in range(repeats)]
     data, fits, _ = runs[0]
     scores = {
         method: {
@@ -128,7 +136,13 @@ def measure(seed: int, repeats: int, setup: Setup | None = None) -> Study:
     return Study(repeats, scores, data, fits)
 
 
-def reproduce(out: Path, seed: int = 0, repeats: int = 8, setup: Setup | None = None) -> str:
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    repeats: int = 8,
+    setup: Setup | None = None,
+    progress: bool | None = None,
+) -> str:
     """Run the experiment `repeats` times; write ``fit.png`` and ``numbers.json``.
 
     Parameters
@@ -141,13 +155,15 @@ def reproduce(out: Path, seed: int = 0, repeats: int = 8, setup: Setup | None = 
         Data sets, each with starts of its own.
     setup : Setup, optional
         Instead of the default, for a quick look.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
 
     Returns
     -------
     str
         The tables.
     """
-    found = measure(seed, repeats, setup)
+    found = measure(seed, repeats, setup, progress)
     _draw(found.data, found.fits, out / "fit.png")
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": found.scores}
     (out / "numbers.json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")

@@ -31,6 +31,7 @@ from bbb_numpy.training.state import Training
 
 __all__ = [
     "AGENTS",
+    "FULL",
     "Agent",
     "Game",
     "Settings",
@@ -75,6 +76,7 @@ AGENTS = (
     Agent("1 % greedy", epsilon=0.01),
     Agent("5 % greedy", epsilon=0.05),
 )
+FULL = tuple(agent for agent in AGENTS if agent.looks != 2)  # for the paper's budget
 
 
 @dataclass(frozen=True)

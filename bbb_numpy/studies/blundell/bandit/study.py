@@ -26,13 +26,31 @@ from bbb_numpy.numeric.files import write_text
 from bbb_numpy.progress import tqdm
 
 from . import plots, tables
-from .models import AGENTS, Agent, Game, Settings, State, begin, game, play, regret, training_steps
+from .models import (
+    AGENTS,
+    FULL,
+    Agent,
+    Game,
+    Settings,
+    State,
+    begin,
+    game,
+    play,
+    regret,
+    training_steps,
+)
 from .saved import key_of, load_state, path_of, save_state
 
-__all__ = ["advance", "measure", "reproduce", "slices"]
+__all__ = ["advance", "full", "measure", "reproduce", "slices"]
 
 Array = NDArray[Any]
 SLICE = 40_000  # minibatches: half a minute at most, which is what a kill loses
+
+
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for training after every mushroom, as in the paper."""
+    every = Settings().interactions
+    return {"seed": seed, "settings": Settings(dense=every, sparse=1), "agents": FULL}
 
 
 def slices(settings: Settings) -> list[int]:

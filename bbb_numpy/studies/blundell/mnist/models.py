@@ -29,6 +29,7 @@ from bbb_numpy.training.state import Epoch, Training
 __all__ = [
     "CANDIDATES",
     "FORMAT",
+    "FULL",
     "GRID",
     "METHODS",
     "Candidate",
@@ -63,6 +64,7 @@ class Candidate:
     prior: tuple[float, int, int] = (0.5, 0, 6)  # pi, -log sigma1, -log sigma2; not for SGD
     rho: float = -5.0  # every sigma starts at softplus(rho); BBB only
     shares: str = "proportional"
+    samples: int = 1  # S, weight vectors of a step; BBB only
 
     @property
     def name(self) -> str:
@@ -71,6 +73,7 @@ class Candidate:
         parts = [f"{self.optimizer} {self.learning_rate:g}"]
         parts += [prior] if self.method != "SGD" else []
         parts += [f"KL weights {self.shares}"] if self.shares != "proportional" else []
+        parts += [f"S = {self.samples}"] if self.samples != 1 else []
         return ", ".join(parts)
 
 
@@ -85,6 +88,13 @@ CANDIDATES = (
     Candidate("BBB", "Adam", 1e-3, (0.5, 0, 6)),
     Candidate("BBB", "Adam", 1e-3, (0.25, 1, 6)),
     Candidate("BBB", "Adam", 1e-3, (0.75, 2, 8)),
+)
+
+# For the paper's budget: three priors of its grid, from broad to narrow, and S of 1 and 2
+FULL = CANDIDATES[:5] + tuple(
+    Candidate("BBB", "Adam", 1e-3, prior, samples=samples)
+    for samples in (1, 2)
+    for prior in ((0.5, 0, 6), (0.25, 1, 6), (0.75, 2, 8))
 )
 
 
@@ -127,7 +137,7 @@ class Stored(NamedTuple):
     run: Run
 
 
-STATE = Format("bbb_numpy.mnist", 1, (Candidate, Settings, Run, Training, Memory, Epoch))
+STATE = Format("bbb_numpy.mnist", 2, (Candidate, Settings, Run, Training, Memory, Epoch))
 FORMAT = f"{STATE.name} {STATE.version}"
 
 
@@ -177,6 +187,7 @@ def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y:
             optimizer=optimizer_of(candidate, Cosine()(len(run.errors), epochs)),
             epochs=1,
             batch_size=settings.batch,
+            samples=candidate.samples,
             kl_weights=SHARES[candidate.shares],
         ),
         rng=run.rng,

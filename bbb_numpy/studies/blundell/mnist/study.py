@@ -23,6 +23,7 @@ from . import plots, tables
 from .models import (
     CANDIDATES,
     FORMAT,
+    FULL,
     METHODS,
     Candidate,
     Run,
@@ -34,11 +35,21 @@ from .models import (
 )
 from .scores import Images, measure
 
-__all__ = ["DIVISOR", "prepare", "reproduce", "train_all"]
+__all__ = ["DIVISOR", "full", "prepare", "reproduce", "train_all"]
 
 DIVISOR = 126  # of the pixels, as in the paper
 COST = {"SGD": 1.0, "MAP": 2.0, "BBB": 3.0}  # of an epoch, roughly; for the time left
 FINISHED, SETTINGS = "numbers.json", "settings.json"
+
+
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for the paper's budget: 600 epochs of each method."""
+    return {"settings": Settings(seed, search=10, epochs=(600, 600, 600)), "candidates": FULL}
+
+
+def cost(candidate: Candidate) -> float:
+    """Return what an epoch costs, roughly, for the time left."""
+    return COST[candidate.method] * (1.0 + 0.7 * (candidate.samples - 1))
 
 
 def prepare(found: MNIST, settings: Settings) -> Images:
@@ -80,7 +91,7 @@ def _go_on(
         bar.set_postfix_str(
             f"{candidate.method}: {100 * run.errors[-1]:.2f} % of validation", refresh=False
         )
-        bar.update(COST[candidate.method])
+        bar.update(cost(candidate))
     return run
 
 
@@ -103,10 +114,10 @@ def train_all(
     total = dict(zip(METHODS, settings.epochs, strict=True))
     paths = [out / f"state-{number}.npz" for number in range(len(candidates))]
     runs = [load(path, c, settings) for path, c in zip(paths, candidates, strict=True)]
-    work = sum(COST[c.method] for c in candidates) * settings.search + sum(
+    work = sum(map(cost, candidates)) * settings.search + sum(
         COST[name] * (epochs - settings.search) for name, epochs in total.items()
     )
-    done = sum(COST[c.method] * len(run.errors) for c, run in zip(candidates, runs, strict=True))
+    done = sum(cost(c) * len(run.errors) for c, run in zip(candidates, runs, strict=True))
     searched, chosen = [], {}
     hidden = None if progress is None else not progress
     layout = "{percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}"
@@ -118,6 +129,7 @@ def train_all(
             own = [number for number, c in enumerate(candidates) if c.method == method]
             best = min(own, key=lambda number: searched[number][-1])
             run, c = runs[best], candidates[best]
+            bar.total += (cost(c) - COST[method]) * (total[method] - settings.search)
             _go_on(run, paths[best], c, settings, images, total[method], bar)
             chosen[method] = (c, run)
     return searched, chosen

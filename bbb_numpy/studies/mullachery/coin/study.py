@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bbb_numpy.progress import counted, steps
+
 from . import plots, tables
 from .models import PRIORS, Prior
 from .scores import BUDGET, Cell, grid, measure
@@ -47,23 +49,33 @@ class Study:
         return [cell for row in self.cells.values() for cell in row]
 
 
-def compute(seed: int = 0, budget: tuple[int, int, int] = BUDGET) -> Study:
+def compute(
+    seed: int = 0, budget: tuple[int, int, int] = BUDGET, progress: bool | None = None
+) -> Study:
     """Toss, and infer three ways."""
     tosses = toss(seed)
     heads = {stage: int(tosses[:stage].sum()) for stage in STAGES}
     seeds = iter(np.random.SeedSequence(seed).spawn(len(PRIORS) * len(STAGES) + 1))
-    cells = {
-        prior.title: [
-            measure(prior, h, stage - h, np.random.default_rng(next(seeds)), budget)
-            for stage, h in heads.items()
-        ]
-        for prior in PRIORS
-    }
-    single = measure(PRIORS[0], 1, 0, np.random.default_rng(next(seeds)), budget)
+    with steps(len(PRIORS) * len(STAGES) + 1, progress) as done:
+        cells = {
+            prior.title: [
+                measure(prior, h, stage - h, np.random.default_rng(next(seeds)), budget)
+                for stage, h in counted(heads.items(), done)
+            ]
+            for prior in PRIORS
+        }
+        single = measure(PRIORS[0], 1, 0, np.random.default_rng(next(seeds)), budget)
+        done(1)
     return Study(tosses, cells, single, {prior.title: _path(prior, tosses) for prior in PRIORS})
 
 
-def reproduce(out: Path, seed: int = 0, *, budget: tuple[int, int, int] = BUDGET) -> str:
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    *,
+    budget: tuple[int, int, int] = BUDGET,
+    progress: bool | None = None,
+) -> str:
     """Compute, write pictures and ``coin.json`` into `out`, return the tables.
 
     Parameters
@@ -74,9 +86,11 @@ def reproduce(out: Path, seed: int = 0, *, budget: tuple[int, int, int] = BUDGET
         Of the tosses and of the chains.
     budget : (int, int, int)
         Chains, draws and warm-up steps of each; fewer for a quick look.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
     """
     out.mkdir(parents=True, exist_ok=True)
-    study = compute(seed, budget)
+    study = compute(seed, budget, progress)
     plots.posteriors(study.cells, TRUTH).savefig(out / "coin-posteriors.png", dpi=100)
     plots.one_head(study.single, study.paths, TRUTH).savefig(out / "coin-one-head.png", dpi=100)
     found = {

@@ -13,6 +13,7 @@ from bbb_numpy.data import income_tax as data
 from bbb_numpy.data.income_tax import Cells
 from bbb_numpy.evaluation.calibration import clustered_mean, coverage, crps_mixture, kolmogorov, pit
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
+from bbb_numpy.progress import Done, counted, unseen
 
 from .models import MODELS, Effort, Mixture, Task
 
@@ -65,6 +66,7 @@ def cross_validate(
     count: int = FOLDS,
     effort: Effort | None = None,
     seed: int = 0,
+    done: Done = unseen,
 ) -> dict[str, Result]:
     """Predict every cell by every model, trained on other ZIP codes."""
     effort = effort or Effort()
@@ -80,7 +82,7 @@ def cross_validate(
             effort,
         )
         y = cells.y[test]
-        for name, model in models.items():
+        for name, model in counted(models.items(), done):
             began = perf_counter()
             found = model(task)
             seconds = perf_counter() - began

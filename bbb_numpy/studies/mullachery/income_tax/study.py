@@ -14,10 +14,11 @@ from typing import Any
 
 from bbb_numpy.data import income_tax as data
 from bbb_numpy.data.income_tax import Cells
+from bbb_numpy.progress import steps
 
 from . import plots, tables
-from .models import Effort
-from .scores import Result, Scores, cross_validate, measure
+from .models import MODELS, Effort
+from .scores import FOLDS, Result, Scores, cross_validate, measure
 
 __all__ = ["Study", "compute", "reproduce"]
 
@@ -31,14 +32,17 @@ class Study:
     scores: Mapping[str, Scores]
 
 
-def compute(seed: int = 0, effort: Effort | None = None) -> Study:
+def compute(seed: int = 0, effort: Effort | None = None, progress: bool | None = None) -> Study:
     """Predict every cell by every model, and judge the predictions."""
     cells = data.load()
-    results = cross_validate(cells, effort=effort, seed=seed)
+    with steps(FOLDS * len(MODELS), progress) as done:
+        results = cross_validate(cells, effort=effort, seed=seed, done=done)
     return Study(cells, results, measure(cells, results))
 
 
-def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
+def reproduce(
+    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
+) -> str:
     """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables.
 
     Parameters
@@ -49,6 +53,8 @@ def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
         Of the folds, the training and the chains.
     effort : Effort, optional
         Less, for a quick look.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
 
     Raises
     ------
@@ -56,7 +62,7 @@ def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
         Without the data; says where to get them.
     """
     out.mkdir(parents=True, exist_ok=True)
-    study = compute(seed, effort)
+    study = compute(seed, effort, progress)
     plots.draw(study.cells, study.results).savefig(out / "tax.png", dpi=100)
     found: dict[str, Any] = {
         "seed": seed,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.model_checks import BayesFactor, bayes_factor
 from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.progress import Done, unseen
 from bbb_numpy.sampling.annealing import Annealed, evidence
 from bbb_numpy.studies import linear_gaussian
 
@@ -84,7 +85,7 @@ def check_labels(
             yield Checked(name, which, float(np.log(known)), error, run)
 
 
-def measure(rng: np.random.Generator, budget: Budget) -> list[Measured]:
+def measure(rng: np.random.Generator, budget: Budget, done: Done = unseen) -> list[Measured]:
     """Draw regressions from every model, and find every model's evidence of each."""
     models, x = regression_models(), np.linspace(-2.0, 2.0, ROWS)[:, None]
     found = []
@@ -101,6 +102,7 @@ def measure(rng: np.random.Generator, budget: Budget) -> list[Measured]:
                 )  # fmt: skip
                 row[name] = Found(run.log_evidence, run.error, run.lower)
             found.append(Measured(source, y, row))
+            done(4)  # as long as all checks of one label vector
     return found
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from bbb_numpy.progress import counted, steps
+
 from . import plots, tables
 from .models import LABELS, Budget, Labelled, label_models
 from .scores import Checked, Measured, check_labels, divergences, measure
@@ -33,16 +35,19 @@ class Study:
     regressions: Sequence[Measured]
 
 
-def compute(seed: int = 0, budget: Budget | None = None) -> Study:
+def compute(seed: int = 0, budget: Budget | None = None, progress: bool | None = None) -> Study:
     """Find the evidence of all label vectors, some of it once more, and that of regressions."""
     budget = budget or Budget()
     first, second, third = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
-    models = label_models(first, budget)
-    checks = list(check_labels(models, second, budget))
-    return Study(models, checks, measure(third, budget))
+    with steps(4 * budget.checked + 3 * 4 * budget.sets, progress) as done:
+        models = label_models(first, budget)
+        checks = list(counted(check_labels(models, second, budget), done))
+        return Study(models, checks, measure(third, budget, done))
 
 
-def reproduce(out: Path, seed: int = 0, *, budget: Budget | None = None) -> str:
+def reproduce(
+    out: Path, seed: int = 0, *, budget: Budget | None = None, progress: bool | None = None
+) -> str:
     """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables.
 
     Parameters
@@ -53,10 +58,12 @@ def reproduce(out: Path, seed: int = 0, *, budget: Budget | None = None) -> str:
         Of data sets, prior draws and chains.
     budget : Budget, optional
         Less for a quick look.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
     """
     budget = budget or Budget()
     out.mkdir(parents=True, exist_ok=True)
-    study = compute(seed, budget)
+    study = compute(seed, budget, progress)
     plots.razor(study.models, study.regressions).savefig(out / "occam.png", dpi=100)
     found = json.dumps(_numbers(study), indent=1, allow_nan=False)
     (out / "occam.json").write_text(found + "\n", encoding="utf-8")

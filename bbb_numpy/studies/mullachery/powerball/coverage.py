@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.data import powerball as data
+from bbb_numpy.progress import Done, unseen
 
-from .models import BAYESIAN, Setup, train
+from .models import BAYESIAN, COST, Setup, train
 from .scores import Interval
 
 __all__ = ["LEVELS", "Coverage", "covered", "intervals", "play", "simulated", "undecided"]
@@ -53,7 +54,12 @@ def covered(functions: Array, exact: data.Exact) -> dict[float, tuple[float, flo
 
 
 def simulated(
-    shares: Mapping[int, float], draws: int, setup: Setup, seed: int, sets: int
+    shares: Mapping[int, float],
+    draws: int,
+    setup: Setup,
+    seed: int,
+    sets: int,
+    done: Done = unseen,
 ) -> dict[str, Coverage]:
     """Return the mean of `covered` over new data sets, and its standard error.
 
@@ -82,6 +88,7 @@ def simulated(
             functions = train(name, rows, seed + which, setup).functions
             assert functions is not None  # as of all of BAYESIAN
             found[name].append(covered(functions, exact))
+            done(COST[name])
 
     def mean(values: list[float]) -> Interval:
         error = np.std(values, ddof=1) / np.sqrt(sets) if sets > 1 else 0.0

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from bbb_numpy.data import powerball as data
 from bbb_numpy.evaluation.reliability import Reliability, expected_calibration_error, reliability
+from bbb_numpy.progress import Done, unseen
 
-from .models import METHODS, NUMBERS, Fitted, Setup, train
+from .models import COST, METHODS, NUMBERS, Fitted, Setup, train
 
 __all__ = ["RULE", "Interval", "Scores", "cross_validate", "folds", "per_draw", "under_the_rules"]
 
@@ -95,7 +96,13 @@ def under_the_rules(p: Array, exact: data.Exact) -> dict[str, float]:
 
 
 def cross_validate(
-    rows: data.Examples, exact: data.Exact, setup: Setup, seed: int, count: int, repeats: int
+    rows: data.Examples,
+    exact: data.Exact,
+    setup: Setup,
+    seed: int,
+    count: int,
+    repeats: int,
+    done: Done = unseen,
 ) -> dict[str, Scores]:
     """Judge all classifiers and the exact rule by repeated cross-validation over whole draws.
 
@@ -108,6 +115,8 @@ def cross_validate(
     seed : int
     count, repeats : int
         Folds, and how often the draws are shuffled and parted anew.
+    done : callable
+        Is told the cost of each fit.
     """
     rng = np.random.default_rng(seed)
     rule = np.pad(np.nan_to_num(exact.probability), (0, len(NUMBERS) - exact.mass.shape[1]))
@@ -119,6 +128,7 @@ def cross_validate(
             for name in METHODS:
                 given = _take(rows, ~parts[-1])
                 fits[name].append(train(name, given, seed + 1000 * repeat + fold, setup))
+                done(COST[name])
             fits[RULE].append(Fitted(rule, 0.0))
     held = {
         name: np.concatenate(

@@ -16,15 +16,27 @@ from typing import Any
 import numpy as np
 
 from bbb_numpy.data import powerball as data
+from bbb_numpy.progress import Done, counted, steps, unseen
 
 from . import plots, tables
 from .coverage import LEVELS, Coverage, covered, intervals, simulated
-from .models import BAYESIAN, METHODS, PRINTED, Fitted, Setup, train
+from .models import BAYESIAN, COST, METHODS, PRINTED, Fitted, Setup, train
 from .scores import Scores, cross_validate
 
-__all__ = ["OFFSETS", "PRINTED", "Setup", "Study", "compute", "fit_all", "reproduce", "zeros"]
+__all__ = [
+    "OFFSETS",
+    "PRINTED",
+    "Setup",
+    "Study",
+    "compute",
+    "fit_all",
+    "full",
+    "reproduce",
+    "zeros",
+]
 
 UNTIL = "2017-12-31"  # the last day before the paper
+LONGER = 8  # times the work of a fit is that of NUTS on all rows
 OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
 
 
@@ -40,7 +52,12 @@ class Study:
     coverage: Mapping[str, Coverage]
 
 
-def fit_all(rows: data.Examples, seed: int, setup: Setup) -> dict[str, Fitted]:
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for twice the folds and three times the played data."""
+    return {"seed": seed, "repeats": 2, "sets": 6}
+
+
+def fit_all(rows: data.Examples, seed: int, setup: Setup, done: Done = unseen) -> dict[str, Fitted]:
     """Train every classifier on all rows, with longer chains and paths of NUTS."""
     longer = replace(
         setup,
@@ -48,19 +65,29 @@ def fit_all(rows: data.Examples, seed: int, setup: Setup) -> dict[str, Fitted]:
         draws=4 * setup.draws,
         max_depth=setup.max_depth + 1,
     )
-    return {name: train(name, rows, seed, longer) for name in METHODS}
+    fits = {}
+    for name in METHODS:
+        fits[name] = train(name, rows, seed, longer)
+        done(COST[name] * (LONGER if name.startswith("NUTS") else 1))
+    return fits
 
 
-def zeros(rows: data.Examples, seed: int, setup: Setup) -> dict[float, Fitted]:
+def zeros(rows: data.Examples, seed: int, setup: Setup, done: Done = unseen) -> dict[float, Fitted]:
     """Train the network by NUTS with every one of `OFFSETS`, to see what 0 owes to them."""
     return {
         offset: train("NUTS, prior 1", rows, seed, replace(setup, offset=offset))
-        for offset in OFFSETS
+        for offset in counted(OFFSETS, done, COST["NUTS, prior 1"])
     }
 
 
 def compute(
-    draws: data.Draws, seed: int, setup: Setup, folds: int, repeats: int, sets: int
+    draws: data.Draws,
+    seed: int,
+    setup: Setup,
+    folds: int,
+    repeats: int,
+    sets: int,
+    progress: bool | None = None,
 ) -> Study:
     """Fit, judge on held-out draws, ask for 0, and play new draws for the credible intervals.
 
@@ -68,11 +95,15 @@ def compute(
     """
     rows, shares = data.examples(draws), data.rules(draws)
     exact = data.exact(shares)
-    full = fit_all(rows, seed, setup)
-    scores = cross_validate(rows, exact, setup, seed, folds, repeats)
-    zero = zeros(rows, seed, setup)
-    coverage = simulated(shares, len(draws.days), setup, seed, sets)
-    return Study(draws, exact, scores, full, zero, coverage)
+    work = sum(COST[name] * (LONGER if name.startswith("NUTS") else 1) for name in METHODS)
+    work += folds * repeats * sum(COST.values()) + len(OFFSETS) * COST["NUTS, prior 1"]
+    work += sets * sum(COST[name] for name in BAYESIAN)
+    with steps(work, progress) as done:
+        fits = fit_all(rows, seed, setup, done)
+        scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
+        zero = zeros(rows, seed, setup, done)
+        coverage = simulated(shares, len(draws.days), setup, seed, sets, done)
+    return Study(draws, exact, scores, fits, zero, coverage)
 
 
 def reproduce(
@@ -81,8 +112,9 @@ def reproduce(
     *,
     setup: Setup | None = None,
     folds: int = 5,
-    repeats: int = 2,
-    sets: int = 6,
+    repeats: int = 1,
+    sets: int = 2,
+    progress: bool | None = None,
 ) -> str:
     """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
 
@@ -98,6 +130,8 @@ def reproduce(
         Of the cross-validation.
     sets : int
         Data sets played by the rules, to judge the credible intervals.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
 
     Raises
     ------
@@ -109,15 +143,15 @@ def reproduce(
     setup = Setup() if setup is None else setup
     draws = data.load(UNTIL)
     out.mkdir(parents=True, exist_ok=True)
-    study = compute(draws, seed, setup, folds, repeats, sets)
-    exact, full, scores = study.exact, study.full, study.scores
+    study = compute(draws, seed, setup, folds, repeats, sets, progress)
+    exact, fits, scores = study.exact, study.full, study.scores
     pictures = {
         "data": plots.frequencies(data.examples(draws), exact),
-        "boundaries": plots.boundaries(full, exact),
-        "uncertainty": plots.uncertainty({name: full[name] for name in BAYESIAN[:3]}, exact),
+        "boundaries": plots.boundaries(fits, exact),
+        "uncertainty": plots.uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
         "calibration": plots.calibration(scores),
         "confusion": plots.confusion(scores),
-        "weights": plots.weights(full, setup),
+        "weights": plots.weights(fits, setup),
     }
     for name, figure in pictures.items():
         figure.savefig(out / f"{name}.png", dpi=100)
@@ -125,7 +159,7 @@ def reproduce(
     found = {**sizes, "setup": asdict(setup), **_numbers(study)}
     text = json.dumps(found, indent=1, allow_nan=False)
     (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
-    return tables.lay_out(draws, exact, scores, full, study.zero, study.coverage, setup, sizes)
+    return tables.lay_out(draws, exact, scores, fits, study.zero, study.coverage, setup, sizes)
 
 
 def _numbers(study: Study) -> dict[str, Any]:

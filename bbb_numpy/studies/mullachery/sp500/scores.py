@@ -18,6 +18,7 @@ from bbb_numpy.evaluation.calibration import (
     expected_calibration_error,
     reliability,
 )
+from bbb_numpy.progress import Done, counted, unseen
 
 from .models import FORECASTERS, Effort, Forecast, Task, logistic
 
@@ -68,6 +69,7 @@ def walk_forward(
     thin: int = THIN,
     effort: Effort | None = None,
     seed: int = 0,
+    done: Done = unseen,
 ) -> Walk:
     """Refit every forecaster each year on all that was known, and forecast the year (D38).
 
@@ -82,6 +84,8 @@ def walk_forward(
     effort : Effort, optional
     seed : int
         Same seed, same forecasts; those of a year do not depend on what comes after it.
+    done : callable
+        Is told of every forecast of a year.
     """
     effort = effort or Effort()
     tests: list[NDArray[np.intp]] = []
@@ -99,7 +103,7 @@ def walk_forward(
             effort,
         )
         tests.append(test)
-        for name, forecaster in forecasters.items():
+        for name, forecaster in counted(forecasters.items(), done):
             began = perf_counter()
             found[name].append(forecaster(task))
             seconds[name] += perf_counter() - began

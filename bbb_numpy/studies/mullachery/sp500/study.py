@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbb_numpy.data import sp500 as data
+from bbb_numpy.progress import steps
 
 from . import plots, tables
 from .models import FORECASTERS, Effort
-from .scores import BASE, Facts, Scores, Walk, facts, leak, measure, walk_forward
+from .scores import BASE, FIRST, Facts, Scores, Walk, facts, leak, measure, walk_forward
 
 __all__ = ["SECOND", "Study", "compute", "reproduce"]
 
@@ -36,20 +37,27 @@ class Study:
     second_scores: Mapping[str, Scores]
 
 
-def compute(seed: int = 0, effort: Effort | None = None) -> Study:
+def compute(seed: int = 0, effort: Effort | None = None, progress: bool | None = None) -> Study:
     """Forecast and judge both tables of prices."""
     prices, second = data.load(), data.load(SECOND)
     rows = data.rows(prices)
-    walk = walk_forward(rows, effort=effort, seed=seed)
+    others = data.rows(second)
     baselines = {name: FORECASTERS[name] for name in BASELINES}
-    other = walk_forward(data.rows(second), forecasters=baselines, first=SECOND_FIRST)
-    leaked = leak(rows, len(prices.symbols))
+    years = len(list(data.splits(rows, FIRST)))
+    work = years * (len(FORECASTERS) + 1)
+    work += len(list(data.splits(others, SECOND_FIRST))) * len(baselines)
+    with steps(work, progress) as done:
+        walk = walk_forward(rows, effort=effort, seed=seed, done=done)
+        other = walk_forward(others, forecasters=baselines, first=SECOND_FIRST, done=done)
+        leaked = leak(rows, len(prices.symbols), done=done)
     return Study(
         facts(prices, walk), walk, measure(walk), leaked, facts(second, other), measure(other)
     )
 
 
-def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
+def reproduce(
+    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
+) -> str:
     """Run everything, write ``forecasts.png`` and ``numbers.json`` into `out`, return the tables.
 
     Parameters
@@ -59,6 +67,8 @@ def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
     seed : int
     effort : Effort, optional
         Less, for a quick look.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
 
     Raises
     ------
@@ -66,7 +76,7 @@ def reproduce(out: Path, seed: int = 0, *, effort: Effort | None = None) -> str:
         Without the data; says where to get them.
     """
     out.mkdir(parents=True, exist_ok=True)
-    study = compute(seed, effort)
+    study = compute(seed, effort, progress)
     plots.draw(study.walk, study.scores).savefig(out / "forecasts.png", dpi=100)
     found = {
         "seed": seed,

@@ -73,7 +73,7 @@ def network_places(seed: int) -> list[Place]:
     thetas = [state.theta]
     for optimizer in (constant, fading):
         recipe = Recipe(optimizer, epochs=500, samples=SAMPLES)
-        state = fit(estimator, state, x, y, recipe, rng=rng)
+        state = fit(estimator, state, x, y, recipe, rng=rng, progress=False)
         thetas.append(state.theta)
     names = ("network, start", "network, half way", "network, end")
     return [

@@ -16,6 +16,7 @@ from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid
 from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.progress import Done, counted, unseen
 from bbb_numpy.studies import linear_gaussian as exact
 
 from ..estimates import Estimate
@@ -146,7 +147,7 @@ def difference(grads: Array, reference: Array) -> float:
     return float(np.sqrt(np.mean(z**2))) if seen.any() else 0.0
 
 
-def curves(seed: int, steps: int = CURVE_STEPS) -> dict[str, list[Spot]]:
+def curves(seed: int, steps: int = CURVE_STEPS, done: Done = unseen) -> dict[str, list[Spot]]:
     """Measure IWAE's two gradients and the EUBO's against the number of samples.
 
     On linear regression, at a q beside the inclusive optimum and wider: there no gradient is 0,
@@ -167,7 +168,7 @@ def curves(seed: int, steps: int = CURVE_STEPS) -> dict[str, list[Spot]]:
         "EUBO": SelfNormalised(model, family, EUBO()),
     }
     found: dict[str, list[Spot]] = {name: [] for name in estimators}
-    for count in COUNTS:
+    for count in counted(COUNTS, done):
         drawn = {n: sampled(e, place, count, steps, seed) for n, e in estimators.items()}
         iwae = drawn["doubly"][0].mean(axis=0)  # unbiased, and the less noisy one
         for name, (grads, effective) in drawn.items():

@@ -11,21 +11,25 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from bbb_numpy.progress import counted, steps
+
 from . import plots, tables
 from .models import linear_places, network_places
-from .scores import Study, curves, measure, on_network, order
+from .scores import COUNTS, Study, curves, measure, on_network, order
 
 __all__ = ["measure_all", "reproduce"]
 
 
-def measure_all(seed: int) -> Study:
+def measure_all(seed: int, progress: bool | None = None) -> Study:
     """Train the network and measure every estimator at every place."""
     network, linear = network_places(seed), linear_places(seed)
-    noises = {place.name: measure(place, seed + 1) for place in [*network, *linear]}
-    return Study(noises, curves(seed), on_network(network[-1], seed))
+    places = [*network, *linear]
+    with steps(len(places) + len(COUNTS), progress) as done:
+        noises = {place.name: measure(place, seed + 1) for place in counted(places, done)}
+        return Study(noises, curves(seed, done=done), on_network(network[-1], seed))
 
 
-def reproduce(out: Path, seed: int = 0) -> str:
+def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables.
 
     Parameters
@@ -34,8 +38,10 @@ def reproduce(out: Path, seed: int = 0) -> str:
         Folder, made if missing.
     seed : int
         Of data, training and noise.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
     """
-    found = measure_all(seed)
+    found = measure_all(seed, progress)
     out.mkdir(parents=True, exist_ok=True)
     figure = plots.variances(found.noises, found.spots, order(found.noises["network, end"]))
     figure.savefig(out / "estimator-variance.png", dpi=100)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bbb_numpy.progress import counted, steps
 from bbb_numpy.studies import linear_gaussian as exact
 
 from . import plots, tables
@@ -20,21 +21,20 @@ from .scores import COUNTS, Study, measure, one_sample_gap
 __all__ = ["measure_all", "reproduce"]
 
 
-def measure_all(seed: int) -> Study:
+def measure_all(seed: int, progress: bool | None = None) -> Study:
     """Draw the regression and measure every q."""
     data_rng_seed, *seeds = np.random.SeedSequence(seed).spawn(6)
     data = problem(int(data_rng_seed.generate_state(1)[0]))
     truth = exact.exact(data)
     *rngs, last = (np.random.default_rng(s) for s in seeds)
-    cases = [
-        measure(data, name, q, truth, rng)
-        for (name, q), rng in zip(choices(truth, 1.0).items(), rngs, strict=True)
-    ]
+    asked = list(zip(choices(truth, 1.0).items(), rngs, strict=True))
+    with steps(len(asked), progress) as done:
+        cases = [measure(data, name, q, truth, rng) for (name, q), rng in counted(asked, done)]
     gap = max(one_sample_gap(data, case.q, last) for case in cases)
     return Study(data, truth.log_evidence, cases, gap)
 
 
-def reproduce(out: Path, seed: int = 0) -> str:
+def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     """Measure, write ``evidence-bounds.png`` and ``.json``, and return the tables.
 
     Parameters
@@ -43,8 +43,10 @@ def reproduce(out: Path, seed: int = 0) -> str:
         Folder, made if missing.
     seed : int
         Of the data and of all samples.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
     """
-    found = measure_all(seed)
+    found = measure_all(seed, progress)
     out.mkdir(parents=True, exist_ok=True)
     plots.bounds(found.cases, COUNTS).savefig(out / "evidence-bounds.png", dpi=100)
     rows = [{**case._asdict(), "q": [part.tolist() for part in case.q]} for case in found.cases]

@@ -8,43 +8,69 @@ one base case, each measured on several data sets by `measure`.
 from __future__ import annotations
 
 import json
+from math import ceil
 from pathlib import Path
+from typing import Any
 
+from bbb_numpy.progress import Done, counted, steps
 from bbb_numpy.studies.comparing import METHODS, average
 
 from . import plots, tables
 from .models import BASE, HOW, WHY, Variant
-from .scores import Study, bias_and_spread, compare, measure
+from .scores import Measured, Study, bias_and_spread, compare, measure
 
-__all__ = ["measure_all", "reproduce"]
+__all__ = ["full", "measure_all", "reproduce"]
 
 
-def measure_all(seed: int, repeats: int, effort: float) -> Study:
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for twice as many data sets."""
+    return {"seed": seed, "repeats": 4}
+
+
+def updates(variant: Variant) -> float:
+    """Return how many minibatches a variant trains on, all its members together."""
+    setup = variant.setup
+    return setup.epochs * variant.members * ceil(variant.count / setup.batch_size)
+
+
+def measure_all(seed: int, repeats: int, effort: float, progress: bool | None = None) -> Study:
     """Train and measure every variant; arguments as for `reproduce`."""
+    every = [BASE.but(name, build=METHODS[name]) for name in METHODS] + [*WHY[1:], *HOW]
+    with steps(repeats * sum(map(updates, every)), progress) as done:
+        return _measure_all(seed, repeats, effort, done)
 
+
+def _measure_all(seed: int, repeats: int, effort: float, done: Done) -> Study:
     def shorter(variant: Variant) -> Variant:
         return variant.but(variant.name, epochs=max(1, round(effort * variant.setup.epochs)))
 
+    def each(variant: Variant) -> list[Measured]:
+        whole = updates(variant)
+        return [measure(shorter(variant), which) for which in counted(seeds, done, whole)]
+
     seeds = range(seed, seed + repeats)
-    pairs = [compare(which, shorter(BASE)) for which in seeds]
+    whole = len(METHODS) * updates(BASE)
+    pairs = [compare(which, shorter(BASE)) for which in counted(seeds, done, whole)]
     runs = {BASE.name: [pair[BASE.name] for pair in pairs]}
-    for variant in WHY[1:]:
-        runs[variant.name] = [measure(shorter(variant), which) for which in seeds]
+    runs |= {variant.name: each(variant) for variant in WHY[1:]}
     return Study(
         repeats=repeats,
         methods=pairs[0],
         runs=runs,
         side={name: average([pair[name].numbers for pair in pairs]) for name in METHODS},
         why={name: average([run.numbers for run in measured]) for name, measured in runs.items()},
-        how={
-            variant.name: average([measure(shorter(variant), which).numbers for which in seeds])
-            for variant in HOW
-        },
+        how={v.name: average([run.numbers for run in each(v)]) for v in HOW},
         split=bias_and_spread(runs[BASE.name]) if repeats > 1 else {},
     )
 
 
-def reproduce(out: Path, seed: int = 0, repeats: int = 4, effort: float = 1.0) -> str:
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    repeats: int = 2,
+    effort: float = 1.0,
+    progress: bool | None = None,
+) -> str:
     """Run everything; write ``maps.png``, ``why.png``, ``how.png`` and ``numbers.json``.
 
     Parameters
@@ -57,13 +83,15 @@ def reproduce(out: Path, seed: int = 0, repeats: int = 4, effort: float = 1.0) -
         Data sets, from which every standard error comes.
     effort : float
         Factor on all epochs, for a quick look.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
 
     Returns
     -------
     str
         The tables.
     """
-    found = measure_all(seed, repeats, effort)
+    found = measure_all(seed, repeats, effort, progress)
     numbers = {
         "seed": seed,
         "repeats": repeats,

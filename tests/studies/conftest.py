@@ -1,0 +1,27 @@
+"""Every progress bar of the studies has to end where it said that it would."""
+
+import io
+
+import pytest
+from tqdm import tqdm
+
+import bbb_numpy.progress
+from bbb_numpy.studies.blundell.mnist import study as mnist
+
+
+class Watched(tqdm):
+    """A bar that counts though nobody sees it, and objects if its work ends too soon or late."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **{**options, "disable": False, "file": io.StringIO()})
+
+    def __exit__(self, kind, error, trace):
+        super().__exit__(kind, error, trace)
+        if kind is None:
+            assert self.n == pytest.approx(self.total), "the bar does not know its end"
+
+
+@pytest.fixture(autouse=True)
+def watched_bars(monkeypatch):
+    for module in (bbb_numpy.progress, mnist):
+        monkeypatch.setattr(module, "tqdm", Watched)

@@ -1,0 +1,35 @@
+"""Experiments say how far they are: see conftest.py, which watches all bars of this folder."""
+
+import inspect
+from importlib import import_module
+
+import pytest
+
+from bbb_numpy.cli.reproduce import STUDIES
+from bbb_numpy.progress import counted, steps
+
+
+def test_a_bar_that_ends_elsewhere_than_it_said_is_noticed():
+    """Negative control."""
+    for parts in ([1, 2], [1, 2, 3, 4]):
+        with pytest.raises(AssertionError, match="know its end"), steps(3) as done:
+            assert list(counted(parts, done)) == parts
+    with steps(3) as done:
+        assert list(counted([1, 2, 3], done)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=list(STUDIES))
+def test_every_experiment_has_a_bar_and_takes_the_arguments_of_its_full_run(study):
+    module = import_module(f"bbb_numpy.studies.{study.module}")
+    accepted = inspect.signature(module.reproduce)
+    assert accepted.parameters["progress"].default is None
+    assert hasattr(module, "full") is bool(study.full)
+    if study.full:
+        given = module.full(3)
+        usual = accepted.bind("out", 3)
+        usual.apply_defaults()
+        longer = accepted.bind("out", **given)
+        longer.apply_defaults()
+        assert longer.arguments != usual.arguments
+        assert given.get("seed", 3) == 3
+        assert getattr(given.get("settings"), "seed", 3) == 3
