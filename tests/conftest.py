@@ -15,6 +15,15 @@ from hypothesis import HealthCheck, settings
 for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
+# dask's processes look at themselves, 100 and 50 times a second, and at the machine, twice: of
+# clusters that tests share this takes a tenth of a core, for as long as the tests run.
+for _name, _value in (
+    ("WORKER__PROFILE__ENABLED", "False"),
+    ("ADMIN__TICK__INTERVAL", "1s"),
+    ("ADMIN__SYSTEM_MONITOR__INTERVAL", "5s"),
+):
+    os.environ.setdefault(f"DASK_DISTRIBUTED__{_name}", _value)
+
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )

@@ -22,13 +22,16 @@ def covering(everything, strength=2):
     """
     everything = list(everything)
     meetings = [parts_that_meet(which, strength) for which in everything]
-    index = {pair: i for i, pair in enumerate(sorted(set().union(*meetings), key=repr))}
-    has = np.zeros((len(everything), len(index)), bool)
-    for row, pairs in zip(has, meetings, strict=True):
-        row[[index[pair] for pair in pairs]] = True
+    index = {pair: i for i, pair in enumerate(set().union(*meetings))}
+    who = np.zeros((len(index), len(everything)), np.int32)
+    for i, pairs in enumerate(meetings):
+        who[[index[pair] for pair in pairs], i] = 1
     chosen, missing = [], np.ones(len(index), bool)
-    while missing.any():
-        best = int(np.argmax(has[:, missing].sum(axis=1)))
+    count = who.sum(axis=0, dtype=np.int32)  # of its pairs that are still missing
+    while count.any():
+        best = int(np.argmax(count))
         chosen.append(everything[best])
-        missing &= ~has[best]
+        met = missing & (who[:, best] == 1)
+        count -= who[met].sum(axis=0, dtype=np.int32)
+        missing &= ~met
     return chosen

@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from types import NotImplementedType
 from typing import Any, ClassVar
@@ -112,7 +113,7 @@ class Number:
     def _other(self, x: Any) -> Any:
         if isinstance(x, Number):
             return x
-        if isinstance(x, Real):
+        if isinstance(x, float | int | Real):  # Real, which is slow to ask, comes last
             return self.constant(x)
         return self.constant(int(x)) if isinstance(x, np.bool_) else None
 
@@ -311,16 +312,14 @@ class Laws:
 
     def _sum(self, t: int) -> int:
         """Return e^t = e^s e^(t - s) = e^(t + s) / e^s if both of either are known, else 0."""
-        exps = self.exps
+        exps, p = self.exps, PRIME
         if t in exps:
             return exps[t]
         for s, e, over in self._met():
-            rest = exps.get((t - s) % PRIME)
-            if rest is not None:
-                return rest * e % PRIME
-            rest = exps.get((t + s) % PRIME)
-            if rest is not None:
-                return rest * over % PRIME
+            if (t - s) % p in exps:
+                return exps[(t - s) % p] * e % p
+            if (t + s) % p in exps:
+                return exps[(t + s) % p] * over % p
         return 0
 
     def _drawn(self, t: int) -> int:
@@ -342,14 +341,13 @@ class Laws:
         if u == 0:
             raise Untraceable("the logarithm of 0")
         over = pow(u, -1, PRIME)
+        logs, p = self.logs, PRIME
         for s, e, other in self._met():  # log u = log(u / e^s) + s
-            rest = self.logs.get(u * other % PRIME)
-            if rest is not None:
-                t = (rest + s) % PRIME
+            if u * other % p in logs:
+                t = (logs[u * other % p] + s) % p
                 break
-            rest = self.logs.get(u * e % PRIME)
-            if rest is not None:
-                t = (rest - s) % PRIME
+            if u * e % p in logs:
+                t = (logs[u * e % p] - s) % p
                 break
         else:
             t = self.random()
@@ -439,6 +437,7 @@ class _OfDecimals:
     exp, log, sqrt = Decimal.exp, Decimal.ln, Decimal.sqrt
 
 
+@lru_cache(maxsize=4096)
 def _residue(x: Any) -> int:
     top, bottom = (x if isinstance(x, Fraction) else float(x)).as_integer_ratio()
     if bottom & (bottom - 1):

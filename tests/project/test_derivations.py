@@ -10,7 +10,7 @@ import posixpath
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -149,28 +149,43 @@ def is_mark(call: ast.Call) -> bool:
     return MARK.endswith(end) and ast.unparse(call.func) == MARK
 
 
-def claims(source: str, families: Iterable[str]) -> dict[str, set[str]]:
-    """Return the tags with which each test (or class of tests) of `source` is marked."""
+def definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    """Yield the functions and classes below a node; only statements are walked, which are few."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, field, []):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                yield child
+            yield from definitions(child)
+
+
+@cache
+def strings_on(source: str) -> dict[str, str]:
+    """Return what the marks of each function and class say; asked for many times of one file."""
+    if MARK not in source:
+        return {}
     tree = ast.parse(source)
     named = names_of(tree)
     return {
-        node.name: tags_in(
-            " ".join(
-                text
-                for mark in node.decorator_list
-                if isinstance(mark, ast.Call) and is_mark(mark)
-                for argument in mark.args
-                for text in strings(argument, named)
-            ),
-            families,
+        node.name: " ".join(
+            text
+            for mark in node.decorator_list
+            if isinstance(mark, ast.Call) and is_mark(mark)
+            for argument in mark.args
+            for text in strings(argument, named)
         )
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        for node in definitions(tree)
     }
+
+
+def claims(source: str, families: Iterable[str]) -> dict[str, set[str]]:
+    """Return the tags with which each test (or class of tests) of `source` is marked."""
+    return {name: tags_in(text, families) for name, text in strings_on(source).items()}
 
 
 def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
     """Return the tags with which tests of `source` are marked, and what is wrong with marks."""
+    if MARK not in source:
+        return set(), []
     tree = ast.parse(source)
     tags: set[str] = set()
     wrong: list[str] = []
