@@ -146,9 +146,7 @@ class LocalReparameterisation(Rowwise):
             a = tape.inputs[layer]
             h = np.multiply(d_z, tape.zetas[layer], out=buffers.like(d_z))
             h /= tape.roots[layer]  # D21: 2 delta_v = delta zeta / sqrt v
-            sum_outer(
-                tape.squares[layer], h, *d_variances[layer]
-            )  # 2 d_sigma^2 = (a^2)^T 2 delta_v
+            sum_outer(tape.squares[layer], h, *d_variances[layer])  # (a^2)^T 2 delta_v
             sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T delta, d_b = 1^T delta
             if layer:  # delta mu^T + a (2 delta_v sigma^2^T)
                 d_a = np.matmul(h, tape.variances[layer][0].T, out=buffers.like(a))
