@@ -917,12 +917,29 @@ plt.show()
 #    meant. Code it as printed, for one weight, and read what `gradcheck.check` says.
 # 2. In Section 3, *subtract* $\epsilon/\sigma$ from $\partial F/\partial\mu$ instead of adding it.
 #    What is its deviation at the optimum now? Is it unbiased? Does it pass the check? Why not?
-# 3. Give the springs of Section 7 a full covariance: $w = \mu + L\epsilon$ with $L$ lower
-#    triangular. Derive the gradient for $L$, check it, and see the gap close.
+# 3. Give the springs of Section 7 a full covariance: $w = \mu + C\epsilon$ with $C$ lower
+#    triangular. Derive the gradient for $C$, check it, and see the gap close.
 # 4. Put $\tanh$ for ReLU in Section 5. Which lines change, and why does the central difference
 #    then need no `gates`?
 # 5. Train the cubic on $[-1, 1]$ with 125 rows. How does the epistemic deviation at $x = \pm 6$
 #    compare with the error there?
+#
+# <details><summary>Hints</summary>
+#
+# 1. [K19](../derivations.md#k19-the-gradient-for-mu-by-parts): $\partial P/\partial w = -P\,g_w$.
+#    The sign is turned, and a density of eight targets is a tiny number.
+# 2. At the optimum $w/\sigma_0^2 + g_w$ is $\epsilon/\sigma$, so the difference is 0 for every
+#    $\epsilon$. $E[\epsilon] = 0$ keeps it unbiased. It is the gradient of another function:
+#    [D20](../derivations/estimators.md#d20-sticking-the-landing).
+# 3. The gradient for $C$ is a lower triangle,
+#    [M3](../derivations/correlated-posteriors.md#m3-the-gradient-for-l). The posterior is now in
+#    the family, so the gap can become 0.
+# 4. The gate becomes the slope $1 - a^2$ ([D10](../derivations/numbers-and-proofs.md#d10-tanh)). A
+#    kink is what made differences wrong, and tanh has none.
+# 5. Outside the data the mean goes on as a straight line, and at $x = 6$ the truth is 216.
+#    `bbb-numpy report` prints both numbers for such a fit.
+#
+# </details>
 #
 # **Next:** [02](02_mixture_prior.ipynb) puts a mixture in the place of the Gaussian prior.
 #

@@ -587,5 +587,22 @@ assert raised["through a sigmoid (R8)"].left == 0
 # 5. At which $\mu/\sigma$ is the difference of Section 7 largest, for one ReLU and fixed
 #    $\sigma$?
 #
+# <details><summary>Hints</summary>
+#
+# 1. R4 becomes a logsumexp of three. The responsibilities are $r_k = e^{l_k} / \sum_j e^{l_j}$, and
+#    R5 and R6 keep their form. Let $\pi_k = e^{a_k} / \sum_j e^{a_j}$; then R7 is
+#    $\sum_j (r_{jk} - \pi_k)$ for each $a_k$.
+# 2. Every responsibility is $\frac12$, so both deviations have the same slope, and $\pi$ has the
+#    slope 0. R8 cannot begin there: $\sigma_1 = \sigma_2$ needs $t_1 = -\infty$.
+# 3. What is $r$ when both densities are equal? And what becomes of the bracket in R5?
+# 4. Put a small $\sigma_2$ into the formula for the place where both components are equally likely
+#    (R5). It tends to 0 like $\sigma_2$ times the root of a logarithm. Outside, the slope is
+#    $-w / \sigma_1^2$.
+# 5. The difference is $\sigma\,[z\,\Phi(z) + \varphi(z) - \max(z, 0)]$ with $z = \mu/\sigma$. Its
+#    slope is $\Phi(z)$ on one side of 0 and $\Phi(z) - 1$ on the other. At its largest it is
+#    $0.40\,\sigma$.
+#
+# </details>
+#
 # **Next:** [03](03_estimators_and_variance.ipynb) asks how noisy the gradient is, and what can be
 # done about it. **Before:** [01](01_from_one_weight_to_the_network.ipynb).

@@ -149,9 +149,9 @@ assert ratio[:4].max() < 1e-20
 
 # %% [markdown]
 # For $\rho_j$ both parts have a formula (D23). With the posterior's precision $\Lambda$ and mean
-# $m$, and $\delta = \mu - m$, up to the common factor $s(\rho_j)^2$,
+# $m$, up to the common factor $s(\rho_j)^2$,
 #
-# $$\mathrm{Var}\,h_- = (\Lambda\delta)_j^2, \qquad
+# $$\mathrm{Var}\,h_- = (\Lambda (\mu - m))_j^2, \qquad
 # \mathrm{Var}\,h_+ = \sum_k \Lambda_{jk}^2\sigma_k^2 + \Lambda_{jj}^2\sigma_j^2 .$$
 #
 # So the ratio depends on *where* the gradient is taken: it is 2 at $\mu = m$, and falls to 0 far
@@ -269,12 +269,14 @@ assert not report.passed
 # Given its inputs, an output of a layer is Gaussian. Draw *it*, one number $\zeta$ for each row,
 # instead of the weights, which all rows would share:
 #
-# $$z = \Phi\mu + \sqrt D\,\zeta, \qquad D = \Phi^2\sigma^2.$$
+# $$z = \Phi\mu + \sqrt v\,\zeta, \qquad v = \Phi^2\sigma^2.$$
 #
-# With $G = \partial\,\mathrm{NLL}/\partial z$ and $H = \partial\,\mathrm{NLL}/\partial D
-# = G\,\zeta / (2\sqrt D)$, $D$ is a linear layer of inputs $\Phi^2$ and weights $\sigma^2$, so
+# Let $\delta = \partial\,\mathrm{NLL}/\partial z$ and $\delta_v = \partial\,\mathrm{NLL}/\partial v
+# = \delta\,\zeta / (2\sqrt v)$. The variance $v$ is a linear layer with inputs $\Phi^2$ and weights
+# $\sigma^2$, so
 #
-# $$\nabla_\mu = \Phi^\top G, \qquad \nabla_\rho = [(\Phi^2)^\top H]\,2\sigma\,s(\rho).$$
+# $$\nabla_\mu = \Phi^\top \delta, \qquad
+# \nabla_\rho = [(\Phi^2)^\top \delta_v]\,2\sigma\,s(\rho).$$
 #
 # The likelihood is a sum over rows. With shared weights its terms are correlated, and a sum of
 # $B$ terms has $B(B-1)$ covariances; here they are 0. No $w$ exists, so the KL divergence has to
@@ -304,20 +306,21 @@ same("local reparameterisation", local_reparameterisation(theta, zeta), library)
 # *Entry [D22](../derivations/estimators.md#d22-flipout).*
 #
 # One perturbation $\Delta = \sigma\epsilon$ for all rows, but with random signs for each:
-# $w^{(b)} = \mu + R_b\,C_b\,\Delta$, a sign $R_{bi}$ for every input and $C_b$ for the output.
-# Each $w^{(b)}$ still has the distribution $q$, and two rows are uncorrelated, since
-# $E[R_{bi} R_{b'i}] = 0$. The signs can be moved from the weights to inputs and outputs, so matrix
-# products remain:
+# $w^{(b)} = \mu + R^{in}_b\,R^{out}_b\,\Delta$, a sign $R^{in}_{bi}$ for every input and
+# $R^{out}_b$ for the output. Each $w^{(b)}$ still has the distribution $q$, and two rows are
+# uncorrelated, since $E[R^{in}_{bi} R^{in}_{b'i}] = 0$. The signs can be moved from the weights to
+# inputs and outputs, so matrix products remain:
 #
-# $$z = \Phi\mu + ((\Phi \circ R)\,\Delta) \circ C, \qquad \nabla_\mu = \Phi^\top G, \qquad
-# \nabla_\rho = [(\Phi \circ R)^\top (G \circ C)]\,\epsilon\,s(\rho).$$
+# $$z = \Phi\mu + ((\Phi \circ R^{in})\,\Delta) \circ R^{out}, \qquad \nabla_\mu = \Phi^\top \delta,
+# \qquad \nabla_\rho = [(\Phi \circ R^{in})^\top (\delta \circ R^{out})]\,\epsilon\,s(\rho).$$
 #
-# The bias has one sign $T_b$ of its own, so in the code the last column of $R\,C$ is $T$.
+# The bias has one sign of its own, so in the code the last column of $R^{in}\,R^{out}$ is
+# $R^{bias}$.
 
 
 # %%
 def flipout(theta, eps, signs):
-    """`signs` (S, B, P) are the products R C; the last column is T."""
+    """`signs` (S, B, P) are the products R_in R_out; the last column is R_bias."""
     mu, sigma, slope = split(theta)
     flipped = phi * signs  # (S, B, P)
     z = phi @ mu + np.einsum("sbp,sp->sb", flipped, sigma * eps)
@@ -655,6 +658,23 @@ plt.show()
 # 5. Derive the KL divergence of a Gaussian $q$ to a Laplace prior
 #    ([D16](../derivations/priors.md#d16-the-laplace-prior)): the mean of $|w|$ has a closed form.
 #    Does knowing it gain more than it does for the Gaussian prior?
+#
+# <details><summary>Hints</summary>
+#
+# 1. The formulas of Section 2 hold with $\Lambda = I/\sigma_0^2$ and $m = 0$. The ratio is
+#    $4\sigma_j^2 / (2\sigma_j^2 + \mu_j^2)$.
+# 2. At the full-rank optimum one of the two is 0, so that the mean is half of the other. For the
+#    best weight $a$ minimise the variance of $g + a\,(\tilde g - g)$: it is a parabola in $a$.
+# 3. Each row still has weights from $q$, and a sum over rows needs no more than that. But now all
+#    rows have *the same* weights.
+# 4. The numbers are ratios. For estimators that average independent samples, numerator and
+#    denominator are doubled alike. A pair is no such average.
+# 5. $E_q|w|$ is step 4 of [D16](../derivations/priors.md#d16-the-laplace-prior), and the entropy is
+#    in D18. The complexity cost is
+#    $\sum_j [\log 2b + E_q|w_j|/b - \log\sigma_j - \frac12(1 + \log 2\pi)]$. How large is the noise
+#    that it removes beside that of the likelihood?
+#
+# </details>
 #
 # **Where to read on.** The next notebook, [04](04_bounds_around_the_evidence.ipynb), compares the
 # objectives themselves. The proofs are in the chapter on

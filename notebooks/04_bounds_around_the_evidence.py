@@ -413,6 +413,22 @@ plt.show()
 # 5. Draw from the posterior instead of $q$, and estimate the EUBO with 10 and 1000 samples. Is it
 #    an upper bound on average now, for either number? For every set of samples?
 #
+# <details><summary>Hints</summary>
+#
+# 1. Put $\Lambda$ and $\Sigma = \Lambda^{-1}$ into both gaps of
+#    [D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly). For three weights they
+#    differ: with all correlations $\frac12$ they are 0.26 and 0.35 nats.
+# 2. $\Phi^\top\Phi$ is then diagonal, and so is $\Lambda$. The posterior factorises, and a mean
+#    field can be it.
+# 3. With one sample every order is the ELBO; with many it is the exact bound of its order. Step 6
+#    of [D25](../derivations/bounds.md#d25-the-renyi-and-the-importance-weighted-bounds) says in
+#    which direction that moves the deviations.
+# 4. $\log\sum_s\omega_s = \log k + \log\frac1k\sum_s\omega_s$. Take the mean, and use Section 2.
+# 5. A mean of $\log\omega$ over draws of the posterior has the expectation $U$, for any number of
+#    draws. It still scatters.
+#
+# </details>
+#
 # **Next:** [05](05_path_loss.ipynb) asks what a deviation of VI says about errors on a map.
 # **Before:** [03](03_estimators_and_variance.ipynb). Full rank and how it is trained:
 # [M1 to M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations).

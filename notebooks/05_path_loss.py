@@ -501,6 +501,20 @@ assert np.all(rmse["the same, 0 dB"] < 1e-6)
 # 5. Two transmitters make two columns of $y$. Train one network with two outputs, and two networks
 #    with one. Which is better, and why?
 #
+# <details><summary>Hints</summary>
+#
+# 1. Count the sides of the rectangle that the line to the transmitter crosses: two from outside,
+#    one from inside.
+# 2. The scatter of one new receiver is what it was. What changes is how much 400 receivers say
+#    about the curve, as neighbours err together, and the likelihood takes them as independent.
+# 3. Compare with the distance between neighbouring receivers, about $100\,\mathrm{m}/\sqrt N$: 5 m
+#    and 1.25 m.
+# 4. The peak at the transmitter is a function of $\log_{10} d$. The edges of the shadows are not.
+# 5. What do both columns have in common? The buildings are the same; the edges of the shadows are
+#    at other places.
+#
+# </details>
+#
 # **Next:** [06](06_samplers_from_scratch.ipynb) asks what the *family* of $q$ costs, by drawing
 # from the posterior itself. **Before:** [04](04_bounds_around_the_evidence.ipynb). The two parts of
 # a predictive variance are derived in

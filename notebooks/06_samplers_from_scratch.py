@@ -88,10 +88,10 @@ assert np.abs(pi @ p - pi).max() < 1e-15
 assert np.abs(pi[:, None] * q - (pi[:, None] * q).T).max() > 0.1
 
 # %% [markdown]
-# Detailed balance, $\pi(x)\,p(x'|x) = \pi(x')\,p(x|x')$, makes $\pi$ *stationary*. It does not
-# make the chain forget where it began, as the paper's theorem says: that takes a chain that can
-# get everywhere (irreducible) and does not walk in step (aperiodic). Two states that always
-# exchange their places are in detailed balance with $(\frac12, \frac12)$ and never converge:
+# Detailed balance, $\pi(x)\,p(x'|x) = \pi(x')\,p(x|x')$, makes $\pi$ *stationary*. The paper's
+# theorem says that the chain then forgets where it began. It need not: for that, the chain must be
+# able to get everywhere (*irreducible*) and must not walk in step (*aperiodic*). Two states that
+# always exchange their places are in detailed balance with $(\frac12, \frac12)$ and never converge:
 
 # %%
 exchange = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -1048,6 +1048,22 @@ assert gap["mean field"] > gap["full rank"] > np.log(48) - 1
 # 4. Give HMC on the ridge the metric `mcmc.DenseMetric(covariance)`. What is the best path now?
 # 5. Take `HalfCauchy(1.0)` for the noise in Section 5. Where do the chains go, and does $\hat R$ in
 #    function space notice?
+#
+# <details><summary>Hints</summary>
+#
+# 1. Two places between which nothing is ever proposed make it reducible. The matrix `exchange` of
+#    Section 1 is periodic. Detailed balance and $\pi P = \pi$ hold in both cases; only a high power
+#    of the matrix differs.
+# 2. The order is 1 in either case: the momentum that enters the energy is half a step off.
+# 3. A path that has turned back within itself is then kept, although from some of its points NUTS
+#    would have stopped earlier. The error may be small, so begin with few chains and double them.
+#    With the wrong sign a path ends where it should go on: look at the points per draw.
+# 4. In the metric of the posterior the ridge is round, and every direction has the period $2\pi$
+#    (Section 3). After a quarter of a period the place has forgotten where it was.
+# 5. A half-Cauchy density does not vanish at 0, nor soon for large noise; the log-normal one does
+#    both. Plot the draws of the logarithm of the noise, chain by chain, before $\hat R$.
+#
+# </details>
 #
 # **Where to read on.** The next notebook, [07](07_powerball.ipynb), has a data set that knows the
 # right answer. [08](08_what_separates_the_methods.ipynb) comes back to HMC and the mean field on

@@ -576,6 +576,20 @@ for name in ("NUTS, prior 1", "NUTS, prior 4"):
 # 5. Fit a Bernoulli whose logit is $a + b \log v$, two weights and no hidden unit. Where does it
 #    differ from the exact logit of Section 1, and do its intervals say so?
 #
+# <details><summary>Hints</summary>
+#
+# 1. By the mirror of [D37](../derivations/calibration.md#d37-powerball-exactly), step 1, bin 4 at
+#    $v$ is bin 2 at $N + 1 - v$. The ceiling is 0.8234 for 59 balls and 0.8218 for 69.
+# 2. D37 has both in the table of step 4: 0.8441 and 0.8455 for these draws.
+# 3. Intervals become narrower as $1/\sqrt N$. The part of the error that comes from what the
+#    network, its prior or the mean field cannot say does not.
+# 4. Then tanh is flat nearly everywhere, and a function is made of steps. Look where the steps can
+#    be.
+# 5. The exact logit goes to $\infty$ at 2 and to $-\infty$ at $N - 3$. A line in $\log v$ does
+#    neither, and two weights are soon known well.
+#
+# </details>
+#
 # **Next:** [08](08_what_separates_the_methods.ipynb) puts the methods beside each other on real
 # tables. **Before:** [06](06_samplers_from_scratch.ipynb). What coverage and calibration errors
 # are: [D35](../derivations/calibration.md#d35-pit-coverage-reliability-calibration-errors).

@@ -763,6 +763,22 @@ for name in sets:
 # 5. Standardise the inputs of Section 5 with all rows, but not the targets. Does the test of equal
 #    weights notice? Would a comparison of scores?
 #
+# <details><summary>Hints</summary>
+#
+# 1. No data lie there, so that the predictions are the same numbers as before. Only the truth has
+#    changed.
+# 2. The logarithm of a mean of ten is lower, on average
+#    ([D5](../derivations/prediction.md#d5-the-log-predictive-density), step 2). One Gaussian has no
+#    gaps between its members.
+# 3. A unit costs up to $\sigma^2/N$ of variance, whether it is used or not. Multiply by the number
+#    of units.
+# 4. $\tau^2 = 2.25$ is above 2, and $\omega$ has no variance, so that the share of the ESS tends to
+#    0. Draw several sets of 1000 and see how differently they judge themselves.
+# 5. Equal bit for bit is a hard test: one row changes the mean of the inputs, and with it every
+#    weight. A score changes in a late digit.
+#
+# </details>
+#
 # **Where to read on.** The next notebook, [09](09_what_is_a_proof_of_a_gradient.ipynb), asks what
 # it takes to prove a gradient. Scores of intervals are in the chapter on
 # [calibration](../derivations/calibration.md), the inclusive KL in that on

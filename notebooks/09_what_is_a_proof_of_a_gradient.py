@@ -688,6 +688,19 @@ assert not unsafe["prove"]
 # 4. Add `np.tanh` to `Dual` and to `Transcendental`, and prove the gradient of a network with one
 #    hidden unit. Which law of `tanh` does its derivative need?
 #
+# <details><summary>Hints</summary>
+#
+# 1. It says *not proved*. The constants of the program are rounded in their sixteenth digit, and a
+#    difference below that may come from them; so it is no proof of an error, either.
+# 2. All that compute with floats. `excess` lacks two laws, $e^{-\rho} = 1/e^{\rho}$ and
+#    $\log(ab) = \log a + \log b$; `prove` has both.
+# 3. At $\rho \lt -20$ only: a proof is for one path of comparisons. One point for every branch is
+#    what it takes.
+# 4. Its slope $1 - \tanh^2$ needs none, if the gradient is written with it. Written with
+#    exponentials it needs $\tanh z = (e^z - e^{-z}) / (e^z + e^{-z})$.
+#
+# </details>
+#
 # **Where to read on.** The chapter [What can go wrong](../derivations/numbers-and-proofs.md) has
 # the library's `prove` and its limits, [proofs.md](../proofs.md) the proof of every equation. The
 # first notebook is [01](01_from_one_weight_to_the_network.ipynb).

@@ -24,15 +24,15 @@ Array = NDArray[Any]
 class Flips(NamedTuple):
     """The signs of one layer, for every row."""
 
-    r: Array  # (S, B, I)  signs of the inputs
-    s: Array  # (S, B, O)  signs of the outputs
-    t: Array  # (S, B, O)  signs of the bias
+    inputs: Array  # (S, B, I)  R_in
+    outputs: Array  # (S, B, O)  R_out
+    bias: Array  # (S, B, O)  R_bias
 
 
 class FlipoutTape(NamedTuple):
     """What the forward pass leaves for the backward pass; lists have an entry for each layer."""
 
-    shift: Array  # (S, P)  sigma o eps
+    shift: Array  # (S, P)  Delta = sigma o eps
     means: list[tuple[Array, Array]]  # views of mu
     pushes: list[Layer]  # views of `shift`
     flips: list[Flips]
@@ -82,14 +82,16 @@ class Flipout(Rowwise):
     ) -> Evaluated:
         r"""Return the free energy on one minibatch and its gradient for theta (D22).
 
-        For each layer, with R, S, T random signs for every row and P = sigma o eps shared:
+        For each layer, with random signs R for every row and :math:`\Delta = \sigma \circ \epsilon`
+        shared:
 
         .. math::
-            z &= a \mu + ((a \circ R) P) \circ S + b_\mu + T \circ (\sigma_b \epsilon_b) \\
-            d\mu &= a^T G, \qquad dP = (a \circ R)^T (G \circ S), \qquad
-            da = G \mu^T + ((G \circ S) P^T) \circ R
+            z &= a \mu + ((a \circ R^{in}) \Delta) \circ R^{out} + \mu_b
+                 + R^{bias} \circ (\sigma_b \epsilon_b) \\
+            d\mu &= a^T \delta, \qquad d\Delta = (a \circ R^{in})^T (\delta \circ R^{out}), \qquad
+            da = \delta \mu^T + ((\delta \circ R^{out}) \Delta^T) \circ R^{in}
 
-        and drho = dP o eps o s(rho). Arguments and results as
+        and drho = dDelta o eps o s(rho). Arguments and results as
         `Reparameterised.value_and_grad`; `noise` from this class's `draw`, for as many rows as
         `x` has.
         """
@@ -98,7 +100,7 @@ class Flipout(Rowwise):
         parts = self.posterior.factor(blocks, buffers)
         eps = noise[:, :size]
         shift = buffers.array(eps.shape, parts.softplus.dtype)
-        np.multiply(eps, parts.softplus, out=shift)  # (S, P)  P = sigma o eps
+        np.multiply(eps, parts.softplus, out=shift)  # (S, P)  Delta = sigma o eps
 
         z, tape = self._forward(blocks["mu"], shift, noise, x, buffers)
         rowwise, residuals = self.model.likelihood.log_density(blocks, z, y)
@@ -121,31 +123,31 @@ class Flipout(Rowwise):
         means = buffers.views(mu, self.pairs)
         pushes = buffers.views(shift, net.layers)
         flips = self._flips(noise, len(x))
-        for (mean, bias), push, p in zip(means, pushes, flips, strict=True):
+        for (mean, bias), push, sign in zip(means, pushes, flips, strict=True):
             inputs.append(a)
-            a = np.matmul(a * p.r, push.weight)  # (S, B, O)
-            a *= p.s
+            a = np.matmul(a * sign.inputs, push.weight)  # (S, B, O)
+            a *= sign.outputs
             a += np.matmul(inputs[-1], mean)
             a += bias
-            a += p.t * push.bias
+            a += sign.bias * push.bias
             if len(inputs) < len(flips):
                 slopes.append(activate(net, a, buffers.like(a)))
         return a, FlipoutTape(shift, means, pushes, flips, inputs, slopes)
 
     def _backward(self, tape: FlipoutTape, d_z: Array, d_mu: Array, buffers: Buffers) -> Array:
-        """Write d_mu, and return the cotangent (S, P) of the perturbation P."""
+        """Write d_mu, and return the cotangent (S, P) of the perturbation Delta."""
         d_shift = buffers.like(tape.shift)
         d_means = buffers.views(d_mu, self.pairs)
         d_pushes = buffers.views(d_shift, self.model.network.layers)
         for layer in range(len(d_means) - 1, -1, -1):
-            a, p = tape.inputs[layer], tape.flips[layer]
-            flipped = d_z * p.s  # D22: G o S
+            a, sign = tape.inputs[layer], tape.flips[layer]
+            flipped = d_z * sign.outputs  # D22: delta o R_out
             sum_outer(a, d_z, *d_means[layer])
-            np.matmul((a * p.r).swapaxes(-1, -2), flipped, out=d_pushes[layer].weight)
-            np.add.reduce(d_z * p.t, axis=1, keepdims=True, out=d_pushes[layer].bias)
+            np.matmul((a * sign.inputs).swapaxes(-1, -2), flipped, out=d_pushes[layer].weight)
+            np.add.reduce(d_z * sign.bias, axis=1, keepdims=True, out=d_pushes[layer].bias)
             if layer:
                 d_a = np.matmul(flipped, tape.pushes[layer].weight.swapaxes(-1, -2))
-                d_a *= p.r
+                d_a *= sign.inputs
                 d_a += np.matmul(d_z, tape.means[layer][0].T)
                 d_a *= tape.slopes[layer - 1]
                 d_z = d_a

@@ -38,7 +38,7 @@ class OutputTape(NamedTuple):
     variances: list[tuple[Array, Array]]  # views of `variance`
     inputs: list[Array]  # a: (B, I), then (S, B, I)
     squares: list[Array]  # a^2
-    roots: list[Array]  # sqrt(D) (B, O), then (S, B, O)
+    roots: list[Array]  # sqrt(v) (B, O), then (S, B, O)
     zetas: list[Array]  # (S, B, O)
     slopes: list[Array]  # (S, B, O)  activation'(z), but for the last layer
 
@@ -82,13 +82,13 @@ class LocalReparameterisation(Rowwise):
     ) -> Evaluated:
         r"""Return the free energy on one minibatch and its gradient for theta (D21).
 
-        For each layer, with :math:`G = \partial(-\log P)/\partial z`:
+        For each layer, with :math:`\delta = \partial(-\log P)/\partial z`:
 
         .. math::
-            z &= a \mu + b_\mu + \sqrt{D} \circ \zeta, \qquad D = a^2 \sigma^2 + \sigma_b^2 \\
-            H &= G \circ \zeta / (2 \sqrt D), \qquad d\mu = a^T G, \qquad
-                 d\sigma^2 = (a^2)^T H \\
-            da &= G \mu^T + 2 a \circ (H (\sigma^2)^T)
+            z &= a \mu + \mu_b + \sqrt{v} \circ \zeta, \qquad v = a^2 \sigma^2 + \sigma_b^2 \\
+            \delta_v &= \delta \circ \zeta / (2 \sqrt v), \qquad d\mu = a^T \delta, \qquad
+                 d\sigma^2 = (a^2)^T \delta_v \\
+            da &= \delta \mu^T + 2 a \circ (\delta_v (\sigma^2)^T)
 
         Arguments and results as `Reparameterised.value_and_grad`; `noise` from this class's
         `draw`, for as many rows as `x` has.
@@ -118,14 +118,14 @@ class LocalReparameterisation(Rowwise):
         squares: list[Array] = []
         roots: list[Array] = []
         slopes: list[Array] = []
-        tiny = TINY[variance.real.dtype]  # D = 0 has no slope; its root is then 1e-154
+        tiny = TINY[variance.real.dtype]  # v = 0 has no slope; its root is then 1e-154
         for layer, zeta in enumerate(zetas):
             (mean, bias), (spread, bias_spread) = means[layer], variances[layer]
             shape = zeta.shape if a.ndim == 3 else zeta.shape[1:]
             square = np.multiply(a, a, out=buffers.like(a))
             root = np.matmul(square, spread, out=buffers.array(shape, mu.dtype))
             root += bias_spread + tiny
-            np.sqrt(root, out=root)  # sqrt(D), (S, B, O) or (B, O)
+            np.sqrt(root, out=root)  # sqrt(v), (S, B, O) or (B, O)
             center = np.matmul(a, mean, out=buffers.array(shape, mu.dtype))
             center += bias
             z = np.multiply(zeta, root, out=buffers.array(zeta.shape, mu.dtype))
@@ -139,16 +139,16 @@ class LocalReparameterisation(Rowwise):
         return a, OutputTape(variance, means, variances, inputs, squares, roots, zetas, slopes)
 
     def _backward(self, tape: OutputTape, d_z: Array, d_mu: Array, buffers: Buffers) -> Array:
-        """Write d_mu, and return 2 d_sigma^2 (P,): with 2H for H two factors cancel."""
+        """Write d_mu, and return 2 d_sigma^2 (P,): with 2 delta_v two factors cancel."""
         twice = buffers.like(tape.variance)
         d_means, d_variances = buffers.views(d_mu, self.pairs), buffers.views(twice, self.pairs)
         for layer in range(len(d_means) - 1, -1, -1):
             a = tape.inputs[layer]
             h = np.multiply(d_z, tape.zetas[layer], out=buffers.like(d_z))
-            h /= tape.roots[layer]  # D21: 2 H = G zeta / sqrt D
-            sum_outer(tape.squares[layer], h, *d_variances[layer])  # 2 d_sigma^2 = (a^2)^T 2 H
-            sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T G, d_b = 1^T G
-            if layer:  # G mu^T + a (2 H sigma^2^T)
+            h /= tape.roots[layer]  # D21: 2 delta_v = delta zeta / sqrt v
+            sum_outer(tape.squares[layer], h, *d_variances[layer])  # (a^2)^T 2 delta_v
+            sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T delta, d_b = 1^T delta
+            if layer:  # delta mu^T + a (2 delta_v sigma^2^T)
                 d_a = np.matmul(h, tape.variances[layer][0].T, out=buffers.like(a))
                 d_a *= a
                 d_a += np.matmul(d_z, tape.means[layer][0].T, out=buffers.like(a))
@@ -240,16 +240,16 @@ def _finish(
 ) -> Any:
     """Return KL(q || P(w)), add its gradient and write d_rho, given 2 d_sigma^2 (D18, D21).
 
-    The same numbers as from `add_kl`, in fewer passes: with S the scale of the prior ::
+    The same numbers as from `add_kl`, in fewer passes: with s the scale of the prior ::
 
-        d_rho = (2 d_sigma^2 + weight / S^2) sigma s(rho) - weight s(rho) / sigma
-        d_mu += weight mu / S^2
+        d_rho = (2 d_sigma^2 + weight / s^2) sigma s(rho) - weight s(rho) / sigma
+        d_mu += weight mu / s^2
     """
     entropy, d_mu, d_rho = found.entropy, d_blocks["mu"], d_blocks["rho"]
     expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
     for name, _ in prior.blocks():
         d_blocks[name] *= -weight  # D17
-    shift = -2.0 * weight * expected.d_variance  # weight / S^2, one number or (P,)
+    shift = -2.0 * weight * expected.d_variance  # weight / s^2, one number or (P,)
     scratch = buffers.array((min(len(d_rho), BLOCK),), d_rho.dtype)
     for start in range(0, len(d_rho), BLOCK):
         block = slice(start, start + BLOCK)

@@ -1,8 +1,8 @@
-r"""The full-rank Gaussian posterior q(w | theta) = N(mu, L L^T), for small networks.
+r"""The full-rank Gaussian posterior q(w | theta) = N(mu, C C^T), for small networks.
 
 The formulas of automatic differentiation variational inference as Mullachery et al. print
-them (M1-M4), with L lower triangular and its diagonal a softplus, so that it is never
-singular, and with the gradient masked to the lower triangle, which the print forgets.
+them (M1-M4), with their L, our C, lower triangular and its diagonal a softplus, so that it is
+never singular, and with the gradient masked to the lower triangle, which the print forgets.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ COPIES = 11  # of 8 P^2 bytes at the peak of a fit with Adam, measured
 class Factor(NamedTuple):
     """The Cholesky factor and the companions of its diagonal."""
 
-    lower: Array  # (P, P)  L, zero above the diagonal
-    diagonal: SoftplusParts  # (P,) each: L_jj, s(rho), log L_jj, s(rho) / L_jj
+    lower: Array  # (P, P)  C, zero above the diagonal
+    diagonal: SoftplusParts  # (P,) each: C_jj, s(rho), log C_jj, s(rho) / C_jj
 
 
 class FullRankSample(NamedTuple):
     """S weight samples and what their pull-back needs."""
 
-    w: Array  # (S, P)  mu + L eps
+    w: Array  # (S, P)  mu + C eps
     eps: Array  # (S, P)
     parts: Factor
 
 
 @dataclass(frozen=True)
 class FullRank:
-    """One Gaussian with all correlations, q(w|theta) = N(w; mu, L L^T) (M1).
+    """One Gaussian with all correlations, q(w|theta) = N(w; mu, C C^T) (M1).
 
-    theta holds mu (P,), rho (P,) with ``L_jj = softplus(rho_j)``, and the strict lower triangle
-    of L row by row, P (P - 1) / 2 numbers, each in units of `unit`.
+    theta holds mu (P,), rho (P,) with ``C_jj = softplus(rho_j)``, and the strict lower triangle
+    of C row by row, P (P - 1) / 2 numbers, each in units of `unit`.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class FullRank:
         Initial rho ~ U(offset - halfwidth, offset + halfwidth); the strict lower triangle
         starts at 0, without correlations. `pack` starts anywhere else.
     unit : float
-        L_jk = unit * lower_jk below the diagonal, > 0. Adam moves every number of theta by about
-        its learning rate; a row of L has up to P - 1 of them, which together would drown the
+        C_jk = unit * lower_jk below the diagonal, > 0. Adam moves every number of theta by about
+        its learning rate; a row of C has up to P - 1 of them, which together would drown the
         data. A small unit lets correlations grow slowly, and changes no optimum.
     limit_gib : float
         Refuse networks whose training would need more memory than this, in GiB.
@@ -135,7 +135,7 @@ class FullRank:
         return size
 
     def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Factor:
-        """Return L (P, P), its diagonal softplus(rho), and that one's companions (M1)."""
+        """Return C (P, P), its diagonal softplus(rho), and that one's companions (M1)."""
         rho, lower = blocks["rho"], blocks["lower"]
         size, parts = len(rho), softplus_parts(rho, buffers.softplus_parts(rho))
         factor = buffers.array((size, size), np.result_type(rho, lower))
@@ -145,7 +145,7 @@ class FullRank:
         return Factor(factor, parts)
 
     def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> FullRankSample:
-        """Turn noise (S, P) into weights w = mu + L eps (M1)."""
+        """Turn noise (S, P) into weights w = mu + C eps (M1)."""
         factor = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(factor.lower, eps))
         np.matmul(eps, factor.lower.T, out=w)  # M1
@@ -153,7 +153,7 @@ class FullRank:
         return FullRankSample(w, eps, factor)
 
     def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> FullRankSample:
-        """Return given weights (S, P) as a sample of this q, with eps = L^-1 (w - mu)."""
+        """Return given weights (S, P) as a sample of this q, with eps = C^-1 (w - mu)."""
         factor = self.factor(blocks, buffers)
         return FullRankSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
@@ -161,7 +161,7 @@ class FullRank:
         r"""Return log q(w|theta) (S,), constants kept (M1).
 
         :math:`-\sum_j \log L_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
-        :math:`|\det L|` is the product of the diagonal.
+        :math:`|\det C|` is the product of the diagonal.
         """
         logs = np.add.reduce(sample.parts.diagonal.log_softplus)
         return -0.5 * sums_of_squares(sample.eps) - logs - 0.5 * LOG_2PI * sample.eps.shape[-1]
@@ -169,9 +169,9 @@ class FullRank:
     def pull_back(
         self, sample: FullRankSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
     ) -> None:
-        """Write the gradient for mu and L, given cotangents of w (S, P) and of log q (S,).
+        """Write the gradient for mu and C, given cotangents of w (S, P) and of log q (S,).
 
-        ``d_mu = sum_s d_w`` (M2) and ``dL = tril(sum_s d_w eps^T) - (sum_s d_log_q) diag(1/L_jj)``
+        ``d_mu = sum_s d_w`` (M2) and ``dC = tril(sum_s d_w eps^T) - (sum_s d_log_q) diag(1/C_jj)``
         (M3): entries above the diagonal are no parameters and have no gradient.
         """
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])  # M2
@@ -183,15 +183,15 @@ class FullRank:
             d_theta["rho"] -= np.add.reduce(d_log_q) * diagonal.ratio
 
     def add_density_slope(self, sample: FullRankSample, cotangent: Array, d_w: Array) -> None:
-        """Add cotangent (S,) times d log q/dw = -L^-T eps, theta fixed, to `d_w` (W3, D20)."""
+        """Add cotangent (S,) times d log q/dw = -C^-T eps, theta fixed, to `d_w` (W3, D20)."""
         d_w -= cotangent[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
 
     def pull_back_direct(
         self, sample: FullRankSample, d_log_q: Array, d_theta: dict[str, Array]
     ) -> None:
-        """Write the direct partials of log q for mu and L, w held fixed (W4, W5, G8).
+        """Write the direct partials of log q for mu and C, w held fixed (W4, W5, G8).
 
-        With u = L^-T eps, ``d log q/d mu = u`` and ``d log q/dL = tril(u eps^T) - diag(1/L_jj)``.
+        With u = C^-T eps, ``d log q/d mu = u`` and ``d log q/dC = tril(u eps^T) - diag(1/C_jj)``.
         """
         u = d_log_q[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
         self.pull_back(sample, u, d_log_q, d_theta)
@@ -211,9 +211,9 @@ class FullRank:
     def add_entropy_vjp(
         self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
     ) -> None:
-        """Add the gradient of entropy and variances for L (D19).
+        """Add the gradient of entropy and variances for C (D19).
 
-        ``d H/dL = diag(1/L_jj)`` and ``d Var w_j/dL = 2 L`` on row j of the lower triangle.
+        ``d H/dC = diag(1/C_jj)`` and ``d Var w_j/dC = 2 C`` on row j of the lower triangle.
         `d_variance` is one number for all weights, or (P,).
         """
         parts, strict = factor.diagonal, _strict(len(factor.lower))
@@ -227,7 +227,7 @@ class FullRank:
 
 
 def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
-    """Return L^-1, or L^-T, of each row; nan where a deviation has underflowed to 0."""
+    """Return C^-1, or C^-T, of each row; nan where a deviation has underflowed to 0."""
     if lower.dtype == object:
         return _substituted(lower, rows, transposed)
     try:

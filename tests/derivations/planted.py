@@ -435,7 +435,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         ),
     ),
     "M3": (Planted(FULL_RANK, "d_w.T @ sample.eps", "sample.eps.T @ d_w"),),
-    "M4": (  # the determinant of L L^T for that of L
+    "M4": (  # the determinant of C C^T for that of C
         Planted(
             FULL_RANK,
             "value = np.add.reduce(factor.diagonal.log_softplus) + constant",
@@ -733,7 +733,11 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "h *= tape.roots[layer]",
         ),
     ),
-    "D22": (Planted("gradients/flipout.py", "            a *= p.s\n", "            a *= p.t\n"),),
+    "D22": (
+        Planted(
+            "gradients/flipout.py", "            a *= sign.outputs", "            a *= sign.bias"
+        ),
+    ),
     "D23": (
         Planted(
             REPARAMETERISED,

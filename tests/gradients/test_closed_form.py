@@ -138,8 +138,8 @@ def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(seed, row
         for b in range(rows):
             flips = [
                 part.ravel()
-                for p in perturbations
-                for part in (np.outer(p.r[s, b], p.s[s, b]), p.t[s, b])
+                for sign in perturbations
+                for part in (np.outer(sign.inputs[s, b], sign.outputs[s, b]), sign.bias[s, b])
             ]
             w = blocks["mu"] + np.concatenate(flips) * sigma * noise[s, :size]
             f, _ = forward(model.network, w[None], x[b : b + 1], Buffers())
