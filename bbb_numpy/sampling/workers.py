@@ -75,8 +75,13 @@ class Answer(NamedTuple):
 
 
 def usable() -> int:
-    """Return the number of cores for this process: 1 for one of a pool, whose others have work."""
-    if multiprocessing.parent_process() is not None:
+    """Return the number of cores for this process.
+
+    One of a pool has 1, since its others have work; so has a program without a Python of its own
+    (frozen, embedded), which would start itself again.
+    """
+    alone = not sys.executable or getattr(sys, "frozen", False)
+    if alone or multiprocessing.parent_process() is not None:
         return 1
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -95,7 +95,7 @@ def ensemble_starts(
     A(Model)("model", model)
     chains, kind = SAMPLES("chains", chains), DTYPE("dtype", dtype)
     Optional(flag)("progress", progress)
-    x, y = (np.asarray(ANY_NUMBERS(name, part), kind) for name, part in (("x", x), ("y", y)))
+    x, y = np.asarray(ANY_NUMBERS("x", x), kind), np.asarray(ANY_NUMBERS("y", y), kind)
     if recipe is None:
         steps = -(-len(x) // ROWS) if x.ndim else 1  # of an epoch
         recipe = Recipe(
@@ -109,9 +109,8 @@ def ensemble_starts(
     rngs = check_generator(seed, "seed").spawn(chains)
     begin = [start(member, rng, recipe.optimizer, kind) for rng in rngs]
     trained = _trained(member, begin, x, y, recipe, rngs, progress)
-    size, scales = model.layout.size, np.zeros(0, kind)
-    if held is not model.prior:
-        scales = model.prior.init(kind)
+    size = model.layout.size
+    scales: Array = model.prior.init(kind) if held is not model.prior else np.zeros(0, kind)
     return np.stack(
         [np.concatenate([one.theta[:size], scales, one.theta[size:]]) for one in trained]
     )

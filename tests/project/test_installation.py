@@ -30,7 +30,7 @@ assert main(["gradcheck", "--plain"]) == 0
 rng = np.random.default_rng(0)
 model = bbb_numpy.Model(bbb_numpy.MLP((1, 3, 1)))
 draws = bbb_numpy.sample(model, np.ones((4, 1)), np.ones((4, 1)), chains=2, draws=5, warm_up=5,
-                         seed=0, progress=False)
+                         groups=2, cores=2, seed=0, progress=False)
 assert np.isfinite(draws.positions).all()
 import bbb_numpy.training, bbb_numpy.evaluation.predictive, bbb_numpy.plots.fits
 import bbb_numpy.data.kebude, bbb_numpy.studies.kebude

@@ -195,8 +195,12 @@ def test_a_run_of_one_group_and_a_short_one_start_no_process(started, monkeypatc
     assert not started
 
 
-def test_a_process_of_a_pool_keeps_to_one_core(monkeypatch):
-    assert workers.usable() >= 1
+def test_a_process_of_a_pool_and_a_frozen_program_keep_to_one_core(monkeypatch):
+    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda pid: {3, 5, 6}, raising=False)
+    assert workers.usable() == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(workers.sys, "frozen", True, raising=False)
+        assert workers.usable() == 1
     monkeypatch.setattr(workers.multiprocessing, "parent_process", lambda: object())
     assert workers.usable() == 1
 
