@@ -29,7 +29,7 @@
 #
 # Three data sets, of the seeds 0, 1 and 2, stand behind every number, and all three are shown. Tags
 # such as W6 lead into the [derivations](../derivations.md).
-# `bbb-numpy reproduce wu-path-loss` repeats all with longer training and more data sets.
+# `bbb-numpy reproduce wu-path-loss --full` repeats all with longer training and more data sets.
 #
 # Before this: [04, bounds around the evidence](04_bounds_around_the_evidence.ipynb). After it:
 # [06, samplers from scratch](06_samplers_from_scratch.ipynb).

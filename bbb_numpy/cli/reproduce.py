@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,6 +61,7 @@ STUDIES = {
     ),
     "sp500": Study("mullachery.sp500.study", "next-day direction, walk-forward; needs data"),
 }
+THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 LARGE = "mnist"  # its products gain from a second BLAS thread, those of all others lose
 
 
@@ -118,18 +120,31 @@ def _size(study: Study, full: bool) -> str:
     return f"This is the short run; --full: {study.full}."
 
 
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which small products do not wait for a second thread of BLAS.
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Keep small products from waiting for a second thread of BLAS.
 
     On two busy cores it made them ten times slower. Without threadpoolctl, which scikit-learn
-    brings, they wait.
+    brings, NumPy's wait. SciPy has a BLAS of its own, which is loaded later and reads the
+    environment then.
     """
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:
-        return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
-    return limits
+        limits: AbstractContextManager[Any] = nullcontext()
+    else:
+        limits = threadpool_limits(1, "blas")
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        with limits:
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def add_parsers(commands: Commands) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import re
 import subprocess
 import sys
@@ -271,20 +272,41 @@ def test_a_text_that_is_read_again_does_not_grow(tmp_path, capsys, monkeypatch):
         assert path.read_text().count("This is") == 1
 
 
-def test_small_networks_are_reproduced_on_one_blas_thread(tmp_path, monkeypatch):
-    import threadpoolctl
+ONE_THREAD = """
+import sys, types
+from bbb_numpy.cli import reproduce as repeating
+from bbb_numpy.cli.main import main
 
-    def reproduce(out, seed):
-        pools = threadpoolctl.threadpool_info()
-        return str({pool["num_threads"] for pool in pools if pool["user_api"] == "blas"})
+def reproduce(out, seed):
+    import scipy.linalg, threadpoolctl  # a BLAS of its own, loaded late
+    blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+    return str([pool["num_threads"] for pool in blas])
 
-    monkeypatch.setattr(repeating, "import_module", lambda name: types.SimpleNamespace(
-        reproduce=reproduce
-    ))  # fmt: skip
-    with threadpoolctl.threadpool_limits(2, "blas"):
-        for name, threads in (("krasser", "{1}"), ("mnist", "{2}")):
-            assert main(["reproduce", name, "--out", str(tmp_path)]) == 0
-            assert (tmp_path / f"{name}.txt").read_text().startswith(threads)
+repeating.import_module = lambda name: types.SimpleNamespace(reproduce=reproduce)
+main(["reproduce", sys.argv[1], "--out", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize("name", ["krasser", "mnist"])
+def test_small_networks_are_reproduced_on_one_blas_thread(name, tmp_path):
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_THREAD, name, str(tmp_path)],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    threads = set(re.findall(r"\d+", done.stdout.splitlines()[0]))
+    assert threads == {str(min(2, os.cpu_count())) if name == "mnist" else "1"}
+
+
+def test_the_environment_is_as_it_was_after_an_experiment(tmp_path, monkeypatch):
+    module = types.SimpleNamespace(reproduce=lambda out, seed: os.environ["MKL_NUM_THREADS"])
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert main(["reproduce", "krasser", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "krasser.txt").read_text().startswith("1\n")
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
 
 
 def test_every_experiment_of_the_command_line_is_there():

@@ -21,7 +21,9 @@ class Watched(tqdm):
             assert self.n == pytest.approx(self.total), "the bar does not know its end"
 
 
-@pytest.fixture(autouse=True)
-def watched_bars(monkeypatch):
-    for module in (bbb_numpy.progress, mnist):
-        monkeypatch.setattr(module, "tqdm", Watched)
+@pytest.fixture(autouse=True, scope="module")  # before the fixtures that run whole experiments
+def watched_bars():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (bbb_numpy.progress, mnist):
+            patch.setattr(module, "tqdm", Watched)
+        yield

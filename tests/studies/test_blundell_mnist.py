@@ -8,6 +8,7 @@ import pytest
 
 from bbb_numpy.data.mnist import MNIST
 from bbb_numpy.evaluation.pruning import matrices
+from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.kl_weights import geometric_kl_weights
 from bbb_numpy.studies.blundell.mnist import models, scores
 from bbb_numpy.studies.blundell.mnist import study as mnist
@@ -115,6 +116,24 @@ def test_another_seed_gives_other_numbers_and_is_refused_the_folder(tmp_path, fi
     run(tmp_path, settings=replace(TINY, seed=1))
     ours, theirs = without_time(tmp_path), without_time(finished[0])
     assert ours["methods"]["BBB"]["train nll"] != theirs["methods"]["BBB"]["train nll"]
+
+
+def test_as_many_weight_vectors_are_drawn_as_the_candidate_says(tmp_path, monkeypatch):
+    """With two a step, also by the one that is trained on; the bar (conftest.py) counts on it."""
+    shapes = []
+
+    def noted(self, rng, noise):
+        shapes.append(noise.shape[0])
+        fill(self, rng, noise)
+
+    fill = Reparameterised.fill
+    monkeypatch.setattr(Reparameterised, "fill", noted)
+    short = replace(TINY, search=1, epochs=(1, 1, 2))
+    two = Candidate("BBB", "Adam", 3e-3, (0.25, 1, 6), samples=2)
+    run(tmp_path, settings=short, candidates=(*SOME[:2], two))
+    steps = -(-TINY.train // TINY.batch)
+    assert shapes == 2 * steps * [1] + 2 * steps * [2]
+    assert two.name.endswith("S = 2")
 
 
 @pytest.mark.parametrize(
