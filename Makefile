@@ -5,6 +5,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
+# Tests are compiled when they are first run, not by each process of every run
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: report lint check test test-long planted fuzz bench mutation notebooks figures site slides clean
 .DEFAULT_GOAL := report
 
