@@ -403,6 +403,28 @@ def test_a_page_is_read_in_one_sitting_and_leads_to_the_next() -> None:
         ), page
 
 
+def unled(rows: list[Link], pages: Mapping[str, str]) -> list[str]:
+    """Say which page does not lead to the folder of exercises that the table gives it."""
+    problems, folder = [], ""
+    for link in rows:
+        if link.target.startswith("exercises/"):
+            folder = link.target
+        elif link.target in pages and folder not in {
+            each.target for each in links(pages[link.target])
+        }:
+            problems.append(f"{link.target} does not lead to {folder}")
+    return problems
+
+
+def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:
+    page = from_root((ROOT / "exercises/README.md").read_text("utf-8"), "exercises/README.md")
+    table = "\n".join(line for line in page.splitlines() if line.startswith("| ["))
+    rows = [link for link in links(table) if link.target != "derivations/errata.md"]
+    folders = {f"exercises/{path.name}" for path in ROOT.glob("exercises/[0-9]*")}
+    assert {link.target for link in rows} - set(PAGES) == folders
+    none_of(unled(rows, PAGES))
+
+
 def test_every_equation_is_in_the_code_and_the_code_names_no_other() -> None:
     missing, undefined = tag_problems(DEFINED, tags_in_code(), "docstring or comment of bbb_numpy")
     none_of(missing + undefined)
@@ -488,6 +510,13 @@ See [K1](#k1-one).
 ### Something else, after which K2 has ended
 [outside](nowhere.md)
 """
+
+
+def test_a_chapter_that_does_not_lead_to_its_exercises_is_found() -> None:
+    rows = [Link("01 one", "exercises/01_one"), Link("one", "derivations/one.md")]
+    assert unled(rows, {"derivations/one.md": "[01](exercises/01_one)"}) == []
+    (said,) = unled(rows, {"derivations/one.md": "[02](exercises/02_two)"})
+    assert said == "derivations/one.md does not lead to exercises/01_one"
 
 
 def test_entries_are_headings_outside_fences_and_end_at_the_next_heading() -> None:

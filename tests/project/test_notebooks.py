@@ -57,6 +57,15 @@ def films(cell):
     return [len(FRAME.findall(page)) for page in pages if 'type="range"' in page]
 
 
+def exercises(notebook):
+    """Return the numbers of a notebook's exercises, and those of the hints in the fold."""
+    text = re.split(r"## \d+\. Exercises\n", "\n".join(c.source for c in notebook.cells))[-1]
+    fold = re.search(r"<details><summary>Hints</summary>\n(.*?)\n</details>", text, re.DOTALL)
+    hints = fold[1] if fold else ""
+    numbers = re.compile(r"^(\d+)\. ", re.MULTILINE)
+    return numbers.findall(text.replace(hints, "")), numbers.findall(hints)
+
+
 def undescribed(notebook):
     """Count the pictures without alternative text."""
     return sum(
@@ -139,6 +148,13 @@ def test_every_picture_says_what_it_shows(script):
 
 
 @each_notebook
+def test_every_exercise_has_a_hint(script):
+    asked, hinted = exercises(committed(script))
+    assert len(asked) >= 4
+    assert hinted == asked
+
+
+@each_notebook
 def test_the_kernel_named_in_a_notebook_is_any_python(script):
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     assert committed(script).metadata.kernelspec == kernel
@@ -208,6 +224,14 @@ def test_a_missing_picture_and_a_skipped_cell_are_found():
     skipped = nbformat.v4.new_code_cell("x = 1")
     found = problems(nbformat.v4.new_notebook(cells=[drawing, skipped]))
     assert [line.split()[:2] for line in found] == [["cell", "1"], ["cell", "2"]]
+
+
+def test_an_exercise_without_a_hint_is_found():
+    fold = "<details><summary>Hints</summary>\n\n1. One.\n\n</details>"
+    cell = nbformat.v4.new_markdown_cell(f"## 6. Exercises\n\n1. First.\n2. Second.\n\n{fold}")
+    assert exercises(nbformat.v4.new_notebook(cells=[cell])) == (["1", "2"], ["1"])
+    cell.source = cell.source.replace(fold, "")
+    assert exercises(nbformat.v4.new_notebook(cells=[cell])) == (["1", "2"], [])
 
 
 def test_a_caption_becomes_the_alternative_text_and_a_missing_one_is_found():

@@ -7,7 +7,7 @@ noise and mix it,
     w = mu + L eps,
 
 and the covariance of w is L L^T. L is lower triangular; whatever stands above its diagonal does
-not count.
+not count. (The derivations call it C, since L counts layers there; the paper's letter is L.)
 
 Shapes: mu is (P,), L is (P, P), eps is (S, P) with one sample in each row. Return w (S, P).
 
