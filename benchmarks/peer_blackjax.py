@@ -9,13 +9,14 @@ import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from blackjax.adaptation.base import get_filter_adapt_info_fn
 
 from bbb_numpy import BernoulliLikelihood
 from bbb_numpy.model.log_joint import LogJoint
 
 from .problems import Array
 
-__all__ = ["VERSION", "gradient", "hmc", "nuts"]
+__all__ = ["VERSION", "adapted_nuts", "gradient", "hmc", "nuts"]
 
 VERSION = f"{blackjax.__version__} on JAX {jax.__version__}"
 Block = Callable[[Array, int], tuple[Array, int]]
@@ -93,3 +94,45 @@ def hmc(target: LogJoint, step_size: float, variance: Array, steps: int, draws: 
     """Return a block of HMC draws with paths of `steps` leapfrog steps."""
     kernel = blackjax.hmc(log_joint(target), step_size, jnp.asarray(variance), steps)
     return _block(kernel, target, draws)
+
+
+def adapted_nuts(
+    target: LogJoint, start: Array, warm_up: int, clock: Callable[[], float], draws: int = 20
+) -> tuple[float, Callable[[], Array]]:
+    """Return the seconds of a warm-up, without compilation, and a function that makes more draws.
+
+    Every chain has the step size and metric of its own window adaptation, as usual in blackjax;
+    everything else is its default.
+    """
+    log_density = log_joint(target)
+    warmup = blackjax.window_adaptation(
+        blackjax.nuts, log_density, adaptation_info_fn=get_filter_adapt_info_fn()
+    )
+
+    def adapt(key: Any, position: Any) -> Any:
+        return warmup.run(key, position, warm_up)[0]
+
+    def more(key: Any, state: Any, settings: Any) -> Any:
+        def one(state: Any, key: Any) -> Any:
+            step = blackjax.nuts(log_density, **settings).step
+            state, _ = step(key, state)
+            return state, state.position
+
+        return jax.lax.scan(one, state, jax.random.split(key, draws))
+
+    def keys(number: int) -> Any:
+        return jax.random.split(jax.random.key(number), len(start))
+
+    compiled = jax.jit(jax.vmap(adapt)).lower(keys(0), jnp.asarray(start)).compile()
+    before = clock()
+    state, settings = jax.block_until_ready(compiled(keys(0), jnp.asarray(start)))
+    passed = clock() - before
+    go, calls = jax.jit(jax.vmap(more)).lower(keys(1), state, settings).compile(), 0
+
+    def block() -> Array:
+        nonlocal state, calls
+        calls += 1
+        state, positions = jax.block_until_ready(go(keys(calls), state, settings))
+        return np.asarray(positions).swapaxes(0, 1)  # (T, S, D)
+
+    return passed, block

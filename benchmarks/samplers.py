@@ -1,10 +1,11 @@
 """Time our samplers against blackjax under jit, on the same posteriors, in one run.
 
-    python benchmarks/samplers.py            # everything, about ten minutes
+    python benchmarks/samplers.py            # everything, about an hour
     python benchmarks/samplers.py --quick    # a look
+    python benchmarks/samplers.py --only gradients
 
-Gradient evaluations per second (those that a trajectory uses), and effective samples per second.
-See README.md in this folder.
+Gradient evaluations per second (those that a trajectory uses) with the same step size and metric,
+and effective samples per second, each sampler with its own. See README.md in this folder.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import multiprocessing
+import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from types import ModuleType
 from typing import Any
 
-import arviz as az
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
@@ -30,12 +34,13 @@ from bbb_numpy import MLP, BernoulliLikelihood, GaussianLikelihood, GaussianPrio
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
 from bbb_numpy.sampling.run import Draws, sample_target
-from benchmarks import results
+from benchmarks import effective, results
+from benchmarks.effective import Clock
 from benchmarks.problems import Array
 from benchmarks.round_robin import Spread, spread
 
 RESULTS = Path(__file__).resolve().parent / "results" / "samplers.json"
-BARS = {4: 1.0, 16: 1.5}  # our gradient rate over blackjax's, by number of chains
+BAR = 1.0  # our gradient rate over blackjax's
 LEAPFROGS = 32  # of an HMC path, on both sides, without jitter
 DEPTH = 6  # most doublings of NUTS, on both sides
 
@@ -60,7 +65,6 @@ class Timed:
     dtype: str
     chains: int
     gradients: dict[str, Array]  # per second
-    effective: dict[str, float]  # per second, over all rounds; the least of the functions'
 
     @property
     def ratio(self) -> Spread:
@@ -97,8 +101,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, help="turns of every contestant")
     parser.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
+    parser.add_argument("--only", choices=("gradients", "ess"), help="one of the two parts")
+    parser.add_argument(
+        "--samplers", default=",".join(effective.samplers()), help="ours in the race for ESS"
+    )
+    parser.add_argument("--default", default="nuts", help="the sampler that the ESS bar is for")
+    parser.add_argument("--seconds", type=float, help="of each run for ESS, of which it does three")
+    parser.add_argument("--cores", type=int, default=usable(), help="ours, of HMC and NUTS")
+    parser.add_argument(
+        "--cpu", action="store_true", help="processor time, all on one core: where others work"
+    )
     parser.add_argument("--json", type=Path, help="where to save; default: results/samplers.json")
     args = parser.parse_args(argv)
+    clock = perf_counter
+    if args.cpu:
+        clock, args.cores = process_time, 1
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        threadpool_limits(1, "blas")
+    names = [name for name in args.samplers.split(",") if name]
+    if unknown := set(names) - set(effective.samplers()):
+        parser.error(f"--samplers: {sorted(unknown)} are not among {effective.samplers()}")
     try:
         peer = importlib.import_module("benchmarks.peer_blackjax")
     except ImportError as error:
@@ -110,20 +132,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FileNotFoundError as error:
         print(f"SKIPPED Powerball: {error}")
     rounds = args.rounds or (2 if args.quick else 8)
-    timed = [
-        one
-        for posterior, warm in [(posterior, warmed_up(posterior)) for posterior in posteriors]
-        for dtype in ("float64", "float32")
-        for chains in (4, 16)
-        for one in measure(posterior, warm, dtype, chains, rounds, peer)
-    ]
-    print(results.aligned(table(timed)))
-    path = args.json or (None if args.quick or len(posteriors) < 2 else RESULTS)
+    load = [os.getloadavg()[0]]
+    timed, found = [], []
+    settings = [(d, s) for d in ("float64", "float32") for s in (4, 16)]
+    if args.only != "ess":
+        for posterior, warm in [(posterior, warmed_up(posterior)) for posterior in posteriors]:
+            for dtype, chains in settings:
+                timed += measure(posterior, warm, dtype, chains, rounds, args.cores, peer, clock)
+        print(results.aligned(table(timed)))
+    if args.only != "gradients":
+        long: dict[str, Any] = {"warm_up": 50 if args.quick else 500, "clock": clock}
+        long["runs"] = 1 if args.quick else 3
+        long["seconds"] = args.seconds or (1.0 if args.quick else 10.0)
+        for posterior in posteriors:
+            for dtype, chains in settings:
+                found += race_for_ess(posterior, dtype, chains, names, peer, long)
+        print(results.aligned(effective.table(found, args.default)))
+    load.append(os.getloadavg()[0])
+    print(f"load of the machine before and after: {load[0]:.1f}, {load[1]:.1f}")
+    whole = not args.quick and args.only is None and len(posteriors) == 2
+    path = args.json or (RESULTS if whole else None)
     if path:
-        path.write_text(json.dumps(as_json(timed, rounds, peer), indent=1) + "\n", encoding="utf-8")
+        about = {
+            "rounds": rounds,
+            "clock": clock.__name__,
+            "cores of ours": args.cores,
+            "load before and after": load,
+        }
+        saved = as_json(timed, peer, about) | {"effective": effective.as_json(found)}
+        path.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     else:
         print("partial run: nothing saved; name a file with --json to keep it")
     return 0
+
+
+def usable() -> int:
+    """Return the number of cores for this process."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def warmed_up(posterior: Posterior) -> Draws:
@@ -138,74 +184,86 @@ def warmed_up(posterior: Posterior) -> Draws:
 
 
 def measure(
-    posterior: Posterior, warm: Draws, dtype: str, chains: int, rounds: int, peer: ModuleType
+    posterior: Posterior,
+    warm: Draws,
+    dtype: str,
+    chains: int,
+    rounds: int,
+    cores: int,
+    peer: ModuleType,
+    clock: Clock = perf_counter,
 ) -> list[Timed]:
     """Race the samplers from the same warmed-up states, with the same step size and metric."""
+    target, begin = prepared(posterior, dtype), np.tile(warm.positions[:, 0], (chains, 1))
+    begin = begin[:chains].astype(dtype)
+    print(f"timing {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
+    variance, step = warm.kernel.metric.variance.astype(dtype), warm.kernel.step_size
+    draws, metric = posterior.draws, DiagonalMetric(variance)
+    hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0)
+    nuts = NUTS(step, metric, DEPTH)
+    with ExitStack() as stack:
+        pairs = {
+            "gradient alone": (_ours_gradient(target), _peer_gradient(target, peer)),
+            "HMC": (
+                stack.enter_context(_on_cores(target, hmc, draws, cores)),
+                peer.hmc(target, step, variance, LEAPFROGS, draws),
+            ),
+            "NUTS": (
+                stack.enter_context(_on_cores(target, nuts, draws, cores)),
+                peer.nuts(target, step, variance, DEPTH, draws),
+            ),
+        }
+        timed = []
+        for sampler, pair in pairs.items():
+            empty = Timed(posterior.name, sampler, dtype, chains, {})
+            timed.append(race(empty, begin, pair, rounds, clock))
+            print(f"  {sampler}: {timed[-1].ratio.median:.2f}", file=sys.stderr)
+    return timed
+
+
+def prepared(posterior: Posterior, dtype: str) -> LogJoint:
+    """Return the log joint in a dtype, to which JAX is set too."""
     import jax
 
     jax.config.update("jax_enable_x64", dtype == "float64")
-    print(f"timing {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
-    target = LogJoint(posterior.model, posterior.x.astype(dtype), posterior.y.astype(dtype))
-    begin = np.tile(warm.positions[:, 0], (chains, 1))[:chains].astype(dtype)
-    variance, step = warm.kernel.metric.variance.astype(dtype), warm.kernel.step_size
-    path = LEAPFROGS * step
-    pairs = {
-        "gradient alone": (_ours_gradient(target), _peer_gradient(target, peer)),
-        "HMC": (
-            _ours(target, HMC(step, path, DiagonalMetric(variance), jitter=0.0), posterior.draws),
-            peer.hmc(target, step, variance, LEAPFROGS, posterior.draws),
-        ),
-        "NUTS": (
-            _ours(target, NUTS(step, DiagonalMetric(variance), DEPTH), posterior.draws),
-            peer.nuts(target, step, variance, DEPTH, posterior.draws),
-        ),
-    }
-    return [
-        race(Timed(posterior.name, sampler, dtype, chains, {}, {}), target, begin, pair, rounds)
-        for sampler, pair in pairs.items()
-    ]
+    return LogJoint(posterior.model, posterior.x.astype(dtype), posterior.y.astype(dtype))
+
+
+def race_for_ess(
+    posterior: Posterior,
+    dtype: str,
+    chains: int,
+    names: list[str],
+    peer: ModuleType,
+    long: dict[str, Any],
+) -> list[effective.Effective]:
+    """Race samplers that have warmed up by themselves, from the same draws of the prior."""
+    print(f"ESS on {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
+    target = prepared(posterior, dtype)
+    start = 0.3 * target.draw_prior(np.random.default_rng(1), chains, dtype)
+    return effective.race(target, posterior.name, start.astype(dtype), names, peer, **long)
 
 
 Block = Callable[[Array, int], tuple[Array, int]]
 
 
-def race(
-    empty: Timed, target: LogJoint, begin: Array, pair: tuple[Block, Block], rounds: int
-) -> Timed:
-    """Run both in turn, each from where it was, and count gradients and effective samples."""
+def race(empty: Timed, begin: Array, pair: tuple[Block, Block], rounds: int, clock: Clock) -> Timed:
+    """Run both in turn, each from where it was, and count gradients."""
     names = ("ours", "blackjax")
     places = dict.fromkeys(names, begin)
-    kept: dict[str, list[Array]] = {name: [] for name in names}
     rates: dict[str, list[float]] = {name: [] for name in names}
-    seconds = dict.fromkeys(names, 0.0)
     for turn in range(-1, rounds):  # the first turn compiles
         for name, block in zip(names, pair, strict=True):
-            before = perf_counter()
+            before = clock()
             positions, gradients = block(places[name], turn + 1)
-            passed = perf_counter() - before
+            passed = clock() - before
             places[name] = positions[-1]
             if turn >= 0:
                 rates[name].append(gradients / passed)
-                kept[name].append(positions)
-                seconds[name] += passed
-    effective = {}
-    if empty.sampler != "gradient alone":
-        for name in names:
-            found = ess(target, np.concatenate(kept[name]))
-            effective[name] = found / seconds[name]
     return Timed(
-        empty.posterior, empty.sampler, empty.dtype, empty.chains,
-        {name: np.array(rate) for name, rate in rates.items()}, effective,
-    )  # fmt: skip
-
-
-def ess(target: LogJoint, positions: Array) -> float:
-    """Return the least bulk effective sample size of the function at 20 rows (T, S, D)."""
-    draws, chains, size = positions.shape
-    w = np.ascontiguousarray(target.weights(positions.reshape(-1, size)))
-    f = target.model.predict(w, target.x[:20])[..., 0].astype(float)
-    values = f.reshape(draws, chains, -1).swapaxes(0, 1)  # (S, T, rows)
-    return min(float(az.ess(values[..., row])) for row in range(values.shape[-1]))
+        *(empty.posterior, empty.sampler, empty.dtype, empty.chains),
+        {name: np.array(rate) for name, rate in rates.items()},
+    )
 
 
 def _ours(target: LogJoint, kernel: HMC | NUTS, draws: int) -> Block:
@@ -219,6 +277,49 @@ def _ours(target: LogJoint, kernel: HMC | NUTS, draws: int) -> Block:
         return np.array(kept), gradients
 
     return block
+
+
+@contextmanager
+def _on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> Iterator[Block]:
+    """Run groups of chains in processes that stand ready, as `sample` does in long runs.
+
+    JAX has its threads and its compiled code ready as well. With one core: in this process.
+    """
+    if cores == 1:
+        yield _ours(target, kernel, draws)
+        return
+    spawn, limit = multiprocessing.get_context("spawn"), "OPENBLAS_NUM_THREADS"
+    pipes, before = [spawn.Pipe() for _ in range(cores)], os.environ.get(limit)
+    os.environ[limit] = "1"  # read by the processes when they import NumPy
+    processes = [spawn.Process(target=_serve, args=(pipe, target, kernel, draws), daemon=True)
+                 for _, pipe in pipes]  # fmt: skip
+    for process in processes:
+        process.start()
+    os.environ.pop(limit)
+    if before is not None:
+        os.environ[limit] = before
+
+    def block(position: Array, seed: int) -> tuple[Array, int]:
+        parts = np.array_split(position, cores)
+        for index, (part, (pipe, _)) in enumerate(zip(parts, pipes, strict=True)):
+            pipe.send((part, cores * seed + index))
+        found = [pipe.recv() for pipe, _ in pipes]
+        return np.concatenate([f[0] for f in found], axis=1), sum(f[1] for f in found)
+
+    try:
+        yield block
+    finally:
+        for pipe, _ in pipes:
+            pipe.send(None)
+        for process in processes:
+            process.join()
+
+
+def _serve(pipe: Any, target: LogJoint, kernel: HMC | NUTS, draws: int) -> None:
+    """Answer until None comes."""
+    block = _ours(target, kernel, draws)
+    while (question := pipe.recv()) is not None:
+        pipe.send(block(*question))
 
 
 def _ours_gradient(target: LogJoint) -> Block:
@@ -241,37 +342,28 @@ def _peer_gradient(target: LogJoint, peer: ModuleType) -> Block:
     return block
 
 
-def dtype_of(name: str) -> Any:
-    """Return the scalar type of that name."""
-    return np.dtype(name).type
-
-
 def table(timed: list[Timed]) -> list[list[str]]:
     """Return the rows of the printed table, header first."""
     head = ["posterior", "sampler", "dtype", "S", "ours grad/s", "blackjax grad/s", "ratio", "bar"]
-    rows = [[*head, "met", "ours ESS/s", "blackjax ESS/s"]]
+    rows = [[*head, "met"]]
     for one in timed:
         rate = {name: f"{np.median(values):,.0f}" for name, values in one.gradients.items()}
-        bar = BARS[one.chains]
-        per_second = [f"{one.effective[n]:.2f}" if one.effective else "-" for n in rate]
         rows.append(
             [one.posterior, one.sampler, one.dtype, str(one.chains), rate["ours"], rate["blackjax"],
-             f"{one.ratio.median:.2f}", f">= {bar:g}", "yes" if one.ratio.median >= bar else "NO",
-             *per_second]
+             f"{one.ratio.median:.2f}", f">= {BAR:g}", "yes" if one.ratio.median >= BAR else "NO"]
         )  # fmt: skip
     return rows
 
 
-def as_json(timed: list[Timed], rounds: int, peer: ModuleType) -> dict[str, Any]:
+def as_json(timed: list[Timed], peer: ModuleType, about: dict[str, Any]) -> dict[str, Any]:
     """Return everything measured as plain numbers."""
     return {
-        "about": {**results.machine(), "peers": {"blackjax": peer.VERSION}, "rounds": rounds},
+        "about": {**results.machine(), "peers": {"blackjax": peer.VERSION}, **about},
         "results": [
             {
                 **{"posterior": one.posterior, "sampler": one.sampler, "dtype": one.dtype},
-                **{"chains": one.chains, "ratio": one.ratio._asdict(), "bar": BARS[one.chains]},
+                **{"chains": one.chains, "ratio": one.ratio._asdict(), "bar": BAR},
                 "gradients per second": {n: spread(v)._asdict() for n, v in one.gradients.items()},
-                "effective samples per second": one.effective,
             }
             for one in timed
         ],

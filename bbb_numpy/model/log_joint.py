@@ -133,6 +133,23 @@ class LogJoint:
         return self._learned.views(np.concatenate(flat))
 
     @cached_property
+    def _hyperpriors(self) -> list[tuple[Hyperprior, slice, Array]]:
+        """Hyperprior, place in a position and start of the learned numbers.
+
+        Blocks side by side with the same hyperprior are one: it looks at each number alone.
+        """
+        found: list[tuple[Hyperprior, slice, Array]] = []
+        end = self.model.layout.size
+        for name, start in self._start.items():
+            one, where = self.hyperpriors.get(name, DEFAULT), slice(end, end + len(start))
+            if found and found[-1][0] is one:
+                _, before, others = found.pop()
+                where, start = slice(before.start, where.stop), np.concatenate([others, start])
+            found.append((one, where, start))
+            end = where.stop
+        return found
+
+    @cached_property
     def _evaluated(self) -> tuple[Model, Array, Array]:
         """The model and rows to evaluate: equal rows once, if that halves them."""
         if self.model.likelihood.blocks(self.model.outputs):
@@ -170,7 +187,7 @@ class LogJoint:
         weights = self.weights(position)
         w = buffers.like(weights)  # in one piece, and the same array as the call before
         np.copyto(w, weights)
-        gradient = np.zeros_like(position)
+        gradient = np.empty_like(position)
         params, d_params = self.params(position), self.params(gradient)
 
         model, x, y = self._evaluated
@@ -179,10 +196,10 @@ class LogJoint:
         ones = np.ones(len(position), position.dtype)
         d_w = model.vjp(joint, ones, self.power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
-        for name, u in params.items():
-            hyperprior = self.hyperpriors.get(name, DEFAULT)
-            value = value + np.add.reduce(hyperprior.log_density(u, self._start[name]), axis=-1)
-            d_params[name] += hyperprior.slope(u, self._start[name])  # D32
+        for hyperprior, where, start in self._hyperpriors:
+            u = position[:, where]
+            value = value + np.add.reduce(hyperprior.log_density(u, start), axis=-1)
+            gradient[:, where] += hyperprior.slope(u, start)  # D32
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:

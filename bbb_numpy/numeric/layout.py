@@ -68,7 +68,8 @@ class Layout:
             )
         lead = flat.shape[:-1]
         return {
-            name: flat[..., self.slices[name]].reshape(lead + shape) for name, shape in self.blocks
+            name: part if len(shape) == 1 else part.reshape(lead + shape)
+            for name, shape, part in ((n, s, flat[..., self.slices[n]]) for n, s in self.blocks)
         }
 
     def coordinate(self, index: int) -> str:

@@ -121,7 +121,7 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
     """
     layers, inputs, slopes, a = buffers.views(w, net.layers), [], [], x
     if net.bias_as_weight:
-        a = with_ones(x, buffers.array((*x.shape[:-1], net.sizes[0] + 1), w.dtype))
+        a = with_ones(x, buffers.array((*x.shape[:-2], net.sizes[0] + 1, x.shape[-2]), w.dtype))
     for layer, width in zip(layers, net.sizes[1:], strict=True):
         inputs.append(a)
         a = buffers.array((len(w), x.shape[-2], width), w.dtype)  # (S, B, width)
@@ -169,12 +169,13 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
     w, layers, inputs, slopes = tape
     d_w = buffers.like(w)
     d_layers = buffers.views(d_w, net.layers)
-    ones, delta = buffers.ones(d_f.shape[1], d_f.dtype), Delta(d_f, None)  # K37
+    ones, delta = buffers.ones(d_f.shape[1], d_f.dtype), Delta(d_f)  # K37
     for index in range(len(layers) - 1, -1, -1):
         a = inputs[index]
-        affine_vjp(a, delta, ones, out=d_layers[index])  # db, K37, K39, K41; dW, K38, K40, K42
+        affine_vjp(a, delta, ones, d_layers[index], buffers)  # db, K37, K39, K41; dW, K38, K40, K42
         if index:  # K39, K41: the gate of the layer below
-            delta = gated(delta, layers[index].weight, slopes[index - 1], out=buffers.like(a))
+            narrow = index == 1 and inputs[0].shape[-1] < a.shape[-1]
+            delta = gated(delta, layers[index].weight, slopes[index - 1], narrow, buffers)
     return d_w
 
 

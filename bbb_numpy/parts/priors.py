@@ -32,6 +32,7 @@ class Weighed(NamedTuple):
 
     w: Array  # (S, P)
     precision: Any  # 1 / scale^2: a number, (S,) one per sample, (L,) or (S, L) one per layer
+    squares: Array  # (S,) or (S, L)  sum of w^2
 
 
 class ExpectedLogPrior(NamedTuple):
@@ -109,7 +110,8 @@ class GaussianPrior:
         """
         precision, log_scale = self._precision(params)
         constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
-        return -0.5 * precision * sums_of_squares(w) - constants, Weighed(w, precision)  # K11-K13
+        saved = Weighed(w, precision, sums_of_squares(w))
+        return -0.5 * precision * saved.squares - constants, saved  # K11-K13
 
     def add_vjp(
         self,
@@ -122,9 +124,9 @@ class GaussianPrior:
 
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
         """
-        w, precision = saved
+        w, precision, squares = saved
         if self.learn:
-            slope = precision * sums_of_squares(w) - w.shape[-1]  # (S,)  D17
+            slope = precision * squares - w.shape[-1]  # (S,)  D17
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
         add_scaled(d_w, w, (-cotangent * precision)[:, None])  # K19, K26
 
@@ -341,9 +343,10 @@ class LayerwiseGaussianPrior:
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
         precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
-        terms = -0.5 * precision * self._squares(w)  # (S, L)
+        squares = self._squares(w)
+        terms = -0.5 * precision * squares  # (S, L)
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
-        return np.add.reduce(terms, axis=-1), Weighed(w, precision)
+        return np.add.reduce(terms, axis=-1), Weighed(w, precision, squares)
 
     def add_vjp(
         self,
@@ -356,9 +359,9 @@ class LayerwiseGaussianPrior:
 
         For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l.
         """
-        w, precision = saved
+        w, precision, squares = saved
         if self.learn:
-            slope = precision * self._squares(w) - np.array(self.counts, w.real.dtype)  # (S, L)
+            slope = precision * squares - np.array(self.counts, w.real.dtype)  # (S, L)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)
         factors = -cotangent[:, None] * precision  # (S, L)
         for layer, part in enumerate(self._layers(w)):

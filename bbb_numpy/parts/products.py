@@ -1,6 +1,6 @@
 """The products of one layer, each in the order of operations that is fastest.
 
-`network` says what is computed, with the report's equations; here is how. Four tricks:
+`network` says what is computed, with the report's equations; here is how. Five tricks:
 
 * **bias as a weight**: w_0 and b_0 lie side by side, so [x 1] [w_0; b_0] is one product, and its
   backward pass too; it saves a pass over the widest array in each direction (`Layer.both`);
@@ -9,7 +9,10 @@
 * **rows summed by BLAS**: the sum over rows is the product with a row of ones;
 * **columns scaled last**: where delta has a single column, (delta W^T) o gate is gate o delta with
   its columns scaled by the row W^T. Scaled after the products over the rows, that costs a pass over
-  the weights instead of one over the activations (`Delta.columns`).
+  the weights instead of one over the activations (`Delta.columns`);
+* **rows scaled on the narrow side**: and its rows are scaled by that single column, which goes
+  to the other factor of a^T (scale o gate) = (scale o a)^T gate where that one is narrower:
+  13 inputs instead of 50 units. For that [x 1] lies in memory by columns (`Delta.scale`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..numeric.buffers import Buffers
 
 __all__ = ["Delta", "Layer", "affine", "affine_vjp", "gated", "with_ones"]
 
@@ -35,17 +40,18 @@ class Layer(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """The cotangent of a layer's outputs: rows o columns."""
+    """The cotangent of a layer's outputs: scale o rows o columns."""
 
     rows: Array  # (S, B, width)
     columns: Array | None = None  # (S, 1, width), or None for ones
+    scale: Array | None = None  # (S, B, 1), or None for ones
 
 
 def with_ones(x: Array, out: Array) -> Array:
-    """Write `x` (..., B, d_in) and a last column of 1 into `out`."""
-    out[..., :-1] = x
-    out[..., -1] = 1.0
-    return out
+    """Return `x` (..., B, d_in) with a last column of 1; `out` (..., d_in + 1, B) holds it."""
+    out[..., :-1, :] = x.swapaxes(-1, -2)
+    out[..., -1, :] = 1.0
+    return out.swapaxes(-1, -2)
 
 
 def affine(a: Array, layer: Layer, out: Array) -> Array:
@@ -61,30 +67,38 @@ def affine(a: Array, layer: Layer, out: Array) -> Array:
     return out
 
 
-def affine_vjp(a: Array, delta: Delta, ones: Array, out: Layer) -> None:
+def affine_vjp(a: Array, delta: Delta, ones: Array, out: Layer, buffers: Buffers) -> None:
     """Write a^T delta and 1^T delta, the gradients for W and b, into `out`."""
-    rows, columns = delta
+    rows, columns, scale = delta
     weight, bias, both = out
+    transposed = a.swapaxes(-1, -2)  # (B, d_in) or (S, B, d_in), turned round
+    if scale is not None:  # a^T (scale o rows) = (scale o a)^T rows
+        ones = scale.swapaxes(-1, -2)
+        shape = (len(rows), *transposed.shape[-2:])
+        transposed = np.multiply(transposed, ones, out=buffers.array(shape, rows.dtype))
     if both is not None:
-        np.matmul(a.swapaxes(-1, -2), rows, out=both)
+        np.matmul(transposed, rows, out=both)
         if columns is not None:
             both *= columns
         return
     np.matmul(ones, rows, out=bias)
-    np.matmul(a.swapaxes(-1, -2), rows, out=weight)
+    np.matmul(transposed, rows, out=weight)
     if columns is not None:
         bias *= columns
         weight *= columns
 
 
-def gated(delta: Delta, weight: Array, slope: Array, out: Array) -> Delta:
-    """Return (delta W^T) o slope, whose rows are written into `out` (S, B, d_in)."""
-    rows, columns = delta
+def gated(delta: Delta, weight: Array, slope: Array, narrow: bool, buffers: Buffers) -> Delta:
+    """Return (delta W^T) o slope (S, B, d_in) for the layer below, whose inputs may be `narrow`."""
+    rows, columns, _ = delta  # a scale goes to the first layer alone, below which nothing is
     if columns is not None:
         weight = weight * columns
     transposed = weight.swapaxes(-1, -2)
+    if rows.shape[-1] == 1 and narrow:
+        return Delta(slope, transposed, rows)
+    out = buffers.like(slope)
     if rows.shape[-1] == 1:
         return Delta(np.multiply(slope, rows, out=out), transposed)
     np.matmul(rows, transposed, out=out)
     out *= slope
-    return Delta(out, None)
+    return Delta(out)

@@ -1,6 +1,7 @@
 """The samplers' benchmark: both sides sample the same posterior, and count alike."""
 
 import warnings
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ pytest.importorskip("arviz")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what a peer says of itself on import
     peer = pytest.importorskip("benchmarks.peer_blackjax", reason="needs blackjax and JAX")
-    from benchmarks import samplers
+    from benchmarks import effective, samplers
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((9, 2))
@@ -55,3 +56,44 @@ def test_a_block_of_either_side_counts_the_gradients_of_all_chains():
         positions, gradients = block(position, 0)
         assert positions.shape == (4, 3, CLASSES.layout.size)
         assert gradients == 4 * 3 * 5
+
+
+def test_groups_of_chains_in_other_processes_make_the_gradients_of_all_chains():
+    position = 0.1 * CLASSES.draw_prior(np.random.default_rng(1), 3)
+    metric = samplers.DiagonalMetric(np.ones(CLASSES.layout.size))
+    kernel = samplers.HMC(0.01, 0.05, metric, jitter=0.0)
+    with samplers._on_cores(CLASSES, kernel, 4, 2) as block:
+        positions, gradients = block(position, 0)
+        again, _ = block(position, 0)
+    assert positions.shape == (4, 3, CLASSES.layout.size)
+    assert gradients == 4 * 3 * 5
+    np.testing.assert_array_equal(positions, again)
+    assert np.ptp(positions, axis=1).min() > 0, "every chain goes a way of its own"
+
+
+def test_independent_values_are_all_effective_and_a_chain_that_stays_apart_is_not():
+    f = np.random.default_rng(0).standard_normal((4, 500, 2))
+    assert 1600 < effective.ess(f) < 2400
+    assert effective.rhat(f) < 1.01
+    f[0, :, 1] += 5.0
+    assert effective.ess(f) < 20, "the worst row counts"
+    assert effective.rhat(f) > 1.5
+
+
+def test_all_contestants_for_effective_samples_warm_up_and_run():
+    start = 0.3 * CLASSES.draw_prior(np.random.default_rng(1), 4)
+    found = effective.race(
+        *(CLASSES, "classes", start, ["hmc"], peer),
+        **{"warm_up": 30, "runs": 2, "seconds": 0.2, "clock": perf_counter},
+    )
+    assert [one.sampler for one in found] == ["ours hmc", effective.PEER]
+    for one in found:
+        assert one.per_second.shape == (2,)
+        assert np.all(one.per_second > 0)
+        assert one.warm_up > 0
+    rows = effective.table(found, "hmc")
+    assert len(rows) == 3
+    verdict = "met" if found[0].median >= 2 * found[1].median else "MISSED"
+    assert rows[1][-1] == f">= 2 {verdict}"
+    assert rows[2][-1] == "-"
+    assert effective.as_json(found)[1]["ratio"] == 1.0

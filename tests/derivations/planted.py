@@ -135,8 +135,8 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     "K12": (
         Planted(
             PRIORS,
-            "return -0.5 * precision * sums_of_squares(w) - constants",
-            "return -precision * sums_of_squares(w) - constants",
+            "return -0.5 * precision * saved.squares - constants",
+            "return -precision * saved.squares - constants",
         ),
     ),
     "K13": (
@@ -257,7 +257,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         Planted(PLAIN, "d_rho = (-pi / sigma + d_w", "d_rho = (pi / sigma + d_w"),
     ),
     "K31": (
-        Planted(PRODUCTS, "out[..., -1] = 1.0", "out[..., -1] = 0.0"),
+        Planted(PRODUCTS, "out[..., -1, :] = 1.0", "out[..., -1, :] = 0.0"),
         Planted(PLAIN, "z = a @ W + b", "z = a @ W - b"),
     ),
     "K32": (
@@ -289,8 +289,8 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     "K38": (
         Planted(
             PRODUCTS,
-            "np.matmul(a.swapaxes(-1, -2), rows, out=weight)",
-            "np.matmul(a.swapaxes(-1, -2), -rows, out=weight)",
+            "np.matmul(transposed, rows, out=weight)",
+            "np.matmul(transposed, -rows, out=weight)",
         ),
         Planted(PLAIN, "d_W = a.mT @ delta", "d_W = -a.mT @ delta"),
     ),
@@ -303,14 +303,14 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         Planted(PLAIN, "d_W = a.mT @ delta", "d_W = np.abs(a.mT) @ delta"),
     ),
     "K41": (
-        Planted(NETWORK, "slopes[index - 1], out", "slopes[-1], out"),
+        Planted(NETWORK, "slopes[index - 1], narrow", "slopes[-1], narrow"),
         Planted(PLAIN, "d_b = delta.sum(axis=1)", "d_b = delta.mean(axis=1)"),
     ),
     "K42": (
         Planted(
             PRODUCTS,
-            "np.matmul(a.swapaxes(-1, -2), rows, out=both)",
-            "np.matmul(a.swapaxes(-1, -2), -rows, out=both)",
+            "np.matmul(transposed, rows, out=both)",
+            "np.matmul(transposed, -rows, out=both)",
         ),
         Planted(
             PLAIN,
@@ -706,8 +706,8 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     "D17": (
         Planted(
             PRIORS,
-            "slope = precision * sums_of_squares(w) - w.shape[-1]",
-            "slope = precision * sums_of_squares(w) - 1.0",
+            "slope = precision * squares - w.shape[-1]",
+            "slope = precision * squares - 1.0",
         ),
         Planted(PRIORS, "[0] = precision * squares - size", "[0] = precision * squares + size"),
     ),

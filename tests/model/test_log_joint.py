@@ -316,6 +316,25 @@ def test_what_does_not_fit_is_refused(change, message):
         replace(target, **change)
 
 
+@pytest.mark.equation("D33")
+def test_blocks_with_the_same_hyperprior_are_one_and_each_keeps_its_median():
+    """Two scales that start elsewhere: one call for both, or one for each, with the same result."""
+    target, position = problem("student-t-learned", "gaussian-learned", named=False)
+    apart = replace(target, hyperpriors={name: LogNormal() for name, _ in target._learned.blocks})
+    assert len(target._hyperpriors) == 1 < len(apart._hyperpriors)
+    starts = np.concatenate(list(target._start.values()))
+    assert len(set(starts.tolist())) > 1
+    for one, other in zip(target(position), apart(position), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+    shared = LogNormal(width=0.5)  # side by side or not: only neighbours are put together
+    names = [name for name, _ in target._learned.blocks]
+    mixed = replace(target, hyperpriors={names[0]: shared, names[-1]: shared})
+    assert len(names) == 3 == len(mixed._hyperpriors)
+    places = [where for _, where, _ in mixed._hyperpriors]
+    assert [p.start for p in places[1:]] == [p.stop for p in places[:-1]]
+    assert places[-1].stop == position.shape[1]
+
+
 def test_a_hyperprior_for_nothing_is_refused():
     target, _ = problem("gaussian", "gaussian")
     with pytest.raises(ValueError, match="none: nothing is learned"):

@@ -274,6 +274,10 @@ def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
     assert np.allclose(numerics.inner(a.real, b), [2 + 3j])
     assert numerics.inner(np.ones((2, 3, 4)), np.ones((2, 3, 4))).tolist() == [[4.0] * 3] * 2
     assert numerics.inner(np.ones((2, 0)), np.ones((2, 0))).tolist() == [0.0, 0.0]
+    assert numerics.inner(a[:, :1], a[:, :1]).tolist() == [(1 + 2j) ** 2]  # one column: a product
+    column = np.arange(6.0).reshape(2, 3, 1)
+    assert numerics.inner(column, column).tolist() == [[0.0, 1.0, 4.0], [9.0, 16.0, 25.0]]
+    assert not np.shares_memory(numerics.inner(column, column), column)
 
 
 @pytest.mark.parametrize("size", [3, numerics.BLOCK, 2 * numerics.BLOCK + 1])

@@ -52,12 +52,11 @@ def join(metric: Metric, a: Span, b: Span, leaves: bool = False) -> tuple[Span, 
     Both halves may go straight while the turn lies between them; so each half is checked with the
     nearest point of the other too. For two `leaves` that is the same check.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # a leaf may have diverged
-        total = a.total + b.total
-        turn = turned(metric, a.first, b.last, total)
-        if not leaves:
-            turn |= turned(metric, a.first, b.first, a.total + b.first)
-            turn |= turned(metric, a.last, b.last, b.total + a.last)
+    total = a.total + b.total
+    turn = turned(metric, a.first, b.last, total)
+    if not leaves:
+        turn |= turned(metric, a.first, b.first, a.total + b.first)
+        turn |= turned(metric, a.last, b.last, b.total + a.last)
     return Span(a.first, b.last, total), turn
 
 
@@ -90,8 +89,6 @@ def _rows(part: Any, keep: Array) -> Any:
 
 def _put(into: Any, rows: Array, part: Any) -> None:
     """Write the arrays of a (nested) named tuple into the given rows of another."""
-    if not rows.size:
-        return
     if isinstance(into, np.ndarray):
         into[rows] = part
     else:
@@ -137,6 +134,7 @@ class NUTS:
         """Return the state at `position` (S, D)."""
         return init(target, position)
 
+    @np.errstate(all="ignore")  # a leaf may have diverged; then the weights are of no account
     def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Move every chain to a point of its trajectory (M10).
 
@@ -159,7 +157,7 @@ class NUTS:
         growing: Array = np.arange(chains)
         for level in range(self.max_depth):
             forwards = rng.random(len(growing)) < 0.5  # M10
-            begin = _copied(_rows(ends[0], growing))
+            begin = _rows(ends[0], growing)
             _put(begin, forwards, _rows(ends[1], growing[forwards]))
             sign = np.where(forwards, 1.0, -1.0).astype(momentum.dtype)[:, None]
             tree = self._subtree(target, rng, metric, begin, sign, h0[growing], level)
@@ -205,28 +203,27 @@ class NUTS:
         a tree ends must not depend on the leaf at which it began, or the step would not be
         reversible (M10).
         """
-        count = len(h0)
+        count, step_size = len(h0), sign * self.step_size
         acceptance, leaves = np.zeros(count), np.zeros(count, int)
         divergent, active = np.zeros(count, bool), np.arange(count)
         stack: list[Span] = []
         drawn = Drawn(_copied(phase.state), h0.copy(), np.full_like(h0, -np.inf))
+        summed = np.zeros(count)  # acceptance of the active ones, to be put into its place at last
         for leaf in range(2**level):
-            phase = leapfrog(target, metric, phase, sign * self.step_size)
+            phase = leapfrog(target, metric, phase, step_size)
             energy = hamiltonian(metric, phase)
-            error = energy - h0[active]
-            acceptance[active] += np.exp(np.minimum(0.0, -error))
-            leaves[active] += 1
+            error = energy - h0
+            summed += np.exp(np.minimum(0.0, -error))
             out = ~(error < DIVERGENT)
-            divergent[active] = out
+            diverged = out.copy()
 
             # one of the leaves so far, each with probability exp(-H) / their sum
             log_weight = np.logaddexp(drawn.log_weight, -error)
-            with np.errstate(invalid="ignore"):  # -inf - -inf, where nothing has any weight
-                take = -rng.standard_exponential(len(error)) < -error - log_weight
-            taken = np.flatnonzero(take)
-            _put(drawn.state, taken, _rows(phase.state, taken))
-            drawn.energy[taken] = energy[taken]
-            drawn = drawn._replace(log_weight=log_weight)
+            take = -rng.standard_exponential(len(error)) < -error - log_weight
+            drawn = Drawn(drawn.state, drawn.energy, log_weight)
+            if take.any():  # of many leaves few are
+                _put(drawn.state, take, _rows(phase.state, take))
+                drawn.energy[take] = energy[take]
 
             span = Span(phase.momentum, phase.momentum, phase.momentum)
             merges = leaf
@@ -236,11 +233,19 @@ class NUTS:
                 merges >>= 1
             stack.append(span)
             if out.any():
-                keep = ~out
-                active, sign, phase, drawn = (_rows(a, keep) for a in (active, sign, phase, drawn))
+                gone, keep = active[out], ~out
+                acceptance[gone], leaves[gone], divergent[gone] = (
+                    summed[out],
+                    leaf + 1,
+                    diverged[out],
+                )
+                active, step_size, h0, summed, phase, drawn = (
+                    _rows(a, keep) for a in (active, step_size, h0, summed, phase, drawn)
+                )
                 stack = [_rows(span, keep) for span in stack]
             if not active.size:
                 break
+        acceptance[active], leaves[active] = summed, 2**level
         complete = np.zeros(count, bool)
         complete[active] = True
         return Subtree(complete, divergent, phase, stack[-1], drawn, acceptance, leaves)

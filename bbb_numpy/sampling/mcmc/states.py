@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Info", "Kernel", "State", "Target", "evaluate", "init", "select"]
+__all__ = ["Info", "Kernel", "State", "Target", "evaluate", "finite", "init", "select"]
 
 Array = NDArray[Any]
 Target = Callable[[Array], tuple[Array, Array]]
@@ -50,17 +50,18 @@ def evaluate(target: Target, position: Array) -> tuple[Array, Array]:
     rule depends on the position alone, so the leapfrog stays reversible.
     """
     with np.errstate(all="ignore"):
-        value, gradient = target(position)
-    return _finite(value, gradient)
+        return finite(*target(position))
 
 
-def _finite(value: Array, gradient: Array) -> tuple[Array, Array]:
-    """Return both, with -inf and 0 where either is not finite."""
-    with np.errstate(all="ignore"):
-        outside = ~np.isfinite(value + np.add.reduce(gradient, axis=1))
-    if outside.any():
-        value, gradient = np.where(outside, -np.inf, value), gradient.copy()
-        gradient[outside] = 0.0
+def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
+    """Return both, with -inf and 0 where either is not finite; the caller silences warnings."""
+    sums = value + np.add.reduce(gradient, axis=1)  # (S,)
+    inside = np.isfinite(sums)
+    if inside.all():
+        return value, gradient
+    outside = ~inside
+    value, gradient = np.where(outside, -np.inf, value), gradient.copy()
+    gradient[outside] = 0.0
     return value, gradient
 
 
@@ -79,7 +80,8 @@ def init(target: Target, position: Array) -> State:
     with np.errstate(all="ignore"):
         found = target(position) if callable(target) else None
     _check_found(found, position)
-    value, gradient = _finite(*found)
+    with np.errstate(all="ignore"):
+        value, gradient = finite(*found)
     bad = np.flatnonzero(~np.isfinite(value))
     if bad.size:
         raise ValueError(

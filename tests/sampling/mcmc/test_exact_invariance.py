@@ -290,12 +290,12 @@ NUTS_ERRORS = {
         4,
     ),
     "a turn between two halves is looked for from the first half only": (
-        "            turn |= turned(metric, a.last, b.last, b.total + a.last)\n",
+        "        turn |= turned(metric, a.last, b.last, b.total + a.last)\n",
         "",
         3,
     ),
     "a turn between two halves is looked for from the second half only": (
-        "            turn |= turned(metric, a.first, b.first, a.total + b.first)\n",
+        "        turn |= turned(metric, a.first, b.first, a.total + b.first)\n",
         "",
         3,
     ),
@@ -366,7 +366,7 @@ NUTS_CHOICES = {
         "- chosen.log_weight[grown]\n",
         "- np.logaddexp(chosen.log_weight[grown], tree.drawn.log_weight)\n",
     ),
-    "a turn between two halves is not looked for": ("        if not leaves:\n", "        if 0:\n"),
+    "a turn between two halves is not looked for": ("    if not leaves:\n", "    if 0:\n"),
     "a divergence does not end the tree": ("~(error < DIVERGENT)", "~(error < np.inf) & False"),
 }
 
