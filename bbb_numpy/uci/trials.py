@@ -34,8 +34,10 @@ __all__ = [
     "Settings",
     "Trial",
     "expected_cost",
+    "load",
     "measure",
     "measure_split",
+    "said_versions",
     "score",
     "settings_for",
     "trials",
@@ -182,6 +184,11 @@ def _data(name: str, splits: int) -> uci.UCISet:
     return uci.load(name, splits)
 
 
+def load(name: str) -> uci.UCISet:
+    """Return a set with its published splits."""
+    return _data(name, published_splits(name))
+
+
 def measure(trial: Trial) -> dict[str, Any]:
     """Run a trial and return what is recorded of it, beside the trial itself.
 
@@ -215,12 +222,14 @@ def measure_split(x: Array, y: Array, train: Array, test: Array, trial: Seeded) 
         "notes": notes,
         "rows": {"train": len(train), "test": len(test)},
         "seconds": {"wall": perf_counter() - wall, "cpu": process_time() - cpu},
-        "versions": {
-            "bbb_numpy": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": said_versions(),
     }
+
+
+def said_versions() -> dict[str, str]:
+    """Return the versions of which a record tells."""
+    python = platform.python_version()
+    return {"bbb_numpy": __version__, "numpy": np.__version__, "python": python}
 
 
 @dataclass(frozen=True)
