@@ -41,7 +41,7 @@ PROTOCOL = """\
   log (1/T) sum_t p(y | x, w_t) by logsumexp over the posterior samples, not of one Gaussian and
   not of the mean network.
 - Every method but one has a Gaussian likelihood whose noise is learned, or sampled, with the
-  weights; heteroscedastic HMC takes it from a second output of the network, so that it depends on x.
+  weights; heteroscedastic HMC takes it from a second output of the network: it depends on x.
 - The prior, the step size and the length of training are chosen inside each training part.
   Priors: N(0, 1) for all weights, as Sagar has it, or c times 1 for the first layer and
   1/sqrt(units) for the second, c of 1 and 2; for the samplers c of 1, 2 and 4. Then, with the

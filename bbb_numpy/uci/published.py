@@ -15,6 +15,7 @@ __all__ = [
     "BASELINE",
     "COLUMNS",
     "DROPOUT",
+    "FIVE",
     "METRICS",
     "PUBLISHED",
     "SAGAR",
