@@ -258,13 +258,13 @@ def download(name: str, columns: Sequence[str]) -> Array:
     Raises
     ------
     MissingDataError
-        If the set is not at OpenML, or scikit-learn, pandas or the network is missing.
+        If no copy at OpenML is known, or scikit-learn, pandas or the network is missing.
     DamagedDataError
         If a column is not in what arrives, or is not made of numbers.
     """
     number, wanted = ORIGINS[name].openml, f"{name}.csv"
     if number is None:
-        raise missing(name, wanted, ", and the set is not at OpenML")
+        raise missing(name, wanted, ", and no copy of it at OpenML is known")
     try:
         from sklearn.datasets import fetch_openml
 

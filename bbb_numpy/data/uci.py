@@ -21,7 +21,9 @@ from .locate import DamagedDataError, download, find, numbers, read
 __all__ = ["NAMES", "UCISet", "load", "published_splits", "standard_splits"]
 
 Array = NDArray[Any]
-CLOSE = 1e-7  # relative; one row out of place changes the sums by more
+# Relative, since copies differ in their last digits. Two rows that change places change the sums by
+# more, but for neighbours, and a few in a hundred others, in sets of many rows.
+CLOSE = 1e-7
 
 
 class UCISet(NamedTuple):
