@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from ..evaluation.convergence import Line, convergence
 from ..sampling.draws import Draws
 
 __all__ = ["SPACES", "mixing"]
 
 SPACES = ("functions", "noise", "weights")
+LARGEST = 1e6  # R-hat that is recorded: JSON has no infinity
 FEWEST_DRAWS, FEWEST_CHAINS = 4, 2  # of which R-hat can be computed
 
 
@@ -17,8 +16,7 @@ def mixing(draws: Draws) -> dict[str, float]:
     """Return R-hat and bulk effective sample size of functions, noise and weights, each the worst.
 
     Functions are E[y|x] at 50 training rows. A kind that there is not (noise that depends on x
-    is one of the functions' own) and numbers without an R-hat, of chains that each stand still,
-    are left out.
+    is one of the functions' own) is left out. Chains that each stand still have `LARGEST`.
     """
     if len(draws.positions) < FEWEST_DRAWS or draws.positions.shape[1] < FEWEST_CHAINS:
         return {}
@@ -32,8 +30,7 @@ def mixing(draws: Draws) -> dict[str, float]:
             found["noise"].append(line)
     notes = {}
     for space, lines in found.items():
-        r_hat = max((line.r_hat for line in lines), default=float("nan"))
-        if isfinite(r_hat):
-            notes[f"r_hat_{space}"] = r_hat
+        if lines:
+            notes[f"r_hat_{space}"] = min(LARGEST, max(line.r_hat for line in lines))
             notes[f"ess_{space}"] = min(line.bulk for line in lines)
     return notes

@@ -94,9 +94,10 @@ REMARKS = {
     "take the place of posterior samples.",
     "full-rank": "Trained for fewer steps than the others: each costs P^2 instead of P.",
     "hmc": "All training rows at every step, no batches, with the exact gradient. Chains begin at "
-    "point estimates, are short, and where R̂ is above 1.05 have not mixed: functions of different "
-    "chains of a trial differ by more than those of one. Take what they give for something between "
-    "the posterior and an ensemble.",
+    "point estimates from starts of their own, the members of a deep ensemble; they are short, and "
+    "where R̂ is above 1.05 they have not mixed: functions of different chains of a trial differ by "
+    "more than those of one. Take what they give for something between the posterior and an "
+    "ensemble.",
     "nuts": "As HMC; its trees may not grow as deep as they would.",
     "hmc-heteroscedastic": "As HMC, with settings that were chosen for HMC with one noise.",
     "default": "`BayesianMLPRegressor()`: mean field, 20 units, N(0, 0.5^2), 1000 epochs.",

@@ -1,5 +1,6 @@
 """What is recorded of chains: R-hat near 1 of chains that agree, large of those that do not."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikel
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.run import sample
-from bbb_numpy.uci.mixing import mixing
+from bbb_numpy.uci.mixing import LARGEST, mixing
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 1))
@@ -61,9 +62,11 @@ def test_noise_that_depends_on_x_is_none_of_the_numbers():
     assert set(notes) == {"r_hat_functions", "ess_functions", "r_hat_weights", "ess_weights"}
 
 
-def test_chains_that_stand_still_and_too_few_have_no_number():
+def test_chains_that_stand_still_are_far_from_mixed_and_too_few_have_no_number():
     draws = independent()
     draws.positions[:] = draws.positions[:1]
-    assert mixing(draws) == {}
+    notes = mixing(draws)
+    assert {notes[f"r_hat_{space}"] for space in ("functions", "noise", "weights")} == {LARGEST}
+    json.dumps(notes, allow_nan=False)
     assert mixing(independent(draws=3)) == {}
     assert mixing(independent(chains=1)) == {}
