@@ -1,6 +1,9 @@
 """Write ``uci.md``, its records and pictures beside this file from a run's output folder.
 
+Records of trials that the run has not repeated stay.
+
 bbb-numpy uci --jobs 2 --out uci
+bbb-numpy uci --gap --jobs 2 --out uci
 python benchmarks/uci.py uci
 """
 
@@ -9,11 +12,26 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bbb_numpy.uci import page, pictures
-from bbb_numpy.uci.records import FOLDER, line, read
+from bbb_numpy.uci import gaps, page, pictures
+from bbb_numpy.uci.records import FOLDER, Record, line, read
 
 HERE = Path(__file__).parent
-COMMAND = "bbb-numpy uci --jobs 2 --out uci"
+COMMAND = """\
+bbb-numpy uci --jobs 2 --out uci
+bbb-numpy uci --gap --jobs 2 --out uci
+python benchmarks/uci.py uci"""
+
+
+def _together(file: Path, folder: Path) -> list[Record]:
+    """Return the records of a run and those kept here that it does not repeat; keep them all."""
+    kept = read(file) if file.exists() else []
+    found = {
+        record["key"]: record for record in [*kept, *(read(folder) if folder.exists() else [])]
+    }
+    records = [found[key] for key in sorted(found)]
+    if records:
+        file.write_text("".join(map(line, records)), encoding="utf-8")
+    return records
 
 
 def main() -> None:
@@ -21,11 +39,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", help="output folder of bbb-numpy uci")
     args = parser.parse_args()
-    records = read(Path(args.folder) / FOLDER)
-    text = page.page(records, COMMAND)
-    (HERE / "uci_records.jsonl").write_text("".join(map(line, records)), encoding="utf-8")
+    records = _together(HERE / "uci_records.jsonl", Path(args.folder) / FOLDER)
+    beside = _together(HERE / "uci_gap_records.jsonl", Path(args.folder) / gaps.FOLDER / FOLDER)
+    text = page.page(records, COMMAND, beside)
     for draw in (pictures.scores, pictures.calibration, pictures.pit):
         draw(records).savefig(HERE / f"uci_{draw.__name__}.png", dpi=100)
+    if beside:
+        pictures.gaps(beside).savefig(HERE / "uci_gaps.png", dpi=100)
     (HERE / "uci.md").write_text(text, encoding="utf-8")
     print(text)
 

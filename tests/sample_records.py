@@ -6,14 +6,21 @@ from typing import Any
 
 import numpy as np
 
-SETS = ("boston", "concrete", "energy", "wine_red", "protein")
+SETS = ("boston", "concrete", "energy", "wine_red", "protein", "yacht", "power", "kin8nm", "naval")
 METHODS = (
     *("mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo"),
-    *("hmc", "nuts", "ensemble"),
+    *("hmc", "nuts", "ensemble", "hmc-heteroscedastic", "default"),
 )
-ROWS = {"boston": 506, "concrete": 1030, "energy": 768, "protein": 45730, "wine_red": 1599}
+ROWS = {
+    **{"boston": 506, "concrete": 1030, "energy": 768, "protein": 45730, "wine_red": 1599},
+    **{"yacht": 308, "power": 9568, "kin8nm": 8192, "naval": 11934},
+}
+SPLITS = dict.fromkeys(SETS, 20) | dict.fromkeys(("protein", "power", "kin8nm", "naval"), 5)
 LEVELS = np.arange(1, 20) / 20
-SCALE = {"boston": 2.6, "concrete": 4.6, "energy": 0.5, "protein": 4.3, "wine_red": 0.6}
+SCALE = {
+    **{"boston": 2.6, "concrete": 4.6, "energy": 0.5, "protein": 4.3, "wine_red": 0.6},
+    **{"yacht": 0.6, "power": 4.0, "kin8nm": 0.08, "naval": 0.001},
+}
 
 
 def record(
@@ -76,7 +83,7 @@ def sample(
     rng = np.random.default_rng(seed)
     made = []
     for name in sets:
-        own = splits or (5 if name == "protein" else 20)
+        own = splits or SPLITS[name]
         hard = rng.normal(0.0, 0.15, own)
         for i, method in enumerate(methods):
             level = SCALE[name] * (1.0 + 0.03 * i) * (3.0 if method == "eubo" else 1.0)

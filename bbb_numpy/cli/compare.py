@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ..uci import own, records
-from ..uci.methods import METHODS, Settings
+from ..uci.methods import METHODS, SAMPLERS, Settings
 from .csv_tables import TableError
 from .options import Commands, add_command, add_run_options, at_least_one, at_least_two
 from .problem import Problem, add_data_options, read_problem
@@ -25,12 +25,15 @@ def compare(args: argparse.Namespace) -> int:
     """Compare methods on random splits of a table; goes on where it was interrupted."""
     try:
         from ..evaluation import calibration  # noqa: F401 (of what the trials are scored by)
+        from ..evaluation.convergence import import_arviz
         from ..uci import page, workers
         from ..uci.running import run
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
         raise ImportError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
     args.method = tuple(dict.fromkeys(args.method or USUAL))
+    if set(args.method) & set(SAMPLERS):
+        import_arviz()  # which judges chains; that it is missing is said before any work
     problem = read_problem(args)
     _check(problem)
     out = Path(args.out)

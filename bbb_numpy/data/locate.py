@@ -71,6 +71,17 @@ ORIGINS = {
         44963,
     ),
     "wine_red": Origin(f"{UCI}, 'Wine Quality', red", INPUTS_FIRST, 44972),
+    "yacht": Origin(f"{UCI}, 'Yacht Hydrodynamics'", INPUTS_FIRST),
+    "power": Origin(
+        f"{UCI}, 'Combined Cycle Power Plant', its first sheet",
+        f"{INPUTS_FIRST}, in the order of rows of the copies that come with the standard splits",
+    ),
+    "kin8nm": Origin("DELVE, 'kin family of datasets', kin8nm", INPUTS_FIRST, 44980),
+    "naval": Origin(
+        f"{UCI}, 'Condition Based Maintenance of Naval Propulsion Plants'; target: the "
+        "compressor's decay; the turbine's is left out",
+        INPUTS_FIRST,
+    ),
     "mushroom": Origin(f"{UCI}, 'Mushroom'", f"{CSV}, the class e or p first", 24),
     "mnist": Origin("LeCun, Cortes and Burges, 'MNIST'", "the four original IDX files, .gz", 554),
     "powerball": Origin(
@@ -247,13 +258,13 @@ def download(name: str, columns: Sequence[str]) -> Array:
     Raises
     ------
     MissingDataError
-        If the set is not at OpenML, or scikit-learn, pandas or the network is missing.
+        If no copy at OpenML is known, or scikit-learn, pandas or the network is missing.
     DamagedDataError
         If a column is not in what arrives, or is not made of numbers.
     """
     number, wanted = ORIGINS[name].openml, f"{name}.csv"
     if number is None:
-        raise missing(name, wanted, ", and the set is not at OpenML")
+        raise missing(name, wanted, ", and no copy of it at OpenML is known")
     try:
         from sklearn.datasets import fetch_openml
 

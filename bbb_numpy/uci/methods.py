@@ -1,7 +1,8 @@
 """The methods of the UCI benchmark: from a training part to a posterior.
 
 Every method has the same network, likelihood (Gaussian with learned noise) and family of priors;
-they differ in how they come to a posterior.
+they differ in how they come to a posterior. Two do not: ``hmc-heteroscedastic`` has another
+likelihood, and ``default`` is the learner as it comes.
 """
 
 from __future__ import annotations
@@ -20,26 +21,27 @@ from ..gradients.family import is_linear
 from ..gradients.importance import SelfNormalised
 from ..gradients.local_reparameterisation import LocalReparameterisation
 from ..gradients.reparameterised import Reparameterised
-from ..model.joint import Model
+from ..model.joint import Likelihood, Model
 from ..model.kl_weights import LinearWarmUp, NoWarmUp
 from ..model.objectives import EUBO, MAP, FreeEnergy, Renyi
 from ..numeric.arguments import positive, real, whole
 from ..parts.full_rank import FullRank
 from ..parts.hyperpriors import HalfCauchy
-from ..parts.likelihoods import GaussianLikelihood
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass
 from ..parts.priors import LayerwiseGaussianPrior
-from ..sampling.draws import DrawnWeights
+from ..sampling.draws import DrawnWeights, Draws
 from ..sampling.mcmc import HMC, NUTS
 from ..sampling.run import sample
 from ..training.optimizers import Adam, Cosine
 from ..training.replicates import fit_replicates
 
-__all__ = ["METHODS", "Candidate", "Fit", "Settings", "fit"]
+__all__ = ["METHODS", "SAMPLERS", "Candidate", "Fit", "Settings", "fit"]
 
 Array = NDArray[Any]
 Method = Callable[..., "list[Fit]"]
+NOISE = GaussianLikelihood(0.3, learn=True)
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class Fit:
     thetas: tuple[Array, ...]
     bound: float | None = None  # the objective per row, in nats; lower is better
     notes: dict[str, float] = field(default_factory=dict)
+    draws: Draws | None = None  # of a sampler, to be judged
 
     def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
         """Yield each source with what it learned and its share of `samples`."""
@@ -158,12 +161,14 @@ def fit(
     return METHODS[method](x, y, candidates, settings, rngs)
 
 
-def model(inputs: int, candidate: Candidate, settings: Settings) -> Model:
+def model(
+    inputs: int, candidate: Candidate, settings: Settings, likelihood: Likelihood = NOISE
+) -> Model:
     """Return network, prior and likelihood."""
     scale = candidate.prior
     scales = (1.0, 1.0) if scale is None else (scale, scale * settings.units**-0.5)
-    network = MLP((inputs, settings.units, 1))
-    return Model(network, LayerwiseGaussianPrior(scales), GaussianLikelihood(0.3, learn=True))
+    network = MLP((inputs, settings.units, likelihood.heads(1)))
+    return Model(network, LayerwiseGaussianPrior(scales), likelihood)
 
 
 def _train(
@@ -190,8 +195,10 @@ def _train(
         samples=samples,
         warm_up=LinearWarmUp(0.5) if free_energy else NoWarmUp(),
     )
-    linear = is_linear(estimators[0].objective)
-    if len(estimators) > 1 and linear and isinstance(estimators[0], Reparameterised):
+    first = estimators[0]
+    side_by_side = isinstance(first, Reparameterised) and is_linear(first.objective)
+    gaussian = isinstance(first.model.likelihood, GaussianLikelihood)  # what replicates need
+    if len(estimators) > 1 and side_by_side and gaussian:
         count = len(estimators)
         rows = [x] * count, [y] * count
         states = fit_replicates(estimators, starts, *rows, recipe, rngs=rngs, progress=False)
@@ -245,9 +252,10 @@ def _points(
     rngs: Sequence[np.random.Generator],
     steps: int,
     batch_size: int,
+    likelihood: Likelihood = NOISE,
 ) -> list[Fit]:
     """Return point estimates from different starts (W2)."""
-    one = Reparameterised(model(x.shape[1], candidate, settings), PointMass(0.3), MAP())
+    one = Reparameterised(model(x.shape[1], candidate, settings, likelihood), PointMass(0.3), MAP())
     return _train([one] * len(rngs), x, y, candidate, rngs, steps, batch_size)
 
 
@@ -264,14 +272,35 @@ def ensemble(
     return found
 
 
-def _sampled(kernel: Callable[[Settings], Any]) -> Method:
+def default(
+    x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
+) -> list[Fit]:
+    """Fit `BayesianMLPRegressor()`: nothing is chosen, `candidates` and sizes of `settings` unused.
+
+    Standardising is left out: the part is in the learner's own units already.
+    """
+    from ..learners.regressor import BayesianMLPRegressor  # which needs scikit-learn
+
+    found = []
+    for rng in rngs:
+        seed = int(rng.integers(2**31))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            learner = BayesianMLPRegressor(standardize=False, random_state=seed, progress=False)
+            learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
+        notes = {"warnings": float(len(said)), "epochs": float(learner.n_iter_)}
+        found.append(Fit((learner.estimator_,), (learner.theta_,), None, notes))
+    return found
+
+
+def _sampled(kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE) -> Method:
     """Return the method that draws from the posterior of weights and noise."""
 
     def method(
         x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
     ) -> list[Fit]:
         return [
-            _draw(kernel(settings), x, y, candidate, settings, rng)
+            _draw(kernel(settings), likelihood, x, y, candidate, settings, rng)
             for candidate, rng in zip(candidates, rngs, strict=True)
         ]
 
@@ -280,6 +309,7 @@ def _sampled(kernel: Callable[[Settings], Any]) -> Method:
 
 def _draw(
     kernel: Any,
+    likelihood: Likelihood,
     x: Array,
     y: Array,
     candidate: Candidate,
@@ -295,11 +325,13 @@ def _draw(
         rng.spawn(settings.chains),
         steps=settings.start_steps,
         batch_size=settings.start_batch,
+        likelihood=likelihood,
     )
+    whole = model(x.shape[1], candidate, settings, likelihood)
     with warnings.catch_warnings():  # how many diverged is recorded
         warnings.filterwarnings("ignore", message=".*divergent transitions", category=UserWarning)
         draws = sample(
-            model(x.shape[1], candidate, settings),
+            whole,
             x,
             y,
             sampler=kernel,
@@ -309,7 +341,7 @@ def _draw(
             draws=settings.draws,
             warm_up=settings.warm_up,
             thin=settings.thin,
-            hyperpriors={"log_noise": HalfCauchy(1.0)},
+            hyperpriors={name: HalfCauchy(1.0) for name, _ in whole.learned()},
             seed=rng,
             dtype=settings.dtype,
             progress=False,
@@ -322,9 +354,21 @@ def _draw(
         "gradients_per_draw": float(draws.stats["gradients"].mean()),
         "step_size": float(kernel_used.step_size),
     }
-    return Fit((DrawnWeights(target.model),), (draws.flat,), None, notes)
+    return Fit((DrawnWeights(target.model),), (draws.flat,), None, notes, draws)
 
 
+def _hmc(settings: Settings) -> HMC:
+    return HMC(path=settings.path, max_steps=settings.leaps)
+
+
+# What draws from the posterior; another sampler is another line here, and a label in `tables`
+SAMPLERS: dict[str, Method] = {
+    # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
+    "hmc": _sampled(_hmc),
+    "nuts": _sampled(lambda settings: NUTS(max_depth=settings.depth)),
+    # the noise as a second output of the network (D12)
+    "hmc-heteroscedastic": _sampled(_hmc, HeteroscedasticLikelihood()),
+}
 QS = MeanField(rho_offset=-4.0)
 METHODS: dict[str, Method] = {
     # Bayes by Backprop as in the report
@@ -345,8 +389,7 @@ METHODS: dict[str, Method] = {
     "eubo": _variational(
         lambda model: SelfNormalised(model, QS, EUBO()), "eubo_steps", "eubo_samples", "eubo_rows"
     ),
-    # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
-    "hmc": _sampled(lambda settings: HMC(path=settings.path, max_steps=settings.leaps)),
-    "nuts": _sampled(lambda settings: NUTS(max_depth=settings.depth)),
+    **SAMPLERS,
     "ensemble": ensemble,
+    "default": default,
 }

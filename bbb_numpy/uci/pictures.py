@@ -6,7 +6,7 @@ in grey. Nothing here uses pyplot: figures are returned, `page.write` saves them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from ..plots.style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION
+from . import gap_page
 from .published import BASELINE, COLUMNS, METRICS, best
 from .tables import LABELS, Cell, Record, cells, known_first, succeeded
 from .trials import LEVELS
 
-__all__ = ["calibration", "pit", "scores"]
+__all__ = ["calibration", "gaps", "pit", "scores"]
 
 Array = NDArray[Any]
 PURPLE, ORANGE = "#CC79A7", "#B87F00"
@@ -34,13 +35,21 @@ STYLES: dict[str, tuple[str, str, Any]] = {  # colour, marker, line
     "ensemble": (GREEN, "p", "-."),
     "hmc": (VERMILLION, "P", "-"),
     "nuts": (BLUE, "*", ":"),
+    "hmc-heteroscedastic": (PURPLE, "d", (0, (6, 1, 1, 1))),
+    "default": (VERMILLION, "<", (0, (4, 2))),
 }
 OTHER = (BLACK, "h", "-")
-SHORT = {"local-reparam": "local reparam.", "eubo": "inclusive KL", "renyi": "Rényi"}
+SHORT = {
+    "local-reparam": "local reparam.",
+    "eubo": "inclusive KL",
+    "renyi": "Rényi",
+    "hmc-heteroscedastic": "HMC, noise of x",
+}
 GROUPS = (
-    ("variational", ("mean-field", "local-reparam", "full-rank", "renyi", "eubo")),
-    ("points and samplers", ("map", "ensemble", "hmc", "nuts")),
+    ("variational", ("mean-field", "local-reparam", "full-rank", "renyi", "eubo", "default")),
+    ("points and samplers", ("map", "ensemble", "hmc", "nuts", "hmc-heteroscedastic")),
 )
+ABREAST = 5  # sets side by side; more go below
 OFF = 0.2  # a panel of coverage ends here; curves may leave it
 TALL = 3.0  # a panel of PIT values ends here; higher bars have their height beside them
 FAR = 2.5  # a panel ends this many times its useful width above the lowest number
@@ -49,24 +58,29 @@ FAR = 2.5  # a panel ends this many times its useful width above the lowest numb
 def scores(records: Iterable[Record]) -> Figure:
     """Draw mean RMSE and NLL of every set and method with standard errors.
 
-    Lines mark the best published number that is not reported false, and Bayes by Backprop's.
+    Lines mark the best of the Bayesian networks listed, and Bayes by Backprop's public number.
     A mean far outside is put at the edge, with its number.
     """
     found = {key: cell for key, cell in cells(records).items() if cell.scores}
     _need(found)
     sets = list(dict.fromkeys(name for name, _ in found))
     methods = _order(method for _, method in found)
-    size = (max(4.2, 1.6 + 2.3 * len(sets)), 1.8 + 0.5 * len(methods))
+    blocks = _blocks(sets)
+    wide, high = len(blocks[0]), len(blocks)
+    size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(2, len(sets), squeeze=False, sharey=True)
-    for row, metric in zip(axes, METRICS, strict=True):
-        for ax, name in zip(row, sets, strict=True):
-            own = {method: cell for (one, method), cell in found.items() if one == name}
-            _scores(ax, name, metric, own, methods)
-        row[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
-        row[0].set_ylim(len(methods) - 0.4, -0.6)  # shared; the first method on top
+    axes = figure.subplots(2 * high, wide, squeeze=False, sharey=True)
+    for place, block in enumerate(blocks):
+        for row, metric in zip(axes[2 * place : 2 * place + 2], METRICS, strict=True):
+            for ax, name in zip(row, block, strict=False):
+                own = {method: cell for (one, method), cell in found.items() if one == name}
+                _scores(ax, name, metric, own, methods)
+            for ax in row[len(block) :]:
+                ax.remove()
+            row[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
+            row[0].set_ylim(len(methods) - 0.4, -0.6)  # shared; the first method on top
     labels = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
-    columns = 3 if len(sets) > 3 else 1
+    columns = 3 if wide > 3 else 1
     figure.legend(
         labels.values(),
         labels,
@@ -82,7 +96,9 @@ def _scores(
     ax: Axes, name: str, metric: str, own: Mapping[str, Cell], methods: Sequence[str]
 ) -> None:
     means = {method: cell.scores[metric] for method, cell in own.items()}
-    bars = (best(name, metric)[0], BASELINE.score(name, metric)) if name in COLUMNS else ()
+    bars = [best(name, metric)[0]] if name in COLUMNS else []
+    baseline = BASELINE.score(name, metric)
+    bars += [] if baseline is None else [baseline]
     values = np.array([score.mean for score in means.values()])
     low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
     width = usual - low
@@ -99,7 +115,7 @@ def _scores(
         bars,
         (BLACK, GREY),
         ("--", ":"),
-        ("best published", "Bayes by Backprop, best public implementation"),
+        ("best Bayesian network listed", "Bayes by Backprop, best public implementation"),
         strict=False,
     ):
         ax.axvline(bar, color=colour, linestyle=style, linewidth=1.4, label=label, zorder=1)
@@ -157,27 +173,34 @@ def calibration(records: Iterable[Record]) -> Figure:
         for (title, members), extra in zip(GROUPS, ((), rest), strict=True)
     ]
     groups = [group for group in groups if group[1]]
-    size = (2.2 + 2.3 * len(sets), 0.6 + 2.5 * len(groups))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(groups), len(sets), squeeze=False, sharex=True, sharey="row")
-    for ax, name in zip(axes[0], sets, strict=True):
-        ax.set_title(name.replace("_", " "), fontsize="medium")
-    for ax in axes[-1]:
-        ax.set_xlabel("level of the interval")
-    for row, (title, members) in zip(axes, groups, strict=True):
-        for ax, name in zip(row, sets, strict=True):
+    blocks = _blocks(sets)
+    wide = len(blocks[0])
+    pairs = [(block, group) for block in blocks for group in groups]
+    figure = Figure(figsize=(2.2 + 2.3 * wide, 0.6 + 2.5 * len(pairs)), layout="constrained")
+    axes = figure.subplots(len(pairs), wide, squeeze=False, sharex=True, sharey="row")
+    for place, (row, (block, (title, members))) in enumerate(zip(axes, pairs, strict=True)):
+        for ax in row[len(block) :]:
+            ax.remove()
+        row = row[: len(block)]
+        for ax, name in zip(row, block, strict=True):
+            if place % len(groups) == 0:
+                ax.set_title(name.replace("_", " "), fontsize="medium")
+            if place % len(groups) == len(groups) - 1:
+                ax.set_xlabel("level of the interval")
+                ax.tick_params(labelbottom=True)
             ax.axhline(0.0, color=GREY, linewidth=1.0, zorder=1)
             for i, method in enumerate(members):
                 if (name, method) in found:
                     _coverage(ax, method, found[name, method], i)
         low, high = row[0].get_ylim()
         row[0].set_ylim(max(low, -OFF), min(high, OFF))
-        handles: dict[str, Any] = {}
-        for ax in row:
-            handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
         row[0].set_ylabel(f"{title}\ncoverage − level")
+    for row, (_, members) in zip(axes, groups, strict=False):  # beside the first block
+        handles: dict[str, Any] = {}
+        for ax in figure.axes:
+            handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
         shown = [_short(method) for method in members if _short(method) in handles]
-        row[-1].legend(
+        row[wide - 1].legend(
             [handles[label] for label in shown],
             shown,
             loc="center left",
@@ -224,7 +247,8 @@ def pit(records: Iterable[Record]) -> Figure:
     _need(found)
     sets = list(dict.fromkeys(name for name, _ in found))
     methods = _order(method for _, method in found)
-    size = (1.2 + 1.7 * len(sets), 0.7 + 0.95 * len(methods))
+    each = 1.7 if len(sets) <= ABREAST else 1.3
+    size = (1.2 + each * len(sets), 0.7 + 0.95 * len(methods))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(len(methods), len(sets), squeeze=False, sharex=True, sharey=True)
     for row, method in zip(axes, methods, strict=True):
@@ -260,6 +284,75 @@ def pit(records: Iterable[Record]) -> Figure:
     return figure
 
 
+def gaps(records: Iterable[Record]) -> Figure:
+    """Draw NLL, coverage and epistemic deviation outside the gaps (open) and inside (filled).
+
+    Means over the gaps of a set. Of the deviation the ratio inside / outside: 1 is a posterior that
+    is as sure where it has seen nothing.
+    """
+    found = gap_page.cells(records)
+    _need(found)
+    sets = list(dict.fromkeys(one.set for one in found))
+    methods = _order(one.method for one in found)
+    size = (2.0 + 2.3 * len(sets), 1.2 + 3 * (0.55 + 0.26 * len(methods)))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(3, len(sets), squeeze=False, sharey=True)
+    for column, name in zip(axes.T, sets, strict=True):
+        column[0].set_title(name.replace("_", " "), fontsize="medium")
+        column[1].axvline(gap_page.LEVEL, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
+        column[2].axvline(1.0, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
+        for ax, label in zip(
+            column,
+            (
+                "NLL (nats per point)",
+                f"coverage of {gap_page.LEVEL:.0%} intervals",
+                "deviation, inside / outside",
+            ),
+            strict=True,
+        ):
+            ax.set_xlabel(label)
+            for at in range(len(methods)):
+                ax.axhline(at, color="#DDDDDD", linewidth=0.6, zorder=0)
+        _gaps(column, [one for one in found if one.set == name], methods)
+    for row in axes:
+        row[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
+        row[0].set_ylim(len(methods) - 0.4, -0.6)
+    for face, label in (("none", "outside the gap"), (BLACK, "inside")):
+        axes[0, 0].plot([], [], "o", color=BLACK, markerfacecolor=face, label=label)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _gaps(column: Sequence[Axes], own: Sequence[gap_page.Gap], methods: Sequence[str]) -> None:
+    """Draw the methods of one set; an NLL far above the others' is at the edge, with its number."""
+    values = np.array([one.nll for one in own])
+    limit = values[:, 0].max() + FAR * max(float(np.ptp(values[:, 0])), 1.0)
+    for one in own:
+        colour, marker, _ = STYLES.get(one.method, OTHER)
+        at = methods.index(one.method)
+        for ax, pair in zip(column, (one.nll, one.coverage), strict=False):
+            shown = [min(value, limit) for value in pair] if ax is column[0] else list(pair)
+            ax.plot(shown, [at, at], color=colour, linewidth=1.2, zorder=2)
+            for value, face in zip(shown, ("white", colour), strict=True):
+                ax.plot(value, at, marker, color=colour, markerfacecolor=face, zorder=3)
+        if one.nll[1] > limit:
+            column[0].annotate(
+                f"{one.nll[1]:.3g} →",
+                (limit, at),
+                (-6, 4),
+                textcoords="offset points",
+                ha="right",
+                fontsize=8,
+            )
+        if np.isfinite(one.growth):
+            column[2].plot(one.growth, at, marker, color=colour, zorder=3)
+
+
+def _blocks(sets: Sequence[str]) -> list[list[str]]:
+    """Return the sets in rows of panels."""
+    return [list(sets[begin : begin + ABREAST]) for begin in range(0, len(sets), ABREAST)]
+
+
 def _stacked(records: Iterable[Record], key: str) -> dict[tuple[str, str], Array]:
     """Return one row per split of a list in the metrics, by set and method."""
     rows: dict[tuple[str, str], list[Any]] = {}
@@ -268,7 +361,7 @@ def _stacked(records: Iterable[Record], key: str) -> dict[tuple[str, str], Array
     return {where: np.array(found, float) for where, found in rows.items()}
 
 
-def _need(found: Mapping[Any, Any]) -> None:
+def _need(found: Sized) -> None:
     if not found:
         raise ValueError("no trial has finished, so there is nothing to draw")
 

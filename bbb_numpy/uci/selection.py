@@ -3,7 +3,8 @@
 Methods that minimise a bound on the evidence are compared by that bound, on all training rows:
 the fit that reached the lowest is the result. The others are fitted to four fifths of the training
 rows and compared by the log density of the rest, of one or several folds; the best is fitted again
-to all. The noise is no candidate: every method learns it with the weights.
+to all. The noise is no candidate: every method learns it with the weights. Nothing at all is chosen
+for the default learner.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.predictive import log_predictive_density
-from ..learners.inference import SAMPLED
 from ..numeric.elementary import logsumexp
-from .methods import Candidate, Fit, Settings, fit
+from .methods import SAMPLERS, Candidate, Fit, Settings, fit
 
-__all__ = ["BY_BOUND", "candidates", "select_and_fit"]
+__all__ = ["AS_IT_IS", "BY_BOUND", "candidates", "select_and_fit"]
 
 Array = NDArray[Any]
+AS_IT_IS = ("default",)  # with the priors and steps of its own
 BY_BOUND = ("mean-field", "local-reparam", "full-rank", "renyi")
 PRIORS = (None, 1.0, 2.0)  # N(0, 1) as Sagar; layer by layer, and twice as wide
 HELD_OUT = 0.2  # of the training rows
@@ -32,14 +33,14 @@ PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compare
 
 def candidates(method: str) -> list[Candidate]:
     """Return the priors that a method chooses from."""
-    if method in SAMPLED:
+    if method in SAMPLERS:
         return [Candidate(1.0), Candidate(2.0), Candidate(4.0)]
     return [Candidate(prior, length=0.5) for prior in PRIORS]
 
 
 def refinements(method: str, best: Candidate) -> list[Candidate]:
     """Return other step sizes and lengths of training, to try with the best prior."""
-    if method in (*SAMPLED, "eubo"):
+    if method in (*SAMPLERS, "eubo"):
         return []
     if method in BY_BOUND:
         return [Candidate(best.prior), Candidate(best.prior, 3e-3)]
@@ -65,6 +66,9 @@ def select_and_fit(
     chosen : dict
         The hyperparameters, and under ``tried`` the criterion of each candidate, nats per row.
     """
+    if method in AS_IT_IS:
+        only = fit(x, y, method, [Candidate(None)], settings, [seed, 0])[0]
+        return only, {"by": "nothing", "tried": {}}
     if method in BY_BOUND:
         return _by_bound(x, y, method, settings, seed)
     rng = np.random.default_rng([seed, 2])

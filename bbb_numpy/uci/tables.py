@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
+from statistics import median
 from typing import Any
 
 import pandas as pd
 
-from ..data.uci import published_splits
-from .published import COLUMNS, METRICS, PUBLISHED
+from .methods import SAMPLERS
+from .mixing import SPACES
+from .published import COLUMNS, METRICS, PUBLISHED, printed
+from .trials import usual_splits
 
 __all__ = [
     "LABELS",
@@ -29,8 +32,11 @@ __all__ = [
     "incomplete",
     "known_first",
     "markdown",
+    "mixing",
+    "not_run",
     "paired",
     "published_rows",
+    "r_hat",
     "succeeded",
     "summary",
     "trials_csv",
@@ -46,10 +52,13 @@ LABELS = {  # in the order of the rows
     "eubo": "inclusive KL (Sagar's, corrected)",
     "map": "MAP",
     "ensemble": "ensemble",
+    "default": "default learner",
     "hmc": "HMC",
     "nuts": "NUTS",
+    "hmc-heteroscedastic": "heteroscedastic HMC",
 }
-SPLITS = {name: published_splits(name) for name in COLUMNS}
+SPLITS = {name: usual_splits(name) for name in COLUMNS}
+MIXED = 1.05  # R-hat of functions above which a sampler's cell is marked
 TRIAL = ["set", "method", "split"]  # what tells one from another
 COLUMNS_OF_A_TRIAL = [
     *TRIAL,
@@ -93,7 +102,7 @@ class Cell:
 
     @property
     def complete(self) -> bool:
-        """Whether every published split is there."""
+        """Whether every split that is to be measured is there."""
         return set(range(SPLITS.get(self.set, 1))) <= set(self.splits)
 
 
@@ -182,9 +191,11 @@ def markdown(records: Iterable[Record], published: bool = True) -> str:
     """Return the table: methods as rows, sets as columns, "rmse / nll" with standard errors.
 
     The lowest mean of ours in each column is bold, RMSE and NLL each for itself. A number of
-    splits is given where published ones are missing; failed trials are named below.
+    splits is given where some are missing; failed trials are named below. A sampler's cell has
+    R-hat of its functions, the median over splits.
     """
-    found = cells(records)
+    records = list(records)
+    found, mixed = cells(records), mixing(records)
     sets = list(dict.fromkeys(name for name, _ in found))
     order = known_first((method for _, method in found), LABELS)
     lowest = {
@@ -197,7 +208,9 @@ def markdown(records: Iterable[Record], published: bool = True) -> str:
     }
     rows = [["RMSE / NLL", *sets]]
     for method in order:
-        cell = [_text(found.get((name, method)), lowest) for name in sets]
+        cell = [
+            _text(found.get((name, method)), lowest, mixed.get((name, method))) for name in sets
+        ]
         rows.append([LABELS.get(method, method), *cell])
     if published:
         rows += published_rows(sets)
@@ -210,7 +223,7 @@ def published_rows(sets: Sequence[str]) -> list[list[str]]:
     for row in PUBLISHED:
         name = f"{row.name} (reported false by its author)" if row.reported_false else row.name
         shown = [
-            " / ".join(f"{row.score(one, metric):.2f}" for metric in METRICS)
+            " / ".join(printed(row.score(one, metric)) for metric in METRICS)
             if one in row.scores
             else "–"
             for one in sets
@@ -220,7 +233,36 @@ def published_rows(sets: Sequence[str]) -> list[list[str]]:
     return rows
 
 
-def _text(cell: Cell | None, lowest: Mapping[tuple[str, str], float]) -> str:
+def mixing(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """Return what was recorded of how chains mixed, by set and sampler: a value for each split.
+
+    R-hat and effective sample sizes, each the worst of its kind; empty lists where older records
+    have none.
+    """
+    names = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for one in succeeded(records):
+        if one["method"] in SAMPLERS:
+            here = found.setdefault((one["set"], one["method"]), {name: [] for name in names})
+            for name in names:
+                if (one["notes"] or {}).get(name) is not None:
+                    here[name].append(one["notes"][name])
+    return found
+
+
+def r_hat(values: Sequence[float]) -> str:
+    """Return the median R-hat, marked above `MIXED`; a dash without any."""
+    if not values:
+        return "R̂ –"
+    middle = median(values)
+    return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}"
+
+
+def _text(
+    cell: Cell | None,
+    lowest: Mapping[tuple[str, str], float],
+    mixed: Mapping[str, Sequence[float]] | None = None,
+) -> str:
     if cell is None:
         return "–"
     if not cell.scores:
@@ -230,6 +272,8 @@ def _text(cell: Cell | None, lowest: Mapping[tuple[str, str], float]) -> str:
         bold = "**" if score.mean == lowest[cell.set, metric] else ""
         parts.append(f"{bold}{score}{bold}")
     text = " / ".join(parts)
+    if mixed is not None:
+        text += f", {r_hat(mixed['r_hat_functions'])}"
     usual = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
     return text if usual else f"{text} ({_of(cell)})"
 
@@ -269,12 +313,22 @@ def _below(found: Mapping[tuple[str, str], Cell]) -> list[str]:
 
 
 def incomplete(records: Iterable[Record]) -> list[str]:
-    """Name the cells that rest on fewer than the published splits, those alike together."""
+    """Name the cells of which splits are missing, those alike together."""
     alike: dict[tuple[str, str], list[str]] = {}
     for cell in cells(records).values():
         if not cell.complete:
             alike.setdefault((cell.set, _of(cell)), []).append(cell.method)
     return [f"{name}, {', '.join(methods)}: {of}" for (name, of), methods in alike.items()]
+
+
+def not_run(records: Iterable[Record]) -> list[str]:
+    """Name the methods of which a set has no trial, by set; of sets and methods that are known."""
+    have = {(one["set"], one["method"]) for one in records}
+    absent = {
+        name: [LABELS[method] for method in LABELS if (name, method) not in have]
+        for name in COLUMNS
+    }
+    return [f"{name}: {', '.join(methods)}" for name, methods in absent.items() if methods]
 
 
 def cells_csv(records: Iterable[Record]) -> str:

@@ -6,23 +6,39 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..learners.inference import SAMPLED
-from .published import BASELINE, COLUMNS, METRICS, best
+from .methods import SAMPLERS as SAMPLED
+from .published import (
+    BASELINE,
+    COLUMNS,
+    DROPOUT,
+    METRICS,
+    PUBLISHED,
+    Published,
+    best,
+    lowest,
+    printed,
+)
 from .tables import LABELS, Cell, Record, cells
 
 __all__ = [
+    "DEFAULT",
     "FAMILY",
+    "GOALS",
     "SAMPLERS",
     "Verdict",
     "against_baseline",
     "against_best",
+    "against_dropout",
+    "ahead",
     "alone",
     "count",
     "table",
 ]
 
 FAMILY = ("mean-field", "local-reparam", "full-rank", "renyi")
-SAMPLERS = SAMPLED
+SAMPLERS = tuple(SAMPLED)
+DEFAULT = ("default",)
+GOALS = {"best": 16, "dropout": 12}  # cells of 18
 
 
 @dataclass(frozen=True)
@@ -53,15 +69,45 @@ class Verdict:
 
 def against_baseline(records: Iterable[Record], methods: Sequence[str] = FAMILY) -> list[Verdict]:
     """Return the ten cells of some methods beside Bayes by Backprop's public implementation."""
-    bars = {
-        (n, m): (BASELINE.score(n, m), BASELINE.name) for n in COLUMNS for m in METRICS
-    }  # fmt: skip
-    return _verdicts(records, methods, bars)
+    return _verdicts(records, methods, _bars([BASELINE]))
 
 
 def against_best(records: Iterable[Record], methods: Sequence[str] = SAMPLERS) -> list[Verdict]:
-    """Return the ten cells of some methods beside the best number not reported false."""
+    """Return the cells of some methods beside the best of the Bayesian networks listed."""
     return _verdicts(records, methods, {(n, m): best(n, m) for n in COLUMNS for m in METRICS})
+
+
+def against_dropout(records: Iterable[Record], methods: Sequence[str] = DEFAULT) -> list[Verdict]:
+    """Return the cells of some methods, the default learner alone, beside MC dropout."""
+    return _verdicts(records, methods, _bars([DROPOUT]))
+
+
+def _bars(rows: Sequence[Published]) -> dict[tuple[str, str], tuple[float, str]]:
+    """Return the lowest numbers of some rows, of cells in which any of them has one."""
+    return {
+        (name, metric): lowest(name, metric, rows)
+        for name in COLUMNS
+        for metric in METRICS
+        if any(row.score(name, metric) is not None for row in rows)
+    }
+
+
+def ahead(records: Iterable[Record]) -> list[tuple[Verdict, Published]]:
+    """Return who of all that is listed, networks or not, is below the lowest mean of ours.
+
+    Cell by cell, the lowest first. Our mean is rounded as the other number is: what is printed as
+    0.00 is not ahead of 0.001.
+    """
+    own = [cell for cell in cells(records).values() if cell.scores]
+    rows = [row for row in PUBLISHED if not row.reported_false]
+    found = []
+    for row in rows:
+        for one in _beside(own, _bars([row])):
+            decimals = len(printed(one.bar).partition(".")[2])
+            if one.cell and round(one.cell.scores[one.metric].mean, decimals) > one.bar:
+                found.append((one, row))
+    order = [(name, metric) for name in COLUMNS for metric in METRICS]
+    return sorted(found, key=lambda pair: (order.index((pair[0].set, pair[0].metric)), pair[0].bar))
 
 
 def _verdicts(
@@ -70,11 +116,15 @@ def _verdicts(
     bars: dict[tuple[str, str], tuple[float, str]],
 ) -> list[Verdict]:
     found = [cell for cell in cells(records).values() if cell.method in methods and cell.scores]
+    return _beside(found, bars)
+
+
+def _beside(found: Sequence[Cell], bars: dict[tuple[str, str], tuple[float, str]]) -> list[Verdict]:
     verdicts = []
     for (name, metric), (bar, holder) in bars.items():
         own = [cell for cell in found if cell.set == name]
-        lowest = min(own, key=lambda cell: cell.scores[metric].mean, default=None)
-        verdicts.append(Verdict(name, metric, bar, holder, lowest))
+        least = min(own, key=lambda cell: cell.scores[metric].mean, default=None)
+        verdicts.append(Verdict(name, metric, bar, holder, least))
     return verdicts
 
 
@@ -95,13 +145,15 @@ def table(verdicts: Sequence[Verdict]) -> str:
     lines = ["| cell | to get below | ours | below by | met |", "|---|---|---|---|---|"]
     for one in verdicts:
         where = f"{one.set}, {one.metric.upper()}"
-        bar = f"{one.bar:.2f} ({one.holder})"
+        bar = f"{printed(one.bar)} ({one.holder})"
         if one.cell is None:
             lines.append(f"| {where} | {bar} | – | – | no result |")
             continue
         score = one.cell.scores[one.metric]
-        ours = f"{score.mean:.4f} ({LABELS.get(one.cell.method, one.cell.method)})"
-        by = f"{one.margin:+.4f} ± {score.error:.4f}" if score.count > 1 else f"{one.margin:+.4f}"
+        digits = 4 if one.bar >= 0.05 or one.bar < 0 else 6
+        ours = f"{score.mean:.{digits}f} ({LABELS.get(one.cell.method, one.cell.method)})"
+        by = f"{one.margin:+.{digits}f}"
+        by += f" ± {score.error:.{digits}f}" if score.count > 1 else ""
         met = "yes" if one.met else "**no**"
         so_far = "" if one.complete else f", on {score.count} splits so far"
         lines.append(f"| {where} | {bar} | {ours} | {by} | {met}{so_far} |")

@@ -14,7 +14,7 @@ import working
 from bbb_numpy.cli import uci as benchmarking
 from bbb_numpy.cli.main import main
 from bbb_numpy.data.locate import ENVIRONMENT
-from bbb_numpy.uci import page, records, trials, workers
+from bbb_numpy.uci import gaps, page, records, trials, workers
 from bbb_numpy.uci.trials import METHODS, SETS, Trial, measure, settings_for
 from bbb_numpy.uci.workers import one_blas_thread
 from tests.data.test_uci import needs_data
@@ -162,7 +162,34 @@ def test_the_published_page_names_the_command_that_repeats_it(small, out):
 @pytest.mark.long
 def test_every_method_runs_on_every_set(small, out):
     assert uci(out, data=SETS, method=tuple(METHODS), splits=1) == 0
-    assert len(numbers(out)) == 45
+    assert len(numbers(out)) == 9 * 11
+
+
+def test_gap_splits_have_records_and_a_page_of_their_own(small, out, monkeypatch, capsys):
+    data = toy(60)
+    monkeypatch.setattr(gaps, "load", lambda name: data)
+    monkeypatch.setattr(benchmarking.sets, "load", lambda name: data)
+    command = ["uci", "--gap", "--quick", "--data", "yacht", "--method", "map", "hmc"]
+    assert main([*command, "--jobs", "1", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "| yacht | MAP | 3 | " in said
+    assert "6 of 6 finished" in said
+    assert {path.name for path in (out / "gaps").iterdir()} == {"records", "table.md", "gaps.png"}
+    text = (out / "gaps" / "table.md").read_text(encoding="utf-8")
+    assert "](gaps.png)" in text
+    assert "--gap --quick" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--gap", "--data", "protein"], "there are no gap splits of protein"),
+        (["--gap", "--splits", "3"], "--splits none to count"),
+    ],
+)
+def test_what_has_no_gap_splits_is_said(small, out, capsys, words, message):
+    assert main(["uci", *words, "--out", str(out)]) == 2
+    assert message in capsys.readouterr().err
 
 
 def failing(trial):

@@ -172,5 +172,5 @@ def test_without_scikit_learn_the_error_says_so(monkeypatch):
 
 def test_a_set_that_is_not_at_openml_is_not_asked_for(monkeypatch):
     monkeypatch.setattr(sklearn_datasets, "fetch_openml", pytest.fail)
-    with pytest.raises(MissingDataError, match="not at OpenML"):
+    with pytest.raises(MissingDataError, match="no copy of it at OpenML is known"):
         download("powerball", ["w1"])

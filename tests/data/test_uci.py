@@ -1,4 +1,4 @@
-"""The five UCI sets: the published rows, the published splits, and nothing else."""
+"""The nine UCI sets: the published rows, the published splits, and nothing else."""
 
 import os
 from types import SimpleNamespace
@@ -20,6 +20,10 @@ SHAPES = {
     "energy": (768, 8, 20, 77, 22.3072),
     "protein": (45730, 9, 5, 4573, 7.74853),
     "wine_red": (1599, 11, 20, 160, 5.63602),
+    "yacht": (308, 6, 20, 31, 10.49536),
+    "power": (9568, 4, 20, 957, 454.36501),
+    "kin8nm": (8192, 8, 20, 819, 0.7142835),
+    "naval": (11934, 16, 20, 1193, 0.975),
 }
 
 
@@ -52,6 +56,15 @@ def test_a_set_has_the_published_rows_and_splits(name):
     published = find(name, "test_splits.txt")
     if published:
         np.testing.assert_array_equal(found.test_rows, np.loadtxt(published, dtype=int))
+
+
+@needs_data
+def test_naval_is_the_trap_that_it_is_said_to_be():
+    found = load("naval")
+    constant = [name for name, x in zip(found.names, found.x.T, strict=False) if np.ptp(x) == 0]
+    assert constant == ["gt_compressor_inlet_temperature", "gt_compressor_inlet_pressure"]
+    assert len(np.unique(found.y)) == 51
+    assert len(np.unique(found.x, axis=0)) == len(found.x)
 
 
 @needs_data
@@ -104,8 +117,8 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
 
 
 def test_an_unknown_set_is_refused_with_the_list_of_those_there_are():
-    with pytest.raises(ValueError, match="'yacht'; there are boston, concrete, energy"):
-        load("yacht")
+    with pytest.raises(ValueError, match="'iris'; there are boston, concrete, energy"):
+        load("iris")
 
 
 def test_a_set_that_is_nowhere_says_where_it_comes_from(tmp_path, monkeypatch):
@@ -117,3 +130,17 @@ def test_a_set_that_is_nowhere_says_where_it_comes_from(tmp_path, monkeypatch):
     with pytest.raises(MissingDataError, match="no network") as caught:
         load("concrete")
     assert str(tmp_path / "concrete" / "concrete.csv") in str(caught.value)
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["yacht", "power", "kin8nm", "naval"])
+def test_a_further_set_in_another_order_is_refused(tmp_path, monkeypatch, name):
+    here = load(name)
+    table = np.hstack([here.x, here.y])
+    table[[3, -7]] = table[[-7, 3]]
+    (tmp_path / name).mkdir()
+    path = tmp_path / name / (f"{name}.csv.gz" if name in ("kin8nm", "naval") else f"{name}.csv")
+    np.savetxt(path, table, delimiter=",", header=",".join(here.names), comments="", fmt="%.17g")
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    with pytest.raises(DamagedDataError, match="published order"):
+        load(name)

@@ -6,21 +6,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bbb_numpy.evaluation.predictive import mixture
 from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.objectives import MAP
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LayerwiseGaussianPrior
 from bbb_numpy.training import fit as train
 from bbb_numpy.uci import methods
-from bbb_numpy.uci.methods import METHODS, Candidate, Fit, Settings, fit
+from bbb_numpy.uci.methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
+from bbb_numpy.uci.selection import AS_IT_IS
+from bbb_numpy.uci.trials import Scaled
 from tests.uci.test_trials import TINY, toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 PRIORS = [Candidate(None), Candidate(1.0), Candidate(2.0)]
-SAMPLED = ("hmc", "nuts")
+SAMPLED = tuple(SAMPLERS)
 BOUND = ("mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo")
-all_methods = pytest.mark.parametrize("method", METHODS)
+CHOOSING = [method for method in METHODS if method not in AS_IT_IS]
+HETEROSCEDASTIC = ("hmc-heteroscedastic",)
+all_methods = pytest.mark.parametrize("method", CHOOSING)
 
 
 def part(dtype="float32", rows=48):
@@ -78,7 +85,7 @@ def test_a_candidate_says_the_scales_of_the_layers(method, multiplier, scales):
     for source in found.sources:
         assert isinstance(source.model.prior, LayerwiseGaussianPrior)
         assert source.model.prior.scales == scales  # 4 units: 1 / sqrt(4)
-        assert source.model.network.sizes == (3, 4, 1)
+        assert source.model.network.sizes == (3, 4, 2 if method in HETEROSCEDASTIC else 1)
 
 
 def test_scales_of_the_layers_are_those_of_the_density():
@@ -93,7 +100,7 @@ def test_scales_of_the_layers_are_those_of_the_density():
     assert found.item() == pytest.approx(exact, rel=1e-12)
 
 
-@all_methods
+@pytest.mark.parametrize("method", [one for one in CHOOSING if one not in HETEROSCEDASTIC])
 def test_every_method_learns_the_noise(method):
     (found,) = fit(*part(), method, [Candidate(1.0)], TINY, [7, 0])
     for theta in found.thetas:
@@ -135,7 +142,9 @@ def test_the_bound_is_the_free_energy_per_row_at_the_end():
 def test_samplers_return_all_draws_of_all_chains_and_how_they_went(method):
     (found,) = fit(*part(), method, [Candidate(1.0)], TINY, [7, 0])
     (draws,) = found.thetas
-    assert draws.shape == (TINY.chains * TINY.draws, 3 * 4 + 4 + 4 + 1 + 1)
+    # W0, b0, W1, b1, and the noise or the second output's weights and bias
+    rest = 4 + 1 if method in HETEROSCEDASTIC else 1
+    assert draws.shape == (TINY.chains * TINY.draws, 3 * 4 + 4 + 4 + 1 + rest)
     assert set(found.notes) == {"acceptance", "divergent", "gradients_per_draw", "step_size"}
     assert 0 <= found.notes["acceptance"] <= 1
 
@@ -149,7 +158,7 @@ def test_every_chain_begins_at_a_point_estimate_of_its_own(monkeypatch, method):
     with pytest.raises(ZeroDivisionError):
         fit(*part(), method, [Candidate(1.0)], TINY, [7, 0])
     (start,) = begun
-    assert start.shape == (TINY.chains, 22)
+    assert start.shape == (TINY.chains, 26 if method in HETEROSCEDASTIC else 22)
     assert np.abs(start[0] - start[1]).max() > 0.1
 
 
@@ -198,3 +207,31 @@ def test_a_planted_difference_between_together_and_alone_is_seen(monkeypatch):
     monkeypatch.setattr(methods, "fit_replicates", wrong)
     with pytest.raises(AssertionError):
         test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit("map", "float32", 4)
+
+
+def test_the_default_learner_is_the_one_that_a_user_gets():
+    data = toy(48)
+    scaled = Scaled(*moments(data.x, True), *moments(data.y, True))
+    x, y = scaled.inputs(data.x, "float64"), scaled.targets(data.y, "float64")
+    (found,) = fit(x, y, "default", [Candidate(None)], TINY, [7, 0])
+    seed = int(np.random.default_rng([7, 0]).integers(2**31))
+    user = BayesianMLPRegressor(random_state=seed).fit(data.x, data.y[:, 0])
+    np.testing.assert_allclose(found.thetas[0], user.theta_, rtol=1e-6, atol=1e-9)
+    other = BayesianMLPRegressor((21,), random_state=seed).fit(data.x, data.y[:, 0])
+    assert other.theta_.shape != found.thetas[0].shape  # a check that can fail
+    assert found.notes == {"warnings": 0.0, "epochs": float(user.n_iter_)}
+
+
+def test_noise_that_depends_on_x_is_what_the_samples_say():
+    x, y = part("float64", 200)
+    noisy = y + np.where(x[:, :1] > 0, 1.0, 0.01) * np.random.default_rng(0).normal(size=y.shape)
+    settings = replace(TINY, units=8, start_steps=800, warm_up=40, draws=20, dtype="float64")
+    (found,) = fit(x, noisy, "hmc-heteroscedastic", [Candidate(2.0)], settings, [7, 0])
+    (source,), (theta,) = found.sources, found.thetas
+    rng = np.random.default_rng(1)
+    _, deviation = mixture(source, theta, x, rng=rng, samples=20)
+    ratio = deviation[:, x[:, 0] > 0.3].mean() / deviation[:, x[:, 0] < -0.3].mean()
+    assert ratio > 2.0
+    (same,) = fit(x, noisy, "hmc", [Candidate(2.0)], settings, [7, 0])
+    _, deviation = mixture(same.sources[0], same.thetas[0], x, rng=rng, samples=20)
+    assert np.ptp(deviation, axis=1).max() < 1e-12  # one noise for all rows

@@ -10,15 +10,23 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.objectives import MAP
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.uci import selection
-from bbb_numpy.uci.methods import METHODS, Candidate, Fit, model
-from bbb_numpy.uci.selection import BY_BOUND, alike, candidates, refinements, select_and_fit
+from bbb_numpy.uci.methods import METHODS, SAMPLERS, Candidate, Fit, model
+from bbb_numpy.uci.selection import (
+    AS_IT_IS,
+    BY_BOUND,
+    alike,
+    candidates,
+    refinements,
+    select_and_fit,
+)
 from tests.uci.test_methods import part
 from tests.uci.test_trials import TINY
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
-SAMPLED = ("hmc", "nuts")
-BY_VALIDATION = tuple(method for method in METHODS if method not in BY_BOUND)
-all_methods = pytest.mark.parametrize("method", METHODS)
+SAMPLED = tuple(SAMPLERS)
+CHOOSING = tuple(method for method in METHODS if method not in AS_IT_IS)
+BY_VALIDATION = tuple(method for method in CHOOSING if method not in BY_BOUND)
+all_methods = pytest.mark.parametrize("method", CHOOSING)
 with_bound = pytest.mark.parametrize("method", BY_BOUND)
 without_bound = pytest.mark.parametrize("method", BY_VALIDATION)
 MEMBERS = ((0.5, 0.7), (-1.0, 0.4))  # means and deviations of two constant functions
@@ -83,7 +91,7 @@ every_winner = pytest.mark.parametrize(
     ("method", "best"),
     [
         (method, best)
-        for method in METHODS
+        for method in CHOOSING
         for best in [*candidates(method), *refinements(method, candidates(method)[0])]
     ],
 )
@@ -115,10 +123,20 @@ def test_only_the_best_prior_is_refined(monkeypatch, method, which):
 
 
 def test_every_method_chooses_among_several_priors():
-    for method in METHODS:
+    for method in CHOOSING:
         assert len({one.prior for one in candidates(method)}) == 3
         assert len({one[1:] for one in candidates(method)}) == 1  # comparable
     assert None in {one.prior for one in candidates("mean-field")}  # N(0, 1), as the seed
+
+
+def test_nothing_is_chosen_for_the_default_learner(monkeypatch):
+    assert AS_IT_IS == ("default",)
+    fits = Fits(monkeypatch, lambda one: 0.0)
+    x, y = numbered()
+    _, chosen = select_and_fit(x, y, "default", TINY, 3)
+    ((fitted_x, fitted_y, some, *_),) = fits.calls  # once, to all training rows
+    assert (fitted_x is x, fitted_y is y, len(some), fits.losses) == (True, True, 1, [])
+    assert chosen == {"by": "nothing", "tried": {}}
 
 
 @with_bound

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ from sample_records import SETS, failure, record, sample
 
 from bbb_numpy.data import uci
 from bbb_numpy.uci import machine, page, tables, verdicts
-from bbb_numpy.uci.published import BASELINE, COLUMNS, METRICS, PUBLISHED, SAGAR, best
+from bbb_numpy.uci.published import (
+    BASELINE,
+    COLUMNS,
+    DROPOUT,
+    METRICS,
+    PUBLISHED,
+    SAGAR,
+    best,
+    lowest,
+    printed,
+)
 
 COMMAND = "bbb-numpy uci --data boston --out DIR"
 
@@ -34,7 +45,7 @@ def test_one_split_has_no_standard_error():
     assert str(found) == "1.500"
     assert "nan" not in tables.markdown(trials([1.5]))
     assert "nan" not in tables.cells_csv(trials([1.5]))
-    assert "nan" not in page.page(trials([1.5]), COMMAND)
+    assert not re.search(r"\bnan\b", page.page(trials([1.5]), COMMAND))
 
 
 def test_a_later_record_of_a_trial_replaces_the_earlier_one():
@@ -53,7 +64,7 @@ def test_a_failed_trial_is_named_and_in_no_mean():
     assert "(1 of 20 splits)" in text
     only = tables.markdown([failure()])
     assert "| failed " in only
-    assert page.page([failure()], COMMAND).count("no result") == 20
+    assert page.page([failure()], COMMAND).count("no result") == 10 + 18 + 18
 
 
 def test_the_number_of_splits_is_said_unless_it_is_the_published_one():
@@ -62,6 +73,8 @@ def test_the_number_of_splits_is_said_unless_it_is_the_published_one():
 
     assert "splits" not in line(sample(("boston",), ("hmc",)))
     assert "splits" not in line(sample(("protein",), ("hmc",)))
+    assert "splits" not in line(sample(("power",), ("hmc",)))  # 5 of the 20 are measured
+    assert "(4 of 5 splits)" in line(sample(("power",), ("hmc",), 4))
     assert "(19 of 20 splits)" in line(sample(("boston",), ("hmc",), 19))
     assert "(50 splits)" in line(sample(("boston",), ("hmc",), 50))
     others = [record(split=split) for split in range(5, 25)]  # as many, not the same
@@ -81,7 +94,7 @@ def test_the_table_has_methods_as_rows_and_the_lowest_means_bold():
     assert cells[0] == ["RMSE / NLL", "boston", "energy"]
     assert cells[2] == ["MAP", "2.500 / **2.000** (1 of 20 splits)",
                         "**0.500** / **0.700** (1 of 20 splits)"]  # fmt: skip
-    assert cells[3] == ["HMC", "**2.000** / 3.000 (1 of 20 splits)", "–"]
+    assert cells[3] == ["HMC", "**2.000** / 3.000, R̂ – (1 of 20 splits)", "–"]
     assert len(cells) == 4 + len(PUBLISHED)
     assert len({len(line) for line in lines}) == 1, "columns are aligned"
     assert tables.markdown(rows, published=False).splitlines()[-1].split() == lines[3].split()
@@ -122,11 +135,19 @@ def test_the_best_published_number_is_never_the_one_reported_false():
         ("concrete", "rmse"): 4.82,
         ("concrete", "nll"): 2.93,
         ("energy", "rmse"): 0.51,
-        ("energy", "nll"): 0.77,
+        ("energy", "nll"): 0.75,
         ("protein", "rmse"): 4.27,
-        ("protein", "nll"): 2.87,
+        ("protein", "nll"): 2.77,
         ("wine_red", "rmse"): 0.61,
         ("wine_red", "nll"): 0.93,
+        ("yacht", "rmse"): 0.67,
+        ("yacht", "nll"): 1.25,
+        ("power", "rmse"): 4.01,
+        ("power", "nll"): 2.78,
+        ("kin8nm", "rmse"): 0.079,
+        ("kin8nm", "nll"): -1.28,
+        ("naval", "rmse"): 0.00074,
+        ("naval", "nll"): -6.33,
     }
     assert {(n, m): best(n, m)[0] for n in COLUMNS for m in METRICS} == expected
     assert SAGAR.reported_false
@@ -137,7 +158,8 @@ def test_the_best_published_number_is_never_the_one_reported_false():
 
 def test_sets_and_numbers_of_splits_are_those_of_the_data():
     assert set(COLUMNS) == set(uci.NAMES) == set(SETS)
-    assert {name: uci._SETS[name].splits for name in uci.NAMES} == tables.SPLITS
+    published = {name: uci._SETS[name].splits for name in uci.NAMES}
+    assert published | {"power": 5, "kin8nm": 5, "naval": 5} == tables.SPLITS
 
 
 def test_only_an_unrounded_mean_strictly_below_the_printed_number_wins():
@@ -148,8 +170,8 @@ def test_only_an_unrounded_mean_strictly_below_the_printed_number_wins():
         assert one.met is met
         assert one.margin == bar - value
         assert not one.complete
-    assert sum(v.cell is None for v in found) == 8
-    assert "1 of 10 cells" not in verdicts.count(found)
+    assert sum(v.cell is None for v in found) == 16
+    assert "1 of 18 cells" not in verdicts.count(found)
 
 
 def test_targets_ask_the_methods_that_they_name():
@@ -177,10 +199,11 @@ def test_the_page_says_what_falls_short_with_its_standard_error():
         error = one.cell.scores[one.metric].error
         line = next(
             line for line in text.splitlines()
-            if line.startswith(f"| {one.set}, {one.metric.upper()} | {one.bar:.2f} (")
+            if line.startswith(f"| {one.set}, {one.metric.upper()} | {printed(one.bar)} (")
             and BASELINE.name not in line
         )  # fmt: skip
-        assert f"{one.margin:+.4f} ± {error:.4f}" in line
+        digits = 6 if 0 < one.bar < 0.05 else 4
+        assert f"{one.margin:+.{digits}f} ± {error:.{digits}f}" in line
         assert line.endswith("| yes |") is one.met
     for row in PUBLISHED:
         assert row.source in text
@@ -192,7 +215,9 @@ def test_the_page_follows_the_records():
     hours = sum(row["seconds"]["cpu"] for row in rows) / 3600
     assert f"{hours:.2f} processor hours" in text
     assert "numpy 2.4.6" in text
-    assert "Not run: concrete, energy, protein, wine_red." in text
+    assert "Still open, without a trial:" in text
+    assert "- boston: mean field by local reparam., full rank, " in text
+    assert "- kin8nm: mean field, mean field by local reparam., " in text
     assert "`units` 50" in text
     rows[0] = rows[0] | {"metrics": rows[0]["metrics"] | {"rmse": 99.0}}
     assert page.page(rows, COMMAND) != text
@@ -226,8 +251,8 @@ def test_the_output_folder_holds_tables_and_pictures(tmp_path):
     assert "](scores.png)" in text
     assert "They are in the folder `records`." in text
     assert "uci_records" not in text
-    assert "HMC or NUTS below the best published number" in said
-    assert "Published splits are missing in: boston, map, hmc: 3 of 20 splits" in said
+    assert "samplers below the best of the Bayesian networks listed: " in said
+    assert "Splits are missing in: boston, map, hmc: 3 of 20 splits" in said
     assert max(map(len, said.splitlines()[:8])) <= 100
     said = page.write(tmp_path / "failed", [failure()], COMMAND)
     assert "boston, hmc, split 0: ValueError: planted" in said
@@ -246,3 +271,100 @@ def test_the_output_folder_holds_tables_and_pictures(tmp_path):
 )
 def test_small_numbers_keep_their_digits(mean, error, count, text):
     assert str(tables.Summary(mean, error, count)) == text
+
+
+def test_a_number_that_was_not_read_is_a_dash_and_no_bar():
+    mv = next(row for row in PUBLISHED if row.name == "PBP-MV")
+    assert (mv.score("kin8nm", "rmse"), mv.score("kin8nm", "nll")) == (None, -1.28)
+    assert BASELINE.score("yacht", "nll") is None
+    assert {v.set for v in verdicts.against_baseline([record()])} == {
+        *("boston", "concrete", "energy", "protein", "wine_red")
+    }
+    line = next(line for line in tables.published_rows(["kin8nm"]) if "PBP-MV" in line[0])
+    assert line[1] == "– / -1.28"
+    with pytest.raises(ValueError, match="nothing is listed for yacht, nll"):
+        lowest("yacht", "nll", [BASELINE, SAGAR])
+    values = [row.score(n, m) for row in PUBLISHED for n in COLUMNS for m in METRICS]
+    assert any(value is None for value in values)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(4.5, "4.50"), (0.079, "0.079"), (0.00074, "0.00074"), (-0.9, "-0.90"), (None, "–")],
+)
+def test_numbers_are_shown_with_the_digits_they_were_printed_with(value, text):
+    assert printed(value) == text
+
+
+def test_what_is_no_bayesian_network_is_never_the_number_to_reach():
+    others = [row for row in PUBLISHED if not row.bayesian]
+    assert {"Deep Ensembles", "TabPFN", "NGBoost", "CARD"} <= {row.name for row in others}
+    for name in COLUMNS:
+        for metric in METRICS:
+            holders = best(name, metric)[1].split(" and ")
+            assert not {row.name for row in others} & set(holders)
+    assert all(row.source and row.differs for row in PUBLISHED)
+
+
+def test_the_page_never_says_best_published():
+    text = page.page(sample(methods=("mean-field", "hmc", "default")), COMMAND)
+    assert "best published" not in text
+    assert "best of the Bayesian networks listed" in text.replace("\n", " ")
+
+
+def test_whoever_is_ahead_is_named_with_the_distance_and_what_differs():
+    rows = [record("protein", "hmc", 0, 4.0, 2.8), record("protein", "map", 0, 4.5, 2.9)]
+    found = {(row.name, one.metric): one for one, row in verdicts.ahead(rows)}
+    mv = found["PBP-MV", "nll"]
+    assert (mv.cell.method, mv.margin) == ("hmc", pytest.approx(-0.03))
+    assert ("NGBoost", "nll") not in found  # 2.81
+    assert ("TabPFN", "rmse") in found
+    assert SAGAR.name not in {name for name, _ in found}
+    text = page.page(rows, COMMAND)
+    assert "| protein, NLL | PBP-MV | 2.77 | 2.8 (HMC) | 0.03 |" in text
+    assert "- PBP-MV: two hidden layers where the others and we have one" in text
+    beaten = verdicts.ahead([record("protein", "hmc", 0, 1.0, 1.0)])
+    assert [one for one, _ in beaten if one.metric == "rmse"] == []
+    # printed as 0.00 is not ahead of what would be printed so
+    small = {row.name for _, row in verdicts.ahead([record("naval", "hmc", 0, 0.0004, -9.0)])}
+    assert small == {"TabPFN"}  # 0.0001
+
+
+def test_goals_are_counted_from_the_records():
+    low = [record(name, "hmc", 0, 1e-6, -99.0) for name in COLUMNS]
+    assert "The goal was 16 of 18: reached." in page.page(low, COMMAND)
+    short = [*low[:7], *(record(name, "hmc", 0, 99.0, 99.0) for name in COLUMNS[7:])]
+    assert "The goal was 16 of 18: not reached." in page.page(short, COMMAND)
+    open_ = "The goal was 16 of 18: not reached, 2 cells not measured yet."
+    assert open_ in page.page(short[:8], COMMAND)
+    learner = [record(name, "default", 0, 1e-6, -99.0) for name in COLUMNS[:6]]
+    found = verdicts.against_dropout(learner)
+    assert (len(found), sum(one.met for one in found)) == (18, 12)
+    assert {one.holder for one in found} == {DROPOUT.name}
+    assert "The goal was 12 of 18: reached, 6 cells not measured yet." in (
+        page.page(learner, COMMAND)
+    )
+
+
+def mixed(name, method, split, r_hat, size=300.0):
+    one = record(name, method, split)
+    notes = {f"r_hat_{s}": r_hat for s in ("functions", "noise", "weights")}
+    notes |= {f"ess_{s}": size for s in ("functions", "noise", "weights")}
+    return one | {"notes": one["notes"] | notes}
+
+
+def test_a_cell_whose_chains_have_not_mixed_is_marked():
+    def cell(*values):
+        rows = [mixed("boston", "hmc", k, value) for k, value in enumerate(values)]
+        return next(line for line in tables.markdown(rows).splitlines() if "HMC" in line)
+
+    assert "R̂ 1.05 " in cell(1.01, 1.05, 1.3)  # the median
+    assert "R̂ 1.06†" in cell(1.01, 1.06, 1.3)
+    old = tables.markdown([record("boston", "hmc"), mixed("boston", "map", 0, 1.5)])
+    assert "R̂ –" in old
+    assert "†" not in old  # no sampler has R-hat here
+    text = page.page([mixed("boston", "hmc", k, 1.0 + k, 10.0 * k + 5) for k in range(3)], COMMAND)
+    three = "2.00 (3.00), ESS 15 (5)"
+    assert f"| boston | HMC | 3 | {three} | {three} | {three} |" in text
+    assert "| boston | HMC | – | – | – | – |" in page.page([record()], COMMAND)
+    assert "R̂ beside" not in page.page([record(method="map")], COMMAND)

@@ -19,6 +19,7 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.uci import selection, trials
 from bbb_numpy.uci.methods import METHODS, Fit, Settings
+from bbb_numpy.uci.mixing import SPACES
 from bbb_numpy.uci.running import run
 from bbb_numpy.uci.trials import SETS, Scaled, Trial, measure, score
 from tests.uci.test_running import dask
@@ -104,6 +105,15 @@ def test_rows_of_the_test_part_cannot_influence_a_fit(monkeypatch, method):
     check_that_test_rows_do_not_matter(monkeypatch, method)
 
 
+def test_how_chains_mixed_is_recorded_of_samplers_alone(monkeypatch):
+    toys(monkeypatch)
+    notes = {method: measure(trial(method))["notes"] for method in ("hmc", "map")}
+    kinds = {f"{what}_{space}" for what in ("r_hat", "ess") for space in SPACES}
+    assert kinds <= set(notes["hmc"])
+    assert not kinds & set(notes["map"])
+    assert notes["hmc"]["r_hat_functions"] > 1.05  # chains of ten draws
+
+
 def standardise_with_all_rows(patch, data):
     def of_all_rows(array, standardize):
         return moments(data.x if array.shape[1] == data.x.shape[1] else data.y, standardize)
@@ -175,7 +185,7 @@ def test_another_process_gives_the_same_record_of_every_method(small, processes)
 
 def test_seeds_differ_between_sets_methods_splits_and_runs():
     todo = [one for seed in (0, 1) for one in trials.trials(SETS, tuple(METHODS), None, seed=seed)]
-    assert len({one.seed for one in todo}) == len(todo) == 2 * 9 * 85
+    assert len({one.seed for one in todo}) == len(todo) == 2 * 11 * 120
     assert trial("hmc").seed == trial("hmc", units=5).seed  # settings but the seed leave it
 
 
@@ -405,7 +415,8 @@ def test_without_a_number_there_are_the_published_splits_and_more_go_on():
         return {name: sum(one.set == name for one in found) for name in SETS}
 
     published = {**dict.fromkeys(SETS, 20), "protein": 5}
-    assert count(None) == count(20) == published
+    assert count(20) == published
+    assert count(None) == {**published, "power": 5, "kin8nm": 5, "naval": 5}
     assert count(3) == dict.fromkeys(SETS, 3)
     assert count(7) == {**dict.fromkeys(SETS, 7), "protein": 5}
     assert count(50) == dict.fromkeys(SETS, 50)
@@ -437,7 +448,8 @@ def test_splits_of_a_set_stand_side_by_side_and_keys_are_names_of_one_trial_each
 
 
 def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise():
-    assert [trials.settings_for(name).units for name in SETS] == [50, 50, 50, 100, 50]
+    assert {name for name in SETS if trials.settings_for(name).units == 100} == {"protein"}
+    assert {trials.settings_for(name) for name in SETS if name != "protein"} == {Settings()}
     assert trials.settings_for("protein", units=50).units == 50
     assert trials.settings_for("protein", units=None).units == 100  # not told
     assert trials.settings_for("boston").batch_size == 32
