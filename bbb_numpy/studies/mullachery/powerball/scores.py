@@ -128,7 +128,7 @@ def cross_validate(
             for name in METHODS:
                 given = _take(rows, ~parts[-1])
                 fits[name].append(train(name, given, seed + 1000 * repeat + fold, setup))
-                done(COST[name])
+                done(COST.get(name, 1))
             fits[RULE].append(Fitted(rule, 0.0))
     held = {
         name: np.concatenate(

@@ -147,7 +147,7 @@ def difference(grads: Array, reference: Array) -> float:
     return float(np.sqrt(np.mean(z**2))) if seen.any() else 0.0
 
 
-def curves(seed: int, steps: int = CURVE_STEPS, done: Done = unseen) -> dict[str, list[Spot]]:
+def curves(seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen) -> dict[str, list[Spot]]:
     """Measure IWAE's two gradients and the EUBO's against the number of samples.
 
     On linear regression, at a q beside the inclusive optimum and wider: there no gradient is 0,
