@@ -35,7 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else argv
     try:
-        args = _parser(argv[0] if argv else "").parse_args(argv)
+        parser = _parser(argv[0] if argv else "")
+        if not argv:
+            parser.print_help(sys.stderr)
+            return 2
+        args = parser.parse_args(argv)
         interrupts.in_order()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -49,10 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("bbb-numpy: interrupted", file=sys.stderr)
         return 130
     except (ImportError, MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
-        print(f"bbb-numpy {argv[0]}: {error}", file=sys.stderr)
+        print(f"bbb-numpy {argv[0]}: {_said(error)}", file=sys.stderr)
         return 2
     finally:
         interrupts.at_once()
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says; of a file that the system refuses, its name and why."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:

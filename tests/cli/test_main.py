@@ -325,6 +325,16 @@ def subcommands(text):
     return re.findall(r"^    (\S+)(?: |$)", text, re.MULTILINE)
 
 
+def test_without_a_command_all_of_them_are_listed(capsys):
+    assert main([]) == 2
+    assert subcommands(capsys.readouterr().err) == list(COMMANDS)
+
+
+def test_a_file_that_is_not_there_is_named_without_a_number_of_the_system(capsys):
+    assert main(["predict", "none.npz", "data.csv"]) == 2
+    assert capsys.readouterr().err == "bbb-numpy predict: none.npz: No such file or directory\n"
+
+
 def test_help_lists_every_command_and_each_has_its_own(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
