@@ -238,6 +238,31 @@ def test_a_step_is_that_of_hmc_with_the_same_number_of_steps():
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_the_slope_that_a_step_tells_is_that_of_a_longer_path_of_the_same_jitter(turn):
+    target, start = Flights(None).target, np.random.default_rng(4).standard_normal((5, 3))
+    steps = int(400 * halton(turn))
+
+    def squares(extra):
+        kernel = ChEES(1e-3, 0.4 * (1 + extra / steps) * (1 - 1e-9))
+        state = kernel.init(target, start)
+        state = state._replace(turn=state.turn + turn - 1)
+        new, info = kernel.step(target, np.random.default_rng(6), state)
+        assert info.accepted.all()
+        assert info.gradients[0] == steps + extra
+        return new.position, new.slope
+
+    end, slope = squares(0)
+    before = np.sum((start - start.mean(axis=0)) ** 2, axis=1)
+    ahead, back = (
+        0.25 * (np.sum((squares(one)[0] - end.mean(axis=0)) ** 2, axis=1) - before) ** 2
+        for one in (1, -1)
+    )
+    numeric = (ahead - back) / log((steps + 1) / (steps - 1))
+    np.testing.assert_allclose(slope, numeric, rtol=1e-3, atol=1e-3 * np.abs(numeric).max())
+
+
 def test_a_state_that_does_not_know_its_turn_is_refused():
     kernel, target = ChEES(), correlated()
     plain = HMC().init(target, np.zeros((2, 3)))
