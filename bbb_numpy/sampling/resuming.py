@@ -51,7 +51,7 @@ class Tuning(NamedTuple):
 
     step_size: float
     metric: Metric
-    path: float | None  # of a kernel that learns it
+    length: float | None = None  # of a path, where the warm-up learns it
 
 
 class Stretch(NamedTuple):
@@ -224,8 +224,8 @@ def _without_kernel(adaptation: Adaptation | None) -> Adaptation | None:
     part = tunable(adaptation.kernel)
     assert part is not None
     assert part.metric is not None  # as `begin` has made sure
-    path = part.path if isinstance(part, ChEES) else None
-    return adaptation._replace(kernel=Tuning(part.step_size, part.metric, path))
+    length = part.path if isinstance(part, ChEES) else None
+    return adaptation._replace(kernel=Tuning(part.step_size, part.metric, length))
 
 
 def stacked(run: Run, first: int = 0) -> Stretch | None:

@@ -215,7 +215,7 @@ def test_places_in_haltons_sequence_that_are_none_are_refused(wrong, tmp_path):
 
 def test_a_path_that_is_none_is_refused(tmp_path):
     run(tmp_path, 6, sampler="chees")
-    broken(tmp_path / "state.npz", lambda content, arrays: tuning(content).update(path=-1.0))
+    broken(tmp_path / "state.npz", lambda content, arrays: tuning(content).update(length=-1.0))
     with pytest.raises(ValueError, match="is damaged: path must be"):
         run(tmp_path, 6, sampler="chees")
 

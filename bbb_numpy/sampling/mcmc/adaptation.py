@@ -161,10 +161,10 @@ def tunable(kernel: Any) -> Tunable | None:
     return part if isinstance(part, Tunable) else None
 
 
-def retuned(kernel: Any, step_size: float, metric: Metric, path: float | None = None) -> Any:
-    """Return the kernel with another step size and metric, and `ChEES` with another path."""
-    if isinstance(kernel, ChEES):
-        return kernel.tuned(step_size, metric, path)
+def retuned(kernel: Any, step_size: float, metric: Metric, length: float | None = None) -> Any:
+    """Return the kernel with another step size and metric, and length of path if it has one."""
+    if length is not None:
+        return kernel.tuned(step_size, metric, length)
     if isinstance(kernel, MetropolisHastings):
         return replace(kernel, proposal=tunable(kernel).tuned(step_size, metric))  # type: ignore[union-attr]
     return kernel.tuned(step_size, metric)
