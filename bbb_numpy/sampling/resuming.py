@@ -259,6 +259,7 @@ def _check_run(run: Run) -> None:
     if isinstance(run.state, Paced):
         turn, slope = run.state.turn, run.state.slope
         whole = turn.dtype.kind == "i" and turn.shape == slope.shape == shape[:1]
+        whole = whole and run.state.center.shape == shape
         if not whole or turn.min(initial=0) < 0:
             raise ValueError(f"its turns {turn} are no counts of paths of {shape[0]} chains")
     if run.adaptation is not None:

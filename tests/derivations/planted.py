@@ -999,10 +999,15 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "        place *= 0.5\n",
             "        number *= 0.5\n",
         ),
+        Planted(  # one center for all modes
+            CHEES,
+            "share = 1.0 / min(turn, MEMORY)",
+            "share = 0.0",
+        ),
         Planted(  # all chains start the sequence again with every path
             CHEES,
-            "state.turn + 1, slope",
-            "state.turn, slope",
+            "state.turn + 1, slope, center",
+            "state.turn, slope, center",
         ),
     ),
 }

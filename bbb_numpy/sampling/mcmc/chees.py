@@ -31,6 +31,7 @@ __all__ = ["ChEES", "Paced", "PathLength", "criterion_slope", "halton", "mean_sl
 
 Array = NDArray[Any]
 FIRST_STEPS = 16  # of the longest path with which a warm-up begins, at most
+MEMORY = 100  # draws of a chain's running mean
 
 
 class Paced(NamedTuple):
@@ -41,6 +42,7 @@ class Paced(NamedTuple):
     gradient: Array  # (S, D)
     turn: Array  # (S,) int  steps made so far: the place in Halton's sequence, the same in all
     slope: Array  # (S,)  of the criterion in log path, of the last proposal; 0 where there is none
+    center: Array  # (S, D)  running mean of each chain's places; at first that of all chains
 
 
 def halton(turn: int) -> float:
@@ -82,7 +84,8 @@ def criterion_slope(
     Parameters
     ----------
     begin, end : ndarray (S, D)
-        Positions before and after the path.
+        Positions before and after the path, or their distances from each chain's own center:
+        of chains in different modes the mean is in no mode, and the way there no measure (D47).
     momentum : ndarray (S, D)
         r' at the end.
     acceptance : ndarray (S,)
@@ -198,8 +201,9 @@ class ChEES:
 
     def init(self, target: Target, position: Array) -> Paced:
         """Return the state at `position` (S, D), before the first path."""
-        chains = len(position)
-        return Paced(*init(target, position), np.zeros(chains, int), np.zeros(chains))
+        state, chains = init(target, position), len(position)
+        center = np.tile(position.mean(axis=0), (chains, 1))
+        return Paced(*state, np.zeros(chains, int), np.zeros(chains), center)
 
     def step(self, target: Target, rng: np.random.Generator, state: Any) -> tuple[Paced, Info]:
         """Move every chain along one trajectory, or leave it where it is (D47, M7)."""
@@ -217,13 +221,15 @@ class ChEES:
         )
         slope = criterion_slope(
             metric,
-            state.position,
-            end.position,
+            state.position - state.center,
+            end.position - state.center,
             end.momentum,
             np.where(info.divergent, 0.0, info.acceptance),
             halton(turn) * self.path,
         )
-        return Paced(*new, state.turn + 1, slope), info
+        share = 1.0 / min(turn, MEMORY)
+        center = state.center + share * (new.position - state.center)
+        return Paced(*new, state.turn + 1, slope, center), info
 
 
 def first_path(step_size: float) -> float:

@@ -263,6 +263,22 @@ def test_the_slope_that_a_step_tells_is_that_of_a_longer_path_of_the_same_jitter
     np.testing.assert_allclose(slope, numeric, rtol=1e-3, atol=1e-3 * np.abs(numeric).max())
 
 
+@pytest.mark.equation("D47")
+def test_chains_of_different_modes_learn_about_what_they_would_in_one():
+    """Each from its own center: from a common one, half way, the path would be 3.0 for 6.0."""
+    together, where = equicorrelated(), np.where(np.arange(8) % 2, 30.0, -30.0)[:, None]
+
+    def apart(position):
+        return together(position - where)
+
+    start = together.draw(np.random.default_rng(50), 8)
+    one, two = (
+        sample_target(target, at, sampler=ChEES(), draws=1, warm_up=400, seed=0).kernel.path
+        for target, at in ((together, start), (apart, start + where))
+    )
+    assert two == pytest.approx(one, rel=0.35)
+
+
 def test_a_state_that_does_not_know_its_turn_is_refused():
     kernel, target = ChEES(), correlated()
     plain = HMC().init(target, np.zeros((2, 3)))
@@ -364,14 +380,13 @@ def test_an_error_in_the_warm_up_is_seen(name, monkeypatch):
     assert rate(kernel, target) < 0.6 * right
 
 
-@pytest.mark.parametrize("chains", [2, 16])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_harmonic_mean_of_the_acceptances_is_the_wanted_one(chains, dtype):
+def test_the_harmonic_mean_of_the_acceptances_is_the_wanted_one(dtype):
     target = correlated()
-    start = target.draw(np.random.default_rng(0), chains).astype(dtype)
+    start = target.draw(np.random.default_rng(0), 16).astype(dtype)
     draws = sample_target(target, start, sampler=ChEES(), draws=200, warm_up=400, seed=1)
     means = [harmonic_mean(row) for row in draws.stats["acceptance"]]
-    assert np.mean(means) == pytest.approx(0.651, abs=0.12)
+    assert np.mean(means) == pytest.approx(0.651, abs=0.1)
     assert draws.stats["acceptance"].mean() > np.mean(means) + 0.01
     assert draws.positions.dtype == dtype
     assert 0.5 < draws.kernel.path < 40.0
@@ -456,7 +471,7 @@ def test_what_is_learned_from_a_draw_is_weighted_by_its_acceptance():
     adaptation = begin(kernel, target, rng, state, 10)
 
     def after(slope, acceptance, divergent):
-        there = Paced(*state[:4], np.array(slope))
+        there = state._replace(slope=np.array(slope))
         zeros = np.zeros(3)
         info = Info(np.array(acceptance), zeros, np.array(divergent), zeros, zeros, zeros)
         new: Adaptation = update(adaptation, target, rng, there, info)
