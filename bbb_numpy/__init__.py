@@ -28,7 +28,7 @@ from .parts.posteriors import MeanField, PointMass
 from .parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .sampling import sample
-from .sampling.mcmc import HMC, NUTS, MetropolisHastings
+from .sampling.mcmc import HMC, NUTS, ChEES, MetropolisHastings
 from .training import EarlyStopping, NonFiniteError
 from .training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from .version import __version__
@@ -53,6 +53,7 @@ __all__ = [
     "BayesianMLPRegressor",
     "BernoulliLikelihood",
     "CategoricalLikelihood",
+    "ChEES",
     "ClosedFormKL",
     "Constant",
     "Cosine",

@@ -176,7 +176,7 @@ class Learner(BaseEstimator):
             probabilities) work too. With ``standardize=True`` scales are in units of the
             standardised target. The classifier takes the last two alone; default: one logit for
             two classes, one logit per class for more.
-        inference : {'mean-field', 'full-rank', 'map', 'mle', 'hmc', 'nuts'} or an object
+        inference : {'mean-field', 'full-rank', 'map', 'mle', 'hmc', 'chees', 'nuts'} or an object
             What stands for the posterior. The first four are trained: a `MeanField`, a `FullRank`
             (for small networks), or a `PointMass` with or without the prior. The last two draw
             from the posterior itself, weights together with the scales that are learned: slower,

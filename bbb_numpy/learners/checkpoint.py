@@ -95,7 +95,7 @@ class StoredTarget:
 
 
 SCHEDULES = (Constant, Cosine, StepDecay)
-KERNELS = (mcmc.NUTS, mcmc.HMC, mcmc.MetropolisHastings)
+KERNELS = (mcmc.NUTS, mcmc.ChEES, mcmc.HMC, mcmc.MetropolisHastings)
 WALKS = (mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin)
 METRICS = (mcmc.DiagonalMetric, mcmc.DenseMetric)
 CLASSES = (

@@ -49,10 +49,11 @@ class Sampling:
 
     Parameters
     ----------
-    sampler : {'nuts', 'hmc', 'mh'} or kernel
+    sampler : {'nuts', 'chees', 'hmc', 'mh'} or kernel
         E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`.
     chains : int
-        S, run side by side in groups. Two at least, or convergence cannot be judged.
+        S, run side by side in groups. Two at least, or convergence cannot be judged, and "chees"
+        refuses.
     draws, warm_up, thin : int
         Draws to keep of each chain; draws before them, from which step size and metric are
         learned; steps per kept draw.
@@ -182,7 +183,7 @@ class Sampling:
         return replace(draws, target=replace(target))  # without its buffers
 
 
-SAMPLED = ("hmc", "nuts")
+SAMPLED = ("hmc", "chees", "nuts")
 INFERENCES: dict[str, Any] = {
     name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
 }

@@ -34,7 +34,7 @@ class Draws:
     stats : dict of str to ndarray (T, S)
         The fields of `mcmc.Info`. With thinning: "acceptance" and "energy" of the step that was
         kept, "gradients" and "divergent" summed over the steps between.
-    kernel : MetropolisHastings, HMC, NUTS or one's own
+    kernel : MetropolisHastings, HMC, ChEES, NUTS or one's own
         As adapted, by the first group of chains if there are several.
     target : callable
     layout : Layout

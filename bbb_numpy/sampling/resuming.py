@@ -22,6 +22,7 @@ from ..numeric.arguments import not_negative
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, Metric, State, Target
 from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
+from .mcmc.chees import ChEES, Paced, PathLength
 from .mcmc.states import evaluate
 
 __all__ = ["Recording", "Run", "Stretch", "recordings", "stacked", "unstacked"]
@@ -32,7 +33,7 @@ Array = NDArray[Any]
 class Run(NamedTuple):
     """A run between two steps."""
 
-    state: State
+    state: State | Paced
     rng: np.random.Generator
     adaptation: Adaptation | None  # None: the kernel has nothing to adapt
     steps: int  # of the warm-up and after
@@ -50,6 +51,7 @@ class Tuning(NamedTuple):
 
     step_size: float
     metric: Metric
+    length: float | None = None  # of a path, where the warm-up learns it
 
 
 class Stretch(NamedTuple):
@@ -70,8 +72,11 @@ class Stored(NamedTuple):
 
 FORMAT = Format(
     "bbb_numpy.sampling",
-    1,
-    (Run, State, Info, Adaptation, DualAveraging, Moments, Tuning, DiagonalMetric, DenseMetric),
+    2,
+    (
+        *(Run, State, Paced, Info),
+        *(Adaptation, DualAveraging, Moments, PathLength, Tuning, DiagonalMetric, DenseMetric),
+    ),
 )
 
 
@@ -219,7 +224,8 @@ def _without_kernel(adaptation: Adaptation | None) -> Adaptation | None:
     part = tunable(adaptation.kernel)
     assert part is not None
     assert part.metric is not None  # as `begin` has made sure
-    return adaptation._replace(kernel=Tuning(part.step_size, part.metric))
+    length = part.path if isinstance(part, ChEES) else None
+    return adaptation._replace(kernel=Tuning(part.step_size, part.metric, length))
 
 
 def stacked(run: Run, first: int = 0) -> Stretch | None:
@@ -244,12 +250,18 @@ def _columns(rows: Sequence[NamedTuple]) -> list[Array]:
 
 def _check_run(run: Run) -> None:
     """Raise ValueError unless all arrays of a run are of as many chains and numbers."""
-    position, value, gradient = run.state
+    position, value, gradient = run.state[:3]
     shape = position.shape
     if len(shape) != 2 or gradient.shape != shape or value.shape != shape[:1]:
         raise ValueError(
             f"its state has arrays of shapes {shape}, {value.shape} and {gradient.shape}"
         )
+    if isinstance(run.state, Paced):
+        turn, slope = run.state.turn, run.state.slope
+        whole = turn.dtype.kind == "i" and turn.shape == slope.shape == shape[:1]
+        whole = whole and run.state.center.shape == shape
+        if not whole or turn.min(initial=0) < 0:
+            raise ValueError(f"its turns {turn} are no counts of paths of {shape[0]} chains")
     if run.adaptation is not None:
         _, mean, squares = run.adaptation.moments
         if mean.shape != shape or squares.shape not in (shape[1:], shape[1:] * 2):
@@ -258,7 +270,7 @@ def _check_run(run: Run) -> None:
             raise ValueError(f"its kernel must be a Tuning; got {run.adaptation.kernel!r}")
 
 
-def _check_stretch(stretch: Stretch, state: State) -> None:
+def _check_stretch(stretch: Stretch, state: State | Paced) -> None:
     """Raise ValueError unless the draws of a file are of the chains of `state`."""
     position, *rest = stretch.kept.position, stretch.kept.log_density, *stretch.infos
     wanted = position.shape[:1] + state.position.shape

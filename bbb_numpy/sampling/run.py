@@ -23,7 +23,7 @@ from ..numeric.randomness import check_generator
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from .draws import STATISTICS, Draws
-from .mcmc import HMC, NUTS, Kernel, MetropolisHastings, State, Target
+from .mcmc import HMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
 from .resuming import Recording, Run, recordings
 from .stepping import Course, Mark, advance, begin, behind, divided, usual_groups
 from .workers import Died, NotSent, Processes, Task, check_cores, one_blas_thread, usable
@@ -45,7 +45,12 @@ OPTIONS = (
     "checkpoint_every",
 )
 TRIED, PAYS = 1.0, 5.0  # seconds on one core after which, and seconds left for which, to use more
-SAMPLERS: dict[str, Kernel] = {"nuts": NUTS(), "hmc": HMC(), "mh": MetropolisHastings()}
+SAMPLERS: dict[str, Kernel] = {
+    "nuts": NUTS(),
+    "chees": ChEES(),
+    "hmc": HMC(),
+    "mh": MetropolisHastings(),
+}
 
 
 def check_sampler(sampler: Any) -> Kernel:
@@ -196,14 +201,16 @@ def sample_target(
         From positions (S, D) to log densities (S,) and gradients (S, D), all chains at once.
     start : ndarray (S, D)
         One row per chain, better too far apart than too close.
-    sampler : {'nuts', 'hmc', 'mh'} or kernel
+    sampler : {'nuts', 'chees', 'hmc', 'mh'} or kernel
+        'chees' is HMC that finds the length of its path in the warm-up, from two chains at least.
     draws, warm_up, thin : int
         Draws to keep of each chain; draws before them, from which step size and metric are
         learned; steps per kept draw.
     metric : {'diagonal', 'dense'}
         What the warm-up learns. A dense one costs D^2 per step and needs more draws than D.
     target_accept : float, optional
-        Wanted mean acceptance in the warm-up; by default the kernel's (0.8 for NUTS and HMC).
+        Wanted mean acceptance in the warm-up; by default the kernel's: 0.8 for NUTS and
+        HMC; 0.651 for ChEES, of the harmonic mean over the chains.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
     layout : Layout, optional
         Names the D numbers.
@@ -390,7 +397,7 @@ def _begun(
     state = course.kernel.init(course.target, start)
     rngs = [rng] if groups == 1 else rng.spawn(groups)
     return [
-        begin(course, own, State(*(part[place] for part in state))) if run is None else run
+        begin(course, own, type(state)(*(part[place] for part in state))) if run is None else run
         for run, own, place in zip(found, rngs, places, strict=True)
     ]
 

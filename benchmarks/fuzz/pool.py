@@ -37,7 +37,7 @@ LayerwiseGaussianPrior()|GaussianLikelihood(0.1)|HeteroscedasticLikelihood()|Stu
 PoissonLikelihood()|BernoulliLikelihood()|CategoricalLikelihood()|MeanField()|FullRank()|PointMass()|
 Adam()|SGD(0.01)|Momentum()|Adam(1e200)|FreeEnergy(0.5)|Renyi(0.5)|EUBO()|MLE()|MAP()|HMC()|NUTS()|
 MetropolisHastings()|Sampling('hmc', draws=3, warm_up=3, chains=2)|EarlyStopping(1)|LinearWarmUp()|
-CyclicalWarmUp()|HalfCauchy()|Flipout|StickingTheLanding|Cosine()|StepDecay(1)
+ChEES()|CyclicalWarmUp()|HalfCauchy()|Flipout|StickingTheLanding|Cosine()|StepDecay(1)
 """
 
 
@@ -68,7 +68,8 @@ HINTS = {
         "validation_fraction": "0.2|0.99",
         "dtype": "'float32'|np.float32|float|'float16'|int",
         "random_state": "1|np.random.default_rng(1)",
-        "sampler": "'nuts'|'hmc'|'mh'|HMC(0.5)|NUTS(max_depth=2)|MetropolisHastings()|NUTS",
+        "sampler": "'nuts'|'chees'|'hmc'|'mh'|HMC(0.5)|ChEES(path=2.0)|NUTS(max_depth=2)|"
+        "MetropolisHastings()|NUTS",
         "metric": "'dense'|'diagonal'|mcmc.DiagonalMetric(np.ones(3))|mcmc.DenseMetric(np.eye(2))",
         "method": "'central'|'complex'",
         "y": "labels|counts|texts|1e12 * y|np.column_stack([y, y])|Y|np.zeros(12)|[1] * 12|y[:5]",

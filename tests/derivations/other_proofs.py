@@ -47,5 +47,6 @@ ENUMERATION = {
     "M9": KERNELS + "test_nuts_of_four_doublings_leaves_every_orbit_invariant",
     "M10": NUTS,
     "M12": NUTS,
+    "D47": KERNELS + "test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant",
     "M20": KERNELS + "test_annealed_weights_and_places_have_the_expectation_of_the_target",
 }

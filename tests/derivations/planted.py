@@ -29,6 +29,7 @@ IMPORTANCE = "gradients/importance.py"
 OPTIMIZERS = "training/optimizers.py"
 TRANSFORMS = "training/transforms.py"
 ADVI = "training/advi.py"
+CHEES = "sampling/mcmc/chees.py"
 PREDICTIVE = "evaluation/predictive.py"
 CONJUGATE = "studies/mullachery/coin/conjugate.py"
 
@@ -960,6 +961,53 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             PREDICTIVE,
             "by_output.swapaxes(1, 2) @ by_output / max(samples - 1, 1)",
             "by_output.swapaxes(1, 2) @ by_output / samples",
+        ),
+    ),
+    "D47": (
+        Planted(  # down the criterion
+            CHEES,
+            "slope[used] = time * change",
+            "slope[used] = -time * change",
+        ),
+        Planted(  # that the path is h T and not T
+            CHEES,
+            "halton(turn) * self.path,",
+            "self.path,",
+        ),
+        Planted(  # the jitter in the steps, but not in the slope's factor
+            CHEES,
+            "slope[used] = time * change",
+            "slope[used] = change",
+        ),
+        Planted(  # rejected ends count as much as others
+            CHEES,
+            "return float(slope @ acceptance) / total if",
+            "return float(slope.mean()) if",
+        ),
+        Planted(
+            CHEES,
+            "acceptance[used] @ end / acceptance[used].sum()",
+            "end.mean(axis=0)",
+        ),
+        Planted(
+            CHEES,
+            "0.025 * slope / sqrt(square / (1.0 - 0.95**count))",
+            "0.025 * slope / sqrt(square)",
+        ),
+        Planted(  # digits not mirrored
+            CHEES,
+            "        place *= 0.5\n",
+            "        number *= 0.5\n",
+        ),
+        Planted(  # one center for all modes
+            CHEES,
+            "share = 1.0 / min(turn, MEMORY)",
+            "share = 0.0",
+        ),
+        Planted(  # all chains start the sequence again with every path
+            CHEES,
+            "state.turn + 1, slope, center",
+            "state.turn, slope, center",
         ),
     ),
 }

@@ -8,6 +8,7 @@ from bbb_numpy import (
     NUTS,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    ChEES,
     GaussianLikelihood,
     GaussianPrior,
     MeanField,
@@ -131,6 +132,7 @@ def test_what_would_not_end_is_refused_by_every_learner(make, name, value):
         (lambda n: Sampling(thin=n), "thin"),
         (lambda n: NUTS(max_depth=n), "max_depth"),
         (lambda n: HMC(max_steps=n), "max_steps"),
+        (lambda n: ChEES(max_steps=n), "max_steps"),
     ],
 )
 @pytest.mark.parametrize("value", [2**63, 10**9 + 1])

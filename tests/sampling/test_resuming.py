@@ -11,10 +11,12 @@ from bbb_numpy.sampling import resuming as recording
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
+    ChEES,
     DenseMetric,
     DiagonalMetric,
     GaussianWalk,
     MetropolisHastings,
+    State,
     begin,
     update,
 )
@@ -201,6 +203,24 @@ def test_a_damaged_state_is_refused_with_a_reason(name, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "wrong", [lambda t: t - 20, lambda t: t[:1], lambda t: t + 0.5], ids=["< 0", "one", "halves"]
+)
+def test_places_in_haltons_sequence_that_are_none_are_refused(wrong, tmp_path):
+    """Minus 1 has no end of binary digits."""
+    run(tmp_path, 6, sampler="chees")
+    broken(tmp_path / "state.npz", array("run.state.turn", wrong))
+    with pytest.raises(ValueError, match=r"is damaged: its turns|turn must have dtype"):
+        run(tmp_path, 6, sampler="chees")
+
+
+def test_a_path_that_is_none_is_refused(tmp_path):
+    run(tmp_path, 6, sampler="chees")
+    broken(tmp_path / "state.npz", lambda content, arrays: tuning(content).update(length=-1.0))
+    with pytest.raises(ValueError, match="is damaged: path must be"):
+        run(tmp_path, 6, sampler="chees")
+
+
+@pytest.mark.parametrize(
     ("name", "make", "message"),
     [
         ("kept.position", lambda p: p[..., :1], "positions of shape .* are none of these chains"),
@@ -252,6 +272,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
 KERNELS = {
     "nuts": NUTS(0.3),
     "hmc, dense": HMC(0.3, metric=DenseMetric(np.array([[1.0, 0.3], [0.3, 2.0]]))),
+    "chees": ChEES(0.3),
     "walk": MetropolisHastings(GaussianWalk(0.5, DiagonalMetric(np.array([1.0, 2.0])))),
 }
 
@@ -270,7 +291,7 @@ def test_everything_the_next_step_depends_on_is_read_back_bit_for_bit(
         adaptation = update(adaptation, UNIT, rng, state, info)
     first = Recording(tmp_path, 60.0)
     assert first.read({"a": 1}, START, UNIT, kernel) is None
-    first.write(Run(state, rng, adaptation, 40, 2, [state], [info]))
+    first.write(Run(state, rng, adaptation, 40, 2, [State(*state[:3])], [info]))
     found = Recording(tmp_path, 60.0).read({"a": 1}, START, UNIT, kernel)
     assert (found.steps, found.harmless, found.done(60)) == (40, 2, 41)
     for a, b in zip((*found.state, *found.infos[0]), (*state, *info), strict=True):

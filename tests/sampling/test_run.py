@@ -35,6 +35,7 @@ START = np.ones((2, 2))
 SAMPLERS = {
     "nuts": "nuts",
     "hmc": "hmc",
+    "chees": "chees",
     "mh": "mh",
     "langevin": MetropolisHastings(Langevin(0.5)),
     "student": MetropolisHastings(StudentWalk(0.5)),
@@ -239,7 +240,7 @@ def caught(*arguments, **options):
         pytest.fail("the interrupt was not caught")
 
 
-@pytest.mark.parametrize("sampler", ["nuts", "hmc", "mh"])
+@pytest.mark.parametrize("sampler", ["nuts", "chees", "hmc", "mh"])
 @pytest.mark.parametrize("when", [15, 60, 110])
 def test_ctrl_c_returns_the_draws_so_far_and_warns(sampler, when):
     whole = sample_target(UNIT, START, sampler=sampler, draws=100, warm_up=20, seed=0)
@@ -448,7 +449,7 @@ def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
         ({"target_accept": 0}, ValueError, "target_accept must be > 0 and < 1; got 0"),
         ({"seed": -1}, ValueError, "seed must be None, a whole number >= 0, .* got -1"),
         ({"seed": "x"}, TypeError, "seed must be None, a whole number >= 0, .* got 'x'"),
-        ({"sampler": "gibbs"}, ValueError, "sampler must be one of 'nuts', 'hmc', 'mh' or a ker"),
+        ({"sampler": "gibbs"}, ValueError, "sampler must be .*'chees', 'hmc', 'mh' or a ker"),
         ({"sampler": NUTS}, TypeError, "sampler must be one of .* got <class"),
         ({"sampler": 3}, TypeError, "sampler must be one of .* got 3"),
         ({"sampler": Langevin()}, TypeError, "sampler must be one of .* got Langevin"),

@@ -11,6 +11,7 @@ Both are pure: the same arguments, with the generator in the same state, give th
 """
 
 from .adaptation import Adaptation, begin, update
+from .chees import ChEES
 from .hmc import HMC
 from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric
@@ -29,6 +30,7 @@ __all__ = [
     "HMC",
     "NUTS",
     "Adaptation",
+    "ChEES",
     "DenseMetric",
     "DiagonalMetric",
     "GaussianWalk",

@@ -1,5 +1,7 @@
 r"""Warm-up: the step size by dual averaging, the metric from windows of draws (M11, M12).
 
+Of `ChEES` the path too, by its criterion (D47).
+
 Only during warm-up: a kernel that goes on learning from its own past is no Markov chain, and
 need not leave the target as it is. All chains share one step size and one metric, learned from all
 of them.
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numeric.arguments import fraction, whole
+from .chees import ChEES, PathLength, first_path, harmonic_mean, relearned
 from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric, identity
 from .metropolis import MetropolisHastings, Tunable
@@ -149,6 +152,7 @@ class Adaptation(NamedTuple):
     target_accept: float
     averaging: DualAveraging
     moments: Moments
+    length: PathLength | None = None  # of a kernel that learns its path
 
 
 def tunable(kernel: Any) -> Tunable | None:
@@ -157,8 +161,10 @@ def tunable(kernel: Any) -> Tunable | None:
     return part if isinstance(part, Tunable) else None
 
 
-def retuned(kernel: Any, step_size: float, metric: Metric) -> Any:
-    """Return the kernel with another step size and metric."""
+def retuned(kernel: Any, step_size: float, metric: Metric, length: float | None = None) -> Any:
+    """Return the kernel with another step size and metric, and length of path if it has one."""
+    if length is not None:
+        return kernel.tuned(step_size, metric, length)
     if isinstance(kernel, MetropolisHastings):
         return replace(kernel, proposal=tunable(kernel).tuned(step_size, metric))  # type: ignore[union-attr]
     return kernel.tuned(step_size, metric)
@@ -198,18 +204,28 @@ def begin(
 
     Parameters
     ----------
-    kernel : HMC, NUTS, MetropolisHastings or one's own
+    kernel : ChEES, HMC, NUTS, MetropolisHastings or one's own
     state : State
         Where the chains start.
     warm_up : int
     dense : bool
         Learn a full matrix instead of a diagonal.
     target_accept : float, optional
-        Wanted mean acceptance, by default the kernel's own.
+        Wanted mean acceptance, by default the kernel's own; for `ChEES` of the harmonic mean.
+
+    Raises
+    ------
+    ValueError
+        If `ChEES` is to learn from one chain alone.
     """
     part = tunable(kernel)
     if part is None or whole("warm_up", warm_up, 0) == 0:
         return None
+    if isinstance(kernel, ChEES) and len(state.position) < 2:
+        raise ValueError(
+            "ChEES learns its path from the spread of the chains, of which it needs two at least; "
+            "got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
+        )
     wanted = part.target_accept if target_accept is None else target_accept
     if fraction("target_accept", wanted) == 0.0:
         raise ValueError("target_accept must be > 0 and < 1; got 0")
@@ -217,26 +233,32 @@ def begin(
     step_size = part.step_size
     if not isinstance(kernel, MetropolisHastings):
         step_size = first_step_size(target, rng, metric, state, step_size)
+    path = first_path(step_size) if isinstance(kernel, ChEES) else None
     return Adaptation(
-        retuned(kernel, step_size, metric),
+        retuned(kernel, step_size, metric, path),
         0,
         warm_up,
         wanted,
         DualAveraging.start(step_size),
         Moments.start(state.position, dense),
+        None if path is None else PathLength.start(path),
     )
 
 
 def update(
-    adaptation: Adaptation, target: Target, rng: np.random.Generator, state: State, info: Info
+    adaptation: Adaptation, target: Target, rng: np.random.Generator, state: Any, info: Info
 ) -> Adaptation:
-    """Learn from one draw, `state`, whose step did what `info` says (M11, M12)."""
+    """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47)."""
     a, part = adaptation, tunable(adaptation.kernel)
     assert part is not None
     assert part.metric is not None  # as `begin` has made sure
     metric, moments, done = part.metric, a.moments, a.done + 1
-    averaging = a.averaging.update(a.target_accept - float(np.mean(info.acceptance)))
+    mean = np.mean if a.length is None else harmonic_mean
+    averaging = a.averaging.update(a.target_accept - float(mean(info.acceptance)))
     step_size = exp(averaging.log_step)
+    length = a.length
+    if length is not None:
+        length = relearned(length, a.kernel, state, info, step_size)
     ends = windows(a.warm_up)
     if ends and ends[0] < done <= ends[-1]:
         moments = moments.update(state.position)
@@ -249,7 +271,11 @@ def update(
         if not isinstance(a.kernel, MetropolisHastings):
             step_size = first_step_size(target, rng, metric, state, step_size)
         averaging = DualAveraging.start(step_size)
+        if length is not None and done < ends[-1]:  # D47: up from a short path, in new units
+            length = PathLength.start(first_path(step_size))
+    path = None if length is None else exp(length.log_path)
     if done == a.warm_up:
         step_size = exp(averaging.log_mean)
-    kernel = retuned(a.kernel, step_size, metric)
-    return Adaptation(kernel, done, a.warm_up, a.target_accept, averaging, moments)
+        path = None if length is None else exp(length.log_mean)
+    kernel = retuned(a.kernel, step_size, metric, path)
+    return Adaptation(kernel, done, a.warm_up, a.target_accept, averaging, moments, length)

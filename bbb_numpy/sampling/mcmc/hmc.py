@@ -84,26 +84,37 @@ class HMC:
         negated for the proposal to be its own inverse; it is drawn afresh instead.
         """
         metric = identity(state.position) if self.metric is None else self.metric
-        phase = Phase(
-            state.position,
-            metric.draw_momentum(rng, state.position),
-            state.log_density,
-            state.gradient,
-        )
-        before = hamiltonian(metric, phase)
+        momentum = metric.draw_momentum(rng, state.position)
         steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))  # one draw for all chains
         steps = max(steps, 1)
-        for _ in range(steps):
-            phase = leapfrog(target, metric, phase, self.step_size)
-        after = hamiltonian(metric, phase)
-        with np.errstate(invalid="ignore"):  # from a place of density 0 to another: inf - inf
-            error = after - before
-        accepted = error < rng.standard_exponential(len(error))  # M7: log u = -Exp(1) < -error
-        return select(accepted, phase.state, state), Info(
-            np.exp(np.minimum(0.0, -error)),
-            accepted,
-            ~(error < DIVERGENT),
-            np.where(accepted, after, before),
-            np.full(len(error), steps),
-            np.zeros(len(error), int),
-        )
+        new, info, _ = travel(target, rng, metric, state, momentum, self.step_size, steps)
+        return new, info
+
+
+def travel(
+    target: Target,
+    rng: np.random.Generator,
+    metric: Metric,
+    state: State,
+    momentum: Array,
+    step_size: float,
+    steps: int,
+) -> tuple[State, Info, Phase]:
+    """Return where one trajectory leads, and its end, accepted or not (M7)."""
+    phase = Phase(state.position, momentum, state.log_density, state.gradient)
+    before = hamiltonian(metric, phase)
+    for _ in range(steps):
+        phase = leapfrog(target, metric, phase, step_size)
+    after = hamiltonian(metric, phase)
+    with np.errstate(invalid="ignore"):  # from a place of density 0 to another: inf - inf
+        error = after - before
+    accepted = error < rng.standard_exponential(len(error))  # M7: log u = -Exp(1) < -error
+    info = Info(
+        np.exp(np.minimum(0.0, -error)),
+        accepted,
+        ~(error < DIVERGENT),
+        np.where(accepted, after, before),
+        np.full(len(error), steps),
+        np.zeros(len(error), int),
+    )
+    return select(accepted, phase.state, state), info, phase

@@ -37,6 +37,9 @@ class Metric(Protocol):
     def kinetic(self, momentum: Array) -> Array:
         """Return the kinetic energies (S,)."""
 
+    def whiten(self, offset: Array) -> Array:
+        """Return the offsets (S, D) in the coordinates where M = I: z with z^T z = u^T M u."""
+
 
 HAMILTONIAN = ("draw_momentum", "velocity", "kinetic")  # what such a kernel uses of a `Metric`
 
@@ -115,6 +118,10 @@ class DiagonalMetric:
         """Return the kinetic energies r^T M^-1 r / 2 (S,)."""
         return 0.5 * inner(momentum, self.velocity(momentum))
 
+    def whiten(self, offset: Array) -> Array:
+        """Return z with z^T z = u^T M u, row by row (S, D)."""
+        return offset / self._deviation
+
 
 @dataclass(frozen=True, eq=False)
 class DenseMetric:
@@ -168,6 +175,10 @@ class DenseMetric:
     def kinetic(self, momentum: Array) -> Array:
         """Return the kinetic energies r^T M^-1 r / 2 (S,)."""
         return 0.5 * inner(momentum, self.velocity(momentum))
+
+    def whiten(self, offset: Array) -> Array:
+        """Return z = L^-1 u with z^T z = u^T M u, row by row (S, D)."""
+        return offset @ self._inverse_factor.T
 
 
 def identity(like: Array) -> DiagonalMetric:

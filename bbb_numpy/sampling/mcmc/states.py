@@ -34,12 +34,16 @@ class Info(NamedTuple):
 
 
 class Kernel(Protocol):
-    """What a kernel has: `MetropolisHastings`, `HMC`, `NUTS`, or one's own."""
+    """What a kernel has: `MetropolisHastings`, `HMC`, `ChEES`, `NUTS`, or one's own.
 
-    def init(self, target: Target, position: Array) -> State:
+    A state is a `State`, or a named tuple that begins with its fields and goes on with what the
+    kernel carries from step to step, in arrays of one row per chain.
+    """
+
+    def init(self, target: Target, position: Array) -> Any:
         """Return the state at `position` (S, D)."""
 
-    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+    def step(self, target: Target, rng: np.random.Generator, state: Any) -> tuple[Any, Info]:
         """Move every chain once."""
 
 

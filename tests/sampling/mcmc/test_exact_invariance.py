@@ -32,6 +32,7 @@ from bbb_numpy.sampling.mcmc import (
     DiagonalMetric,
     Phase,
     State,
+    chees,
     hmc,
     metrics,
     metropolis,
@@ -119,7 +120,7 @@ def test_every_shipped_kernel_and_proposal_is_here():
         if name != "Kernel" and {"step", "propose"} & set(dir(getattr(mcmc, name)))
     }
     here = {type(proposal).__name__ for proposal in proposals().values()}
-    assert shipped == here | {"Independent", "MetropolisHastings", "HMC", "NUTS"}
+    assert shipped == here | {"Independent", "MetropolisHastings", "HMC", "ChEES", "NUTS"}
 
 
 def chance(comparison, number):
@@ -470,9 +471,9 @@ HMC_ERRORS = {
         "metric.draw_momentum(rng, state.position)",
         "np.abs(metric.draw_momentum(rng, state.position))",
     ),
-    "draws a longer path where the energy is high": (
+    "draws a longer path where the density is low": (
         "steps = max(steps, 1)",
-        "steps = max(steps, 1) + int(before[0] > 1.0)",
+        "steps = max(steps, 1) + int(state.log_density[0] < -0.5)",
     ),
 }
 
@@ -482,6 +483,63 @@ HMC_ERRORS = {
 def test_an_error_in_hmc_is_seen(name):
     kernel = planted(hmc, *HMC_ERRORS[name]).HMC
     assert max(error_of_hmc(start, kernel) for start in HMC_STARTS.values()) > SEEN
+
+
+# --- ChEES: every path of Halton's sequence by itself --------------------------------------------
+
+
+def error_of_chees(start, turn, module=chees, found=None):
+    """|sum_z w_z P(z -> point 0) / w_0 - 1| of path number `turn`, as for HMC."""
+    kernel = module.ChEES(start.eps, STEPS * start.eps * 0.99, start.metric)
+    points = start.orbit(STEPS)
+    normals, weights = weighed(points, start.metric)
+    inflow, yes = 0.0, np.array([True, False])
+    for k, sign in product(np.flatnonzero(weights), (1.0, -1.0)):
+        rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes)
+        state = kernel.init(start.target, points.positions[[k, k]])
+        new, info = kernel.step(start.target, rng, state._replace(turn=state.turn + turn - 1))
+        there = points.find(new.position) == points.reach
+        if found is not None:
+            found.append((rng, new, info))
+        inflow += 0.5 * weights[k] * rng.chances[there].sum()
+    return abs(inflow - 1.0)
+
+
+@pytest.mark.equation("D47", "M8")
+@pytest.mark.parametrize("name", HMC_STARTS)
+def test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant(name):
+    """The number of steps is known before the path, so no average over numbers is needed."""
+    lengths, start = set(), HMC_STARTS[name]
+    for turn in range(1, 9):
+        found = []
+        assert error_of_chees(start, turn, found=found) < EXACT
+        for rng, new, info in found:
+            assert info.accepted.tolist() == [True, False]
+            np.testing.assert_allclose(info.acceptance, rng.chances[0], rtol=EXACT)
+            assert_complete(start.target, new)
+            assert new.turn.tolist() == [turn, turn]
+            lengths |= set(info.gradients.tolist())
+    assert lengths == set(range(1, STEPS + 1))
+
+
+CHEES_ERRORS = {
+    "takes a longer path where the density is low": (
+        "self.step_size, self.steps(turn)",
+        "self.step_size, self.steps(turn) + int(state.log_density[0] < -0.5)",
+    ),
+    "never draws a momentum backwards": (
+        "momentum = metric.draw_momentum(rng, state.position)",
+        "momentum = np.abs(metric.draw_momentum(rng, state.position))",
+    ),
+    "moves all chains": ("return Paced(*new,", "return Paced(*end.state,"),
+}
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("name", CHEES_ERRORS)
+def test_an_error_in_chees_is_seen(name):
+    wrong = planted(chees, *CHEES_ERRORS[name])
+    assert max(error_of_chees(start, 3, wrong) for start in HMC_STARTS.values()) > SEEN
 
 
 @pytest.mark.equation("M12")

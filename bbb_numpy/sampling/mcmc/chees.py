@@ -1,0 +1,258 @@
+r"""Hamiltonian Monte Carlo that finds its path length: ChEES-HMC (D47).
+
+The length of the path is the one number of HMC that neither the acceptance (M11) nor the draws'
+variances (M12) can tell. Hoffman, Radul and Sountsov (2021) choose it by the *change in the
+estimator of the expected square* from the beginning of a path to its proposal,
+
+.. math::
+    \tfrac14 E\big[ (\|\theta' - m'\|^2 - \|\theta - m\|^2)^2 \big],
+
+which the warm-up climbs by Adam; all chains share one length, and one number of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil, isfinite, log, pi, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numeric.accepting import settle
+from ...numeric.arguments import MOST_STEPS, positive, whole
+from ...numeric.elementary import inner
+from .hmc import travel
+from .metrics import HAMILTONIAN, Metric, check_metric, identity
+from .states import Info, State, Target, init
+
+__all__ = ["ChEES", "Paced", "PathLength", "criterion_slope", "halton", "mean_slope"]
+
+Array = NDArray[Any]
+FIRST_STEPS = 16  # of the longest path with which a warm-up begins, at most
+MEMORY = 100  # draws of a chain's running mean
+
+
+class Paced(NamedTuple):
+    """Where S chains are, and what their paths have taught: a `State`, and what ChEES adds."""
+
+    position: Array  # (S, D)
+    log_density: Array  # (S,)
+    gradient: Array  # (S, D)
+    turn: Array  # (S,) int  steps made so far: the place in Halton's sequence, the same in all
+    slope: Array  # (S,)  of the criterion in log path, of the last proposal; 0 where there is none
+    center: Array  # (S, D)  running mean of each chain's places; at first that of all chains
+
+
+def halton(turn: int) -> float:
+    """Return number 1, 2, ... of Halton's sequence in base 2: 1/2, 1/4, 3/4, 1/8, ... (D47).
+
+    The binary digits of `turn`, mirrored at the point (van der Corput). After 2^k - 1 numbers every
+    multiple of 2^-k in (0, 1) has been there once: paths are spread evenly over short stretches of
+    a chain too, where independent random numbers leave gaps.
+    """
+    number, place = 0.0, 0.5
+    while turn:
+        turn, digit = divmod(turn, 2)
+        number += digit * place
+        place *= 0.5
+    return number
+
+
+def mean_slope(slope: Array, acceptance: Array) -> float:
+    """Return the mean slope of S chains, each weighted by the acceptance of its proposal (D47).
+
+    A proposal that will be rejected moves nothing, however far away it is. Where nothing is
+    accepted, nothing is known: 0.
+    """
+    total = float(acceptance.sum())
+    return float(slope @ acceptance) / total if total > 0.0 else 0.0  # D47
+
+
+def criterion_slope(
+    metric: Metric, begin: Array, end: Array, momentum: Array, acceptance: Array, time: float
+) -> Array:
+    r"""Return d/d(log path) of every chain's term of the criterion (S,) (D47).
+
+    With the path h T of a jitter h, the end :math:`\theta'` moves by h times its velocity
+    :math:`M^{-1} r'` as T grows. In the norm of the metric, :math:`\|u\|^2 = u^T M u`, the matrix
+    cancels, and a term's slope in log T is ::
+
+        h T (|theta' - m'|^2 - |theta - m|^2) (theta' - m')^T r'
+
+    Parameters
+    ----------
+    begin, end : ndarray (S, D)
+        Positions before and after the path, or their distances from each chain's own center:
+        of chains in different modes the mean is in no mode, and the way there no measure (D47).
+    momentum : ndarray (S, D)
+        r' at the end.
+    acceptance : ndarray (S,)
+        Weights of the ends' mean m'. An end of weight 0, which may be at infinity, has no part in
+        it, and the slope 0.
+    time : float
+        h T, the length of this path.
+    """
+    slope: Array = np.zeros(len(begin), np.result_type(end, float))
+    used = np.flatnonzero(acceptance > 0.0)
+    if not used.size:
+        return slope
+    # not in float32, whose range squares of squares leave
+    start, end, momentum = (
+        part.astype(np.result_type(part, float)) for part in (begin, end[used], momentum[used])
+    )
+    before = start - start.mean(axis=0)
+    after = end - acceptance[used] @ end / acceptance[used].sum()
+    change = _square(metric, after) - _square(metric, before)[used]
+    slope[used] = time * change * inner(after, momentum)  # D47
+    return slope
+
+
+def _square(metric: Metric, offset: Array) -> Array:
+    """Return u^T M u (S,) of offsets (S, D)."""
+    white = metric.whiten(offset)
+    return inner(white, white)
+
+
+class PathLength(NamedTuple):
+    """Adam on the logarithm of the path, without momentum, and the mean of its iterates (D47)."""
+
+    log_path: float  # for the next draw
+    log_mean: float  # for after warm-up
+    square: float  # running mean of squared slopes
+    draws: int
+
+    @classmethod
+    def start(cls, path: float) -> PathLength:
+        """Begin at `path`."""
+        return cls(log(path), log(path), 0.0, 0)
+
+    def update(self, slope: float, least: float, most: float) -> PathLength:
+        """Climb by the mean slope of one draw, to a path between `least` and `most` (D47).
+
+        Steps of 0.025 and a memory of 20 draws for the squares are the paper's. No slope, no step:
+        at a slope of 0, or one that is not finite, all stays as it is.
+        """
+        if slope * slope == 0.0 or not isfinite(slope * slope):
+            return self
+        count = self.draws + 1
+        square = 0.95 * self.square + 0.05 * slope * slope
+        log_path = self.log_path + 0.025 * slope / sqrt(square / (1.0 - 0.95**count))  # D47
+        log_path = min(max(log_path, log(least)), log(most))
+        share = count**-0.75
+        log_mean = share * log_path + (1.0 - share) * self.log_mean
+        return PathLength(log_path, log_mean, square, count)
+
+
+@dataclass(frozen=True, eq=False)
+class ChEES:
+    """Hamiltonian Monte Carlo whose warm-up finds the length of the path (D47).
+
+    All chains take the same number of leapfrog steps, from path to path another one, and so no
+    chain waits for another. Afterwards step size, path and metric stay as they are.
+
+    Parameters
+    ----------
+    step_size : float
+        eps > 0 of the leapfrog, in units of the metric.
+    path : float
+        Length of the longest trajectory in the same units, > 0. A warm-up begins here, or at 16
+        leapfrog steps if these are shorter, and learns it; it needs two chains at least.
+        The lengths of the paths are this times Halton's numbers 1/2, 1/4, 3/4, 1/8, ...
+    metric : DiagonalMetric or DenseMetric, optional
+        By default unit variances.
+    max_steps : int
+        Most leapfrog steps of a path, in the warm-up and after it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric that is none.
+
+    Notes
+    -----
+    Its states are those of its own `init`: they know how many paths have been taken.
+    """
+
+    step_size: float = 0.1
+    path: float = 0.5 * pi
+    metric: Metric | None = None
+    max_steps: int = 1000
+
+    # of the harmonic mean over chains, which one stuck chain pulls down: best in theory (Beskos et
+    # al. 2013), and the paper's
+    target_accept = 0.651
+    together = 4  # chains of a group at least: they learn the path from each other
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        positive("path", self.path)
+        check_metric(self.metric, (*HAMILTONIAN, "whiten"))
+        settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+
+    def steps(self, turn: int) -> int:
+        """Return the leapfrog steps of path number 1, 2, ... (D47)."""
+        return min(ceil(halton(turn) * self.path / self.step_size), self.max_steps)
+
+    def tuned(self, step_size: float, metric: Metric, path: float | None = None) -> ChEES:
+        """Return the kernel with another step size and metric, and another path if given."""
+        length = self.path if path is None else path
+        return replace(self, step_size=step_size, metric=metric, path=length)
+
+    def init(self, target: Target, position: Array) -> Paced:
+        """Return the state at `position` (S, D), before the first path."""
+        state, chains = init(target, position), len(position)
+        center = np.tile(position.mean(axis=0), (chains, 1))
+        return Paced(*state, np.zeros(chains, int), np.zeros(chains), center)
+
+    def step(self, target: Target, rng: np.random.Generator, state: Any) -> tuple[Paced, Info]:
+        """Move every chain along one trajectory, or leave it where it is (D47, M7)."""
+        if not isinstance(state, Paced):
+            raise TypeError(
+                "ChEES goes on from states of its own init, which know how many paths have been "
+                f"taken; got a {type(state).__name__}"
+            )
+        metric = identity(state.position) if self.metric is None else self.metric
+        momentum = metric.draw_momentum(rng, state.position)
+        turn = int(state.turn[0]) + 1
+        place = State(state.position, state.log_density, state.gradient)
+        new, info, end = travel(
+            target, rng, metric, place, momentum, self.step_size, self.steps(turn)
+        )
+        slope = criterion_slope(
+            metric,
+            state.position - state.center,
+            end.position - state.center,
+            end.momentum,
+            np.where(info.divergent, 0.0, info.acceptance),
+            halton(turn) * self.path,
+        )
+        share = 1.0 / min(turn, MEMORY)
+        center = state.center + share * (new.position - state.center)
+        return Paced(*new, state.turn + 1, slope, center), info
+
+
+def first_path(step_size: float) -> float:
+    """Return the path from which the warm-up climbs, under every new metric (D47).
+
+    A quarter period of a Gaussian whose covariance is the metric, or fewer steps if the metric is
+    still far from that: short enough to be below the first maximum of the criterion.
+    """
+    return max(min(0.5 * pi, FIRST_STEPS * step_size), step_size)
+
+
+def harmonic_mean(acceptance: Array) -> float:
+    """Return the harmonic mean of the acceptances of S chains; 0 if one of them is 0."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return float(1.0 / np.mean(1.0 / acceptance))
+
+
+def relearned(
+    length: PathLength, kernel: ChEES, state: Paced, info: Info, step_size: float
+) -> PathLength:
+    """Learn from one draw of the kernel (D47)."""
+    acceptance = np.where(info.divergent, 0.0, info.acceptance)
+    return length.update(
+        mean_slope(state.slope, acceptance), step_size, kernel.max_steps * step_size
+    )

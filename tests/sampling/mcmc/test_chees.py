@@ -1,0 +1,495 @@
+"""HMC that finds its path length: Halton's numbers, the criterion's slope, the warm-up (D47)."""
+
+import importlib
+import itertools
+from dataclasses import dataclass, replace
+from math import exp, log, pi
+
+import numpy as np
+import pytest
+from enumeration import planted
+from targets import Gaussian, correlated, path
+
+from bbb_numpy.sampling.mcmc import HMC, ChEES, DenseMetric, DiagonalMetric, Info, Phase, State
+from bbb_numpy.sampling.mcmc import adaptation as adapting
+from bbb_numpy.sampling.mcmc.adaptation import Adaptation, begin, update
+from bbb_numpy.sampling.mcmc.chees import (
+    FIRST_STEPS,
+    Paced,
+    PathLength,
+    criterion_slope,
+    first_path,
+    halton,
+    harmonic_mean,
+    mean_slope,
+)
+from bbb_numpy.sampling.run import sample_target
+
+shipped = importlib.import_module("bbb_numpy.sampling.mcmc.chees")
+METRICS = {
+    "diagonal": DiagonalMetric(np.array([0.5, 1.6, 0.7])),
+    "dense": DenseMetric(np.array([[1.0, 0.5, 0.1], [0.5, 0.8, 0.2], [0.1, 0.2, 0.6]])),
+}
+
+
+# --- Halton's numbers ---------------------------------------------------------------------------
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("bits", [1, 2, 5, 10])
+def test_the_first_numbers_of_halton_are_all_multiples_of_a_power_of_two_once(bits):
+    numbers = [halton(turn) for turn in range(1, 2**bits)]
+    assert sorted(numbers) == [k / 2**bits for k in range(1, 2**bits)]
+    assert numbers[:7] == [1 / 2, 1 / 4, 3 / 4, 1 / 8, 5 / 8, 3 / 8, 7 / 8][: len(numbers)]
+
+
+@pytest.mark.equation("D47")
+def test_any_stretch_of_sixteen_paths_has_one_in_every_sixteenth_of_the_lengths():
+    for first in (1, 5, 1000, 123_456):
+        cells = {int(16 * halton(turn)) for turn in range(first, first + 16)}
+        assert cells == set(range(16))
+
+
+# --- the slope ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Flights:
+    """Some chains on a quartic, their paths of a jitter h, and the acceptances of these."""
+
+    metric: object
+    steps: int = 40
+    step_size: float = 2e-3
+    jitter: float = 0.625
+    acceptance = np.array([0.9, 0.2, 1.0, 0.0, 0.6])
+
+    @staticmethod
+    def target(position):
+        value = -0.5 * np.sum(position**2, axis=1) - 0.1 * np.sum(position**4, axis=1)
+        return value, -position - 0.4 * position**3
+
+    def end(self, steps):
+        rng = np.random.default_rng(3)
+        position, momentum = rng.standard_normal((2, 5, 3))
+        value, gradient = self.target(position)
+        phase = Phase(position, momentum, value, gradient)
+        return position, path(self.target, self.metric, phase, self.step_size, steps)
+
+    def terms(self, steps, center):
+        """Each chain's (|theta' - m'|^2 - |theta - m|^2)^2 / 4, by solving with M^-1."""
+        start, end = self.end(steps)
+        matrix = getattr(self.metric, "covariance", None)
+        matrix = np.diag(self.metric.variance) if matrix is None else matrix
+        after, before = (
+            np.einsum("sd,sd->s", u, np.linalg.solve(matrix, u.T).T)
+            for u in (end.position - center, start - start.mean(axis=0))
+        )
+        return 0.25 * (after - before) ** 2
+
+    def error(self, module=shipped):
+        """Largest difference of the slope and of differences along the path, a step each way."""
+        start, end = self.end(self.steps)
+        time = self.steps * self.step_size  # h T
+        center = self.acceptance @ end.position / self.acceptance.sum()
+        found = module.criterion_slope(
+            self.metric, start, end.position, end.momentum, self.acceptance, time
+        )
+        # log T grows by d where h T grows by a factor e^d: by one step
+        ahead, back = (self.terms(self.steps + one, center) for one in (1, -1))
+        numeric = (ahead - back) / log((self.steps + 1) / (self.steps - 1))
+        numeric[self.acceptance == 0.0] = 0.0
+        return np.abs(found - numeric).max() / np.abs(numeric).max()
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_slope_is_that_of_the_criterion_along_the_path(metric):
+    assert Flights(METRICS[metric]).error() < 1e-3
+
+
+SLOPE_ERRORS = {
+    "the sign": ("slope[used] = time *", "slope[used] = -time *"),
+    "the jitter's share of the path": ("slope[used] = time *", "slope[used] ="),
+    "half of the slope": ("slope[used] = time *", "slope[used] = 0.5 * time *"),
+    "the mean of the beginnings for that of the ends": (
+        "acceptance[used] @ end / acceptance[used].sum()",
+        "start.mean(axis=0)",
+    ),
+    "ends that are not weighted": (
+        "acceptance[used] @ end / acceptance[used].sum()",
+        "end.mean(axis=0)",
+    ),
+    "the squares about 0": ("start - start.mean(axis=0)", "start"),
+    "the norm of another metric": ("metric.whiten(offset)", "metric.velocity(offset)"),
+    "the sum of the squares": ("_square(metric, after) - _sq", "_square(metric, after) + _sq"),
+    "the velocity for the momentum": (
+        "inner(after, momentum)",
+        "inner(after, metric.velocity(momentum))",
+    ),
+}
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("name", SLOPE_ERRORS)
+def test_an_error_in_the_slope_is_seen(name):
+    wrong = planted(shipped, *SLOPE_ERRORS[name])
+    assert max(Flights(metric).error(wrong) for metric in METRICS.values()) > 0.05
+
+
+@pytest.mark.equation("D47")
+def test_the_slope_does_not_depend_on_units():
+    """Positions in other units, metric with them: momenta are in the inverse units."""
+    rng = np.random.default_rng(0)
+    start, end, momentum = rng.standard_normal((3, 6, 3))
+    units, alpha = np.array([1e-3, 1.0, 50.0]), rng.uniform(0.1, 1, 6)
+    plain = criterion_slope(METRICS["diagonal"], start, end, momentum, alpha, 0.7)
+    metric = DiagonalMetric(METRICS["diagonal"].variance * units**2)
+    other = criterion_slope(metric, start * units, end * units, momentum / units, alpha, 0.7)
+    np.testing.assert_allclose(other, plain, rtol=1e-12)
+
+
+@pytest.mark.equation("D47")
+def test_the_mean_slope_weighs_each_chain_by_its_acceptance():
+    slope, acceptance = np.array([3.0, -1.0, 100.0]), np.array([0.5, 1.0, 0.0])
+    assert mean_slope(slope, acceptance) == pytest.approx((1.5 - 1.0) / 1.5, rel=1e-15)
+    assert mean_slope(slope, np.zeros(3)) == 0.0
+
+
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan, 1e200])
+def test_an_end_that_is_no_number_has_no_part_in_the_slope(wrong):
+    rng = np.random.default_rng(1)
+    start, end, momentum = rng.standard_normal((3, 4, 3))
+    acceptance = np.array([0.3, 0.0, 0.7, 1.0])
+    alone = criterion_slope(METRICS["dense"], start, end, momentum, acceptance, 1.0)
+    end[1], momentum[1] = wrong, wrong
+    found = criterion_slope(METRICS["dense"], start, end, momentum, acceptance, 1.0)
+    np.testing.assert_array_equal(found, alone)
+    assert found[1] == 0.0
+    none = criterion_slope(METRICS["dense"], start, end, momentum, np.zeros(4), 1.0)
+    np.testing.assert_array_equal(none, 0.0)
+
+
+# --- Adam on the log path -----------------------------------------------------------------------
+
+
+def climbed(slope, start=0.3, draws=3000, least=1e-3, most=1e3):
+    length = PathLength.start(start)
+    for _ in range(draws):
+        length = length.update(slope(length.log_path), least, most)
+    return length
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+def test_adam_finds_the_path_where_the_slope_changes_its_sign(size):
+    """Of any size: only relative to each other do slopes count. They are noisy, as true ones."""
+    for start in (0.2, 5.0):
+        noise = np.random.default_rng(0)
+        length = climbed(lambda at, n=noise: size * (log(2.0) - at + n.standard_normal()), start)
+        assert exp(length.log_mean) == pytest.approx(2.0, rel=0.1)
+
+
+@pytest.mark.equation("D47")
+def test_the_path_stays_between_its_bounds():
+    assert exp(climbed(lambda at: 1.0).log_path) == pytest.approx(1e3)
+    assert exp(climbed(lambda at: -1.0).log_path) == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("wrong", [0.0, np.nan, np.inf, -np.inf, 1e200])
+def test_a_slope_that_says_nothing_changes_nothing(wrong):
+    length = climbed(lambda at: 0.5 - at, draws=7)
+    assert length.update(wrong, 1e-3, 1e3) == length
+
+
+# --- the kernel ---------------------------------------------------------------------------------
+
+
+def test_the_steps_of_all_chains_follow_halton_and_stay_below_the_bound():
+    target, kernel = correlated(), ChEES(0.125, 2.0, max_steps=13)
+    state, rng, seen = kernel.init(target, np.zeros((3, 3))), np.random.default_rng(0), []
+    for _ in range(7):
+        state, info = kernel.step(target, rng, state)
+        assert len(set(info.gradients)) == 1
+        seen.append(int(info.gradients[0]))
+    assert seen == [8, 4, 12, 2, 10, 6, 13]
+    assert state.turn.tolist() == [7, 7, 7]
+
+
+def test_a_step_is_that_of_hmc_with_the_same_number_of_steps():
+    target, start = correlated(), correlated().draw(np.random.default_rng(2), 6)
+    metric = METRICS["dense"]
+    kernel, plain = ChEES(0.2, 2.4, metric), HMC(0.2, 1.2, metric, jitter=0.0)
+    new, info = kernel.step(target, np.random.default_rng(5), kernel.init(target, start))
+    assert info.gradients[0] == plain.steps == 6  # half of 12
+
+    class WithoutJitter:
+        """HMC draws a number for its jitter; here none is."""
+
+        def __init__(self):
+            self.rng = np.random.default_rng(5)
+            self.standard_normal = self.rng.standard_normal
+            self.standard_exponential = self.rng.standard_exponential
+
+        def random(self):
+            return 0.0
+
+    other, told = plain.step(target, WithoutJitter(), plain.init(target, start))
+    for one, two in zip((*new[:3], *info), (*other, *told), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_the_slope_that_a_step_tells_is_that_of_a_longer_path_of_the_same_jitter(turn):
+    target, start = Flights(None).target, np.random.default_rng(4).standard_normal((5, 3))
+    steps = int(400 * halton(turn))
+
+    def squares(extra):
+        kernel = ChEES(1e-3, 0.4 * (1 + extra / steps) * (1 - 1e-9))
+        state = kernel.init(target, start)
+        state = state._replace(turn=state.turn + turn - 1)
+        new, info = kernel.step(target, np.random.default_rng(6), state)
+        assert info.accepted.all()
+        assert info.gradients[0] == steps + extra
+        return new.position, new.slope
+
+    end, slope = squares(0)
+    before = np.sum((start - start.mean(axis=0)) ** 2, axis=1)
+    ahead, back = (
+        0.25 * (np.sum((squares(one)[0] - end.mean(axis=0)) ** 2, axis=1) - before) ** 2
+        for one in (1, -1)
+    )
+    numeric = (ahead - back) / log((steps + 1) / (steps - 1))
+    np.testing.assert_allclose(slope, numeric, rtol=1e-3, atol=1e-3 * np.abs(numeric).max())
+
+
+@pytest.mark.equation("D47")
+def test_chains_of_different_modes_learn_about_what_they_would_in_one():
+    """Each from its own center: from a common one, half way, the path would be 3.0 for 6.0."""
+    together, where = equicorrelated(), np.where(np.arange(8) % 2, 30.0, -30.0)[:, None]
+
+    def apart(position):
+        return together(position - where)
+
+    start = together.draw(np.random.default_rng(50), 8)
+    one, two = (
+        sample_target(target, at, sampler=ChEES(), draws=1, warm_up=400, seed=0).kernel.path
+        for target, at in ((together, start), (apart, start + where))
+    )
+    assert two == pytest.approx(one, rel=0.35)
+
+
+def test_a_state_that_does_not_know_its_turn_is_refused():
+    kernel, target = ChEES(), correlated()
+    plain = HMC().init(target, np.zeros((2, 3)))
+    with pytest.raises(TypeError, match=r"states of its own init.*got a State"):
+        kernel.step(target, np.random.default_rng(0), plain)
+
+
+def test_divergent_chains_are_rejected_and_leave_the_path_to_the_others():
+    """Two chains of four lie where steps are far too large; the others learn as if alone."""
+
+    def target(position):
+        stiff = np.where(position[:, :1] > 50.0, 1e8, 1.0)
+        return -0.5 * np.sum(stiff * position**2, axis=1), -stiff * position
+
+    start = np.random.default_rng(0).standard_normal((4, 2))
+    start[2:, 0] = 100.0
+    kernel = ChEES(0.5, 40.0)
+    state = kernel.init(target, start)
+    for _ in range(5):
+        state, info = kernel.step(target, np.random.default_rng(1), state)
+        assert info.divergent.tolist() == [False, False, True, True]
+        assert np.isfinite(np.concatenate([part.ravel() for part in state])).all()
+        assert np.all(state.slope[2:] == 0.0)
+        assert np.all(state.slope[:2] != 0.0)
+
+
+# --- the warm-up --------------------------------------------------------------------------------
+
+
+def learned(target, chains, warm_up=300, seed=0, dtype=float, **options):
+    start = target.draw(np.random.default_rng(seed + 100), chains).astype(dtype)
+    return sample_target(
+        target, start, sampler=ChEES(), draws=1, warm_up=warm_up, seed=seed, **options
+    ).kernel
+
+
+def equicorrelated(correlation=0.95, size=6):
+    """A diagonal metric cannot see its widest direction, of deviation 2.4, the others' 0.22."""
+    return correlated(correlation, np.ones(size))
+
+
+def rate(kernel, target, draws=100, chains=64):
+    """Effective draws per gradient, of x^T 1 and of its square: the worse of the two.
+
+    From one lag to the next, in both directions of time; of as many chains a lag of 1 is enough to
+    order kernels whose autocorrelations fall geometrically.
+    """
+    state = kernel.init(target, target.draw(np.random.default_rng(9), chains))
+    rng, kept, gradients = np.random.default_rng(8), [], 0
+    for _ in range(draws):
+        state, info = kernel.step(target, rng, state)
+        kept.append(state.position.sum(axis=1))
+        gradients += int(info.gradients[0])
+    total = np.array(kept)
+    rates = []
+    for values in (total, total**2):
+        gap = values - values.mean()
+        correlation = np.mean(gap[1:] * gap[:-1]) / np.mean(gap**2)
+        rates.append((1.0 - correlation) / (1.0 + correlation) * draws / gradients)
+    return min(rates)
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("chains", [4, 16])
+def test_the_learned_path_is_near_the_best_of_a_grid(chains):
+    target = equicorrelated()
+    kernel = learned(target, chains)
+    best = {
+        factor: rate(replace(kernel, path=factor * kernel.path), target)
+        for factor in (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
+    }
+    assert best[1.0] > 0.6 * max(best.values())
+    assert min(best.values()) < 0.5 * max(best.values()), "the path must matter here"
+
+
+@pytest.mark.equation("D47")
+def test_the_path_of_a_gaussian_is_that_of_its_widest_direction():
+    """tan 2T = 2T at T = 2.247: less half a step, since numbers of steps are rounded up."""
+    widest = (1 + 0.95 * 5) ** 0.5
+    kernel = learned(equicorrelated(), 32, 600)
+    assert kernel.path + 0.5 * kernel.step_size == pytest.approx(2.247 * widest, rel=0.25)
+
+
+WARM_UP_ERRORS = {
+    "the sign of the slope": ("slope[used] = time *", "slope[used] = -time *"),
+    "descends": ("0.025 * slope / sqrt", "-0.025 * slope / sqrt"),
+}
+
+
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize("name", WARM_UP_ERRORS)
+def test_an_error_in_the_warm_up_is_seen(name, monkeypatch):
+    wrong = planted(shipped, *WARM_UP_ERRORS[name])
+    monkeypatch.setattr(shipped, "criterion_slope", wrong.criterion_slope)
+    monkeypatch.setattr(adapting, "PathLength", wrong.PathLength)
+    target = equicorrelated()
+    kernel = learned(target, 16)
+    right = rate(replace(kernel, path=6.0), target)
+    assert rate(kernel, target) < 0.6 * right
+
+
+@pytest.mark.equation("D47")
+def test_the_step_size_learns_from_the_harmonic_mean_of_the_acceptances():
+    target, rng = correlated(), np.random.default_rng(0)
+    state = ChEES().init(target, target.draw(rng, 3))
+    before, zeros = begin(ChEES(), target, rng, state, 10), np.zeros(3)
+    info = Info(np.array([1.0, 0.5, 0.25]), zeros, zeros > 0, zeros, zeros, zeros)
+    after = update(before, target, rng, state, info)
+    assert after.averaging == before.averaging.update(0.651 - 3 / 7)
+
+
+@pytest.mark.parametrize("chains", [2, 16])
+def test_all_is_learned_in_float32(chains):
+    target = correlated()
+    start = target.draw(np.random.default_rng(0), chains).astype(np.float32)
+    draws = sample_target(target, start, sampler=ChEES(), draws=100, warm_up=300, seed=1)
+    assert draws.positions.dtype == np.float32
+    assert draws.divergences == 0
+    assert 0.5 < draws.kernel.path < 40.0
+    assert 0.4 < draws.stats["acceptance"].mean() < 0.95
+
+
+def test_the_harmonic_mean_is_nothing_where_one_chain_is_stuck():
+    assert harmonic_mean(np.array([0.5, 1.0])) == pytest.approx(2 / 3)
+    assert harmonic_mean(np.array([0.0, 1.0])) == 0.0
+
+
+def test_one_chain_alone_has_nothing_to_learn_from():
+    target = correlated()
+    with pytest.raises(ValueError, match=r"two at least; got 1.*chains=2 or more.*HMC\(path"):
+        sample_target(target, np.zeros((1, 3)), sampler=ChEES(), draws=5, warm_up=30)
+    fixed = sample_target(target, np.zeros((1, 3)), sampler=ChEES(0.2), draws=5, warm_up=0)
+    assert fixed.positions.shape == (5, 1, 3)
+
+
+def warmed(kernel, target, warm_up, chains=4, seed=0):
+    """Yield the adaptation after every draw of a warm-up."""
+    rng = np.random.default_rng(seed)
+    state = kernel.init(target, target.draw(rng, chains))
+    adaptation = begin(kernel, target, rng, state, warm_up)
+    yield adaptation
+    for _ in range(warm_up):
+        state, info = adaptation.kernel.step(target, rng, state)
+        adaptation = update(adaptation, target, rng, state, info)
+        yield adaptation
+
+
+def test_a_path_begins_short_and_begins_again_with_every_metric_but_the_last():
+    found = list(warmed(ChEES(), Gaussian(np.diag([1e-4, 1.0])), 300))
+    for draw in (0, 100, 150):
+        kernel = found[draw].kernel
+        assert kernel.path == first_path(kernel.step_size) <= max(kernel.step_size, pi / 2)
+        assert found[draw].length.draws == 0
+    assert found[0].kernel.path == FIRST_STEPS * found[0].kernel.step_size
+    assert found[250].length.draws > 0, "the last metric came after this draw"
+    assert found[300].kernel.path == exp(found[300].length.log_mean)
+
+
+def test_no_path_is_longer_than_the_bound_while_it_is_learned():
+    kernel = ChEES(max_steps=20)
+    for adaptation in itertools.islice(warmed(kernel, equicorrelated(0.999), 200), 1, None):
+        now = adaptation.kernel
+        assert now.max_steps == 20
+        assert max(now.steps(turn) for turn in range(1, 64)) <= 20
+        assert adaptation.length.log_path <= log(20 * now.step_size) + 1.0
+
+
+def test_the_path_is_fixed_after_the_warm_up():
+    target = correlated()
+    start = target.draw(np.random.default_rng(0), 4)
+    few, many = (
+        sample_target(target, start, sampler=ChEES(), draws=n, warm_up=50, seed=3) for n in (2, 60)
+    )
+    assert few.kernel.path == many.kernel.path
+    assert few.kernel.step_size == many.kernel.step_size
+
+
+@pytest.mark.parametrize(
+    ("numbers", "named"),
+    [
+        ({"step_size": 0.0}, "step_size"),
+        ({"path": -1.0}, "path"),
+        ({"path": np.nan}, "path"),
+        ({"max_steps": 0}, "max_steps"),
+        ({"metric": np.eye(2)}, "metric"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(numbers, named):
+    with pytest.raises((TypeError, ValueError), match=named):
+        ChEES(**numbers)
+
+
+def test_what_is_learned_from_a_draw_is_weighted_by_its_acceptance():
+    """Through `update`: chains of acceptance 0 and divergent ones change nothing."""
+    target = correlated()
+    rng = np.random.default_rng(0)
+    kernel = ChEES()
+    state = kernel.init(target, target.draw(rng, 3))
+    adaptation = begin(kernel, target, rng, state, 10)
+
+    def after(slope, acceptance, divergent):
+        there = state._replace(slope=np.array(slope))
+        zeros = np.zeros(3)
+        info = Info(np.array(acceptance), zeros, np.array(divergent), zeros, zeros, zeros)
+        new: Adaptation = update(adaptation, target, rng, there, info)
+        return new.length.square
+
+    right = after([2.0, -1.0, 9.0], [1.0, 0.5, 0.7], [False, False, True])
+    assert right == pytest.approx(0.05 * (1.5 / 1.5) ** 2)
+    assert after([2.0, -1.0, 9.0], [1.0, 0.5, 0.0], [False] * 3) == right
+
+
+def test_its_states_begin_as_every_state_does():
+    assert Paced._fields[:3] == State._fields
