@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .gaps import GAP_SETS
 from .tables import LABELS, Record, known_first
 from .trials import LEVELS
 
@@ -106,10 +107,34 @@ def section(records: Iterable[Record]) -> str:
         ABOUT,
         "Outside → inside, means over gaps:\n\n" + table(rows),
         _said(cells(rows)),
+        _open(cells(rows)),
         "![NLL, coverage and deviation in the gaps and outside](uci_gaps.png)",
         f"{len(rows)} trials, {failed} failed; `uci_gap_records.jsonl`.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _open(found: Sequence[Gap]) -> str:
+    """Say which cells are still open, or rest on fewer gaps than others of their set."""
+    most = {
+        name: max(one.inputs for one in found if one.set == name)
+        for name in GAP_SETS
+        if any(one.set == name for one in found)
+    }
+    have = {(one.set, one.method): one.inputs for one in found}
+    lines = []
+    for name in GAP_SETS:
+        absent = [LABELS[method] for method in LABELS if (name, method) not in have]
+        fewer = [
+            f"{LABELS[m]} {have[name, m]} of {most[name]} gaps"
+            for m in LABELS
+            if have.get((name, m), most.get(name)) != most.get(name)
+        ]
+        if len(absent) == len(LABELS):
+            lines.append(f"- {name}: all methods.")
+        elif absent or fewer:
+            lines.append(f"- {name}: {', '.join(absent + fewer)}.")
+    return "\n".join(["Still open:", "", *lines]) if lines else ""
 
 
 def _said(found: Sequence[Gap]) -> str:
@@ -122,8 +147,8 @@ def _said(found: Sequence[Gap]) -> str:
         growth = [one.growth for one in own if not np.isnan(one.growth)]
         grows = f"deviation × {min(growth):.2f} to {max(growth):.2f}" if growth else "no deviation"
         lines.append(
-            f"- {LABELS.get(method, method)}, {len(own)} sets: {grows}; coverage falls by "
-            f"{100 * min(lost):.0f} to {100 * max(lost):.0f} points, NLL rises by "
-            f"{min(worse):.2f} to {max(worse):.2f} nats."
+            f"- {LABELS.get(method, method)}, in {len(own)} of {len(GAP_SETS)} sets: {grows}; "
+            f"coverage falls by {100 * min(lost):.0f} to {100 * max(lost):.0f} points, NLL rises "
+            f"by {min(worse):.2f} to {max(worse):.2f} nats."
         )
     return "\n".join(lines)

@@ -259,7 +259,11 @@ def pit(records: Iterable[Record]) -> Figure:
             if counts.sum() > 0:
                 bins = len(counts)
                 density = counts * bins / counts.sum()
-                for at in np.flatnonzero(density > TALL):
+                tall = np.flatnonzero(density > TALL)
+                for run in (
+                    np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []
+                ):
+                    at = run[np.argmax(density[run])]  # of neighbours the highest
                     side = "left" if at < bins / 2 else "right"
                     text = f" {density[at]:.1f} "
                     ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
