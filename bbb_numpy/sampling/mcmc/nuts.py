@@ -234,11 +234,8 @@ class NUTS:
             stack.append(span)
             if out.any():
                 gone, keep = active[out], ~out
-                acceptance[gone], leaves[gone], divergent[gone] = (
-                    summed[out],
-                    leaf + 1,
-                    diverged[out],
-                )
+                acceptance[gone], leaves[gone] = summed[out], leaf + 1
+                divergent[gone] = diverged[out]
                 active, step_size, h0, summed, phase, drawn = (
                     _rows(a, keep) for a in (active, step_size, h0, summed, phase, drawn)
                 )

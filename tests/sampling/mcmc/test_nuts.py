@@ -350,6 +350,25 @@ def test_divergences_are_reported_where_they_are():
 
 
 @pytest.mark.equation("M10")
+def test_every_gradient_is_counted_and_a_chain_that_drops_out_keeps_its_acceptance():
+    """Trees of several depths: gradients are rows of the target's calls, steps are all good."""
+    target, rows = correlated(0.5, (1.0, 0.3)), []
+
+    def counted(position):
+        rows.append(len(position))
+        return target(position)
+
+    kernel, rng = NUTS(0.01), np.random.default_rng(0)
+    state = kernel.init(target, target.draw(rng, 50))
+    _, info = kernel.step(counted, rng, state)
+    assert info.gradients.sum() == sum(rows)
+    assert len(set(info.gradients.tolist())) > 5
+    assert len(set(rows)) > 5, "chains drop out inside of subtrees"
+    np.testing.assert_allclose(info.acceptance, 1.0, atol=0.01)
+    assert not info.divergent.any()
+
+
+@pytest.mark.equation("M10")
 def test_chains_do_not_notice_where_the_trees_of_others_end():
     """Beside chains with long trees, chains with short ones are what they are alone, and v.v."""
 
