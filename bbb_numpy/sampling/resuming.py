@@ -22,6 +22,7 @@ from ..numeric.arguments import not_negative
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, Metric, State, Target
 from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
+from .mcmc.microcanonical import MicrocanonicalAdaptation
 from .mcmc.states import evaluate
 
 __all__ = ["Recording", "Run", "Stretch", "recordings", "stacked", "unstacked"]
@@ -34,7 +35,7 @@ class Run(NamedTuple):
 
     state: State
     rng: np.random.Generator
-    adaptation: Adaptation | None  # None: the kernel has nothing to adapt
+    adaptation: Adaptation | MicrocanonicalAdaptation | None  # None: there is nothing to adapt
     steps: int  # of the warm-up and after
     harmless: int  # divergences in the warm-up
     kept: list[State]  # without gradients
@@ -50,6 +51,7 @@ class Tuning(NamedTuple):
 
     step_size: float
     metric: Metric
+    length: float | None = None  # of a path, where the warm-up learns it
 
 
 class Stretch(NamedTuple):
@@ -71,7 +73,10 @@ class Stored(NamedTuple):
 FORMAT = Format(
     "bbb_numpy.sampling",
     1,
-    (Run, State, Info, Adaptation, DualAveraging, Moments, Tuning, DiagonalMetric, DenseMetric),
+    (
+        *(Run, State, Info, Adaptation, DualAveraging, Moments, Tuning),
+        *(DiagonalMetric, DenseMetric, MicrocanonicalAdaptation),
+    ),
 )
 
 
@@ -212,14 +217,15 @@ def recordings(folder: str | Path, every: float, groups: int) -> list[Recording]
     return [whole] if groups == 1 else [Recording(part, every) for part in parts]
 
 
-def _without_kernel(adaptation: Adaptation | None) -> Adaptation | None:
+def _without_kernel(adaptation: Any) -> Any:
     """Return a warm-up with what it found in place of the kernel."""
     if adaptation is None:
         return None
     part = tunable(adaptation.kernel)
     assert part is not None
     assert part.metric is not None  # as `begin` has made sure
-    return adaptation._replace(kernel=Tuning(part.step_size, part.metric))
+    length = getattr(part, "decoherence_length", None)
+    return adaptation._replace(kernel=Tuning(part.step_size, part.metric, length))
 
 
 def stacked(run: Run, first: int = 0) -> Stretch | None:

@@ -23,7 +23,7 @@ from ..numeric.randomness import check_generator
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from .draws import STATISTICS, Draws
-from .mcmc import HMC, NUTS, Kernel, MetropolisHastings, State, Target
+from .mcmc import HMC, MAMS, MCLMC, NUTS, Kernel, MetropolisHastings, State, Target
 from .resuming import Recording, Run, recordings
 from .stepping import Course, Mark, advance, begin, behind, divided, usual_groups
 from .workers import Died, NotSent, Processes, Task, check_cores, one_blas_thread, usable
@@ -46,6 +46,8 @@ OPTIONS = (
 )
 TRIED, PAYS = 1.0, 5.0  # seconds on one core after which, and seconds left for which, to use more
 SAMPLERS: dict[str, Kernel] = {"nuts": NUTS(), "hmc": HMC(), "mh": MetropolisHastings()}
+MOST_BIAS = 0.06  # of variances, above which a warning says so
+SAMPLERS |= {"mams": MAMS(), "mclmc": MCLMC()}  # microcanonical, adjusted and unadjusted
 
 
 def check_sampler(sampler: Any) -> Kernel:
@@ -196,14 +198,16 @@ def sample_target(
         From positions (S, D) to log densities (S,) and gradients (S, D), all chains at once.
     start : ndarray (S, D)
         One row per chain, better too far apart than too close.
-    sampler : {'nuts', 'hmc', 'mh'} or kernel
+    sampler : {'nuts', 'hmc', 'mams', 'mclmc', 'mh'} or kernel
+        Of 'mclmc', which rejects nothing, draws are biased: `Draws.expected_bias`.
     draws, warm_up, thin : int
         Draws to keep of each chain; draws before them, from which step size and metric are
         learned; steps per kept draw.
     metric : {'diagonal', 'dense'}
         What the warm-up learns. A dense one costs D^2 per step and needs more draws than D.
     target_accept : float, optional
-        Wanted mean acceptance in the warm-up; by default the kernel's (0.8 for NUTS and HMC).
+        Wanted mean acceptance in the warm-up; by default the kernel's (0.8 for NUTS and HMC,
+        0.9 for MAMS).
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
     layout : Layout, optional
         Names the D numbers.
@@ -242,8 +246,9 @@ def sample_target(
     -----
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; when more than 1 %
-        of the draws diverged: the posterior has places that the chains do not reach; and when a
-        long run stays on one core because of its target.
+        of the draws diverged: the posterior has places that the chains do not reach; when a
+        long run stays on one core because of its target; and when 'mclmc' makes variances more
+        than 6 % too large.
 
     Notes
     -----
@@ -526,4 +531,18 @@ def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool)
             UserWarning,
             stacklevel=4,
         )
+    _warn_of_bias(found)
     return found
+
+
+def _warn_of_bias(found: Draws) -> None:
+    """Say how biased draws are whose kernel rejects nothing, if by more than it should be."""
+    if found.expected_bias > MOST_BIAS:
+        warnings.warn(
+            f"{type(found.kernel).__name__} is not adjusted, and its steps are large here: "
+            f"variances are about {100 * found.expected_bias:.2g} % too large (D50), and means may "
+            "be moved. Give it a longer warm-up or a smaller energy_variance, or use "
+            "sampler='mams', which has no bias",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -157,8 +157,10 @@ def tunable(kernel: Any) -> Tunable | None:
     return part if isinstance(part, Tunable) else None
 
 
-def retuned(kernel: Any, step_size: float, metric: Metric) -> Any:
-    """Return the kernel with another step size and metric."""
+def retuned(kernel: Any, step_size: float, metric: Metric, length: float | None = None) -> Any:
+    """Return the kernel with another step size and metric, and length of path if it has one."""
+    if length is not None:
+        return kernel.tuned(step_size, metric, length)
     if isinstance(kernel, MetropolisHastings):
         return replace(kernel, proposal=tunable(kernel).tuned(step_size, metric))  # type: ignore[union-attr]
     return kernel.tuned(step_size, metric)
@@ -193,12 +195,13 @@ def begin(
     *,
     dense: bool = False,
     target_accept: float | None = None,
-) -> Adaptation | None:
+) -> Any:
     """Begin a warm-up of `warm_up` draws, or return None if there is nothing to adapt.
 
     Parameters
     ----------
-    kernel : HMC, NUTS, MetropolisHastings or one's own
+    kernel : HMC, NUTS, MAMS, MCLMC, MetropolisHastings or one's own
+        One with a method `warm_up` makes its own adaptation, with `kernel` and `update`.
     state : State
         Where the chains start.
     warm_up : int
@@ -210,6 +213,9 @@ def begin(
     part = tunable(kernel)
     if part is None or whole("warm_up", warm_up, 0) == 0:
         return None
+    if hasattr(kernel, "warm_up"):  # it has more to learn than a step size and a metric
+        options = {"dense": dense, "target_accept": target_accept}
+        return kernel.warm_up(target, rng, state, warm_up, **options)
     wanted = part.target_accept if target_accept is None else target_accept
     if fraction("target_accept", wanted) == 0.0:
         raise ValueError("target_accept must be > 0 and < 1; got 0")
@@ -228,9 +234,11 @@ def begin(
 
 
 def update(
-    adaptation: Adaptation, target: Target, rng: np.random.Generator, state: State, info: Info
-) -> Adaptation:
+    adaptation: Any, target: Target, rng: np.random.Generator, state: State, info: Info
+) -> Any:
     """Learn from one draw, `state`, whose step did what `info` says (M11, M12)."""
+    if not isinstance(adaptation, Adaptation):
+        return adaptation.update(target, rng, state, info)
     a, part = adaptation, tunable(adaptation.kernel)
     assert part is not None
     assert part.metric is not None  # as `begin` has made sure
