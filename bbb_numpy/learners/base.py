@@ -179,8 +179,9 @@ class Learner(BaseEstimator):
         inference : {'mean-field', 'full-rank', 'map', 'mle'}, 'hmc', 'nuts', ..., or an object
             What stands for the posterior. The first four are trained: a `MeanField`, a `FullRank`
             (for small networks), or a `PointMass` with or without the prior. The others,
-            'mams' and 'mclmc' too, draw from the posterior itself, weights together with the scales that are learned: slower,
-            but without a family's restrictions. Objects have the settings, e.g.
+            'mams' and 'mclmc' too, draw from the posterior itself, weights together with the scales
+            that are learned: slower, but without a family's restrictions ('mclmc' is biased a
+            little, see `MCLMC`). Objects have the settings, e.g.
             ``MeanField(rho_offset=-1.0)`` or ``Sampling("nuts", chains=8)``. While sampling all
             rows are used at every step; estimator, objective, kl_weights, warm_up, optimizer,
             early_stopping and validation_fraction are refused, epochs, batch_size and samples

@@ -97,11 +97,12 @@ class Draws:
 
     @property
     def expected_bias(self) -> float:
-        """Share by which variances are too large, about: 0 but for an unadjusted kernel (D50).
+        """Share by which variances are off, about: 0 but for an unadjusted kernel (D50).
 
-        From the energy errors of these draws, as if the posterior were a Gaussian of many
-        dimensions and the metric its covariance; of MCLMC's, `stats["acceptance"]` is of single
-        steps, which it does not reject.
+        From the energy errors of these draws (MCLMC's `stats["acceptance"]` is of single steps,
+        which it does not reject), as if the posterior were a Gaussian of many dimensions and the
+        metric its covariance. One that is far from Gaussian is sampled worse: of a banana's, with
+        a share of 0.12 here, one mean was off by 0.23 deviations.
         """
         if not getattr(self.kernel, "unadjusted", False) or not self.log_density.size:
             return 0.0
@@ -121,7 +122,8 @@ class Draws:
         gradients = int(self.stats["gradients"].sum())
         biased = ""
         if getattr(self.kernel, "unadjusted", False):
-            biased = f"; unadjusted, variances about {100 * self.expected_bias:.2g} % too large"
+            share = f"{100 * self.expected_bias:.2g} %"
+            biased = f"; unadjusted: variances off by about {share}, more if far from Gaussian"
         return (
             f"{draws} draws of {chains} chains{unfinished}, "
             f"acceptance {self.stats['acceptance'].mean():.2f}, step size {self.step_size:.3g}, "

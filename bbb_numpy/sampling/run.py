@@ -46,7 +46,7 @@ OPTIONS = (
 )
 TRIED, PAYS = 1.0, 5.0  # seconds on one core after which, and seconds left for which, to use more
 SAMPLERS: dict[str, Kernel] = {"nuts": NUTS(), "hmc": HMC(), "mh": MetropolisHastings()}
-MOST_BIAS = 0.06  # of variances, above which a warning says so
+MOST_BIAS = 0.06  # of the expected bias, above which a warning says so
 SAMPLERS |= {"mams": MAMS(), "mclmc": MCLMC()}  # microcanonical, adjusted and unadjusted
 
 
@@ -247,8 +247,8 @@ def sample_target(
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; when more than 1 %
         of the draws diverged: the posterior has places that the chains do not reach; when a
-        long run stays on one core because of its target; and when 'mclmc' makes variances more
-        than 6 % too large.
+        long run stays on one core because of its target; and when 'mclmc' makes variances
+        off by more than 6 %.
 
     Notes
     -----
@@ -540,9 +540,9 @@ def _warn_of_bias(found: Draws) -> None:
     if found.expected_bias > MOST_BIAS:
         warnings.warn(
             f"{type(found.kernel).__name__} is not adjusted, and its steps are large here: "
-            f"variances are about {100 * found.expected_bias:.2g} % too large (D50), and means may "
-            "be moved. Give it a longer warm-up or a smaller energy_variance, or use "
-            "sampler='mams', which has no bias",
+            f"variances are off by about {100 * found.expected_bias:.2g} % if the posterior is a "
+            "Gaussian (D50), more if it is far from one, and means may be off too. Give it a "
+            "longer warm-up or a smaller energy_variance, or use sampler='mams', which has no bias",
             UserWarning,
             stacklevel=5,
         )

@@ -181,9 +181,9 @@ class MCLMC(_Microcanonical):
     Gaussian in many dimensions, whose covariance is the metric, every variance is too large by the
     share :math:`(v / 12)^{1/3}`, where v is the variance of one step's energy error per dimension;
     3.5 % for the v = 5e-4 that the warm-up aims at. With a metric that does not fit, wide
-    directions are too narrow by up to twice that. Means of skew posteriors are moved by an amount
-    of the same order in eps^2. `bias` says how much, and `Draws.summary` as it was measured. For
-    draws of the posterior itself use `MAMS`.
+    directions are too narrow by up to twice that. Far from a Gaussian it is more, of the same order
+    eps^2, and means are off too. `Draws.expected_bias` says how much it is, from the draws' own
+    energy errors; for draws of the posterior itself use `MAMS`.
 
     A draw is a path of two decoherence lengths, from a direction drawn afresh.
 
@@ -346,7 +346,7 @@ class MAMS(_Microcanonical):
 
 
 def bias(energy_variance: float) -> float:
-    """Return by what share variances are too large for this energy variance (D50)."""
+    """Return by what share variances of a Gaussian are too large for this energy variance (D50)."""
     return float(np.cbrt(energy_variance / 12.0))  # D50
 
 

@@ -40,7 +40,7 @@ def phases(target, metric, size, chains=20, seed=0, spread=1.0):
     return Phase(position, directions(metric, rng, position), value, gradient)
 
 
-# --- the kick --------------------------------------------------------------------------------------
+# --- the kick ------------------------------------------------------------------------------------
 
 
 @pytest.mark.equation("D49")
@@ -71,7 +71,7 @@ def jacobian_determinant(step, metric, phase):
     The map is continued to momenta of any length, which it keeps; then the determinant in all
     2 D coordinates is that on the sphere of directions.
     """
-    count, size = phase.position.shape
+    size = phase.position.shape[1]
     columns = []
     for j in range(2 * size):
         shift = np.zeros(2 * size, complex)
@@ -151,7 +151,7 @@ def test_no_kick_overflows(dtype):
             np.testing.assert_allclose(turned, along, atol=1e-6)
 
 
-# --- the step --------------------------------------------------------------------------------------
+# --- the step ------------------------------------------------------------------------------------
 
 
 @pytest.mark.equation("D49")
@@ -228,7 +228,7 @@ def test_refreshed_directions_forget_by_1_over_e_in_a_length_l_and_stay_uniform(
     assert stats.kstest(angle, "uniform").pvalue > 1e-4
 
 
-# --- MAMS ------------------------------------------------------------------------------------------
+# --- MAMS ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.equation("D49")
@@ -260,7 +260,10 @@ def test_adapted_mams_finds_the_moments_of_a_mixture():
     for values, exact in (
         (found.positions[..., 0], -0.6),
         (found.positions[..., 1] ** 2, 0.7 * (1 + 2.25) + 0.3 * (0.5 + 2.25)),
-        (found.positions[..., 0] > 0, 0.7 * stats.norm.sf(1.5) + 0.3 * stats.norm.cdf(1.5 * 2**0.5)),
+        (
+            found.positions[..., 0] > 0,
+            0.7 * stats.norm.sf(1.5) + 0.3 * stats.norm.cdf(1.5 * 2**0.5),
+        ),
     ):
         values = values.astype(float)
         mean, error = chain_means(values)
@@ -271,7 +274,7 @@ def test_adapted_mams_finds_the_moments_of_a_mixture():
     assert found.stats["acceptance"].mean() == pytest.approx(0.9, abs=0.06)
 
 
-# --- MCLMC: bias -----------------------------------------------------------------------------------
+# --- MCLMC: bias ---------------------------------------------------------------------------------
 
 
 def variance_after(target, kernel, size, steps=8, chains=2000, seed=0):
@@ -340,7 +343,7 @@ def test_the_share_of_the_mean_bias_is_bounded_by_the_energy_variance(seed):
     assert np.isclose(np.mean(np.full(5, 0.3) / 12), bias(0.3**3 / 144))
 
 
-# --- MCLMC: tuning ---------------------------------------------------------------------------------
+# --- MCLMC: tuning -------------------------------------------------------------------------------
 
 
 def adapted(target, size, kernel, draws=60, warm_up=200, dtype=float, seed=0):
@@ -400,7 +403,7 @@ def test_an_error_that_is_no_number_makes_the_step_smaller_and_harms_nothing():
 def test_a_guard_against_nan_that_never_fires_is_seen(right, wrong):
     copy = planted(microcanonical, right, wrong)
     with np.errstate(invalid="ignore"):
-        assert not copy.excess(np.array([0.1, np.nan]), 2, 5e-4) == 10.0
+        assert copy.excess(np.array([0.1, np.nan]), 2, 5e-4) != 10.0
 
 
 @pytest.mark.equation("D50")
@@ -421,31 +424,30 @@ def test_a_divergence_that_is_not_taken_back_is_seen():
 
 @pytest.mark.equation("D50")
 def test_a_bias_of_a_tenth_of_a_deviation_is_told():
-    """A skew target and too large a step: the mean is wrong by 0.1 deviations, and it says so."""
-    target = Gammas()
-    rng = np.random.default_rng(0)
-    exact = target.draw(rng, 200_000)
+    """Curved, and too large a step: a mean is wrong by more than that, and it says so."""
+    target, rng = Banana(), np.random.default_rng(0)
+    exact = target.draw(rng, 100_000)
     mean, deviation = exact.mean(axis=0), exact.std(axis=0)
-    start = target.draw(rng, 400)
+    start = target.draw(rng, 300)
 
     def off(found):
         return np.abs((found.flat.mean(axis=0) - mean) / deviation).max()
 
-    options = {"draws": 25, "warm_up": 60, "seed": 1}
-    with pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*variances are about .* too large"):
+    options = {"draws": 20, "warm_up": 50, "seed": 1}
+    with pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*variances are off by about"):
         rough = sample_target(target, start, sampler=MCLMC(energy_variance=0.3), **options)
     assert off(rough) > 0.1
-    assert rough.expected_bias > 0.1
-    assert "unadjusted, variances about" in rough.summary()
+    assert 0.08 < rough.expected_bias < 0.2
+    share = f"{100 * rough.expected_bias:.2g}"
+    assert f"unadjusted: variances off by about {share} %" in rough.summary()
     usual = sample_target(target, start, sampler="mclmc", **options)  # a warning is an error
-    assert off(usual) < 0.5 * off(rough)
+    assert off(usual) < 0.3 * off(rough)
     assert 0.0 < usual.expected_bias < 0.06
-    assert off(sample_target(target, start, sampler="mams", **options)) < 0.04
-    silent = planted(draws_module, 'getattr(self.kernel, "unadjusted", False) or', "True or")
+    silent = planted(draws_module, 'not getattr(self.kernel, "unadjusted", False) or', "True or")
     assert silent.Draws(**vars(rough)).expected_bias == 0.0, "the error that this test is about"
 
 
-# --- what is refused -------------------------------------------------------------------------------
+# --- what is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.equation("D48")
