@@ -119,7 +119,8 @@ def refreshed(
     Which direction is which plays no part, so the uniform distribution stays what it was.
     """
     share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])
-    return _unit(metric, momentum + share * metric.draw_momentum(rng, momentum))
+    new = momentum + share * metric.draw_momentum(rng, momentum)  # D48
+    return _unit(metric, new)
 
 
 class _Microcanonical:
