@@ -260,6 +260,10 @@ def _check_run(run: Run) -> None:
         _, mean, squares = run.adaptation.moments
         if mean.shape != shape or squares.shape not in (shape[1:], shape[1:] * 2):
             raise ValueError(f"its moments are not those of positions {shape}")
+        if isinstance(run.adaptation, MicrocanonicalAdaptation):
+            shapes = run.adaptation.before.shape, run.adaptation.jumps.shape
+            if shapes != (shape, shape[1:]):
+                raise ValueError(f"its warm-up has arrays of shapes {shapes}, not those of {shape}")
         if not isinstance(run.adaptation.kernel, Tuning):
             raise ValueError(f"its kernel must be a Tuning; got {run.adaptation.kernel!r}")
 

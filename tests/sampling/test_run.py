@@ -35,6 +35,8 @@ START = np.ones((2, 2))
 SAMPLERS = {
     "nuts": "nuts",
     "hmc": "hmc",
+    "mams": "mams",
+    "mclmc": "mclmc",
     "mh": "mh",
     "langevin": MetropolisHastings(Langevin(0.5)),
     "student": MetropolisHastings(StudentWalk(0.5)),
