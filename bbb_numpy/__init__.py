@@ -28,7 +28,7 @@ from .parts.posteriors import MeanField, PointMass
 from .parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .sampling import sample
-from .sampling.mcmc import HMC, NUTS, ChEES, MetropolisHastings
+from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, MetropolisHastings
 from .training import EarlyStopping, NonFiniteError
 from .training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from .version import __version__
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 __all__ = [
     "EUBO",
     "HMC",
+    "MAMS",
     "MAP",
+    "MCLMC",
     "MLE",
     "MLP",
     "NUTS",

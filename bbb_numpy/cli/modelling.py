@@ -115,7 +115,7 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
         "--inference",
         choices=list(INFERENCES),
         default="mean-field",
-        help="trained, or sampled: hmc, nuts",
+        help="trained, or sampled: hmc, nuts, mams, mclmc (mclmc is biased a little)",
     )
     group.add_argument("--chains", type=at_least_one, help="of hmc and nuts, side by side (4)")
     group.add_argument(

@@ -176,11 +176,12 @@ class Learner(BaseEstimator):
             probabilities) work too. With ``standardize=True`` scales are in units of the
             standardised target. The classifier takes the last two alone; default: one logit for
             two classes, one logit per class for more.
-        inference : {'mean-field', 'full-rank', 'map', 'mle', 'hmc', 'chees', 'nuts'} or an object
+        inference : {'mean-field', 'full-rank', 'map', 'mle'}, 'hmc', 'nuts', ..., or an object
             What stands for the posterior. The first four are trained: a `MeanField`, a `FullRank`
-            (for small networks), or a `PointMass` with or without the prior. The last two draw
-            from the posterior itself, weights together with the scales that are learned: slower,
-            but without a family's restrictions. Objects have the settings, e.g.
+            (for small networks), or a `PointMass` with or without the prior. The others,
+            'mams' and 'mclmc' too, draw from the posterior itself, weights together with the scales
+            that are learned: slower, but without a family's restrictions ('mclmc' is biased a
+            little, see `MCLMC`). Objects have the settings, e.g.
             ``MeanField(rho_offset=-1.0)`` or ``Sampling("nuts", chains=8)``. While sampling all
             rows are used at every step; estimator, objective, kl_weights, warm_up, optimizer,
             early_stopping and validation_fraction are refused, epochs, batch_size and samples

@@ -95,7 +95,10 @@ class StoredTarget:
 
 
 SCHEDULES = (Constant, Cosine, StepDecay)
-KERNELS = (mcmc.NUTS, mcmc.ChEES, mcmc.HMC, mcmc.MetropolisHastings)
+KERNELS = (
+    *(mcmc.NUTS, mcmc.ChEES, mcmc.HMC, mcmc.MetropolisHastings),
+    *(mcmc.MAMS, mcmc.MCLMC),
+)
 WALKS = (mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin)
 METRICS = (mcmc.DiagonalMetric, mcmc.DenseMetric)
 CLASSES = (

@@ -49,8 +49,9 @@ class Sampling:
 
     Parameters
     ----------
-    sampler : {'nuts', 'chees', 'hmc', 'mh'} or kernel
-        E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`.
+    sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'mh'} or kernel
+        E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`. 'mclmc' rejects nothing: its
+        draws are biased, by what `Draws.expected_bias` says.
     chains : int
         S, run side by side in groups. Two at least, or convergence cannot be judged, and "chees"
         refuses.
@@ -183,7 +184,7 @@ class Sampling:
         return replace(draws, target=replace(target))  # without its buffers
 
 
-SAMPLED = ("hmc", "chees", "nuts")
+SAMPLED = ("hmc", "chees", "nuts", "mams", "mclmc")
 INFERENCES: dict[str, Any] = {
     name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
 }

@@ -262,6 +262,10 @@ def pilot(
             f"{getattr(kernel, 'proposal', kernel)!r}. Pass one kernel for each step of the "
             "schedule to anneal instead"
         )
+    if getattr(part, "unadjusted", False):
+        raise ValueError(
+            "kernel must leave each density as it is, and MCLMC is biased; use MAMS, HMC or NUTS"
+        )
     wanted = fraction("target_accept", target_accept or part.target_accept)
     state = State(start, *evaluate(path(float(schedule[0])), start))
     step_size, tuned, spread = part.step_size, [], np.empty(len(schedule) - 1)

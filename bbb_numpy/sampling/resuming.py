@@ -23,6 +23,7 @@ from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, Metric, State, Target
 from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
 from .mcmc.chees import ChEES, Paced, PathLength
+from .mcmc.microcanonical import MicrocanonicalAdaptation
 from .mcmc.states import evaluate
 
 __all__ = ["Recording", "Run", "Stretch", "recordings", "stacked", "unstacked"]
@@ -35,7 +36,7 @@ class Run(NamedTuple):
 
     state: State | Paced
     rng: np.random.Generator
-    adaptation: Adaptation | None  # None: the kernel has nothing to adapt
+    adaptation: Adaptation | MicrocanonicalAdaptation | None  # None: there is nothing to adapt
     steps: int  # of the warm-up and after
     harmless: int  # divergences in the warm-up
     kept: list[State]  # without gradients
@@ -76,6 +77,7 @@ FORMAT = Format(
     (
         *(Run, State, Paced, Info),
         *(Adaptation, DualAveraging, Moments, PathLength, Tuning, DiagonalMetric, DenseMetric),
+        MicrocanonicalAdaptation,
     ),
 )
 
@@ -217,14 +219,14 @@ def recordings(folder: str | Path, every: float, groups: int) -> list[Recording]
     return [whole] if groups == 1 else [Recording(part, every) for part in parts]
 
 
-def _without_kernel(adaptation: Adaptation | None) -> Adaptation | None:
+def _without_kernel(adaptation: Any) -> Any:
     """Return a warm-up with what it found in place of the kernel."""
     if adaptation is None:
         return None
     part = tunable(adaptation.kernel)
     assert part is not None
     assert part.metric is not None  # as `begin` has made sure
-    length = part.path if isinstance(part, ChEES) else None
+    length = part.path if isinstance(part, ChEES) else getattr(part, "decoherence_length", None)
     return adaptation._replace(kernel=Tuning(part.step_size, part.metric, length))
 
 
@@ -266,6 +268,10 @@ def _check_run(run: Run) -> None:
         _, mean, squares = run.adaptation.moments
         if mean.shape != shape or squares.shape not in (shape[1:], shape[1:] * 2):
             raise ValueError(f"its moments are not those of positions {shape}")
+        if isinstance(run.adaptation, MicrocanonicalAdaptation):
+            shapes = run.adaptation.before.shape, run.adaptation.jumps.shape
+            if shapes != (shape, shape[1:]):
+                raise ValueError(f"its warm-up has arrays of shapes {shapes}, not those of {shape}")
         if not isinstance(run.adaptation.kernel, Tuning):
             raise ValueError(f"its kernel must be a Tuning; got {run.adaptation.kernel!r}")
 

@@ -23,7 +23,7 @@ from ..numeric.randomness import check_generator
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from .draws import STATISTICS, Draws
-from .mcmc import HMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
+from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
 from .resuming import Recording, Run, recordings
 from .stepping import Course, Mark, advance, begin, behind, divided, usual_groups
 from .workers import Died, NotSent, Processes, Task, check_cores, one_blas_thread, usable
@@ -49,8 +49,11 @@ SAMPLERS: dict[str, Kernel] = {
     "nuts": NUTS(),
     "chees": ChEES(),
     "hmc": HMC(),
+    "mams": MAMS(),
+    "mclmc": MCLMC(),
     "mh": MetropolisHastings(),
 }
+MOST_BIAS = 0.06  # of the expected bias, above which a warning says so
 
 
 def check_sampler(sampler: Any) -> Kernel:
@@ -201,8 +204,9 @@ def sample_target(
         From positions (S, D) to log densities (S,) and gradients (S, D), all chains at once.
     start : ndarray (S, D)
         One row per chain, better too far apart than too close.
-    sampler : {'nuts', 'chees', 'hmc', 'mh'} or kernel
+    sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'mh'} or kernel
         'chees' is HMC that finds the length of its path in the warm-up, from two chains at least.
+        Of 'mclmc', which rejects nothing, draws are biased: `Draws.expected_bias`.
     draws, warm_up, thin : int
         Draws to keep of each chain; draws before them, from which step size and metric are
         learned; steps per kept draw.
@@ -210,7 +214,7 @@ def sample_target(
         What the warm-up learns. A dense one costs D^2 per step and needs more draws than D.
     target_accept : float, optional
         Wanted mean acceptance in the warm-up; by default the kernel's: 0.8 for NUTS and
-        HMC; 0.651 for ChEES, of the harmonic mean over the chains.
+        HMC; 0.9 for MAMS; 0.651 for ChEES, of the harmonic mean over the chains.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
     layout : Layout, optional
         Names the D numbers.
@@ -249,8 +253,9 @@ def sample_target(
     -----
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; when more than 1 %
-        of the draws diverged: the posterior has places that the chains do not reach; and when a
-        long run stays on one core because of its target.
+        of the draws diverged: the posterior has places that the chains do not reach; when a
+        long run stays on one core because of its target; and when 'mclmc' makes variances
+        off by more than 6 %.
 
     Notes
     -----
@@ -533,4 +538,18 @@ def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool)
             UserWarning,
             stacklevel=4,
         )
+    _warn_of_bias(found)
     return found
+
+
+def _warn_of_bias(found: Draws) -> None:
+    """Say how biased draws are whose kernel rejects nothing, if by more than it should be."""
+    if found.expected_bias > MOST_BIAS:
+        warnings.warn(
+            f"{type(found.kernel).__name__} is not adjusted, and its steps are large here: "
+            f"variances are off by about {100 * found.expected_bias:.2g} % if the posterior is a "
+            "Gaussian (D50), more if it is far from one, and means may be off too. Give it a "
+            "longer warm-up or a smaller energy_variance, or use sampler='mams', which has no bias",
+            UserWarning,
+            stacklevel=5,
+        )

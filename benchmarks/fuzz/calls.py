@@ -192,8 +192,8 @@ LEARNERS = [
 
 # Constructors of which every argument has a default
 SETTINGS = """
-EUBO HMC MAP MLE NUTS SGD Adam BernoulliLikelihood CategoricalLikelihood ChEES Constant Cosine
-CyclicalWarmUp EarlyStopping FreeEnergy FullRank GaussianLikelihood GaussianPrior HalfCauchy
+EUBO HMC MAMS MAP MCLMC MLE NUTS SGD Adam BernoulliLikelihood CategoricalLikelihood ChEES Constant
+Cosine CyclicalWarmUp EarlyStopping FreeEnergy FullRank GaussianLikelihood GaussianPrior HalfCauchy
 HalfNormal HeteroscedasticLikelihood LaplacePrior LayerwiseGaussianPrior LinearWarmUp LogNormal
 MeanField MetropolisHastings Momentum PointMass PoissonLikelihood Renyi Sampling ScaleMixturePrior
 StepDecay StudentTLikelihood StudentTPrior Recipe mcmc.GaussianWalk mcmc.Langevin

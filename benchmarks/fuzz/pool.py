@@ -68,8 +68,8 @@ HINTS = {
         "validation_fraction": "0.2|0.99",
         "dtype": "'float32'|np.float32|float|'float16'|int",
         "random_state": "1|np.random.default_rng(1)",
-        "sampler": "'nuts'|'chees'|'hmc'|'mh'|HMC(0.5)|ChEES(path=2.0)|NUTS(max_depth=2)|"
-        "MetropolisHastings()|NUTS",
+        "sampler": "'nuts'|'chees'|'hmc'|'mams'|'mclmc'|'mh'|HMC(0.5)|ChEES(path=2.0)|"
+        "NUTS(max_depth=2)|MetropolisHastings()|MAMS(0.5)|MCLMC(0.5)|NUTS",
         "metric": "'dense'|'diagonal'|mcmc.DiagonalMetric(np.ones(3))|mcmc.DenseMetric(np.eye(2))",
         "method": "'central'|'complex'",
         "y": "labels|counts|texts|1e12 * y|np.column_stack([y, y])|Y|np.zeros(12)|[1] * 12|y[:5]",

@@ -40,6 +40,7 @@ EXACT_ARITHMETIC = {
 KERNELS = "tests/sampling/mcmc/test_exact_invariance.py::"
 BALANCE = KERNELS + "test_metropolis_hastings_is_in_detailed_balance_for_every_proposal"
 NUTS = KERNELS + "test_nuts_leaves_every_orbit_invariant_all_paths_of_decisions_counted"
+MAMS = KERNELS + "test_mams_leaves_every_orbit_and_its_reverse_invariant"
 ENUMERATION = {
     "M5": BALANCE,
     "M6": BALANCE,
@@ -48,5 +49,7 @@ ENUMERATION = {
     "M10": NUTS,
     "M12": NUTS,
     "D47": KERNELS + "test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant",
+    "D48": MAMS,
+    "D49": MAMS,
     "M20": KERNELS + "test_annealed_weights_and_places_have_the_expectation_of_the_target",
 }

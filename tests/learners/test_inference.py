@@ -80,7 +80,7 @@ def test_each_name_chooses_posterior_and_objective():
         assert isinstance(found.posterior, kind)
         assert found.objective == objective
         assert found.sampling is None
-    for name in ("hmc", "chees", "nuts"):
+    for name in ("hmc", "chees", "nuts", "mams", "mclmc"):
         assert plan(inference=name).sampling == Sampling(name)
     assert plan(inference=SHORT).sampling is SHORT
     assert plan().sampling is None
@@ -186,7 +186,7 @@ def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
 # What is sampled
 
 
-@pytest.mark.parametrize("sampler", ["nuts", "chees", "hmc"])
+@pytest.mark.parametrize("sampler", ["nuts", "chees", "hmc", "mams"])
 def test_a_linear_model_is_sampled_from_its_exact_posterior(sampler):
     """Without hidden layers the posterior is N(m, C), C^-1 = A^T A / s^2 + 1 / p^2."""
     noise, scale = 0.5, 0.7
@@ -447,6 +447,8 @@ def test_the_progress_bar_is_shown_on_request(capsys):
 
 SETTINGS = [
     *("hmc", "chees", "nuts"),
+    Sampling("mams", draws=5, warm_up=40),
+    Sampling("mclmc", draws=5, warm_up=40),
     Sampling("mh", chains=1, draws=5, warm_up=5),
     Sampling(NUTS(max_depth=4), draws=5, warm_up=40, thin=2, target_accept=0.9),
     Sampling(HMC(path=2.0, jitter=0.5), draws=5, warm_up=60, metric="dense"),

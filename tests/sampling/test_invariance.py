@@ -24,6 +24,7 @@ from targets import (
 
 from bbb_numpy.sampling.mcmc import (
     HMC,
+    MAMS,
     NUTS,
     ChEES,
     DenseMetric,
@@ -60,6 +61,8 @@ KERNELS = {
     "nuts, unstable steps": NUTS(1.2),
     "nuts, shallow": NUTS(0.3, max_depth=3),
     "nuts, one doubling": NUTS(0.5, max_depth=1),
+    "mams": MAMS(0.4),
+    "mams, large steps": MAMS(0.9, 2.0),
 }
 WITH_METRIC = {
     "walk": MetropolisHastings(GaussianWalk(1.0, DENSE)),
@@ -73,6 +76,8 @@ WITH_METRIC = {
     "nuts": NUTS(0.3, DENSE),
     "nuts, near the limit 2": NUTS(1.95, DENSE),
     "nuts, diagonal": NUTS(0.5, DIAGONAL),
+    "mams": MAMS(1.5, metric=DENSE),
+    "mams, diagonal": MAMS(0.6, metric=DIAGONAL),
 }
 
 
@@ -210,6 +215,7 @@ SAMPLERS = {
     "langevin": {"sampler": MetropolisHastings(Langevin(0.5)), "draws": 1000, "thin": 4},
     "hmc": {"sampler": "hmc", "draws": 400},
     "nuts": {"sampler": "nuts", "draws": 400},
+    "mams": {"sampler": "mams", "draws": 400},
 }
 
 

@@ -10,6 +10,8 @@ from targets import Gaussian
 from bbb_numpy.sampling import resuming as recording
 from bbb_numpy.sampling.mcmc import (
     HMC,
+    MAMS,
+    MCLMC,
     NUTS,
     ChEES,
     DenseMetric,
@@ -271,6 +273,8 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
 
 KERNELS = {
     "nuts": NUTS(0.3),
+    "mams": MAMS(0.3),
+    "mclmc": MCLMC(0.3, 2.0),
     "hmc, dense": HMC(0.3, metric=DenseMetric(np.array([[1.0, 0.3], [0.3, 2.0]]))),
     "chees": ChEES(0.3),
     "walk": MetropolisHastings(GaussianWalk(0.5, DiagonalMetric(np.array([1.0, 2.0])))),

@@ -36,6 +36,8 @@ SAMPLERS = {
     "nuts": "nuts",
     "hmc": "hmc",
     "chees": "chees",
+    "mams": "mams",
+    "mclmc": "mclmc",
     "mh": "mh",
     "langevin": MetropolisHastings(Langevin(0.5)),
     "student": MetropolisHastings(StudentWalk(0.5)),

@@ -23,11 +23,14 @@ from .metropolis import (
     MetropolisHastings,
     StudentWalk,
 )
+from .microcanonical import MAMS, MCLMC
 from .nuts import NUTS
 from .states import Info, Kernel, State, Target, init
 
 __all__ = [
     "HMC",
+    "MAMS",
+    "MCLMC",
     "NUTS",
     "Adaptation",
     "ChEES",

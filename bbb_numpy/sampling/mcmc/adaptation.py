@@ -199,12 +199,13 @@ def begin(
     *,
     dense: bool = False,
     target_accept: float | None = None,
-) -> Adaptation | None:
+) -> Any:
     """Begin a warm-up of `warm_up` draws, or return None if there is nothing to adapt.
 
     Parameters
     ----------
-    kernel : ChEES, HMC, NUTS, MetropolisHastings or one's own
+    kernel : ChEES, HMC, NUTS, MAMS, MCLMC, MetropolisHastings or one's own
+        One with a method `warm_up` makes its own adaptation, with `kernel` and `update`.
     state : State
         Where the chains start.
     warm_up : int
@@ -221,6 +222,9 @@ def begin(
     part = tunable(kernel)
     if part is None or whole("warm_up", warm_up, 0) == 0:
         return None
+    if hasattr(kernel, "warm_up"):  # it has more to learn than a step size and a metric
+        options = {"dense": dense, "target_accept": target_accept}
+        return kernel.warm_up(target, rng, state, warm_up, **options)
     if isinstance(kernel, ChEES) and len(state.position) < 2:
         raise ValueError(
             "ChEES learns its path from the spread of the chains, of which it needs two at least; "
@@ -246,9 +250,11 @@ def begin(
 
 
 def update(
-    adaptation: Adaptation, target: Target, rng: np.random.Generator, state: Any, info: Info
-) -> Adaptation:
+    adaptation: Any, target: Target, rng: np.random.Generator, state: Any, info: Info
+) -> Any:
     """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47)."""
+    if not isinstance(adaptation, Adaptation):
+        return adaptation.update(target, rng, state, info)
     a, part = adaptation, tunable(adaptation.kernel)
     assert part is not None
     assert part.metric is not None  # as `begin` has made sure

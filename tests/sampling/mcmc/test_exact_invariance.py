@@ -36,9 +36,11 @@ from bbb_numpy.sampling.mcmc import (
     hmc,
     metrics,
     metropolis,
+    microcanonical,
     nuts,
 )
 
+MICROCANONICAL = ("MAMS", "MCLMC")  # the second is biased: what it does is seen in the first
 EXACT = 1e-12
 SEEN = 1e-3  # of a planted error: a billion times what rounding does
 integrator = importlib.import_module("bbb_numpy.sampling.mcmc.leapfrog")
@@ -120,7 +122,8 @@ def test_every_shipped_kernel_and_proposal_is_here():
         if name != "Kernel" and {"step", "propose"} & set(dir(getattr(mcmc, name)))
     }
     here = {type(proposal).__name__ for proposal in proposals().values()}
-    assert shipped == here | {"Independent", "MetropolisHastings", "HMC", "ChEES", "NUTS"}
+    others = {"Independent", "MetropolisHastings", "HMC", "ChEES", "NUTS", *MICROCANONICAL}
+    assert shipped == here | others
 
 
 def chance(comparison, number):
@@ -540,6 +543,130 @@ CHEES_ERRORS = {
 def test_an_error_in_chees_is_seen(name):
     wrong = planted(chees, *CHEES_ERRORS[name])
     assert max(error_of_chees(start, 3, wrong) for start in HMC_STARTS.values()) > SEEN
+
+
+# --- MAMS: the points of one orbit, there and back, weighted by the volume around them ----------
+
+MAMS_STARTS = {
+    **{name: HMC_STARTS[name] for name in ("dense metric", "diagonal metric", "large steps")},
+    "no density in the trench": HMC_STARTS["no density in the trench"],
+    "turns by much": Start(Quartic(stiffness=3.0), DENSE, 1.2, 5),
+}
+
+
+def turned_by_the_book(u, g, eps):
+    """The kick of D49, by its hyperbolic functions alone, in coordinates of unit metric."""
+    force = np.sqrt(np.sum(g * g))
+    e, delta = g / force, eps * force / (len(u) - 1)
+    c = np.sum(e * u)
+    new = u + (np.sinh(delta) + c * (np.cosh(delta) - 1.0)) * e
+    return new / (np.cosh(delta) + c * np.sinh(delta))
+
+
+def stepped_by_the_book(start, place, u, eps):
+    """One isokinetic step of x = C place, C C^T = M^-1; direction of any length, which it keeps."""
+    factor = np.linalg.cholesky(covariance(start.metric))
+
+    def gradient(place):
+        return start.target((place @ factor.T)[None])[1][0] @ factor
+
+    length = np.sqrt(np.sum(u * u))
+    u = turned_by_the_book(u / length, gradient(place), 0.5 * eps)
+    place = place + eps * u
+    return place, turned_by_the_book(u, gradient(place), 0.5 * eps) * length
+
+
+def mams_orbit(start, reach):
+    """Positions and directions (2 reach + 1, D) of an orbit, and the log volumes around them.
+
+    The volumes by the complex step of all that a step of the book does: no formula for them.
+    """
+    rng, factor = np.random.default_rng(start.seed), np.linalg.cholesky(covariance(start.metric))
+    place, u = np.linalg.solve(factor, 0.8 * rng.standard_normal(2)), rng.standard_normal(2)
+    sides = []
+    for sign in (-1.0, 1.0):
+        q, r, volume = place, u / np.linalg.norm(u), 0.0
+        sides.append([(q, r, volume)])
+        for _ in range(reach):
+            columns = [
+                np.concatenate(
+                    stepped_by_the_book(start, q + part[:2], r + part[2:], sign * start.eps)
+                ).imag
+                for part in 1j * COMPLEX_STEP * np.eye(4)
+            ]
+            volume += np.linalg.slogdet(np.array(columns) / COMPLEX_STEP)[1]
+            q, r = stepped_by_the_book(start, q, r, sign * start.eps)
+            sides[-1].append((q, r, volume))
+    rows = sides[0][:0:-1] + sides[1]
+    places, u, volumes = (np.array(part) for part in zip(*rows, strict=True))
+    return places @ factor.T, u, volumes
+
+
+def error_of_mams(start, kernel=microcanonical.MAMS, weighed_volumes=True, found=None):
+    """|sum_z w_z P(z -> point 0) / w_0 - 1|: density times volume, an orbit and its reverse."""
+    positions, u, volumes = mams_orbit(start, STEPS)
+    kernel = kernel(start.eps, 0.5 * 0.99 * STEPS * start.eps, start.metric)
+    assert kernel.steps(2) == STEPS
+    value, gradient = start.target(positions)
+    log_weight = value + volumes * weighed_volumes
+    weights = np.exp(log_weight - log_weight[STEPS])
+    inflow, yes = 0.0, np.array([True, False])
+    for k, sign, m in product(np.flatnonzero(weights), (1.0, -1.0), range(STEPS)):
+        # any length of the normal numbers: the metric makes r of them, the kernel a direction.
+        # A diagonal or a dense metric makes C^-T z of z, in coordinates of unit metric z itself
+        normals = np.repeat(sign * 1.7 * u[[k]], 2, axis=0)
+        rng = Answering(normals, yes, spread=(m + 0.5) / STEPS)
+        state = State(*(np.repeat(part[[k]], 2, axis=0) for part in (positions, value, gradient)))
+        new, info = kernel.step(start.target, rng, state)
+        there = np.abs(new.position - positions[STEPS]).max(axis=1) < 1e-9
+        if found is not None:
+            found.append((rng, new, info))
+        inflow += weights[k] * rng.chances[there].sum() / (2.0 * STEPS)
+    return abs(inflow - 1.0)
+
+
+@pytest.mark.equation("D48", "D49")
+@pytest.mark.parametrize("name", MAMS_STARTS)
+def test_mams_leaves_every_orbit_and_its_reverse_invariant(name):
+    start, found = MAMS_STARTS[name], []
+    assert error_of_mams(start, found=found) < EXACT
+    for rng, new, info in found:
+        assert info.accepted.tolist() == [True, False]
+        np.testing.assert_allclose(info.acceptance, rng.chances[0], rtol=EXACT)
+        assert_complete(start.target, new)
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("name", MAMS_STARTS)
+def test_a_density_without_the_volumes_is_not_invariant(name):
+    assert error_of_mams(MAMS_STARTS[name], weighed_volumes=False) > SEEN
+
+
+MAMS_ERRORS = {
+    "forgets the log determinant": ("phase.log_density + work  # D49", "phase.log_density"),
+    "takes it with the wrong sign": ("phase.log_density + work  # D49", "phase.log_density - work"),
+    "counts one of the two kicks": (", work + more\n", ", 2.0 * more\n"),
+    "counts D for D - 1": ("freedom = momentum.shape[1] - 1", "freedom = momentum.shape[1]"),
+    "counts the last step's work only": ("work = work + more", "work = more"),
+    "turns by a first order step": ("+ 0.5 * along * np.expm1(-delta) ** 2", ""),
+    "accepts everything": ("accepted = error <", "accepted = np.minimum(error, 0.0) <"),
+    "accepts by half of the error": ("accepted = error <", "accepted = 0.5 * error <"),
+    "draws a longer path where the density is low": (
+        "steps = max(steps, 1)",
+        "steps = max(steps, 1) + int(state.log_density[0] < -1.0)",
+    ),
+    "drifts before it turns": (
+        "step_size * metric.velocity(momentum)",
+        "step_size * metric.velocity(phase.momentum)",
+    ),
+}
+
+
+@pytest.mark.equation("D48", "D49")
+@pytest.mark.parametrize("name", MAMS_ERRORS)
+def test_an_error_in_mams_is_seen(name):
+    kernel = planted(microcanonical, *MAMS_ERRORS[name]).MAMS
+    assert max(error_of_mams(start, kernel) for start in MAMS_STARTS.values()) > SEEN
 
 
 @pytest.mark.equation("M12")

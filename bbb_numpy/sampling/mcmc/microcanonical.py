@@ -1,0 +1,492 @@
+r"""Microcanonical Langevin: motion of constant speed, unadjusted and adjusted (D48, D49, D50).
+
+The position moves with speed 1 in units of the metric, the gradient turns the direction of motion:
+
+.. math:: \dot\theta = M^{-1} r, \quad
+    \dot r = \frac1{D - 1} \big( g - r\, (r^T M^{-1} g) \big), \quad
+    r^T M^{-1} r = 1, \quad g = \nabla\log\pi(\theta)
+
+In place of volume and energy it keeps the density :math:`\pi(\theta)` times the uniform density of
+directions. In one dimension there is no direction to turn: these kernels need two numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil, exp, sqrt
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numeric.accepting import settle
+from ...numeric.arguments import MOST_STEPS, fraction, positive, whole
+from ...numeric.elementary import inner
+from .adaptation import DualAveraging, Moments, first_step_size, windows
+from .leapfrog import DIVERGENT, Phase
+from .metrics import Metric, check_metric, identity
+from .states import Info, State, Target, evaluate, init, select
+
+__all__ = [
+    "MAMS",
+    "MCLMC",
+    "MicrocanonicalAdaptation",
+    "bias",
+    "energy_variance",
+    "isokinetic",
+    "kick",
+    "refreshed",
+]
+
+Array = NDArray[Any]
+DRAW = 2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
+SPACING = 0.4  # decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
+
+
+def directions(metric: Metric, rng: np.random.Generator, like: Array) -> Array:
+    """Draw momenta with r^T M^-1 r = 1, uniform over directions, for each row of `like` (S, D)."""
+    return _unit(metric, metric.draw_momentum(rng, like))
+
+
+def _unit(metric: Metric, momentum: Array) -> Array:
+    """Return r / |r| with |r|^2 = r^T M^-1 r (S, D)."""
+    return momentum / np.sqrt(2.0 * metric.kinetic(momentum))[:, None]
+
+
+def kick(metric: Metric, momentum: Array, gradient: Array, step_size: Any) -> tuple[Array, Array]:
+    r"""Turn directions towards the gradient for a time, exactly (D49).
+
+    With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
+    :math:`\delta = \varepsilon |g| / (D - 1)` ::
+
+        r  <- [r + (sinh(delta) + c (cosh(delta) - 1)) e] / (cosh(delta) + c sinh(delta))
+        -log |det| = (D - 1) log(cosh(delta) + c sinh(delta))
+
+    Both with exp(-delta) taken out: nothing overflows.
+
+    Parameters
+    ----------
+    momentum : ndarray (S, D)
+        r^T M^-1 r = 1.
+    gradient : ndarray (S, D)
+        g of the log density.
+    step_size : float
+        eps; negative for backwards in time.
+
+    Returns
+    -------
+    momentum : ndarray (S, D)
+    work : ndarray (S,)
+        Minus the log determinant of the Jacobian on the sphere: what the kick adds to the energy.
+    """
+    freedom = momentum.shape[1] - 1
+    length = np.sqrt(2.0 * metric.kinetic(gradient))
+    length = np.where(length == 0.0, 1.0, length)  # g = 0 turns nothing: c = 0, delta = 0
+    e = gradient / length[:, None]
+    along = inner(e, metric.velocity(momentum))  # c
+    delta = step_size * np.sqrt(2.0 * metric.kinetic(gradient)) / freedom
+    turn = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
+    new = momentum * np.exp(-delta)[:, None] + e * turn[:, None]
+    work = freedom * (delta + np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta)))  # D49
+    return _unit(metric, new), work
+
+
+def isokinetic(target: Target, metric: Metric, phase: Phase, step_size: Any) -> tuple[Phase, Array]:
+    r"""Return the phase one step later, and the work of its two kicks (S,) (D49).
+
+    Half a kick, a drift of length eps, half a kick: read from either end it is the same, so that
+    -eps undoes it. :math:`e^{-\text{work}}` is the determinant of its Jacobian. The energy error
+    log pi(before) - log pi(after) + work is of order eps^3, its variance of order eps^6.
+    """
+    half = 0.5 * step_size
+    with np.errstate(all="ignore"):  # a diverging path overflows; `evaluate` says so
+        momentum, work = kick(metric, phase.momentum, phase.gradient, half)
+        position = phase.position + step_size * metric.velocity(momentum)
+        value, gradient = evaluate(target, position)
+        momentum, more = kick(metric, momentum, gradient, half)
+    return Phase(position, momentum, value, gradient), work + more
+
+
+def refreshed(
+    metric: Metric, rng: np.random.Generator, momentum: Array, step_size: float, length: float
+) -> Array:
+    r"""Return directions that have partly forgotten the old ones (D48).
+
+    :math:`r \leftarrow (r + \nu z) / |r + \nu z|`, :math:`z \sim N(0, M)`,
+    :math:`\nu^2 = (e^{2\varepsilon / L} - 1) / D`: after a way L the correlation has fallen to 1/e.
+    Which direction is which plays no part, so the uniform distribution stays what it was.
+    """
+    share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])
+    new = momentum + share * metric.draw_momentum(rng, momentum)  # D48
+    return _unit(metric, new)
+
+
+class _Microcanonical:
+    """What the two kernels have in common."""
+
+    step_size: float
+    decoherence_length: float | None
+    metric: Metric | None
+    max_steps: int
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        if self.decoherence_length is not None:
+            positive("decoherence_length", self.decoherence_length)
+        check_metric(self.metric)
+        settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+
+    def length(self, size: int) -> float:
+        """Return L for `size` numbers: sqrt(D) unless it is given."""
+        return sqrt(size) if self.decoherence_length is None else self.decoherence_length
+
+    def steps(self, size: int) -> int:
+        """Return the isokinetic steps of a path of two decoherence lengths."""
+        ratio = DRAW * self.length(size) / self.step_size
+        return int(min(max(ceil(ratio), 1), self.max_steps))
+
+    def tuned(self, step_size: float, metric: Metric, length: float | None = None) -> Any:
+        """Return the kernel with another step size and metric, and decoherence length if given."""
+        kept = self.decoherence_length if length is None else length
+        return replace(self, step_size=step_size, metric=metric, decoherence_length=kept)  # type: ignore[type-var]
+
+    def init(self, target: Target, position: Array) -> State:
+        """Return the state at `position` (S, D).
+
+        Raises
+        ------
+        ValueError
+            As every kernel; and if D = 1.
+        """
+        state = init(target, position)
+        if position.shape[1] < 2:
+            raise ValueError(
+                "microcanonical kernels turn a direction, and a single number has none to turn "
+                "(D = 1): the motion would never come back. Use 'nuts', 'hmc' or 'mh'"
+            )
+        return state
+
+    def _begin(self, rng: np.random.Generator, state: State) -> tuple[Metric, Phase]:
+        metric = identity(state.position) if self.metric is None else self.metric
+        momentum = directions(metric, rng, state.position)
+        return metric, Phase(state.position, momentum, state.log_density, state.gradient)
+
+
+@dataclass(frozen=True, eq=False)
+class MCLMC(_Microcanonical):
+    r"""Microcanonical Langevin Monte Carlo, unadjusted: fast, and biased (D48, D49, D50).
+
+    Nothing is rejected, so the draws are not those of the posterior, however many there are: on a
+    Gaussian in many dimensions, whose covariance is the metric, every variance is too large by the
+    share :math:`(v / 12)^{1/3}`, where v is the variance of one step's energy error per dimension;
+    3.5 % for the v = 5e-4 that the warm-up aims at. With a metric that does not fit, wide
+    directions are too narrow by up to twice that. Far from a Gaussian it is more, of the same order
+    eps^2, and means are off too. `Draws.expected_bias` says how much it is, from the draws' own
+    energy errors; for draws of the posterior itself use `MAMS`.
+
+    A draw is a path of two decoherence lengths, from a direction drawn afresh.
+
+    Parameters
+    ----------
+    step_size : float
+        eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
+    decoherence_length : float, optional
+        L > 0, in the same units, after which the direction is forgotten; by default sqrt(D), and
+        learned in the warm-up.
+    metric : DiagonalMetric or DenseMetric, optional
+        By default unit variances.
+    energy_variance : float
+        v, which the warm-up aims at: variance of the energy error of one step, per dimension.
+    max_steps : int
+        Most steps of a draw.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric that is none.
+
+    References
+    ----------
+    Robnik, De Luca, Silverstein and Seljak (2023), arXiv:2212.08549; Robnik and Seljak (2023),
+    arXiv:2303.18221.
+    """
+
+    step_size: float = 1.0
+    decoherence_length: float | None = None
+    metric: Metric | None = None
+    energy_variance: float = 5e-4
+    max_steps: int = 1000
+
+    target_accept = None  # nothing is accepted or rejected
+    unadjusted = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("energy_variance", self.energy_variance)
+
+    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+        """Move every chain by two decoherence lengths (D48, D49).
+
+        A step whose energy error is not finite, or greater than `leapfrog.DIVERGENT`, is taken
+        back: the chain stays, takes a new direction, and is reported as divergent. `acceptance`
+        is what Metropolis' rule would accept of single steps, on average: it tells the bias.
+        """
+        metric, phase = self._begin(rng, state)
+        chains, size = state.position.shape
+        length, steps = self.length(size), self.steps(size)
+        acceptance, divergent = np.zeros(chains), np.zeros(chains, bool)
+        for _ in range(steps):
+            new, work = isokinetic(target, metric, phase, self.step_size)
+            with np.errstate(invalid="ignore"):
+                error = phase.log_density - new.log_density + work
+            fine = error < DIVERGENT  # false where it is no number
+            acceptance += np.where(fine, np.exp(-np.where(fine, np.maximum(error, 0.0), 0.0)), 0.0)
+            if not fine.all():
+                divergent |= ~fine
+                turned = directions(metric, rng, state.position)
+                kept = select(fine, new.state, phase.state)
+                new = Phase(kept[0], np.where(fine[:, None], new.momentum, turned), *kept[1:])
+            momentum = refreshed(metric, rng, new.momentum, self.step_size, length)
+            phase = new._replace(momentum=momentum)
+        moved = np.any(phase.position != state.position, axis=1)
+        return phase.state, Info(
+            acceptance / steps,
+            moved,
+            divergent,
+            -phase.log_density,
+            np.full(chains, steps),
+            np.zeros(chains, int),
+        )
+
+    def warm_up(
+        self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
+    ) -> MicrocanonicalAdaptation:
+        """Begin a warm-up; see `adaptation.begin`."""
+        if options.get("target_accept") is not None:
+            raise ValueError(
+                "target_accept says nothing to MCLMC, which accepts everything; its steps become "
+                "smaller by MCLMC(energy_variance=1e-4)"
+            )
+        return MicrocanonicalAdaptation.start(self, target, rng, state, draws, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class MAMS(_Microcanonical):
+    """Metropolis-adjusted microcanonical sampler: MCLMC's motion without its bias (D48, D49, D50).
+
+    A path of isokinetic steps from a direction drawn afresh, which is accepted or not.
+
+    Parameters
+    ----------
+    step_size : float
+        eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
+    decoherence_length : float, optional
+        L > 0, in the same units: the mean length of a path, whose number of steps is drawn evenly
+        from 1 to 2 L / eps. By default sqrt(D), and learned in the warm-up.
+    metric : DiagonalMetric or DenseMetric, optional
+        By default unit variances.
+    max_steps : int
+        Most steps of a path.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric that is none.
+
+    References
+    ----------
+    Robnik, Cohn-Gordon and Seljak (2025), arXiv:2503.01707.
+    """
+
+    step_size: float = 1.0
+    decoherence_length: float | None = None
+    metric: Metric | None = None
+    max_steps: int = 1000
+
+    target_accept = 0.9
+    unadjusted = False
+
+    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+        r"""Move every chain along one path, or leave it where it is (D49).
+
+        Accepted with probability :math:`\min(1, e^{-\Delta})`,
+        :math:`\Delta = \log\pi(\theta_0) - \log\pi(\theta_1) + \text{work}`. The work is minus the
+        log determinant of the Jacobian: without it another density would be left invariant.
+        """
+        metric, phase = self._begin(rng, state)
+        work = np.zeros_like(state.log_density)
+        steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))  # for all chains
+        steps = max(steps, 1)
+        with np.errstate(invalid="ignore"):  # infinite work may meet infinite energy
+            for _ in range(steps):
+                phase, more = isokinetic(target, metric, phase, self.step_size)
+                work = work + more
+            error = state.log_density - phase.log_density + work  # D49
+        error = np.where(np.isnan(error), np.inf, error)
+        accepted = error < rng.standard_exponential(len(error))
+        new = select(accepted, phase.state, state)
+        return new, Info(
+            np.exp(np.minimum(0.0, -error)),
+            accepted,
+            ~(error < DIVERGENT),
+            -new.log_density,
+            np.full(len(error), steps),
+            np.zeros(len(error), int),
+        )
+
+    def warm_up(
+        self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
+    ) -> MicrocanonicalAdaptation:
+        """Begin a warm-up; see `adaptation.begin`."""
+        return MicrocanonicalAdaptation.start(self, target, rng, state, draws, **options)
+
+
+# --- tuning --------------------------------------------------------------------------------------
+
+
+def bias(energy_variance: float) -> float:
+    """Return by what share variances of a Gaussian are too large for this energy variance (D50)."""
+    return float(np.cbrt(energy_variance / 12.0))  # D50
+
+
+def energy_variance(acceptance: float, size: int) -> float:
+    r"""Return v of steps of which Metropolis' rule would accept this share (D50).
+
+    The errors of stationary steps in many dimensions are normal with the variance s^2 = D v and
+    the mean s^2 / 2, of which :math:`2 \Phi(-s/2)` would be accepted.
+    """
+    if not 0.0 < acceptance < 1.0:
+        return 0.0 if acceptance >= 1.0 else np.inf
+    return (2.0 * NormalDist().inv_cdf(0.5 * acceptance)) ** 2 / size
+
+
+def excess(errors: Array, size: int, wanted: float) -> float:
+    """Return the energy variance per dimension over the wanted one, from 0 to 10 (D50).
+
+    Errors that are not finite count as the largest: nan fails every comparison, so that it is
+    the comparison with what is right that has to be made.
+    """
+    with np.errstate(all="ignore"):
+        ratio = float(np.mean(np.square(errors, dtype=float))) / (size * wanted)
+    return ratio if ratio < 10.0 else 10.0
+
+
+class MicrocanonicalAdaptation(NamedTuple):
+    """A warm-up of MCLMC or MAMS under way (D50).
+
+    The metric is learned in the windows of M12. The step size: of MAMS by dual averaging of its
+    acceptance (M11); of MCLMC by the same of the energy error of a trial step from each draw,
+    squared. The decoherence length begins as sqrt(D), which is the root of the summed variances
+    in units of the metric; at the end of every window but the first it becomes 0.4 of the path
+    per effective draw, but not more than at first, and not less than half of it: the draws of a
+    network are also correlated because chains seldom change modes, which longer paths do not mend.
+    """
+
+    kernel: Any  # as it is to be used for the next draw; after the last one: as found
+    done: int
+    draws: int
+    target_accept: float | None
+    averaging: DualAveraging
+    moments: Moments
+    before: Array  # (S, D)  the draw before
+    jumps: Array  # (D,)  summed squares of the differences of successive draws of a window
+
+    @classmethod
+    def start(
+        cls,
+        kernel: Any,
+        target: Target,
+        rng: np.random.Generator,
+        state: State,
+        draws: int,
+        *,
+        dense: bool = False,
+        target_accept: float | None = None,
+    ) -> MicrocanonicalAdaptation:
+        """Begin."""
+        wanted = kernel.target_accept if target_accept is None else target_accept
+        if wanted is not None and fraction("target_accept", wanted) == 0.0:
+            raise ValueError("target_accept must be > 0 and < 1; got 0")
+        metric = identity(state.position) if kernel.metric is None else kernel.metric
+        size = state.position.shape[1]
+        step_size = sqrt(size) * first_step_size(target, rng, metric, state, 0.1)
+        return cls(
+            kernel.tuned(step_size, metric, kernel.length(size)),
+            0,
+            draws,
+            wanted,
+            DualAveraging.start(step_size),
+            Moments.start(state.position, dense),
+            state.position,
+            np.zeros(size),
+        )
+
+    def _miss(self, target: Target, rng: np.random.Generator, state: State, info: Info) -> float:
+        """Return what dual averaging is to bring to 0: positive if the step is too large."""
+        if self.target_accept is not None:
+            return self.target_accept - float(np.mean(info.acceptance))
+        kernel = self.kernel
+        momentum = directions(kernel.metric, rng, state.position)
+        phase = Phase(state.position, momentum, state.log_density, state.gradient)
+        new, work = isokinetic(target, kernel.metric, phase, kernel.step_size)
+        with np.errstate(invalid="ignore"):
+            errors = state.log_density - new.log_density + work
+        # a tenth: near its zero about as steep in log eps as an acceptance
+        return 0.1 * (excess(errors, state.position.shape[1], kernel.energy_variance) - 1.0)
+
+    def update(
+        self, target: Target, rng: np.random.Generator, state: State, info: Info
+    ) -> MicrocanonicalAdaptation:
+        """Learn from one draw, `state`, whose step did what `info` says."""
+        done, kernel = self.done + 1, self.kernel
+        metric, length = kernel.metric, kernel.decoherence_length
+        averaging = self.averaging.update(self._miss(target, rng, state, info))
+        step_size = exp(averaging.log_step)
+        moments, jumps = self.moments, self.jumps
+        ends = windows(self.draws)
+        if ends and ends[0] < done <= ends[-1]:
+            jumps = jumps + np.sum((state.position - self.before) ** 2, axis=0, dtype=float)
+            moments = moments.update(state.position)
+        if done in ends[1:]:
+            if done != ends[1]:
+                length = self._length(moments, jumps)
+            found = moments.metric(state.position.dtype)
+            metric = metric if found is None else found
+            moments = Moments.start(state.position, moments.squares.ndim == 2)
+            jumps = np.zeros_like(jumps)
+            size = state.position.shape[1]
+            step_size = sqrt(size) * first_step_size(
+                target, rng, metric, state, exp(averaging.log_mean) / sqrt(size)
+            )
+            averaging = DualAveraging.start(step_size)
+        if done == self.draws:
+            step_size = exp(averaging.log_mean)
+        return self._replace(
+            kernel=kernel.tuned(step_size, metric, length),
+            done=done,
+            averaging=averaging,
+            moments=moments,
+            before=state.position,
+            jumps=jumps,
+        )
+
+    def _length(self, moments: Moments, jumps: Array) -> float:
+        """Return 0.4 of the way per effective draw (D50).
+
+        With the correlation rho of successive draws, as if it fell geometrically from there, an
+        effective draw takes (1 + rho) / (1 - rho) draws.
+        """
+        size, kernel = len(jumps), self.kernel
+        squares = moments.squares if moments.squares.ndim == 1 else np.diag(moments.squares)
+        count = moments.draws * len(moments.mean)
+        with np.errstate(all="ignore"):
+            # jumps are 2 (1 - rho) variances
+            rho = 1.0 - 0.5 * (jumps / count) / (squares / (count - len(moments.mean)))
+        rho = np.clip(np.where(np.isfinite(rho), rho, 0.0), -0.5, 0.98)
+        way = min(DRAW * kernel.length(size), kernel.step_size * kernel.max_steps)
+        if self.target_accept is not None:
+            way *= 0.5  # the mean path of MAMS
+        found = SPACING * way * float(np.mean((1.0 + rho) / (1.0 - rho)))
+        return min(max(found, 0.5 * sqrt(size)), sqrt(size))  # D50

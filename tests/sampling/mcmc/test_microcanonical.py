@@ -1,0 +1,495 @@
+"""Microcanonical Langevin: its motion, its energy, its tuning, and its bias (D48, D49, D50)."""
+
+import warnings
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import pytest
+from enumeration import planted
+from problems import COMPLEX_STEP
+from scipy import integrate, optimize, stats
+from targets import Banana, Gammas, Gaussian, chain_means, change, correlated, moved, negate
+
+from bbb_numpy.sampling import draws as draws_module
+from bbb_numpy.sampling.mcmc import MAMS, MCLMC, DenseMetric, DiagonalMetric, Phase, microcanonical
+from bbb_numpy.sampling.mcmc.metrics import identity
+from bbb_numpy.sampling.mcmc.microcanonical import (
+    bias,
+    directions,
+    energy_variance,
+    excess,
+    isokinetic,
+    kick,
+    refreshed,
+)
+from bbb_numpy.sampling.run import sample_target
+
+COVARIANCE = np.array([[1.0, 0.5, 0.1], [0.5, 0.8, 0.0], [0.1, 0.0, 0.3]])
+METRICS = {
+    "unit": identity(np.zeros((1, 3))),
+    "diagonal": DiagonalMetric(np.array([0.5, 1.6, 0.2])),
+    "dense": DenseMetric(COVARIANCE),
+}
+
+
+def phases(target, metric, size, chains=20, seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    position = spread * rng.standard_normal((chains, size))
+    value, gradient = target(position)
+    return Phase(position, directions(metric, rng, position), value, gradient)
+
+
+# --- the kick ------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_the_kick_solves_its_differential_equation(size):
+    """Scipy integrates dr/dt = (g - r (r.g)) / (D - 1) and the work r.g along it."""
+    rng = np.random.default_rng(size)
+    metric = identity(np.zeros((1, size)))
+    gradient = 4.0 * rng.standard_normal((1, size))
+    begin = directions(metric, rng, gradient)
+
+    def motion(_, both):
+        r, g = both[:-1], gradient[0]
+        return np.append((g - r * (r @ g)) / (size - 1), r @ g)
+
+    for time in (0.3, 2.0, -1.0):
+        exact = integrate.solve_ivp(
+            motion, (0.0, time), np.append(begin[0], 0.0), rtol=1e-11, atol=1e-12
+        ).y[:, -1]
+        end, work = kick(metric, begin, gradient, time)
+        np.testing.assert_allclose(end[0], exact[:-1], atol=1e-8)
+        np.testing.assert_allclose(work, exact[-1], atol=1e-7)
+
+
+def jacobian_determinant(step, metric, phase):
+    """log |det| of a map of positions and directions, by the complex step.
+
+    The map is continued to momenta of any length, which it keeps; then the determinant in all
+    2 D coordinates is that on the sphere of directions.
+    """
+    size = phase.position.shape[1]
+    columns = []
+    for j in range(2 * size):
+        shift = np.zeros(2 * size, complex)
+        shift[j] = 1j * COMPLEX_STEP
+        momentum = phase.momentum + shift[size:]
+        length = np.sqrt(2.0 * metric.kinetic(momentum))[:, None]
+        position, turned = step(phase.position + shift[:size], momentum / length)
+        columns.append(np.hstack([position, turned * length]).imag / COMPLEX_STEP)
+    return np.linalg.slogdet(np.stack(columns, axis=2))[1]
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("name", METRICS)
+def test_the_work_is_minus_the_log_determinant_of_the_step(name):
+    """In three dimensions, with any metric; far out too, where a kick turns by much."""
+    metric, target = METRICS[name], Gaussian(COVARIANCE)
+    for spread, eps in ((1.0, 0.4), (5.0, 1.0)):
+        phase = phases(target, metric, 3, spread=spread)
+
+        def step(position, momentum, eps=eps):
+            begin = Phase(position, momentum, *target(position))
+            return isokinetic(target, metric, begin, eps)[0][:2]
+
+        _, work = isokinetic(target, metric, phase, eps)
+        assert np.abs(work).max() > 0.3
+        np.testing.assert_allclose(
+            -jacobian_determinant(step, metric, phase), work, rtol=1e-8, atol=1e-10
+        )
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("size", [2, 5, 12])
+def test_the_determinant_of_a_kick_in_any_dimension(size):
+    metric = identity(np.zeros((1, size)))
+    rng = np.random.default_rng(size)
+    gradient = 3.0 * rng.standard_normal((6, size))
+    begin = Phase(gradient, directions(metric, rng, gradient), np.zeros(6), gradient)
+    _, work = kick(metric, begin.momentum, gradient, 0.7)
+    found = jacobian_determinant(
+        lambda position, r: (position, kick(metric, r, gradient, 0.7)[0]), metric, begin
+    )
+    np.testing.assert_allclose(-found, work, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.equation("D49")
+def test_a_kick_keeps_the_length_and_can_be_undone_and_taken_in_parts():
+    for metric in METRICS.values():
+        phase = phases(Gaussian(COVARIANCE), metric, 3)
+        end, work = kick(metric, phase.momentum, phase.gradient, 0.9)
+        np.testing.assert_allclose(2.0 * metric.kinetic(end), 1.0, rtol=1e-14)
+        back, other = kick(metric, end, phase.gradient, -0.9)
+        np.testing.assert_allclose(back, phase.momentum, atol=1e-13)
+        np.testing.assert_allclose(other, -work, atol=1e-13)
+        half, first = kick(metric, phase.momentum, phase.gradient, 0.3)
+        rest, second = kick(metric, half, phase.gradient, 0.6)
+        np.testing.assert_allclose(rest, end, atol=1e-13)
+        np.testing.assert_allclose(first + second, work, atol=1e-13)
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_kick_overflows(dtype):
+    metric = identity(np.zeros((1, 3), dtype))
+    along = np.array([[1.0, 0.0, 0.0]], dtype)
+    across = np.array([[0.0, 1.0, 0.0]], dtype)
+    still, none = kick(metric, across, np.zeros((1, 3), dtype), 0.5)
+    np.testing.assert_array_equal(still, across)
+    assert none == 0.0
+    for size in (1.0, 1e4, 1e15):
+        force = size * along
+        np.testing.assert_allclose(kick(metric, along, force, 2.0)[1], 2.0 * size, rtol=1e-6)
+        turned, work = kick(metric, across, force, 2.0)
+        assert np.isfinite(work).all()
+        assert work == pytest.approx(2.0 * np.logaddexp(size, -size) - 2.0 * np.log(2), rel=1e-5)
+        assert turned.dtype == dtype
+        if size > 1.0:
+            np.testing.assert_allclose(turned, along, atol=1e-6)
+
+
+# --- the step ------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("name", METRICS)
+def test_with_the_direction_reversed_a_path_goes_back(name):
+    metric, target = METRICS[name], Gaussian(COVARIANCE)
+    phase = begin = phases(target, metric, 3)
+    total = np.zeros(20)
+    for _ in range(15):
+        phase, work = isokinetic(target, metric, phase, 0.3)
+        total += work
+    assert np.abs(phase.position - begin.position).max() > 1
+    phase = negate(phase)
+    for _ in range(15):
+        phase, work = isokinetic(target, metric, phase, 0.3)
+        total += work
+    np.testing.assert_allclose(phase.position, begin.position, atol=1e-10)
+    np.testing.assert_allclose(phase.momentum, -begin.momentum, atol=1e-10)
+    np.testing.assert_allclose(total, 0.0, atol=1e-10)
+
+
+def energy_errors(target, metric, phase, eps):
+    new, work = isokinetic(target, metric, phase, eps)
+    return phase.log_density - new.log_density + work
+
+
+@pytest.mark.equation("D49")
+def test_the_variance_of_the_energy_error_is_proportional_to_eps_to_the_sixth():
+    target, metric = correlated(), identity(np.zeros((1, 3)))
+    rng = np.random.default_rng(0)
+    position = target.draw(rng, 10_000)
+    phase = Phase(position, directions(metric, rng, position), *target(position))
+    sizes = 0.02 * 2.0 ** -np.arange(3)
+    variances = [np.var(energy_errors(target, metric, phase, eps)) for eps in sizes]
+    slopes = np.diff(np.log(variances)) / np.diff(np.log(sizes))
+    np.testing.assert_allclose(slopes, 6.0, atol=0.1)
+    # without half of a kick's work it would not be: it is the work that makes the error small
+    new, work = isokinetic(target, metric, phase, sizes[1])
+    assert np.var(phase.log_density - new.log_density + 0.5 * work) > 1e3 * variances[1]
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_the_leading_error_of_a_gaussian(size):
+    """eps^3 [(u H g - a u H u) / 4k - a (|g|^2 - a^2) / 12k^2], a = u.g, k = D - 1."""
+    rng = np.random.default_rng(size)
+    factor = rng.standard_normal((size, size))
+    target = Gaussian(factor @ factor.T / size + np.eye(size))
+    metric = identity(np.zeros((1, size)))
+    phase = phases(target, metric, size)
+    u, g, k = phase.momentum, phase.gradient, size - 1
+    a, curved = np.sum(u * g, axis=1), -u @ target.precision
+    leading = np.sum(curved * g, axis=1) - a * np.sum(curved * u, axis=1)
+    leading = leading / (4 * k) - a * (np.sum(g * g, axis=1) - a**2) / (12 * k**2)
+    eps = 1e-3  # forwards minus backwards: the term in eps^4 cancels
+    error = sum(energy_errors(target, metric, phase, e) / e**3 for e in (eps, -eps)) / 2
+    np.testing.assert_allclose(error, leading, atol=1e-4 * np.abs(leading).max())
+
+
+@pytest.mark.equation("D48")
+def test_refreshed_directions_forget_by_1_over_e_in_a_length_l_and_stay_uniform():
+    size, rng = 40, np.random.default_rng(0)
+    metric = identity(np.zeros((1, size)))
+    begin = directions(metric, rng, np.zeros((4000, size)))
+    end = begin
+    for _ in range(10):
+        end = refreshed(metric, rng, end, 0.2, 2.0)
+    assert np.mean(np.sum(begin * end, axis=1)) == pytest.approx(np.exp(-1.0), abs=0.03)
+    assert np.abs(end.mean(axis=0)).max() * np.sqrt(4000 * size) < 4.5
+    np.testing.assert_allclose(np.sum(end * end, axis=1), 1.0, rtol=1e-12)
+    plane = identity(np.zeros((1, 2)))
+    few = directions(plane, rng, np.zeros((4000, 2)))
+    angle = np.arctan2(*refreshed(plane, rng, few, 0.5, 1.0).T) / (2 * np.pi) + 0.5
+    assert stats.kstest(angle, "uniform").pvalue > 1e-4
+
+
+# --- MAMS ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("D49")
+def test_mams_leaves_a_density_of_several_scales_and_a_skew_one():
+    scales = Gaussian(np.diag([0.01, 1.0, 25.0]))
+    assert change(MAMS(0.3), scales, 10_000) < 4.5
+    assert change(MAMS(0.3, metric=DenseMetric(scales.covariance)), scales, 10_000) < 4.5
+    assert change(MAMS(0.9), Gammas(), 10_000) < 4.5
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """0.7 N(-1.5, I) + 0.3 N(1.5, I / 2) in two dimensions."""
+
+    def __call__(self, position):
+        parts = [
+            np.log(share) - 0.5 * np.sum((position - mean) ** 2, axis=1) / v - np.log(v)
+            for share, mean, v in ((0.7, -1.5, 1.0), (0.3, 1.5, 0.5))
+        ]
+        value = np.logaddexp(*parts)
+        weights = [np.exp(part - value)[:, None] for part in parts]
+        return value, -weights[0] * (position + 1.5) - weights[1] * (position - 1.5) / 0.5
+
+
+@pytest.mark.equation("D49", "D50")
+def test_adapted_mams_finds_the_moments_of_a_mixture():
+    start = np.random.default_rng(0).standard_normal((32, 2))
+    found = sample_target(Mixture(), start, sampler="mams", draws=400, warm_up=200, seed=1)
+    for values, exact in (
+        (found.positions[..., 0], -0.6),
+        (found.positions[..., 1] ** 2, 0.7 * (1 + 2.25) + 0.3 * (0.5 + 2.25)),
+        (
+            found.positions[..., 0] > 0,
+            0.7 * stats.norm.sf(1.5) + 0.3 * stats.norm.cdf(1.5 * 2**0.5),
+        ),
+    ):
+        values = values.astype(float)
+        mean, error = chain_means(values)
+        assert abs(mean - exact) < 4.5 * error
+        assert error < 0.06 * values.std()
+    assert found.expected_bias == 0.0
+    assert "unadjusted" not in found.summary()
+    assert found.stats["acceptance"].mean() == pytest.approx(0.9, abs=0.06)
+
+
+# --- MCLMC: bias ---------------------------------------------------------------------------------
+
+
+def variance_after(target, kernel, size, steps=8, chains=2000, seed=0):
+    """Variances of coordinates of chains that begin in the target."""
+    rng = np.random.default_rng(seed)
+    start = rng.standard_normal((chains, size)) * np.sqrt(np.diag(target.covariance))
+    return np.mean(moved(kernel, target, start, rng, steps) ** 2, axis=0)
+
+
+def stationary_variance(h):
+    """V of N(0, I) in many dimensions: V = s^2, s tanh(h s / 2) = h / 2 (D50)."""
+    return optimize.brentq(lambda s: s * np.tanh(0.5 * h * s) - 0.5 * h, 0.5, 3.0) ** 2
+
+
+@pytest.mark.equation("D50")
+def test_the_bias_of_a_gaussian_is_that_of_the_equation_and_shrinks_as_eps_squared():
+    size, found = 100, {}
+    for h in (1.2, 0.6):
+        kernel = MCLMC(h * sqrt(size))
+        found[h] = variance_after(Gaussian(np.eye(size)), kernel, size).mean() - 1.0
+        assert found[h] == pytest.approx(stationary_variance(h) - 1.0, rel=0.12, abs=0.003)
+        assert found[h] == pytest.approx(h * h / 12, rel=0.15, abs=0.003)
+    assert found[1.2] / found[0.6] == pytest.approx(4.0, rel=0.15)
+    adjusted = variance_after(Gaussian(np.eye(size)), MAMS(1.2 * sqrt(size)), size, steps=4)
+    assert adjusted.mean() == pytest.approx(1.0, abs=0.012)
+
+
+@pytest.mark.equation("D50")
+def test_narrow_directions_become_wider_and_wide_ones_narrower():
+    """V_i / sigma_i^2 - 1 = (h^2 / 4) (1 / sigma_i^2 - (2 / 3) mean(1 / sigma^2))."""
+    size, h = 100, 0.7
+    scales = np.repeat([1.0, 4.0], size // 2)  # variances
+    kernel = MCLMC(h * sqrt(size))
+    found = variance_after(Gaussian(np.diag(scales)), kernel, size, steps=12) / scales
+    mean = np.mean(1 / scales)
+    for part in (slice(None, size // 2), slice(size // 2, None)):
+        wanted = 0.25 * h * h * (1 / scales[part][0] - 2 / 3 * mean)
+        assert found[part].mean() - 1 == pytest.approx(wanted, abs=0.012)
+
+
+@pytest.mark.equation("D50")
+def test_the_energy_variance_of_a_gaussian_is_h_to_the_sixth_over_144():
+    size, h = 400, 0.5
+    target, metric = Gaussian(np.eye(size)), identity(np.zeros((1, size)))
+    phase = phases(target, metric, size, 8000)
+    errors = energy_errors(target, metric, phase, h * sqrt(size))
+    assert np.var(errors) / size == pytest.approx(h**6 / 144, rel=0.1)
+    # so that the bias h^2 / 12 is (v / 12)^(1/3)
+    assert bias(np.var(errors) / size) == pytest.approx(h * h / 12, rel=0.05)
+    assert bias(5e-4) == pytest.approx(0.0347, abs=1e-4)
+    accepted = np.mean(np.exp(np.minimum(0.0, -errors)))
+    assert energy_variance(accepted, size) == pytest.approx(np.var(errors) / size, rel=0.1)
+    assert energy_variance(1.0, 3) == 0.0
+    assert energy_variance(0.0, 3) == np.inf
+
+
+@pytest.mark.equation("D50")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_share_of_the_mean_bias_is_bounded_by_the_energy_variance(seed):
+    """Whatever the scales: mean of b_i <= (v / 12)^(1/3), b_i the share of coordinate i."""
+    a = np.exp(2.0 * np.random.default_rng(seed).standard_normal(50))  # h^2 / sigma_i^2
+    b = (a - 2 / 3 * a.mean()) / 4
+    v = np.mean(a * b**2)
+    assert b.mean() <= bias(v)
+    assert b.min() >= -2.0 * bias(v)
+    assert np.isclose(np.mean(np.full(5, 0.3) / 12), bias(0.3**3 / 144))
+
+
+# --- MCLMC: tuning -------------------------------------------------------------------------------
+
+
+def adapted(target, size, kernel, draws=60, warm_up=200, dtype=float, seed=0):
+    start = np.random.default_rng(seed).standard_normal((16, size)).astype(dtype)
+    return sample_target(target, start, sampler=kernel, draws=draws, warm_up=warm_up, seed=seed)
+
+
+@pytest.mark.equation("D50")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_warm_up_finds_step_metric_and_length(dtype):
+    size = 50
+    scales = np.geomspace(0.01, 100.0, size)
+    found = adapted(Gaussian(np.diag(scales)), size, "mclmc", dtype=dtype)
+    kernel = found.kernel
+    np.testing.assert_allclose(kernel.metric.variance / scales, 1.0, atol=0.5)
+    h = kernel.step_size / sqrt(size)
+    assert h == pytest.approx((144 * 5e-4) ** (1 / 6), rel=0.08)
+    assert 0.5 * sqrt(size) <= kernel.decoherence_length <= sqrt(size)
+    assert found.expected_bias == pytest.approx(bias(5e-4), rel=0.2)
+    assert found.positions.dtype == dtype
+    assert found.divergences == 0
+
+
+class Wall:
+    """A standard Gaussian that is no number beyond 1.5 in the first direction."""
+
+    def __call__(self, position):
+        value, gradient = -0.5 * np.sum(position**2, axis=1), -position
+        return np.where(position[:, 0] > 1.5, np.nan, value), gradient
+
+
+@pytest.mark.equation("D50")
+def test_an_error_that_is_no_number_makes_the_step_smaller_and_harms_nothing():
+    for wrong in (np.nan, np.inf, 1e200):
+        assert excess(np.array([0.1, wrong]), 2, 5e-4) == 10.0
+    assert excess(np.array([0.1, -0.1]), 2, 5e-3) == pytest.approx(1.0)
+    start = np.random.default_rng(0).uniform(-1, 1, (16, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # divergent, as it should be
+        found = sample_target(Wall(), start, sampler="mclmc", draws=50, warm_up=50, seed=0)
+    assert np.isfinite(found.step_size)
+    assert found.step_size > 1e-3
+    assert np.isfinite(found.positions).all()
+    assert found.positions[..., 0].max() <= 1.5
+    assert found.divergences > 0
+
+
+@pytest.mark.equation("D50")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("return ratio if ratio < 10.0 else 10.0", "return min(ratio, 10.0)"),
+        ("return ratio if ratio < 10.0 else 10.0", "return 10.0 if ratio == np.nan else ratio"),
+        ("return ratio if ratio < 10.0 else 10.0", "return 10.0 if ratio > 10.0 else ratio"),
+    ],
+)
+def test_a_guard_against_nan_that_never_fires_is_seen(right, wrong):
+    copy = planted(microcanonical, right, wrong)
+    with np.errstate(invalid="ignore"):
+        assert copy.excess(np.array([0.1, np.nan]), 2, 5e-4) != 10.0
+
+
+@pytest.mark.equation("D50")
+def test_a_divergence_that_is_not_taken_back_is_seen():
+    copy = planted(microcanonical, "fine = error < DIVERGENT", "fine = error == error")
+    start = np.zeros((8, 4))
+    start[:, 0] = 1.4
+
+    class NoNumber(Wall):
+        def __call__(self, position):
+            return np.where(position[:, 0] > 1.5, np.nan, 0.0), 0.0 * position
+
+    for module, stays in ((microcanonical, True), (copy, False)):
+        kernel = module.MCLMC(1.0)
+        end = moved(kernel, NoNumber(), start, np.random.default_rng(0), 3)
+        assert (end[:, 0].max() <= 1.5) == stays
+
+
+@pytest.mark.equation("D50")
+def test_a_bias_of_a_tenth_of_a_deviation_is_told():
+    """Curved, and too large a step: a mean is wrong by more than that, and it says so."""
+    target, rng = Banana(), np.random.default_rng(0)
+    exact = target.draw(rng, 100_000)
+    mean, deviation = exact.mean(axis=0), exact.std(axis=0)
+    start = target.draw(rng, 300)
+
+    def off(found):
+        return np.abs((found.flat.mean(axis=0) - mean) / deviation).max()
+
+    options = {"draws": 20, "warm_up": 50, "seed": 1}
+    with pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*variances are off by about"):
+        rough = sample_target(target, start, sampler=MCLMC(energy_variance=0.3), **options)
+    assert off(rough) > 0.1
+    assert 0.08 < rough.expected_bias < 0.2
+    share = f"{100 * rough.expected_bias:.2g}"
+    assert f"unadjusted: variances off by about {share} %" in rough.summary()
+    usual = sample_target(target, start, sampler="mclmc", **options)  # a warning is an error
+    assert off(usual) < 0.3 * off(rough)
+    assert 0.0 < usual.expected_bias < 0.06
+    silent = planted(draws_module, 'not getattr(self.kernel, "unadjusted", False) or', "True or")
+    assert silent.Draws(**vars(rough)).expected_bias == 0.0, "the error that this test is about"
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.equation("D48")
+@pytest.mark.parametrize("sampler", ["mams", "mclmc"])
+def test_one_number_alone_has_no_direction_to_turn(sampler):
+    with pytest.raises(ValueError, match=r"a single number has none to turn.*Use 'nuts'"):
+        sample_target(Gaussian(np.eye(1)), np.zeros((4, 1)), sampler=sampler, draws=5)
+    sample_target(Gaussian(np.eye(2)), np.zeros((4, 2)), sampler=sampler, draws=5, warm_up=5)
+
+
+@pytest.mark.parametrize("kernel", [MAMS, MCLMC])
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"step_size": 0.0}, ValueError, "step_size must be positive"),
+        ({"decoherence_length": -1.0}, ValueError, "decoherence_length must be positive"),
+        ({"metric": 3}, TypeError, "metric must be None"),
+        ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(kernel, arguments, error, message):
+    with pytest.raises(error, match=message):
+        kernel(**arguments)
+
+
+def test_an_acceptance_is_not_asked_of_a_kernel_that_has_none():
+    with pytest.raises(ValueError, match="energy_variance must be positive"):
+        MCLMC(energy_variance=0.0)
+    options = {"draws": 5, "target_accept": 0.9}
+    with pytest.raises(ValueError, match=r"says nothing to MCLMC.*energy_variance"):
+        sample_target(correlated(), np.zeros((2, 3)), sampler="mclmc", **options)
+    found = sample_target(correlated(), np.zeros((8, 3)), sampler="mams", warm_up=150, **options)
+    assert found.kernel.target_accept == 0.9
+
+
+@pytest.mark.equation("D49")
+def test_a_path_that_explodes_is_refused_by_mams_and_taken_back_by_mclmc():
+    for kernel in (MAMS(1e6, 1e7), MCLMC(1e6, 1e7)):
+        state = kernel.init(Banana(), np.ones((6, 2)))
+        new, info = kernel.step(Banana(), np.random.default_rng(0), state)
+        np.testing.assert_array_equal(new.position, 1.0)
+        assert info.divergent.all()
+        assert not info.accepted.any()
+        assert np.all(info.acceptance == 0)
+        assert np.all(np.isfinite(info.energy))
