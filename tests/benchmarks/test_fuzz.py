@@ -249,7 +249,7 @@ NAMED = [
     ("path_loss.walls(scene, X, transmitter=5)", "transmitter"),
     ("path_loss.grid(scene, 'x')", "cells"),
     ("path_loss.Scene(buildings=X)", "buildings"),
-    ("uci.published_splits('yacht')", "name"),
+    ("uci.published_splits('iris')", "name"),
     ("uci.load(X)", "name"),
     ("locate.find('boston', 5)", "file"),
     ("powerball.exact('x')", "shares"),

@@ -40,7 +40,7 @@ def interrupted(module, typed, argv, start):
 
 
 @pytest.mark.parametrize(
-    "module", ["numpy", "bbb_numpy.parts.network", "bbb_numpy.cli.fit", "matplotlib.backend_bases"]
+    "module", ["numpy", "bbb_numpy.parts.network", "bbb_numpy.cli.fit", "bbb_numpy.training.loop"]
 )
 @pytest.mark.parametrize(
     ("typed", "argv", "start"),

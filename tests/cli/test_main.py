@@ -440,7 +440,6 @@ def test_wrong_input_is_one_line_on_standard_error_and_exit_code_two(
         ["fit", "x.csv", "--target", "y", "--batch-size", "0"],
         ["fit", "x.csv"],
         ["train"],
-        [],
     ],
 )
 def test_impossible_options_are_refused_by_the_parser(argv, capsys):
