@@ -943,44 +943,6 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "scale = scaled.std(axis=0)",
         ),
     ),
-    "D48": (
-        Planted(  # the noise is the same in any dimension
-            MICROCANONICAL,
-            "share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])",
-            "share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)))",
-        ),
-        Planted(  # the dimension of space for that of the sphere
-            MICROCANONICAL, "freedom = momentum.shape[1] - 1", "freedom = momentum.shape[1]"
-        ),
-    ),
-    "D49": (
-        Planted(
-            MICROCANONICAL,
-            "work = freedom * (delta + np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta)))",
-            "work = freedom * (delta + np.log1p(0.5 * (1.0 + along) * np.expm1(-2.0 * delta)))",
-        ),
-        Planted(  # as if volume were kept
-            MICROCANONICAL,
-            "error = state.log_density - phase.log_density + work  # D49",
-            "error = state.log_density - phase.log_density",
-        ),
-    ),
-    "D50": (
-        Planted(
-            MICROCANONICAL, "np.cbrt(energy_variance / 12.0)", "np.sqrt(energy_variance / 12.0)"
-        ),
-        Planted(  # a guard that never fires: min(nan, 10) is nan
-            MICROCANONICAL, "return ratio if ratio < 10.0 else 10.0", "return min(ratio, 10.0)"
-        ),
-        Planted(  # and one that looks for what is not there
-            MICROCANONICAL, "fine = error < DIVERGENT", "fine = error == error"
-        ),
-        Planted(  # a bias that goes untold
-            "sampling/draws.py",
-            'if not getattr(self.kernel, "unadjusted", False) or not',
-            'if getattr(self.kernel, "unadjusted", False) or not',
-        ),
-    ),
     "D46": (
         Planted(  # the mean of quantiles, near enough: that of the nearest component
             "evaluation/quantiles.py",
@@ -1047,6 +1009,44 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             CHEES,
             "state.turn + 1, slope, center",
             "state.turn, slope, center",
+        ),
+    ),
+    "D48": (
+        Planted(  # the noise is the same in any dimension
+            MICROCANONICAL,
+            "share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])",
+            "share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)))",
+        ),
+        Planted(  # the dimension of space for that of the sphere
+            MICROCANONICAL, "freedom = momentum.shape[1] - 1", "freedom = momentum.shape[1]"
+        ),
+    ),
+    "D49": (
+        Planted(
+            MICROCANONICAL,
+            "work = freedom * (delta + np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta)))",
+            "work = freedom * (delta + np.log1p(0.5 * (1.0 + along) * np.expm1(-2.0 * delta)))",
+        ),
+        Planted(  # as if volume were kept
+            MICROCANONICAL,
+            "error = state.log_density - phase.log_density + work  # D49",
+            "error = state.log_density - phase.log_density",
+        ),
+    ),
+    "D50": (
+        Planted(
+            MICROCANONICAL, "np.cbrt(energy_variance / 12.0)", "np.sqrt(energy_variance / 12.0)"
+        ),
+        Planted(  # a guard that never fires: min(nan, 10) is nan
+            MICROCANONICAL, "return ratio if ratio < 10.0 else 10.0", "return min(ratio, 10.0)"
+        ),
+        Planted(  # and one that looks for what is not there
+            MICROCANONICAL, "fine = error < DIVERGENT", "fine = error == error"
+        ),
+        Planted(  # a bias that goes untold
+            "sampling/draws.py",
+            'if not getattr(self.kernel, "unadjusted", False) or not',
+            'if getattr(self.kernel, "unadjusted", False) or not',
         ),
     ),
 }

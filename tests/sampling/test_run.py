@@ -451,7 +451,7 @@ def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
         ({"target_accept": 0}, ValueError, "target_accept must be > 0 and < 1; got 0"),
         ({"seed": -1}, ValueError, "seed must be None, a whole number >= 0, .* got -1"),
         ({"seed": "x"}, TypeError, "seed must be None, a whole number >= 0, .* got 'x'"),
-        ({"sampler": "gibbs"}, ValueError, "sampler must be .*'chees', 'hmc', 'mh' or a ker"),
+        ({"sampler": "gibbs"}, ValueError, "sampler must be .*'mclmc', 'mh' or a kernel"),
         ({"sampler": NUTS}, TypeError, "sampler must be one of .* got <class"),
         ({"sampler": 3}, TypeError, "sampler must be one of .* got 3"),
         ({"sampler": Langevin()}, TypeError, "sampler must be one of .* got Langevin"),
