@@ -51,7 +51,7 @@ check: lint  ## before every commit, in a minute: and the mathematics with fewer
 test: lint  ## and every test but the long ones
 	$(BIN)/python -m pytest
 
-test-long: $(VENV)/.dev  ## the checks that take minutes each
+test-long: $(VENV)/.dev  ## the notebooks, and the checks that take minutes each
 	$(BIN)/python -m pytest -m long
 
 planted: $(VENV)/.test  ## one error for every equation, and the tests of it that notice

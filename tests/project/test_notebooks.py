@@ -160,6 +160,7 @@ def test_the_kernel_named_in_a_notebook_is_any_python(script):
     assert committed(script).metadata.kernelspec == kernel
 
 
+@pytest.mark.long  # .ci/run has them
 @each_notebook
 def test_the_notebook_runs_and_prints_what_is_committed(script, tmp_path):
     before = sorted(path.name for path in NOTEBOOKS.iterdir())
