@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ..numeric.threads import one_blas_thread, one_thread_later
 from ..studies.kebude.regression import SETTINGS
 from .options import Commands, add_command, at_least_zero
 
@@ -61,7 +61,6 @@ STUDIES = {
     ),
     "sp500": Study("mullachery.sp500.study", "next-day direction, walk-forward; needs data"),
 }
-THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 LARGE = "mnist"  # its products gain from a second BLAS thread, those of all others lose
 
 
@@ -89,7 +88,10 @@ def reproduce(args: argparse.Namespace) -> int:
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     out.mkdir(parents=True, exist_ok=True)
     try:
-        with nullcontext() if args.experiment == LARGE else _one_blas_thread():
+        with ExitStack() as limits:
+            if args.experiment != LARGE:
+                limits.enter_context(one_blas_thread())
+                limits.enter_context(one_thread_later())
             text = module.reproduce(out, **given)
     except Exception as error:
         if not any(out.iterdir()):  # e.g. the data are missing
@@ -118,33 +120,6 @@ def _size(study: Study, full: bool) -> str:
     if full:
         return f"This is the full run (--full): {study.full}."
     return f"This is the short run; --full: {study.full}."
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Keep small products from waiting for a second thread of BLAS.
-
-    On two busy cores it made them ten times slower. Without threadpoolctl, which scikit-learn
-    brings, NumPy's wait. SciPy has a BLAS of its own, which is loaded later and reads the
-    environment then.
-    """
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        limits: AbstractContextManager[Any] = nullcontext()
-    else:
-        limits = threadpool_limits(1, "blas")
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        with limits:
-            yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def add_parsers(commands: Commands) -> None:

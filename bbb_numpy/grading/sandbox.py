@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..numeric.threads import ONE_THREAD
 from .exercise import Finding, Verdict
 from .judging import judge
 from .keys import find, name_of
@@ -57,7 +58,7 @@ def grade_files(
 
 def _served(group: list[Path], seconds: float, megabytes: int) -> Iterator[Verdict]:
     request = json.dumps([[str(path) for path in group], seconds, megabytes, FORKS])
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **ONE_THREAD}
     root = str(Path(__file__).resolve().parents[2])  # the same package, installed or not
     paths = [root, *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)

@@ -2,6 +2,6 @@
 
 `elementary`: stable, complex-safe functions. `layout`: named views of one flat vector. `buffers`:
 arrays that a step leaves for the next, and who owns them. `arguments`, `randomness`: checks of
-single arguments. `standardisation`: columns in standard units. `files`: files written whole or not
-at all. `storing`: states in such files.
+single arguments. `standardisation`: columns in standard units. `threads`: BLAS on one. `files`:
+files written whole or not at all. `storing`: states in such files.
 """

@@ -20,13 +20,14 @@ from ..numeric.accepting import DTYPE, Optional
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
+from ..numeric.threads import one_blas_thread
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from .draws import STATISTICS, Draws
 from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
 from .resuming import Recording, Run, recordings
 from .stepping import Course, Mark, advance, begin, behind, divided, usual_groups
-from .workers import Died, NotSent, Processes, Task, check_cores, one_blas_thread, usable
+from .workers import Died, NotSent, Processes, Task, check_cores, usable
 
 __all__ = ["METRICS", "SAMPLERS", "Draws", "check_sampler", "sample", "sample_target"]
 

@@ -17,8 +17,7 @@ import pickle
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -27,10 +26,11 @@ from typing import Any, NamedTuple
 
 from ..model.log_joint import LogJoint
 from ..numeric.arguments import whole
+from ..numeric.threads import ONE_THREAD
 from .resuming import Run, Stretch, stacked, unstacked
 from .stepping import Course, stretch
 
-__all__ = ["Died", "NotSent", "Processes", "check_cores", "one_blas_thread", "serve", "usable"]
+__all__ = ["Died", "NotSent", "Processes", "check_cores", "serve", "usable"]
 
 MOST_CORES = 1024
 TURN = 0.25  # seconds that a process samples before it answers
@@ -40,8 +40,6 @@ sys.path[:] = pickle.load(sys.stdin.buffer)
 from bbb_numpy.sampling.workers import serve
 serve()
 """
-LIBRARIES = ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM")
-ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}  # read when NumPy is imported
 
 
 class NotSent(ValueError):
@@ -90,21 +88,6 @@ def usable() -> int:
 def check_cores(name: str, cores: Any) -> int | None:
     """Return a number of cores, or None for what the machine has."""
     return None if cores is None else whole(name, cores, 1, MOST_CORES)
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Give this process one BLAS thread, as its workers have, if threadpoolctl is there to do it.
-
-    A product of matrices may be summed in another order by two threads.
-    """
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        yield
-    else:
-        with threadpool_limits(1, "blas"):
-            yield
 
 
 class Processes:

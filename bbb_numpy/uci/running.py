@@ -21,11 +21,12 @@ import numpy as np
 from distributed import Client
 
 from ..numeric.arguments import positive
+from ..numeric.threads import one_blas_thread
 from ..progress import tqdm
 from ..version import __version__
 from . import records
 from .records import Record
-from .workers import one_blas_thread, work
+from .workers import work
 
 __all__ = ["Outcome", "Work", "attempt", "run"]
 
@@ -227,7 +228,7 @@ def attempt(measure: Measure[T], trial: T) -> str:
 
     Text always finds its way back; an exception or an array of a trial's own might not.
     """
-    one_blas_thread()
+    one_blas_thread()  # for good: a worker may have several trials at a time
     wall, cpu = perf_counter(), process_time()
     try:
         return json.dumps({**measure(trial), "status": "ok", "error": None}, allow_nan=False)

@@ -17,23 +17,23 @@ from signal import SIG_IGN, SIGINT, signal
 from typing import TypeVar
 
 import dask.config
+import threadpoolctl  # noqa: F401  numeric.threads does nothing without it
 from distributed import Client, Future, KilledWorker, LocalCluster, Worker, WorkerPlugin, wait
 from distributed.comm.addressing import get_address_host_port
 from distributed.comm.core import CommClosedError
 from distributed.utils import silence_logging_cmgr
-from threadpoolctl import threadpool_limits
 
 from ..numeric.arguments import positive, whole
+from ..numeric.threads import ONE_THREAD
 
-__all__ = ["WorkersError", "cluster", "local", "one_blas_thread", "work"]
+__all__ = ["WorkersError", "cluster", "local", "work"]
 
 BEAT = 1.0  # seconds between movements of the clock
 RESUME = "what is finished is recorded, the same command goes on from there"
 LOCAL = {
     "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
     "distributed.scheduler.worker-saturation": 1.0,  # no worker holds work that another could do
-    "distributed.nanny.pre-spawn-environ.VECLIB_MAXIMUM_THREADS": 1,  # others are 1 by default
-}
+} | {f"distributed.nanny.pre-spawn-environ.{name}": one for name, one in ONE_THREAD.items()}
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -235,11 +235,3 @@ def _finished(client: Client, futures: Iterable[Future[R]]) -> Iterable[Future[R
     with client.as_current(), suppress(TimeoutError):
         return wait(list(futures), BEAT, "FIRST_COMPLETED").done
     return ()
-
-
-def one_blas_thread() -> None:
-    """Give this process, a worker, one BLAS thread in each library that is loaded by now.
-
-    Processes of `local`, and of dask with a nanny, have one from the beginning.
-    """
-    threadpool_limits(1)

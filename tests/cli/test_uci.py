@@ -14,9 +14,9 @@ import working
 from bbb_numpy.cli import uci as benchmarking
 from bbb_numpy.cli.main import main
 from bbb_numpy.data.locate import ENVIRONMENT
+from bbb_numpy.numeric.threads import one_blas_thread
 from bbb_numpy.uci import gaps, page, records, trials, workers
 from bbb_numpy.uci.trials import METHODS, SETS, Trial, measure, settings_for
-from bbb_numpy.uci.workers import one_blas_thread
 from tests.data.test_uci import needs_data
 from tests.uci.test_running import dask
 from tests.uci.test_trials import toy

@@ -1,0 +1,51 @@
+"""BLAS on one thread.
+
+Two threads may sum a product of matrices in another order than one, and where the products are
+small or the cores busy they wait for each other: ten times slower was measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+__all__ = ["ONE_THREAD", "one_blas_thread", "one_thread_later"]
+
+LIBRARIES = ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM")
+# The environment of a process with one thread: read when a library is loaded
+ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Give this process one BLAS thread in each library that is loaded by now.
+
+    Without threadpoolctl, which scikit-learn brings, nothing happens.
+
+    Returns
+    -------
+    context manager
+        At its end the threads are as they were before; without ``with`` this is for good.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
+    return limits
+
+
+@contextmanager
+def one_thread_later() -> Iterator[None]:
+    """Give one thread to libraries that are loaded in the block: SciPy has a BLAS of its own."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
