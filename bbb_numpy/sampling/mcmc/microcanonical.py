@@ -83,10 +83,9 @@ def kick(metric: Metric, momentum: Array, gradient: Array, step_size: Any) -> tu
     """
     freedom = momentum.shape[1] - 1
     length = np.sqrt(2.0 * metric.kinetic(gradient))
-    length = np.where(length == 0.0, 1.0, length)  # g = 0 turns nothing: c = 0, delta = 0
-    e = gradient / length[:, None]
+    e = gradient / np.where(length == 0.0, 1.0, length)[:, None]  # g = 0 turns nothing: c = 0
     along = inner(e, metric.velocity(momentum))  # c
-    delta = step_size * np.sqrt(2.0 * metric.kinetic(gradient)) / freedom
+    delta = step_size * length / freedom
     turn = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
     new = momentum * np.exp(-delta)[:, None] + e * turn[:, None]
     work = freedom * (delta + np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta)))  # D49
