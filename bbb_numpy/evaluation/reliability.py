@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.accepting import ANY_NUMBERS, NUMBERS, accepts, brief
-from ..numeric.arguments import MOST_SAMPLES, real, whole
+from ..numeric.arguments import MOST_SAMPLES, proper_fraction, whole
 
 __all__ = [
     "BINNINGS",
@@ -42,7 +42,7 @@ def _counts(name: str, value: Any) -> Array:
 
 
 BINS = partial(whole, least=1, most=MOST_SAMPLES)
-LEVEL = partial(real, low=1e-9, high=1.0, wanted="> 0 and < 1")
+LEVEL = partial(proper_fraction, least=1e-9)
 
 
 class Reliability(NamedTuple):

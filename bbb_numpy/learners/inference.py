@@ -15,7 +15,7 @@ from ..gradients.catalogue import POSTERIORS, kinds, named
 from ..model.joint import Model
 from ..model.objectives import MAP, MLE, FreeEnergy, Objective
 from ..numeric.accepting import SAMPLES, settle
-from ..numeric.arguments import MOST_STEPS, real, whole
+from ..numeric.arguments import MOST_STEPS, proper_fraction, whole
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
@@ -125,7 +125,7 @@ class Sampling:
             object.__setattr__(self, "groups", whole("groups", self.groups, 1, self.chains))
         object.__setattr__(self, "cores", check_cores("cores", self.cores))
         if self.target_accept is not None:
-            real("target_accept", self.target_accept, 1e-9, 1.0, "> 0 and < 1")
+            proper_fraction("target_accept", self.target_accept, least=1e-9)
         check_hyperpriors(self.hyperpriors)
         wanted = "checkpoint must be None or the path of a folder"
         if not isinstance(self.checkpoint, str | os.PathLike | None):

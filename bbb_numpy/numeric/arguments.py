@@ -15,6 +15,7 @@ __all__ = [
     "fraction",
     "not_negative",
     "positive",
+    "proper_fraction",
     "real",
     "spread",
     "standard_deviation",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 INFINITY = float("inf")
+SMALLEST = float(np.nextafter(0.0, 1.0))  # above 0
 
 
 # What ends, or fits in memory, wherever it comes from: a number in a file is anybody's.
@@ -78,8 +80,7 @@ def _float(wanted: str, value: Any) -> float:
 
 def positive(name: str, value: Any) -> float:
     """Return `value` as a float, or raise unless it is positive and finite."""
-    smallest = float(np.nextafter(0.0, 1.0))
-    return real(name, value, smallest, INFINITY, "positive and finite")
+    return real(name, value, SMALLEST, INFINITY, "positive and finite")
 
 
 def not_negative(name: str, value: Any) -> float:
@@ -95,6 +96,11 @@ def spread(name: str, value: Any) -> float:
 def fraction(name: str, value: Any) -> float:
     """Return `value` as a float, or raise unless it is at least 0 and below 1."""
     return real(name, value, 0.0, 1.0)
+
+
+def proper_fraction(name: str, value: Any, least: float = SMALLEST) -> float:
+    """Return `value` as a float, or raise unless it is above 0, at least `least`, and below 1."""
+    return real(name, value, least, 1.0, "> 0 and < 1")
 
 
 def standard_deviation(name: str, value: Any) -> float:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
 from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, A, Numbers, accepts, brief
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, fraction, positive, whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, proper_fraction, whole
 from ..numeric.elementary import logsumexp, sigmoid
 from .mcmc import HMC, DiagonalMetric, Kernel, State, Target
 from .mcmc.adaptation import first_step_size, retuned, tunable
@@ -110,7 +110,7 @@ def powers(steps: int, kind: str = "geometric", first: float = 1e-4) -> Array:
     if not isinstance(kind, str) or kind not in SCHEDULES:
         raise ValueError(f"kind must be one of {', '.join(SCHEDULES)}; got {kind!r}")
     if kind == "geometric":
-        positive("first", fraction("first", first))
+        proper_fraction("first", first)
         return np.concatenate([[0.0], first ** (1.0 - place[1:])])
     curve = sigmoid(8.0 * place - 4.0)
     return (curve - curve[0]) / (curve[-1] - curve[0])
@@ -266,7 +266,8 @@ def pilot(
         raise ValueError(
             "kernel must leave each density as it is, and MCLMC is biased; use MAMS, HMC or NUTS"
         )
-    wanted = fraction("target_accept", target_accept or part.target_accept)
+    wanted = part.target_accept if target_accept is None else target_accept
+    proper_fraction("target_accept", wanted)
     state = State(start, *evaluate(path(float(schedule[0])), start))
     step_size, tuned, spread = part.step_size, [], np.empty(len(schedule) - 1)
     for t, power in enumerate(schedule[1:]):

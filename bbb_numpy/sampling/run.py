@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
 from ..numeric.accepting import DTYPE, Optional
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, fraction, whole
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, proper_fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
 from ..numeric.threads import one_blas_thread
@@ -311,10 +311,7 @@ def _run(
     thin = whole("thin", thin, 1, MOST_STEPS)
     if not isinstance(metric, str) or metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
-    if target_accept is not None:
-        target_accept = fraction("target_accept", target_accept)
-        if target_accept == 0.0:
-            raise ValueError("target_accept must be > 0 and < 1; got 0")
+    target_accept = Optional(proper_fraction)("target_accept", target_accept)
     try:
         start = np.array(start)
     except ValueError:  # lists of several lengths

@@ -19,6 +19,7 @@ from bbb_numpy.numeric.arguments import (
     fraction,
     not_negative,
     positive,
+    proper_fraction,
     real,
     standard_deviation,
     whole,
@@ -43,6 +44,8 @@ def test_whole_numbers_of_any_type_become_int(value):
         (lambda v: positive("a", v), [0.0, -1, np.inf, np.nan], "a must be positive and finite"),
         (lambda v: not_negative("a", v), [-1e-9, np.inf, np.nan], "a must be finite and >= 0"),
         (lambda v: fraction("a", v), [-0.1, 1.0, np.nan], "a must be a number >= 0 and < 1"),
+        (lambda v: proper_fraction("a", v), [0.0, -0.1, 1.0, np.nan], "a must be > 0 and < 1"),
+        (lambda v: proper_fraction("a", v, least=1e-9), [0.0, 1e-10], "a must be > 0 and < 1"),
         (lambda v: real("a", v, 2, 3), [1.9, 3], "a must be a number >= 2 and < 3"),
         (
             lambda v: standard_deviation("a", v),

@@ -403,6 +403,8 @@ def test_what_makes_no_sense_is_refused(joint):
     own = MetropolisHastings(Independent(lambda rng, shape: np.zeros(shape), lambda x: x[:, 0]))
     with pytest.raises(TypeError, match="a pilot tunes kernels"):
         pilot(along(joint), start, own, powers(3), RNG(0))
+    with pytest.raises(ValueError, match="target_accept must be > 0 and < 1; got 0"):
+        pilot(along(joint), start, HMC(), powers(3), RNG(0), target_accept=0)
     with pytest.raises(ValueError, match="chains must be a whole number >= 2"):
         evidence(joint, chains=1)
 

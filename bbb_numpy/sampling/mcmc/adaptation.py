@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.arguments import fraction, whole
+from ...numeric.arguments import proper_fraction, whole
 from .chees import ChEES, PathLength, first_path, harmonic_mean, relearned
 from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric, identity
@@ -231,8 +231,7 @@ def begin(
             "got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
         )
     wanted = part.target_accept if target_accept is None else target_accept
-    if fraction("target_accept", wanted) == 0.0:
-        raise ValueError("target_accept must be > 0 and < 1; got 0")
+    proper_fraction("target_accept", wanted)
     metric = identity(state.position) if part.metric is None else part.metric
     step_size = part.step_size
     if not isinstance(kernel, MetropolisHastings):

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import settle
-from ...numeric.arguments import MOST_STEPS, fraction, positive, whole
+from ...numeric.accepting import Optional, settle
+from ...numeric.arguments import MOST_STEPS, positive, proper_fraction, whole
 from ...numeric.elementary import inner
 from .adaptation import DualAveraging, Moments, first_step_size, windows
 from .leapfrog import DIVERGENT, Phase
@@ -406,8 +406,7 @@ class MicrocanonicalAdaptation(NamedTuple):
     ) -> MicrocanonicalAdaptation:
         """Begin."""
         wanted = kernel.target_accept if target_accept is None else target_accept
-        if wanted is not None and fraction("target_accept", wanted) == 0.0:
-            raise ValueError("target_accept must be > 0 and < 1; got 0")
+        Optional(proper_fraction)("target_accept", wanted)
         metric = identity(state.position) if kernel.metric is None else kernel.metric
         size = state.position.shape[1]
         step_size = sqrt(size) * first_step_size(target, rng, metric, state, 0.1)
