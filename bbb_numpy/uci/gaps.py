@@ -8,18 +8,16 @@ splits; nothing of a gap enters a fit.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, field
 from time import perf_counter, process_time
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import whole
-from .methods import METHODS, Settings
+from .methods import Settings
 from .mixing import mixing
-from .trials import COSTS, ROWS, fit_part, load, said_versions, score, settings_for
+from .trials import COSTS, ROWS, AnyTrial, fit_part, load, said_versions, score, settings_for
 
 __all__ = ["FOLDER", "GAP_SETS", "GapTrial", "Part", "expected_cost", "gap", "measure", "trials"]
 
@@ -39,7 +37,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GapTrial:
+class GapTrial(AnyTrial):
     """One method on one gap.
 
     Raises
@@ -53,22 +51,17 @@ class GapTrial:
     input: int
     settings: Settings = field(default_factory=Settings)
 
+    part: ClassVar[str] = "input"
+
     def __post_init__(self) -> None:
         if self.set not in GAP_SETS:
             raise ValueError(f"there are no gaps in {self.set!r}; there are in {GAP_SETS}")
-        if self.method not in METHODS:
-            raise ValueError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
-        whole("input", self.input, 0)
+        super().__post_init__()
 
     @property
-    def key(self) -> str:
-        """Its name among the records, e.g. ``yacht/hmc/05``."""
-        return f"{self.set}/{self.method}/{self.input:02d}"
-
-    @property
-    def seed(self) -> int:
-        """Seed of everything random in it, the same for all methods but for its own name."""
-        return zlib.crc32(f"{self.settings.seed}/gap/{self.key}".encode())
+    def seeded_by(self) -> str:
+        """Not the split with its key."""
+        return f"gap/{self.key}"
 
 
 def gap(values: Array, seed: int = 0) -> Part | None:

@@ -37,7 +37,7 @@ from ..sampling.run import sample
 from ..training.optimizers import Adam, Cosine
 from ..training.replicates import fit_replicates
 
-__all__ = ["METHODS", "SAMPLERS", "Candidate", "Fit", "Settings", "fit"]
+__all__ = ["METHODS", "SAMPLERS", "Candidate", "Fit", "Settings", "check_method", "fit"]
 
 Array = NDArray[Any]
 Method = Callable[..., "list[Fit]"]
@@ -393,3 +393,9 @@ METHODS: dict[str, Method] = {
     "ensemble": ensemble,
     "default": default,
 }
+
+
+def check_method(name: str) -> None:
+    """Raise ValueError, which lists them, unless there is a method of this name."""
+    if name not in METHODS:
+        raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}")

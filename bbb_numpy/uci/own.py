@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -13,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.uci import standard_splits
-from ..numeric.arguments import whole
 from ..numeric.files import write_arrays
-from .methods import METHODS, Settings
-from .trials import COSTS, measure_split
+from .methods import Settings
+from .trials import COSTS, AnyTrial, measure_split
 
 __all__ = ["DATA", "FEWEST", "OwnTrial", "expected_cost", "keep", "measure", "set_name"]
 
@@ -26,7 +24,7 @@ FEWEST = 20  # rows: two in a test part, and folds of the others
 
 
 @dataclass(frozen=True)
-class OwnTrial:
+class OwnTrial(AnyTrial):
     """One method on one split of a table.
 
     Parameters
@@ -46,21 +44,10 @@ class OwnTrial:
     data: str
     settings: Settings = field(default_factory=Settings)
 
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
-        whole("split", self.split, 0)
-
     @property
-    def key(self) -> str:
-        """Its name among the records, e.g. ``prices.csv/hmc/03``."""
-        return f"{self.set}/{self.method}/{self.split:02d}"
-
-    @property
-    def seed(self) -> int:
-        """Seed of everything random in it; that of its rows' digest, whatever the file's name."""
-        text = f"{self.settings.seed}/{self.data}/{self.method}/{self.split:02d}"
-        return zlib.crc32(text.encode())
+    def seeded_by(self) -> str:
+        """Its rows' digest, whatever the file's name."""
+        return f"{self.data}/{self.method}/{self.split:02d}"
 
 
 def set_name(source: str) -> str:

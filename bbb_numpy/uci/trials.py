@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from time import perf_counter, process_time
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from ..numeric.arguments import whole
 from ..numeric.elementary import LOG_2PI, logsumexp
 from ..numeric.standardisation import moments, standardised
 from ..version import __version__
-from .methods import METHODS, Fit, Settings
+from .methods import METHODS, Fit, Settings, check_method
 from .mixing import mixing
 from .selection import select_and_fit
 
@@ -31,6 +31,7 @@ __all__ = [
     "LEVELS",
     "METHODS",
     "SETS",
+    "AnyTrial",
     "Settings",
     "Trial",
     "expected_cost",
@@ -66,24 +67,36 @@ PROTEIN: dict[str, Any] = {
 CRPS_SAMPLES = 100  # their pairs are summed
 
 
-class Seeded(Protocol):
-    """What a fit and its scores need to know of a trial."""
+class AnyTrial:
+    """What trials of all kinds are: one method on one part, which has a number, of a table."""
+
+    set: str
+    method: str
+    settings: Settings
+    part: ClassVar[str] = "split"  # the field with the number
+
+    def __post_init__(self) -> None:
+        check_method(self.method)
+        whole(self.part, getattr(self, self.part), 0)
 
     @property
-    def method(self) -> str:
-        """Name in `METHODS`."""
+    def key(self) -> str:
+        """Its name among the records, e.g. ``boston/hmc/03``."""
+        return f"{self.set}/{self.method}/{getattr(self, self.part):02d}"
 
     @property
-    def settings(self) -> Settings:
-        """Sizes and lengths."""
+    def seeded_by(self) -> str:
+        """What else than the settings' own seed tells its random numbers from those of others."""
+        return self.key
 
     @property
     def seed(self) -> int:
-        """Seed of everything random in it."""
+        """Seed of everything random in it, the same wherever and whenever it runs."""
+        return zlib.crc32(f"{self.settings.seed}/{self.seeded_by}".encode())
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(AnyTrial):
     """One method on one split of one set.
 
     Raises
@@ -100,19 +113,7 @@ class Trial:
     def __post_init__(self) -> None:
         if self.set not in SETS:
             raise ValueError(f"there is no UCI set {self.set!r}; there are {', '.join(SETS)}")
-        if self.method not in METHODS:
-            raise ValueError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
-        whole("split", self.split, 0)
-
-    @property
-    def key(self) -> str:
-        """Its name among the records, e.g. ``boston/hmc/03``."""
-        return f"{self.set}/{self.method}/{self.split:02d}"
-
-    @property
-    def seed(self) -> int:
-        """Seed of everything random in it, the same wherever and whenever it runs."""
-        return zlib.crc32(f"{self.settings.seed}/{self.key}".encode())
+        super().__post_init__()
 
 
 def settings_for(name: str, **changed: Any) -> Settings:
@@ -206,7 +207,7 @@ def measure(trial: Trial) -> dict[str, Any]:
     return measure_split(data.x, data.y, train, test, trial)
 
 
-def measure_split(x: Array, y: Array, train: Array, test: Array, trial: Seeded) -> dict[str, Any]:
+def measure_split(x: Array, y: Array, train: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
     """Fit to the rows `train` of `x` (N, d_in), `y` (N, 1), score the rows `test`; as `measure`."""
     wall, cpu = perf_counter(), process_time()
     fit, chosen, scaled = fit_part(x[train], y[train], trial.method, trial.settings, trial.seed)
@@ -272,7 +273,7 @@ def fit_part(
 
 
 def score(
-    fit: Fit, scaled: Scaled, x: Array, y: Array, trial: Seeded, brief: bool = False
+    fit: Fit, scaled: Scaled, x: Array, y: Array, trial: AnyTrial, brief: bool = False
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Return metrics and notes for rows `x` (N, d_in), `y` (N, 1), in the target's own units.
 
