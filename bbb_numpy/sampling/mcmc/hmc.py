@@ -108,13 +108,28 @@ def travel(
     after = hamiltonian(metric, phase)
     with np.errstate(invalid="ignore"):  # from a place of density 0 to another: inf - inf
         error = after - before
+    new, info = accept(rng, error, state, phase.state, (before, after), steps)
+    return new, info, phase
+
+
+def accept(
+    rng: np.random.Generator,
+    error: Array,
+    old: State,
+    new: State,
+    energies: tuple[Array, Array],
+    steps: int,
+) -> tuple[State, Info]:
+    """Return the new state of every chain with probability min(1, exp(-error)), else the old (M7).
+
+    `energies` are those of both, (S,) each; the way has taken `steps` gradients.
+    """
     accepted = error < rng.standard_exponential(len(error))  # M7: log u = -Exp(1) < -error
-    info = Info(
+    return select(accepted, new, old), Info(
         np.exp(np.minimum(0.0, -error)),
         accepted,
         ~(error < DIVERGENT),
-        np.where(accepted, after, before),
+        np.where(accepted, energies[1], energies[0]),
         np.full(len(error), steps),
         np.zeros(len(error), int),
     )
-    return select(accepted, phase.state, state), info, phase

@@ -25,6 +25,7 @@ from ...numeric.accepting import Optional, settle
 from ...numeric.arguments import MOST_STEPS, positive, proper_fraction, whole
 from ...numeric.elementary import inner
 from .adaptation import DualAveraging, Moments, first_step_size, windows
+from .hmc import accept
 from .leapfrog import DIVERGENT, Phase
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, evaluate, init, select
@@ -167,6 +168,12 @@ class _Microcanonical:
             )
         return state
 
+    def warm_up(
+        self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
+    ) -> MicrocanonicalAdaptation:
+        """Begin a warm-up; see `adaptation.begin`."""
+        return MicrocanonicalAdaptation.start(self, target, rng, state, draws, **options)
+
     def _begin(self, rng: np.random.Generator, state: State) -> tuple[Metric, Phase]:
         metric = identity(state.position) if self.metric is None else self.metric
         momentum = directions(metric, rng, state.position)
@@ -268,7 +275,7 @@ class MCLMC(_Microcanonical):
                 "target_accept says nothing to MCLMC, which accepts everything; its steps become "
                 "smaller by MCLMC(energy_variance=1e-4)"
             )
-        return MicrocanonicalAdaptation.start(self, target, rng, state, draws, **options)
+        return super().warm_up(target, rng, state, draws, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,22 +331,8 @@ class MAMS(_Microcanonical):
                 work = work + more
             error = state.log_density - phase.log_density + work  # D49
         error = np.where(np.isnan(error), np.inf, error)
-        accepted = error < rng.standard_exponential(len(error))
-        new = select(accepted, phase.state, state)
-        return new, Info(
-            np.exp(np.minimum(0.0, -error)),
-            accepted,
-            ~(error < DIVERGENT),
-            -new.log_density,
-            np.full(len(error), steps),
-            np.zeros(len(error), int),
-        )
-
-    def warm_up(
-        self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
-    ) -> MicrocanonicalAdaptation:
-        """Begin a warm-up; see `adaptation.begin`."""
-        return MicrocanonicalAdaptation.start(self, target, rng, state, draws, **options)
+        energies = (-state.log_density, -phase.log_density)
+        return accept(rng, error, state, phase.state, energies, steps)
 
 
 # --- tuning --------------------------------------------------------------------------------------

@@ -649,8 +649,8 @@ MAMS_ERRORS = {
     "counts D for D - 1": ("freedom = momentum.shape[1] - 1", "freedom = momentum.shape[1]"),
     "counts the last step's work only": ("work = work + more", "work = more"),
     "turns by a first order step": ("+ 0.5 * along * np.expm1(-delta) ** 2", ""),
-    "accepts everything": ("accepted = error <", "accepted = np.minimum(error, 0.0) <"),
-    "accepts by half of the error": ("accepted = error <", "accepted = 0.5 * error <"),
+    "accepts everything": ("accept(rng, error,", "accept(rng, np.minimum(error, 0.0),"),
+    "accepts by half of the error": ("accept(rng, error,", "accept(rng, 0.5 * error,"),
     "draws a longer path where the density is low": (
         "steps = max(steps, 1)",
         "steps = max(steps, 1) + int(state.log_density[0] < -1.0)",
