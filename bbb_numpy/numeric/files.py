@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -21,7 +22,7 @@ except ImportError:
 else:
     LOCKS = fcntl
 
-__all__ = ["check_regular", "replacing", "write_arrays", "write_text"]
+__all__ = ["check_regular", "replacing", "write_arrays", "write_json", "write_text"]
 
 IRREGULAR = (
     (stat.S_ISFIFO, "a pipe"),
@@ -118,3 +119,8 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Write `arrays` as .npz, replacing an older file only when all is written; as `replacing`."""
     with replacing(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write text, numbers and tables of them as JSON; raises ValueError for nan and infinity."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

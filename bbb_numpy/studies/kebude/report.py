@@ -6,7 +6,6 @@ verdict in the text follows from the numbers beside it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import hypot
@@ -15,6 +14,7 @@ from typing import cast
 
 from matplotlib.figure import Figure
 
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.plots import fits
 
 from . import regression
@@ -121,7 +121,7 @@ def write_numbers(results: Sequence[Result], path: Path) -> None:
         }
         for result in results
     ]
-    path.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_json(path, rows)
 
 
 def _draw(result: Result, path: Path) -> None:

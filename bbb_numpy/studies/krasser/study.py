@@ -7,10 +7,10 @@ which leave their domain (R8).
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import Done, counted, steps, unseen
 
 from . import plots, tables
@@ -85,8 +85,7 @@ def reproduce(
         figure.savefig(out / f"{name}.png", dpi=100)
     rows = {name: [asdict(n) for n in some] for name, some in found.numbers.items()}
     left = {name: _counts(domain) for name, domain in found.raised.items()}
-    stored = json.dumps({"settings": rows, "domains": left}, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(stored + "\n", encoding="utf-8")
+    write_json(out / "numbers.json", {"settings": rows, "domains": left})
     return tables.lay_out(found.numbers, found.raised, found.epochs)
 
 

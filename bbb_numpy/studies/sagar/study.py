@@ -6,7 +6,6 @@ printed lines are in `bbb_numpy.studies.sagar.printed`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from bbb_numpy.progress import Done, counted, unseen
 from bbb_numpy.progress import steps as count_steps
 
+from ...numeric.files import write_json
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression
 from . import plots, tables
@@ -126,8 +126,7 @@ def reproduce(
         ],
         "weights": [row._asdict() for row in found.weights],
     }
-    stored = json.dumps(numbers, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(stored + "\n", encoding="utf-8")
+    write_json(out / "numbers.json", numbers)
     return tables.lay_out(found)
 
 

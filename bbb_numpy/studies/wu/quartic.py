@@ -6,7 +6,6 @@ are judged is `studies.comparing`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbb_numpy.data import Toy
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.style import legend_of_figure
@@ -166,7 +166,7 @@ def reproduce(
     found = measure(seed, repeats, setup, progress)
     _draw(found.data, found.fits, out / "fit.png")
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": found.scores}
-    (out / "numbers.json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    write_json(out / "numbers.json", numbers)
     return _tables(found)
 
 

@@ -8,7 +8,6 @@ same time may set each other back, but not to other numbers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.data import mushroom
 from bbb_numpy.data.mushroom import Mushrooms
-from bbb_numpy.numeric.files import write_text
+from bbb_numpy.numeric.files import write_json, write_text
 from bbb_numpy.progress import tqdm
 
 from . import plots, tables
@@ -278,7 +277,7 @@ def reproduce(
     games = _games(seed, settings, data)
     plots.draw(settings, games, ate).savefig(out / "bandit.png", dpi=100)
     found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
-    write_text(out / "numbers.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
+    write_json(out / "numbers.json", found)
     summary = tables.lay_out(seed, settings, numbers, seconds)
     write_text(text_file, summary + "\n")
     return summary

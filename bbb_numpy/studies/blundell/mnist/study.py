@@ -16,7 +16,7 @@ import numpy as np
 
 from bbb_numpy.data import mnist as data
 from bbb_numpy.data.mnist import MNIST
-from bbb_numpy.numeric.files import check_regular, write_text
+from bbb_numpy.numeric.files import check_regular, write_json
 from bbb_numpy.progress import tqdm
 
 from . import plots, tables
@@ -248,4 +248,4 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    write_json(path, content)

@@ -7,7 +7,6 @@ Metropolis-Hastings, which sees the unnormalised product of likelihood and prior
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
 
 from . import plots, tables
@@ -98,7 +98,7 @@ def reproduce(
         "cells": [_numbers(cell) for cell in study.every],
         "one head": _numbers(study.single),
     }
-    (out / "coin.json").write_text(json.dumps(found, indent=1, allow_nan=False) + "\n", "utf-8")
+    write_json(out / "coin.json", found)
     return tables.lay_out(study.every, study.single, study.paths, budget, TRUTH)
 
 

@@ -6,7 +6,6 @@ what they know of the noise; scores say which of the two mattered.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from bbb_numpy.data import income_tax as data
 from bbb_numpy.data.income_tax import Cells
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import steps
 
 from . import plots, tables
@@ -69,6 +69,5 @@ def reproduce(
         "facts": tables.facts(study.cells),
         "models": {name: one._asdict() for name, one in study.scores.items()},
     }
-    text = json.dumps(found, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
+    write_json(out / "numbers.json", found)
     return tables.lay_out(study.cells, study.scores)

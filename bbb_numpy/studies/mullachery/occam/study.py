@@ -9,7 +9,6 @@ on data drawn from each.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
 
 from . import plots, tables
@@ -65,8 +65,7 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     study = compute(seed, budget, progress)
     plots.razor(study.models, study.regressions).savefig(out / "occam.png", dpi=100)
-    found = json.dumps(_numbers(study), indent=1, allow_nan=False)
-    (out / "occam.json").write_text(found + "\n", encoding="utf-8")
+    write_json(out / "occam.json", _numbers(study))
     return tables.lay_out(study.models, study.checks, study.regressions, budget)
 
 

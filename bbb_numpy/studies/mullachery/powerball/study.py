@@ -7,7 +7,6 @@ probability and every credible interval should be.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bbb_numpy.data import powerball as data
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import Done, counted, steps, unseen
 
 from . import plots, tables
@@ -157,8 +157,7 @@ def reproduce(
         figure.savefig(out / f"{name}.png", dpi=100)
     sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
     found = {**sizes, "setup": asdict(setup), **_numbers(study)}
-    text = json.dumps(found, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
+    write_json(out / "numbers.json", found)
     return tables.lay_out(draws, exact, scores, fits, study.zero, study.coverage, setup, sizes)
 
 

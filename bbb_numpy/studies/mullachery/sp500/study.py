@@ -7,12 +7,12 @@ companies of one day move together.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bbb_numpy.data import sp500 as data
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import steps
 
 from . import plots, tables
@@ -86,7 +86,6 @@ def reproduce(
         "second table": study.second_facts._asdict(),
         "its forecasters": {name: one._asdict() for name, one in study.second_scores.items()},
     }
-    text = json.dumps(found, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(text + "\n", encoding="utf-8")
+    write_json(out / "numbers.json", found)
     prices = {"first": study.facts, "second": study.second_facts}
     return tables.lay_out(prices, study.walk, study.scores, study.leaked, study.second_scores)

@@ -8,9 +8,9 @@ time. The estimators of IWAE and of the EUBO are compared against the number of 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
 
 from . import plots, tables
@@ -52,7 +52,5 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
         },
         "against samples": {name: [s._asdict() for s in row] for name, row in found.spots.items()},
     }
-    (out / "estimator-variance.json").write_text(
-        json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-    )
+    write_json(out / "estimator-variance.json", rows)
     return tables.lay_out(found)

@@ -6,11 +6,11 @@ self-normalised estimate of the evidence upper bound, all against the number of 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.studies import linear_gaussian as exact
 
@@ -51,7 +51,5 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     plots.bounds(found.cases, COUNTS).savefig(out / "evidence-bounds.png", dpi=100)
     rows = [{**case._asdict(), "q": [part.tolist() for part in case.q]} for case in found.cases]
     stored = {"log_evidence": found.log_evidence, "counts": COUNTS, "cases": rows}
-    (out / "evidence-bounds.json").write_text(
-        json.dumps(stored, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-    )
+    write_json(out / "evidence-bounds.json", stored)
     return tables.lay_out(found)

@@ -7,11 +7,11 @@ one base case, each measured on several data sets by `measure`.
 
 from __future__ import annotations
 
-import json
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import Done, counted, steps
 from bbb_numpy.studies.comparing import METHODS, average
 
@@ -100,8 +100,7 @@ def reproduce(
         "how": found.how,
         "bias and spread": found.split,
     }
-    stored = json.dumps(numbers, indent=1, allow_nan=False)
-    (out / "numbers.json").write_text(stored + "\n", encoding="utf-8")
+    write_json(out / "numbers.json", numbers)
     plots.draw_maps(found.methods).savefig(out / "maps.png", dpi=100)
     plots.draw_why(found.why, found.runs).savefig(out / "why.png", dpi=100)
     plots.draw_how(found.how).savefig(out / "how.png", dpi=100)
