@@ -58,10 +58,7 @@ def compare(args: argparse.Namespace) -> int:
     )
     print(problem.said())
     print(page.write_own(out, [*outcome.records, *outcome.failed], _command(args)))
-    print(
-        f"\n{outcome.done} trials measured now in {outcome.seconds:.0f} s, "
-        f"{len(outcome.records)} of {len(trials)} finished, {len(outcome.failed)} failed"
-    )
+    print(f"\n{outcome.said()}")
     print(f"± is the standard error over splits. Records, tables and pictures are in {out}/")
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)

@@ -94,10 +94,7 @@ def uci(args: argparse.Namespace) -> int:
     )
     write = page.write_gaps if args.gap else page.write
     print(write(out, [*outcome.records, *outcome.failed], _command(args)))
-    print(
-        f"{outcome.done} trials measured now in {outcome.seconds:.0f} s, "
-        f"{len(outcome.records)} of {len(todo)} finished, {len(outcome.failed)} failed"
-    )
+    print(outcome.said())
     print(f"records, tables and pictures are in {out}/")
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..numeric.accepting import FINITE, GENERATOR, ROWS, Numbers, accepts
 from ..numeric.arguments import spread
-from .kebude import Toy
+from .kebude import Toy, check_range
 
 __all__ = ["one_period", "ten_sine"]
 
@@ -54,7 +53,6 @@ def one_period(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    if not (isfinite(low) and isfinite(high) and low < high):
-        raise ValueError(f"low and high must be finite with low < high; got {low}, {high}")
+    check_range(low, high)
     x = np.linspace(low, high, rows)[:, None]  # (N, 1)
     return Toy(x, ten_sine(x) + noise * rng.standard_normal((rows, 1)), ten_sine)

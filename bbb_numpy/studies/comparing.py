@@ -84,16 +84,7 @@ class Fitted:
 
         Between members the means vary too, which is epistemic (D4 with the member as part of w).
         """
-        parts = [
-            predictive.predict(
-                self.estimator,
-                theta,
-                self._inputs(x),
-                rng=np.random.default_rng([self.seed, member]),
-                samples=self._samples(samples),
-            )
-            for member, theta in enumerate(self.thetas)
-        ]
+        parts = self._by_member(predictive.predict, samples, self._inputs(x))
         means, epistemic, aleatoric = (np.stack(moment) for moment in zip(*parts, strict=True))
         between = means.var(axis=0, ddof=1) if len(means) > 1 else 0.0
         mean, scale = self.y_scale
@@ -106,37 +97,30 @@ class Fitted:
     def functions(self, x: Array, samples: int = 50) -> Array:
         """Return functions (members * samples, N, K) drawn from the mixture."""
         mean, scale = self.y_scale
-        drawn = [
-            predictive.sample_functions(
-                self.estimator,
-                theta,
-                self._inputs(x),
-                rng=np.random.default_rng([self.seed, member]),
-                samples=self._samples(samples),
-            )
-            for member, theta in enumerate(self.thetas)
-        ]
+        drawn = self._by_member(predictive.sample_functions, samples, self._inputs(x))
         return mean + scale * np.concatenate(drawn)
 
     def log_density(self, x: Array, y: Array, samples: int = 100) -> Array:
         """Return log P(y|x, D) (N,) of the mixture, in nats, of y in its own units (D5)."""
         mean, scale = self.y_scale
-        logs = [
-            predictive.log_predictive_density(
+        score = predictive.log_predictive_density
+        logs = self._by_member(score, samples, self._inputs(x), (y - mean) / scale)
+        return logsumexp(np.stack(logs), axis=0) - np.log(len(logs) * np.prod(scale))
+
+    def _by_member(self, found: Callable[..., Any], samples: int, *rows: Array) -> list[Any]:
+        """Return what `found` of `evaluation.predictive` finds of each network at rows."""
+        if isinstance(self.estimator.posterior, PointMass):
+            samples = 1
+        return [
+            found(
                 self.estimator,
                 theta,
-                self._inputs(x),
-                (y - mean) / scale,
+                *rows,
                 rng=np.random.default_rng([self.seed, member]),
-                samples=self._samples(samples),
+                samples=samples,
             )
             for member, theta in enumerate(self.thetas)
         ]
-        return logsumexp(np.stack(logs), axis=0) - np.log(len(logs) * np.prod(scale))
-
-    def _samples(self, wanted: int) -> int:
-        """Return how many weight samples are needed: a point has only one."""
-        return 1 if isinstance(self.estimator.posterior, PointMass) else wanted
 
 
 def train(

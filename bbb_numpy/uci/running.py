@@ -55,6 +55,14 @@ class Outcome:
     messages: tuple[str, ...]  # for a person: what was set aside, and why
     seconds: float
 
+    def said(self) -> str:
+        """Return how many trials there are of each kind."""
+        count, failed = len(self.records), len(self.failed)
+        return (
+            f"{self.done} trials measured now in {self.seconds:.0f} s, "
+            f"{count} of {count + failed} finished, {failed} failed"
+        )
+
 
 def run(
     trials: Iterable[T],

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,23 @@ def _candidate(target: Target, position: Array) -> State:
     return State(position, *evaluate(target, position))
 
 
+class _Scaled:
+    """What proposals with a step size and a metric have in common."""
+
+    step_size: float
+    metric: Metric | None
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric, STEPPING)
+        positive("step_size", self.step_size)
+
+    def tuned(self, step_size: float, metric: Metric) -> Self:
+        """Return the proposal with another step size and metric."""
+        return replace(self, step_size=step_size, metric=metric)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, eq=False)
-class GaussianWalk:
+class GaussianWalk(_Scaled):
     """Propose x' ~ N(x, step_size^2 M^-1): symmetric, so q cancels (M6).
 
     Parameters
@@ -79,14 +94,6 @@ class GaussianWalk:
 
     target_accept = 0.234  # best for many dimensions (Roberts, Gelman and Gilks 1997)
 
-    def __post_init__(self) -> None:
-        check_metric(self.metric, STEPPING)
-        positive("step_size", self.step_size)
-
-    def tuned(self, step_size: float, metric: Metric) -> GaussianWalk:
-        """Return the walk with another step size and metric."""
-        return replace(self, step_size=step_size, metric=metric)
-
     def propose(
         self, target: Target, rng: np.random.Generator, state: State
     ) -> tuple[State, Array]:
@@ -98,7 +105,7 @@ class GaussianWalk:
 
 
 @dataclass(frozen=True, eq=False)
-class StudentWalk:
+class StudentWalk(_Scaled):
     """Propose x' = x + step_size t: a walk with rare long steps (M6).
 
     Parameters
@@ -117,13 +124,8 @@ class StudentWalk:
     target_accept = 0.234
 
     def __post_init__(self) -> None:
-        check_metric(self.metric, STEPPING)
-        positive("step_size", self.step_size)
+        super().__post_init__()
         positive("degrees", self.degrees)
-
-    def tuned(self, step_size: float, metric: Metric) -> StudentWalk:
-        """Return the walk with another step size and metric."""
-        return replace(self, step_size=step_size, metric=metric)
 
     def propose(
         self, target: Target, rng: np.random.Generator, state: State
@@ -166,7 +168,7 @@ class LogNormalWalk:
 
 
 @dataclass(frozen=True, eq=False)
-class Langevin:
+class Langevin(_Scaled):
     r"""Propose x' ~ N(x + (s^2/2) M^-1 grad log pi(x), s^2 M^-1): uphill on average (M6).
 
     The drift differs at the two ends, so q does not cancel.
@@ -182,14 +184,6 @@ class Langevin:
     metric: Metric | None = None
 
     target_accept = 0.574  # best for many dimensions (Roberts and Rosenthal 1998)
-
-    def __post_init__(self) -> None:
-        check_metric(self.metric, STEPPING)
-        positive("step_size", self.step_size)
-
-    def tuned(self, step_size: float, metric: Metric) -> Langevin:
-        """Return the proposal with another step size and metric."""
-        return replace(self, step_size=step_size, metric=metric)
 
     def propose(
         self, target: Target, rng: np.random.Generator, state: State

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, exp, sqrt
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,7 @@ class _Microcanonical:
         ratio = DRAW * self.length(size) / self.step_size
         return int(min(max(ceil(ratio), 1), self.max_steps))
 
-    def tuned(self, step_size: float, metric: Metric, length: float | None = None) -> Any:
+    def tuned(self, step_size: float, metric: Metric, length: float | None = None) -> Self:
         """Return the kernel with another step size and metric, and decoherence length if given."""
         kept = self.decoherence_length if length is None else length
         return replace(self, step_size=step_size, metric=metric, decoherence_length=kept)  # type: ignore[type-var]
