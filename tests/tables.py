@@ -1,6 +1,9 @@
-"""Read back the tables that the studies print."""
+"""Read back the tables that the studies print, and look at their pictures."""
 
 import re
+
+import numpy as np
+from PIL import Image
 
 
 def cells_of(text: str, first: str) -> dict[str, list[str]]:
@@ -15,3 +18,10 @@ def cells_of(text: str, first: str) -> dict[str, list[str]]:
         name, *cells = re.split(r"  +", line.strip())
         found.setdefault(name, []).extend(cells)
     return found
+
+
+def check_picture(path, width, contrast):
+    """Raise unless there is a picture at `path`, wider than that and not of one grey."""
+    with Image.open(path) as image:
+        assert image.width > width
+        assert np.asarray(image.convert("L")).std() > contrast

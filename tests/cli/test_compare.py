@@ -2,15 +2,13 @@
 
 import csv
 import shutil
-from functools import wraps
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bbb_numpy.cli.main import main
 from bbb_numpy.data.uci import standard_splits
-from bbb_numpy.uci import own, page, records, workers
+from bbb_numpy.uci import own, records, workers
 from bbb_numpy.uci.methods import Settings
 from bbb_numpy.uci.own import OwnTrial, keep, measure, set_name
 from bbb_numpy.uci.trials import fit_part, score
@@ -47,12 +45,8 @@ def there(tmp_path, monkeypatch, threads):
 
 
 @pytest.fixture
-def quick(there, monkeypatch):
-    """The same without pictures, which take longer than the trials."""
-    nothing = SimpleNamespace(savefig=lambda path, dpi: None)
-    for name in ("scores", "calibration", "pit"):
-        draw = getattr(page.pictures, name)
-        monkeypatch.setattr(page.pictures, name, wraps(draw)(lambda rows: nothing))
+def quick(there, without_pictures):
+    """The same without pictures."""
     return there
 
 

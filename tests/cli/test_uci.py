@@ -5,8 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-from functools import wraps
-from types import SimpleNamespace
 
 import pytest
 import working
@@ -15,7 +13,7 @@ from bbb_numpy.cli import uci as benchmarking
 from bbb_numpy.cli.main import main
 from bbb_numpy.data.locate import ENVIRONMENT
 from bbb_numpy.numeric.threads import one_blas_thread
-from bbb_numpy.uci import gaps, page, records, trials, workers
+from bbb_numpy.uci import gaps, records, trials, workers
 from bbb_numpy.uci.trials import METHODS, SETS, Trial, measure, settings_for
 from tests.data.test_uci import needs_data
 from tests.uci.test_running import dask
@@ -37,12 +35,8 @@ def small_with_pictures(monkeypatch, threads):
 
 
 @pytest.fixture
-def small(small_with_pictures, monkeypatch):
-    """The same without pictures, which take longer than the trials."""
-    nothing = SimpleNamespace(savefig=lambda path, dpi: None)
-    for name in ("scores", "calibration", "pit"):
-        draw = getattr(page.pictures, name)
-        monkeypatch.setattr(page.pictures, name, wraps(draw)(lambda rows: nothing))
+def small(small_with_pictures, without_pictures):
+    """The same without pictures."""
 
 
 @pytest.fixture

@@ -251,14 +251,20 @@ def test_forwards_and_backwards_agree_for_a_network():
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """Moves under the next power: as if chains moved first and were weighted after."""
+class Wrong:
+    """Begins as the right kernel does."""
 
     kernel: Any
-    following: Any
 
     def init(self, target, position):
         return self.kernel.init(target, position)
+
+
+@dataclass(frozen=True)
+class Ahead(Wrong):
+    """Moves under the next power: as if chains moved first and were weighted after."""
+
+    following: Any
 
     def step(self, target, rng, state):
         begun = self.kernel.init(self.following, state.position)
@@ -268,13 +274,8 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(Wrong):
     """Accepts every candidate: leaves nothing invariant."""
-
-    kernel: Any
-
-    def init(self, target, position):
-        return self.kernel.init(target, position)
 
     def step(self, target, rng, state):
         new, _ = self.kernel.proposal.propose(target, rng, state)
@@ -282,14 +283,10 @@ class Greedy:
 
 
 @dataclass(frozen=True)
-class Learning:
+class Learning(Wrong):
     """Moves only the chains that fit badly: the step depends on where the chain has been."""
 
-    kernel: Any
     joint: Any
-
-    def init(self, target, position):
-        return self.kernel.init(target, position)
 
     def step(self, target, rng, state):
         fit = self.joint.log_likelihood(state.position)

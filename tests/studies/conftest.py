@@ -27,3 +27,15 @@ def watched_bars():
         for module in (bbb_numpy.progress, mnist):
             patch.setattr(module, "tqdm", Watched)
         yield
+
+
+@pytest.fixture
+def interrupted():
+    """A `fit` that Ctrl-C ends at once."""
+
+    def fit(estimator, state, *args, **kwargs):
+        state = state.copy()
+        state.stopped = "interrupted"
+        return state
+
+    return fit

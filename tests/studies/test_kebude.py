@@ -11,7 +11,7 @@ from math import erf, exp, inf, isfinite, log, sqrt
 
 import numpy as np
 import pytest
-from PIL import Image
+from tables import check_picture
 
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.studies.kebude import regression, report
@@ -187,9 +187,7 @@ def test_files_are_written_and_the_json_has_the_numbers(tmp_path, results):
     written = {f"report{part}.txt", f"numbers{part}.json"}  # those of all cases stay as they are
     assert {path.name for path in out.iterdir()} == figures | written
     for name in figures:
-        with Image.open(out / name) as image:
-            assert image.width > 400
-            assert np.asarray(image.convert("L")).std() > 5
+        check_picture(out / name, 400, 5)
     rows = json.loads((out / f"numbers{part}.json").read_text(encoding="utf-8"))
     assert [row["setting"] for row in rows] == ["as printed", "as it should be"]
     for row, result in zip(rows, found, strict=True):

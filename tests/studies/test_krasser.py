@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from PIL import Image
+from tables import check_picture
 
 from bbb_numpy import MLP, GaussianPrior, MeanField, Model, Reparameterised, check
 from bbb_numpy.data.krasser import one_period, ten_sine
@@ -207,12 +207,7 @@ def test_what_is_fixed_stays_and_what_is_learned_moves(short):
         assert (np.ptp(noise) > 0) == learned
 
 
-def test_an_interrupted_training_gives_no_numbers(monkeypatch):
-    def interrupted(estimator, state, *args, **kwargs):
-        state = state.copy()
-        state.stopped = "interrupted"
-        return state
-
+def test_an_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
     monkeypatch.setattr(models, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("post", epochs=5)
@@ -355,9 +350,7 @@ def test_pictures_tables_and_numbers_are_written(tmp_path):
     pictures = {"prediction.png", "prior.png", "noise.png", "raw-prior.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:
-        with Image.open(out / name) as image:
-            assert image.width > 900
-            assert np.asarray(image.convert("L")).std() > 5
+        check_picture(out / name, 900, 5)
     numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
     assert {name: len(rows) for name, rows in numbers["settings"].items()} == dict.fromkeys(
         SETTINGS, 2

@@ -6,8 +6,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from PIL import Image
-from tables import cells_of
+from tables import cells_of, check_picture
 
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
 from bbb_numpy.studies.mullachery.coin import models as coin
@@ -28,9 +27,7 @@ def test_it_writes_numbers_and_pictures(reproduced):
     assert max(map(len, text.splitlines())) <= 110
     assert len(numbers["cells"]) == len(coin.PRIORS) * len(STAGES)
     for name in ("coin-posteriors.png", "coin-one-head.png"):
-        with Image.open(out / name) as image:
-            assert image.width > 1000
-            assert np.asarray(image.convert("L")).std() > 10
+        check_picture(out / name, 1000, 10)
 
 
 def test_the_printed_numbers_are_those_of_the_file(reproduced):

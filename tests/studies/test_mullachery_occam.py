@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from PIL import Image
-from tables import cells_of
+from tables import cells_of, check_picture
 
 from bbb_numpy import GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
@@ -38,9 +37,7 @@ def test_it_writes_numbers_and_a_picture(reproduced):
     text, out, numbers = reproduced
     assert max(map(len, text.splitlines())) <= 110
     assert len(numbers["regressions"]) == 3
-    with Image.open(out / "occam.png") as image:
-        assert image.width > 1000
-        assert np.asarray(image.convert("L")).std() > 10
+    check_picture(out / "occam.png", 1000, 10)
 
 
 def test_the_printed_numbers_are_those_of_the_file(reproduced):

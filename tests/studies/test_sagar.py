@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from PIL import Image
+from tables import check_picture
 
 from bbb_numpy import SGD, Cosine, MeanField, check
 from bbb_numpy.gradients.importance import SelfNormalised
@@ -333,12 +333,7 @@ def test_a_path_notes_the_steps_it_took(mean):
     assert np.array_equal(path.last.mean, path.means[-1])
 
 
-def test_an_interrupted_path_is_no_path(mean, monkeypatch):
-    def interrupted(estimator, state, *args, **kwargs):
-        state = state.copy()
-        state.stopped = "interrupted"
-        return state
-
+def test_an_interrupted_path_is_no_path(mean, monkeypatch, interrupted):
     monkeypatch.setattr(models, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         follow(VARIANTS["corrected"], mean, np.random.default_rng(0), 10)
@@ -393,9 +388,7 @@ def test_pictures_tables_and_numbers_are_written(tmp_path):
     pictures = {"trajectories.png", "samples.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:
-        with Image.open(out / name) as image:
-            assert image.width > 900
-            assert np.asarray(image.convert("L")).std() > 5
+        check_picture(out / name, 900, 5)
     numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
     assert max(map(len, printed)) <= 100
     for name, variant in VARIANTS.items():

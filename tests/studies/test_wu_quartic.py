@@ -268,11 +268,7 @@ def test_the_same_seed_gives_the_same_numbers():
     assert one != other
 
 
-def test_interrupted_training_gives_no_numbers(monkeypatch):
-    def interrupted(*args, **kwargs):
-        *rest, recipe = args
-        return replace(fit(*rest, replace(recipe, epochs=1), **kwargs), stopped="interrupted")
-
+def test_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
     monkeypatch.setattr(comparing, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(0, SHORT)
