@@ -18,8 +18,15 @@ __all__ = ["LIKELIHOODS_OF", "add_model_options", "learner"]
 
 TRAINING = ("epochs", "batch_size", "samples", "learning_rate")
 SAMPLING = (
-    *("chains", "draws", "warm_up", "thin", "metric", "target_accept"),
-    *("start", "cores", "checkpoint"),
+    "chains",
+    "draws",
+    "warm_up",
+    "thin",
+    "metric",
+    "target_accept",
+    "start",
+    "cores",
+    "checkpoint",
 )
 PARTS = ("estimator", "objective")
 LIKELIHOODS_OF = {

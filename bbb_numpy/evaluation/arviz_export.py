@@ -187,8 +187,9 @@ def to_arviz(
         "inference_library_version": __version__,
         "sampler": type(kernel).__name__,
         "tuning_steps": found.warm_up,
-        **({} if part is kernel else {"proposal": type(part).__name__}),
     }
+    if part is not kernel:
+        attributes["proposal"] = type(part).__name__
     posterior = dict(found.layout.views(kept))
     groups = {"posterior": posterior, "sample_stats": _statistics(found, thin)}
     dims, coords = {}, {}

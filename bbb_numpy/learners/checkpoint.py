@@ -96,8 +96,12 @@ class StoredTarget:
 
 SCHEDULES = (Constant, Cosine, StepDecay)
 KERNELS = (
-    *(mcmc.NUTS, mcmc.ChEES, mcmc.HMC, mcmc.MetropolisHastings),
-    *(mcmc.MAMS, mcmc.MCLMC),
+    mcmc.NUTS,
+    mcmc.ChEES,
+    mcmc.HMC,
+    mcmc.MAMS,
+    mcmc.MCLMC,
+    mcmc.MetropolisHastings,
 )
 WALKS = (mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin)
 METRICS = (mcmc.DiagonalMetric, mcmc.DenseMetric)

@@ -275,7 +275,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
         moments = scaled[:2] if self.estimator_.model.likelihood.heavy_tails else scaled
         need_finite("the prediction", np.concatenate(moments, axis=1), x)
-        return Predictive(*(self._like_y(part) for part in scaled))
+        return Predictive._make(self._like_y(part) for part in scaled)
 
     def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
         """Return functions drawn from the posterior, evaluated at `X`, in units of y.

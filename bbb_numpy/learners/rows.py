@@ -466,8 +466,8 @@ def prepared(
         units |= {f"{name}_mean_": mean, f"{name}_scale_": scale}
         argument = "X" if name == "x" else "y"
         scaled.append(standardised(array, mean, scale, dtype, argument)[order])
-    training = Rows(*(array[held_out:] for array in scaled))
-    validation = Rows(*(array[:held_out] for array in scaled)) if held_out else None
+    training = Rows._make(array[held_out:] for array in scaled)
+    validation = Rows._make(array[:held_out] for array in scaled) if held_out else None
     if weights is None:
         return Prepared(training, validation, units)
     split = weights[order[held_out:]], weights[order[:held_out]] if held_out else None

@@ -64,7 +64,7 @@ def _numbers(nu: Any, scale: Any, log_scale: Any) -> Numbers:
 
 def _fixed(df: float, scale: float) -> Numbers:
     """Return the numbers as floats, which leave single precision as it is."""
-    return Numbers(*(float(number) for number in _numbers(df, scale, log(scale))))
+    return Numbers._make(float(number) for number in _numbers(df, scale, log(scale)))
 
 
 def _learned(log_df: Array, log_scale: Array) -> Numbers:

@@ -299,7 +299,7 @@ def report_figure(
     low, high = float(np.min(data[0])), float(np.max(data[0]))
     step = np.diff(x).max(initial=0.0)  # one point further, up to the edges of the panel
     inside = (x > low - step) & (x < high + step)
-    within = Predictive(*(np.ravel(moment)[inside] for moment in predictive))
+    within = Predictive._make(np.ravel(moment)[inside] for moment in predictive)
     fit(x[inside], within, data=data, truth=truth, less_truth=True, ax=c)
     c.set_xlim(low, high)
     c.legend().remove()  # that of (b) serves both

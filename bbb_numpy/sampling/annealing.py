@@ -225,7 +225,7 @@ def _reweight(target: Target, state: State) -> tuple[State, Array]:
         )
     alive = int(np.argmin(dead))
     kept = np.where(dead, alive, np.arange(len(dead)))
-    return State(*(part[kept] for part in new)), rise
+    return State._make(part[kept] for part in new), rise
 
 
 def pilot(

@@ -75,9 +75,18 @@ FORMAT = Format(
     "bbb_numpy.sampling",
     2,
     (
-        *(Run, State, Paced, Info),
-        *(Adaptation, DualAveraging, Moments, PathLength, Tuning, DiagonalMetric, DenseMetric),
+        Run,
+        State,
+        Paced,
+        Info,
+        Adaptation,
         MicrocanonicalAdaptation,
+        DualAveraging,
+        Moments,
+        PathLength,
+        Tuning,
+        DiagonalMetric,
+        DenseMetric,
     ),
 )
 

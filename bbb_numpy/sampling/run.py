@@ -400,7 +400,7 @@ def _begun(
     state = course.kernel.init(course.target, start)
     rngs = [rng] if groups == 1 else rng.spawn(groups)
     return [
-        begin(course, own, type(state)(*(part[place] for part in state))) if run is None else run
+        begin(course, own, type(state)._make(part[place] for part in state)) if run is None else run
         for run, own, place in zip(found, rngs, places, strict=True)
     ]
 
@@ -500,7 +500,7 @@ def _store(folders: Sequence[Recording], runs: Sequence[Run]) -> None:
 
 def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool) -> Draws:
     """Put the groups side by side, as far as all of them have come."""
-    count = min(course.draws, *(len(run.kept) for run in runs))
+    count = min(course.draws, min(len(run.kept) for run in runs))
     parts: list[dict[str, Array]] = []
     for run in runs:
         kept, infos = run.kept[:count], run.infos[:count]
@@ -523,7 +523,7 @@ def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool)
         kernel,
         course.target,
         layout,
-        min(course.warm_up, *(run.steps for run in runs)),
+        min(course.warm_up, min(run.steps for run in runs)),
         sum(run.harmless for run in runs),
         finished,
         tuple(others),

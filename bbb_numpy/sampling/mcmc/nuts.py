@@ -84,7 +84,7 @@ def _rows(part: Any, keep: Array) -> Any:
     """Return the given rows of all arrays of a (nested) named tuple."""
     if isinstance(part, np.ndarray):
         return part[keep]
-    return type(part)(*(_rows(field, keep) for field in part))
+    return type(part)._make(_rows(field, keep) for field in part)
 
 
 def _put(into: Any, rows: Array, part: Any) -> None:
@@ -250,7 +250,7 @@ class NUTS:
 
 def _copied(part: Any) -> Any:
     """Return a named tuple with copies of its arrays."""
-    return type(part)(*(field.copy() for field in part))
+    return type(part)._make(field.copy() for field in part)
 
 
 def _turned_round(span: Span, which: Array) -> Span:

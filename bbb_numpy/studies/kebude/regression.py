@@ -188,7 +188,12 @@ def run(
 
     scale = Scale()
     if how.standardise:
-        scale = Scale(*(float(s) for v in data[:2] for s in (v.mean(), v.std() or 1.0)))
+        scale = Scale(
+            float(data.x.mean()),
+            float(data.x.std() or 1.0),
+            float(data.y.mean()),
+            float(data.y.std() or 1.0),
+        )
     x, y = (data.x - scale.x_mean) / scale.x_sd, (data.y - scale.y_mean) / scale.y_sd
     prior = GaussianPrior(how.prior_scale or case.sigma_data)
     estimator = Reparameterised(Model(MLP((1, 100, 1)), prior, how.likelihood))
@@ -214,8 +219,8 @@ def run(
     everywhere = (np.concatenate([panel, fresh.x]) - scale.x_mean) / scale.x_sd
     mean, *deviations = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
     moments = [scale.y_mean + scale.y_sd * mean, *(scale.y_sd * d for d in deviations)]
-    on_panel = Predictive(*(m[: len(panel)] for m in moments))
-    on_fresh = Predictive(*(m[len(panel) :] for m in moments))
+    on_panel = Predictive._make(m[: len(panel)] for m in moments)
+    on_fresh = Predictive._make(m[len(panel) :] for m in moments)
 
     # A density of y is that of the standardised y over y_sd, so each example costs
     # log(y_sd) nats more: only then do the free energies of both settings compare.

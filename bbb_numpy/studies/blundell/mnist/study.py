@@ -73,7 +73,10 @@ def prepare(found: MNIST, settings: Settings) -> Images:
         (found.test_images[: settings.test], found.test_labels[: settings.test]),
     )
     scale = np.float32(1.0 / DIVISOR)
-    return Images(*(a for x, labels in parts for a in (x * scale, labels.astype(np.intp))))
+    arrays: list[Any] = []
+    for x, labels in parts:
+        arrays += [x * scale, labels.astype(np.intp)]
+    return Images._make(arrays)
 
 
 def _go_on(
@@ -217,7 +220,7 @@ def _same(out: Path, record: dict[str, Any]) -> None:
     if there is None or there == record:
         return
     old, new = (
-        {**one.get("settings", {}), **{name: one.get(name) for name in ("candidates", "format")}}
+        one.get("settings", {}) | {name: one.get(name) for name in ("candidates", "format")}
         for one in (there, record)
     )
     names = [name for name in new if old.get(name) != new[name]]

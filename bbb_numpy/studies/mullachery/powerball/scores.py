@@ -69,7 +69,7 @@ def folds(draws: int, count: int, rng: np.random.Generator) -> Iterator[Array]:
 
 
 def _take(rows: data.Examples, keep: Array) -> data.Examples:
-    return data.Examples(*(part[keep] for part in rows))
+    return data.Examples._make(part[keep] for part in rows)
 
 
 def _log_losses(p: Array, label: Array) -> Array:

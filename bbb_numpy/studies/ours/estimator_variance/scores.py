@@ -113,7 +113,7 @@ def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
         name: Noise(
             ratio(grads[name][:, :cut], reference[:, :cut]),
             ratio(grads[name][:, cut:], reference[:, cut:]),
-            Estimate(*(float(np.median(times[name])) / clock * r for r in both[name])),
+            Estimate._make(float(np.median(times[name])) / clock * r for r in both[name]),
             float(np.median(times[name])),
             difference(grads[name], reference),
         )

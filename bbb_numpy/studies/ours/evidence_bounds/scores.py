@@ -149,5 +149,5 @@ def one_sample_gap(data: Regression, q: Gaussian, rng: np.random.Generator) -> f
     """Return the largest difference of the EUBO of one sample and its ELBO (G6)."""
     estimator, theta = place(data, q)
     terms = exact.log_densities(estimator, theta, estimator.draw(rng, 1000), data)
-    singles = [LogDensities(*(term[s : s + 1] for term in terms)) for s in range(1000)]
+    singles = [LogDensities._make(term[s : s + 1] for term in terms) for s in range(1000)]
     return max(abs(EUBO()(one, 1.0)[0] + free_energy(one, 1.0)[0]) for one in singles)

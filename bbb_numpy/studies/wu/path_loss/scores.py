@@ -100,7 +100,7 @@ def measure(variant: Variant, seed: int) -> Measured:
     numbers = judge(fitted, variant.inputs(scene, fresh.places), fresh.y, fresh.truth)
     inputs = variant.inputs(scene, cells)
     found = fitted.predict(inputs)
-    p = Predictive(*(moment[:, 0] for moment in found))
+    p = Predictive._make(moment[:, 0] for moment in found)
     error = np.abs(p.mean - truth[:, 0])
 
     drawn = np.abs(fitted.functions(inputs, 30)[..., 0] - p.mean)  # (S, cells)
