@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import pytest
 
 from bbb_numpy.numeric import files
-from bbb_numpy.numeric.files import replacing, write_text
+from bbb_numpy.numeric.files import replacing, write_json, write_text
 
 pytestmark = pytest.mark.skipif(files.LOCKS is None, reason="files cannot be locked here")
 
@@ -123,3 +124,13 @@ def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path):
     assert [one.exitcode for one in writers] == [0, 0]
     assert path.read_text() in ("a" * 1000, "b" * 1000)
     assert names(tmp_path) == ["m.txt"]
+
+
+def test_json_is_read_back_and_nan_and_infinity_are_refused(tmp_path):
+    content = {"a": [1, 2.5, "b"], "c": None}
+    write_json(tmp_path / "file", content)
+    assert json.loads((tmp_path / "file").read_text()) == content
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            write_json(tmp_path / "file", [value])
+    assert json.loads((tmp_path / "file").read_text()) == content

@@ -8,6 +8,7 @@ import pytest
 
 from bbb_numpy.uci import gap_page, gaps, pictures
 from bbb_numpy.uci.gaps import GapTrial, gap, measure
+from bbb_numpy.uci.trials import Trial
 from tests.uci.test_trials import TINY, toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
@@ -170,3 +171,9 @@ def replace_nll(row, value):
 def test_units_of_a_gap_are_those_of_the_standard_splits():
     assert replace(GapTrial("yacht", "map", 1), settings=TINY).settings is TINY
     assert GapTrial("yacht", "map", 1).settings.units == 50
+
+
+def test_a_gap_has_other_random_numbers_than_the_split_with_its_key():
+    one, other = GapTrial("yacht", "map", 1), Trial("yacht", "map", 1)
+    assert one.key == other.key
+    assert one.seed != other.seed
