@@ -6,12 +6,13 @@
     python benchmarks/mutation.py --survivors                 # the survivors of earlier runs again
     python benchmarks/mutation.py --report                    # only write mutation.md
 
-Everything below ``learners/`` is mutated, one node of its syntax tree at a time. Each mutant gets a
-fork of one process that has imported NumPy, SciPy, pytest and hypothesis but nothing of ours, so
-that no module has seen the original. First speaks the exact proof (D44), on combinations of parts
-that run the mutated line; then the tests of the module, until one fails. mutmut and cosmic-ray
-start an interpreter and pytest anew for each mutant: 1.5 s of processor time before the first test
-of one file, where a fork has proved a gradient after 0.12 s and is at the first test after 0.7 s.
+Everything below ``learners/`` is mutated, one node of its syntax tree at a time. First speaks the
+exact proof (D44), on combinations of parts that run the mutated line; then the tests that call the
+mutated function, until one fails. A mutant inside a function is judged in a fork of a process that
+has collected all tests (`in_place`). Constants, defaults and the bodies of classes are computed at
+import: their mutants get a fork of a process that has imported NumPy, SciPy, pytest and hypothesis
+but nothing of ours, and the tests of the module. mutmut and cosmic-ray start an interpreter and
+pytest anew for each mutant: 1.5 s of processor time before the first test of one file.
 
 Counts and survivors are kept in results/mutation.json. Why a survivor is equivalent is written by
 hand, in mutation_reasons.json, and holds for that change in that function wherever it moves to.
@@ -26,20 +27,29 @@ import importlib.machinery
 import importlib.util
 import json
 import os
-import resource
-import signal
 import sys
 import time
-import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # to run as a plain script
 
+from benchmarks.in_place import NOT_HERE, Answers  # noqa: E402
 from benchmarks.mutants import Mutant, keyed  # noqa: E402
+from benchmarks.oracles import (  # noqa: E402
+    PROOF,
+    STOPPED,
+    SURVIVED,
+    TESTS,
+    chosen_for,
+    in_a_fork,
+    lines_run,
+    proved,
+    run_tests,
+    tree_of,
+)  # fmt: skip
 
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 REASONS = ROOT / "benchmarks" / "mutation_reasons.json"
@@ -49,8 +59,6 @@ SINGLE = ("plain",)
 SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "autograd.scipy",
                   "hypothesis.extra.numpy", "sklearn.model_selection", "matplotlib.pyplot",
                   "pandas", "pytest")  # fmt: skip
-PROOFS = 8  # combinations for one mutant
-SURVIVED, PROOF, TESTS, STOPPED = 0, 10, 11, 12  # what becomes of a mutant; exit status of its fork
 
 # Tests of a module, where its mirrored file is not all or has another name
 MORE = {
@@ -122,39 +130,6 @@ class Finder:
         )
 
 
-def in_a_fork(work: Callable[[], Any], seconds: int, quiet: bool = True) -> tuple[int | None, Any]:
-    """Run `work` in a fork; return its exit status, None if it was stopped, and what it wrote."""
-    reads, writes = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.setpgid(0, 0)
-            os.close(reads)
-            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-            resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-            signal.alarm(5 * seconds)
-            if quiet:
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, 1)
-                os.dup2(nowhere, 2)
-            status, answer = work()
-            with os.fdopen(writes, "w") as pipe:
-                json.dump(answer, pipe)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            os._exit(status)
-    os.close(writes)
-    with os.fdopen(reads) as pipe:
-        answer = pipe.read()
-    _, how = os.waitpid(pid, 0)
-    with suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)  # what its tests started and left behind
-    return (os.WEXITSTATUS(how) if os.WIFEXITED(how) else None), answer and json.loads(answer)
-
-
 def tests_of(module: str) -> list[str]:
     """Return the test files of a module: its mirror, then those that `MORE` names."""
     folder, _, name = module.rpartition("/")
@@ -162,69 +137,6 @@ def tests_of(module: str) -> list[str]:
     named = f"{mirror} {MORE.get(module, '')} {MORE.get(folder, '')}".split()
     files = [ROOT / "tests" / f"{one}.py" for one in dict.fromkeys(named)]
     return [str(file.relative_to(ROOT)) for file in files if file.exists()]
-
-
-def run_tests(files: Sequence[str]) -> bool:
-    """Run test files until one fails; return whether all passed."""
-    import pytest
-    from hypothesis import Phase, settings
-
-    # the first failing example will do
-    settings.register_profile("first", phases=(Phase.explicit, Phase.generate))
-    settings.load_profile("first")
-    options = "-x -q -p no:randomly -p no:xdist -p no:cacheprovider -o addopts= "
-    options += "-W ignore::pytest.PytestAssertRewriteWarning --import-mode=importlib"
-    return pytest.main([*options.split(" "), "-m", "not long", *files]) == 0
-
-
-Combinations = Sequence[tuple[int, Sequence[str]]]  # each with its number among all valid ones
-
-
-def proved(chosen: Combinations) -> bool:
-    """Whether all gradients are proved, and then all values."""
-    cases = importlib.import_module("exact_cases")
-    combination = importlib.import_module("bbb_numpy.gradients.matrix").Combination
-    return all(
-        cases.prove_gradient(number, combination(*which)).proved for number, which in chosen
-    ) and all(cases.proved_value(number, combination(*which)) for number, which in chosen)
-
-
-def lines_run() -> dict[str, list[Any]]:
-    """Prove combinations in which all pairs of parts meet, and note the lines that each runs."""
-    problems = importlib.import_module("problems")
-    seen: set[tuple[str, int]] = set()
-    home = str(ROOT / "bbb_numpy")
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        path = frame.f_code.co_filename
-        if not path.startswith(home) or "/exact/" in path:
-            return None
-        seen.add((path, frame.f_lineno))
-        return trace
-
-    found = []
-    for which in problems.PAIRS:
-        number = problems.VALID.index(which)
-        seen.clear()
-        sys.settrace(trace)
-        right = proved([(number, which)])
-        sys.settrace(None)
-        assert right, which
-        lines: dict[str, list[int]] = {}
-        for path, line in sorted(seen):
-            lines.setdefault(str(Path(path).relative_to(ROOT)), []).append(line)
-        found.append((number, which, lines))
-    return {"combinations": found}
-
-
-def chosen_for(mutant: Mutant, file: str, traced: Sequence[Any]) -> Combinations:
-    """Choose combinations that run the mutated line: evenly, in their order."""
-    inside = [one for one in traced if file in one[2]]
-    fit = [one for one in inside if mutant.line in one[2][file]]
-    if not fit and not mutant.function:
-        fit = inside  # a constant of the module
-    step = max(1, len(fit) // PROOFS)
-    return [(number, which) for number, which, _ in fit[::step][:PROOFS]]
 
 
 def fate(
@@ -268,21 +180,23 @@ def modules(only: Sequence[str]) -> list[str]:
     return [name for name in names if not only or any(f"{name}/".startswith(f"{o}/") for o in only)]
 
 
-def tree_of(module: str) -> tuple[Path, ast.Module]:
-    """Return the file of a module and its syntax tree."""
-    path = ROOT / "bbb_numpy" / f"{module}.py"
-    return path, ast.parse(path.read_text(encoding="utf-8"))
+def tests_for(asked: Iterable[str]) -> list[str]:
+    """Return the tests that are collected for modules: all of their folders, and those named."""
+    folders = {ROOT / "tests" / module.rpartition("/")[0] for module in asked} - {ROOT / "tests"}
+    files = {
+        str(file.relative_to(ROOT)) for folder in folders for file in folder.rglob("test_*.py")
+    }
+    return sorted(files.union(*(tests_of(module) for module in asked)))
 
 
-def run_module(module: str, keys: Sequence[str], traced: Sequence[Any]) -> dict[str, Any]:
-    """Run mutants of a module; return how many each oracle killed, and the survivors."""
+def slow_fates(module: str, keys: Sequence[str], traced: Sequence[Any]) -> dict[str, int]:
+    """Return the fate of mutants that cannot be judged in place: each is imported anew."""
     path, tree = tree_of(module)
     every, files = keyed(tree), tests_of(module)
     name = "bbb_numpy." + module.replace("/", ".")
-    file = str(path.relative_to(ROOT))
 
     def ask(mutant: Mutant | None, tree: ast.Module, seconds: int) -> int:
-        chosen = chosen_for(mutant, file, traced) if mutant else ()
+        chosen = chosen_for(mutant, path, traced) if mutant else ()
         oracles = [(PROOF, lambda: proved(chosen))] if chosen else []
         return fate(
             mutant, name, path, tree, [*oracles, (TESTS, lambda: run_tests(files))], seconds
@@ -292,20 +206,32 @@ def run_module(module: str, keys: Sequence[str], traced: Sequence[Any]) -> dict[
     if ask(None, tree, 600) != SURVIVED or ask(None, ast.parse("1 / 0"), 600) == SURVIVED:
         raise RuntimeError(f"{module}: the tests {files} fail already, or do not import it")
     seconds = 20 + 2 * round(time.monotonic() - began)
-    fates: dict[str, int] = {}
-    for done, key in enumerate(keys, 1):
-        fates[key] = ask(every[key], tree, seconds)
-        if fates[key] == SURVIVED:
-            print(f"{file}:{every[key].line} {key}", flush=True)
-        if done % 25 == 0:
-            print(f"{module} {done}/{len(keys)}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return {key: ask(every[key], tree, seconds) for key in keys}
+
+
+def run_module(
+    module: str, keys: Sequence[str], traced: Sequence[Any], answers: Answers, most: float
+) -> dict[str, Any]:
+    """Run mutants of a module; return how many each oracle killed, and the survivors."""
+    path, tree = tree_of(module)
+    every = keyed(tree)
+    began = time.monotonic()
+    fates = answers.ask(module, {key: chosen_for(every[key], path, traced) for key in keys}, most)
+    elsewhere = [key for key, how in fates.items() if how == NOT_HERE]
+    if elsewhere:
+        fates |= slow_fates(module, elsewhere, traced)
+    survivors = [key for key, how in fates.items() if how == SURVIVED]
+    for key in survivors:
+        print(f"{path.relative_to(ROOT)}:{every[key].line} {key}", flush=True)
+    said = f"{len(keys)} mutants, {len(elsewhere)} of them imported anew"
+    print(f"{module}: {said}, {time.monotonic() - began:.0f} s", file=sys.stderr)
     count = list(fates.values()).count
     return {
         "run": len(keys),
         "proof": count(PROOF),
         "tests": count(TESTS),
         "stopped": count(STOPPED),
-        "survivors": [key for key, how in fates.items() if how == SURVIVED],
+        "survivors": survivors,
     }
 
 
@@ -341,6 +267,15 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
+def keys_of(module: str, args: argparse.Namespace, results: dict[str, Any]) -> list[str]:
+    """Choose mutants of a module: the survivors of earlier runs, or evenly spread."""
+    keys = list(keyed(tree_of(module)[1]))
+    if args.survivors:
+        return [key for key in keys if key in results.get(module, {"survivors": []})["survivors"]]
+    step = 1 / args.share
+    return [keys[int(step * (i + 0.5))] for i in range(int(len(keys) * args.share))]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -348,27 +283,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the mutants, evenly spread")
     parser.add_argument("--survivors", action="store_true", help="those of earlier runs again")
     parser.add_argument("--report", action="store_true", help="write mutation.md and run nothing")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
     args = parser.parse_args(argv)
     os.chdir(ROOT)
-    os.environ.update(HYPOTHESIS_PROFILE="check", CI="1", OPENBLAS_NUM_THREADS="1")
+    os.environ.update(HYPOTHESIS_PROFILE="first", CI="1", OPENBLAS_NUM_THREADS="1")
     results = read(RESULTS)
-    chosen = [] if args.report else modules(args.only)
-    if chosen:
+    asked = {} if args.report else {one: keys_of(one, args, results) for one in modules(args.only)}
+    asked = {module: keys for module, keys in asked.items() if keys}
+    if asked:
         for name in SLOW_TO_IMPORT:
             importlib.import_module(name)
         _, traced = in_a_fork(lambda: (SURVIVED, lines_run()), 600, quiet=False)
-    for module in chosen:
-        keys = list(keyed(tree_of(module)[1]))
-        if args.survivors:
-            before = results.get(module, {"survivors": []})
-            keys = [key for key in keys if key in before["survivors"]]
-            if before["survivors"]:
-                results[module] = again(before, run_module(module, keys, traced["combinations"]))
-        else:
-            step = 1 / args.share
-            keys = [keys[int(step * (i + 0.5))] for i in range(int(len(keys) * args.share))]
-            results[module] = run_module(module, keys, traced["combinations"])
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        answers = Answers(tests_for(asked), str(ROOT / "bbb_numpy"))
+        print(f"{answers.usable} of {answers.collected} tests can be run again", file=sys.stderr)
+        for module, keys in asked.items():
+            found = run_module(module, keys, traced["combinations"], answers, args.seconds)
+            results[module] = again(results[module], found) if args.survivors else found
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        answers.close()
     PAGE.write_text(page(results, read(REASONS)), encoding="utf-8")
     return 0
 

@@ -9,7 +9,7 @@ import os
 from contextlib import contextmanager, nullcontext
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Read when NumPy is imported, by this process and by those that it starts, such as the kernels of
 # the notebooks: workers that start two threads each on two cores wait for each other.
@@ -32,6 +32,10 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 CI = bool(os.environ.get("CI"))  # a gate gives the same answer for the same code
 settings.register_profile("check", settings.get_profile("default"), max_examples=15, derandomize=CI)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
+# of a mutant the first failing example will do
+settings.register_profile(
+    "first", settings.get_profile("check"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "default"))
 
 

@@ -1,0 +1,238 @@
+"""Judge mutants inside the process that has collected the tests: the function's code is swapped.
+
+One process imports everything and runs all tests once, noting which functions each of them calls
+and how long it takes. A mutant of a function then costs a fork, in which the function gets the
+changed code (all who imported it hold the same object), the exact proof, and the tests that call
+it, the shortest first: 0.1 s for most, where a new import and a module's tests take seconds.
+
+It cannot judge what is done once, when modules are imported: constants, the bodies of classes, and
+functions that are called then. Of these a mutant that nothing here noticed is asked about again, by
+`mutation`, in a process that has never seen the original.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import gc
+import importlib
+import inspect
+import multiprocessing
+import os
+import sys
+import threading
+import time
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from _pytest.runner import runtestprotocol
+
+from benchmarks.mutants import Mutant, keyed
+from benchmarks.oracles import (
+    PROOF,
+    PYTEST,
+    STOPPED,
+    SURVIVED,
+    TESTS,
+    Combinations,
+    in_a_fork,
+    proved,
+    tree_of,
+)  # fmt: skip
+
+__all__ = ["NOT_HERE", "Answers", "swap"]
+
+NOT_HERE = 13  # a mutant that cannot be judged in place
+
+
+def named(code: types.CodeType) -> str:
+    """Name the function or method that some code is part of: Class.method."""
+    return code.co_qualname.split(".<locals>")[0]
+
+
+class Calls:
+    """Notes which functions of files below `home` are called, in any thread: (file, function)."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+
+    def start(self) -> None:
+        """Begin, with none."""
+        codes = self.codes = set[types.CodeType]()
+
+        def note(frame: types.FrameType, event: str, _: Any) -> None:
+            if event == "call":
+                codes.add(frame.f_code)
+
+        threading.setprofile(note)
+        sys.setprofile(note)
+
+    def stop(self) -> set[tuple[str, str]]:
+        """End, and return what was called."""
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+        ours = [code for code in self.codes if code.co_filename.startswith(self.home)]
+        return {(code.co_filename, named(code)) for code in ours}
+
+
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of the functions of a module, and of the methods of its classes."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from codes_in(constant)
+
+
+def function_of(module: types.ModuleType, name: str) -> types.FunctionType | None:
+    """Find the function that `name` stands for or stands in, under its decorators."""
+    found: Any = module
+    for part in name.split("."):
+        found = vars(found).get(part)
+        if isinstance(found, property):
+            found = found.fget
+        if isinstance(found, functools.cached_property):
+            found = found.func
+        found = inspect.unwrap(getattr(found, "__func__", found)) if callable(found) else found
+        if not isinstance(found, type):
+            break
+    return found if isinstance(found, types.FunctionType) else None
+
+
+def swap(mutant: Mutant, module: types.ModuleType, path: Path, tree: ast.Module) -> str | None:
+    """Give the mutant's function the code of the changed tree; None where that is not possible.
+
+    Returns the function's name, Class.method.
+    """
+    if isinstance(mutant.holder, ast.arguments) or not mutant.function:
+        return None  # defaults and constants: computed once
+    function = function_of(module, mutant.function)
+    if function is None or function.__module__ != module.__name__:
+        return None
+    before = function.__code__
+    mutant.apply()
+    changed = compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
+    like_before = [
+        code
+        for code in codes_in(changed)
+        if (code.co_qualname, code.co_firstlineno) == (before.co_qualname, before.co_firstlineno)
+    ]
+    if len(like_before) != 1 or like_before[0].co_freevars != before.co_freevars:
+        return None
+    function.__code__ = like_before[0]
+    return named(before)
+
+
+def passes(item: pytest.Function) -> bool:
+    """Run one test, with all its fixtures anew; return whether nothing failed."""
+    item._initrequest()
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+class Judge:
+    """A plugin of pytest that runs no tests of its own accord, but answers about mutants."""
+
+    def __init__(self, connection: Any, home: str) -> None:
+        self.connection, self.calls = connection, Calls(home)
+        self.calls.start()  # all that comes before the tests is done once, at import
+        self.tests: dict[tuple[str, str], list[tuple[float, pytest.Function]]] = {}
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run every test once, then answer until there is no question."""
+        self.at_import = self.calls.stop()
+        gc.unfreeze()  # tests/conftest.py hides what was there before them
+        objects = gc.get_objects()
+        self.caches = [one for one in objects if isinstance(one, functools._lru_cache_wrapper)]
+        gc.freeze()  # or each fork would copy what its collector touches
+        passed = []
+        for item in session.items:
+            began = time.process_time()
+            self.calls.start()
+            fine = passes(item)
+            functions = self.calls.stop()
+            if fine:
+                passed.append((time.process_time() - began, item, functions))
+        # what fails when it is run again, without any change, can judge nothing
+        _, again = in_a_fork(lambda: (SURVIVED, [passes(item) for _, item, _ in passed]), 3600)
+        for (seconds, item, functions), fine in zip(passed, again, strict=True):
+            for function in functions if fine else ():
+                self.tests.setdefault(function, []).append((seconds, item))
+        self.connection.send((len(session.items), sum(again)))
+        while (question := self.connection.recv()) is not None:
+            self.connection.send(self.fates(*question))
+        return True
+
+    def chosen(self, function: tuple[str, str], mirror: str, most: float) -> list[pytest.Function]:
+        """Choose tests that call a function: the module's own first, then the shortest."""
+        known = sorted(
+            self.tests.get(function, ()), key=lambda one: (mirror not in one[1].nodeid, one[0])
+        )
+        totals = np.cumsum([seconds for seconds, _ in known])
+        return [item for (_, item), total in zip(known, totals, strict=True) if total < most]
+
+    def fate(self, module: str, key: str, proofs: Combinations, most: float) -> int:
+        """Change this process, and return which oracle notices, or NOT_HERE."""
+        path, tree = tree_of(module)
+        function = swap(
+            keyed(tree)[key],
+            importlib.import_module(f"bbb_numpy.{module.replace('/', '.')}"),
+            path,
+            tree,
+        )
+        if function is None:
+            return NOT_HERE
+        for cache in self.caches:  # they hold what the original computed
+            cache.cache_clear()
+        try:
+            if proofs and not proved(proofs):
+                return PROOF
+        except Exception:
+            return PROOF
+        folder, _, name = module.rpartition("/")
+        place = str(path), function
+        for item in self.chosen(place, f"{folder}/test_{name}.py", most):
+            if not passes(item):
+                return TESTS
+        return NOT_HERE if place in self.at_import or place not in self.tests else SURVIVED
+
+    def fates(self, module: str, asked: dict[str, Combinations], most: float) -> dict[str, int]:
+        """Return the fate of mutants of a module."""
+        found = {}
+        for key, proofs in asked.items():
+            work = functools.partial(self.fate, module, key, proofs, most)
+            status, _ = in_a_fork(lambda work=work: (work(), None), 30 + 3 * round(most))
+            found[key] = {None: STOPPED, 1: NOT_HERE}.get(status, status)  # 1: it raised
+        return found
+
+
+class Answers:
+    """A process that has collected `tests`, and answers about mutants."""
+
+    def __init__(self, tests: Sequence[str], home: str) -> None:
+        context = multiprocessing.get_context("fork")
+        self.here, there = context.Pipe()
+        self.process = context.Process(target=self.serve, args=(there, tests, home))
+        self.process.start()
+        self.collected, self.usable = self.here.recv()
+
+    @staticmethod
+    def serve(connection: Any, tests: Sequence[str], home: str) -> None:
+        """Import, collect, and answer."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        pytest.main([*PYTEST, "-s", *tests], plugins=[Judge(connection, home)])
+
+    def ask(self, *question: Any) -> dict[str, int]:
+        """Return the fate of each mutant of a module: `Judge.fates`."""
+        self.here.send(question)
+        answer: dict[str, int] = self.here.recv()
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self.here.send(None)
+        self.process.join()

@@ -1,0 +1,126 @@
+"""Who notices a mutant: the exact proof of some gradients, and tests; each asked in a fork."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from benchmarks.mutants import Mutant
+
+__all__ = ["PROOF", "PYTEST", "STOPPED", "SURVIVED", "TESTS", "Combinations", "chosen_for",
+           "in_a_fork", "lines_run", "proved", "run_tests", "tree_of"]  # fmt: skip
+
+ROOT = Path(__file__).resolve().parents[1]
+PROOFS = 4  # combinations for one mutant
+SURVIVED, PROOF, TESTS, STOPPED = 0, 10, 11, 12  # what becomes of a mutant; exit status of its fork
+PYTEST = (
+    *("-x", "-q", "-m", "not long", "-o", "addopts=", "--import-mode=importlib"),
+    *("-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+)
+
+Combinations = Sequence[tuple[int, Sequence[str]]]  # each with its number among all valid ones
+
+
+def tree_of(module: str) -> tuple[Path, ast.Module]:
+    """Return the file of a module and its syntax tree."""
+    path = ROOT / "bbb_numpy" / f"{module}.py"
+    return path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def in_a_fork(work: Callable[[], Any], seconds: int, quiet: bool = True) -> tuple[int | None, Any]:
+    """Run `work` in a fork; return its exit status, None if it was stopped, and what it wrote."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            os.close(reads)
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+            resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+            signal.alarm(5 * seconds)
+            if quiet:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, 1)
+                os.dup2(nowhere, 2)
+            status, answer = work()
+            with os.fdopen(writes, "w") as pipe:
+                json.dump(answer, pipe)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    os.close(writes)
+    with os.fdopen(reads) as pipe:
+        answer = pipe.read()
+    _, how = os.waitpid(pid, 0)
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)  # what its tests started and left behind
+    return (os.WEXITSTATUS(how) if os.WIFEXITED(how) else None), answer and json.loads(answer)
+
+
+def run_tests(files: Sequence[str]) -> bool:
+    """Run test files until one fails; return whether all passed."""
+    import pytest
+
+    return pytest.main([*PYTEST, *files]) == 0
+
+
+def proved(chosen: Combinations) -> bool:
+    """Whether all gradients are proved, and then all values."""
+    cases = importlib.import_module("exact_cases")
+    combination = importlib.import_module("bbb_numpy.gradients.matrix").Combination
+    return all(
+        cases.prove_gradient(number, combination(*which)).proved for number, which in chosen
+    ) and all(cases.proved_value(number, combination(*which)) for number, which in chosen)
+
+
+def lines_run() -> dict[str, list[Any]]:
+    """Prove combinations in which all pairs of parts meet, and note the lines that each runs."""
+    problems = importlib.import_module("problems")
+    seen: set[tuple[str, int]] = set()
+    home = str(ROOT / "bbb_numpy")
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        path = frame.f_code.co_filename
+        if not path.startswith(home) or "/exact/" in path:
+            return None
+        seen.add((path, frame.f_lineno))
+        return trace
+
+    found = []
+    for which in problems.PAIRS:
+        number = problems.VALID.index(which)
+        seen.clear()
+        sys.settrace(trace)
+        right = proved([(number, which)])
+        sys.settrace(None)
+        assert right, which
+        lines: dict[str, list[int]] = {}
+        for path, line in sorted(seen):
+            lines.setdefault(str(Path(path).relative_to(ROOT)), []).append(line)
+        found.append((number, which, lines))
+    return {"combinations": found}
+
+
+def chosen_for(mutant: Mutant, path: Path, traced: Sequence[Any]) -> Combinations:
+    """Choose combinations that run the mutated line: evenly, in their order."""
+    file = str(path.relative_to(ROOT))
+    inside = [one for one in traced if file in one[2]]
+    fit = [one for one in inside if mutant.line in one[2][file]]
+    if not fit and not mutant.function:
+        fit = inside  # a constant of the module
+    step = max(1, len(fit) // PROOFS)
+    return [(number, which) for number, which, _ in fit[::step][:PROOFS]]
