@@ -2,8 +2,8 @@
 
 Operators, comparisons, constants, signs, conditions, the order of arguments, keywords, axes,
 transposes, statements that change an array or call a procedure, and second results. Text is left
-alone: docstrings, annotations, messages of errors, f-strings, ``__all__``, decorators; and where
-results go (``out=``).
+alone: docstrings, annotations, messages of errors, f-strings, ``__all__``, decorators, progress
+bars; and what says no more than where results go (``out=``) or that lengths agree (``strict=``).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ COMPARISONS: dict[type, tuple[type, ...]] = {
 COMMUTATIVE = ("np.add", "np.multiply", "np.maximum", "np.minimum", "np.result_type", "np.allclose",
                "max", "min", "inner")  # fmt: skip
 SKIPPED_FIELDS = ("annotation", "returns", "decorator_list", "type_params")
+NOTHING_TOLD = ("out", "strict")
 SKIPPED_FUNCTIONS = ("__repr__", "__str__")
 
 
@@ -98,8 +99,8 @@ def changed_expressions(node: ast.AST) -> Iterator[ast.AST]:
                 yield like(node, args=[second, first, *rest])
     if isinstance(node, ast.Call):
         for at, keyword in enumerate(node.keywords):
-            if keyword.arg == "out":
-                continue  # where a result goes; those used by nothing else are whole statements
+            if keyword.arg in NOTHING_TOLD:
+                continue  # an out= used by nothing else is a whole statement
             others = node.keywords[:at] + node.keywords[at + 1 :]
             yield like(node, keywords=others)
             if keyword.arg == "axis":
@@ -131,6 +132,12 @@ def is_text(node: ast.AST) -> bool:
             return True
         case ast.FunctionDef(name=name):
             return name in SKIPPED_FUNCTIONS
+        case ast.keyword(arg=name):
+            return name == "strict"
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="bar")))):
+            return True
+        case ast.Call(func=ast.Name(id="tqdm")):
+            return True
         case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.If(test=ast.Name("TYPE_CHECKING")):
             return True
     return False

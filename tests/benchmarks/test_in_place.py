@@ -1,0 +1,113 @@
+"""Mutants judged in the process that collected the tests: the same fate, without an import."""
+
+import ast
+import importlib
+import sys
+
+import pytest
+
+from benchmarks import mutation
+from benchmarks.in_place import NOT_HERE, Answers, swap
+from benchmarks.mutants import keyed
+from benchmarks.oracles import SURVIVED, TESTS
+
+TOY = '''
+from functools import cached_property, lru_cache
+
+LEAST = 1
+
+
+@lru_cache
+def doubled(number):
+    return 2 * number
+
+
+def total(numbers, start=0):
+    return sum(number + start for number in numbers)
+
+
+class Circle:
+    width = 2
+
+    def __init__(self, radius):
+        self.radius = radius
+
+    @property
+    def diameter(self):
+        return 2 * self.radius
+
+    @cached_property
+    def square(self):
+        return self.radius**2
+
+    @staticmethod
+    def of(area):
+        return area + 1
+
+
+class Ring(Circle):
+    def __init__(self, radius):
+        super().__init__(radius - 1)
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A module, and a function that swaps in one of its mutants."""
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "toy_circles.py"
+    path.write_text(TOY)
+    module = importlib.import_module("toy_circles")
+
+    def plant(key):
+        tree = ast.parse(TOY)
+        return swap(keyed(tree)[key], module, path, tree)
+
+    yield module, plant
+    del sys.modules["toy_circles"]
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "result", "before", "after"),
+    [
+        ("doubled: `2 * number` -> `2 / number`", "doubled", "doubled(4)", 8, 0.5),
+        ("total: `number + start` -> `number - start`", "total", "total([5, 6], 1)", 13, 9),
+        ("Circle.diameter: `2` -> `3`", "Circle.diameter", "Circle(5).diameter", 10, 15),
+        ("Circle.square: `2` -> `3`", "Circle.square", "Circle(5).square", 25, 125),
+        ("Circle.of: `1` -> `0`", "Circle.of", "Circle.of(7)", 8, 7),
+        ("Ring.__init__: `1` -> `0`", "Ring.__init__", "Ring(5).radius", 4, 5),
+    ],
+)
+def test_whoever_holds_the_function_gets_the_change(toy, key, name, result, before, after):
+    module, plant = toy
+    names = dict(vars(module))  # as another module has imported them
+    assert eval(result, names) == before
+    module.doubled.cache_clear()
+    assert plant(key) == name
+    assert eval(result, names) == after
+
+
+@pytest.mark.parametrize(
+    "key", ["module: `1` -> `0`", "total: `0` -> `1`", "Circle: `2` -> `3`"], ids=lambda key: key
+)
+def test_what_is_computed_at_import_is_not_judged_here(toy, key):
+    module, plant = toy
+    assert plant(key) is None
+    assert (module.LEAST, module.total([1]), module.Circle.width) == (1, 1, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_tests_that_call_the_function_are_asked():
+    keys = list(keyed(mutation.tree_of("numeric/layout")[1]))
+    size = next(key for key in keys if key.startswith("Layout.coordinate: "))
+    same = "Layout.views: `1` -> `0` (3)"  # a vector that is reshaped to its own length
+    answers = Answers(["tests/numeric/test_layout.py"], str(mutation.ROOT / "bbb_numpy"))
+    try:
+        assert answers.usable == answers.collected > 3
+        fates = answers.ask("numeric/layout", {size: (), same: ()}, 10.0)
+        assert fates == {size: TESTS, same: SURVIVED}
+        assert answers.ask("numeric/buffers", {"Buffers.ones: `1` -> `0`": ()}, 10.0) == {
+            "Buffers.ones: `1` -> `0`": NOT_HERE  # no test that was collected calls it
+        }
+    finally:
+        answers.close()
