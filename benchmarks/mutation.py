@@ -36,6 +36,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # to run as a plain script
 
+from project import signatures  # noqa: E402
+
 from benchmarks.in_place import NOT_HERE, Answers  # noqa: E402
 from benchmarks.mutants import Mutant, keyed  # noqa: E402
 from benchmarks.oracles import (  # noqa: E402
@@ -56,6 +58,7 @@ REASONS = ROOT / "benchmarks" / "mutation_reasons.json"
 PAGE = ROOT / "benchmarks" / "mutation.md"
 FOLDERS = ("exact", "numeric", "parts", "model", "gradients", "training", "sampling", "evaluation")
 SINGLE = ("plain",)
+DEFAULTS = "tests/project/test_signatures.py::test_public_names_and_defaults_are_written_down"
 SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "autograd.scipy",
                   "hypothesis.extra.numpy", "sklearn.model_selection", "matplotlib.pyplot",
                   "pandas", "pytest")  # fmt: skip
@@ -131,12 +134,14 @@ class Finder:
 
 
 def tests_of(module: str) -> list[str]:
-    """Return the test files of a module: its mirror, then those that `MORE` names."""
+    """Return the tests of a module: its mirror, those that `MORE` names, and of its defaults."""
     folder, _, name = module.rpartition("/")
     mirror = f"{folder}/test_{name}"
     named = f"{mirror} {MORE.get(module, '')} {MORE.get(folder, '')}".split()
     files = [ROOT / "tests" / f"{one}.py" for one in dict.fromkeys(named)]
-    return [str(file.relative_to(ROOT)) for file in files if file.exists()]
+    found = [str(file.relative_to(ROOT)) for file in files if file.exists()]
+    dotted = f"bbb_numpy.{module.replace('/', '.')}"
+    return [*found, *([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else [])]
 
 
 def fate(

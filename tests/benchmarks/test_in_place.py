@@ -11,7 +11,7 @@ from benchmarks.in_place import NOT_HERE, Answers, swap
 from benchmarks.mutants import keyed
 from benchmarks.oracles import SURVIVED, TESTS
 
-TOY = '''
+TOY = """
 from functools import cached_property, lru_cache
 
 LEAST = 1
@@ -48,7 +48,7 @@ class Circle:
 class Ring(Circle):
     def __init__(self, radius):
         super().__init__(radius - 1)
-'''
+"""
 
 
 @pytest.fixture
