@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from .methods import Settings
 from .mixing import mixing
-from .trials import COSTS, ROWS, AnyTrial, fit_part, load, said_versions, score, settings_for
+from .records import said_versions
+from .trials import COSTS, ROWS, AnyTrial, fit_part, load, score, settings_for
 
 __all__ = ["FOLDER", "GAP_SETS", "GapTrial", "Part", "expected_cost", "gap", "measure", "trials"]
 

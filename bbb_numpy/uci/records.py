@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -17,7 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import numpy as np
+
 from ..numeric.files import check_regular, write_text
+from ..numeric.threads import blas_kernels
+from ..version import __version__
 
 __all__ = [
     "FOLDER",
@@ -28,6 +33,7 @@ __all__ = [
     "path_of",
     "prepare",
     "read",
+    "said_versions",
     "set_aside",
     "write",
 ]
@@ -39,6 +45,16 @@ FOLDER = "records"
 
 class RecordsError(ValueError):
     """A file holds no record, or a damaged one."""
+
+
+def said_versions() -> dict[str, str]:
+    """Return the versions of which a record tells; with the same ones a trial repeats."""
+    return {
+        "bbb_numpy": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "blas": blas_kernels(),
+    }
 
 
 def line(record: Record) -> str:

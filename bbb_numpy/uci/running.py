@@ -7,7 +7,6 @@ number of workers, the order, or what was interrupted when.
 from __future__ import annotations
 
 import json
-import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,7 +16,6 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, ClassVar, Protocol, TypeVar
 
-import numpy as np
 from distributed import Client
 
 from ..numeric.arguments import positive
@@ -25,7 +23,7 @@ from ..numeric.threads import one_blas_thread
 from ..progress import tqdm
 from ..version import __version__
 from . import records
-from .records import Record
+from .records import Record, said_versions
 from .workers import work
 
 __all__ = ["Outcome", "Work", "attempt", "run"]
@@ -247,10 +245,5 @@ def attempt(measure: Measure[T], trial: T) -> str:
 
 def _failure(error: str, seconds: dict[str, float] | None) -> Record:
     unknown = dict.fromkeys(("seed", "chosen", "metrics", "notes", "rows"))
-    versions = {
-        "bbb_numpy": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
-    said = {"status": "failed", "error": error, "seconds": seconds, "versions": versions}
+    said = {"status": "failed", "error": error, "seconds": seconds, "versions": said_versions()}
     return {**unknown, **said}

@@ -6,7 +6,6 @@ training part, and hyperparameters are chosen inside it (see `selection`).
 
 from __future__ import annotations
 
-import platform
 import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,9 +21,9 @@ from ..evaluation.predictive import mixture
 from ..numeric.arguments import whole
 from ..numeric.elementary import LOG_2PI, logsumexp
 from ..numeric.standardisation import moments, standardised
-from ..version import __version__
 from .methods import METHODS, Fit, Settings, check_method
 from .mixing import mixing
+from .records import said_versions
 from .selection import select_and_fit
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "load",
     "measure",
     "measure_split",
-    "said_versions",
     "score",
     "settings_for",
     "trials",
@@ -234,12 +232,6 @@ def measure_split(x: Array, y: Array, train: Array, test: Array, trial: AnyTrial
         "seconds": {"wall": perf_counter() - wall, "cpu": process_time() - cpu},
         "versions": said_versions(),
     }
-
-
-def said_versions() -> dict[str, str]:
-    """Return the versions of which a record tells."""
-    python = platform.python_version()
-    return {"bbb_numpy": __version__, "numpy": np.__version__, "python": python}
 
 
 @dataclass(frozen=True)

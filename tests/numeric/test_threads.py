@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from bbb_numpy.numeric.threads import ONE_THREAD, one_blas_thread, one_thread_later
+from bbb_numpy.numeric.threads import ONE_THREAD, blas_kernels, one_blas_thread, one_thread_later
 
 COUNTED = """
 import numpy
@@ -43,3 +43,15 @@ def test_the_environment_has_one_thread_in_the_block_and_is_as_before_after_it(m
     with one_thread_later():
         assert {name: os.environ[name] for name in ONE_THREAD} == dict.fromkeys(ONE_THREAD, "1")
     assert dict(os.environ) == before
+
+
+def test_the_kernels_of_blas_are_named_where_they_can_be_asked(monkeypatch):
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    pools = [{"user_api": "openmp"}, {"user_api": "blas", "architecture": "Planted"}]
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: pools)
+    assert blas_kernels().endswith(" Planted")
+    name = blas_kernels().removesuffix(" Planted")
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: pools[:1])
+    assert blas_kernels() == name
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    assert blas_kernels() == name

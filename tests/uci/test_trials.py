@@ -214,7 +214,7 @@ def test_a_record_is_finite_json_with_all_that_was_agreed(small, method, tmp_pat
     assert {"noise", "epistemic", "train_rmse", "train_nll"} <= set(notes)
     assert notes["samples"] >= {"map": 1, "ensemble": TINY.members}.get(method, TINY.samples)
     assert set(record["seconds"]) == {"wall", "cpu"}
-    assert set(record["versions"]) == {"bbb_numpy", "numpy", "python"}
+    assert set(record["versions"]) == {"bbb_numpy", "numpy", "python", "blas"}
 
 
 def test_half_a_thousand_samples_make_the_mixture_unless_settings_say_otherwise():
