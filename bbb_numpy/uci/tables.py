@@ -250,12 +250,13 @@ def mixing(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, list[fl
     return found
 
 
-def r_hat(values: Sequence[float]) -> str:
-    """Return the median R-hat, marked above `MIXED`; a dash without any."""
+def r_hat(values: Sequence[float], splits: int) -> str:
+    """Return the median R-hat, marked above `MIXED`, and of how many splits it is if not of all."""
     if not values:
         return "R̂ –"
     middle = median(values)
-    return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}"
+    of = "" if len(values) == splits else f" of {len(values)} split{'s' * (len(values) != 1)}"
+    return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
 
 
 def _text(
@@ -273,7 +274,7 @@ def _text(
         parts.append(f"{bold}{score}{bold}")
     text = " / ".join(parts)
     if mixed is not None:
-        text += f", {r_hat(mixed['r_hat_functions'])}"
+        text += f", {r_hat(mixed['r_hat_functions'], len(cell.splits))}"
     usual = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
     return text if usual else f"{text} ({_of(cell)})"
 

@@ -360,6 +360,8 @@ def test_a_cell_whose_chains_have_not_mixed_is_marked():
 
     assert "R̂ 1.05 " in cell(1.01, 1.05, 1.3)  # the median
     assert "R̂ 1.06†" in cell(1.01, 1.06, 1.3)
+    rows = [mixed("boston", "hmc", 0, 1.3), record("boston", "hmc", 1), record("boston", "hmc", 2)]
+    assert "R̂ 1.30† of 1 split (3 of 20 splits)" in tables.markdown(rows)
     old = tables.markdown([record("boston", "hmc"), mixed("boston", "map", 0, 1.5)])
     assert "R̂ –" in old
     assert "†" not in old  # no sampler has R-hat here
