@@ -45,6 +45,56 @@ def titled(ax: Axes, title: str) -> None:
     ax.set_title(title, loc="left", fontsize="medium", pad=34)
 
 
+# K5: the free energy of one weight is complexity and misfit, and never below the floor
+
+WIDTHS = (("too narrow", 0.1), ("as the posterior", SPRING[1] ** -0.5), ("too wide", 0.9))
+
+
+def complexity_and_misfit(mu: Any, sigma: Any) -> tuple[Any, Any]:
+    """Return both parts of F in nats for q = N(mu, sigma^2), the spring's prior and reading."""
+    complexity = np.log(0.5 / sigma) + (sigma**2 + (mu - 5) ** 2) / (2 * 0.5**2) - 0.5
+    misfit = 0.5 * log(2 * pi) + ((11 - 2 * mu) ** 2 + (2 * sigma) ** 2) / 2
+    return complexity, misfit
+
+
+def floor() -> Figure:
+    """Draw three densities q over the posterior, and F with its parts against their widths."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    mean, best = SPRING[0], SPRING[1] ** -0.5
+    w, sigma = np.linspace(3.2, 7.3, 301), np.geomspace(0.05, 1, 200)
+    complexity, misfit = complexity_and_misfit(mean, sigma)
+    posterior = np.exp(-0.5 * ((w - mean) / best) ** 2) / (best * np.sqrt(2 * pi))
+    left.fill_between(w, posterior, color=PALE, lw=0, label="posterior")
+    right.fill_between(sigma, complexity + misfit, -LOG_EVIDENCE, color=PALE, lw=0,
+                       label="KL($q$ || posterior)")  # fmt: skip
+    right.axhline(-LOG_EVIDENCE, color=GREY, lw=1)
+    right.annotate("$-\\log P(D)$", (0.15, -LOG_EVIDENCE), xytext=(0, -4),
+                   textcoords="offset points", fontsize="small", va="top")  # fmt: skip
+    right.plot(sigma, complexity + misfit, color=BLACK, label="$F$: dotted plus dashed")
+    right.plot(sigma, complexity, ":", color=GREEN, lw=1.8, label="KL($q$ || prior)")
+    right.plot(sigma, misfit, "--", color=GREY, label="$E_q[-\\log P(D|w)]$")
+    for (name, width), colour, dash, mark in zip(
+        WIDTHS, (VERMILLION, BLACK, BLUE), ("-.", "-", "--"), "so^", strict=True
+    ):
+        density = np.exp(-0.5 * ((w - mean) / width) ** 2) / (width * np.sqrt(2 * pi))
+        top = int(np.argmax(density))
+        left.plot(w, density, dash, color=colour, marker=mark, markevery=[top], ms=7,
+                  label=f"$q$ {name}, $\\sigma = {width:.2f}$")  # fmt: skip
+        right.plot(width, sum(complexity_and_misfit(mean, width)), mark, color=colour, ms=8)
+    left.set(xlim=(3.2, 7.3), ylim=(0, 4.3), ylabel="density (kg per cm)")
+    left.set_xlabel("weight $w$ (cm per kg)")
+    legend_above(left, 2)
+    titled(left, "Three choices of $q$")
+    right.set(xscale="log", xlim=(0.05, 1), ylim=(-0.1, 4.3), ylabel="nats")
+    right.set_xticks([0.05, 0.1, 0.2, 0.5, 1], ["0.05", "0.1", "0.2", "0.5", "1"])
+    right.minorticks_off()
+    right.set_xlabel("deviation $\\sigma$ of $q$ (cm per kg)")
+    legend_above(right, 2)
+    titled(right, "The price of each")
+    return figure
+
+
 # K5, D2, D3: q slides down the free energy of one weight
 
 
@@ -352,6 +402,7 @@ def pit_shapes() -> Figure:
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {
+    "floor": floor,
     "descent": descent,
     "mean-field": mean_field,
     "u-turn": u_turn,

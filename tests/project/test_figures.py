@@ -73,6 +73,27 @@ def test_a_figure_is_drawn_again_with_titles_units_and_its_stored_size(figures, 
 
 
 @pytest.mark.equation("K5")
+def test_the_two_parts_of_the_free_energy_are_integrals_and_end_on_the_floor(figures):
+    w = np.linspace(-6, 16, 400_001)
+    log_prior = -0.5 * ((w - 5) / 0.5) ** 2 - np.log(0.5 * np.sqrt(2 * np.pi))
+    log_likelihood = -0.5 * (11 - 2 * w) ** 2 - 0.5 * np.log(2 * np.pi)
+    mean, said = figures.SPRING[0], []
+    for name, width in figures.WIDTHS:
+        log_q = -0.5 * ((w - mean) / width) ** 2 - np.log(width * np.sqrt(2 * np.pi))
+        parts = figures.complexity_and_misfit(mean, width)
+        integrals = [np.exp(log_q) * (log_q - log_prior), -np.exp(log_q) * log_likelihood]
+        assert np.allclose(parts, np.trapezoid(integrals, w), rtol=1e-9), name
+        assert sum(parts) == pytest.approx(figures.free_energy(mean, np.log(np.expm1(width))))
+        said.append(round(float(sum(parts)), 1))
+    assert said == [2.3, 1.5, 3.3]
+    sigma = np.geomspace(0.05, 1, 200)
+    total = np.add(*figures.complexity_and_misfit(mean, sigma))
+    assert (total >= -figures.LOG_EVIDENCE).all()
+    floor = sum(figures.complexity_and_misfit(mean, figures.SPRING[1] ** -0.5))
+    assert floor == pytest.approx(-figures.LOG_EVIDENCE, rel=1e-12)
+
+
+@pytest.mark.equation("K5")
 def test_the_descent_follows_the_gradient_of_the_free_energy_that_is_drawn(figures):
     mu, rho, h = 4.7, -1.3, 1e-5
     difference = [
