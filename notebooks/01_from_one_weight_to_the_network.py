@@ -204,7 +204,8 @@ HTML(slider(film, after, len(means), text, dpi=64))
 # %% [markdown]
 # ## 2. The variational free energy
 #
-# (In the derivations: [K5](../derivations.md#k5-the-free-energy).)
+# (In the derivations: [K5](../derivations.md#k5-the-free-energy), and
+# [R1](../derivations/estimators.md#r1-complexity-cost-plus-likelihood-cost) for the first form.)
 #
 # For a network the integral $P(D)$ is out of reach. Instead choose a family, here
 # $q(w) = N(w; \mu, \sigma^2)$, and minimise

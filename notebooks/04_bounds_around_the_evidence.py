@@ -78,8 +78,10 @@ assert np.abs(logs - truth.log_evidence).max() < 1e-11
 # %% [markdown]
 # ## 2. From Jensen to four bounds
 #
-# Write $\omega(w) = P(w, D)/q(w)$. Its mean under $q$ is the evidence:
-# $E_q[\omega] = \int P(w, D)\,dw = P(D)$. The logarithm is concave, so
+# Write $\omega(w) = P(w, D)/q(w)$. Its mean under $q$ is the evidence
+# ([G1](../derivations/bounds.md#g1-the-evidence)):
+# $E_q[\omega] = \int P(w, D)\,dw = P(D)$. The logarithm is concave
+# ([G2](../derivations/bounds.md#g2-the-bound-that-is-not-there)), so
 #
 # $$\underbrace{E_q[\log\omega]}_{\text{ELBO}\, =\, -F} \;\le\;
 # \underbrace{E_q\Big[\log\frac1k\sum_{s=1}^k\omega_s\Big]}_{\text{IWAE, grows with } k} \;\le\;
@@ -96,7 +98,8 @@ assert np.abs(logs - truth.log_evidence).max() < 1e-11
 # in place of the expectation, $\alpha = 0$ is the IWAE.
 #
 # The EUBO needs samples of the posterior, which we do not have. Sagar's algorithm takes samples of
-# $q$ and weighs them, $\hat\omega_s = \omega_s/\sum_t\omega_t$:
+# $q$ and weighs them, $\hat\omega_s = \omega_s/\sum_t\omega_t$
+# ([G7](../derivations/bounds.md#g7-the-weights-of-algorithm-1)):
 # $\hat U = \sum_s\hat\omega_s\log\omega_s$
 # ([G6](../derivations/bounds.md#g6-the-estimate-of-the-upper-bound)).
 #
@@ -137,7 +140,8 @@ for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
 #
 # The first is the deviation of a weight when the other is *known*, the second its marginal
 # deviation. With a correlation $r$ the variances differ by the factor $1 - r^2$. With full rank
-# both objectives lead to the posterior itself. Train all four, with the library's `fit`.
+# ([M1-M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations)) both
+# objectives lead to the posterior itself. Train all four, with the library's `fit`.
 
 
 # %%

@@ -747,9 +747,10 @@ for name, rule in {"min": lambda a, b: min(1, b / a), "share": lambda a, b: b / 
 # ## 5. One posterior, five answers
 #
 # Twelve points with a gap, a network 1-3-1 with tanh, the prior $N(0, 1.2^2)$ on its weights, and a
-# log-normal one on the noise: 11 numbers. For the samplers the noise is one more number of the
-# posterior ([D33](../derivations/samplers.md#d33-the-log-joint-over-weights-and-scales)), drawn
-# with the weights. The walk keeps every sixth draw.
+# log-normal one on the noise ([D32](../derivations/samplers.md#d32-priors-of-learned-scales)): 11
+# numbers. For the samplers the noise is one more number of the posterior
+# ([D33](../derivations/samplers.md#d33-the-log-joint-over-weights-and-scales)), drawn with the
+# weights. The walk keeps every sixth draw.
 
 # %% tags=["rounding"]
 rng = np.random.default_rng(5)
