@@ -177,7 +177,7 @@ class DenseMetric:
         return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
-        """Return z = L^-1 u with z^T z = u^T M u, row by row (S, D)."""
+        """Return z = C^-1 u with z^T z = u^T M u, row by row (S, D)."""
         return offset @ self._inverse_factor.T
 
 
