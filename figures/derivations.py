@@ -17,9 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
+from bbb_numpy.data.powerball import exact
 from bbb_numpy.evaluation.calibration import pit
 from bbb_numpy.model.objectives import LogDensities, Renyi
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.parts.student_t import StudentTPrior
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
@@ -401,6 +406,84 @@ def pit_shapes() -> Figure:
     return figure
 
 
+# R4, R5, D16, D42: what a weight pays under each prior
+
+PRIORS: tuple[tuple[str, Any, str, str], ...] = (  # each of standard deviation 1
+    ("Gaussian", GaussianPrior(1.0), BLACK, "-"),
+    ("Laplace", LaplacePrior(0.5**0.5), BLUE, "--"),
+    ("Student t, 4 degrees", StudentTPrior(0.5**0.5, df=4.0), GREEN, "-."),
+    ("mixture, $\\sigma_1 / \\sigma_2 = 5$",
+     ScaleMixturePrior(0.25, 5 / 7**0.5, 1 / 7**0.5), VERMILLION, ":"),
+)  # fmt: skip
+
+
+def density_and_slope(prior: Any, w: Any) -> tuple[Any, Any]:
+    """Return log P(w) of single weights w (G,), and its slope for them."""
+    rows, d_w = w[:, None], np.zeros((len(w), 1))
+    value, saved = prior.log_density({}, rows, Buffers())
+    value = value.copy()
+    prior.add_vjp(saved, np.ones(len(w)), d_w, {})
+    return value, d_w[:, 0]
+
+
+def priors() -> Figure:
+    """Draw what each prior asks of a weight of each size, and how hard it pulls to 0."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = np.linspace(-4, 4, 802)  # without 0, where Laplace's slope jumps
+    for name, prior, colour, dash in PRIORS:
+        value, slope_of_w = density_and_slope(prior, w)
+        look = {"color": colour, "ls": dash, "lw": 1.8}
+        left.plot(w, -value, **look, label=name)
+        right.plot(w[w > 0], -slope_of_w[w > 0], **look)
+    left.set(xlim=(-4, 4), ylim=(-1, 9), ylabel="price $-\\log P(w)$ (nats)")
+    left.set_xlabel("weight, in deviations of the prior")
+    left.set_title("What a weight costs", loc="left", fontsize="medium")
+    right.set(xlim=(0, 4), ylim=(0, 4.2), ylabel="slope of the price")
+    right.set_xlabel("weight, in deviations of the prior")
+    right.set_title("How hard it is pulled to 0", loc="left", fontsize="medium")
+    legend_of_figure(figure, left, 4)
+    return figure
+
+
+# D37: what can be known of a ball, and what four printed accuracies say
+
+PRINTED = (0.8123, 0.8296, 0.8296, 0.8493)
+
+
+def powerball() -> Figure:
+    """Draw both bins of 59 balls with the ceiling, and how far luck carries the best classifier."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    urn = exact(59)
+    numbers = np.arange(1, 60)
+    bin_3, bin_1 = 100 * urn.mass[:, 1:]
+    left.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0,
+                      label=f"sum of the larger: {100 * urn.accuracy:.1f} %")  # fmt: skip
+    left.plot(numbers, bin_1, "o-", color=BLUE, ms=2.5, lw=1, label="bin 1")
+    left.plot(numbers, bin_3, "s--", color=VERMILLION, ms=2.5, lw=1, label="bin 3")
+    left.axvline(urn.limit + 0.5, color=BLACK, lw=0.8, ls=":", label="boundary")
+    left.set(xlim=(0, 60), ylim=(0, None), ylabel="probability of the pair (%)")
+    left.set_xlabel("number of the ball")
+    legend_above(left, 2)
+    titled(left, "59 balls: which bin and which number")
+    best = 100 * urn.accuracy
+    for place, draws in enumerate((824, 300, 165)):
+        deviation = 100 * urn.draw_deviation / draws**0.5
+        right.errorbar(best, place, xerr=2 * deviation, color=BLACK, fmt="o", capsize=4, ms=4,
+                       label="best classifier, ±2 deviations" if not place else None)  # fmt: skip
+    for accuracy in sorted(set(PRINTED)):
+        right.axvline(100 * accuracy, color=VERMILLION, lw=1.2, ls="--",
+                      label="printed" if accuracy == PRINTED[0] else None)  # fmt: skip
+    right.set(xlim=(79.5, 89.5), ylim=(-0.5, 2.5), yticks=[0, 1, 2])
+    right.set_yticklabels(["824", "300", "165"])
+    right.set_ylabel("draws held out")
+    right.set_xlabel("right answers (%)")
+    legend_above(right, 1)
+    titled(right, "What luck does to the best of all")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "floor": floor,
     "descent": descent,
@@ -409,6 +492,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "softplus": softplus,
     "bounds": bounds,
     "pit": pit_shapes,
+    "priors": priors,
+    "powerball": powerball,
 }
 
 
