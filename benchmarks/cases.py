@@ -112,7 +112,7 @@ def products(case: Case) -> list[tuple[Array, Array, Array]]:
         return plan[: len(case.sizes) - 1] + score
     if case.kind == "full rank":
         eps, factor = _random(case.samples, case.weights), _random(case.weights, case.weights)
-        spread = (eps, factor.T, np.empty_like(eps))  # L eps
+        spread = (eps, factor.T, np.empty_like(eps))  # C eps
         d_w = _random(case.samples, case.weights)
         return [spread, *plan, (d_w.T, eps, np.empty_like(factor))]  # d_w^T eps
     return plan

@@ -131,7 +131,7 @@ def _run_pytest(copy: Path, tests: list[str], seconds: int, told: Told, output: 
         os._exit(code)
 
 
-@dataclass
+@dataclass(eq=False)  # plugins are kept in sets
 class Told:
     """A plugin of pytest that writes at once what became of a test: the run may be ended."""
 

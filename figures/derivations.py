@@ -17,9 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
+from bbb_numpy.data.powerball import exact
 from bbb_numpy.evaluation.calibration import pit
 from bbb_numpy.model.objectives import LogDensities, Renyi
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.parts.student_t import StudentTPrior
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
@@ -43,6 +48,56 @@ LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (2 * 2.0)  # N(11; 10
 def titled(ax: Axes, title: str) -> None:
     """Put a title above the axes and above the legend, which stands there too."""
     ax.set_title(title, loc="left", fontsize="medium", pad=34)
+
+
+# K5: the free energy of one weight is complexity and misfit, and never below the floor
+
+WIDTHS = (("too narrow", 0.1), ("as the posterior", SPRING[1] ** -0.5), ("too wide", 0.9))
+
+
+def complexity_and_misfit(mu: Any, sigma: Any) -> tuple[Any, Any]:
+    """Return both parts of F in nats for q = N(mu, sigma^2), the spring's prior and reading."""
+    complexity = np.log(0.5 / sigma) + (sigma**2 + (mu - 5) ** 2) / (2 * 0.5**2) - 0.5
+    misfit = 0.5 * log(2 * pi) + ((11 - 2 * mu) ** 2 + (2 * sigma) ** 2) / 2
+    return complexity, misfit
+
+
+def floor() -> Figure:
+    """Draw three densities q over the posterior, and F with its parts against their widths."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    mean, best = SPRING[0], SPRING[1] ** -0.5
+    w, sigma = np.linspace(3.2, 7.3, 301), np.geomspace(0.05, 1, 200)
+    complexity, misfit = complexity_and_misfit(mean, sigma)
+    posterior = np.exp(-0.5 * ((w - mean) / best) ** 2) / (best * np.sqrt(2 * pi))
+    left.fill_between(w, posterior, color=PALE, lw=0, label="posterior")
+    right.fill_between(sigma, complexity + misfit, -LOG_EVIDENCE, color=PALE, lw=0,
+                       label="KL($q$ || posterior)")  # fmt: skip
+    right.axhline(-LOG_EVIDENCE, color=GREY, lw=1)
+    right.annotate("$-\\log P(D)$", (0.15, -LOG_EVIDENCE), xytext=(0, -4),
+                   textcoords="offset points", fontsize="small", va="top")  # fmt: skip
+    right.plot(sigma, complexity + misfit, color=BLACK, label="$F$: dotted plus dashed")
+    right.plot(sigma, complexity, ":", color=GREEN, lw=1.8, label="KL($q$ || prior)")
+    right.plot(sigma, misfit, "--", color=GREY, label="$E_q[-\\log P(D|w)]$")
+    for (name, width), colour, dash, mark in zip(
+        WIDTHS, (VERMILLION, BLACK, BLUE), ("-.", "-", "--"), "so^", strict=True
+    ):
+        density = np.exp(-0.5 * ((w - mean) / width) ** 2) / (width * np.sqrt(2 * pi))
+        top = int(np.argmax(density))
+        left.plot(w, density, dash, color=colour, marker=mark, markevery=[top], ms=7,
+                  label=f"$q$ {name}, $\\sigma = {width:.2f}$")  # fmt: skip
+        right.plot(width, sum(complexity_and_misfit(mean, width)), mark, color=colour, ms=8)
+    left.set(xlim=(3.2, 7.3), ylim=(0, 4.3), ylabel="density (kg per cm)")
+    left.set_xlabel("weight $w$ (cm per kg)")
+    legend_above(left, 2)
+    titled(left, "Three choices of $q$")
+    right.set(xscale="log", xlim=(0.05, 1), ylim=(-0.1, 4.3), ylabel="nats")
+    right.set_xticks([0.05, 0.1, 0.2, 0.5, 1], ["0.05", "0.1", "0.2", "0.5", "1"])
+    right.minorticks_off()
+    right.set_xlabel("deviation $\\sigma$ of $q$ (cm per kg)")
+    legend_above(right, 2)
+    titled(right, "The price of each")
+    return figure
 
 
 # K5, D2, D3: q slides down the free energy of one weight
@@ -351,13 +406,94 @@ def pit_shapes() -> Figure:
     return figure
 
 
+# R4, R5, D16, D42: what a weight pays under each prior
+
+PRIORS: tuple[tuple[str, Any, str, str], ...] = (  # each of standard deviation 1
+    ("Gaussian", GaussianPrior(1.0), BLACK, "-"),
+    ("Laplace", LaplacePrior(0.5**0.5), BLUE, "--"),
+    ("Student t, 4 degrees", StudentTPrior(0.5**0.5, df=4.0), GREEN, "-."),
+    ("mixture, $\\sigma_1 / \\sigma_2 = 5$",
+     ScaleMixturePrior(0.25, 5 / 7**0.5, 1 / 7**0.5), VERMILLION, ":"),
+)  # fmt: skip
+
+
+def density_and_slope(prior: Any, w: Any) -> tuple[Any, Any]:
+    """Return log P(w) of single weights w (G,), and its slope for them."""
+    rows, d_w = w[:, None], np.zeros((len(w), 1))
+    value, saved = prior.log_density({}, rows, Buffers())
+    value = value.copy()
+    prior.add_vjp(saved, np.ones(len(w)), d_w, {})
+    return value, d_w[:, 0]
+
+
+def priors() -> Figure:
+    """Draw what each prior asks of a weight of each size, and how hard it pulls to 0."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = np.linspace(-4, 4, 802)  # without 0, where Laplace's slope jumps
+    for name, prior, colour, dash in PRIORS:
+        value, slope_of_w = density_and_slope(prior, w)
+        look = {"color": colour, "ls": dash, "lw": 1.8}
+        left.plot(w, -value, **look, label=name)
+        right.plot(w[w > 0], -slope_of_w[w > 0], **look)
+    left.set(xlim=(-4, 4), ylim=(-1, 9), ylabel="price $-\\log P(w)$ (nats)")
+    left.set_xlabel("weight, in deviations of the prior")
+    left.set_title("What a weight costs", loc="left", fontsize="medium")
+    right.set(xlim=(0, 4), ylim=(0, 4.2), ylabel="slope of the price")
+    right.set_xlabel("weight, in deviations of the prior")
+    right.set_title("How hard it is pulled to 0", loc="left", fontsize="medium")
+    legend_of_figure(figure, left, 4)
+    return figure
+
+
+# D37: what can be known of a ball, and what four printed accuracies say
+
+PRINTED = (0.8123, 0.8296, 0.8296, 0.8493)
+
+
+def powerball() -> Figure:
+    """Draw both bins of 59 balls with the ceiling, and how far luck carries the best classifier."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    urn = exact(59)
+    numbers = np.arange(1, 60)
+    bin_3, bin_1 = 100 * urn.mass[:, 1:]
+    left.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0,
+                      label=f"sum of the larger: {100 * urn.accuracy:.1f} %")  # fmt: skip
+    left.plot(numbers, bin_1, "o-", color=BLUE, ms=2.5, lw=1, label="bin 1")
+    left.plot(numbers, bin_3, "s--", color=VERMILLION, ms=2.5, lw=1, label="bin 3")
+    left.axvline(urn.limit + 0.5, color=BLACK, lw=0.8, ls=":", label="boundary")
+    left.set(xlim=(0, 60), ylim=(0, None), ylabel="probability of the pair (%)")
+    left.set_xlabel("number of the ball")
+    legend_above(left, 2)
+    titled(left, "59 balls: which bin and which number")
+    best = 100 * urn.accuracy
+    for place, draws in enumerate((824, 300, 165)):
+        deviation = 100 * urn.draw_deviation / draws**0.5
+        right.errorbar(best, place, xerr=2 * deviation, color=BLACK, fmt="o", capsize=4, ms=4,
+                       label="best classifier, ±2 deviations" if not place else None)  # fmt: skip
+    for accuracy in sorted(set(PRINTED)):
+        right.axvline(100 * accuracy, color=VERMILLION, lw=1.2, ls="--",
+                      label="printed" if accuracy == PRINTED[0] else None)  # fmt: skip
+    right.set(xlim=(79.5, 89.5), ylim=(-0.5, 2.5), yticks=[0, 1, 2])
+    right.set_yticklabels(["824", "300", "165"])
+    right.set_ylabel("draws held out")
+    right.set_xlabel("right answers (%)")
+    legend_above(right, 1)
+    titled(right, "What luck does to the best of all")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
+    "floor": floor,
     "descent": descent,
     "mean-field": mean_field,
     "u-turn": u_turn,
     "softplus": softplus,
     "bounds": bounds,
     "pit": pit_shapes,
+    "priors": priors,
+    "powerball": powerball,
 }
 
 

@@ -145,11 +145,67 @@ plt.show()
 # Eight noisy points do not fix one stiffness: a whole range of lines fits. A single best $w$
 # hides that. The posterior keeps it and hands it on to predictions: the deviation of $w x$ is
 # $|x|\,\Lambda^{-1/2}$, zero at $x = 0$ and growing with $|x|$.
+#
+# The readings came one by one. Each adds its $x_i^2 / \sigma_y^2$ to the precision, so the
+# posterior of some readings is the prior of the next. Move the slider from none to all of them.
+
+# %%
+precisions = 1 / prior**2 + np.append(0, np.cumsum(x**2)) / noise**2  # after 0, 1, ..., 8 readings
+means = np.append(0, np.cumsum(x * y)) / noise**2 / precisions
+deviations = precisions**-0.5
+belief, places = normal(w, 0, prior), np.linspace(0, len(w) - 1, 401).astype(int)
+for x_i, y_i, mean, deviation in zip(x, y, means[1:], deviations[1:], strict=True):
+    belief = belief * normal(y_i, w * x_i, noise)  # Bayes' rule on the grid, reading by reading
+    belief /= np.trapezoid(belief, w)
+    assert np.allclose(belief, normal(w, mean, deviation), atol=1e-6)
+assert np.allclose([means[-1], deviations[-1]], [m, s], rtol=1e-12)
+for n in (0, 1, 4, 8):
+    print(f"after {n} readings: {means[n]:.3f} ± {deviations[n]:.3f} N/cm")
+
+film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), dpi=64)
+left.set(xlabel="extension x (cm)", ylabel="force y (N)", xlim=(0, 4), ylim=(-4.2, 5.2))
+band = left.fill_between(line, -line, line, color=GREY, alpha=0.3, lw=0)
+(fitted,) = left.plot([], [], color=BLACK, label="w x: mean, ±2 deviations")
+(readings,) = left.plot([], [], "o", color=BLACK, label="data")
+left.legend(frameon=False, loc="lower left")
+right.set(xlabel="stiffness w (N/cm)", ylabel="density (cm/N)", xlim=(-1.5, 2), ylim=(0, 3))
+right.plot(w[places], normal(w[places], 0, prior), color=ORANGE, ls=":", lw=2, label="prior")
+(before,) = right.plot([], [], color=BLUE, ls="--", label="one reading before")
+(now,) = right.plot([], [], color=BLACK, label="posterior")
+right.legend(frameon=False, loc="upper left")
+
+
+def after(n):
+    """Draw what is believed after n readings."""
+    ends = means[n] + 2 * deviations[n] * np.array([[-1], [1]])
+    band.set_data(line, *(ends * line))
+    fitted.set_data(line, means[n] * line)
+    readings.set_data(x[:n], y[:n])
+    before.set_data(w[places], normal(w[places], means[max(n - 1, 0)], deviations[max(n - 1, 0)]))
+    now.set_data(w[places], normal(w[places], means[n], deviations[n]))
+    left.set_title(f"readings: {n}", size=10)
+    right.set_title(f"stiffness {means[n]:.2f} ± {deviations[n]:.2f} N/cm", size=10)
+
+
+after(0)
+film.draw_without_rendering()
+film.set_layout_engine("none")  # else the axes would move with every title
+plt.close(film)
+text = (
+    "Left, the band of lines that are possible closes as points arrive; right, the density of the "
+    "stiffness moves from the prior to the posterior and becomes narrow"
+)
+HTML(slider(film, after, len(means), text, dpi=64))
+
+# %% [markdown]
+# *A film: with no reading the band is a wide wedge around level zero, and the posterior is the
+# prior. The first readings move it most; with each one it becomes narrower.*
 
 # %% [markdown]
 # ## 2. The variational free energy
 #
-# (In the derivations: [K5](../derivations.md#k5-the-free-energy).)
+# (In the derivations: [K5](../derivations.md#k5-the-free-energy), and
+# [R1](../derivations/estimators.md#r1-complexity-cost-plus-likelihood-cost) for the first form.)
 #
 # For a network the integral $P(D)$ is out of reach. Instead choose a family, here
 # $q(w) = N(w; \mu, \sigma^2)$, and minimise

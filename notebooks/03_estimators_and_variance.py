@@ -72,7 +72,9 @@ def same(name, ours, library):
 # $\sigma = \log(1 + e^\rho)$. Everything below holds for networks, too; one layer keeps the code
 # short.
 #
-# The report's estimator differentiates one sampled free energy (K5). With
+# The report's estimator differentiates one sampled free energy (K5), a mean over samples
+# ([R3](../derivations/estimators.md#r3-the-same-as-a-mean-over-samples)), through the samples
+# ([W3](../derivations/estimators.md#w3-the-gradient-identity)). With
 # $g_w = \partial(-\log P(D|w))/\partial w$ and $d_w = w/\sigma_0^2 + g_w$,
 #
 # $$\hat\nabla_\mu = d_w \;(\text{K21}), \qquad
@@ -194,7 +196,8 @@ assert np.all(np.abs(ratio[4:] / found[3] - 1) < 0.2)  # what was measured above
 #
 # *Entry [D18](../derivations/estimators.md#d18-the-complexity-cost-in-closed-form-mean-field).*
 #
-# For Gaussian prior and $q$ only the likelihood needs samples:
+# For Gaussian prior and $q$ only the likelihood needs samples
+# ([R2](../derivations/estimators.md#r2-the-same-as-three-expectations)):
 #
 # $$F = \sum_j \Big[\log\frac{\sigma_0}{\sigma_j} + \frac{\mu_j^2 + \sigma_j^2}{2\sigma_0^2}
 #   - \frac12\Big] + E_q[-\log P(D|w)],$$
@@ -228,9 +231,11 @@ same("closed-form KL", closed_form_kl(theta, eps), library)
 #
 # *Entry [D20](../derivations/estimators.md#d20-sticking-the-landing).*
 #
-# The gradient of $\log q(w|\theta)$ has a part through $w$ and a direct part. The direct part,
-# the *score*, has mean zero: $E_q[\partial\log q/\partial\theta] = \partial\,(\int q)/\partial
-# \theta = 0$. Leave it out:
+# The gradient of $\log q(w|\theta)$ has a part through $w$ and a direct part
+# ([W4](../derivations/estimators.md#w4-the-split-form-for-mu),
+# [W5](../derivations/estimators.md#w5-the-split-form-for-rho)). The direct part, the *score*, has
+# mean zero: $E_q[\partial\log q/\partial\theta] = \partial\,(\int q)/\partial \theta = 0$. Leave it
+# out:
 #
 # $$\tilde d_w = d_w + \frac{\partial\log q}{\partial w} = d_w - \frac\epsilon\sigma, \qquad
 # \hat\nabla_\mu = \tilde d_w, \qquad \hat\nabla_\rho = \tilde d_w\,\epsilon\,s(\rho).$$

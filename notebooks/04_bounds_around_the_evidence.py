@@ -18,10 +18,10 @@
 # of them at once.
 #
 # **At the end you will know** what lies below the evidence and what above, which $q$ each
-# objective leads to, what a correlation costs a mean field, and why an upper bound that is
-# estimated from samples of $q$ need not be one. **It needs** the
-# [first notebook](01_from_one_weight_to_the_network.ipynb), covariance matrices, and Jensen's
-# inequality. **It takes** about 40 minutes to read, and some ten seconds to run.
+# objective leads to, what a correlation costs a mean field, why an upper bound that is estimated
+# from samples of $q$ need not be one, and how a Gaussian serves for a number that must be positive.
+# **It needs** the [first notebook](01_from_one_weight_to_the_network.ipynb), covariance matrices,
+# and Jensen's inequality. **It takes** about 45 minutes to read, and some ten seconds to run.
 #
 # Tags such as D28 are entries of the derivations, most of them in
 # [Bounds on the evidence](../derivations/bounds.md). Everything is in nats.
@@ -30,6 +30,8 @@
 # [05, a radio map](05_path_loss.ipynb).
 
 # %%
+from math import lgamma
+
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import HTML
@@ -38,6 +40,7 @@ from bbb_numpy import Adam, Cosine, MeanField, check
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
+from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, legend_of_figure
@@ -45,6 +48,8 @@ from bbb_numpy.studies import linear_gaussian as exact
 from bbb_numpy.studies.ours.estimates import concise
 from bbb_numpy.studies.ours.evidence_bounds import models, plots, scores
 from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.advi import ADVI
+from bbb_numpy.training.transforms import Blockwise, Log
 
 plt.rcParams.update({"figure.dpi": 150})
 
@@ -78,8 +83,10 @@ assert np.abs(logs - truth.log_evidence).max() < 1e-11
 # %% [markdown]
 # ## 2. From Jensen to four bounds
 #
-# Write $\omega(w) = P(w, D)/q(w)$. Its mean under $q$ is the evidence:
-# $E_q[\omega] = \int P(w, D)\,dw = P(D)$. The logarithm is concave, so
+# Write $\omega(w) = P(w, D)/q(w)$. Its mean under $q$ is the evidence
+# ([G1](../derivations/bounds.md#g1-the-evidence)):
+# $E_q[\omega] = \int P(w, D)\,dw = P(D)$. The logarithm is concave
+# ([G2](../derivations/bounds.md#g2-the-bound-that-is-not-there)), so
 #
 # $$\underbrace{E_q[\log\omega]}_{\text{ELBO}\, =\, -F} \;\le\;
 # \underbrace{E_q\Big[\log\frac1k\sum_{s=1}^k\omega_s\Big]}_{\text{IWAE, grows with } k} \;\le\;
@@ -96,7 +103,8 @@ assert np.abs(logs - truth.log_evidence).max() < 1e-11
 # in place of the expectation, $\alpha = 0$ is the IWAE.
 #
 # The EUBO needs samples of the posterior, which we do not have. Sagar's algorithm takes samples of
-# $q$ and weighs them, $\hat\omega_s = \omega_s/\sum_t\omega_t$:
+# $q$ and weighs them, $\hat\omega_s = \omega_s/\sum_t\omega_t$
+# ([G7](../derivations/bounds.md#g7-the-weights-of-algorithm-1)):
 # $\hat U = \sum_s\hat\omega_s\log\omega_s$
 # ([G6](../derivations/bounds.md#g6-the-estimate-of-the-upper-bound)).
 #
@@ -137,7 +145,8 @@ for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
 #
 # The first is the deviation of a weight when the other is *known*, the second its marginal
 # deviation. With a correlation $r$ the variances differ by the factor $1 - r^2$. With full rank
-# both objectives lead to the posterior itself. Train all four, with the library's `fit`.
+# ([M1-M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations)) both
+# objectives lead to the posterior itself. Train all four, with the library's `fit`.
 
 
 # %%
@@ -400,7 +409,77 @@ plt.show()
 # - **Where $q$ is the posterior** all bounds are the evidence, for any number of samples: all
 #   weights are equal.
 #
-# ## 6. Exercises
+# ## 6. A number that must be positive
+#
+# A weight is a real number; a rate or a deviation is not. *Automatic differentiation variational
+# inference* fits its Gaussian to the logarithm
+# ([M13-M17](../derivations/correlated-posteriors.md#m13-what-is-minimised)). Six counts, a rate
+# $\theta$ with the prior $e^{-\theta}$: the joint density is
+# $\theta^{a-1} e^{-b\theta} / \prod_i y_i!$ with $a = 1 + \sum_i y_i$, $b = 1 + N$, so that
+# posterior and evidence are known. For $\zeta = \log\theta$ a factor comes in, the Jacobian
+# $d\theta/d\zeta = e^\zeta$ (M14, M15):
+#
+# $$\log P(D, \zeta) = a\,\zeta - b\,e^\zeta - \sum_i \log y_i!, \qquad g = a - b\,e^\zeta .$$
+#
+# With $\zeta = \mu + \sigma\eta$, whose density is that of $\eta$ divided by $\sigma$ (M16),
+#
+# $$F = -E[\log P(D, \zeta)] - \tfrac12\log 2\pi e\,\sigma^2 \;(\text{M13}), \qquad
+# \hat\nabla_\mu = -g, \qquad
+# \hat\nabla_\rho = -\Big(g\,\eta + \frac1\sigma\Big)\,s(\rho) \;(\text{M17}).$$
+#
+# The mean is exact here, too, since $E[e^\zeta] = e^{\mu + \sigma^2/2}$: the optimum is
+# $\sigma = a^{-1/2}$, $\mu = \log\frac ab - \frac1{2a}$.
+
+# %%
+counts = np.array([3, 1, 4, 1, 5, 2])
+a, b = 1 + counts.sum(), 1 + len(counts)
+factorials = sum(lgamma(y + 1) for y in counts)
+
+
+def joint(theta):
+    """Return log P(D, theta) (S,) of rates (S, 1), and its slope."""
+    return ((a - 1) * np.log(theta) - b * theta)[:, 0] - factorials, (a - 1) / theta - b
+
+
+def positive(phi, eta, jacobian=True):
+    """Return -ELBO of noise (S, 1) and its gradient for (mu, rho), by hand."""
+    mu, rho = phi
+    zeta = mu + softplus(rho) * eta
+    value = (a - 1 + jacobian) * zeta - b * np.exp(zeta) - factorials
+    g = a - 1 + jacobian - b * np.exp(zeta)
+    entropy = 0.5 * np.log(2 * np.pi * np.e) + np.log(softplus(rho))
+    slopes = -g.mean(), -(np.mean(g * eta) + 1 / softplus(rho)) * sigmoid(rho)
+    return -value.mean() - entropy, np.array(slopes)
+
+
+phi, eta = np.array([0.4, -0.7]), np.random.default_rng(2).standard_normal((5, 1))
+library = ADVI(joint, Blockwise((("theta", (1,), Log()),))).value_and_grad(phi, eta)
+assert np.isclose(positive(phi, eta)[0], library[0], rtol=1e-13)
+assert np.allclose(positive(phi, eta)[1], library[1], rtol=1e-12)
+
+evidence, many = lgamma(a) - a * np.log(b) - factorials, np.random.default_rng(3)
+for jacobian in (True, False):
+    report = check(lambda t, on=jacobian: positive(t, eta, on), phi)
+    assert report.passed  # with the Jacobian and without it
+    k = a - 1 + jacobian
+    sigma = k**-0.5
+    mu = np.log(k / b) - 0.5 / k
+    mean = np.exp(mu + 0.5 * sigma**2)  # of theta under the best q
+    assert np.allclose([b * mean - k, b * mean * sigma - 1 / sigma], 0, atol=1e-12)
+    elbo = k * mu - b * mean - factorials + 0.5 * np.log(2 * np.pi * np.e) + np.log(sigma)
+    best = np.array([mu, np.log(np.expm1(sigma))])
+    one_by_one = [-positive(best, e[None, None], jacobian)[0] for e in many.standard_normal(4000)]
+    assert abs(np.mean(one_by_one) - elbo) < 4 * np.std(one_by_one) / 4000**0.5
+    print(f"{'with' if jacobian else 'no  '} Jacobian: gradient error {report.error:.0e}, ", end="")
+    print(f"mean rate {mean:.3f} (exact {a / b:.3f}), ELBO - log evidence {elbo - evidence:+.4f}")
+    assert (abs(mean - a / b) < 1e-12) == jacobian
+
+# %% [markdown]
+# The gradient check passes in both cases: without the Jacobian value and gradient belong together
+# and to another prior, whose posterior has the mean $(a - 1)/b$. Only an integral tells. With it
+# the bound is so tight because the logarithm of a gamma distributed number is nearly normal.
+#
+# ## 7. Exercises
 #
 # 1. Derive $-\tfrac12\log(1 - r^2)$ for both KL divergences of Section 3. Why are they equal here,
 #    and are they still for three weights?

@@ -115,8 +115,8 @@ plt.show()
 # ## 2. MLE, MAP, VI
 #
 # One network, 2-32-32-1 with ReLU, on the places $(x, y)$ in standard units, with its noise
-# learned; three ways to train it. [MLE](../derivations/why.md#w1-maximum-likelihood) and
-# [MAP](../derivations/why.md#w2-maximum-a-posteriori) are point estimates: they have the noise for
+# learned; three ways to train it. MLE ([W1](../derivations/why.md#w1-maximum-likelihood)) and MAP
+# ([W2](../derivations/why.md#w2-maximum-a-posteriori)) are point estimates: they have the noise for
 # a deviation, the same everywhere. VI is a mean field trained by Bayes by Backprop.
 #
 # Networks of one shape are trained side by side, in one computation

@@ -22,12 +22,13 @@
 #
 # **It needs** densities, expectations, matrices and NumPy, and the variational fits of
 # [notebook 01](01_from_one_weight_to_the_network.ipynb). **It takes** about an hour and a half to
-# read; its cells run in some ten seconds.
+# read; its cells run in some fifteen seconds.
 #
 # Sections 2 to 4 write leapfrog, HMC and NUTS in their cells and then compare them with the
 # library's. Tags such as M5 are entries of the
-# [chapter on samplers](../derivations/samplers.md), where what is used here is proved. Energies are
-# in nats. The notebook before this one is [05, path loss](05_path_loss.ipynb).
+# [chapter on samplers](../derivations/samplers.md) and of the one on
+# [microcanonical samplers](../derivations/microcanonical.md), where what is used here is proved.
+# Energies are in nats. The notebook before this one is [05, path loss](05_path_loss.ipynb).
 
 # %%
 from typing import NamedTuple
@@ -747,9 +748,10 @@ for name, rule in {"min": lambda a, b: min(1, b / a), "share": lambda a, b: b / 
 # ## 5. One posterior, five answers
 #
 # Twelve points with a gap, a network 1-3-1 with tanh, the prior $N(0, 1.2^2)$ on its weights, and a
-# log-normal one on the noise: 11 numbers. For the samplers the noise is one more number of the
-# posterior ([D33](../derivations/samplers.md#d33-the-log-joint-over-weights-and-scales)), drawn
-# with the weights. The walk keeps every sixth draw.
+# log-normal one on the noise ([D32](../derivations/samplers.md#d32-priors-of-learned-scales)): 11
+# numbers. For the samplers the noise is one more number of the posterior
+# ([D33](../derivations/samplers.md#d33-the-log-joint-over-weights-and-scales)), drawn with the
+# weights. The walk keeps every sixth draw.
 
 # %% tags=["rounding"]
 rng = np.random.default_rng(5)
@@ -861,8 +863,105 @@ plt.show()
 # each evaluation it uses the density alone; but even if that cost only a third it would be behind.
 #
 # NUTS finds the length of its paths by itself, and pays for it: whole subtrees that turn back are
-# thrown away.
+# thrown away. *ChEES* lets many chains learn one length of path together in the warm-up
+# ([D47](../derivations/samplers.md#d47-the-length-of-the-path-learned)).
 #
+# ### Constant speed instead of constant energy
+#
+# The youngest samplers keep the length of the momentum and let the gradient turn its direction $u$
+# only ([D48](../derivations/microcanonical.md#d48-motion-at-constant-speed-and-what-it-keeps)). A
+# kick is then not a shear and does not keep volume. With $e = g/|g|$, $c = e\cdot u$ and
+# $\delta = \epsilon|g|/(D-1)$ it is
+# ([D49](../derivations/microcanonical.md#d49-the-isokinetic-leapfrog-its-volume-and-mams))
+#
+# $$u \leftarrow \frac{u + (\sinh\delta + c\,(\cosh\delta - 1))\,e}{\cosh\delta + c\sinh\delta},
+# \qquad -\log|\det| = (D-1)\log(\cosh\delta + c\sinh\delta),$$
+#
+# and what it does to volumes, its *work*, takes the place of the kinetic energy in the acceptance.
+# That sampler is MAMS. Here it is on the hill of Section 2, whose moments we know.
+
+
+# %%
+def kick(u, gradient, eps):
+    """Turn directions u (S, D) towards the gradient; return them and the work (S,)."""
+    length = np.linalg.norm(gradient, axis=1, keepdims=True)
+    e, delta = gradient / length, eps * length / (u.shape[1] - 1)
+    c = np.sum(e * u, axis=1, keepdims=True)
+    grown = np.cosh(delta) + c * np.sinh(delta)
+    u = (u + (np.sinh(delta) + c * (np.cosh(delta) - 1)) * e) / grown
+    return u, (u.shape[1] - 1) * np.log(grown[:, 0])
+
+
+def steer(target, z, eps, steps):
+    """Return the end of a path of constant speed, and the work of its kicks."""
+    work = 0.0
+    for _ in range(steps):
+        u, first = kick(z.r, z.gradient, eps / 2)
+        z = point(target, z.theta + eps * u, u)
+        u, second = kick(z.r, z.gradient, eps / 2)
+        z, work = z._replace(r=u), work + first + second
+    return z, work
+
+
+def mams(target, theta, eps, longest, draws, rng, with_work=True):
+    """Return draws (draws, S, D) of S chains, and the mean acceptance probability."""
+    kept, chances = [], []
+    for _ in range(draws):
+        u = rng.standard_normal(theta.shape)
+        start = point(target, theta, u / np.linalg.norm(u, axis=1, keepdims=True))
+        end, work = steer(target, start, eps, rng.integers(1, longest + 1))
+        lost = start.log_density - end.log_density + with_work * work  # D49
+        chance = np.exp(np.minimum(0, -lost))
+        theta = np.where((rng.random(len(theta)) < chance)[:, None], end.theta, theta)
+        kept.append(theta)
+        chances.append(chance.mean())
+    return np.array(kept), np.mean(chances)
+
+
+angle, h = np.linspace(0.1, 6.0, 9), 1e-6  # in two dimensions a direction is one angle
+pull, angles, works = np.tile([[1.3, -0.4]], (9, 1)), {}, {}
+for side in (-h, 0.0, h):
+    u, works[side] = kick(np.column_stack([np.cos(angle + side), np.sin(angle + side)]), pull, 0.5)
+    angles[side] = np.unwrap(np.arctan2(u[:, 1], u[:, 0]))
+gap = np.abs(np.log((angles[h] - angles[-h]) / (2 * h)) + works[0.0]).max()
+print(f"the work is minus the logarithm of the slope of the angle, to {gap:.0e}")
+assert gap < 1e-8
+assert np.abs(np.linalg.norm(u, axis=1) - 1).max() < 1e-14
+
+rng = np.random.default_rng(13)
+begin = rng.standard_normal((400, 2))
+ours, chance = mams(hill, begin, 0.8, 4, 160, rng)
+kernel = mcmc.MAMS(step_size=0.8, decoherence_length=1.6)
+library = sample_target(hill, begin, sampler=kernel, draws=160, warm_up=0, seed=5)
+compare(ours[60:], library.positions[60:])
+print(f"acceptance: ours {chance:.3f}, library {library.stats['acceptance'].mean():.3f}")
+assert abs(chance - library.stats["acceptance"].mean()) < 0.01
+wrong, _ = mams(hill, begin, 0.8, 4, 160, np.random.default_rng(13), with_work=False)
+variance = np.mean(wrong[60:, :, 0] ** 2)
+print(f"without the work E[a^2] = {variance:.2f}, and should be {exact['E[a^2]']:.2f}")
+assert abs(variance / exact["E[a^2]"] - 1) > 0.1
+
+# %% [markdown]
+# *MCLMC* takes the same steps and accepts them all, with a little noise for the direction after
+# each. Its draws are biased, and no number of them mends that; but the errors of energy, which the
+# chain sees anyway, tell how much
+# ([D50](../derivations/microcanonical.md#d50-mclmc-its-bias-and-its-tuning)). On forty independent
+# standard normal numbers, at two step sizes:
+
+# %%
+rng = np.random.default_rng(6)
+for eps in (3.0, 5.0):
+    kernel, begin = mcmc.MCLMC(step_size=eps), rng.standard_normal((100, 40))
+    found = sample_target(normal, begin, sampler=kernel, draws=60, warm_up=0, seed=8)
+    squares = np.mean(found.positions[20:] ** 2, axis=(0, 2))  # one number per chain
+    bias, error = squares.mean() - 1, squares.std(ddof=1) / np.sqrt(len(squares))
+    told = found.expected_bias
+    print(f"eps {eps:g}: variance off by {100 * bias:.1f} +- {100 * error:.1f} %", end=", ")
+    print(f"told {100 * told:.1f} %")
+    assert bias > 4 * error
+    assert abs(bias - told) < 4 * error + 0.3 * told
+
+# %% [markdown]
 # ## 6. Where are VI's deviations too small?
 #
 # The variational fits maximise the ELBO, with the KL divergence in closed form

@@ -217,9 +217,10 @@ plt.show()
 # ## 3. Seven classifiers
 #
 # The paper's network: one hidden layer of 5 tanh units on the logarithm of the number, a Bernoulli
-# likelihood; all weights $N(0, 1)$ or $N(0, 4^2)$ beforehand. NUTS and mean-field VI run on the
-# same model object, the same hand-derived gradient. Beside them scikit-learn's three with the
-# paper's settings; the Gaussian process has 300 of the draws, since its cost grows with the cube.
+# likelihood ([D13](../derivations/likelihoods.md#d13-two-classes)); all weights $N(0, 1)$ or
+# $N(0, 4^2)$ beforehand. NUTS and mean-field VI run on the same model object, the same hand-derived
+# gradient. Beside them scikit-learn's three with the paper's settings; the Gaussian process has 300
+# of the draws, since its cost grows with the cube.
 #
 # Only about a hundred of the 1648 rows differ. A row that comes $v$ times is one row of weight $v$
 # ([D45](../derivations/training.md#d45-rows-that-count-more-than-once)); the posterior is the same.
@@ -394,8 +395,9 @@ assert cut > limit + 2
 # ## 4. Uncertainty, marked
 #
 # At every number the posterior gives an interval that should hold the exact probability 95 times in
-# a hundred. One data set is one case: neighbouring intervals are right or wrong together. More
-# cases can be had here, by playing the game: two more sets of 824 draws.
+# a hundred ([D35](../derivations/calibration.md#d35-pit-coverage-reliability-calibration-errors)).
+# One data set is one case: neighbouring intervals are right or wrong together. More cases can be
+# had here, by playing the game: two more sets of 824 draws.
 
 # %% tags=["rounding"]
 possible = np.flatnonzero((truth > 0) & (truth < 1))  # elsewhere: no ball, or no doubt

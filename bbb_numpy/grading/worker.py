@@ -12,3 +12,5 @@ if __name__ == "__main__":
         serve(*json.loads(sys.argv[1]))
     except KeyboardInterrupt:  # the command says so itself
         sys.exit(130)
+    finally:  # all is said: an exception during the interpreter's end would be printed
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

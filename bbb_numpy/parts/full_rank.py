@@ -160,7 +160,7 @@ class FullRank:
     def log_density(self, sample: FullRankSample) -> Array:
         r"""Return log q(w|theta) (S,), constants kept (M1).
 
-        :math:`-\sum_j \log L_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
+        :math:`-\sum_j \log C_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
         :math:`|\det C|` is the product of the diagonal.
         """
         logs = np.add.reduce(sample.parts.diagonal.log_softplus)
@@ -197,7 +197,7 @@ class FullRank:
         self.pull_back(sample, u, d_log_q, d_theta)
 
     def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
-        r"""Return :math:`\sum_j \log L_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19).
+        r"""Return :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19).
 
         With `starts`, where groups of weights begin, variances are summed by group.
         """

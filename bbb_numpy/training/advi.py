@@ -2,7 +2,7 @@ r"""Automatic differentiation variational inference, gradients by hand.
 
 The recipe of Mullachery et al. after Kucukelbir et al. (2017): constrained numbers theta are
 mapped to real ones, zeta = T(theta) (M14, M15); q is Gaussian there, of any posterior with an
-entropy; noise eta gives zeta = mu + L eta (M16); and the gradient of
+entropy; noise eta gives zeta = mu + C eta (M16); and the gradient of
 
 .. math:: -\mathrm{ELBO}(\phi) = -E_{N(\eta; 0, I)}\big[\log p(x, T^{-1}(\zeta))
           + \log|\det J_{T^{-1}}(\zeta)|\big] - H[q(\zeta; \phi)]
@@ -142,11 +142,11 @@ class ADVI:
         )
 
     def standardise(self, phi: Array, zeta: Array) -> Array:
-        """Return eta = L^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det L| (M16)."""
+        """Return eta = C^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det C| (M16)."""
         return self.posterior.at(self.layout.views(phi), zeta, Buffers()).eps  # M16
 
     def log_q(self, phi: Array, zeta: Array) -> Array:
-        """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det L| (M16)."""
+        """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det C| (M16)."""
         sample: Any = self.posterior.at(self.layout.views(phi), zeta, Buffers())
         return self.posterior.log_density(sample)
 
@@ -157,10 +157,10 @@ class ADVI:
 
         .. math:: \nabla_\mu &= -\tfrac1S \sum_s g_s, \qquad
                   g = J_{T^{-1}}^\top \nabla_\theta \log p + \nabla_\zeta \log|\det J_{T^{-1}}| \\
-                  \nabla_L &= -\mathrm{tril}\big(\tfrac1S \sum_s g_s \eta_s^\top\big)
-                  - \mathrm{diag}(1/L_{kk})
+                  \nabla_C &= -\mathrm{tril}\big(\tfrac1S \sum_s g_s \eta_s^\top\big)
+                  - \mathrm{diag}(1/C_{kk})
 
-        The entropy is exact, K/2 (1 + log 2 pi) + log |det L| (M4); only the joint is sampled.
+        The entropy is exact, K/2 (1 + log 2 pi) + log |det C| (M4); only the joint is sampled.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class ADVI:
         buffers = Buffers() if buffers is None else buffers
         grad = buffers.like(phi)
         blocks, d_phi = self.layout.views(phi), self.layout.views(grad)
-        sample: Any = self.posterior.sample(blocks, eta, buffers)  # zeta = mu + L eta
+        sample: Any = self.posterior.sample(blocks, eta, buffers)  # zeta = mu + C eta
         log_p, slope = self.target(sample.w)  # (S,), (S, K)
         entropy = self.posterior.entropy(sample.parts).value
         self.posterior.pull_back(sample, slope / -len(eta), None, d_phi)  # M17

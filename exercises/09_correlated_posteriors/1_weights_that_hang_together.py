@@ -4,12 +4,12 @@ Two weights that the data determine only in their sum must be able to say so: if
 the other is smaller. A diagonal cannot express this, a triangular matrix can. Draw independent
 noise and mix it,
 
-    w = mu + L eps,
+    w = mu + C eps,
 
-and the covariance of w is L L^T. L is lower triangular; whatever stands above its diagonal does
-not count. (The derivations call it C, since L counts layers there; the paper's letter is L.)
+and the covariance of w is C C^T. C is lower triangular; whatever stands above its diagonal does
+not count. (The paper's letter is L; here, as in the derivations, L counts layers.)
 
-Shapes: mu is (P,), L is (P, P), eps is (S, P) with one sample in each row. Return w (S, P).
+Shapes: mu is (P,), C is (P, P), eps is (S, P) with one sample in each row. Return w (S, P).
 
 Hint: mind that samples are rows.
 
@@ -19,7 +19,7 @@ Read: M1 in derivations/correlated-posteriors.md.
 import numpy as np
 
 
-def weights_that_hang_together(mu, L, eps):
-    """Return S samples of N(mu, L L^T), (S, P)."""
+def weights_that_hang_together(mu, C, eps):
+    """Return S samples of N(mu, C C^T), (S, P)."""
     # YOUR CODE HERE
     raise NotImplementedError

@@ -38,12 +38,12 @@ def test_the_motion_of_constant_speed_keeps_the_density_times_uniform_directions
 
 @pytest.mark.equation("D48")
 def test_the_refreshed_direction():
-    """E|u + nu z|^2 = 1 + D nu^2 = e^(2 eps / L), and nothing but the angle to u plays a part."""
+    """E|u + nu z|^2 = 1 + D nu^2 = e^(2 eps / ell), and nothing but the angle to u plays a part."""
     nu, u, z = sympy.Symbol("nu", positive=True), reals("u:3"), reals("z:3")
     square = sum((a + nu * b) ** 2 for a, b in zip(u, z, strict=True))
     length = sum(a**2 for a in u)
     equal(expectation(square, *z), length + 3 * nu**2)
-    eps, scale = positives("eps L")
+    eps, scale = positives("eps ell")
     equal(1 + 3 * ((exp(2 * eps / scale) - 1) / 3), exp(2 * eps / scale))
 
 

@@ -1,6 +1,6 @@
 """M1 to M19: the full-rank q, the leapfrog, maps and conjugate priors, by algebra.
 
-L is 2 x 2 and lower triangular, with the diagonal that softplus makes; T maps two or three numbers.
+C is 2 x 2 and lower triangular, with the diagonal that softplus makes; T maps two or three numbers.
 """
 
 from math import exp as float_exp
@@ -47,11 +47,11 @@ from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Order
 MU, RHO, EPS, W, D_W = reals("mu:2"), reals("rho:2"), reals("e:2"), reals("w:2"), reals("d:2")
 LOWER, SHARE = reals("l10"), positives("share")
 DIAGONAL = positives("l00 l11")
-L = Matrix([[DIAGONAL[0], 0], [LOWER, DIAGONAL[1]]])
+C = Matrix([[DIAGONAL[0], 0], [LOWER, DIAGONAL[1]]])
 AT = {DIAGONAL[j]: softplus(RHO[j]) for j in range(2)}
 NOISE, MEAN = Matrix(EPS), Matrix(MU)
-LOG_Q = -log(L.det()) - HALF * sum(each**2 for each in EPS) - LOG_2PI  # M1 with P = 2
-MOVED = list(MEAN + L * NOISE)
+LOG_Q = -log(C.det()) - HALF * sum(each**2 for each in EPS) - LOG_2PI  # M1 with P = 2
+MOVED = list(MEAN + C * NOISE)
 
 
 def drawn(seed):
@@ -73,15 +73,15 @@ def at_theta(line):
 @pytest.mark.equation("M1")
 def test_one_gaussian_with_all_correlations():
     moved = Matrix(MOVED)
-    equal(MOVED, [MU[0] + L[0, 0] * EPS[0], MU[1] + L[1, 0] * EPS[0] + L[1, 1] * EPS[1]])
+    equal(MOVED, [MU[0] + C[0, 0] * EPS[0], MU[1] + C[1, 0] * EPS[0] + C[1, 1] * EPS[1]])
     equal([expectation(each, *EPS) for each in moved], MU)
     spread = (moved - MEAN) * (moved - MEAN).T
-    equal([expectation(each, *EPS) for each in spread], L * L.T)
-    # the density by the change of variables, and as that of N(mu, L L^T) directly
-    standardised = L.inv() * (Matrix(W) - MEAN)
-    equal(L.det(), DIAGONAL[0] * DIAGONAL[1])
-    by_change = sum(log_gaussian(each, 0, 1) for each in standardised) - log(L.det())
-    gap, covariance = Matrix(W) - MEAN, L * L.T
+    equal([expectation(each, *EPS) for each in spread], C * C.T)
+    # the density by the change of variables, and as that of N(mu, C C^T) directly
+    standardised = C.inv() * (Matrix(W) - MEAN)
+    equal(C.det(), DIAGONAL[0] * DIAGONAL[1])
+    by_change = sum(log_gaussian(each, 0, 1) for each in standardised) - log(C.det())
+    gap, covariance = Matrix(W) - MEAN, C * C.T
     direct = (-LOG_2PI - HALF * log(DIAGONAL[0] ** 2 * DIAGONAL[1] ** 2)
               - HALF * (gap.T * covariance.inv() * gap)[0])  # fmt: skip
     equal(covariance.det(), DIAGONAL[0] ** 2 * DIAGONAL[1] ** 2)
@@ -127,10 +127,10 @@ def test_the_gradient_for_l_is_a_lower_triangle():
     found = [diff(COST, DIAGONAL[0]), diff(COST, LOWER), diff(COST, DIAGONAL[1])]
     equal(found, [boxed[0, 0], boxed[1, 0], boxed[1, 1]])
     # printed, in our signs: the whole outer product, minus the transposed inverse
-    printed = outer - SHARE * L.inv().T
+    printed = outer - SHARE * C.inv().T
     above = D_W[0] * EPS[1] + SHARE * LOWER / (DIAGONAL[0] * DIAGONAL[1])
     off_by(printed, boxed, Matrix([[0, above], [0, 0]]))
-    # L^-T is the gradient of log |det| over all matrices
+    # C^-T is the gradient of log |det| over all matrices
     full = Matrix(2, 2, positives("a:2:2"))
     slopes = Matrix(2, 2, lambda i, j: diff(log(full.det()), full[i, j]))
     equal(slopes, full.inv().T)
@@ -153,17 +153,17 @@ def test_the_gradient_for_l_is_a_lower_triangle():
 
 @pytest.mark.equation("M3")
 def test_the_direct_partials_of_the_full_rank_density():
-    fixed = L.inv() * (Matrix(W) - MEAN)
+    fixed = C.inv() * (Matrix(W) - MEAN)
     log_q = -log(DIAGONAL[0]) - log(DIAGONAL[1]) - HALF * sum(e**2 for e in fixed) - LOG_2PI
     moved = dict(zip(W, MOVED, strict=True))
-    u = L.inv().T * NOISE
+    u = C.inv().T * NOISE
     partial = Matrix(2, 2, lambda i, j: u[i] * EPS[j] if j <= i else 0)
     partial -= sympy.diag(1 / DIAGONAL[0], 1 / DIAGONAL[1])
     equal([diff(log_q, each).subs(moved) for each in (DIAGONAL[0], LOWER, DIAGONAL[1])],
           [partial[0, 0], partial[1, 0], partial[1, 1]])  # fmt: skip
     equal([diff(log_q, each).subs(moved) for each in MU], u)
     equal([diff(log_q, each).subs(moved) for each in W], -u)
-    # with L diagonal: those of W4 and W5
+    # with C diagonal: those of W4 and W5
     equal(u.subs(LOWER, 0), [EPS[k] / DIAGONAL[k] for k in range(2)])
     values, sample = drawn(4)
     d_theta, d_w = empty(), np.zeros((1, 2))
@@ -290,13 +290,13 @@ def flat(where):
 
 
 POSITION, MOMENTUM, STEP, MASS = reals("theta:2"), reals("r:2"), reals("step"), positives("m:2")
-C = reals("c:4")
+COEFFICIENTS = reals("c:4")
 
 
 def log_target(theta):
     """Coupled and not Gaussian: third and fourth order."""
-    a, b = theta
-    return -C[0] * a**2 - C[1] * b**2 - C[2] * a * b - C[3] * a**2 * b**2
+    (a, b), (c0, c1, c2, c3) = theta, COEFFICIENTS
+    return -c0 * a**2 - c1 * b**2 - c2 * a * b - c3 * a**2 * b**2
 
 
 def slope(theta):
@@ -342,7 +342,7 @@ def test_the_leapfrog_keeps_volume_and_is_reversible():
     equal(other_theta, back_theta)
     equal(other_r, [-each for each in back_r])
 
-    values = assign(8, POSITION, MOMENTUM, [STEP], MASS, C)
+    values = assign(8, POSITION, MOMENTUM, [STEP], MASS, COEFFICIENTS)
     at, momentum = floats(values, POSITION, (1, 2)), floats(values, MOMENTUM, (1, 2))
     metric = DiagonalMetric(1 / floats(values, MASS))
 
@@ -575,19 +575,19 @@ def test_the_maps_are_inverted_and_blocks_add():
 
 @pytest.mark.equation("M16")
 def test_the_jacobian_of_the_elliptical_standardisation_is_not_one():
-    standardised = L.inv() * (Matrix(W) - MEAN)
+    standardised = C.inv() * (Matrix(W) - MEAN)
     jacobian = Matrix(2, 2, lambda i, j: diff(standardised[i], W[j]))
     right = 1 / (DIAGONAL[0] * DIAGONAL[1])
-    equal(jacobian, L.inv())
+    equal(jacobian, C.inv())
     equal(jacobian.det(), right)
     off_by(1, right, 1 - right)
     numbers = {DIAGONAL[0]: Rational(8, 10), DIAGONAL[1]: Rational(6, 10)}
     assert right.subs(numbers) == Rational(100, 48)
-    # it meets the factor inside q: q(mu + L eta) |det L| = N(eta; 0, I)
+    # it meets the factor inside q: q(mu + C eta) |det C| = N(eta; 0, I)
     density = exp(LOG_Q)
-    equal(density * L.det(), gaussian(EPS[0], 0, 1) * gaussian(EPS[1], 0, 1))
-    # with a 1 in its place, q has mass |det L|, and the entropy loses log |det L|
-    wrong = -expectation(LOG_Q + log(L.det()), *EPS)
+    equal(density * C.det(), gaussian(EPS[0], 0, 1) * gaussian(EPS[1], 0, 1))
+    # with a 1 in its place, q has mass |det C|, and the entropy loses log |det C|
+    wrong = -expectation(LOG_Q + log(C.det()), *EPS)
     off_by(wrong, -expectation(LOG_Q, *EPS), -log(DIAGONAL[0]) - log(DIAGONAL[1]))
 
     values = assign(17, MU, RHO, [LOWER], W)
@@ -614,7 +614,7 @@ def test_the_gradients_through_the_maps():
     g = [bracket[k] + diff(log_det, z[k]) for k in range(2)]
     equal([diff(whole, each) for each in z], g)
 
-    moves = [dict(zip(z, list(MEAN + L * Matrix(each)), strict=True)) for each in noise]
+    moves = [dict(zip(z, list(MEAN + C * Matrix(each)), strict=True)) for each in noise]
     elbo = sum(whole.subs(move) for move in moves) / 2 + log(DIAGONAL[0]) + log(DIAGONAL[1])
     outer = sum((Matrix(g).subs(move) * Matrix([each]) for move, each in zip(moves, noise,
                  strict=True)), zeros(2, 2)) / 2  # fmt: skip
@@ -622,8 +622,8 @@ def test_the_gradients_through_the_maps():
     diagonal = [outer[k, k] + 1 / DIAGONAL[k] for k in range(2)]
     equal_at_points([diff(elbo, each) for each in MU], for_mu)
     equal_at_points([diff(elbo, each) for each in (LOWER, *DIAGONAL)], [outer[1, 0], *diagonal])
-    # printed: above the diagonal the outer product and the entry of L^-T are left
-    printed = outer + L.inv().T
+    # printed: above the diagonal the outer product and the entry of C^-T are left
+    printed = outer + C.inv().T
     off_by(printed[0, 1] - outer[0, 1], 0, -LOWER / (DIAGONAL[0] * DIAGONAL[1]))
     # where it leads: a Gamma posterior under T = log
     shape, rate, mu = positives("A B mu")

@@ -106,7 +106,7 @@ def test_dual_averaging_in_running_form():
 
 @pytest.mark.equation("M12")
 def test_the_metric_and_its_running_moments():
-    # r = L^-T z has covariance M where L L^T = M^-1, and steps L z have M^-1
+    # r = C^-T z has covariance M where C C^T = M^-1, and steps C z have M^-1
     factor = Matrix([[positives("a"), 0], [reals("b"), positives("c")]])
     z = Matrix(reals("z:2"))
 

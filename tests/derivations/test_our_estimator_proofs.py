@@ -159,7 +159,7 @@ def test_the_direct_part_has_mean_zero_and_may_be_left_out():
     precision = positives("precision")
     bracket = log_gaussian(W[0], mean, 1 / sqrt(precision)) + precision * (W[0] - mean) ** 2 / 2
     equal(diff(bracket, W[0]), 0)
-    # the report's gradient there is Lambda L eps, of covariance Lambda
+    # the report's gradient there is Lambda C eps, of covariance Lambda
     lam = Matrix([[positives("a"), reals("b")], [reals("b"), positives("c")]])
     noise = Matrix(reals("n:2"))
     root = Matrix([[positives("r0"), 0], [reals("r10"), positives("r1")]])

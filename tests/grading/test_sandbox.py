@@ -67,6 +67,19 @@ def test_an_answer_ends_with_the_command_that_grades_it(tmp_path):
     assert not alive.exists()
 
 
+@FORKING
+def test_a_grader_that_is_ended_when_it_has_said_all_says_nothing_more():
+    code = (
+        "import atexit, os, runpy, signal, sys\n"
+        "atexit.register(os.kill, os.getpid(), signal.SIGTERM)\n"
+        "sys.argv[1:] = ['[[], 1.0, 64, true]']\n"
+        "runpy.run_module('bbb_numpy.grading.worker', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert done.stderr == b""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
 def test_memory_is_limited(tmp_path):
     path = tmp_path / "softplus.py"

@@ -47,7 +47,7 @@ FULL = BOTH[1]
 
 
 def factor_of(theta, size):
-    """L (P, P), entry by entry from the names of the blocks."""
+    """C (P, P), entry by entry from the names of the blocks."""
     blocks = blocks_of(theta, FULL, size)
     factor, at = np.zeros((size, size)), 0
     for row in range(size):
@@ -59,7 +59,7 @@ def factor_of(theta, size):
 
 
 def density_error(posterior, seed=0, size=4):
-    """Error of log q against the density of N(mu, L L^T) by dense linear algebra."""
+    """Error of log q against the density of N(mu, C C^T) by dense linear algebra."""
     theta, eps, _, _ = problem(posterior, seed, size)
     sample, covariance = sample_at(posterior, theta, eps), None
     covariance = factor_of(theta, size) @ factor_of(theta, size).T
@@ -70,7 +70,7 @@ def density_error(posterior, seed=0, size=4):
 
 
 def weights_error(posterior, seed=0, size=4):
-    """Error of the weights against mu + L eps, one by one."""
+    """Error of the weights against mu + C eps, one by one."""
     theta, eps, _, _ = problem(posterior, seed, size)
     expected = [theta[:size] + factor_of(theta, size) @ e for e in eps]
     return relative_error(sample_at(posterior, theta, eps).w, expected)
@@ -124,7 +124,7 @@ def test_without_correlations_it_is_the_mean_field(seed):
 
 @pytest.mark.equation("M3")
 def test_numbers_above_the_diagonal_are_no_parameters():
-    # M3 as printed, sum_s d_w eps^T + (L^-1)^T, is not zero there; theta has no place for them
+    # M3 as printed, sum_s d_w eps^T + (C^-1)^T, is not zero there; theta has no place for them
     theta, eps, d_w, d_log_q = problem(FULL, 5)
     factor, size = factor_of(theta, 4), 4
     printed = d_w.T @ eps - d_log_q.sum() * np.linalg.inv(factor).T
@@ -249,9 +249,9 @@ def entropy_with(edit):
 
 
 WRONG = {
-    "M1 L transposed": (weights_error, {"sample": transposed_weights}),
-    "M1 without log det L": (density_error, determinant(0)),
-    "M1 log det L L^T": (density_error, determinant(2)),
+    "M1 C transposed": (weights_error, {"sample": transposed_weights}),
+    "M1 without log det C": (density_error, determinant(0)),
+    "M1 log det C C^T": (density_error, determinant(2)),
     "M2 through the factor": (pull_back_error, edit_pull_back(mean_through_the_factor)),
     "M3 the other triangle": (pull_back_error, edit_pull_back(other_triangle)),
     "M3 not masked": (pull_back_error, edit_pull_back(both_triangles)),
@@ -261,7 +261,7 @@ WRONG = {
         entropy_error,
         entropy_with(lambda e, f: e._replace(value=e.value - 0.5 * len(f.lower))),
     ),
-    "M4 with log |det L|^2": (
+    "M4 with log |det C|^2": (
         entropy_error,
         entropy_with(lambda e, f: e._replace(value=e.value + f.diagonal.log_softplus.sum())),
     ),
@@ -269,8 +269,8 @@ WRONG = {
         entropy_error,
         entropy_with(lambda e, f: e._replace(total_variance=(f.diagonal.softplus**2).sum())),
     ),
-    "W3 L^-1 for L^-T": (slope_error, {"add_density_slope": inverse_not_transposed}),
-    "W4 L^-1 for L^-T": (split_error, {"add_density_slope": inverse_not_transposed}),
+    "W3 C^-1 for C^-T": (slope_error, {"add_density_slope": inverse_not_transposed}),
+    "W4 C^-1 for C^-T": (split_error, {"add_density_slope": inverse_not_transposed}),
 }  # fmt: skip
 
 

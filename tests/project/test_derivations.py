@@ -309,10 +309,32 @@ def link_problems(markdown: str, root: Path) -> list[str]:
             continue
         label = text.strip("`")
         name = label.removeprefix(f"{path}::").removeprefix(f"{file.stem}.")
-        if file.suffix != ".py" or label == path:
+        if file.suffix != ".py" or label in (path, file.name):
             continue
         if not re.fullmatch(r"[\w.]+", name) or not defines(file.read_text("utf-8"), name):
             problems.append(f"[{text}]({target}): {path} does not define {name}")
+    return problems
+
+
+def unpractised(
+    entry: Entry, notebooks: Mapping[str, set[str]], exercises: Mapping[str, set[str]]
+) -> list[str]:
+    """Say where an entry and the notebooks and exercises that name its tag do not lead together.
+
+    One notebook that names the tag is enough. The report's entries need no exercise of their own:
+    the end of their page leads to the folder.
+    """
+    line = entry.body.rpartition("\nCode: ")[2].split("\n\n")[0]
+    last = [link.target for link in links(line)]
+    problems = []
+    for path in set(last) & set(notebooks):
+        if entry.tag not in notebooks[path]:
+            problems.append(f"{entry.tag} links {path}, which does not name it")
+    for kind, naming in (("notebook", notebooks), ("exercise", exercises)):
+        named = sorted(path for path, tags in naming.items() if entry.tag in tags)
+        needed = kind == "notebook" or entry.page != "derivations.md"
+        if needed and named and not set(named) & set(last):
+            problems.append(f"{entry.tag} links no {kind}, but {named} name it")
     return problems
 
 
@@ -453,6 +475,24 @@ def test_every_entry_links_code_and_a_test_that_carry_its_tag() -> None:
     none_of(
         [what for entry in ENTRIES for what in entry_problems(entry, tags_in_code(), marked_tags())]
     )
+
+
+def test_an_entry_leads_to_a_notebook_and_to_the_exercise_that_name_it() -> None:
+    from bbb_numpy.grading.keys import chapters as graded
+
+    exercises = {
+        f"exercises/{chapter}/{number}_{one.name}.py": set(one.tags)
+        for chapter, some in graded().items()
+        for number, one in enumerate(some, 1)
+    }
+    notebooks = {}
+    for script in sorted(ROOT.glob("notebooks/[0-9]*.py")):
+        text = re.sub(r"\]\([^()\s]+\)", "]", script.read_text("utf-8"))
+        path = script.with_suffix(".ipynb").relative_to(ROOT).as_posix()
+        notebooks[path] = tags_in(text.split(". Exercises\n")[0], FAMILIES)
+        asked = tags_in(text.split(". Exercises\n")[1], FAMILIES)
+        notebooks[path] |= asked & {"D10", "D36"}  # known from their exercises alone
+    none_of([what for entry in ENTRIES for what in unpractised(entry, notebooks, exercises)])
 
 
 def test_the_lines_on_one_screen_are_those_of_plain() -> None:
@@ -621,6 +661,20 @@ def test_an_entry_that_links_the_wrong_file_is_found() -> None:
     assert len(entry_problems(entry, elsewhere, {"tests/test_a.py": set()})) == 2
 
 
+def test_a_notebook_or_exercise_to_which_no_entry_leads_is_found() -> None:
+    last = "\nCode: [`f`](a.py) · Notebook: [1](n/1.ipynb) · Exercise: [`e`](e/1.py)"
+    entry = Entry("D2", last, "derivations/a.md")
+    notebooks, exercises = {"n/1.ipynb": {"D2"}, "n/2.ipynb": {"D2"}}, {"e/1.py": {"D2"}}
+    assert not unpractised(entry, notebooks, exercises)
+    assert "does not name" in unpractised(entry, {"n/1.ipynb": {"D3"}}, exercises)[0]
+    bare = entry._replace(body="\nCode: [`f`](a.py)")
+    assert len(unpractised(bare, notebooks, exercises)) == 2
+    assert "no notebook" in unpractised(bare, notebooks, {})[0]
+    assert "no exercise" in unpractised(bare, {}, exercises)[0]
+    assert not unpractised(bare._replace(page="derivations.md"), {}, exercises)
+    assert not unpractised(bare, {}, {})
+
+
 def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(
         "LIMIT = 1\nclass C:\n    size: int = 0\n    def f(self): pass\ndef g(): pass\n"
@@ -629,12 +683,16 @@ def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
         "# One: two\n[a](#one-two) [`a.C.f`](a.py) [`a.LIMIT`](a.py) [`a.py::g`](a.py) [a.py](a.py)"
     )
     assert not link_problems(right + " [`C.size`](a.py) [`a.C`](a.py)", tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "d.py").write_text("")
+    assert not link_problems("[d.py](folder/d.py)", tmp_path)
     for wrong, complaint in [
         ("[a](#one)", "no such heading"),
         ("[b](b.py)", "no such file"),
         ("[`a.C.g`](a.py)", "does not define C.g"),
         ("[`b.g`](a.py)", "does not define b.g"),
         ("[`a.py::f`](a.py)", "does not define f"),
+        ("[e.py](folder/d.py)", "does not define e.py"),
         ("[the function](a.py)", "does not define the function"),
     ]:
         assert complaint in " ".join(link_problems(f"{right} {wrong}", tmp_path)), wrong

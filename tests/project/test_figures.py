@@ -73,6 +73,27 @@ def test_a_figure_is_drawn_again_with_titles_units_and_its_stored_size(figures, 
 
 
 @pytest.mark.equation("K5")
+def test_the_two_parts_of_the_free_energy_are_integrals_and_end_on_the_floor(figures):
+    w = np.linspace(-6, 16, 400_001)
+    log_prior = -0.5 * ((w - 5) / 0.5) ** 2 - np.log(0.5 * np.sqrt(2 * np.pi))
+    log_likelihood = -0.5 * (11 - 2 * w) ** 2 - 0.5 * np.log(2 * np.pi)
+    mean, said = figures.SPRING[0], []
+    for name, width in figures.WIDTHS:
+        log_q = -0.5 * ((w - mean) / width) ** 2 - np.log(width * np.sqrt(2 * np.pi))
+        parts = figures.complexity_and_misfit(mean, width)
+        integrals = [np.exp(log_q) * (log_q - log_prior), -np.exp(log_q) * log_likelihood]
+        assert np.allclose(parts, np.trapezoid(integrals, w), rtol=1e-9), name
+        assert sum(parts) == pytest.approx(figures.free_energy(mean, np.log(np.expm1(width))))
+        said.append(round(float(sum(parts)), 1))
+    assert said == [2.3, 1.5, 3.3]
+    sigma = np.geomspace(0.05, 1, 200)
+    total = np.add(*figures.complexity_and_misfit(mean, sigma))
+    assert (total >= -figures.LOG_EVIDENCE).all()
+    floor = sum(figures.complexity_and_misfit(mean, figures.SPRING[1] ** -0.5))
+    assert floor == pytest.approx(-figures.LOG_EVIDENCE, rel=1e-12)
+
+
+@pytest.mark.equation("K5")
 def test_the_descent_follows_the_gradient_of_the_free_energy_that_is_drawn(figures):
     mu, rho, h = 4.7, -1.3, 1e-5
     difference = [
@@ -148,6 +169,43 @@ def test_each_wrong_forecast_has_the_shape_that_the_text_gives_it(figures):
     assert min(narrow[0], narrow[-1]) > 1.3 > 0.9 > narrow[2]
     assert wide[2] > 1.3 > 0.7 > max(wide[0], wide[-1])
     assert (np.diff(low) > 0).all()
+
+
+@pytest.mark.equation("R5")
+def test_the_priors_have_one_deviation_and_the_drawn_slopes_are_those_of_the_drawn_prices(figures):
+    w = np.linspace(-60, 60, 600_002)  # without 0, where Laplace's slope jumps
+    pulls = {}
+    for name, prior, *_ in figures.PRIORS:
+        density = np.exp(figures.density_and_slope(prior, w)[0])
+        assert np.trapezoid(density, w) == pytest.approx(1, rel=1e-5), name
+        deviation = np.sqrt(np.trapezoid(w**2 * density, w))
+        # of t with 4 degrees, 6 / 60^2 of the variance lies beyond the ends
+        assert deviation == pytest.approx(1, abs=2e-3), name
+        h = 1e-6
+        at = np.array([-2.5, -0.3, 0.1, 0.7, 3.0])
+        ahead, behind = (figures.density_and_slope(prior, at + step)[0] for step in (h, -h))
+        assert np.allclose((ahead - behind) / (2 * h), figures.density_and_slope(prior, at)[1])
+        pulls[name.split()[0].rstrip(",")] = -figures.density_and_slope(
+            prior, np.array([0.5, 4.0])
+        )[1]
+    # as the picture is described: near 0 the mixture pulls most, far away the Gaussian does
+    assert max(pulls, key=lambda name: pulls[name][0]) == "mixture"
+    assert max(pulls, key=lambda name: pulls[name][1]) == "Gaussian"
+
+
+@pytest.mark.equation("D37")
+def test_the_drawn_ceiling_is_the_accuracy_of_naming_the_likelier_bin(figures):
+    urn, rng = figures.exact(59), np.random.default_rng(0)
+    draws = np.sort(rng.permuted(np.tile(np.arange(1, 60), (20_000, 1)), axis=1)[:, :5], axis=1)
+    right = 0.5 * ((draws[:, 0] <= urn.limit) + (draws[:, 2] > urn.limit).astype(float))
+    assert abs(right.mean() - urn.accuracy) < 4 * urn.draw_deviation / len(draws) ** 0.5
+    assert right.std() == pytest.approx(urn.draw_deviation, rel=0.03)
+    beyond = [
+        sum(abs(printed - urn.accuracy) > 2 * urn.draw_deviation / n**0.5
+            for printed in set(figures.PRINTED))
+        for n in (824, 300, 165)
+    ]  # fmt: skip
+    assert beyond == [2, 1, 0]
 
 
 def test_the_moving_picture_of_the_readme_has_a_frame_for_every_number_of_rows():

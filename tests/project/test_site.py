@@ -359,6 +359,7 @@ const wait = () => Promise.resolve(typeset()).then(() => setTimeout(done, 0));
 document.readyState === "complete" ? wait() : window.addEventListener("load", wait);
 """
 LOOK = r"""
+document.querySelectorAll("details").forEach(fold => { fold.open = true; });
 const plain = [];
 const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 while (walk.nextNode()) {
@@ -463,6 +464,79 @@ def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+HINTS = """
+const fold = [...document.querySelectorAll("article details")].at(-1);
+const asked = fold.parentElement.querySelectorAll(":scope > ol > li");
+const hints = fold.querySelectorAll("ol > li");
+const seen = [...hints].filter(hint => hint.checkVisibility());
+const formulas = [...fold.querySelectorAll("mjx-container")];
+return {
+  title: fold.querySelector("summary").textContent, asked: asked.length, hints: hints.length,
+  seen: seen.length, raw: fold.textContent.match(/[$]/g),
+  formulas: fold.querySelectorAll(".math").length,
+  drawn: formulas.filter(formula => formula.getBoundingClientRect().width > 4).length,
+};
+"""
+
+
+def hints_problems(found, opened):
+    """Say what is wrong with the fold of a notebook's hints, closed or opened."""
+    wrong = [] if found["title"] == "Hints" else [f"it is called {found['title']!r}"]
+    if not found["asked"] == found["hints"] > 3:
+        wrong.append(f"{found['asked']} exercises and {found['hints']} hints")
+    if found["seen"] != (found["hints"] if opened else 0):
+        wrong.append(f"{found['seen']} hints are to be seen")
+    if opened and found["drawn"] != found["formulas"]:
+        wrong.append(f"{found['drawn']} of {found['formulas']} formulas are drawn")
+    return wrong + ([f"raw text {found['raw']}"] if found["raw"] else [])
+
+
+@pytest.mark.long
+def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built, browser):
+    size = {"width": PHONE, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    notebooks = sorted((built[0] / "notebooks").glob("[0-9]*.html"))
+    problems = []
+    for path in notebooks:
+        browser.get(path.as_uri())
+        browser.execute_async_script(READY)
+        for opened in (False, True):
+            if opened:
+                click = "[...document.querySelectorAll('article summary')].at(-1).click()"
+                browser.execute_script(click)
+            wrong = hints_problems(browser.execute_script(HINTS), opened)
+            problems += [f"{path.name}: {what}" for what in wrong]
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert len(notebooks) == len(list(ROOT.glob("notebooks/[0-9]*.ipynb")))
+    assert not problems, "\n" + "\n".join(problems)
+
+
+FILMS = """
+return [...document.querySelectorAll("article input[type=range]")].map(slider => {
+  const frames = [...slider.parentNode.querySelectorAll("img")];
+  const shown = () => frames.flatMap((frame, at) => frame.checkVisibility() ? [at] : []);
+  const first = shown();
+  slider.value = slider.max;
+  slider.dispatchEvent(new Event("input"));
+  const images = frames.filter(frame => frame.complete && frame.naturalWidth && frame.alt);
+  return [frames.length, images.length, first, shown()];
+});"""
+
+
+@pytest.mark.long
+def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, browser):
+    films = 0
+    for path in sorted((built[0] / "notebooks").glob("[0-9]*.html")):
+        browser.get(path.as_uri())
+        browser.execute_async_script(READY)
+        for frames, images, first, last in browser.execute_script(FILMS):
+            films += 1
+            assert frames == images > 5, path.name
+            assert (first, last) == ([0], [frames - 1]), path.name
+    stored = [path.read_text("utf-8") for path in ROOT.glob("notebooks/*.ipynb")]
+    assert films == sum(text.count('<input type=\\"range\\"') for text in stored) >= 4
+
+
 @pytest.mark.long
 def test_every_slide_fits_its_screen(built, browser):
     size = {"width": 1280, "height": 720, "deviceScaleFactor": 1, "mobile": False}
@@ -497,12 +571,38 @@ def test_what_looks_wrong_in_a_browser_is_found(browser, tmp_path):
         (r"<p>\frac12</p>", "raw LaTeX"),
         ('<span class="math">x</span>', "typeset"),
         ('<article><p><a style="text-decoration: none" href="#">b</a></p></article>', "without"),
+        ('<details><article><p style="width: 5000px">b</p></article></details>', "pixels wide"),
         ('<span class="row hit"><a class="number">1</a></span>', "only colour"),
         ("<script>nowhere()</script>", "console"),
         ('<img src="https://nowhere.invalid/a.png">', "console"),
     ]:
         bad.write_text(right + wrong, "utf-8")
         assert what in " ".join(looks_wrong(seen(browser, bad), 2000)), what
+
+
+@pytest.mark.long
+def test_a_fold_that_is_open_or_holds_the_wrong_hints_is_found(browser, tmp_path):
+    page = tmp_path / "page.html"
+    items = "<li>a</li>" * 4
+    right = (
+        f"<!doctype html><article><section><ol>{items}</ol><details><summary>Hints</summary>"
+        f"<ol>{items}</ol></details></section></article>"
+    )
+    for text, said in [
+        (right, ""),
+        (right.replace("<details>", "<details open>"), "4 hints are to be seen"),
+        (right.replace("Hints", "More"), "called 'More'"),
+        (right.replace(f"{items}</ol></d", f"{items[10:]}</ol></d"), "4 exercises and 3 hints"),
+        (right.replace("<li>a", "<li>$a"), "raw text"),
+    ]:
+        page.write_text(text, "utf-8")
+        browser.get(page.as_uri())
+        wrong = " ".join(hints_problems(browser.execute_script(HINTS), False))
+        assert said in wrong if said else not wrong, said
+    page.write_text(right.replace("<li>a", '<li><i class="math">a</i>', 5), "utf-8")
+    browser.get(page.as_uri())
+    browser.execute_script("document.querySelector('details').open = true")
+    assert "0 of 1 formulas" in hints_problems(browser.execute_script(HINTS), True)[0]
 
 
 @pytest.mark.long

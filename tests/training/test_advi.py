@@ -350,14 +350,14 @@ def test_the_jacobian_of_elliptical_standardisation_is_one_over_det_l_and_not_on
 @pytest.mark.equation("M16")
 def test_with_a_jacobian_of_one_q_would_not_have_mass_one():
     problem, step = problem_of("cutpoints", FullRank()), 0.05
-    factor = np.array([[0.8, 0.0], [-0.5, 0.6]])  # 1 / |det L| = 2.083
+    factor = np.array([[0.8, 0.0], [-0.5, 0.6]])  # 1 / |det C| = 2.083
     phi = FullRank().pack(np.array([0.2, -0.1]), factor @ factor.T)
     axis = np.arange(-7.0, 7.0, step)
     zeta = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     eta = problem.standardise(phi, zeta)
     assert np.isclose(np.exp(problem.log_q(phi, zeta)).sum() * step**2, 1, rtol=1e-9)
     with_one = np.exp(-0.5 * (eta**2).sum(axis=1) - LOG_2PI).sum() * step**2
-    assert np.isclose(with_one, 0.48, rtol=1e-9)  # |det L|
+    assert np.isclose(with_one, 0.48, rtol=1e-9)  # |det C|
 
 
 # --- M17: the gradients
@@ -397,7 +397,7 @@ def test_the_printed_gradient_of_l_is_right_on_and_below_the_diagonal_only():
 
 
 class Unmasked(FullRank):
-    """The planted error: L learned as a full matrix, with the gradient as printed, not masked."""
+    """The planted error: C learned as a full matrix, with the gradient as printed, not masked."""
 
     def blocks(self, size):
         return (("mu", (size,)), ("rho", (size,)), ("lower", (size, size)))

@@ -14,51 +14,51 @@ __all__ = ["EXERCISES"]
 
 @formula(
     mu=real("P"),
-    L=real("PP"),
+    C=real("PP"),
     eps=real("SP"),
     returns="w",
     tags="M1",
     wrong=[
         (
-            "eps @ np.tril(L).T",
-            "eps @ np.tril(L)",
-            "L is not transposed: rows of eps are vectors, and w = mu + L eps for each.",
+            "eps @ np.tril(C).T",
+            "eps @ np.tril(C)",
+            "C is not transposed: rows of eps are vectors, and w = mu + C eps for each.",
         ),
         (
-            "eps @ np.tril(L).T",
-            "eps @ L.T",
-            "what stands above the diagonal of L counts: only its lower triangle is there.",
+            "eps @ np.tril(C).T",
+            "eps @ C.T",
+            "what stands above the diagonal of C counts: only its lower triangle is there.",
         ),
         (
-            "eps @ np.tril(L).T",
-            "eps @ (np.tril(L) @ np.tril(L).T)",
-            "eps is multiplied by the covariance L L^T; its factor L is enough.",
+            "eps @ np.tril(C).T",
+            "eps @ (np.tril(C) @ np.tril(C).T)",
+            "eps is multiplied by the covariance C C^T; its factor C is enough.",
         ),
-        ("eps @ np.tril(L).T", "eps * np.diag(L)", "only the diagonal is used: mean field."),
+        ("eps @ np.tril(C).T", "eps * np.diag(C)", "only the diagonal is used: mean field."),
         (
-            "eps @ np.tril(L).T",
-            "eps @ np.tril(L, -1).T",
-            "the diagonal of L is left out.",
+            "eps @ np.tril(C).T",
+            "eps @ np.tril(C, -1).T",
+            "the diagonal of C is left out.",
         ),
     ],
 )
-def weights_that_hang_together(mu: Any, L: Any, eps: Any) -> Any:
-    """S samples of N(mu, L L^T)."""
-    return mu + eps @ np.tril(L).T
+def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
+    """S samples of N(mu, C C^T)."""
+    return mu + eps @ np.tril(C).T
 
 
 @formula(
-    L=real("PP"),
+    C=real("PP"),
     rho=real("P"),
     d_w=real("SP"),
     eps=real("SP"),
-    returns="d_L d_rho",
+    returns="d_C d_rho",
     tags="M3",
     wrong=[
         (
             "np.tril(outer, -1)",
             "outer - np.diag(np.diag(outer))",
-            "there are slopes above the diagonal, where L has no numbers: as printed in the "
+            "there are slopes above the diagonal, where C has no numbers: as printed in the "
             "paper (M3).",
         ),
         (
@@ -70,12 +70,12 @@ def weights_that_hang_together(mu: Any, L: Any, eps: Any) -> Any:
         (
             "np.diag(outer) - 1 / diagonal",
             "np.diag(outer)",
-            "the entropy's slope -1 / L_kk is missing (M4).",
+            "the entropy's slope -1 / C_kk is missing (M4).",
         ),
         (
             "np.diag(outer) - 1 / diagonal",
             "np.diag(outer) + 1 / diagonal",
-            "the sign of 1 / L_kk: F holds minus the entropy.",
+            "the sign of 1 / C_kk: F holds minus the entropy.",
         ),
         (
             "np.diag(outer) - 1 / diagonal",
@@ -85,12 +85,12 @@ def weights_that_hang_together(mu: Any, L: Any, eps: Any) -> Any:
         (
             " / (1 + np.exp(-rho))",
             "",
-            "softplus without its derivative: L_kk = softplus(rho_k) (K24).",
+            "softplus without its derivative: C_kk = softplus(rho_k) (K24).",
         ),
     ],
 )
-def gradient_for_the_factor(L: Any, rho: Any, d_w: Any, eps: Any) -> Any:
-    """Slopes for the strict lower triangle of L and for the raw diagonal."""
+def gradient_for_the_factor(C: Any, rho: Any, d_w: Any, eps: Any) -> Any:
+    """Slopes for the strict lower triangle of C and for the raw diagonal."""
     diagonal = np.log(1 + np.exp(rho))
     outer = d_w.T @ eps / len(eps)
     return np.tril(outer, -1), (np.diag(outer) - 1 / diagonal) / (1 + np.exp(-rho))
@@ -105,7 +105,7 @@ def gradient_for_the_factor(L: Any, rho: Any, d_w: Any, eps: Any) -> Any:
         (
             "np.sum(np.log(diagonal))",
             "2 * np.sum(np.log(diagonal))",
-            "this is log det of the covariance; half of it is log det L.",
+            "this is log det of the covariance; half of it is log det C.",
         ),
         (
             "np.sum(np.log(diagonal))",
@@ -135,7 +135,7 @@ def gradient_for_the_factor(L: Any, rho: Any, d_w: Any, eps: Any) -> Any:
     ],
 )
 def entropy_of_full_rank(diagonal: Any, below: Any) -> Any:
-    """Entropy of N(mu, L L^T)."""
+    """Entropy of N(mu, C C^T)."""
     return np.sum(np.log(diagonal)) + len(diagonal) / 2 * (1 + np.log(2 * np.pi))
 
 

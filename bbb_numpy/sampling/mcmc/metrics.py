@@ -152,12 +152,12 @@ class DenseMetric:
 
     @cached_property
     def _factor(self) -> Array:
-        """L with L L^T = M^-1."""
+        """C with C C^T = M^-1."""
         return np.linalg.cholesky(self.covariance)
 
     @cached_property
     def _inverse_factor(self) -> Array:
-        """L^-1: z^T L^-1 has covariance L^-T L^-1 = M."""
+        """C^-1: z^T C^-1 has covariance C^-T C^-1 = M."""
         return np.linalg.solve(self._factor, np.eye(len(self._factor), dtype=self._factor.dtype))
 
     def draw_momentum(self, rng: np.random.Generator, like: Array) -> Array:
@@ -177,7 +177,7 @@ class DenseMetric:
         return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
-        """Return z = L^-1 u with z^T z = u^T M u, row by row (S, D)."""
+        """Return z = C^-1 u with z^T z = u^T M u, row by row (S, D)."""
         return offset @ self._inverse_factor.T
 
 

@@ -115,7 +115,7 @@ def refreshed(
     r"""Return directions that have partly forgotten the old ones (D48).
 
     :math:`r \leftarrow (r + \nu z) / |r + \nu z|`, :math:`z \sim N(0, M)`,
-    :math:`\nu^2 = (e^{2\varepsilon / L} - 1) / D`: after a way L the correlation has fallen to 1/e.
+    :math:`\nu^2 = (e^{2\varepsilon / \ell} - 1) / D`: after a way ell the correlation is 1/e.
     Which direction is which plays no part, so the uniform distribution stays what it was.
     """
     share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])
@@ -139,7 +139,7 @@ class _Microcanonical:
         settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     def length(self, size: int) -> float:
-        """Return L for `size` numbers: sqrt(D) unless it is given."""
+        """Return ell for `size` numbers: sqrt(D) unless it is given."""
         return sqrt(size) if self.decoherence_length is None else self.decoherence_length
 
     def steps(self, size: int) -> int:
@@ -199,7 +199,7 @@ class MCLMC(_Microcanonical):
     step_size : float
         eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
     decoherence_length : float, optional
-        L > 0, in the same units, after which the direction is forgotten; by default sqrt(D), and
+        ell > 0, in the same units, after which the direction is forgotten; by default sqrt(D), and
         learned in the warm-up.
     metric : DiagonalMetric or DenseMetric, optional
         By default unit variances.
@@ -289,8 +289,8 @@ class MAMS(_Microcanonical):
     step_size : float
         eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
     decoherence_length : float, optional
-        L > 0, in the same units: the mean length of a path, whose number of steps is drawn evenly
-        from 1 to 2 L / eps. By default sqrt(D), and learned in the warm-up.
+        ell > 0, in the same units: the mean length of a path, whose number of steps is drawn evenly
+        from 1 to 2 ell / eps. By default sqrt(D), and learned in the warm-up.
     metric : DiagonalMetric or DenseMetric, optional
         By default unit variances.
     max_steps : int

@@ -1,17 +1,17 @@
 """The gradient for a triangle of numbers.
 
-Entry (i, j) of L multiplies eps_j and adds to w_i. So its slope is d_w_i eps_j, an outer product,
-but only where L has numbers: on and below the diagonal. The paper's formula has entries above it,
+Entry (i, j) of C multiplies eps_j and adds to w_i. So its slope is d_w_i eps_j, an outer product,
+but only where C has numbers: on and below the diagonal. The paper's formula has entries above it,
 and a step along these would spoil the density.
 
-The diagonal must be positive, L_kk = softplus(rho_k), and it is in the entropy: -log L_kk has the
-slope -1 / L_kk.
+The diagonal must be positive, C_kk = softplus(rho_k), and it is in the entropy: -log C_kk has the
+slope -1 / C_kk.
 
-Shapes: L is (P, P), used below its diagonal only; rho is (P,); d_w and eps are (S, P), where d_w
+Shapes: C is (P, P), used below its diagonal only; rho is (P,); d_w and eps are (S, P), where d_w
 is the slope of everything but log q. Return the slopes below the diagonal, (P, P) with zeros
 elsewhere, and those for rho, (P,); both as means over samples, the entropy with weight 1.
 
-Hint: does anything depend on what is in L?
+Hint: does anything depend on what is in C?
 
 Read: M3 in derivations/correlated-posteriors.md.
 """
@@ -19,7 +19,7 @@ Read: M3 in derivations/correlated-posteriors.md.
 import numpy as np
 
 
-def gradient_for_the_factor(L, rho, d_w, eps):
+def gradient_for_the_factor(C, rho, d_w, eps):
     """Return slopes (P, P) below the diagonal and for rho (P,)."""
     ### BEGIN SOLUTION
     samples, weights = eps.shape

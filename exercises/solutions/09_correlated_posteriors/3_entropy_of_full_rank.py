@@ -1,7 +1,7 @@
 """How wide is a distribution in many dimensions?
 
-The entropy -E[log q] is the part of the bound that keeps q from collapsing. For w = mu + L eps
-the density is that of eps divided by the determinant of L, and the determinant of a triangle is
+The entropy -E[log q] is the part of the bound that keeps q from collapsing. For w = mu + C eps
+the density is that of eps divided by the determinant of C, and the determinant of a triangle is
 the product of its diagonal. The numbers below the diagonal shear the distribution: they turn it,
 and do not make it wider.
 
@@ -19,7 +19,7 @@ import numpy as np
 
 
 def entropy_of_full_rank(diagonal, below):
-    """Return the entropy of N(mu, L L^T) in nats."""
+    """Return the entropy of N(mu, C C^T) in nats."""
     ### BEGIN SOLUTION
     per_weight = np.log(diagonal) + np.log(2 * np.pi) / 2 + 0.5
     return per_weight.sum()
