@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import FINITE, GENERATOR, ROWS, Numbers, accepts
+from ..numeric.accepting import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts
 from ..numeric.arguments import spread
 
-__all__ = ["Toy", "check_range", "cubic", "cubic_curve", "sine", "sine_curve"]
+__all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
 
 Array = NDArray[Any]
 
@@ -74,7 +74,7 @@ def sine(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    check_range(low, high)
+    INTERVAL("the range", (low, high))
     x = rng.uniform(low, high, (rows, 1))  # (N, 1)
     eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
     return Toy(x, sine_curve(x + eps), sine_curve)
@@ -112,13 +112,7 @@ def cubic(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    check_range(low, high)
+    INTERVAL("the range", (low, high))
     x = rng.uniform(low, high, (rows, 1))  # (N, 1)
     eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
     return Toy(x, cubic_curve(x) + eps, cubic_curve)
-
-
-def check_range(low: float, high: float) -> None:
-    """Raise ValueError unless the range is finite and not empty."""
-    if not -float("inf") < low < high < float("inf"):
-        raise ValueError(f"low and high must be finite with low < high; got {low}, {high}")

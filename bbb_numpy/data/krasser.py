@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import FINITE, GENERATOR, ROWS, Numbers, accepts
+from ..numeric.accepting import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts
 from ..numeric.arguments import spread
-from .kebude import Toy, check_range
+from .kebude import Toy
 
 __all__ = ["one_period", "ten_sine"]
 
@@ -53,6 +53,6 @@ def one_period(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    check_range(low, high)
+    INTERVAL("the range", (low, high))
     x = np.linspace(low, high, rows)[:, None]  # (N, 1)
     return Toy(x, ten_sine(x) + noise * rng.standard_normal((rows, 1)), ten_sine)

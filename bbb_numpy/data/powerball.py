@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import brief
+from ..numeric.accepting import A, accepts, brief
 from ..numeric.arguments import not_negative, whole
 from .locate import DamagedDataError, locate, numbers, read
 
@@ -138,9 +138,7 @@ def mass_of_place(balls: int, place: int) -> Array:
         If either is out of its range.
     """
     balls = whole("balls", balls, WHITE, MOST_BALLS)
-    place = whole("place", place, 1)
-    if place > WHITE:
-        raise ValueError(f"place must be 1 to {WHITE}; got {place}")
+    place = whole("place", place, 1, WHITE)
     ways = [comb(v - 1, place - 1) * comb(balls - v, WHITE - place) for v in range(1, balls + 1)]
     return np.array([0, *ways], float) / comb(balls, WHITE)  # D37
 
@@ -235,12 +233,14 @@ def _until(draws: Draws, until: str) -> Draws:
     return Draws(draws.days[keep], draws.white[keep], draws.balls[keep])
 
 
+@accepts(draws=A(Draws))
 def rules(draws: Draws) -> dict[int, float]:
     """Return the share of the draws by number of balls in the urn."""
     counts = dict(zip(*np.unique(draws.balls, return_counts=True), strict=True))
     return {int(balls): float(count) / len(draws.balls) for balls, count in counts.items()}
 
 
+@accepts(draws=A(Draws))
 def examples(draws: Draws, until: str | None = None) -> Examples:
     """Return both examples of every draw, up to and including the day `until`.
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import csv
 import gzip
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from ..numeric.accepting import Numbers, accepts
-from ..numeric.arguments import whole
+from ..numeric.accepting import A, Numbers, accepts
+from ..numeric.arguments import SMALLEST, whole
 from .locate import DamagedDataError, locate, numbers, read
 
 __all__ = [
@@ -114,7 +115,7 @@ def load(file: str = FILE) -> Prices:
     return Prices(dates, tuple(symbols), close, tuple(sorted(set(header[1:]) - set(symbols))))
 
 
-@accepts(close=Numbers((None, None)))
+@accepts(close=Numbers((None, None), low=SMALLEST, least=HISTORY))
 def inputs(close: Array) -> Array:
     """Return the inputs (D - 20, C, d_in) of every day from the 21st on (D38).
 
@@ -131,12 +132,6 @@ def inputs(close: Array) -> Array:
     close : ndarray (D, C)
         D > 20 days.
     """
-    if close.ndim != 2 or len(close) < HISTORY:
-        raise ValueError(
-            f"close must be (days, companies) with {HISTORY} days or more; got {close.shape}"
-        )
-    if not (close > 0).all():
-        raise ValueError(f"close must hold positive prices; the smallest is {close.min():g}")
     change = np.diff(np.log(close), axis=0)  # (D-1, C)  D38: row i is known on day i + 1
     market = change.mean(axis=1, keepdims=True)
     own, own_volatility = _windows(change)
@@ -165,6 +160,7 @@ def _windows(change: Array) -> tuple[Array, Array]:
     return windows, np.sqrt((windows * windows).mean(axis=-1)) + 1e-6  # a price may stand still
 
 
+@accepts(prices=A(Prices))
 def rows(prices: Prices) -> Table:
     """Return inputs and targets of all companies on all days that have both (D38)."""
     x = inputs(prices.close)[:-1]  # the last day has no next one
@@ -182,6 +178,7 @@ def rows(prices: Prices) -> Table:
     )
 
 
+@accepts(table=A(Table), first=partial(whole, least=1), thin=partial(whole, least=1))
 def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     """Yield one split per calendar year from `first` on: train on the past, test on the year (D38).
 
@@ -202,7 +199,6 @@ def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     ValueError
         If a year tested has no row, or nothing is known before it.
     """
-    thin = whole("thin", thin, 1)
     year = table.known.astype("datetime64[Y]").astype(int) + 1970
     in_turn = (table.day + table.company) % thin == 0
     if not table.made.size or not year.min() < first <= year.max():

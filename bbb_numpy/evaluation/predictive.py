@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
-from ..numeric.accepting import FLOATS, GENERATOR, NUMBERS, SAMPLES, accepts, brief
+from ..numeric.accepting import FLOATS, GENERATOR, MATRIX, SAMPLES, accepts, brief
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
 from ..numeric.layout import Layout
@@ -31,6 +31,7 @@ __all__ = [
     "ClassPredictive",
     "Predictive",
     "Source",
+    "check_source",
     "covariance",
     "log_predictive_density",
     "mixture",
@@ -69,14 +70,8 @@ class Source(Protocol):
         """Return the numbers that prior and likelihood learned, one set or S."""
 
 
-def _rows(name: str, value: Any) -> Array:
-    array: Array = NUMBERS(name, value)
-    if array.ndim != 2:
-        raise ValueError(f"{name} must have shape (rows, columns); got {array.shape}")
-    return array
-
-
-def _source(name: str, value: Any) -> Any:
+def check_source(name: str, value: Any) -> Any:
+    """Return what predictions can be made with, or raise TypeError."""
     if isinstance(value, type) or not isinstance(getattr(value, "model", None), Model):
         raise TypeError(
             f"{name} must be a gradient estimator of a model, e.g. Reparameterised(model), or "
@@ -163,7 +158,7 @@ def outputs(
         begin += len(w)
 
 
-@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
 @np.errstate(over="ignore", invalid="ignore")
 def predict(
     estimator: Source,
@@ -209,7 +204,7 @@ def predict(
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 
-@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
 def covariance(
     estimator: Source,
     theta: Array,
@@ -234,7 +229,7 @@ def covariance(
     return np.moveaxis(between, 0, -1)
 
 
-@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
 @np.errstate(over="ignore", invalid="ignore")
 def sample_functions(
     estimator: Source,
@@ -256,7 +251,7 @@ def sample_functions(
     return out
 
 
-@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
 @np.errstate(over="ignore", invalid="ignore")
 def mixture(
     estimator: Source,
@@ -283,7 +278,7 @@ def mixture(
     return means, deviations
 
 
-@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
 @np.errstate(over="ignore", invalid="ignore")
 def sample_targets(
     estimator: Source,
@@ -303,7 +298,7 @@ def sample_targets(
     return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
 
 
-@accepts(estimator=_source, theta=FLOATS, x=_rows, rng=GENERATOR, samples=SAMPLES)
+@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
 @np.errstate(over="ignore", invalid="ignore")
 def predict_classes(
     estimator: Source,
@@ -358,7 +353,7 @@ def _entropy(p: Array) -> Array:
     return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
-@accepts(estimator=_source, theta=FLOATS, x=_rows, y=_rows, rng=GENERATOR, samples=SAMPLES)
+@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, y=MATRIX, rng=GENERATOR, samples=SAMPLES)
 @np.errstate(over="ignore", invalid="ignore")
 def log_predictive_density(
     estimator: Source,

@@ -93,7 +93,7 @@ def signal_to_noise_of(family: Family, theta: Array) -> Array:
     return signal_to_noise(blocks["mu"], softplus(np.asarray(blocks["rho"], float)))
 
 
-@accepts(draws=NUMBERS)
+@accepts(draws=Numbers((None, None), least=2))
 def moments_of_draws(draws: Any) -> tuple[Array, Array]:
     """Return mean and deviation (P,) of draws (T, P) of the weights, T >= 2.
 
@@ -101,8 +101,6 @@ def moments_of_draws(draws: Any) -> tuple[Array, Array]:
     a tanh unit with both its signs, have means near 0 for weights that matter.
     """
     draws = np.asarray(draws, float)
-    if draws.ndim != 2 or len(draws) < 2:
-        raise ValueError(f"draws must be (draws, weights) with 2 draws or more; got {draws.shape}")
     return draws.mean(axis=0), draws.std(axis=0, ddof=1)
 
 

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Likelihood
+from ..numeric.accepting import ANY_NUMBERS, GENERATOR, MATRIX, SAMPLES, Numbers, Rule, accepts
+from ..numeric.arguments import real
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.student_t import StudentTLikelihood
-from .predictive import Source, outputs
+from .predictive import Source, check_source, outputs
 
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
 
 Array = NDArray[Any]
+ABOVE_1 = float(np.nextafter(1.0, 2.0))
 BLOCK = 4_000_000  # at most about this many numbers of components at once
 # In scales, from 2 to where squares would overflow
 WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
@@ -38,7 +42,7 @@ def check_levels(name: str, value: Any) -> Array:
     """
     try:
         levels = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be a number or a list of numbers; got {value!r}") from None
     if levels.ndim > 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError(
@@ -47,6 +51,16 @@ def check_levels(name: str, value: Any) -> Array:
     return levels
 
 
+RULES: dict[str, Rule] = {
+    "estimator": check_source,
+    "theta": ANY_NUMBERS,  # of which infinite ones make quantiles nan
+    "x": MATRIX,
+    "rng": GENERATOR,
+    "samples": SAMPLES,
+}
+
+
+@accepts(**RULES, y=Numbers((None, None), finite=False))
 def distribution_function(
     estimator: Source,
     theta: Array,
@@ -74,13 +88,17 @@ def distribution_function(
     TypeError
         For a likelihood that is none of the package's.
     """
-    likelihood, total = estimator.model.likelihood, np.zeros((len(x), estimator.model.outputs))
+    likelihood, wanted = estimator.model.likelihood, (len(x), estimator.model.outputs)
+    if y.shape != wanted:
+        raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
+    total = np.zeros(wanted)
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         parts = _components(likelihood, params, f)
         total[rows] += _below(likelihood, parts, np.asarray(y[rows], np.float64)).sum(axis=0)
     return total / samples  # D46
 
 
+@accepts(**RULES)
 def quantiles(
     estimator: Source,
     theta: Array,
@@ -120,6 +138,7 @@ def quantiles(
     return out
 
 
+@accepts(proba=MATRIX, coverage=partial(real, low=0.0, high=ABOVE_1, wanted="between 0 and 1"))
 def likely_classes(proba: Array, coverage: float) -> Array:
     """Return the smallest sets of classes that hold `coverage` of the probability, bool (N, C).
 

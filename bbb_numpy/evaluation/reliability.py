@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import ANY_NUMBERS, NUMBERS, accepts, brief
+from ..numeric.accepting import ANY_NUMBERS, NUMBERS, A, Numbers, OneOf, accepts, brief
 from ..numeric.arguments import MOST_SAMPLES, proper_fraction, whole
 
 __all__ = [
@@ -34,13 +34,8 @@ Array = NDArray[Any]
 BINNINGS = ("equal width", "equal mass")
 
 
-def _counts(name: str, value: Any) -> Array:
-    array: Array = NUMBERS(name, value)
-    if not ((array == np.floor(array)) & (np.abs(array) < 2**53)).all():
-        raise ValueError(f"{name} must be whole numbers below 2^53")
-    return array
-
-
+COUNTS = Numbers(limit=2**53 - 1, whole=True)  # those that float64 tells apart
+UNIT = Numbers(finite=False, low=0.0, high=1.0)
 BINS = partial(whole, least=1, most=MOST_SAMPLES)
 LEVEL = partial(proper_fraction, least=1e-9)
 
@@ -68,7 +63,7 @@ class BrierParts(NamedTuple):
     within: float  # what binning hides: variance less twice the covariance inside bins
 
 
-@accepts(successes=_counts, trials=_counts, level=LEVEL)
+@accepts(successes=COUNTS, trials=COUNTS, level=LEVEL)
 def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Array]:
     r"""Return the interval of Wilson (1927) for a share, elementwise (D35).
 
@@ -170,7 +165,7 @@ def check_labels(labels: Array, classes: int) -> None:
         )
 
 
-@accepts(proba=ANY_NUMBERS, y=ANY_NUMBERS, bins=BINS)
+@accepts(proba=UNIT, y=ANY_NUMBERS, bins=BINS, binning=OneOf(*BINNINGS))
 def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> Reliability:
     """Sort rows into bins of their stated probability and count what happened (D35).
 
@@ -195,8 +190,6 @@ def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
         For probabilities outside [0, 1], other y, no rows, or an unknown binning.
     """
     proba, y = _pairs(proba, y)
-    if not isinstance(binning, str) or binning not in BINNINGS:
-        raise ValueError(f"binning must be one of {BINNINGS}; got {binning!r}")
     if binning == "equal width":
         edges = np.arange(bins + 1) / bins
     else:
@@ -223,6 +216,7 @@ def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
     )
 
 
+@accepts(table=A(Reliability))
 def expected_calibration_error(table: Reliability) -> float:
     """Return the mean over rows of |stated - seen| of their bin (D35).
 
@@ -231,11 +225,13 @@ def expected_calibration_error(table: Reliability) -> float:
     return float(table.rows @ np.abs(table.stated - table.seen) / table.rows.sum())
 
 
+@accepts(table=A(Reliability))
 def maximum_calibration_error(table: Reliability) -> float:
     """Return the largest |stated - seen| of any bin (D35)."""
     return float(np.abs(table.stated - table.seen).max())
 
 
+@accepts(table=A(Reliability))
 def chance_calibration_error(table: Reliability) -> float:
     r"""Return what `expected_calibration_error` is on average when all probabilities are right.
 
@@ -262,7 +258,7 @@ def brier(proba: Any, y: Any) -> Array:
     return squares if squares.ndim == 1 else squares.sum(axis=1)
 
 
-@accepts(proba=ANY_NUMBERS, y=ANY_NUMBERS, bins=BINS)
+@accepts(proba=UNIT, y=ANY_NUMBERS, bins=BINS, binning=OneOf(*BINNINGS))
 def brier_parts(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> BrierParts:
     """Split the Brier score of probabilities (N,) of 1 (Murphy 1973; D35).
 
@@ -295,8 +291,6 @@ def _pairs(proba: Any, y: Any) -> tuple[Array, Array]:
             "proba and y must be vectors of one length >= 1; got shapes "
             f"{proba.shape} and {y.shape}. For several classes see top_label"
         )
-    if not np.all((proba >= 0) & (proba <= 1)):
-        raise ValueError(f"proba must lie between 0 and 1; got {_range(proba)}")
     if not np.all((y == 0) | (y == 1)):
         raise ValueError(f"y must be 0 or 1; got {y[(y != 0) & (y != 1)][0]:g}")
     return proba, y

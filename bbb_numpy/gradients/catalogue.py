@@ -21,6 +21,7 @@ from ..model.kl_weights import (
     proportional_kl_weights,
 )
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
+from ..numeric.accepting import OneOf
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from ..parts.full_rank import FullRank
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
@@ -137,9 +138,7 @@ WARM_UPS: dict[str, WarmUp] = {
 
 def named(argument: str, name: str, table: Mapping[str, Any]) -> Any:
     """Return the entry of `table`, or raise ValueError with the names that there are."""
-    if name not in table:
-        raise ValueError(f"{argument} must be one of {', '.join(table)}; got {name!r}")
-    return table[name]
+    return table[OneOf(*table)(argument, name)]
 
 
 def kinds(table: Mapping[str, Any]) -> tuple[type, ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import ClosedFormPrior, Model
 from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
-from ..numeric.accepting import A, brief
+from ..numeric.accepting import A, Like
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
@@ -132,15 +132,8 @@ class Family:
 
     def __post_init__(self) -> None:
         A(Model)("model", self.model)
-        if isinstance(self.posterior, type) or not hasattr(self.posterior, "pull_back"):
-            raise TypeError(
-                f"posterior must be a MeanField, FullRank or PointMass; got {brief(self.posterior)}"
-            )
-        if isinstance(self.objective, type) or not callable(self.objective):
-            raise TypeError(
-                "objective must be one such as FreeEnergy() or a function from log densities to "
-                f"value and cotangents; got {brief(self.objective)}"
-            )
+        Like("MeanField(), FullRank() or PointMass()", "pull_back")("posterior", self.posterior)
+        Like("FreeEnergy(), a function of log densities", "__call__")("objective", self.objective)
         point, prior = isinstance(self.posterior, PointMass), self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(

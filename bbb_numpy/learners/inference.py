@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import POSTERIORS, kinds, named
 from ..model.joint import Model
 from ..model.objectives import MAP, MLE, FreeEnergy, Objective
-from ..numeric.accepting import SAMPLES, settle
+from ..numeric.accepting import SAMPLES, OneOf, instead, settle
 from ..numeric.arguments import MOST_STEPS, proper_fraction, whole
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
@@ -114,13 +114,9 @@ class Sampling:
             draws=partial(steps, least=1),
             warm_up=partial(steps, least=0),
             thin=partial(steps, least=1),
+            metric=OneOf(*METRICS),
+            start=OneOf(*STARTS),
         )
-        if not isinstance(self.metric, str) or self.metric not in METRICS:
-            accepted = ", ".join(map(repr, METRICS))
-            raise ValueError(f"metric must be one of {accepted}; got {self.metric!r}")
-        if not isinstance(self.start, str) or self.start not in STARTS:
-            accepted = ", ".join(map(repr, STARTS))
-            raise ValueError(f"start must be one of {accepted}; got {self.start!r}")
         if self.groups is not None:
             object.__setattr__(self, "groups", whole("groups", self.groups, 1, self.chains))
         object.__setattr__(self, "cores", check_cores("cores", self.cores))
@@ -210,16 +206,13 @@ def check_inference(value: Any) -> Any:
     if isinstance(value, str):
         if value in SAMPLERS and value not in INFERENCES:
             raise ValueError(
-                f"inference must be one of {', '.join(INFERENCES)}; got {value!r}. For that "
-                f"sampler make an object: Sampling({value!r})"
+                f"inference must be one of {', '.join(map(repr, INFERENCES))}; got {value!r}. For "
+                f"that sampler make an object: Sampling({value!r})"
             )
         return named("inference", value, INFERENCES)
-    given = repr(value)
-    if isinstance(value, type):
-        given = f"the class {value.__name__}; make an object of it: {value.__name__}()"
     raise TypeError(
         f"inference must be one of {', '.join(map(repr, INFERENCES))}, or an object such as "
-        f"FullRank() or Sampling('nuts', chains=8); got {given}"
+        f"FullRank() or Sampling('nuts', chains=8); got {instead(value)}"
     )
 
 

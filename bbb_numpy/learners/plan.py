@@ -24,7 +24,8 @@ from ..gradients.family import Family, Posterior
 from ..model.joint import Likelihood, Model, Prior
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, Shares, WarmUp, proportional_kl_weights
 from ..model.objectives import EUBO, MLE, FreeEnergy, Objective, Renyi
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, real, whole
+from ..numeric.accepting import DTYPE, OneOf, Optional, instead
+from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, real, whole
 from ..numeric.randomness import check_random_state
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood
@@ -47,8 +48,6 @@ __all__ = [
     "Plan",
     "Task",
     "check_class_weight",
-    "check_dtype",
-    "check_flag",
     "check_function",
     "check_part",
     "check_plan",
@@ -202,8 +201,7 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         return default if value is None else check_part(name, value, accepted, table)
 
     activation, hidden = params["activation"], params["hidden_layer_sizes"]
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {ACTIVATIONS}; got {activation!r}")
+    OneOf(*ACTIVATIONS)("activation", activation)
     objective = FreeEnergy()
     if sampling is None:
         natural = natural_objective(params["inference"])
@@ -245,11 +243,11 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         warm_up=warm_up,
         optimizer=part("optimizer", OPTIMIZER, (Adam, SGD, Momentum)),
         samples=samples,
-        standardize=check_flag("standardize", params["standardize"]),
+        standardize=flag("standardize", params["standardize"]),
         early_stopping=part("early_stopping", None, (EarlyStopping,)),
         validation_fraction=real("validation_fraction", params["validation_fraction"], 0, 1),
-        dtype=check_dtype(params["dtype"]),
-        progress=check_flag("progress", params["progress"], (None, True, False)),
+        dtype=DTYPE("dtype", params["dtype"]),
+        progress=Optional(flag)("progress", params["progress"]),
         verbose=check_verbose(params["verbose"]),
         warm_start=_warm_start(params),
         sampling=sampling,
@@ -289,15 +287,6 @@ def _estimator(value: Any) -> Any:
     )
 
 
-def check_flag(name: str, value: Any, accepted: tuple[bool | None, ...] = (True, False)) -> Any:
-    """Return a bool (or None, if accepted), or raise TypeError."""
-    if value is None and None in accepted:
-        return None
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be one of {accepted}; got {value!r}")
-    return bool(value)
-
-
 def check_class_weight(value: Any) -> None:
     """Raise unless the classifier's `class_weight` is of a type that can be one."""
     if isinstance(value, str) and value != "balanced":
@@ -314,7 +303,7 @@ def check_verbose(value: Any) -> int:
 
 
 def _warm_start(params: Mapping[str, Any]) -> bool:
-    warm_start: bool = check_flag("warm_start", params["warm_start"])
+    warm_start = flag("warm_start", params["warm_start"])
     if warm_start and params["validation_fraction"] > 0:
         raise ValueError(
             "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
@@ -342,11 +331,7 @@ def check_part(
     accepted = " or ".join(kind.__name__ for kind in kinds)
     if table is not None:
         accepted += f", or one of the names {', '.join(map(repr, table))}"
-    if isinstance(value, type):
-        given = f"the class {value.__name__}; make an object of it: {value.__name__}()"
-    else:
-        given = f"{value!r} of type {type(value).__name__}"
-    raise TypeError(f"{name} must be None or an object of type {accepted}; got {given}")
+    raise TypeError(f"{name} must be None or an object of type {accepted}; got {instead(value)}")
 
 
 def check_sizes(name: str, value: Any) -> tuple[int, ...]:
@@ -376,14 +361,3 @@ def check_function(name: str, value: Any, default: Any, table: Mapping[str, Any]
             f"of bbb_numpy.model.kl_weights; got {value!r}"
         )
     return value
-
-
-def check_dtype(value: Any) -> np.dtype[Any]:
-    """Return the dtype of training and prediction, or raise ValueError."""
-    try:
-        dtype = np.dtype(value)
-    except (TypeError, ValueError):  # text with a number in it is a ValueError
-        dtype = np.dtype(object)
-    if value is None or dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be 'float64' or 'float32'; got {value!r}")
-    return dtype

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import A, brief
+from ..numeric.accepting import A, Like
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..parts import network
@@ -20,6 +20,8 @@ from ..parts.weighted import Weighted
 __all__ = ["ClosedFormPrior", "Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
 Array = NDArray[Any]
+PRIOR = Like("GaussianPrior()", "for_network", "log_density")
+LIKELIHOOD = Like("GaussianLikelihood()", "targets", "log_density")
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -191,14 +193,8 @@ class Model:
 
     def __post_init__(self) -> None:
         A(MLP)("network", self.network)
-        for name, part, has in (
-            ("prior", self.prior, ("for_network", "log_density")),
-            ("likelihood", self.likelihood, ("targets", "log_density")),
-        ):
-            if isinstance(part, type) or not all(hasattr(part, method) for method in has):
-                raise TypeError(
-                    f"{name} must be an object such as a Gaussian one; got {brief(part)}"
-                )
+        PRIOR("prior", self.prior)
+        LIKELIHOOD("likelihood", self.likelihood)
         self.likelihood.targets(self.network.sizes[-1])
         object.__setattr__(self, "prior", self.prior.for_network(self.network.sizes))
 

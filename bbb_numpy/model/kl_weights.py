@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numeric.accepting import Numbers, accepts, settle
-from ..numeric.arguments import real, whole
+from ..numeric.arguments import SMALLEST, real, whole
 
 __all__ = [
     "CyclicalWarmUp",
@@ -32,7 +32,7 @@ Shares = Callable[[Any], Array]
 WarmUp = Callable[[int, int], float]
 
 
-@accepts(batch_sizes=Numbers((None,)))
+@accepts(batch_sizes=Numbers((None,), low=SMALLEST, least=1))
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
 
@@ -40,8 +40,6 @@ def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     exact, where 1/M would not.
     """
     rows = np.asarray(batch_sizes, float)
-    if not (rows > 0).all() or not rows.size:
-        raise ValueError(f"batch_sizes must be at least one number, all > 0; got {rows}")
     return rows / rows.sum()
 
 

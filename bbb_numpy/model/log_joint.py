@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, brief, settle
+from ..numeric.accepting import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, settle
 from ..numeric.arguments import real
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
@@ -96,9 +96,7 @@ class LogJoint:
     def __post_init__(self) -> None:
         A(Model)("model", self.model)
         for name in ("x", "y"):
-            if not isinstance(getattr(self, name), np.ndarray):
-                raise TypeError(f"{name} must be an array; got {brief(getattr(self, name))}")
-            FLOATS(name, getattr(self, name))
+            FLOATS(name, A(np.ndarray)(name, getattr(self, name)))
         settle(self, hyperpriors=lambda _, given: check_hyperpriors(given))
         width = self.model.network.sizes[0]
         if self.x.ndim != 2 or self.x.shape[1] != width:

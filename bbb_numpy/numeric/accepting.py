@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import MOST_SAMPLES, real, whole
+from .arguments import MOST_SAMPLES, SMALLEST, real, whole
 
 __all__ = [
     "ANY_NUMBERS",
@@ -25,6 +25,7 @@ __all__ = [
     "FLOATS",
     "FUNCTION",
     "GENERATOR",
+    "INTERVAL",
     "MATRIX",
     "NUMBERS",
     "PATH",
@@ -32,12 +33,16 @@ __all__ = [
     "SAMPLES",
     "TEXT",
     "A",
+    "Each",
+    "Like",
     "Named",
     "Numbers",
+    "OneOf",
     "Optional",
     "Rule",
     "accepts",
     "brief",
+    "instead",
     "settle",
 ]
 
@@ -81,6 +86,13 @@ def brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]} ..., a {type(value).__name__}"
 
 
+def instead(value: Any) -> str:
+    """Return what was given in place of an object: of a class, how to make one of it."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; make an object of it: {value.__name__}()"
+    return brief(value)
+
+
 @dataclass(frozen=True)
 class Numbers:
     """Real numbers as an array; booleans and whole numbers stay what they are.
@@ -93,11 +105,21 @@ class Numbers:
         Refuse nan and infinity.
     limit : float
         Largest magnitude.
+    low, high : float
+        Least and largest number; `SMALLEST` is the least above 0.
+    least : int
+        Of how many numbers, or rows, there must be.
+    whole : bool
+        Refuse fractions.
     """
 
     shape: tuple[int | None, ...] | None = None
     finite: bool = True
     limit: float = np.inf
+    low: float = -np.inf
+    high: float = np.inf
+    least: int = 0
+    whole: bool = False
 
     def __call__(self, name: str, value: Any) -> NDArray[Any]:
         """Return `value` as an array of real numbers."""
@@ -119,7 +141,26 @@ class Numbers:
             raise ValueError(f"{name} holds nan or infinity")
         if self.limit < np.inf and (np.abs(array) > np.float64(self.limit)).any():
             raise ValueError(f"{name} must be finite and within {self.limit:g}")
+        self._bounded(name, array)
         return array
+
+    def _bounded(self, name: str, array: NDArray[Any]) -> None:
+        if self.least and (not array.size or len(np.atleast_1d(array)) < self.least):
+            what = "rows" if array.ndim > 1 else "numbers"
+            raise ValueError(
+                f"{name} must hold {self.least} or more {what}; got shape {array.shape}"
+            )
+        if (self.low, self.high) != (-np.inf, np.inf):
+            # as float64: beside a float32, Python's 1e-150 would be 0
+            inside = (array >= np.float64(self.low)) & (array <= np.float64(self.high))
+            if not inside.all():
+                wanted = "> 0" if self.low == SMALLEST else f">= {self.low:g}"
+                if self.high < np.inf:
+                    wanted = f"between {self.low:g} and {self.high:g}"
+                raise ValueError(f"{name} must be {wanted}; got {array[~inside][0]!s}")
+        if self.whole and not (array == np.floor(array)).all():
+            broken = array[array != np.floor(array)][0]
+            raise ValueError(f"{name} must hold whole numbers; got {broken!s}")
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         wanted = self.shape or ()
@@ -137,7 +178,38 @@ class A:
         """Return `value` as it is."""
         if not isinstance(value, self.kinds):
             wanted = " or ".join(kind.__name__ for kind in self.kinds)
-            raise TypeError(f"{name} must be an object of type {wanted}; got {brief(value)}")
+            raise TypeError(f"{name} must be an object of type {wanted}; got {instead(value)}")
+        return value
+
+
+class Like:
+    """An object with these methods: one of the package's, which an example names, or one's own."""
+
+    def __init__(self, example: str, *methods: str) -> None:
+        self.example = example
+        self.methods = methods
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """Return `value` as it is."""
+        has = all(callable(getattr(value, method, None)) for method in self.methods)
+        if isinstance(value, type) or not has:
+            raise TypeError(
+                f"{name} must be an object such as {self.example}; got {instead(value)}"
+            )
+        return value
+
+
+class OneOf:
+    """One of these texts."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+
+    def __call__(self, name: str, value: Any) -> str:
+        """Return `value` as it is."""
+        if not isinstance(value, str) or value not in self.texts:
+            wanted = ", ".join(map(repr, self.texts))
+            raise ValueError(f"{name} must be one of {wanted}; got {brief(value)}")
         return value
 
 
@@ -146,12 +218,26 @@ def Optional(rule: Rule) -> Rule:
     return lambda name, value: None if value is None else rule(name, value)
 
 
-def Named(rule: Rule) -> Rule:
+def Each(rule: Rule) -> Rule:
+    """Return a rule for a list of what another rule accepts."""
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, list | tuple | np.ndarray) or getattr(value, "ndim", 1) == 0:
+            raise TypeError(f"{name} must be a list with one entry each; got {brief(value)}")
+        for one in value:
+            rule(name, one)
+        return value
+
+    return check
+
+
+def Named(rule: Rule, example: str = "") -> Rule:
     """Return a rule for a mapping of names to what another rule accepts."""
+    wanted = "a mapping with text as names" + (example and f", e.g. {example}")
 
     def check(name: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise TypeError(f"{name} must be a mapping with text as names; got {brief(value)}")
+            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
         return {key: rule(f"{name}[{key!r}]", one) for key, one in value.items()}
 
     return check
@@ -173,10 +259,13 @@ def _generator(name: str, value: Any) -> Any:
 
 
 def _dtype(name: str, value: Any) -> np.dtype[Any]:
-    known = ("float64", "float32", np.float64, np.float32)
-    if not isinstance(value, str | type | np.dtype) or value not in known:
+    try:
+        dtype = np.dtype(value if isinstance(value, str | type | np.dtype) else object)
+    except (TypeError, ValueError):  # text with a number in it is a ValueError
+        dtype = np.dtype(object)
+    if dtype not in (np.float32, np.float64):
         raise ValueError(f"{name} must be 'float64' or 'float32'; got {brief(value)}")
-    return np.dtype(value)
+    return dtype
 
 
 def _floats(name: str, value: Any) -> Any:
@@ -194,6 +283,13 @@ def _path(name: str, value: Any) -> Any:
     return value
 
 
+def _interval(name: str, value: Any) -> tuple[float, float]:
+    low, high = np.asarray(Numbers((2,))(name, value), float).tolist()
+    if not low < high:
+        raise ValueError(f"{name} must be (low, high) with low < high; got {low:g}, {high:g}")
+    return low, high
+
+
 NUMBERS, ANY_NUMBERS = Numbers(), Numbers(finite=False)
 MATRIX = Numbers((None, None))
 SAMPLES: Rule = partial(whole, least=1, most=MOST_SAMPLES)
@@ -201,6 +297,7 @@ ROWS: Rule = partial(whole, least=1, most=10**8)
 FINITE: Rule = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
 DTYPE: Rule = _dtype  # what training and predictions compute with
 FLOATS: Rule = _floats  # arrays of it
+INTERVAL: Rule = _interval
 PATH: Rule = _path
 GENERATOR: Rule = _generator
 FUNCTION: Rule = _function

@@ -11,6 +11,7 @@ __all__ = [
     "LARGEST",
     "MOST_SAMPLES",
     "MOST_STEPS",
+    "SMALLEST",
     "flag",
     "fraction",
     "not_negative",

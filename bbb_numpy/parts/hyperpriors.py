@@ -11,7 +11,6 @@ The learned numbers are logarithms, so a density :math:`p(s)` of the scale becom
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import Like, Named
 from ..numeric.arguments import standard_deviation
 from ..numeric.elementary import LOG_2PI
 
@@ -48,20 +48,10 @@ def check_hyperpriors(given: Any) -> dict[str, Hyperprior]:
     TypeError
         Unless it maps names of blocks to objects with all that a `Hyperprior` has.
     """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            "hyperpriors must be None or a dict from the name of a block to its density, e.g. "
-            f"{{'log_noise': HalfNormal(1.0)}}; got {given!r}"
-        )
-    for name, one in given.items():
-        whole = all(hasattr(one, part) for part in ("log_density", "slope", "draw"))
-        if isinstance(one, type) or not whole:
-            raise TypeError(
-                f"hyperpriors[{name!r}] must be an object such as HalfNormal(1.0); got {one!r}"
-            )
-    return dict(given)
+    density = Like("HalfNormal(1.0)", "log_density", "slope", "draw")
+    rule = Named(density, "{'log_noise': HalfNormal(1.0)}")
+    found: dict[str, Hyperprior] = rule("hyperpriors", {} if given is None else given)
+    return found
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.accepting import OneOf
 from ..numeric.arguments import whole
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import sech_squared
@@ -64,8 +65,7 @@ class MLP:
                 f"weights; accepted are {MOST_WEIGHTS}. Take fewer units"
             )
         object.__setattr__(self, "sizes", sizes)
-        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {ACTIVATIONS}; got {self.activation!r}")
+        OneOf(*ACTIVATIONS)("activation", self.activation)
 
     @cached_property
     def layout(self) -> Layout:

@@ -17,7 +17,18 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from ..evaluation.predictive import BAND, Predictive
-from ..numeric.accepting import FUNCTION, NUMBERS, A, Named, Numbers, Optional, accepts, brief
+from ..numeric.accepting import (
+    FUNCTION,
+    INTERVAL,
+    NUMBERS,
+    TEXT,
+    A,
+    Named,
+    Numbers,
+    Optional,
+    accepts,
+    brief,
+)
 from ..numeric.arguments import flag, whole
 from ..training import Epoch
 from .style import BLACK, BLUE, GREEN, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
@@ -35,18 +46,8 @@ def _history(name: str, value: Any) -> Any:
     return value
 
 
-def _ends(name: str, value: Any) -> Any:
-    low, high = np.asarray(Numbers((2,))(name, value), float)
-    if not low < high:
-        raise ValueError(f"{name} must be (low, high) with low < high; got {low:g}, {high:g}")
-    return low, high
-
-
 def _points(name: str, value: Any) -> Any:
-    array = np.ravel(NUMBERS(name, value))
-    if not array.size:
-        raise ValueError(f"{name} is empty; give at least one number")
-    return array
+    return np.ravel(Numbers(least=1)(name, value))
 
 
 def _pair(name: str, value: Any) -> Any:
@@ -120,7 +121,7 @@ def loss(history: Sequence[Epoch], *, rows: int | None = None, ax: Axes | None =
     data=Optional(_pair),
     truth=Optional(FUNCTION),
     less_truth=flag,
-    y_limits=Optional(_ends),
+    y_limits=Optional(INTERVAL),
     ax=AX,
 )
 def fit(
@@ -216,7 +217,7 @@ def fit(
     return ax
 
 
-@accepts(x=_points, curves=Named(_points), ranges=Optional(Named(_ends)), ax=AX)
+@accepts(x=_points, curves=Named(_points), ranges=Optional(Named(INTERVAL)), ax=AX)
 def deviations(
     x: Array,
     curves: Mapping[str, Array],
@@ -264,6 +265,7 @@ def deviations(
     return ax
 
 
+@accepts(history=_history, x=_points, data=_pair, truth=FUNCTION, title=TEXT)
 def report_figure(
     history: Sequence[Epoch],
     x: Array,

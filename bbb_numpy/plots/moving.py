@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from io import BytesIO
 
 from matplotlib.figure import Figure
+
+from ..numeric.accepting import FUNCTION, TEXT, A, accepts
+from ..numeric.arguments import MOST_SAMPLES, positive, whole
 
 __all__ = ["slider"]
 
@@ -21,6 +25,13 @@ PLAY = (
 )
 
 
+@accepts(
+    figure=A(Figure),
+    update=FUNCTION,
+    frames=partial(whole, least=1, most=MOST_SAMPLES),
+    alt=TEXT,
+    dpi=positive,
+)
 def slider(
     figure: Figure, update: Callable[[int], object], frames: int, alt: str, dpi: float = 72.0
 ) -> str:

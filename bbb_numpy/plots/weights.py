@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..evaluation.pruning import decibels
-from ..numeric.accepting import MATRIX, NUMBERS, A, Numbers, Optional, accepts
-from ..numeric.arguments import fraction
+from ..numeric.accepting import NUMBERS, TEXT, A, Numbers, Optional, accepts
+from ..numeric.arguments import SMALLEST, fraction, positive, whole
 from ..numeric.layout import Layout
 from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, legend_above
 
@@ -34,15 +35,13 @@ def densities_of_mean_field(mean: Any, deviation: Any, at: Any) -> Array:
     return np.exp(-0.5 * z * z) / (deviation * np.sqrt(2.0 * np.pi))
 
 
-@accepts(draws=MATRIX, at=Numbers((None,)))
+@accepts(draws=Numbers((None, None), least=2), at=Numbers((None,)))
 def densities_of_draws(draws: Any, at: Any) -> Array:
     """Return kernel estimates (P, G) of the densities of draws (T, P) at the points `at` (G,).
 
     Gaussian kernels of Silverman's width, 0.9 min(deviation, IQR / 1.34) T^(-1/5), on a fine
     histogram of the draws.
     """
-    if len(draws) < 2:
-        raise ValueError(f"draws must be two draws (T, P) or more; got shape {draws.shape}")
     draws, at = np.asarray(draws, float), np.asarray(at, float)
     low, high = np.percentile(draws, [25, 75], axis=0)
     narrow = np.minimum(draws.std(axis=0, ddof=1), (high - low) / 1.34)
@@ -57,6 +56,15 @@ def densities_of_draws(draws: Any, at: Any) -> Array:
     return found
 
 
+@accepts(
+    layout=A(Layout),
+    draws=Optional(Numbers((None, None), least=2)),
+    mean=Optional(Numbers((None,))),
+    deviation=Optional(Numbers((None,), low=SMALLEST)),
+    prior=Optional(positive),
+    columns=partial(whole, least=1, most=100),
+    unit=TEXT,
+)
 def weight_densities(
     layout: Layout,
     draws: Any = None,
@@ -93,9 +101,12 @@ def weight_densities(
     """
     if (draws is None) == (mean is None) or (mean is None) != (deviation is None):
         raise ValueError("give either draws, or mean and deviation")
-    size = np.shape(mean if draws is None else draws)[-1]
-    if size != layout.size:
-        raise ValueError(f"the layout has {layout.size} weights, the posterior {size}")
+    for argument, given in (("draws", draws), ("mean", mean), ("deviation", deviation)):
+        if given is not None and given.shape[-1] != layout.size:
+            raise ValueError(
+                f"{argument} must hold the {layout.size} weights of the layout; got shape "
+                f"{given.shape}"
+            )
     names = list(layout.slices)
     rows = -(-len(names) // columns)
     figure = Figure(figsize=(5.0 * columns, 2.9 * rows + 0.4), layout="constrained")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import exp, log
 from typing import Any, NamedTuple
 
@@ -20,7 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, A, Numbers, accepts, brief
+from ..numeric.accepting import (
+    ANY_NUMBERS,
+    FUNCTION,
+    SAMPLES,
+    A,
+    Each,
+    Like,
+    Numbers,
+    OneOf,
+    Rule,
+    accepts,
+)
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, proper_fraction, whole
 from ..numeric.elementary import logsumexp, sigmoid
 from .mcmc import HMC, DiagonalMetric, Kernel, State, Target
@@ -43,6 +55,13 @@ __all__ = [
 Array = NDArray[Any]
 Path = Callable[[float], Target]
 SCHEDULES = ("geometric", "sigmoidal")
+ALONG: dict[str, Rule] = {
+    "path": FUNCTION,
+    "start": Numbers((None, None), least=1),
+    "schedule": Numbers((None,), least=2),
+    "rng": Like("numpy.random.default_rng(0)", "random"),  # or one that deals out all cases
+    "sweeps": partial(whole, least=1, most=MOST_STEPS),
+}
 GAIN = 0.5  # of log step size per temperature, for each unit of acceptance missed
 
 
@@ -107,8 +126,7 @@ def powers(steps: int, kind: str = "geometric", first: float = 1e-4) -> Array:
         For an unknown `kind`, or numbers out of range.
     """
     place = np.arange(whole("steps", steps, 1, 10**8) + 1) / int(steps)
-    if not isinstance(kind, str) or kind not in SCHEDULES:
-        raise ValueError(f"kind must be one of {', '.join(SCHEDULES)}; got {kind!r}")
+    OneOf(*SCHEDULES)("kind", kind)
     if kind == "geometric":
         proper_fraction("first", first)
         return np.concatenate([[0.0], first ** (1.0 - place[1:])])
@@ -157,6 +175,7 @@ def between(start: Target, end: Target) -> Path:
     return path
 
 
+@accepts(kernels=Each(Like("HMC() or NUTS()", "step")), **ALONG)
 def anneal(
     path: Path,
     start: Array,
@@ -195,7 +214,6 @@ def anneal(
     steps = len(schedule) - 1
     if len(kernels) != steps:
         raise ValueError(f"{steps} steps of the schedule need {steps} kernels; got {len(kernels)}")
-    sweeps = whole("sweeps", sweeps, 1, MOST_STEPS)
     state = State(start, *evaluate(path(float(schedule[0])), start))
     log_weights, acceptance = np.zeros(len(start)), np.empty(steps)
     for t, kernel in enumerate(kernels):
@@ -228,6 +246,7 @@ def _reweight(target: Target, state: State) -> tuple[State, Array]:
     return State._make(part[kept] for part in new), rise
 
 
+@accepts(**ALONG)
 def pilot(
     path: Path,
     start: Array,
@@ -330,8 +349,7 @@ def evidence(
         seed = whole("seed", seed, 0, None)
     rng = np.random.default_rng(seed)
     kernel = HMC() if kernel is None else kernel
-    if isinstance(kernel, type) or not (hasattr(kernel, "init") and hasattr(kernel, "step")):
-        raise TypeError(f"kernel must be one such as HMC() or NUTS(); got {brief(kernel)}")
+    Like("HMC() or NUTS()", "init", "step")("kernel", kernel)
     chains = whole("chains", chains, 2, MOST_SAMPLES)
     pilot_chains = whole("pilot_chains", pilot_chains, 2, MOST_SAMPLES)
     steps = whole("steps", steps, 1, MOST_SAMPLES)

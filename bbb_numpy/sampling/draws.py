@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
+from ..numeric.accepting import A
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from .mcmc import Target
@@ -144,6 +145,9 @@ class DrawnWeights:
     """
 
     model: Model
+
+    def __post_init__(self) -> None:
+        A(Model)("model", self.model)
 
     @cached_property
     def layout(self) -> Layout:

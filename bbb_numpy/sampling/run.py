@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import DTYPE, Optional
+from ..numeric.accepting import DTYPE, FUNCTION, A, Like, Numbers, OneOf, Optional
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, proper_fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
@@ -65,14 +65,12 @@ def check_sampler(sampler: Any) -> Kernel:
     TypeError, ValueError
         For anything else; the message says what is accepted.
     """
-    accepted = f"one of {', '.join(map(repr, SAMPLERS))} or a kernel such as NUTS(max_depth=8)"
     if isinstance(sampler, str):
-        if sampler not in SAMPLERS:
-            raise ValueError(f"sampler must be {accepted}; got {sampler!r}")
-        return SAMPLERS[sampler]
-    if isinstance(sampler, type) or not (hasattr(sampler, "init") and hasattr(sampler, "step")):
-        raise TypeError(f"sampler must be {accepted}; got {sampler!r}")
-    kernel: Kernel = sampler
+        return SAMPLERS[OneOf(*SAMPLERS)("sampler", sampler)]
+    names = ", ".join(map(repr, SAMPLERS))
+    kernel: Kernel = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")(
+        "sampler", sampler
+    )
     return kernel
 
 
@@ -137,8 +135,7 @@ def sample(
     >>> draws.positions.shape, draws.layout.size
     ((50, 2, 16), 16)
     """
-    if not isinstance(model, Model):
-        raise TypeError(f"model must be a Model, e.g. Model(MLP((1, 5, 1))); got {model!r}")
+    A(Model)("model", model)
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(
@@ -167,16 +164,10 @@ def sample(
 
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
     try:
-        if np.iscomplexobj(values):
-            raise ValueError("got complex ones")
-        array = np.ascontiguousarray(values, dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise type(error)(f"{name} must be a matrix of real numbers: {error}") from None
-    if array.ndim != 2 or not len(array):
-        raise ValueError(f"{name} must be a matrix with at least one row; got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite; it has nan or infinite entries")
-    return array
+        rows = Numbers((None, None), least=1)(name, values)
+    except TypeError as error:  # of data, as from the learners
+        raise ValueError(str(error)) from None
+    return np.ascontiguousarray(rows, dtype)
 
 
 def sample_target(
@@ -303,29 +294,27 @@ def _run(
     checkpoint_every: float = 60.0,
 ) -> Draws:
     """Do what `sample_target` says; `known`: whether the same call has the same `start` again."""
+    FUNCTION("target", target)
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
     cores = check_cores("cores", cores)
     draws = whole("draws", draws, 1, MOST_STEPS)
     warm_up = whole("warm_up", warm_up, 0, MOST_STEPS)
     thin = whole("thin", thin, 1, MOST_STEPS)
-    if not isinstance(metric, str) or metric not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
+    OneOf(*METRICS)("metric", metric)
     target_accept = Optional(proper_fraction)("target_accept", target_accept)
     try:
         start = np.array(start)
     except ValueError:  # lists of several lengths
         start = np.array("")
-    if start.ndim != 2 or start.dtype not in (np.float32, np.float64):
+    if start.ndim != 2 or not len(start) or start.dtype not in (np.float32, np.float64):
         raise ValueError(
             "start must be a matrix (chains, numbers) of float64 or float32; got "
             f"shape {start.shape} of {start.dtype}"
         )
     if layout is None:
         layout = Layout((("position", (start.shape[1],)),))
-    groups = whole("groups", groups, 1, MOST_SAMPLES)
-    if groups > len(start):
-        raise ValueError(f"groups must be at most the number of chains, {len(start)}; got {groups}")
+    groups = whole("groups", groups, 1, len(start))
     course = Course(target, kernel, warm_up, thin, draws, metric == "dense", target_accept)
     settings = {
         # without addresses in memory, by which no other process would know it again

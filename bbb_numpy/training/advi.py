@@ -29,7 +29,7 @@ from ..numeric.layout import Layout
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import MeanField
 from ..progress import tqdm
-from .optimizers import Adam, Cosine, Optimizer, check_optimizer
+from .optimizers import OPTIMIZER, Adam, Cosine, Optimizer
 from .state import NonFiniteError, Training
 from .transforms import Blockwise, Transform
 
@@ -108,11 +108,7 @@ class ADVI:
                 'single transform as Blockwise((("theta", (3,), Logit()),)), with () for one '
                 f"number; got {self.transforms!r}"
             )
-        if not isinstance(self.posterior, (MeanField, FullRank)):
-            raise TypeError(
-                "posterior must be a MeanField or a FullRank, whose entropy is known; got "
-                f"{self.posterior!r}"
-            )
+        A(MeanField, FullRank)("posterior", self.posterior)  # whose entropy is known
         if isinstance(self.posterior, FullRank):
             self.posterior.check_size(self.size)
 
@@ -275,7 +271,7 @@ def fit(
     GENERATOR("rng", rng)
     Optional(flag)("progress", progress)
     start = Optional(ANY_NUMBERS)("start", start)
-    check_optimizer(optimizer)
+    OPTIMIZER("optimizer", optimizer)
     phi = problem.init(rng) if start is None else np.array(start, np.result_type(start, np.float32))
     if phi.shape != (problem.layout.size,) or not np.isfinite(phi).all():
         raise ValueError(

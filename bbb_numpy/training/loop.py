@@ -17,7 +17,7 @@ from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..parts.weighted import Weighted, total_weight
 from ..progress import tqdm
-from .optimizers import Optimizer, check_optimizer
+from .optimizers import OPTIMIZER, Optimizer
 from .recipe import Recipe, Rows, checked_rows
 from .state import Epoch, NonFiniteError, Training
 from .stopping import HeldOut, Watch
@@ -40,7 +40,7 @@ def start(
     """
     A(Family)("estimator", estimator)
     GENERATOR("rng", rng)
-    check_optimizer(optimizer)
+    OPTIMIZER("optimizer", optimizer)
     theta = estimator.init(rng, DTYPE("dtype", dtype))
     if variational is not None:
         variational = ANY_NUMBERS("variational", variational)

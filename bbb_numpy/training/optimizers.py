@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import brief, settle
+from ..numeric.accepting import Like, settle
 from ..numeric.arguments import fraction, positive, whole
 
 __all__ = [
+    "OPTIMIZER",
     "SGD",
     "Adam",
     "Constant",
@@ -27,7 +28,6 @@ __all__ = [
     "Momentum",
     "Optimizer",
     "StepDecay",
-    "check_optimizer",
 ]
 
 Array = NDArray[Any]
@@ -104,22 +104,11 @@ class Optimizer(Protocol):
         """Take one step in place; `grad` may be overwritten."""
 
 
-def check_optimizer(optimizer: Any) -> None:
-    """Raise TypeError unless `optimizer` is an object that can be an update rule."""
-    if isinstance(optimizer, type) or not all(
-        hasattr(optimizer, name) for name in ("init", "update")
-    ):
-        raise TypeError(
-            f"optimizer must be an object such as Adam(0.05) or SGD(0.01); got {brief(optimizer)}"
-        )
-
-
-def _check_schedule(schedule: Any) -> None:
-    if isinstance(schedule, type) or not callable(schedule):
-        raise TypeError(
-            "schedule must be an object such as Constant(), Cosine() or StepDecay(100, 0.5), which "
-            f"gives a factor for (epoch, epochs); got {schedule!r}"
-        )
+OPTIMIZER = Like("Adam(0.05) or SGD(0.01)", "init", "update")
+SCHEDULE = Like(
+    "Constant(), Cosine() or StepDecay(100, 0.5), which give a factor for (epoch, epochs)",
+    "__call__",
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +128,7 @@ class SGD:
 
     def __post_init__(self) -> None:
         positive("learning_rate", self.learning_rate)
-        _check_schedule(self.schedule)
+        SCHEDULE("schedule", self.schedule)
 
     def init(self, theta: Array) -> Memory:
         """Return the state before the first step."""
@@ -162,7 +151,7 @@ class Momentum:
 
     def __post_init__(self) -> None:
         positive("learning_rate", self.learning_rate)
-        _check_schedule(self.schedule)
+        SCHEDULE("schedule", self.schedule)
         fraction("momentum", self.momentum)
 
     def init(self, theta: Array) -> Memory:
@@ -203,7 +192,7 @@ class Adam:
 
     def __post_init__(self) -> None:
         positive("learning_rate", self.learning_rate)
-        _check_schedule(self.schedule)
+        SCHEDULE("schedule", self.schedule)
         positive("epsilon", self.epsilon)
         fraction("beta1", self.beta1)
         fraction("beta2", self.beta2)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, brief, settle
+from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, A, Optional, settle
 from ..numeric.arguments import MOST_STEPS, flag, whole
-from .optimizers import Adam, Optimizer, check_optimizer
+from .optimizers import OPTIMIZER, Adam, Optimizer
 from .stopping import EarlyStopping, minibatches
 
 __all__ = ["Recipe", "Rows", "checked_rows"]
@@ -78,12 +78,9 @@ class Recipe:
             kl_weights=FUNCTION,
             warm_up=FUNCTION,
             shuffle=flag,
+            optimizer=OPTIMIZER,
+            early_stopping=Optional(A(EarlyStopping)),
         )
-        check_optimizer(self.optimizer)
-        if not isinstance(self.early_stopping, EarlyStopping | None):
-            raise TypeError(
-                f"early_stopping must be None or an EarlyStopping; got {brief(self.early_stopping)}"
-            )
 
     def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
         """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term.

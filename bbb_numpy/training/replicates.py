@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..gradients.reparameterised import Reparameterised
 from ..gradients.replicated import replicated
-from ..numeric.accepting import A, Optional, brief
+from ..numeric.accepting import A, Each, Optional
 from ..numeric.arguments import flag
 from ..numeric.layout import Layout
 from .loop import Diverged, minimise
@@ -99,10 +99,7 @@ def fit_replicates(
         ("rngs", rngs, np.random.Generator),
     )
     for name, part, kind in lists:
-        if not isinstance(part, list | tuple) and not (isinstance(part, np.ndarray) and part.ndim):
-            raise TypeError(f"{name} must be a list with one entry each; got {brief(part)}")
-        for one in part:
-            A(kind)(name, one)
+        Each(A(kind))(name, part)
     if recipe.early_stopping is not None:
         raise ValueError("replicates end together: early_stopping needs a training.fit for each")
     together, count = SideBySide(estimators), len(estimators)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from ..numeric.accepting import Numbers
 from .tables import LABELS, Record, frame, known_first
 
 __all__ = [
@@ -66,9 +67,7 @@ class Difference(NamedTuple):
 
 def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Difference:
     """Return what differences (n,), n >= 2, of overlapping splits say of their mean."""
-    d = np.asarray(list(gaps), float)
-    if d.ndim != 1 or len(d) < 2:
-        raise ValueError(f"gaps must be differences on two splits at least; got {len(d)}")
+    d = np.asarray(Numbers((None,), finite=False, least=2)("gaps", list(gaps)), float)
     inflated = 1.0 / len(d) + correlation / (1.0 - correlation)
     return Difference(float(d.mean()), float(np.sqrt(inflated * d.var(ddof=1))), len(d) - 1)
 

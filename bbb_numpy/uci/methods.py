@@ -24,6 +24,7 @@ from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import LinearWarmUp, NoWarmUp
 from ..model.objectives import EUBO, MAP, FreeEnergy, Renyi
+from ..numeric.accepting import OneOf
 from ..numeric.arguments import positive, real, whole
 from ..parts.full_rank import FullRank
 from ..parts.hyperpriors import HalfCauchy
@@ -107,14 +108,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name not in ("path", "pilot", "dtype"):
+            if name not in ("path", "pilot", "folds", "dtype"):
                 whole(name, value, 0 if name in ("seed", "warm_up") else 1)
         positive("path", self.path)
-        if self.folds > 5:
-            raise ValueError(f"folds must be at most 5, each is a fifth; got {self.folds}")
+        whole("folds", self.folds, 1, 5)  # each is a fifth
         real("pilot", self.pilot, 0.01, 1.0, "between 0.01 and 1")
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(f"dtype must be 'float32' or 'float64'; got {self.dtype!r}")
+        OneOf("float32", "float64")("dtype", self.dtype)
 
 
 class Candidate(NamedTuple):

@@ -28,19 +28,21 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 import numpy as np, pandas as pd
+from matplotlib.figure import Figure
 from scipy import sparse
 import bbb_numpy
 from bbb_numpy import *
 from bbb_numpy import plots, data, training
 from bbb_numpy.data import income_tax, locate, mnist, mushroom, path_loss, powerball, sp500, uci
 from bbb_numpy.evaluation import (
-    arviz_export, calibration, convergence, model_checks, predictive, pruning, reliability)
+    arviz_export, calibration, convergence, model_checks, predictive, pruning, quantiles,
+    reliability)
 from bbb_numpy.learners.plan import check_plan
 from bbb_numpy.model import kl_weights
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.numeric.storing import CheckpointError
-from bbb_numpy.plots import calibration as calibration_plots, fits, weights
+from bbb_numpy.plots import calibration as calibration_plots, fits, moving, weights
 from bbb_numpy.sampling import annealing, mcmc
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from bbb_numpy.sampling.run import sample_target
@@ -67,6 +69,10 @@ line = advi.ADVI(bell, transforms.Blockwise((("a", (3,), transforms.Identity()),
 scene = path_loss.Scene()
 evidence = annealing.evidence(joint, chains=3, steps=3, pilot_chains=3, seed=0)
 seen = reliability.reliability(np.full(12, 0.4), labels)
+path = lambda power: bell
+lottery = powerball.Draws(np.array(["2010-02-03"], "M8[D]"), np.arange(1, 6)[None], np.array([59]))
+days = np.arange("2000-01-01", "2002-01-01", dtype="M8[D]")
+prices = sp500.Prices(days, ("a",), np.exp(0.01 * rng.standard_normal((len(days), 1))))
 for one in (X, y, Y, labels, counts, theta, noise, shares, means, scales):
     one.flags.writeable = False
 FITTED = {
@@ -225,6 +231,9 @@ annealing.evidence(joint=joint, chains=3, steps=3, pilot_chains=3)
 annealing.powers(steps=5)
 annealing.equalised(schedule=np.linspace(0, 1, 5), spread=np.ones(4), steps=3)
 annealing.between(start=bell, end=bell)
+annealing.anneal(path=path, start=np.zeros((2, 3)), kernels=[HMC()], schedule=[0.0, 1.0], rng=rng)
+annealing.pilot(path=path, start=np.zeros((2, 3)), kernel=HMC(), schedule=[0.0, 1.0], rng=rng)
+DrawnWeights(model=model)
 training.start(estimator=q, rng=rng, optimizer=Adam())
 training.fit(estimator=q, training=state.copy(), x=X, y=Y, rng=rng, recipe=Recipe(epochs=2),
     progress=False)
@@ -278,6 +287,12 @@ reliability.reliability(proba=np.full(12, 0.4), y=labels)
 reliability.clustered_mean(values=y, groups=labels)
 reliability.top_label(proba=shares, labels=np.arange(12) % 3)
 reliability.wilson(successes=3, trials=9)
+reliability.expected_calibration_error(table=seen)
+reliability.maximum_calibration_error(table=seen)
+reliability.chance_calibration_error(table=seen)
+quantiles.distribution_function(estimator=q, theta=theta, x=X, y=Y, rng=rng, samples=3)
+quantiles.quantiles(estimator=q, theta=theta, x=X, q=0.5, rng=rng, samples=3)
+quantiles.likely_classes(proba=shares, coverage=0.9)
 data.cubic(rng=rng)
 data.sine(rng=rng)
 data.one_period(rng=rng)
@@ -296,9 +311,13 @@ uci.load(name='boston')
 uci.published_splits(name='boston')
 uci.standard_splits(rows=30)
 powerball.load()
+powerball.rules(draws=lottery)
+powerball.examples(draws=lottery)
 powerball.exact(shares=59)
 powerball.mass_of_place(balls=9, place=2)
 sp500.load()
+sp500.rows(prices=prices)
+sp500.splits(table=sp500.rows(prices), first=2001)
 sp500.inputs(close=np.exp(np.cumsum(means[0] * np.ones((12, 40)), 1)).T)
 locate.find(name='boston', file='boston.csv')
 locate.locate(name='boston', file='boston.csv')
@@ -313,6 +332,9 @@ calibration_plots.pit_histogram(pits=np.linspace(0, 1, 9))
 calibration_plots.reliability_diagram(tables={'a': seen})
 weights.densities_of_draws(draws=draws.flat, at=np.linspace(-1, 1, 5))
 weights.densities_of_mean_field(mean=y, deviation=np.ones(12), at=np.linspace(-1, 1, 5))
+moving.slider(figure=Figure(), update=(lambda k: None), frames=1, alt='x', dpi=20)
+weights.weight_densities(layout=model.layout, draws=draws.flat)
+weights.weight_densities(layout=model.layout, mean=np.zeros(13), deviation=np.ones(13))
 weights.ratios(ratio=np.arange(1.0, 9.0))
 """
 # Documented: where nothing is known, or where an estimate needs more draws

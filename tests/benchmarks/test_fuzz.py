@@ -68,6 +68,32 @@ def test_all_that_the_package_exports_is_called_or_left_out_with_a_reason():
     assert exported - called == set(calls.LEFT_OUT)
 
 
+def refused(entry, known):
+    """Return the defects of one call for which each of its arguments in turn was an object()."""
+    found = []
+    for name in entry.usual[0]:
+        one = Call(entry, ({**entry.usual[0], name: "object()"},), ((0, name),))
+        verdict = verdicts.judged(one, known)
+        if verdict.defect or verdict.result == "done":
+            found.append((str(one), *verdict))
+    return found
+
+
+def test_every_argument_of_every_function_refuses_what_it_cannot_use_by_name(known):
+    functions = [
+        entry for entry in calls.CATALOGUE if entry.text.count("{}") == 1 and entry.usual[0]
+    ]
+    defects = [one for entry in functions for one in refused(entry, known)]
+    assert len(functions) > 100
+    assert defects == []
+
+
+def test_an_argument_that_is_not_checked_is_found(known):
+    planted = {**known, "planted": lambda x: len(x), "ignored": lambda x: 0}
+    for name in ("planted", "ignored"):
+        assert refused(Entry(f"{name}({{}})", ({"x": "[1]"},)), planted)
+
+
 def bare(x):
     return [][x]
 

@@ -116,7 +116,7 @@ def test_same_seed_same_data_and_other_seed_other_data(draw, low, high, noise):
     [
         ({"rows": 0}, "rows must be a whole number >= 1; got 0"),
         ({"rows": 2.5}, "rows must be a whole number"),
-        ({"low": 1.0, "high": 1.0}, "low < high; got 1.0, 1.0"),
+        ({"low": 1.0, "high": 1.0}, "low < high; got 1, 1"),
         ({"low": float("nan")}, "low must be finite"),
         ({"high": float("inf")}, "high must be finite"),
         ({"noise": -1.0}, "noise must be finite and >= 0, .*got -1.0"),

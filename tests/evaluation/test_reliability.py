@@ -179,7 +179,7 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: reliability([0.5, 1.2], [0, 1]), "between 0 and 1; got 0.5 to 1.2"),
+        (lambda: reliability([0.5, 1.2], [0, 1]), "between 0 and 1; got 1.2"),
         (lambda: reliability([0.5, 0.2], [0, 2]), "y must be 0 or 1; got 2"),
         (lambda: reliability([0.5], [0, 1]), "vectors of one length"),
         (lambda: reliability([], []), "length >= 1"),

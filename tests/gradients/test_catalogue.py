@@ -71,5 +71,5 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(table):
     known = TABLES[table]
     for name in known:
         assert names.named("part", name, known) is known[name]
-    with pytest.raises(ValueError, match=f"part must be one of {next(iter(known))}, .*; got 'x'"):
+    with pytest.raises(ValueError, match=f"part must be one of {next(iter(known))!r}, .*; got 'x'"):
         names.named("part", "x", known)

@@ -10,22 +10,35 @@ from scipy import sparse
 
 from bbb_numpy.numeric.accepting import (
     ANY_NUMBERS,
+    DTYPE,
     FINITE,
     FLOATS,
     FUNCTION,
     GENERATOR,
+    INTERVAL,
     NUMBERS,
     PATH,
     SAMPLES,
     A,
+    Each,
+    Like,
     Named,
     Numbers,
+    OneOf,
     Optional,
     accepts,
     brief,
     settle,
 )
-from bbb_numpy.numeric.arguments import real, whole
+from bbb_numpy.numeric.arguments import SMALLEST, real, whole
+
+
+class Walk:
+    size = 2
+
+    def step(self):
+        """Do nothing."""
+
 
 GOOD = [
     (NUMBERS, [[1, 2], [3, 4]], np.array([[1, 2], [3, 4]])),
@@ -35,6 +48,11 @@ GOOD = [
     (ANY_NUMBERS, [np.nan, np.inf], np.array([np.nan, np.inf])),
     (Numbers((None, 2)), np.ones((3, 2)), np.ones((3, 2))),
     (Numbers(limit=10.0), -10, np.array(-10)),
+    (Numbers(low=0.0, high=1.0), [0, 0.5, 1], np.array([0.0, 0.5, 1.0])),
+    (Numbers(low=1e-150), np.float32([1e-45]), np.float32([1e-45])),
+    (Numbers(least=2), [1, 2], np.array([1, 2])),
+    (Numbers(least=1), 5, np.array(5)),
+    (Numbers(whole=True), [1.0, -2.0], np.array([1.0, -2.0])),
     (FLOATS, np.ones(2, np.float32), np.ones(2, np.float32)),
 ]
 BAD = [
@@ -51,6 +69,39 @@ BAD = [
     (Numbers((None, 2)), np.ones((2, 3)), ValueError, r"a must have shape \(any, 2\)"),
     (Numbers(limit=10.0), [1, 11], ValueError, "a must be finite and within 10"),
     (Numbers(finite=False, limit=10.0), np.inf, ValueError, "a must be finite and within 10"),
+    (Numbers(low=0.0, high=1.0), [0.5, 1.5], ValueError, "a must be between 0 and 1; got 1.5"),
+    (Numbers(low=0.0), [0.5, -1], ValueError, "a must be >= 0; got -1.0"),
+    (Numbers(finite=False, low=0.0), [0.5, np.nan], ValueError, "a must be >= 0; got nan"),
+    (Numbers(low=SMALLEST), [3, 0], ValueError, "a must be > 0; got 0"),
+    (Numbers(low=1e-150), np.float32([0.0]), ValueError, "a must be >= 1e-150; got 0.0"),
+    (Numbers(least=2), [3], ValueError, r"a must hold 2 or more numbers; got shape \(1,\)"),
+    (Numbers(least=2), np.ones((1, 3)), ValueError, "a must hold 2 or more rows"),
+    (Numbers(least=1), np.ones((3, 0)), ValueError, "a must hold 1 or more rows"),
+    (Numbers(whole=True), [1, 2.5], ValueError, "a must hold whole numbers; got 2.5"),
+    (INTERVAL, (2.0, 2.0), ValueError, r"a must be \(low, high\) with low < high; got 2, 2"),
+    (INTERVAL, (0.0, np.inf), ValueError, "a holds nan or infinity"),
+    (INTERVAL, 5, ValueError, r"a must have shape \(2\)"),
+    (INTERVAL, "ab", TypeError, "a must be an array"),
+    (OneOf("b", "c"), "d", ValueError, "^a must be one of 'b', 'c'; got 'd'$"),
+    (OneOf("b", "c"), ["b"], ValueError, r"a must be one of 'b', 'c'; got \['b'\]"),
+    (OneOf("b", "c"), {}, ValueError, "a must be one of"),
+    (OneOf("b", "c"), np.array(["b", "c"]), ValueError, "got an array of shape"),
+    (OneOf("b", "c"), None, ValueError, "a must be one of 'b', 'c'; got None"),
+    (DTYPE, None, ValueError, "a must be 'float64' or 'float32'; got None"),
+    (DTYPE, "f2", ValueError, "a must be 'float64' or 'float32'; got 'f2'"),
+    (DTYPE, np.ones(2), ValueError, "got an array of shape"),
+    (DTYPE, pd.Series([1.0]), ValueError, "a must be .float64. or .float32."),
+    (DTYPE, pd.Series, ValueError, "a must be 'float64' or 'float32'"),
+    (Like("Walk(1)", "step"), 5, TypeError, r"^a must be an object such as Walk\(1\); got 5$"),
+    (
+        Like("Walk(1)", "step"),
+        Walk,
+        TypeError,
+        r"the class Walk; make an object of it: Walk\(\)",
+    ),
+    (Like("Walk(1)", "step", "init"), Walk(), TypeError, "a must be an object such as"),
+    (Like("Walk(1)", "size"), Walk(), TypeError, "a must be an object such as"),
+    (Like("a function", "__call__"), None, TypeError, "a must be an object such as a function"),
     (FLOATS, [1, 2], TypeError, "a must be of dtype float64 or float32; got int64"),
     (GENERATOR, 0, TypeError, r"a must be a numpy.random.Generator, .* got 0"),
     (FUNCTION, 5, TypeError, "a must be a function; got 5"),
@@ -64,8 +115,12 @@ BAD = [
     (partial(real, low=0, high=9), np.timedelta64(3, "D"), TypeError, "a must be a number"),
     (A(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
     (Named(NUMBERS), [1], TypeError, "a must be a mapping with text as names"),
+    (Named(NUMBERS, "{'b': 1}"), 5, TypeError, "with text as names, e.g. {'b': 1}; got 5"),
     (Named(NUMBERS), {1: 2}, TypeError, "a must be a mapping with text as names"),
     (Named(NUMBERS), {"b": "x"}, TypeError, r"a\['b'\] must be an array"),
+    (Each(A(int)), 5, TypeError, "a must be a list with one entry each; got 5"),
+    (Each(A(int)), np.array(5), TypeError, "a must be a list with one entry each"),
+    (Each(A(int)), [1, "x"], TypeError, "a must be an object of type int; got 'x'"),
     (Optional(NUMBERS), "x", TypeError, "a must be an array"),
 ]
 
@@ -81,6 +136,18 @@ def test_numbers_come_back_as_an_array(rule, value, wanted):
 def test_all_else_is_refused_by_name(rule, value, kind, message):
     with pytest.raises(kind, match=message):
         rule("a", value)
+
+
+@pytest.mark.parametrize("value", [float, "float64", "f8", np.float64, np.dtype("d")])
+def test_a_dtype_may_be_written_in_any_way_that_numpy_knows(value):
+    assert DTYPE("a", value) == np.float64
+
+
+def test_texts_and_objects_that_fit_come_back_as_they_are():
+    walk = Walk()
+    assert Like("Walk(1)", "step")("a", walk) is walk
+    assert OneOf("b", "c")("a", np.str_("c")) == "c"
+    assert INTERVAL("a", [1, 2.5]) == (1.0, 2.5)
 
 
 def test_an_optional_argument_may_be_none():

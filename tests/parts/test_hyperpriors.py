@@ -149,8 +149,8 @@ def test_hyperpriors_are_objects_by_name():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (3, "hyperpriors must be None or a dict .*; got 3"),
-        (HalfNormal(), "hyperpriors must be None or a dict"),
+        (3, "hyperpriors must be a mapping .*; got 3"),
+        (HalfNormal(), "hyperpriors must be a mapping"),
         ({"log_noise": 5}, r"hyperpriors\['log_noise'\] must be an object .*; got 5"),
         ({"log_noise": HalfNormal}, r"hyperpriors\['log_noise'\] must be an object"),
     ],

@@ -60,7 +60,7 @@ def test_a_single_number_per_weight_is_refused():
         weight_densities(LAYOUT)
     with pytest.raises(ValueError, match="either draws, or mean and deviation"):
         weight_densities(LAYOUT, mean=MEAN)
-    with pytest.raises(ValueError, match="has 21 weights, the posterior 3"):
+    with pytest.raises(ValueError, match="draws must hold the 21 weights of the layout"):
         weight_densities(LAYOUT, np.ones((5, 3)))
     with pytest.raises(ValueError, match="no positive number"):
         ratios(np.zeros(4))

@@ -391,7 +391,7 @@ def test_the_same_seed_gives_the_same_weights(joint):
 
 def test_what_makes_no_sense_is_refused(joint):
     start = joint.draw_prior(RNG(0), 3)
-    with pytest.raises(ValueError, match="kind must be one of geometric, sigmoidal"):
+    with pytest.raises(ValueError, match="kind must be one of 'geometric', 'sigmoidal'"):
         powers(3, "cosine")
     with pytest.raises(ValueError, match="first must be"):
         powers(3, first=0.0)

@@ -451,10 +451,14 @@ def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
         ({"target_accept": 0}, ValueError, "target_accept must be > 0 and < 1; got 0"),
         ({"seed": -1}, ValueError, "seed must be None, a whole number >= 0, .* got -1"),
         ({"seed": "x"}, TypeError, "seed must be None, a whole number >= 0, .* got 'x'"),
-        ({"sampler": "gibbs"}, ValueError, "sampler must be .*'mclmc', 'mh' or a kernel"),
-        ({"sampler": NUTS}, TypeError, "sampler must be one of .* got <class"),
-        ({"sampler": 3}, TypeError, "sampler must be one of .* got 3"),
-        ({"sampler": Langevin()}, TypeError, "sampler must be one of .* got Langevin"),
+        ({"sampler": "gibbs"}, ValueError, "sampler must be one of .*'mclmc', 'mh'; got 'gibbs'"),
+        (
+            {"sampler": NUTS},
+            TypeError,
+            "sampler must be .* or one of 'nuts', .* got the class NUTS",
+        ),
+        ({"sampler": 3}, TypeError, "sampler must be an object such as .* got 3"),
+        ({"sampler": Langevin()}, TypeError, "sampler must be an object such as .* got Langevin"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_named(change, error, message):
@@ -469,9 +473,11 @@ def test_arguments_that_cannot_be_used_are_named(change, error, message):
         ({"dtype": "int32"}, "dtype must be 'float64' or 'float32'; got 'int32'"),
         ({"start": np.zeros((2, 3))}, r"start must have shape \(chains, numbers\) = \(2, 12\)"),
         ({"hyperpriors": {"log_nose": LogNormal()}}, "hyperpriors names 'log_nose'"),
-        ({"x": np.zeros(8)}, r"x must be a matrix with at least one row; got shape \(8,\)"),
-        ({"x": np.zeros((0, 1))}, "x must be a matrix with at least one row"),
-        ({"y": np.full((8, 1), np.nan)}, "y must be finite; it has nan or infinite entries"),
+        ({"x": "text"}, "x must be an array of real numbers; got 'text'"),
+        ({"x": np.zeros((8, 1), complex)}, "x must be an array of real numbers"),
+        ({"x": np.zeros(8)}, r"x must have shape \(any, any\); got \(8,\)"),
+        ({"x": np.zeros((0, 1))}, "x must hold 1 or more rows"),
+        ({"y": np.full((8, 1), np.nan)}, "y holds nan or infinity"),
         ({"y": np.zeros((7, 1))}, r"y must have shape \(rows, targets\) = \(8, 1\); got \(7, 1\)"),
     ],
 )
@@ -482,7 +488,14 @@ def test_data_and_starts_that_do_not_fit_are_named(change, message):
         sample(network(), **arguments)
 
 
-@pytest.mark.parametrize("start", [np.zeros(3), np.zeros((2, 2), int), [[1, 2]], "here"])
+def test_a_class_is_no_target():
+    with pytest.raises(TypeError, match="target must be a function; got <class 'float'>"):
+        sample_target(float, START, draws=2, warm_up=2)
+
+
+@pytest.mark.parametrize(
+    "start", [np.zeros(3), np.zeros((0, 2)), np.zeros((2, 2), int), [[1, 2]], "here"]
+)
 def test_a_start_that_is_no_matrix_of_floats_is_refused(start):
     with pytest.raises(ValueError, match=r"start must be a matrix \(chains, numbers\) of float64"):
         sample_target(UNIT, start, draws=2, warm_up=2)

@@ -297,7 +297,7 @@ def test_a_lone_range_or_problem_is_chosen_by_default():
         ({"problem": 3}, "must be one of 2 with 4, 2 with 2.5, 2 with 1, 1 with 0.5; got 3"),
         ({"problem": 2, "x_range": 3.0}, "got 2, 3.0"),
         ({"x_range": inf}, "got 2, inf"),
-        ({"setting": "better"}, r"one of \['printed', 'should-be'\]; got 'better'"),
+        ({"setting": "better"}, r"one of 'printed', .*; got 'better'"),
     ],
 )
 def test_an_unknown_experiment_is_refused_and_the_known_are_named(wrong, message):

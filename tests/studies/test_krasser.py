@@ -214,7 +214,7 @@ def test_an_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
 
 
 def test_an_unknown_setting_is_refused():
-    with pytest.raises(ValueError, match="must be one of post, fixed, noise, cold; got 'better'"):
+    with pytest.raises(ValueError, match=r"must be one of 'post', .*; got 'better'"):
         run("better")
 
 

@@ -674,7 +674,7 @@ def test_values_that_are_not_finite_are_refused_with_the_last_finite_phi():
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
-        (lambda p: ADVI(poisson, RATE_ONLY, PointMass()), TypeError, "MeanField or a FullRank"),
+        (lambda p: ADVI(poisson, RATE_ONLY, PointMass()), TypeError, "MeanField or FullRank"),
         (
             lambda p: ADVI(poisson, RATE_ONLY, FullRank(limit_gib=1e-9)), ValueError, "limit is",
         ),

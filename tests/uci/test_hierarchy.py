@@ -30,7 +30,7 @@ def test_two_methods_that_are_one_are_level():
     assert correlated([0.0, 0.0, 0.0]).below == 0.5
     assert correlated([-1.0, -1.0]).below == 1.0
     assert chance([correlated([0.0, 0.0])] * 4) == pytest.approx(0.5, abs=1e-6)
-    with pytest.raises(ValueError, match="two splits at least; got 1"):
+    with pytest.raises(ValueError, match="gaps must hold 2 or more"):
         correlated([0.1])
 
 

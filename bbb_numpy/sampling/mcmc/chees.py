@@ -24,7 +24,7 @@ from ...numeric.accepting import settle
 from ...numeric.arguments import MOST_STEPS, positive, whole
 from ...numeric.elementary import inner
 from .hmc import travel
-from .metrics import HAMILTONIAN, Metric, check_metric, identity
+from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init
 
 __all__ = ["ChEES", "Paced", "PathLength", "criterion_slope", "halton", "mean_slope"]
@@ -188,7 +188,7 @@ class ChEES:
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         positive("path", self.path)
-        check_metric(self.metric, (*HAMILTONIAN, "whiten"))
+        check_metric(self.metric, "whiten")
         settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     def steps(self, turn: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import brief
+from ...numeric.accepting import Like, Optional, brief
 from ...numeric.elementary import inner
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
@@ -41,23 +41,11 @@ class Metric(Protocol):
         """Return the offsets (S, D) in the coordinates where M = I: z with z^T z = u^T M u."""
 
 
-HAMILTONIAN = ("draw_momentum", "velocity", "kinetic")  # what such a kernel uses of a `Metric`
-
-
-def check_metric(metric: Any, parts: tuple[str, ...] = HAMILTONIAN) -> None:
-    """Raise TypeError unless `metric` is None or has these methods."""
-    if metric is None or (
-        not isinstance(metric, type) and all(hasattr(metric, part) for part in parts)
-    ):
-        return
-    given = repr(metric)
-    if isinstance(metric, type):
-        given = f"the class {metric.__name__}"
-    elif isinstance(metric, np.ndarray):
-        given = f"an array of shape {metric.shape}"
-    raise TypeError(
-        "metric must be None, DiagonalMetric(variance) or DenseMetric(covariance); got " + given
-    )
+def check_metric(metric: Any, *more: str) -> None:
+    """Raise TypeError unless `metric` is None or has what such a kernel uses, and `more`."""
+    example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"
+    uses = ("draw_momentum", "velocity", "kinetic", *more)
+    Optional(Like(example, *uses))("metric", metric)
 
 
 def _normal(rng: np.random.Generator, like: Array) -> Array:

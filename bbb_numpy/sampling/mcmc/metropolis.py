@@ -18,9 +18,9 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import FUNCTION
+from ...numeric.accepting import FUNCTION, Like
 from ...numeric.arguments import positive
-from .metrics import HAMILTONIAN, Metric, check_metric, identity
+from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, evaluate, init, select
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-STEPPING = (*HAMILTONIAN, "draw_step")
 
 
 class Proposal(Protocol):
@@ -70,7 +69,7 @@ class _Scaled:
     metric: Metric | None
 
     def __post_init__(self) -> None:
-        check_metric(self.metric, STEPPING)
+        check_metric(self.metric, "draw_step")
         positive("step_size", self.step_size)
 
     def tuned(self, step_size: float, metric: Metric) -> Self:
@@ -247,11 +246,8 @@ class MetropolisHastings:
     proposal: Proposal = GaussianWalk()
 
     def __post_init__(self) -> None:
-        if isinstance(self.proposal, type) or not callable(getattr(self.proposal, "propose", None)):
-            raise TypeError(
-                "proposal must be an object such as GaussianWalk(0.1), StudentWalk(), Langevin() "
-                f"or one's own with a method propose; got {self.proposal!r}"
-            )
+        rule = Like("GaussianWalk(0.1), StudentWalk() or Langevin()", "propose")
+        rule("proposal", self.proposal)
 
     def init(self, target: Target, position: Array) -> State:
         """Return the state at `position` (S, D)."""

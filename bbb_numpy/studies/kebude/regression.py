@@ -19,6 +19,7 @@ from bbb_numpy.evaluation.predictive import BAND, Predictive, predict
 from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
+from bbb_numpy.numeric.accepting import OneOf
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
@@ -264,9 +265,7 @@ def _case(problem: int, x_range: float | None) -> Case:
 
 
 def _setting(name: str) -> Setting:
-    if name not in SETTINGS:
-        raise ValueError(f"setting must be one of {sorted(SETTINGS)}; got {name!r}")
-    return SETTINGS[name]
+    return SETTINGS[OneOf(*SETTINGS)("setting", name)]
 
 
 def _sigma(estimator: Reparameterised, theta: Array) -> Array:

@@ -19,6 +19,7 @@ from bbb_numpy.evaluation.predictive import Predictive, sample_functions
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import FreeEnergy
+from bbb_numpy.numeric.accepting import OneOf
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
@@ -158,9 +159,7 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     ValueError
         If there is no such setting.
     """
-    if name not in SETTINGS:
-        raise ValueError(f"name must be one of {', '.join(SETTINGS)}; got {name!r}")
-    setting = SETTINGS[name]
+    setting = SETTINGS[OneOf(*SETTINGS)("name", name)]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
     data = one_period(data_rng, noise=NOISE)
     began = perf_counter()

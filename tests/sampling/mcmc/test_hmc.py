@@ -155,7 +155,7 @@ def test_a_path_has_one_step_at_least_and_max_steps_at_most():
         ({"step_size": "small"}, TypeError, "step_size must be positive and finite; got 'small'"),
         ({"path": -1.0}, ValueError, "path must be positive"),
         ({"jitter": 2}, ValueError, "jitter must be between 0 and 1; got 2"),
-        ({"metric": 3}, TypeError, r"None, DiagonalMetric\(variance\) or DenseMetric\(c.*; got 3"),
+        ({"metric": 3}, TypeError, r"DiagonalMetric\(variance\) or DenseMetric\(c.*; got 3"),
         ({"jitter": -0.1}, ValueError, "jitter must be"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1; got 0"),
     ],

@@ -100,8 +100,8 @@ def test_what_holds_no_numbers_is_refused(given):
     ],
 )
 def test_what_is_no_metric_is_refused_at_once(kernel, metric, given):
-    wanted = r"metric must be None, DiagonalMetric\(variance\) or DenseMetric\(covariance\); got "
-    with pytest.raises(TypeError, match=f"{wanted}{given}$"):
+    wanted = r"metric must be an object such as DiagonalMetric\(variance\) or .*, or None; got "
+    with pytest.raises(TypeError, match=f"{wanted}{given}"):
         kernel(metric=metric)
 
 

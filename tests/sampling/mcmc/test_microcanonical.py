@@ -474,7 +474,7 @@ def test_one_number_alone_has_no_direction_to_turn(sampler):
     [
         ({"step_size": 0.0}, ValueError, "step_size must be positive"),
         ({"decoherence_length": -1.0}, ValueError, "decoherence_length must be positive"),
-        ({"metric": 3}, TypeError, "metric must be None"),
+        ({"metric": 3}, TypeError, "metric must be an object such as"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1"),
     ],
 )
