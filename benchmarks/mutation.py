@@ -240,11 +240,19 @@ def run_module(
     }
 
 
-def again(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """Return the counts of a run, of which the survivors have been run again."""
-    gone = len(before["survivors"]) - now["run"]  # from the code, or no mutants any more
+def pruned(module: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of a run without the survivors that the code has no longer."""
+    every = keyed(tree_of(module)[1])
+    there = [key for key in found["survivors"] if key in every]
+    gone = len(found["survivors"]) - len(there)
+    return {**found, "run": found["run"] - gone, "survivors": there}
+
+
+def again(before: dict[str, Any], now: dict[str, Any], asked: Sequence[str]) -> dict[str, Any]:
+    """Return the counts of a run of which some survivors have been run again."""
     sums = {how: before[how] + now[how] for how in ("proof", "tests", "stopped")}
-    return {"run": before["run"] - gone, **sums, "survivors": now["survivors"]}
+    others = [key for key in before["survivors"] if key not in asked]
+    return {"run": before["run"], **sums, "survivors": [*others, *now["survivors"]]}
 
 
 def page(results: dict[str, Any], reasons: dict[str, dict[str, str]]) -> str:
@@ -272,13 +280,10 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def keys_of(module: str, args: argparse.Namespace, results: dict[str, Any]) -> list[str]:
-    """Choose mutants of a module: the survivors of earlier runs, or evenly spread."""
-    keys = list(keyed(tree_of(module)[1]))
-    if args.survivors:
-        return [key for key in keys if key in results.get(module, {"survivors": []})["survivors"]]
-    step = 1 / args.share
-    return [keys[int(step * (i + 0.5))] for i in range(int(len(keys) * args.share))]
+def keys_of(module: str, share: float) -> list[str]:
+    """Choose mutants of a module, evenly spread."""
+    keys, step = list(keyed(tree_of(module)[1])), 1 / share
+    return [keys[int(step * (i + 0.5))] for i in range(int(len(keys) * share))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -286,14 +291,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", default=(), help="modules or folders: parts/priors")
     parser.add_argument("--share", type=float, default=1.0, help="of the mutants, evenly spread")
-    parser.add_argument("--survivors", action="store_true", help="those of earlier runs again")
+    parser.add_argument(
+        "--survivors", action="store_true", help="those of earlier runs again that have no reason"
+    )
     parser.add_argument("--report", action="store_true", help="write mutation.md and run nothing")
     parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
     args = parser.parse_args(argv)
     os.chdir(ROOT)
     os.environ.update(HYPOTHESIS_PROFILE="first", CI="1", OPENBLAS_NUM_THREADS="1")
-    results = read(RESULTS)
-    asked = {} if args.report else {one: keys_of(one, args, results) for one in modules(args.only)}
+    reasons = read(REASONS)
+    results = {name: pruned(name, found) for name, found in read(RESULTS).items()}
+    chosen = [] if args.report else modules(args.only)
+    asked = {module: keys_of(module, args.share) for module in chosen}
+    if args.survivors:
+        asked = {
+            module: [key for key in found["survivors"] if key not in reasons.get(module, {})]
+            for module, found in results.items()
+            if module in chosen
+        }
     asked = {module: keys for module, keys in asked.items() if keys}
     if asked:
         for name in SLOW_TO_IMPORT:
@@ -303,10 +318,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{answers.usable} of {answers.collected} tests can be run again", file=sys.stderr)
         for module, keys in asked.items():
             found = run_module(module, keys, traced["combinations"], answers, args.seconds)
-            results[module] = again(results[module], found) if args.survivors else found
+            results[module] = again(results[module], found, keys) if args.survivors else found
             RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         answers.close()
-    PAGE.write_text(page(results, read(REASONS)), encoding="utf-8")
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(results, reasons), encoding="utf-8")
     return 0
 
 

@@ -155,3 +155,13 @@ def test_every_survivor_of_the_last_run_has_a_reason_and_every_reason_a_mutant()
         assert set(found["survivors"]) <= set(reasons.get(module, {})), module
     for module, why in reasons.items():
         assert set(why) <= set(keyed(mutation.tree_of(module)[1])), module
+
+
+def test_survivors_that_are_run_again_are_counted_once_and_those_gone_from_the_code_no_more():
+    first, second, *_ = keyed(mutation.tree_of("numeric/layout")[1])
+    counts = {"run": 9, "proof": 2, "tests": 4, "stopped": 0}
+    before = mutation.pruned("numeric/layout", counts | {"survivors": [first, second, "gone"]})
+    assert before == counts | {"run": 8, "survivors": [first, second]}
+    now = {"run": 1, "proof": 0, "tests": 1, "stopped": 0, "survivors": []}
+    after = mutation.again(before, now, [second])
+    assert after == counts | {"run": 8, "tests": 5, "survivors": [first]}
