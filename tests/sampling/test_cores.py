@@ -154,7 +154,7 @@ def test_a_chain_that_cannot_start_is_named_by_its_number():
     ("options", "error", "message"),
     [
         ({"groups": 0}, ValueError, "groups must be a whole number >= 1; got 0"),
-        ({"groups": 6}, ValueError, "groups must be at most the number of chains, 5; got 6"),
+        ({"groups": 6}, ValueError, "groups must be a whole number >= 1 and <= 5; got 6"),
         ({"cores": 0}, ValueError, "cores must be a whole number >= 1; got 0"),
         (
             {"cores": 10**6},
