@@ -185,7 +185,7 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
         fitted["draws_"] = replace(held["draws_"], target=target)
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
-        raise OSError(f"{place} is no regular file; name a file for the model")
+        raise OSError(f"path {place} is no regular file; name a file for the model")
     stored = _with_pairs(parameters)
     write_state(place, Stored(label, stored, dict(sorted(fitted.items()))), FORMAT)
 

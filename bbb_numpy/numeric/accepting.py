@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
+from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -192,7 +193,7 @@ class Like:
     def __call__(self, name: str, value: Any) -> Any:
         """Return `value` as it is."""
         has = all(callable(getattr(value, method, None)) for method in self.methods)
-        if isinstance(value, type) or not has:
+        if isinstance(value, type | ModuleType) or not has:  # np.random has methods, too
             raise TypeError(
                 f"{name} must be an object such as {self.example}; got {instead(value)}"
             )

@@ -31,11 +31,12 @@ def densities_of_mean_field(mean: Any, deviation: Any, at: Any) -> Array:
             f"deviation must hold a number > 0 for each of the {len(mean)} of mean; got {deviation}"
         )
     mean, deviation = np.asarray(mean, float)[:, None], np.asarray(deviation, float)[:, None]
-    z = (np.asarray(at, float) - mean) / deviation
-    return np.exp(-0.5 * z * z) / (deviation * np.sqrt(2.0 * np.pi))
+    with np.errstate(over="ignore"):  # so far out the density is 0
+        z = (np.asarray(at, float) - mean) / deviation
+        return np.exp(-0.5 * z * z) / (deviation * np.sqrt(2.0 * np.pi))
 
 
-@accepts(draws=Numbers((None, None), least=2), at=Numbers((None,)))
+@accepts(draws=Numbers((None, None), least=2, limit=1e150), at=Numbers((None,)))
 def densities_of_draws(draws: Any, at: Any) -> Array:
     """Return kernel estimates (P, G) of the densities of draws (T, P) at the points `at` (G,).
 

@@ -55,10 +55,24 @@ __all__ = [
 Array = NDArray[Any]
 Path = Callable[[float], Target]
 SCHEDULES = ("geometric", "sigmoidal")
+
+
+def _positions(name: str, value: Any) -> Array:
+    array = Numbers((None, None), least=1)(name, value)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+def _schedule(name: str, value: Any) -> Array:
+    rises = np.diff(schedule := Numbers((None,), least=2)(name, value).astype(np.float64))
+    if not ((rises > 0).all() or (rises < 0).all()):
+        raise ValueError(f"{name} must rise from each power to the next, or fall; got {schedule}")
+    return schedule
+
+
 ALONG: dict[str, Rule] = {
     "path": FUNCTION,
-    "start": Numbers((None, None), least=1),
-    "schedule": Numbers((None,), least=2),
+    "start": _positions,
+    "schedule": _schedule,
     "rng": Like("numpy.random.default_rng(0)", "random"),  # or one that deals out all cases
     "sweeps": partial(whole, least=1, most=MOST_STEPS),
 }

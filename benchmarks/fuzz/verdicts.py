@@ -104,6 +104,8 @@ def refusal(error: Exception, one: Call) -> Verdict | None:
     where, line = Path(frame.filename), linecache.getline(frame.filename, frame.lineno or 0).strip()
     place = f"{where.name}:{frame.lineno}"
     said = f"{kind}: {error}"[:500]
+    if kind == "MissingDataError":
+        return None  # names the file, and where to get it: nobody's argument
     if frame.filename == "<string>" or "required positional argument" in str(error):
         return None  # raised by a function that was an argument
     ours = frame.filename.startswith(PACKAGE) and line.startswith("raise")

@@ -55,6 +55,14 @@ def test_the_share_marked_lies_below_the_line():
     ax.figure.savefig(io.BytesIO(), dpi=50)
 
 
+def test_however_far_out_a_density_is_0():
+    found = densities_of_mean_field([0.0], [1e-200], np.array([-1e200, 0.0, 1.0]))
+    assert found[0, [0, 2]].tolist() == [0.0, 0.0]
+    assert found[0, 1] == pytest.approx(1e200 / np.sqrt(2 * np.pi))
+    with pytest.raises(ValueError, match=r"draws must be finite and within 1e\+150"):
+        densities_of_draws(np.full((3, 1), 1e200), np.zeros(1))
+
+
 def test_a_single_number_per_weight_is_refused():
     with pytest.raises(ValueError, match="either draws, or mean and deviation"):
         weight_densities(LAYOUT)

@@ -402,8 +402,22 @@ def test_what_makes_no_sense_is_refused(joint):
         pilot(along(joint), start, own, powers(3), RNG(0))
     with pytest.raises(ValueError, match="target_accept must be > 0 and < 1; got 0"):
         pilot(along(joint), start, HMC(), powers(3), RNG(0), target_accept=0)
+    for stands in ([0.0, 0.5, 0.5], [0.0, 1.0, 0.5], [True, True, True]):
+        with pytest.raises(ValueError, match="schedule must rise from each power to the next, or"):
+            pilot(along(joint), start, HMC(), stands, RNG(0))
+    with pytest.raises(TypeError, match="rng must be an object such as .* got <module"):
+        pilot(along(joint), start, HMC(), powers(3), np.random)
     with pytest.raises(ValueError, match="chains must be a whole number >= 2"):
         evidence(joint, chains=1)
+
+
+def test_whole_numbers_are_positions_too(joint):
+    start = np.ones_like(joint.draw_prior(RNG(0), 3))
+    both = [
+        anneal(along(joint), one, [HMC()], [0, 1], RNG(0)).log_weights
+        for one in (start, start.astype(int))
+    ]
+    assert np.array_equal(*both)
 
 
 @pytest.mark.parametrize("schedule", [[0.0, 0.5], [0.5, 1.0], [1.0, 0.0], [0.0, 1.0, 1.0], [0.0]])
