@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import A, accepts, brief
+from ..numeric.accepting import A, Optional, accepts, brief
 from ..numeric.arguments import not_negative, whole
 from .locate import DamagedDataError, locate, numbers, read
 
@@ -176,7 +176,19 @@ def exact(shares: int | Mapping[int, float]) -> Exact:
     return Exact(mass, given)
 
 
-def load(until: str | None = None) -> Draws:
+def _day(name: str, value: Any) -> np.datetime64:
+    given: Any = value if isinstance(value, str | np.datetime64) else "NaT"
+    try:
+        day = np.datetime64(given, "D")
+    except ValueError:
+        day = np.datetime64("NaT", "D")
+    if np.isnat(day):
+        raise ValueError(f"{name} must be a day such as '2017-12-31'; got {brief(value)}")
+    return day
+
+
+@accepts(until=Optional(_day))
+def load(until: Any = None) -> Draws:
     """Load the draws from the data folder.
 
     Parameters
@@ -219,17 +231,10 @@ def load(until: str | None = None) -> Draws:
     return draws if until is None else _until(draws, until)
 
 
-def _until(draws: Draws, until: str) -> Draws:
-    try:
-        given = until if isinstance(until, str | np.datetime64) else "NaT"
-        last: Any = np.datetime64(given, "D")
-    except ValueError:
-        last = np.datetime64("NaT")
-    if np.isnat(last):
-        raise ValueError(f"until must be a day such as '2017-12-31'; got {brief(until)}")
+def _until(draws: Draws, last: np.datetime64) -> Draws:
     keep = draws.days <= last
     if not keep.any():
-        raise ValueError(f"no draw until {until}; the first is of {draws.days[0]}")
+        raise ValueError(f"no draw until {last}; the first is of {draws.days[0]}")
     return Draws(draws.days[keep], draws.white[keep], draws.balls[keep])
 
 
@@ -240,8 +245,8 @@ def rules(draws: Draws) -> dict[int, float]:
     return {int(balls): float(count) / len(draws.balls) for balls, count in counts.items()}
 
 
-@accepts(draws=A(Draws))
-def examples(draws: Draws, until: str | None = None) -> Examples:
+@accepts(draws=A(Draws), until=Optional(_day))
+def examples(draws: Draws, until: Any = None) -> Examples:
     """Return both examples of every draw, up to and including the day `until`.
 
     Raises

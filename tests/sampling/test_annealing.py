@@ -405,7 +405,7 @@ def test_what_makes_no_sense_is_refused(joint):
     for stands in ([0.0, 0.5, 0.5], [0.0, 1.0, 0.5], [True, True, True]):
         with pytest.raises(ValueError, match="schedule must rise from each power to the next, or"):
             pilot(along(joint), start, HMC(), stands, RNG(0))
-    with pytest.raises(TypeError, match="rng must be an object such as .* got <module"):
+    with pytest.raises(TypeError, match=r"rng must be an object such as .* got <module"):
         pilot(along(joint), start, HMC(), powers(3), np.random)
     with pytest.raises(ValueError, match="chains must be a whole number >= 2"):
         evidence(joint, chains=1)
