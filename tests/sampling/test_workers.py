@@ -19,7 +19,7 @@ from bbb_numpy.sampling import workers
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.resuming import unstacked
 from bbb_numpy.sampling.stepping import Course, begin, stretch
-from bbb_numpy.sampling.workers import Answer, Died, NotSent, Task, serve
+from bbb_numpy.sampling.workers import Answer, Died, NotSent, Processes, Task, serve
 
 HILL = correlated()
 
@@ -158,6 +158,15 @@ def test_an_answer_leaves_at_once_and_one_that_nobody_hears_ends_the_process(mon
     monkeypatch.setattr(workers.os, "_exit", codes.append)
     workers._say(Gone(), Answer(3))
     assert codes == [0]
+
+
+def test_a_run_that_cannot_be_sent_is_an_error_here_and_leaves_no_process():
+    kept = begun(course())._replace(adaptation=lambda: None)
+    with Processes(course(), 1) as processes:
+        processes.send(Task(0, kept, 2))
+        with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+            processes.receive()
+    assert processes.processes[0].poll() is not None
 
 
 def test_a_death_is_told_by_group_and_exit_code():
