@@ -273,7 +273,8 @@ def pilot(
     """Tune `kernel` to every power, with chains that are thrown away (M20).
 
     Each power gets the variances of all chains at the power before it as its diagonal metric,
-    and the step size that the acceptances up to there led to.
+    and the step size that the acceptances up to there led to: from each power to the next its
+    logarithm rises by half of what the acceptance exceeds the wanted one.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ..model.log_joint import LogJoint
 from ..numeric.arguments import whole
@@ -63,10 +63,9 @@ class Task(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What comes back: a group with its new draws, or an error."""
+    """What comes back: a group with its new draws, or an error; nothing before the first group."""
 
-    worker: int
-    group: int
+    group: int | None = None
     run: Run | None = None  # without draws
     draws: Stretch | None = None  # None: there are none
     error: BaseException | None = None
@@ -113,7 +112,7 @@ class Processes:
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise NotSent(str(error)) from None
         self.count = count
-        self.answers: SimpleQueue[Answer] = SimpleQueue()
+        self.answers: SimpleQueue[tuple[int, Answer]] = SimpleQueue()
         self.tasks: list[SimpleQueue[Task | None]] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self.threads: list[Thread] = []
@@ -160,6 +159,7 @@ class Processes:
         answer = self._next()
         if answer.error is not None:
             raise answer.error
+        assert answer.group is not None
         assert answer.run is not None
         kept, infos = unstacked(answer.draws)
         return answer.group, answer.run._replace(kept=kept, infos=infos)
@@ -167,8 +167,8 @@ class Processes:
     def _next(self) -> Answer:
         while True:
             with suppress(Empty):  # with an end, that Ctrl-C is heard on every system
-                answer = self.answers.get(timeout=1.0)
-                self.idle.append(answer.worker)
+                worker, answer = self.answers.get(timeout=1.0)
+                self.idle.append(worker)
                 return answer
 
     def _start(self, worker: int) -> None:
@@ -199,16 +199,16 @@ class Processes:
             task: Task | None
             while True:
                 stdin.flush()
-                self.answers.put(pickle.load(stdout)._replace(worker=worker))
+                self.answers.put((worker, pickle.load(stdout)))
                 task = self.tasks[worker].get()
                 if task is None:
                     return
                 group = task.group
                 pickle.dump(task, stdin, pickle.HIGHEST_PROTOCOL)
         except (OSError, EOFError, pickle.UnpicklingError):
-            self.answers.put(Answer(worker, group, error=Died(group, process.wait())))
+            self.answers.put((worker, Answer(error=Died(group, process.wait()))))
         except BaseException as error:
-            self.answers.put(Answer(worker, group, error=error))
+            self.answers.put((worker, Answer(error=error)))
 
     def _end(self) -> None:
         """End all processes, wherever they are."""
@@ -228,14 +228,18 @@ class Processes:
 
 def serve() -> None:
     """Sample what comes by standard input until it ends: the life of a process."""
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a target prints
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)  # what a target prints
+        _answer_all(sys.stdin.buffer, answers)
+
+
+def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
     try:
         course: Course = pickle.load(requests)
     except Exception as error:
-        _say(answers, Answer(0, -1, error=NotSent(f"{type(error).__name__}: {error}")))
+        _say(answers, Answer(error=NotSent(f"{type(error).__name__}: {error}")))
         return
-    _say(answers, Answer(0, -1))
+    _say(answers, Answer())
     while True:
         try:
             task: Task = pickle.load(requests)
@@ -243,9 +247,9 @@ def serve() -> None:
             return
         try:
             run = stretch(course, task.run, task.wanted, TURN)
-            answer = Answer(0, task.group, run._replace(kept=[], infos=[]), stacked(run))
+            answer = Answer(task.group, run._replace(kept=[], infos=[]), stacked(run))
         except BaseException as error:
-            answer = Answer(0, task.group, error=_portable(error))
+            answer = Answer(error=_portable(error))
         _say(answers, answer)
 
 

@@ -22,6 +22,10 @@ class NonFiniteError(ArithmeticError):
         super().__init__(message)
         self.training = training
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say how it is made again, in the process that asked for the training."""
+        return type(self), (*self.args, self.training), self.__dict__
+
 
 class Epoch(NamedTuple):
     """What one finished epoch cost: sums over its minibatches, in nats (contract 5).

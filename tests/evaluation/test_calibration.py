@@ -30,6 +30,17 @@ def draw_from(rng, means, scales, count):
     return means[which] + scales[which] * rng.standard_normal((count, *means.shape[1:]))
 
 
+def test_numbers_whose_squares_overflow_are_refused_by_name_and_all_others_scored():
+    for value in (1e150, -1e150):
+        assert pit(np.zeros((1, 1, 1)), np.ones(1), np.full((1, 1), value)) == (value > 0)
+        for score in (crps_gaussian, crps_mixture):
+            mean = np.zeros((1, 1) if score is crps_gaussian else (1, 1, 1))
+            found = score(mean, np.ones(mean.shape), np.full((1, 1), value))
+            np.testing.assert_allclose(found, 1e150)
+            with pytest.raises(ValueError, match=r"^y must be finite and within 1e\+150"):
+                score(mean, np.ones(mean.shape), np.full((1, 1), 1.01 * value))
+
+
 @pytest.mark.equation("D35")
 def test_the_pit_is_the_share_of_the_mixture_below_y():
     rng = RNG(0)

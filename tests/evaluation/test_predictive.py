@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import PAIRS, linear_problem, problems
+from scipy import stats
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import predictive
@@ -72,6 +73,12 @@ def test_drawn_targets_scatter_with_the_total_deviation():
     targets = sample_targets(estimator, theta, x[:4], rng=rng(), samples=20_000)
     total = predict(estimator, theta, x[:4], rng=rng(), samples=20_000).total
     assert np.abs(targets.std(axis=0) / total - 1).max() < 4 * np.sqrt(2 / (2 * 20_000))
+
+
+def test_a_band_holds_95_percent_of_a_gaussian():
+    assert stats.norm.cdf(predictive.BAND) - stats.norm.cdf(-predictive.BAND) == pytest.approx(
+        0.954, abs=1e-3
+    )
 
 
 @pytest.mark.equation("D5")

@@ -202,6 +202,15 @@ def test_the_ends_are_the_least_and_the_largest_targets():
     assert ends.tolist() == [np.inf, 0.0]
 
 
+@pytest.mark.equation("D46")
+@pytest.mark.parametrize("far", [1.0, 3.0, 40.0, 1e4, 1e30, 1e100, 6e153])
+def test_a_tail_within_6e153_scales_is_found(far):
+    """Of Cauchy's distribution with scale 2: F(-2 t) = 1/2 - arctan(t) / pi = arctan(1/t) / pi."""
+    below = np.arctan(1.0 / far) / np.pi
+    found = quantile_of(StudentTLikelihood(2.0, 1.0), [[0.0]], [below])[:, 0]
+    np.testing.assert_allclose(found, -2.0 * far, rtol=1e-9)
+
+
 def test_a_tail_beyond_all_numbers_is_infinite():
     # F(-t) of nu = 0.001 falls like t^-0.001: at the last t tried, 7e153, it is still above 0.3
     found = quantile_of(StudentTLikelihood(1.0, 1e-3), [[0.0]], [0.05, 0.5, 0.95])[:, 0]

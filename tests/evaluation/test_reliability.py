@@ -97,6 +97,17 @@ def test_a_table_has_at_least_one_bin():
         reliability([0.2, 0.7], [0, 1], 0)
 
 
+def test_more_bins_than_memory_holds_and_levels_of_nearly_nothing_are_refused():
+    with pytest.raises(ValueError, match=r"bins must be a whole number .* <= 1000000; got 1000001"):
+        reliability([0.2, 0.7], [0, 1], 1_000_001)
+    low, high = wilson(3, 10, 2e-9)
+    assert low <= 0.3 <= high
+    assert high - low < 1e-8
+    for level in (0.0, 5e-10, 1.0):
+        with pytest.raises(ValueError, match="level must be"):
+            wilson(3, 10, level)
+
+
 @pytest.mark.equation("D35")
 @pytest.mark.parametrize("binning", BINNINGS)
 def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning):

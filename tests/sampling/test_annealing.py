@@ -25,6 +25,7 @@ from bbb_numpy.sampling.mcmc import (
     HMC,
     GaussianWalk,
     Independent,
+    Info,
     Langevin,
     MetropolisHastings,
     StudentWalk,
@@ -379,6 +380,34 @@ def test_without_data_the_evidence_is_one_and_where_all_overflows_it_is_nothing(
     assert abs(anneal(half, start, tuned, schedule, rng).log_evidence - np.log(0.5)) < 4 * cut.error
     with pytest.raises(ValueError, match="no chain has a density above 0"):
         anneal(half, -np.abs(start), [kernel] * 2, schedule, rng)
+
+
+@dataclass(frozen=True)
+class Indifferent:
+    """A kernel that goes nowhere, and reports an acceptance."""
+
+    acceptance: float
+    step_size: float = 1.0
+    metric: Any = None
+    target_accept = 0.6
+
+    def tuned(self, step_size, metric):
+        return replace(self, step_size=step_size, metric=metric)
+
+    def init(self, target, position):
+        return HMC().init(target, position)
+
+    def step(self, target, rng, state):
+        nothing = np.zeros(len(state.position))
+        return state, Info(nothing + self.acceptance, *[nothing] * 5)
+
+
+@pytest.mark.parametrize("acceptance", [0.9, 0.6, 0.2])
+def test_the_log_step_of_a_pilot_rises_by_half_of_the_acceptance_in_excess(joint, acceptance):
+    rng, kernel = RNG(0), Indifferent(acceptance)
+    found = pilot(along(joint), joint.draw_prior(rng, 20), kernel, powers(6), rng)
+    rises = np.diff(np.log([one.step_size for one in found.kernels]))
+    np.testing.assert_allclose(rises, 0.5 * (acceptance - 0.6), atol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_weights(joint):

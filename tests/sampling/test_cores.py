@@ -21,7 +21,6 @@ from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling import workers
 from bbb_numpy.sampling.mcmc import HMC, NUTS
 from bbb_numpy.sampling.run import sample, sample_target
-from bbb_numpy.sampling.stepping import divided, usual_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 HILL = correlated(0.5)
@@ -89,29 +88,6 @@ def interrupting(monkeypatch, where, name, when):
 
 
 # --- groups ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("chains", "groups", "sizes"), [(4, 1, [4]), (4, 2, [2, 2]), (5, 3, [2, 2, 1]), (2, 2, [1, 1])]
-)
-def test_groups_are_neighbours_of_nearly_equal_number(chains, groups, sizes):
-    places = divided(chains, groups)
-    assert [place.stop - place.start for place in places] == sizes
-    assert [c for place in places for c in range(chains)[place]] == list(range(chains))
-
-
-def test_large_networks_run_in_pairs_small_ones_together():
-    kernel = HMC()
-    large = [usual_groups(chains, 100_000, kernel) for chains in (1, 2, 3, 4, 6, 8, 16, 100)]
-    assert large == [1, 1, 1, 2, 3, 4, 4, 4]
-    assert usual_groups(100, 99_999, kernel) == 1
-
-
-def test_a_kernel_says_how_many_chains_learn_together():
-    class Together(HMC):
-        together = 4
-
-    assert [usual_groups(chains, 100_000, Together()) for chains in (4, 8, 16)] == [1, 2, 4]
 
 
 def test_the_usual_groups_are_those_of_the_network_and_its_rows():

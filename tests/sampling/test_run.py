@@ -1,5 +1,6 @@
 """Sampling in one call: reproducible, interrupted, resumed, refused."""
 
+import inspect
 import json
 import os
 import shutil
@@ -8,16 +9,20 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from targets import Gaussian, correlated
 
 import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
+from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
@@ -216,6 +221,25 @@ def test_without_a_wish_a_thousand_draws_follow_a_thousand_of_warm_up():
     found = sample_target(UNIT, START, sampler="mh", seed=0)
     assert found.positions.shape == (1000, *START.shape)
     assert found.warm_up == 1000
+
+
+def test_what_sample_is_not_told_is_as_in_sample_target():
+    public, own = (inspect.signature(one).parameters for one in (sample_target, running._run))
+    said = {name: one.default for name, one in own.items() if one.default is not one.empty}
+    assert said == {name: public[name].default for name in said}
+    assert set(running.OPTIONS) <= said.keys()
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.0599, False), (0.0601, True)])
+def test_variances_that_are_off_by_more_than_six_percent_are_told(share, told):
+    """An energy variance of 12 share^3, of whose steps 2 Phi(-s / 2) would be accepted (D50)."""
+    found = sample_target(UNIT, START, sampler="mclmc", draws=5, warm_up=20, seed=0)
+    deviation = (UNIT.covariance.shape[0] * 12.0 * share**3) ** 0.5
+    acceptance = np.full((5, 2), 2.0 * stats.norm.cdf(-0.5 * deviation))
+    biased = replace(found, stats={**found.stats, "acceptance": acceptance})
+    words = pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*off by about 6 %")
+    with words if told else nullcontext():  # any other warning is an error
+        running._warn_of_bias(biased)
 
 
 # --- interruption ----------------------------------------------------------------------------

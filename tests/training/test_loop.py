@@ -46,6 +46,8 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.loop import Diverged, minimise
+from bbb_numpy.training.recipe import Rows
 from bbb_numpy.training.stopping import HeldOut, Watch, minibatches
 
 
@@ -255,6 +257,16 @@ def test_a_blow_up_in_the_last_update_is_found_and_the_state_before_it_is_kept(e
     assert len(kept.history) == 0
     noise = estimator.draw(np.random.default_rng(9), 1)
     assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
+
+
+def test_who_trains_by_the_bare_loop_is_told_the_epoch_and_the_step():
+    estimator, x, y = small(learn=False)
+    recipe, rng = Recipe(SGD(1e200), epochs=5, batch_size=25), np.random.default_rng(0)
+    state = start(estimator, rng, recipe.optimizer)
+    batches, shares = recipe.batches(estimator, len(x))
+    with pytest.raises(Diverged) as caught:
+        minimise(estimator, state, Rows(x, y), recipe, batches, shares, rng)
+    assert str(caught.value) == "epoch 0, step 1", "after the first of two updates"
 
 
 class InterruptedDraw(Reparameterised):

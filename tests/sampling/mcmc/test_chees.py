@@ -14,7 +14,6 @@ from bbb_numpy.sampling.mcmc import HMC, ChEES, DenseMetric, DiagonalMetric, Inf
 from bbb_numpy.sampling.mcmc import adaptation as adapting
 from bbb_numpy.sampling.mcmc.adaptation import Adaptation, begin, update
 from bbb_numpy.sampling.mcmc.chees import (
-    FIRST_STEPS,
     Paced,
     PathLength,
     criterion_slope,
@@ -24,6 +23,7 @@ from bbb_numpy.sampling.mcmc.chees import (
     mean_slope,
 )
 from bbb_numpy.sampling.run import sample_target
+from bbb_numpy.sampling.stepping import usual_groups
 
 shipped = importlib.import_module("bbb_numpy.sampling.mcmc.chees")
 METRICS = {
@@ -279,6 +279,20 @@ def test_chains_of_different_modes_learn_about_what_they_would_in_one():
     assert two == pytest.approx(one, rel=0.35)
 
 
+@pytest.mark.equation("D47")
+@pytest.mark.parametrize(
+    ("turn", "share"), [(1, 1), (2, 1 / 2), (100, 1 / 100), (101, 1 / 100), (5000, 1 / 100)]
+)
+def test_the_center_of_a_chain_is_the_mean_of_its_places_and_forgets_after_a_hundred(turn, share):
+    target, kernel, rng = correlated(), ChEES(0.2, 2.0), np.random.default_rng(0)
+    state = kernel.init(target, target.draw(rng, 4))
+    state = state._replace(turn=np.full(4, turn - 1), center=rng.standard_normal((4, 3)))
+    new, info = kernel.step(target, rng, state)
+    assert info.accepted.any()
+    expected = (1.0 - share) * state.center + share * new.position
+    np.testing.assert_allclose(new.center, expected, rtol=1e-12, atol=1e-15)
+
+
 def test_a_state_that_does_not_know_its_turn_is_refused():
     kernel, target = ChEES(), correlated()
     plain = HMC().init(target, np.zeros((2, 3)))
@@ -432,7 +446,7 @@ def test_a_path_begins_short_and_begins_again_with_every_metric_but_the_last():
         kernel = found[draw].kernel
         assert kernel.path == first_path(kernel.step_size) <= max(kernel.step_size, pi / 2)
         assert found[draw].length.draws == 0
-    assert found[0].kernel.path == FIRST_STEPS * found[0].kernel.step_size
+    assert found[0].kernel.path == 16 * found[0].kernel.step_size
     assert found[250].length.draws > 0, "the last metric came after this draw"
     assert found[300].kernel.path == exp(found[300].length.log_mean)
 
@@ -489,6 +503,10 @@ def test_what_is_learned_from_a_draw_is_weighted_by_its_acceptance():
     right = after([2.0, -1.0, 9.0], [1.0, 0.5, 0.7], [False, False, True])
     assert right == pytest.approx(0.05 * (1.5 / 1.5) ** 2)
     assert after([2.0, -1.0, 9.0], [1.0, 0.5, 0.0], [False] * 3) == right
+
+
+def test_four_chains_at_least_learn_a_path_from_each_other():
+    assert [usual_groups(chains, 1_000_000, ChEES()) for chains in (4, 7, 8, 16)] == [1, 1, 2, 4]
 
 
 def test_its_states_begin_as_every_state_does():

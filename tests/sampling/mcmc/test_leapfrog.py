@@ -5,8 +5,18 @@ import pytest
 from problems import COMPLEX_STEP
 from targets import Banana, Funnel, correlated, negate, network_target, path
 
-from bbb_numpy.sampling.mcmc import DenseMetric, DiagonalMetric, Phase, hamiltonian, init, leapfrog
-from bbb_numpy.sampling.mcmc.leapfrog import DIVERGENT
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    MAMS,
+    MCLMC,
+    NUTS,
+    DenseMetric,
+    DiagonalMetric,
+    Phase,
+    hamiltonian,
+    init,
+    leapfrog,
+)
 
 NETWORK = network_target()
 TARGETS = {"gaussian": correlated(), "banana": Banana(), "funnel": Funnel(), "network": NETWORK}
@@ -162,7 +172,21 @@ def test_the_energy_is_potential_plus_kinetic_and_infinite_where_undefined():
             np.zeros((1, 3)), np.full((1, 3), momentum), np.array([value]), np.zeros((1, 3))
         )
         assert hamiltonian(DiagonalMetric(np.ones(3)), broken) == np.inf
-    assert DIVERGENT > 700, "exp(-DIVERGENT) is 0 in float64"
+
+
+@pytest.mark.parametrize("kernel", [HMC(100.0, 100.0), NUTS(100.0), MAMS(100.0), MCLMC(100.0)])
+@pytest.mark.parametrize(("depth", "divergent"), [(999.5, False), (1000.5, True)])
+def test_a_step_that_loses_more_than_a_thousand_nats_diverges(kernel, depth, divergent):
+    """On a flat table whose edge every step passes: all the energy error is the fall."""
+
+    def table(position):
+        there = np.hypot(*position.T) < 1.0
+        return np.where(there, 0.0, -depth), np.zeros_like(position)
+
+    state = kernel.init(table, np.zeros((3, 2)))
+    _, info = kernel.step(table, np.random.default_rng(0), state)
+    np.testing.assert_array_equal(info.divergent, divergent)
+    np.testing.assert_array_equal(info.acceptance, 0.0)
 
 
 def test_a_step_out_of_what_can_be_computed_raises_no_warning():

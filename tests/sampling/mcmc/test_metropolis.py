@@ -17,6 +17,7 @@ from bbb_numpy.sampling.mcmc import (
     MetropolisHastings,
     State,
     StudentWalk,
+    begin,
 )
 
 # --- a finite set of points: everything to rounding ------------------------------------------
@@ -313,6 +314,15 @@ def test_acceptance_is_reported_as_the_chance_that_it_was():
     assert abs(info.accepted.mean() - info.acceptance.mean()) < 4 * error
     moved = np.any(new.position != state.position, axis=1)
     np.testing.assert_array_equal(moved, info.accepted)
+
+
+@pytest.mark.parametrize(
+    ("proposal", "best"), [(GaussianWalk(), 0.234), (StudentWalk(), 0.234), (Langevin(), 0.574)]
+)
+def test_a_warm_up_wants_the_acceptance_that_is_best_in_many_dimensions(proposal, best):
+    target, rng, kernel = correlated(), np.random.default_rng(0), MetropolisHastings(proposal)
+    state = kernel.init(target, target.draw(rng, 2))
+    assert begin(kernel, target, rng, state, 10).target_accept == best
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,16 @@ from targets import (
 )
 
 from bbb_numpy.sampling import draws as draws_module
-from bbb_numpy.sampling.mcmc import MAMS, MCLMC, DenseMetric, DiagonalMetric, Phase, microcanonical
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    MAMS,
+    MCLMC,
+    DenseMetric,
+    DiagonalMetric,
+    Phase,
+    begin,
+    microcanonical,
+)
 from bbb_numpy.sampling.mcmc.metrics import identity
 from bbb_numpy.sampling.mcmc.microcanonical import (
     bias,
@@ -375,6 +384,38 @@ def test_the_warm_up_finds_step_metric_and_length(dtype):
     assert found.expected_bias == pytest.approx(bias(5e-4), rel=0.2)
     assert found.positions.dtype == dtype
     assert found.divergences == 0
+
+
+@pytest.mark.equation("D50")
+@pytest.mark.parametrize("kernel", [MAMS(), MCLMC()])
+def test_the_warm_up_begins_at_root_d_times_the_step_of_hmc_and_learns_a_diagonal(kernel):
+    target = correlated(0.3, np.linspace(0.5, 4.0, 9))
+    state = kernel.init(target, target.draw(np.random.default_rng(0), 8))
+    mine = kernel.warm_up(target, np.random.default_rng(1), state, 40)
+    hmc = begin(HMC(), target, np.random.default_rng(1), state, 40)
+    assert mine.kernel.step_size == pytest.approx(3.0 * hmc.kernel.step_size)
+    assert mine.moments.squares.shape == (9,)
+
+
+@pytest.mark.equation("D50")
+@pytest.mark.parametrize(
+    ("kernel", "correlation", "length"),
+    [
+        (MCLMC(), 0.0, 0.4 * 2.0),  # the way from draw to draw is 2 l, of independent draws
+        (MCLMC(), -0.1, 0.4 * 2.0 * 0.9 / 1.1),
+        (MAMS(), 0.0, 0.5),  # 0.4 of a mean path l, and no less than half of it
+        (MAMS(), 0.25, 0.4 * 1.25 / 0.75),
+        (MAMS(), 0.9, 1.0),  # 7.6, and no more than the first
+    ],
+)
+def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlation, length):
+    """In units of root D, of moments as 30 draws of 8 chains with such neighbours have them."""
+    target, rng = Gaussian(np.eye(4)), np.random.default_rng(0)
+    begun = kernel.warm_up(target, rng, kernel.init(target, target.draw(rng, 8)), 40)
+    variance, count = np.array([0.1, 1.0, 2.0, 30.0]), 30 * 8
+    moments = begun.moments._replace(draws=30, squares=variance * (count - 8))
+    found = begun._length(moments, 2.0 * (1.0 - correlation) * variance * count)
+    assert found == pytest.approx(2.0 * length)
 
 
 class Wall:

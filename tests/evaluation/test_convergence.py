@@ -1,0 +1,23 @@
+"""When chains count as mixed. R-hat and effective sizes themselves: test_arviz_export."""
+
+from dataclasses import replace
+
+import pytest
+
+from bbb_numpy.evaluation.convergence import Convergence, Line
+
+ENOUGH = Line("functions", "E[y|x]", 5, r_hat=1.0099, bulk=400.0, tail=400.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "mixed"),
+    [({}, True), ({"r_hat": 1.0101}, False), ({"bulk": 399.0}, False), ({"tail": 399.0}, False),
+     ({"r_hat": 2.0, "bulk": 3.0, "space": "weights"}, True)],
+)  # fmt: skip
+def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(change, mixed):
+    """Of the log density and the functions; weights, which modes permute, are not asked."""
+    lines = (replace(ENOUGH, name="log density"), replace(ENOUGH, **change))
+    found = Convergence(1000, 4, lines)
+    assert found.mixed is mixed
+    said = "No lack of convergence is seen." if mixed else "Wanted are R-hat < 1.01 and 100 eff"
+    assert said in str(found)
