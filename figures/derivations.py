@@ -30,6 +30,7 @@ from bbb_numpy.plots.style import (
     BLUE,
     GREEN,
     GREY,
+    ORANGE,
     PALE,
     SKY,
     VERMILLION,
@@ -179,11 +180,17 @@ def mean_field() -> Figure:
     for look, covariance in (
         ({"ec": BLACK, "fc": PALE, "lw": 1.4, "label": "posterior"}, [[1, r], [r, 1]]),
         (
-            {"ec": VERMILLION, "fc": "none", "lw": 1.8, "label": "least KL(q || posterior)"},
+            {"ec": BLUE, "fc": "none", "lw": 1.8, "ls": "--", "label": "least KL(q || posterior)"},
             np.eye(2) * (1 - r**2),
         ),
         (
-            {"ec": BLUE, "fc": "none", "lw": 1.8, "ls": "--", "label": "least KL(posterior || q)"},
+            {
+                "ec": VERMILLION,
+                "fc": "none",
+                "lw": 1.8,
+                "ls": "-.",
+                "label": "least KL(posterior || q)",
+            },
             np.eye(2),
         ),
     ):
@@ -201,7 +208,7 @@ def mean_field() -> Figure:
     titled(left, "Correlation $r = 0.9$: 1 and 2 deviations")
     fine, some = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
     right.plot(fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$")
-    right.plot(some, gaps(some), "o", color=VERMILLION, label="from the determinants of D8")
+    right.plot(some, gaps(some), "o", color=BLUE, label="from the determinants of D8")
     right.set(xlim=(-0.02, 1.02), ylim=(-0.05, 2.4))
     right.set_xlabel("correlation $r$ of the two weights")
     right.set_ylabel("gap to the log evidence (nats)")
@@ -242,8 +249,8 @@ def u_turn() -> Figure:
     x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
     left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
-    on = {"color": BLUE, "marker": "o", "ms": 3.5, "lw": 1}
-    back = {"color": VERMILLION, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "white"}
+    on = {"color": VERMILLION, "marker": "o", "ms": 3.5, "lw": 1}
+    back = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "white"}
     left.plot(*positions[:turn].T, **on, label="moves away from the start")
     left.plot(*positions[turn - 1 :].T, **back, label="comes back", markevery=slice(1, None))
     left.plot(*positions[0], "*", color=BLACK, ms=12, label="start")
@@ -460,8 +467,8 @@ def powerball() -> Figure:
     bin_3, bin_1 = 100 * urn.mass[:, 1:]
     left.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0,
                       label=f"sum of the larger: {100 * urn.accuracy:.1f} %")  # fmt: skip
-    left.plot(numbers, bin_1, "o-", color=BLUE, ms=2.5, lw=1, label="bin 1")
-    left.plot(numbers, bin_3, "s--", color=VERMILLION, ms=2.5, lw=1, label="bin 3")
+    left.plot(numbers, bin_1, "o-", color=GREEN, ms=2.5, lw=1, label="bin 1")
+    left.plot(numbers, bin_3, "s--", color=ORANGE, ms=2.5, lw=1, label="bin 3")
     left.axvline(urn.limit + 0.5, color=BLACK, lw=0.8, ls=":", label="boundary")
     left.set(xlim=(0, 60), ylim=(0, None), ylabel="probability of the pair (%)")
     left.set_xlabel("number of the ball")
