@@ -586,6 +586,13 @@ assert raised["through a sigmoid (R8)"].left == 0
 #    ([D36](../derivations/model-checking.md#d36-signal-to-noise-pruning))?
 # 5. At which $\mu/\sigma$ is the difference of Section 7 largest, for one ReLU and fixed
 #    $\sigma$?
+# 6. Put Student's t in the place of the mixture
+#    ([D42](../derivations/priors.md#d42-the-student-t-prior)). At which weight is its pull to 0
+#    largest, and what becomes of it further out? Draw it beside the slope of Section 2.
+# 7. How large are the functions that the prior of Section 6 expects, before any data? Follow the
+#    mean square through the layers
+#    ([D39](../derivations/priors.md#d39-a-scale-for-every-layer), step 3), and draw networks from
+#    the prior to see whether it is right. What if both widths are four times as large?
 #
 # <details><summary>Hints</summary>
 #
@@ -601,6 +608,12 @@ assert raised["through a sigmoid (R8)"].left == 0
 # 5. The difference is $\sigma\,[z\,\Phi(z) + \varphi(z) - \max(z, 0)]$ with $z = \mu/\sigma$. Its
 #    slope is $\Phi(z)$ on one side of 0 and $\Phi(z) - 1$ on the other. At its largest it is
 #    $0.40\,\sigma$.
+# 6. The slope is $-(\nu + 1)\,w / (\nu s^2 + w^2)$, largest at $|w| = s\sqrt\nu$. Beyond, it falls
+#    like $1/|w|$, where that of the mixture grows again with $w/\sigma_1^2$.
+# 7. The recursion uses that the weights are independent, symmetric about 0 and have the mean square
+#    $s^2 = \pi\sigma_1^2 + (1 - \pi)\,\sigma_2^2$; no Gaussian is needed. At the start
+#    $s^2 = 0.208$, and the deviation of $f(1)$ is 1.6. With the widths 80 it is 5.5: a scale for
+#    every layer mends that.
 #
 # </details>
 #
