@@ -873,11 +873,11 @@ plt.show()
 # The youngest samplers keep the length of the momentum and let the gradient turn its direction $u$
 # only ([D48](../derivations/microcanonical.md#d48-motion-at-constant-speed-and-what-it-keeps)). A
 # kick is then not a shear and does not keep volume. With $e = g/|g|$, $c = e\cdot u$ and
-# $\delta = \epsilon|g|/(D-1)$ it is
+# $\delta = \epsilon|g|/(d-1)$ it is
 # ([D49](../derivations/microcanonical.md#d49-the-isokinetic-leapfrog-its-volume-and-mams))
 #
 # $$u \leftarrow \frac{u + (\sinh\delta + c\,(\cosh\delta - 1))\,e}{\cosh\delta + c\sinh\delta},
-# \qquad -\log|\det| = (D-1)\log(\cosh\delta + c\sinh\delta),$$
+# \qquad -\log|\det| = (d-1)\log(\cosh\delta + c\sinh\delta),$$
 #
 # and what it does to volumes, its *work*, takes the place of the kinetic energy in the acceptance.
 # That sampler is MAMS. Here it is on the hill of Section 2, whose moments we know.
