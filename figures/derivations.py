@@ -19,6 +19,7 @@ from matplotlib.patches import Ellipse
 
 from bbb_numpy.data.powerball import exact
 from bbb_numpy.evaluation.calibration import pit
+from bbb_numpy.evaluation.model_checks import QUANTITIES
 from bbb_numpy.model.objectives import LogDensities, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
@@ -34,6 +35,7 @@ from bbb_numpy.plots.style import (
     PALE,
     SKY,
     VERMILLION,
+    density_of_draws,
     legend_above,
     legend_of_figure,
 )
@@ -413,6 +415,75 @@ def pit_shapes() -> Figure:
     return figure
 
 
+# M22: predictive p-values before and after the data, and a misfit that one quantity sees
+
+PLACES = np.linspace(-1, 1, 12)
+INPUTS = np.column_stack([np.ones(12), PLACES])  # of a line whose two weights are N(0, 1)
+SCATTER = 0.5  # deviation of the noise
+
+
+def weights_after(y: Any, draws: int, rng: np.random.Generator) -> Any:
+    """Return draws (draws, 2) of the posterior of the line's weights, which is Gaussian (D8)."""
+    covariance = np.linalg.inv(INPUTS.T @ INPUTS / SCATTER**2 + np.eye(2))
+    mean = covariance @ INPUTS.T @ y / SCATTER**2
+    return rng.multivariate_normal(mean, covariance, draws)
+
+
+def quantities(name: str, y: Any, weights: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return a test quantity of the data and of replications (draws,) for the line's weights."""
+    mean = (weights @ INPUTS.T)[:, :, None]
+    again = mean + SCATTER * rng.standard_normal(mean.shape)
+    deviation = np.full_like(mean, SCATTER)
+    quantity = QUANTITIES[name]
+    seen = quantity(np.broadcast_to(y[None, :, None], mean.shape), mean, deviation)
+    return seen, quantity(again, mean, deviation)
+
+
+def p_values(sets: int, rng: np.random.Generator, draws: int = 200) -> Any:
+    """Return p of the largest target for data from the line, before and after them (2, sets)."""
+    found = np.empty((2, sets))
+    for number in range(sets):
+        y = INPUTS @ rng.standard_normal(2) + SCATTER * rng.standard_normal(12)
+        for row, weights in enumerate(
+            (rng.standard_normal((draws, 2)), weights_after(y, draws, rng))
+        ):
+            seen, again = quantities("largest y", y, weights, rng)
+            found[row, number] = np.mean(again > seen)
+    return found
+
+
+def bent(rng: np.random.Generator) -> Any:
+    """Return targets (12,) of a curve that no line is."""
+    return 2.0 * PLACES**2 - 0.5 + SCATTER * rng.standard_normal(12)
+
+
+def predictive_checks() -> Figure:
+    """Draw the histograms of p before and after the data, and a check that sees a misfit."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    edges = np.linspace(0, 1, 21)
+    before, after = p_values(4000, np.random.default_rng(22))
+    density_of_draws(left, after, edges, fill=True, color=SKY, ec=BLUE,
+                     label="weights of the posterior")  # fmt: skip
+    density_of_draws(left, before, edges, color=BLACK, ls="--", lw=1.4,
+                     label="weights of the prior")  # fmt: skip
+    left.set(xlim=(0, 1), ylim=(0, None), xlabel="predictive p-value", ylabel="density")
+    legend_above(left, 2)
+    titled(left, "4000 data sets of the right model")
+    rng = np.random.default_rng(3)
+    y = bent(rng)
+    seen, again = quantities("residuals of neighbours", y, weights_after(y, 20_000, rng), rng)
+    edges = np.linspace(-1.5, 3, 46)
+    density_of_draws(right, again, edges, fill=True, color=SKY, ec=BLUE, label="replications")
+    density_of_draws(right, seen, edges, color=BLACK, lw=1.4, label="the data")
+    right.set(xlim=(-1.5, 3), ylim=(0, None), ylabel="density")
+    right.set_xlabel("mean product of neighbouring residuals")
+    legend_above(right, 2)
+    share = np.mean(again > seen)
+    titled(right, f"A line for data that bend: $p = {share:.3f}$")
+    return figure
+
+
 # R4, R5, D16, D42: what a weight pays under each prior
 
 PRIORS: tuple[tuple[str, Any, str, str], ...] = (  # each of standard deviation 1
@@ -499,6 +570,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "softplus": softplus,
     "bounds": bounds,
     "pit": pit_shapes,
+    "predictive-checks": predictive_checks,
     "priors": priors,
     "powerball": powerball,
 }
