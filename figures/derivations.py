@@ -278,6 +278,70 @@ def u_turn() -> Figure:
     return figure
 
 
+# M10: every point of a trajectory grows it in one way, and all subtrees are looked at
+
+DOUBLINGS = 3
+
+
+def growth(start: int) -> list[tuple[str, int, int]]:
+    """Return direction, first and last point after each doubling that leads from `start` to all."""
+    steps = []
+    for size in (2**j for j in range(DOUBLINGS)):
+        behind = start // size % 2  # the start lies in the second half: its digit is 1
+        first = start // (2 * size) * 2 * size
+        steps.append(("backwards" if behind else "forwards", first, first + 2 * size - 1))
+    return steps
+
+
+def subtrees() -> list[tuple[int, int]]:
+    """Return first and last point of every subtree of more than one point."""
+    points = 2**DOUBLINGS
+    sizes = (2**j for j in range(1, DOUBLINGS + 1))
+    return [(first, first + size - 1) for size in sizes for first in range(0, points, size)]
+
+
+def doublings() -> Figure:
+    """Draw the growth from each of eight points, and who looks at which subtree from one."""
+    figure = Figure(figsize=(8.4, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    points = 2**DOUBLINGS
+    for start in range(points):
+        steps = growth(start)
+        for (_, first, last), colour, width in reversed(
+            list(zip(steps, (BLUE, SKY, PALE), (0.30, 0.50, 0.74), strict=True))
+        ):
+            size = last - first + 1
+            left.barh(start, size - 0.3, width, first - 0.35, color=colour, ec=GREY, lw=0.5,
+                      label=f"{int(np.log2(size))} doublings".replace("1 doublings", "1 doubling")
+                      if not start else None)  # fmt: skip
+        left.plot(start, start, "*", color=BLACK, mfc="white", ms=10,
+                  label=None if start else "start")  # fmt: skip
+        arrows = " ".join("←" if way == "backwards" else "→" for way, _, _ in steps)
+        left.text(points - 0.2, start, arrows, va="center", fontsize="small")
+    left.set(xlim=(-0.7, points + 1), ylim=(points - 0.4, -0.6), xticks=range(points))
+    left.set(yticks=range(points), xlabel="points in order of time", ylabel="number of the start")
+    legend_above(left, 4, ("start", "1 doubling", "2 doublings", "3 doublings"))
+    titled(left, "One string of directions from each point")
+    start = 5
+    for first, last in subtrees():
+        whole = first <= start <= last
+        look = (
+            {"color": VERMILLION, "label": "was the whole trajectory: rule (b)"}
+            if whole
+            else {"color": PALE, "hatch": "//", "label": "inside a new half: rule (a)"}
+        )
+        size = last - first + 1
+        right.barh(np.log2(size), size - 0.3, 0.5, first - 0.35, ec=GREY, lw=0.8, **look)
+    right.plot(range(points), [0] * points, "o", color=GREY, ms=5)
+    right.plot(start, 0, "*", color=BLACK, ms=13)
+    right.set(xlim=(-0.7, points - 0.3), ylim=(-0.5, 3.5), xticks=range(points))
+    right.set(yticks=range(4), yticklabels=["1", "2", "4", "8"])
+    right.set(xlabel="points in order of time", ylabel="size of the subtree")
+    legend_above(right, 1)
+    titled(right, "Who looks at which subtree, from 5")
+    return figure
+
+
 # D7: the softplus family
 
 
@@ -567,6 +631,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "descent": descent,
     "mean-field": mean_field,
     "u-turn": u_turn,
+    "doublings": doublings,
     "softplus": softplus,
     "bounds": bounds,
     "pit": pit_shapes,

@@ -208,6 +208,32 @@ def test_the_drawn_ceiling_is_the_accuracy_of_naming_the_likelier_bin(figures):
     assert beyond == [2, 1, 0]
 
 
+@pytest.mark.equation("M10")
+def test_every_point_grows_the_same_stretch_in_one_way_and_every_subtree_is_looked_at(figures):
+    everything = (0, 2**figures.DOUBLINGS - 1)
+    strings = set()
+    for start in range(everything[1] + 1):
+        here = (start, start)
+        whole, parts = set(), set()
+        for direction, first, last in figures.growth(start):
+            size = here[1] - here[0] + 1
+            grown = (
+                (here[0], here[1] + size) if direction == "forwards" else (here[0] - size, here[1])
+            )
+            assert (first, last) == grown
+            added = (here[1] + 1, last) if direction == "forwards" else (first, here[0] - 1)
+            parts |= {
+                each for each in figures.subtrees() if added[0] <= each[0] <= each[1] <= added[1]
+            }
+            whole.add(grown)
+            here = grown
+        assert here == everything
+        assert whole | parts == set(figures.subtrees())
+        assert whole == {each for each in figures.subtrees() if each[0] <= start <= each[1]}
+        strings.add(tuple(direction for direction, _, _ in figures.growth(start)))
+    assert len(strings) == everything[1] + 1
+
+
 @pytest.mark.equation("M22")
 def test_drawn_p_values_are_uniform_before_the_data_and_scatter_less_after_them(figures):
     sets = 1500
