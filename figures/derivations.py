@@ -19,6 +19,7 @@ from matplotlib.patches import Ellipse
 
 from bbb_numpy.data.powerball import exact
 from bbb_numpy.evaluation.calibration import pit
+from bbb_numpy.evaluation.model_checks import QUANTITIES
 from bbb_numpy.model.objectives import LogDensities, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
@@ -30,9 +31,11 @@ from bbb_numpy.plots.style import (
     BLUE,
     GREEN,
     GREY,
+    ORANGE,
     PALE,
     SKY,
     VERMILLION,
+    density_of_draws,
     legend_above,
     legend_of_figure,
 )
@@ -179,11 +182,17 @@ def mean_field() -> Figure:
     for look, covariance in (
         ({"ec": BLACK, "fc": PALE, "lw": 1.4, "label": "posterior"}, [[1, r], [r, 1]]),
         (
-            {"ec": VERMILLION, "fc": "none", "lw": 1.8, "label": "least KL(q || posterior)"},
+            {"ec": BLUE, "fc": "none", "lw": 1.8, "ls": "--", "label": "least KL(q || posterior)"},
             np.eye(2) * (1 - r**2),
         ),
         (
-            {"ec": BLUE, "fc": "none", "lw": 1.8, "ls": "--", "label": "least KL(posterior || q)"},
+            {
+                "ec": VERMILLION,
+                "fc": "none",
+                "lw": 1.8,
+                "ls": "-.",
+                "label": "least KL(posterior || q)",
+            },
             np.eye(2),
         ),
     ):
@@ -201,7 +210,7 @@ def mean_field() -> Figure:
     titled(left, "Correlation $r = 0.9$: 1 and 2 deviations")
     fine, some = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
     right.plot(fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$")
-    right.plot(some, gaps(some), "o", color=VERMILLION, label="from the determinants of D8")
+    right.plot(some, gaps(some), "o", color=BLUE, label="from the determinants of D8")
     right.set(xlim=(-0.02, 1.02), ylim=(-0.05, 2.4))
     right.set_xlabel("correlation $r$ of the two weights")
     right.set_ylabel("gap to the log evidence (nats)")
@@ -242,8 +251,8 @@ def u_turn() -> Figure:
     x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
     left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
-    on = {"color": BLUE, "marker": "o", "ms": 3.5, "lw": 1}
-    back = {"color": VERMILLION, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "white"}
+    on = {"color": VERMILLION, "marker": "o", "ms": 3.5, "lw": 1}
+    back = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "white"}
     left.plot(*positions[:turn].T, **on, label="moves away from the start")
     left.plot(*positions[turn - 1 :].T, **back, label="comes back", markevery=slice(1, None))
     left.plot(*positions[0], "*", color=BLACK, ms=12, label="start")
@@ -266,6 +275,70 @@ def u_turn() -> Figure:
     right.set_ylabel("$r \\cdot (\\theta' - \\theta)$")
     legend_above(right, 2)
     titled(right, "The slope of half the squared distance")
+    return figure
+
+
+# M10: every point of a trajectory grows it in one way, and all subtrees are looked at
+
+DOUBLINGS = 3
+
+
+def growth(start: int) -> list[tuple[str, int, int]]:
+    """Return direction, first and last point after each doubling that leads from `start` to all."""
+    steps = []
+    for size in (2**j for j in range(DOUBLINGS)):
+        behind = start // size % 2  # the start lies in the second half: its digit is 1
+        first = start // (2 * size) * 2 * size
+        steps.append(("backwards" if behind else "forwards", first, first + 2 * size - 1))
+    return steps
+
+
+def subtrees() -> list[tuple[int, int]]:
+    """Return first and last point of every subtree of more than one point."""
+    points = 2**DOUBLINGS
+    sizes = (2**j for j in range(1, DOUBLINGS + 1))
+    return [(first, first + size - 1) for size in sizes for first in range(0, points, size)]
+
+
+def doublings() -> Figure:
+    """Draw the growth from each of eight points, and who looks at which subtree from one."""
+    figure = Figure(figsize=(8.4, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    points = 2**DOUBLINGS
+    for start in range(points):
+        steps = growth(start)
+        for (_, first, last), colour, width in reversed(
+            list(zip(steps, (BLUE, SKY, PALE), (0.30, 0.50, 0.74), strict=True))
+        ):
+            size = last - first + 1
+            left.barh(start, size - 0.3, width, first - 0.35, color=colour, ec=GREY, lw=0.5,
+                      label=f"{int(np.log2(size))} doublings".replace("1 doublings", "1 doubling")
+                      if not start else None)  # fmt: skip
+        left.plot(start, start, "*", color=BLACK, mfc="white", ms=10,
+                  label=None if start else "start")  # fmt: skip
+        arrows = " ".join("←" if way == "backwards" else "→" for way, _, _ in steps)
+        left.text(points - 0.2, start, arrows, va="center", fontsize="small")
+    left.set(xlim=(-0.7, points + 1), ylim=(points - 0.4, -0.6), xticks=range(points))
+    left.set(yticks=range(points), xlabel="points in order of time", ylabel="number of the start")
+    legend_above(left, 4, ("start", "1 doubling", "2 doublings", "3 doublings"))
+    titled(left, "One string of directions from each point")
+    start = 5
+    for first, last in subtrees():
+        whole = first <= start <= last
+        look = (
+            {"color": VERMILLION, "label": "was the whole trajectory: rule (b)"}
+            if whole
+            else {"color": PALE, "hatch": "//", "label": "inside a new half: rule (a)"}
+        )
+        size = last - first + 1
+        right.barh(np.log2(size), size - 0.3, 0.5, first - 0.35, ec=GREY, lw=0.8, **look)
+    right.plot(range(points), [0] * points, "o", color=GREY, ms=5)
+    right.plot(start, 0, "*", color=BLACK, ms=13)
+    right.set(xlim=(-0.7, points - 0.3), ylim=(-0.5, 3.5), xticks=range(points))
+    right.set(yticks=range(4), yticklabels=["1", "2", "4", "8"])
+    right.set(xlabel="points in order of time", ylabel="size of the subtree")
+    legend_above(right, 1)
+    titled(right, "Who looks at which subtree, from 5")
     return figure
 
 
@@ -406,6 +479,75 @@ def pit_shapes() -> Figure:
     return figure
 
 
+# M22: predictive p-values before and after the data, and a misfit that one quantity sees
+
+PLACES = np.linspace(-1, 1, 12)
+INPUTS = np.column_stack([np.ones(12), PLACES])  # of a line whose two weights are N(0, 1)
+SCATTER = 0.5  # deviation of the noise
+
+
+def weights_after(y: Any, draws: int, rng: np.random.Generator) -> Any:
+    """Return draws (draws, 2) of the posterior of the line's weights, which is Gaussian (D8)."""
+    covariance = np.linalg.inv(INPUTS.T @ INPUTS / SCATTER**2 + np.eye(2))
+    mean = covariance @ INPUTS.T @ y / SCATTER**2
+    return rng.multivariate_normal(mean, covariance, draws)
+
+
+def quantities(name: str, y: Any, weights: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return a test quantity of the data and of replications (draws,) for the line's weights."""
+    mean = (weights @ INPUTS.T)[:, :, None]
+    again = mean + SCATTER * rng.standard_normal(mean.shape)
+    deviation = np.full_like(mean, SCATTER)
+    quantity = QUANTITIES[name]
+    seen = quantity(np.broadcast_to(y[None, :, None], mean.shape), mean, deviation)
+    return seen, quantity(again, mean, deviation)
+
+
+def p_values(sets: int, rng: np.random.Generator, draws: int = 200) -> Any:
+    """Return p of the largest target for data from the line, before and after them (2, sets)."""
+    found = np.empty((2, sets))
+    for number in range(sets):
+        y = INPUTS @ rng.standard_normal(2) + SCATTER * rng.standard_normal(12)
+        for row, weights in enumerate(
+            (rng.standard_normal((draws, 2)), weights_after(y, draws, rng))
+        ):
+            seen, again = quantities("largest y", y, weights, rng)
+            found[row, number] = np.mean(again > seen)
+    return found
+
+
+def bent(rng: np.random.Generator) -> Any:
+    """Return targets (12,) of a curve that no line is."""
+    return 2.0 * PLACES**2 - 0.5 + SCATTER * rng.standard_normal(12)
+
+
+def predictive_checks() -> Figure:
+    """Draw the histograms of p before and after the data, and a check that sees a misfit."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    edges = np.linspace(0, 1, 21)
+    before, after = p_values(4000, np.random.default_rng(22))
+    density_of_draws(left, after, edges, fill=True, color=SKY, ec=BLUE,
+                     label="weights of the posterior")  # fmt: skip
+    density_of_draws(left, before, edges, color=BLACK, ls="--", lw=1.4,
+                     label="weights of the prior")  # fmt: skip
+    left.set(xlim=(0, 1), ylim=(0, None), xlabel="predictive p-value", ylabel="density")
+    legend_above(left, 2)
+    titled(left, "4000 data sets of the right model")
+    rng = np.random.default_rng(3)
+    y = bent(rng)
+    seen, again = quantities("residuals of neighbours", y, weights_after(y, 20_000, rng), rng)
+    edges = np.linspace(-1.5, 3, 46)
+    density_of_draws(right, again, edges, fill=True, color=SKY, ec=BLUE, label="replications")
+    density_of_draws(right, seen, edges, color=BLACK, lw=1.4, label="the data")
+    right.set(xlim=(-1.5, 3), ylim=(0, None), ylabel="density")
+    right.set_xlabel("mean product of neighbouring residuals")
+    legend_above(right, 2)
+    share = np.mean(again > seen)
+    titled(right, f"A line for data that bend: $p = {share:.3f}$")
+    return figure
+
+
 # R4, R5, D16, D42: what a weight pays under each prior
 
 PRIORS: tuple[tuple[str, Any, str, str], ...] = (  # each of standard deviation 1
@@ -460,8 +602,8 @@ def powerball() -> Figure:
     bin_3, bin_1 = 100 * urn.mass[:, 1:]
     left.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0,
                       label=f"sum of the larger: {100 * urn.accuracy:.1f} %")  # fmt: skip
-    left.plot(numbers, bin_1, "o-", color=BLUE, ms=2.5, lw=1, label="bin 1")
-    left.plot(numbers, bin_3, "s--", color=VERMILLION, ms=2.5, lw=1, label="bin 3")
+    left.plot(numbers, bin_1, "o-", color=GREEN, ms=2.5, lw=1, label="bin 1")
+    left.plot(numbers, bin_3, "s--", color=ORANGE, ms=2.5, lw=1, label="bin 3")
     left.axvline(urn.limit + 0.5, color=BLACK, lw=0.8, ls=":", label="boundary")
     left.set(xlim=(0, 60), ylim=(0, None), ylabel="probability of the pair (%)")
     left.set_xlabel("number of the ball")
@@ -489,9 +631,11 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "descent": descent,
     "mean-field": mean_field,
     "u-turn": u_turn,
+    "doublings": doublings,
     "softplus": softplus,
     "bounds": bounds,
     "pit": pit_shapes,
+    "predictive-checks": predictive_checks,
     "priors": priors,
     "powerball": powerball,
 }

@@ -53,9 +53,8 @@ from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.moving import slider
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE
 
-ORANGE = "#E69F00"  # Okabe and Ito
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 
 
@@ -979,6 +978,12 @@ plt.show()
 #    then need no `gates`?
 # 5. Train the cubic on $[-1, 1]$ with 125 rows. How does the epistemic deviation at $x = \pm 6$
 #    compare with the error there?
+# 6. Give the descent of Section 4 a memory
+#    ([D2](../derivations/training.md#d2-momentum)): $v \leftarrow 0.9\,v + g$, and a step of
+#    $-\eta\,v$. Up to which $\eta$ does $\mu$ stay at its optimum, without and with it?
+# 7. Make the noise of K1 yourself, from uniform numbers
+#    ([D11](../derivations/numbers-and-proofs.md#d11-normal-noise-from-uniform-noise)). Which is the
+#    largest number that can come out if the uniform ones are float32?
 #
 # <details><summary>Hints</summary>
 #
@@ -994,6 +999,10 @@ plt.show()
 #    kink is what made differences wrong, and tanh has none.
 # 5. Outside the data the mean goes on as a straight line, and at $x = 6$ the truth is 216.
 #    `bbb-numpy report` prints both numbers for such a fit.
+# 6. The curvature of $F$ for $\mu$ is $1/s^2$, with the deviation $s$ of the posterior. Powers die
+#    out for $\eta / s^2 \lt 2$ without a memory, and $\eta / s^2 \lt 2\,(1 + 0.9)$ with it.
+# 7. Radius and angle of two normal numbers are independent. A uniform float32 number is a multiple
+#    of $2^{-24}$, so that no radius is above $\sqrt{48\log 2} = 5.77$.
 #
 # </details>
 #

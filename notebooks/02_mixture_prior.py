@@ -129,14 +129,14 @@ assert np.isclose(mass, 1, rtol=1e-9)
 # The derivative of $\log(e^{l_1} + e^{l_2})$ is the mean of $l_1'$ and $l_2'$ with the weights
 # $e^{l_k} / (e^{l_1} + e^{l_2})$. The first of them,
 #
-# $$r = \frac{e^{l_1}}{e^{l_1} + e^{l_2}} = \frac{1}{1 + e^{-(l_1 - l_2)}},$$
+# $$\xi = \frac{e^{l_1}}{e^{l_1} + e^{l_2}} = \frac{1}{1 + e^{-(l_1 - l_2)}},$$
 #
 # is the *responsibility* of the wide component: by Bayes' rule the probability that $w$ came
 # from it. It is a sigmoid of a difference of logarithms, so it never needs a density either.
 # With $l_k' = -w/\sigma_k^2$
 #
-# $$\frac{\partial \log P}{\partial w} = -w\,\Big[\frac{r}{\sigma_1^2}
-#   + \frac{1 - r}{\sigma_2^2}\Big] \;(\text{R5}).$$
+# $$\frac{\partial \log P}{\partial w} = -w\,\Big[\frac{\xi}{\sigma_1^2}
+#   + \frac{1 - \xi}{\sigma_2^2}\Big] \;(\text{R5}).$$
 
 
 # %%
@@ -147,15 +147,15 @@ def responsibility(w, pi, s1, s2):
 
 def slope(w, pi, s1, s2):
     """Return d log P / dw, each like w (R5)."""
-    r = responsibility(w, pi, s1, s2)
-    return -w * (r / s1**2 + (1 - r) / s2**2)
+    xi = responsibility(w, pi, s1, s2)
+    return -w * (xi / s1**2 + (1 - xi) / s2**2)
 
 
 rng = np.random.default_rng(2019)
 weights = np.concatenate([rng.normal(0, 1.0, 6), rng.normal(0, 0.1, 6), [0.27, -3.0, 20.0]])
 verify("R5", lambda w: (log_mixture(w, *start).sum(), slope(w, *start)), weights)
 refute(
-    "R5 with the prior's share pi in place of r",
+    "R5 with the prior's share pi in place of xi",
     lambda w: (log_mixture(w, *start).sum(), -w * (0.2 / 1.0**2 + 0.8 / 0.1**2)),
     weights,
 )
@@ -169,8 +169,8 @@ gaussian = -0.5 * (grid / deviation) ** 2 - np.log(deviation) - 0.5 * LOG_2PI
 axes[0].plot(grid, log_mixture(grid, *start), color=BLUE, label="mixture")
 axes[0].plot(grid, gaussian, "--", color=GREY, label="one Gaussian")
 axes[0].set(xlabel="weight w", ylabel="log density (nats)", ylim=(-6.5, 1.6))
-axes[1].plot(grid, responsibility(grid, *start), color=BLUE, label="r(w)")
-axes[1].set(xlabel="weight w", ylabel="responsibility r of the wide part", ylim=(0, 1.05))
+axes[1].plot(grid, responsibility(grid, *start), color=BLUE, label="$\\xi(w)$")
+axes[1].set(xlabel="weight w", ylabel="responsibility $\\xi$ of the wide part", ylim=(0, 1.05))
 axes[2].plot(grid, slope(grid, *start), color=BLUE, label="mixture")
 axes[2].plot(grid, -grid / deviation**2, "--", color=GREY, label="one Gaussian")
 axes[2].set(xlabel="weight w", ylabel="slope of the log density (nats)", ylim=(-19, 19))
@@ -204,17 +204,17 @@ assert np.isclose(responsibility(np.array(half), *start), 0.5)
 # $\partial l_k/\partial\sigma_k = -1/\sigma_k + w^2/\sigma_k^3$, and since $\sigma_1$ occurs in
 # $l_1$ alone,
 #
-# $$\frac{\partial\log P}{\partial\sigma_1} = \sum_j r_j \Big(\frac{w_j^2}{\sigma_1^3}
+# $$\frac{\partial\log P}{\partial\sigma_1} = \sum_j \xi_j \Big(\frac{w_j^2}{\sigma_1^3}
 #   - \frac{1}{\sigma_1}\Big), \qquad
-# \frac{\partial\log P}{\partial\sigma_2} = \sum_j (1 - r_j) \Big(\frac{w_j^2}{\sigma_2^3}
+# \frac{\partial\log P}{\partial\sigma_2} = \sum_j (1 - \xi_j) \Big(\frac{w_j^2}{\sigma_2^3}
 #   - \frac{1}{\sigma_2}\Big) \;(\text{R6}).$$
 #
 # $\sigma_1$ is at rest when it is the deviation of the weights that are its own,
-# $\sigma_1^2 = \sum r_j w_j^2 / \sum r_j$. For the share, $\partial l_1/\partial\pi = 1/\pi$ and
-# $\partial l_2/\partial\pi = -1/(1 - \pi)$:
+# $\sigma_1^2 = \sum \xi_j w_j^2 / \sum \xi_j$. For the share,
+# $\partial l_1/\partial\pi = 1/\pi$ and $\partial l_2/\partial\pi = -1/(1 - \pi)$:
 #
-# $$\frac{\partial\log P}{\partial\pi} = \sum_j \Big(\frac{r_j}{\pi}
-#   - \frac{1 - r_j}{1 - \pi}\Big) = \sum_j \frac{r_j - \pi}{\pi\,(1 - \pi)} \;(\text{R7}),$$
+# $$\frac{\partial\log P}{\partial\pi} = \sum_j \Big(\frac{\xi_j}{\pi}
+#   - \frac{1 - \xi_j}{1 - \pi}\Big) = \sum_j \frac{\xi_j - \pi}{\pi\,(1 - \pi)} \;(\text{R7}),$$
 #
 # at rest when $\pi$ is the mean responsibility.
 
@@ -222,10 +222,10 @@ assert np.isclose(responsibility(np.array(half), *start), 0.5)
 # %%
 def d_raw(w, pi, s1, s2):
     """Return d log P for (pi, sigma1, sigma2): R7, then R6 twice."""
-    r = responsibility(w, pi, s1, s2)
-    d_pi = np.sum(r - pi) / (pi * (1 - pi))
-    d_s1 = np.sum(r * (w**2 / s1**3 - 1 / s1))
-    d_s2 = np.sum((1 - r) * (w**2 / s2**3 - 1 / s2))
+    xi = responsibility(w, pi, s1, s2)
+    d_pi = np.sum(xi - pi) / (pi * (1 - pi))
+    d_s1 = np.sum(xi * (w**2 / s1**3 - 1 / s1))
+    d_s2 = np.sum((1 - xi) * (w**2 / s2**3 - 1 / s2))
     return np.array([d_pi, d_s1, d_s2])
 
 
@@ -256,7 +256,7 @@ verify(
 # $$\frac{\partial}{\partial t_1} = s(t_1)\,\frac{\partial}{\partial\sigma_1}, \qquad
 # \frac{\partial}{\partial t_2} = s(t_2)\,\Big(\frac{\partial}{\partial\sigma_1}
 #   + \frac{\partial}{\partial\sigma_2}\Big), \qquad
-# \frac{\partial\log P}{\partial a} = \sum_j (r_j - \pi).$$
+# \frac{\partial\log P}{\partial a} = \sum_j (\xi_j - \pi).$$
 
 
 # %%
@@ -314,14 +314,14 @@ for _ in range(3000):
     path.append(path[-1] + 1.0 * grad / len(given))
 found = np.array([constrained(f) for f in path])  # (3001, 3)
 pi, s1, s2 = found[-1]
-r = responsibility(given, pi, s1, s2)
+xi = responsibility(given, pi, s1, s2)
 print("             pi  sigma1  sigma2")
 print(f"true    {truth[0]:7.3f} {truth[1]:7.3f} {truth[2]:7.3f}")
 print(f"found   {pi:7.3f} {s1:7.3f} {s2:7.3f}")
-print(f"at rest {r.mean():7.3f} {np.sqrt(r @ given**2 / r.sum()):7.3f}", end=" ")
-print(f"{np.sqrt((1 - r) @ given**2 / (1 - r).sum()):7.3f}")
+print(f"at rest {xi.mean():7.3f} {np.sqrt(xi @ given**2 / xi.sum()):7.3f}", end=" ")
+print(f"{np.sqrt((1 - xi) @ given**2 / (1 - xi).sum()):7.3f}")
 assert np.allclose(found[-1], truth, rtol=0.12)
-assert np.isclose(pi, r.mean(), rtol=1e-3)
+assert np.isclose(pi, xi.mean(), rtol=1e-3)
 
 # %% [markdown]
 # The last line computes the conditions of rest of R6 and R7 from the weights: they hold.
@@ -586,21 +586,34 @@ assert raised["through a sigmoid (R8)"].left == 0
 #    ([D36](../derivations/model-checking.md#d36-signal-to-noise-pruning))?
 # 5. At which $\mu/\sigma$ is the difference of Section 7 largest, for one ReLU and fixed
 #    $\sigma$?
+# 6. Put Student's t in the place of the mixture
+#    ([D42](../derivations/priors.md#d42-the-student-t-prior)). At which weight is its pull to 0
+#    largest, and what becomes of it further out? Draw it beside the slope of Section 2.
+# 7. How large are the functions that the prior of Section 6 expects, before any data? Follow the
+#    mean square through the layers
+#    ([D39](../derivations/priors.md#d39-a-scale-for-every-layer), step 3), and draw networks from
+#    the prior to see whether it is right. What if both widths are four times as large?
 #
 # <details><summary>Hints</summary>
 #
-# 1. R4 becomes a logsumexp of three. The responsibilities are $r_k = e^{l_k} / \sum_j e^{l_j}$, and
-#    R5 and R6 keep their form. Let $\pi_k = e^{a_k} / \sum_j e^{a_j}$; then R7 is
-#    $\sum_j (r_{jk} - \pi_k)$ for each $a_k$.
+# 1. R4 becomes a logsumexp of three. The responsibilities are $\xi_k = e^{l_k} / \sum_j e^{l_j}$,
+#    and R5 and R6 keep their form. Let $\pi_k = e^{a_k} / \sum_j e^{a_j}$; then R7 is
+#    $\sum_j (\xi_{jk} - \pi_k)$ for each $a_k$.
 # 2. Every responsibility is $\frac12$, so both deviations have the same slope, and $\pi$ has the
 #    slope 0. R8 cannot begin there: $\sigma_1 = \sigma_2$ needs $t_1 = -\infty$.
-# 3. What is $r$ when both densities are equal? And what becomes of the bracket in R5?
+# 3. What is $\xi$ when both densities are equal? And what becomes of the bracket in R5?
 # 4. Put a small $\sigma_2$ into the formula for the place where both components are equally likely
 #    (R5). It tends to 0 like $\sigma_2$ times the root of a logarithm. Outside, the slope is
 #    $-w / \sigma_1^2$.
 # 5. The difference is $\sigma\,[z\,\Phi(z) + \varphi(z) - \max(z, 0)]$ with $z = \mu/\sigma$. Its
 #    slope is $\Phi(z)$ on one side of 0 and $\Phi(z) - 1$ on the other. At its largest it is
 #    $0.40\,\sigma$.
+# 6. The slope is $-(\nu + 1)\,w / (\nu s^2 + w^2)$, largest at $|w| = s\sqrt\nu$. Beyond, it falls
+#    like $1/|w|$, where that of the mixture grows again with $w/\sigma_1^2$.
+# 7. The recursion uses that the weights are independent, symmetric about 0 and have the mean square
+#    $s^2 = \pi\sigma_1^2 + (1 - \pi)\,\sigma_2^2$; no Gaussian is needed. At the start
+#    $s^2 = 0.208$, and the deviation of $f(1)$ is 1.6. With the widths 80 it is 5.5: a scale for
+#    every layer mends that.
 #
 # </details>
 #

@@ -663,6 +663,9 @@ plt.show()
 # 5. Derive the KL divergence of a Gaussian $q$ to a Laplace prior
 #    ([D16](../derivations/priors.md#d16-the-laplace-prior)): the mean of $|w|$ has a closed form.
 #    Does knowing it gain more than it does for the Gaussian prior?
+# 6. Let the samples of the EUBO's gradient move with $q$
+#    ([G5](../derivations/bounds.md#g5-the-reparameterised-gradient)). What is its deviation where
+#    $q$ is the posterior? And elsewhere, if $P(w, D)$ is multiplied by $e^{100}$?
 #
 # <details><summary>Hints</summary>
 #
@@ -678,6 +681,9 @@ plt.show()
 #    in D18. The complexity cost is
 #    $\sum_j [\log 2b + E_q|w_j|/b - \log\sigma_j - \frac12(1 + \log 2\pi)]$. How large is the noise
 #    that it removes beside that of the likelihood?
+# 6. At the posterior $\log\omega$ is the same for all $w$, so that the bracket of G5 is 0 for every
+#    sample. Elsewhere 100 is added to the factor before the bracket, which is right on average and
+#    a hundred times the noise. The score form does not change: its weights are normalised.
 #
 # </details>
 #

@@ -43,7 +43,7 @@ from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
 from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.plots.moving import slider
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, legend_of_figure
+from bbb_numpy.plots.style import BLACK, BLUE, PURPLE, VERMILLION, legend_of_figure
 from bbb_numpy.studies import linear_gaussian as exact
 from bbb_numpy.studies.ours.estimates import concise
 from bbb_numpy.studies.ours.evidence_bounds import models, plots, scores
@@ -215,7 +215,7 @@ for ax, kind, colour, style, title in (
     for deviations in (1, 2):
         drawn = [
             ellipse(ax, posterior, deviations, color=BLACK, lw=2.2),
-            ellipse(ax, trained[f"{kind}, full rank"], deviations, color=GREEN, ls=":", lw=2.2),
+            ellipse(ax, trained[f"{kind}, full rank"], deviations, color=PURPLE, ls=":", lw=2.2),
             ellipse(ax, trained[f"{kind}, mean field"], deviations, color=colour, ls=style, lw=1.8),
         ]
     ax.plot(*posterior.mean, "+", color=BLACK, ms=9)
@@ -409,6 +409,40 @@ plt.show()
 # - **Where $q$ is the posterior** all bounds are the evidence, for any number of samples: all
 #   weights are equal.
 #
+# **And with minibatches?** A step sees a part of the rows, and its likelihood is scaled by $N/B_i$
+# ([G3](../derivations/bounds.md#g3-stochastic-ascent)). For the ELBO, which is linear in the log
+# weights, the mean over all minibatches is the value of all rows. The other objectives are not
+# linear ([D30](../derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear)). The
+# twelve rows of Section 1, one at a time, with $q$ the inclusive mean field and 1000 samples:
+
+# %% tags=["rounding"]
+estimator, theta = models.place(data, trained["inclusive, mean field"])
+noise = estimator.draw(np.random.default_rng(30), 1000)
+
+
+def log_omega(rows):
+    """Return log weights (S,) in which the likelihood of `rows` stands for that of all."""
+    part = data._replace(x=data.x[rows], y=data.y[rows])
+    terms = exact.log_densities(estimator, theta, noise, part)
+    return log_weights(terms, len(part.x) / len(data.x))
+
+
+def importance(logs):
+    """Return the logarithm of the mean weight: the importance-weighted bound of these samples."""
+    return logs.max() + np.log(np.mean(np.exp(logs - logs.max())))
+
+
+print(f"log evidence {truth.log_evidence:.3f}    all rows  mean of minibatches")
+for name, bound in (("ELBO", np.mean), ("importance-weighted", importance)):
+    whole = bound(log_omega(slice(None)))
+    parts = np.mean([bound(log_omega(slice(i, i + 1))) for i in range(len(data.x))])
+    print(f"{name:24} {whole:9.3f} {parts:20.3f}")
+    assert parts > truth.log_evidence if bound is importance else abs(parts - whole) < 1e-9
+
+# %% [markdown]
+# A mean of logarithms of means is larger than the logarithm of the mean: the "bound" of an epoch of
+# minibatches lies above the evidence, and bounds nothing.
+#
 # ## 6. A number that must be positive
 #
 # A weight is a real number; a rate or a deviation is not. *Automatic differentiation variational
@@ -491,6 +525,9 @@ for jacobian in (True, False):
 #    $\log P(D) + \log k$. (A weighted mean of $\log\omega_s$ is at most $\log\sum_s\omega_s$.)
 # 5. Draw from the posterior instead of $q$, and estimate the EUBO with 10 and 1000 samples. Is it
 #    an upper bound on average now, for either number? For every set of samples?
+# 6. Let the noise of Section 1 be learned by *descending* $U$, with $q$ the posterior. Where does
+#    it go? What should one do instead
+#    ([D27](../derivations/bounds.md#d27-learned-numbers-under-the-upper-bound))?
 #
 # <details><summary>Hints</summary>
 #
@@ -505,6 +542,9 @@ for jacobian in (True, False):
 # 4. $\log\sum_s\omega_s = \log k + \log\frac1k\sum_s\omega_s$. Take the mean, and use Section 2.
 # 5. A mean of $\log\omega$ over draws of the posterior has the expectation $U$, for any number of
 #    draws. It still scatters.
+# 6. There $U$ is the log evidence and has its slope, so that descending makes the data ever less
+#    probable. Ascend $\log P(D)$ itself: its slope is a posterior mean, for which the weights
+#    $\hat\omega_s$ are there anyway.
 #
 # </details>
 #

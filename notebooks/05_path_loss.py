@@ -49,12 +49,11 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikel
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, legend_above
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, ORANGE, legend_above
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_numpy.training.replicates import fit_replicates
 
-ORANGE = "#E69F00"  # Okabe and Ito
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 
 # %% [markdown]
@@ -500,6 +499,9 @@ assert np.all(rmse["the same, 0 dB"] < 1e-6)
 # 4. Give the network $\log_{10} d$ beside $x$ and $y$. Which of the two kinds of large error goes?
 # 5. Two transmitters make two columns of $y$. Train one network with two outputs, and two networks
 #    with one. Which is better, and why?
+# 6. One receiver reports a power 100 dB too high. What does it do to the map of Section 2, and what
+#    with `StudentTLikelihood` for the noise
+#    ([D43](../derivations/likelihoods.md#d43-noise-with-outliers))?
 #
 # <details><summary>Hints</summary>
 #
@@ -512,6 +514,9 @@ assert np.all(rmse["the same, 0 dB"] < 1e-6)
 # 4. The peak at the transmitter is a function of $\log_{10} d$. The edges of the shadows are not.
 # 5. What do both columns have in common? The buildings are the same; the edges of the shadows are
 #    at other places.
+# 6. The slope of Gaussian noise grows with the residual, without a bound. That of Student's t is
+#    multiplied by $(\nu + 1) / (\nu + z^2)$, with $z$ the residual in scales: the row is nearly
+#    left out.
 #
 # </details>
 #

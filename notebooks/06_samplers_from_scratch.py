@@ -55,7 +55,7 @@ from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Cosine
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
-COLOURS = {"Metropolis": GREY, "HMC": VERMILLION, "NUTS": GREEN, "mean field": BLUE}
+COLOURS = {"Metropolis": GREY, "HMC": VERMILLION, "NUTS": VERMILLION, "mean field": BLUE}
 
 # %% [markdown]
 # ## 1. Metropolis-Hastings
@@ -504,15 +504,17 @@ assert printed[1] < 0 < right[1]
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(9.2, 4.0))
 axes[0].plot(*edge, "-", color=BLACK, linewidth=1)
-axes[0].plot(*theta[: first + 1].T, ".-", color=GREEN, label="until it turns back")
+axes[0].plot(*theta[: first + 1].T, ".-", color=VERMILLION, label="until it turns back")
 axes[0].plot(*theta[first:].T, ":", color=GREY, label="after that")
 axes[0].plot(*theta[0], "D", color=BLACK, markersize=6, label="start")
 axes[0].set(xlabel="$\\theta_1$", ylabel="$\\theta_2$", title="a path")
 axes[0].legend(frameon=False, loc="upper left")
 time = eps * np.arange(len(theta))
 axes[1].plot(time, 0.5 * np.sum(away**2, axis=1), "-", color=BLACK, label="distance$^2$ / 2")
-axes[1].plot(time, right, "-.", color=GREEN, label="its derivative, $(\\theta' - \\theta)^T r'$")
-axes[1].plot(time, printed, "--", color=VERMILLION, label="as printed")
+axes[1].plot(
+    time, right, "-.", color=VERMILLION, label="its derivative, $(\\theta' - \\theta)^T r'$"
+)
+axes[1].plot(time, printed, "--", color=GREY, label="as printed")
 axes[1].axhline(0, color=BLACK, linewidth=0.6)
 axes[1].axvline(first * eps, color=BLACK, linewidth=0.6)
 axes[1].set(xlabel="time", ylabel="squared units of $\\theta$")
@@ -871,11 +873,11 @@ plt.show()
 # The youngest samplers keep the length of the momentum and let the gradient turn its direction $u$
 # only ([D48](../derivations/microcanonical.md#d48-motion-at-constant-speed-and-what-it-keeps)). A
 # kick is then not a shear and does not keep volume. With $e = g/|g|$, $c = e\cdot u$ and
-# $\delta = \epsilon|g|/(D-1)$ it is
+# $\delta = \epsilon|g|/(d-1)$ it is
 # ([D49](../derivations/microcanonical.md#d49-the-isokinetic-leapfrog-its-volume-and-mams))
 #
 # $$u \leftarrow \frac{u + (\sinh\delta + c\,(\cosh\delta - 1))\,e}{\cosh\delta + c\sinh\delta},
-# \qquad -\log|\det| = (D-1)\log(\cosh\delta + c\sinh\delta),$$
+# \qquad -\log|\det| = (d-1)\log(\cosh\delta + c\sinh\delta),$$
 #
 # and what it does to volumes, its *work*, takes the place of the kinetic energy in the acceptance.
 # That sampler is MAMS. Here it is on the hill of Section 2, whose moments we know.
@@ -1040,9 +1042,9 @@ for ax, name in zip(axes.ravel(), order, strict=True):
         (2 * b.epistemic[:, 0], SKY, "± 2 epistemic deviations"),
     ):
         ax.fill_between(line, mean - width, mean + width, color=colour, label=label)
-    ax.plot(line, mean, "-", color=BLUE, label="predictive mean")
+    ax.plot(line, mean, "-", color=VERMILLION, label="predictive mean")
     ax.plot(line, np.sin(2 * line), ":", color=BLACK, label="sin 2x")
-    ax.plot(x[:, 0], y[:, 0], "o", color=VERMILLION, markersize=4, label="data")
+    ax.plot(x[:, 0], y[:, 0], "o", color=GREY, markersize=4, label="data")
     ax.set(title=name if "drawn" in name else f"{name}, noise held")
 for ax in axes[1]:
     ax.set(xlabel="x")

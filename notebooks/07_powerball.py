@@ -53,12 +53,20 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.parts.weighted import Weighted
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, legend_above
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALE,
+    VERMILLION,
+    legend_above,
+)
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training.optimizers import Adam, Cosine
 
-ORANGE = "#E69F00"  # Okabe and Ito
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 PRINTED = {  # the paper's accuracies
     "network": 0.8123,
@@ -446,14 +454,16 @@ for (left, right), name in zip(panels, list(posteriors)[:3], strict=True):
         wrong = np.setdiff1d(possible, np.flatnonzero(holds))
         for some, mark, look, label in (
             (np.flatnonzero(holds), "o", colour, "95 % interval, right"),
-            (wrong, "X", BLACK, "95 % interval, wrong"),
+            (wrong, "X", GREY, "95 % interval, wrong"),
         ):
             ax.errorbar(
                 some, middle[some], sizes[:, some], fmt=mark, color=look, ms=4, lw=1.2, label=label
             )
         with np.errstate(divide="ignore"):
             line = truth if ax is left else np.log(bin_1[possible] / bin_3[possible])
-        ax.plot(NUMBERS if ax is left else possible, line, color=GREEN, lw=1.5, label="exact")
+        ax.plot(
+            NUMBERS if ax is left else possible, line, color=BLACK, lw=1.2, ls="--", label="exact"
+        )
         ax.set_title(f"{name}: {'probability' if ax is left else 'logit'}", fontsize="medium")
     left.set_ylabel("P(bin 1 | number)")
     right.set_ylabel("its logit (nats)")

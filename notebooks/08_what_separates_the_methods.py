@@ -340,6 +340,31 @@ if "map" in methods:
     print(f"MAP: {np.mean(np.array(values) < -1e-6):.0%} of {len(values)} trials below the line")
 
 # %% [markdown]
+# **Intervals of a mixture.** Its quantiles are neither the means of its members' quantiles nor
+# those of the Gaussian with its mean and deviation
+# ([D46](../derivations/prediction.md#d46-quantiles-of-the-predictive-mixture)). They solve
+# $G(y) = u$ with the mean $G$ of the members' distribution functions. Far from the data the
+# members disagree, and there it matters:
+
+# %% tags=["rounding"]
+far = np.array([[2.8]])
+f, s = (part.ravel() for part in members(hmc, far))
+low, high = np.min(f - 3 * s), np.max(f + 3 * s)  # G is below u at one, and above it at the other
+for _ in range(60):  # halve the interval that holds the root
+    middle = (low + high) / 2
+    low, high = (middle, high) if ndtr((middle - f) / s).mean() < 0.05 else (low, middle)
+ours, library = middle, hmc.predict_quantiles(far, 0.05).item()
+gaussian = f.mean() - 1.6449 * np.sqrt(f.var() + np.mean(s**2))
+print(f"5 % quantile at x = 2.8: of the mixture {ours:.2f}, by the library {library:.2f}")
+for name, place in (("of the mixture", ours), ("of one Gaussian", gaussian),
+                    ("mean of the members'", np.mean(f - 1.6449 * s))):  # fmt: skip
+    print(f"{name:21} {place:6.2f}, below it {ndtr((place - f) / s).mean():6.1%} of the mixture")
+assert abs(ours - library) < 1e-6
+
+# %% [markdown]
+# The mean of the members' quantiles leaves out that the members disagree. One Gaussian is not far
+# off here; where the mixture has two humps or a long tail, it is.
+#
 # ## 2. Learned noise
 #
 # The noise deviation $\sigma$ is learned with the weights. A width $c$ times the right one costs
@@ -508,6 +533,38 @@ print(f"root mean square of the output weights under HMC: {grown:.2f}")
 assert used.sum() < UNITS / 2
 
 # %% [markdown]
+# **Would one have noticed, without HMC beside it?** A *predictive check*
+# ([M22](../derivations/model-checking.md#m22-predictive-checks)) makes new targets with the model
+# and asks whether they look like those seen. It takes a number that looks for the misfit. A curve
+# that is too smooth leaves residuals that have the same sign for a while, so take the mean product
+# of neighbouring ones, in units of the model's own noise:
+
+# %% tags=["rounding"]
+along = np.argsort(x[:, 0])
+own = np.random.default_rng(22)
+
+
+def neighbours(residuals):
+    """Return the mean product of each row's residual and the next one's, for each draw."""
+    return np.mean(residuals[:, 1:] * residuals[:, :-1], axis=1)
+
+
+p_values = {}
+for model, label in ((hmc, "HMC"), (mean_field, "mean field")):
+    f, s = members(model, x[along])
+    again = np.tile((y[along] - f) / s, (20, 1))  # twenty replications for each function
+    replicated = own.normal(size=again.shape)  # a replication's residuals are its noise
+    for what, number in (("neighbours", neighbours), ("squares", lambda r: np.mean(r**2, axis=1))):
+        p_values[label, what] = np.mean(number(replicated) > number(again))
+        print(f"{label:11} {what:11} p = {p_values[label, what]:.3f}")
+assert p_values["mean field", "neighbours"] < 0.02 < p_values["HMC", "neighbours"]
+
+# %% [markdown]
+# The mean field's curve is seen to be too smooth, though nothing here was compared with HMC. The
+# sum of squares sees nothing: its noise was *learned*, as large as the misfit needs. And nothing
+# speaks against HMC. One cannot read $p$ as "one in so many", since the data found the very weights
+# that they are compared with; such values are drawn towards $\frac12$.
+#
 # HMC pays no such price: under the posterior itself the weights are correlated, so that functions
 # agree at the data although each weight is free. A mean field has to pin the weights down one by
 # one, and what it cannot afford it gives up: few units, much noise. In the records, beside HMC (or
@@ -714,6 +771,29 @@ for honest in (True, False):
     own = "the training rows" if honest else "all rows"
     print(f"standardised with {own:18} the same weights: {same}")
     assert same is honest
+
+# %% [markdown]
+# **In time, the future is the test row.** A forecast for tomorrow may use what is known after
+# today's close, and nothing later
+# ([D38](../derivations/calibration.md#d38-walk-forward-evaluation-what-may-be-used-when)). The test
+# is the same: exchange all prices after a day, and nothing said up to it may change by one bit.
+# Three inputs that look alike:
+
+# %%
+prices = np.exp(np.cumsum(0.01 * np.random.default_rng(38).normal(size=300)))
+inputs = {
+    "mean of the last 21 closes": lambda p: np.array([p[t - 20 : t + 1].mean() for t in days]),
+    "mean of 21 around the day": lambda p: np.array([p[t - 10 : t + 11].mean() for t in days]),
+    "standardised by all days": lambda p: ((p - p.mean()) / p.std())[days],
+}
+days, today = np.arange(20, 280), 200
+rewritten = prices.copy()
+rewritten[today + 1 :] *= 2.0
+for name, made in inputs.items():
+    before = days <= today
+    same = np.array_equal(made(prices)[before], made(rewritten)[before])
+    print(f"{name:28} the same up to today: {same}")
+    assert same is name.startswith("mean of the last")
 
 # %% [markdown]
 # The mildest leak is to choose by the test score. The lowest of $K$ scores that differ by nothing

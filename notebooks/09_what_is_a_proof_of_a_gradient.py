@@ -687,6 +687,11 @@ assert not unsafe["prove"]
 #    two. At which $\theta$ does `prove` notice? How would you choose the points of your own proofs?
 # 4. Add `np.tanh` to `Dual` and to `Transcendental`, and prove the gradient of a network with one
 #    hidden unit. Which law of `tanh` does its derivative need?
+# 5. Two constants are dangerous in floating point. Compute $g(\nu)$ of
+#    [D41](../derivations/likelihoods.md#d41-the-constant-of-students-t) at $\nu = 10^8$ with two
+#    calls of `math.lgamma`: how many digits are right? And Stirling's series for $\log 9!$
+#    ([D31](../derivations/likelihoods.md#d31-the-logarithm-of-a-factorial), step 3, at $z = 10$):
+#    is the error after each term smaller than the next term, and of its sign?
 #
 # <details><summary>Hints</summary>
 #
@@ -698,6 +703,9 @@ assert not unsafe["prove"]
 #    what it takes.
 # 4. Its slope $1 - \tanh^2$ needs none, if the gradient is written with it. Written with
 #    exponentials it needs $\tanh z = (e^z - e^{-z}) / (e^z + e^{-z})$.
+# 5. The true value is $-1/(4\nu) = -2.5\cdot 10^{-9}$, and each `lgamma` is about $10^9$, rounded
+#    in its sixteenth digit: none is right. Stirling's terms keep step 4 of D31 down to $10^{-13}$;
+#    below that you see the rounding of $\log 9!$ itself.
 #
 # </details>
 #

@@ -117,6 +117,7 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
         return f"{label}({target})"
     path, name = resolve(target, page)
     if path.endswith((".md", ".ipynb")):
+        name = anchor(name)  # a notebook's heading is linked by the name that Jupyter gives it
         here = "" if path == out else relative(path, out)
         return f"{label}({here}{'#' + name if name else ''})"
     if posixpath.splitext(path)[1] in PICTURES:

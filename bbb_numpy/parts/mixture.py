@@ -44,7 +44,7 @@ class Responsibilities(NamedTuple):
 
     w: Array  # (S, P)
     square: Array  # (S, P)  w^2
-    shares: Array  # (2, S, P)  r and 1 - r
+    shares: Array  # (2, S, P)  xi and 1 - xi
     components: _Components
 
 
@@ -179,13 +179,13 @@ class ScaleMixturePrior:
     ) -> None:
         r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
 
-        With the responsibilities :math:`r = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - r, which is
+        With the responsibilities :math:`\xi = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - xi, which is
         not formed as a difference: that would lose it next to 1 ::
 
-            d log P/dw      = -w [r / sigma1^2 + (1 - r) / sigma2^2]                    R5
-            d log P/dsigma1 = sum_j r (w^2 / sigma1^3 - 1 / sigma1)                     R6
-            d log P/dsigma2 = sum_j (1 - r) (w^2 / sigma2^3 - 1 / sigma2)               R6
-            d log P/da      = sum_j (r - pi) = sum_j [r (1 - pi) - (1 - r) pi]          R7
+            d log P/dw      = -w [xi / sigma1^2 + (1 - xi) / sigma2^2]                    R5
+            d log P/dsigma1 = sum_j xi (w^2 / sigma1^3 - 1 / sigma1)                     R6
+            d log P/dsigma2 = sum_j (1 - xi) (w^2 / sigma2^3 - 1 / sigma2)               R6
+            d log P/da      = sum_j (xi - pi) = sum_j [xi (1 - pi) - (1 - xi) pi]          R7
             d/dt1 = d/dsigma1 sigmoid(t1),  d/dt2 = (d/dsigma1 + d/dsigma2) sigmoid(t2) R8
         """
         w, square, (wide, narrow), c = saved

@@ -46,8 +46,8 @@ class Tails(NamedTuple):
     """What the log density leaves for its backward pass."""
 
     distance: Array  # w (S, P), or y - f (S, B, K)
-    ratio: Array  # r = distance^2 / (nu scale^2)
-    logs: Array  # log(1 + r)
+    ratio: Array  # chi = distance^2 / (nu scale^2)
+    logs: Array  # log(1 + chi)
     numbers: Numbers
 
 
@@ -72,7 +72,7 @@ def _learned(log_df: Array, log_scale: Array) -> Numbers:
 
 
 def _slopes(numbers: Numbers, count: int, logs: Array, shares: Array) -> tuple[Array, Array]:
-    """Return the slopes for log scale and log nu, from sums over `count` of log(1 + r), r/(1+r)."""
+    """Return the slopes for log scale and log nu, of `count` sums of log(1 + chi), chi/(1+chi)."""
     nu = numbers.nu
     d_scale = (nu + 1.0) * shares - count
     d_df = count * numbers.slope - 0.5 * nu * logs + 0.5 * (nu + 1.0) * shares
@@ -147,7 +147,7 @@ class StudentTPrior:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D42).
 
         :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
-        scale. As log(1 + r) it neither overflows before w^2 does nor rounds small weights away.
+        scale. As log(1 + chi) it neither overflows before w^2 does nor rounds small weights away.
         """
         numbers = self._numbers(params)
         ratio = np.multiply(w, w, out=buffers.like(w))
@@ -166,11 +166,11 @@ class StudentTPrior:
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned numbers.
 
-        With r = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
+        With chi = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
 
             d log P/dw       = -(nu + 1) w / (nu s^2 + w^2)
-            d log P/d log s  = sum_j [(nu + 1) r / (1 + r) - 1]
-            d log P/d log nu = sum_j [d c/d log nu - nu/2 log(1 + r) + (nu + 1)/2 r / (1 + r)]
+            d log P/d log s  = sum_j [(nu + 1) chi / (1 + chi) - 1]
+            d log P/d log nu = sum_j [d c/d log nu - nu/2 log(1 + chi) + (nu + 1)/2 chi / (1 + chi)]
         """
         w, ratio, logs, numbers = saved
         if self.learn:
@@ -285,11 +285,11 @@ class StudentTLikelihood:
     def vjp(self, saved: Tails, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent (S,) of the summed rows, or (S, B), back to outputs and learned numbers.
 
-        With r = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
+        With chi = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
 
             d log P/df       = (nu + 1) (y - f) / (nu s^2 + (y - f)^2)                       D43
-            d log P/d log s  = sum_b [(nu + 1) r / (1 + r) - 1]
-            d log P/d log nu = sum_b [d c/d log nu - nu/2 log(1 + r) + (nu + 1)/2 r / (1 + r)]
+            d log P/d log s  = sum_b [(nu + 1) chi / (1 + chi) - 1]
+            d log P/d log nu = sum_b [d c/d log nu - nu/2 log(1 + chi) + (nu + 1)/2 chi / (1 + chi)]
 
         Returns
         -------

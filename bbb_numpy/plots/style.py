@@ -1,7 +1,10 @@
 """The style of all pictures: colours, new axes, where the legend is.
 
 Colours are Okabe and Ito's, which stay apart for the colour-blind, the bands lighter tints of them;
-line styles and lightness keep them apart in grey.
+line styles and lightness keep them apart in grey. Through the book one method has one colour:
+a mean field is BLUE, full rank PURPLE, draws by HMC or NUTS VERMILLION, as is the mean of a
+prediction; a point estimate, like Metropolis, GREY, an ensemble GREEN, a prior ORANGE. What is
+exact, the truth and the posterior, is BLACK; data are BLACK or GREY points.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ __all__ = [
     "BLUE",
     "GREEN",
     "GREY",
+    "ORANGE",
     "PALE",
+    "PURPLE",
     "SKY",
     "VERMILLION",
     "axes_or_new",
@@ -32,7 +37,7 @@ __all__ = [
 ]
 
 BLACK, BLUE, SKY, VERMILLION, GREEN = "#000000", "#0072B2", "#7FC4EE", "#D55E00", "#009E73"
-PALE, GREY = "#D9ECF8", "#5A5A5A"
+PALE, GREY, ORANGE, PURPLE = "#D9ECF8", "#5A5A5A", "#E69F00", "#CC79A7"
 
 
 def axes_or_new(ax: Axes | None) -> Axes:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from ..plots.style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION
+from ..plots.style import BLACK, BLUE, GREEN, GREY, PALE, PURPLE, VERMILLION
 from . import gap_page
 from .published import BASELINE, COLUMNS, METRICS, best
 from .tables import LABELS, Cell, Record, cells, known_first, succeeded
@@ -24,19 +24,19 @@ from .trials import LEVELS
 __all__ = ["calibration", "gaps", "pit", "scores"]
 
 Array = NDArray[Any]
-PURPLE, ORANGE = "#CC79A7", "#B87F00"
-STYLES: dict[str, tuple[str, str, Any]] = {  # colour, marker, line
+DARK_ORANGE = "#B87F00"
+STYLES: dict[str, tuple[str, str, Any]] = {  # colour (its shades: kin), marker, line
     "mean-field": (BLUE, "o", "-"),
-    "local-reparam": (GREEN, "s", "--"),
+    "local-reparam": ("#56A0D3", "s", "--"),
     "full-rank": (PURPLE, "D", "-."),
     "renyi": (BLACK, "^", ":"),
-    "eubo": (ORANGE, "v", (0, (6, 1, 1, 1, 1, 1))),
+    "eubo": (DARK_ORANGE, "v", (0, (6, 1, 1, 1, 1, 1))),
     "map": (GREY, "X", "--"),
     "ensemble": (GREEN, "p", "-."),
     "hmc": (VERMILLION, "P", "-"),
-    "nuts": (BLUE, "*", ":"),
-    "hmc-heteroscedastic": (PURPLE, "d", (0, (6, 1, 1, 1))),
-    "default": (VERMILLION, "<", (0, (4, 2))),
+    "nuts": ("#8F3F00", "*", ":"),
+    "hmc-heteroscedastic": ("#E08A5A", "d", (0, (6, 1, 1, 1))),
+    "default": ("#003E66", "<", (0, (4, 2))),
 }
 OTHER = (BLACK, "h", "-")
 SHORT = {

@@ -216,12 +216,12 @@ def test_the_mixture_is_a_logsumexp_of_its_components():
 def test_the_slope_of_the_mixture():
     l1, l2 = log_part(0), log_part(1)
     quotient = (exp(l1) * diff(l1, w) + exp(l2) * diff(l2, w)) / (exp(l1) + exp(l2))
-    r = responsibility(w)
-    boxed = -w * (r / s1**2 + (1 - r) / s2**2)
+    xi = responsibility(w)
+    boxed = -w * (xi / s1**2 + (1 - xi) / s2**2)
     equal([diff(l1, w), diff(l2, w)], [-w / s1**2, -w / s2**2])
     equal_in_letters(diff(log_mixture(w), w), quotient, boxed)
-    equal_in_letters(exp(l1) / (exp(l1) + exp(l2)), r)
-    equal_in_letters(exp(l2) / (exp(l1) + exp(l2)), 1 - r)
+    equal_in_letters(exp(l1) / (exp(l1) + exp(l2)), xi)
+    equal_in_letters(exp(l2) / (exp(l1) + exp(l2)), 1 - xi)
     # where the halves meet
     meet = 2 * log((1 - share) * s1 / (share * s2)) / (s2**-2 - s1**-2)
     equal(sympy.expand_log(((l1 - l2).subs(w**2, meet)).subs(share, 1 / (1 + x**2)), force=True)
@@ -261,10 +261,10 @@ def test_the_gradient_for_the_two_deviations():
     equal_in_letters(diff(log_mixture(w), s1), D_S1)
     equal_in_letters(diff(log_mixture(w), s2), D_S2)
     # the first vanishes where sigma_1^2 is the mean square, weighted by the responsibilities
-    r, at = positives("r:2"), WEIGHTS
-    fixed = sum(r[j] * (at[j] ** 2 / s1**3 - 1 / s1) for j in range(2))
-    best = sum(r[j] * at[j] ** 2 for j in range(2)) / sum(r)
-    equal(fixed * s1**3 / sum(r), best - s1**2)
+    xi, at = positives("xi:2"), WEIGHTS
+    fixed = sum(xi[j] * (at[j] ** 2 / s1**3 - 1 / s1) for j in range(2))
+    best = sum(xi[j] * at[j] ** 2 for j in range(2)) / sum(xi)
+    equal(fixed * s1**3 / sum(xi), best - s1**2)
     values, found = learned_slopes(6)
     ships(found[0], over_weights(D_S1 * sigmoid(T1)), values)
     ships(found[1], over_weights((D_S1 + D_S2) * sigmoid(T2)), values)
@@ -273,15 +273,15 @@ def test_the_gradient_for_the_two_deviations():
 @pytest.mark.equation("R7")
 def test_the_gradient_for_the_weight_of_the_components():
     equal([diff(log_part(0), share), diff(log_part(1), share)], [1 / share, -1 / (1 - share)])
-    r = responsibility(w)
-    slope = r / share - (1 - r) / (1 - share)
+    xi = responsibility(w)
+    slope = xi / share - (1 - xi) / (1 - share)
     equal_in_letters(diff(log_mixture(w), share), slope)
-    letter = reals("r")
+    letter = reals("xi")
     equal(letter / share - (1 - letter) / (1 - share), (letter - share) / (share * (1 - share)))
     equal(diff(sigmoid(A), A), sigmoid(A) * (1 - sigmoid(A)))  # which cancels the denominator
     equal((letter - share) / (share * (1 - share)) * share * (1 - share), letter - share)
     values, found = learned_slopes(7)
-    ships(found[2], over_weights(r - share), values)
+    ships(found[2], over_weights(xi - share), values)
 
 
 @pytest.mark.equation("R8")

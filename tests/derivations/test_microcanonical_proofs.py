@@ -32,13 +32,13 @@ def test_the_motion_of_constant_speed_keeps_the_density_times_uniform_directions
     equal((u.T * turning)[0], 0)  # the length is kept
     divergence = sum(diff(turning[i], r[i]) for i in range(size))
     equal(divergence, -(u.T * g)[0])
-    # with D in place of D - 1 another density would be kept
+    # with d in place of d - 1 another density would be kept
     off_by(divergence * (size - 1) / size, -(u.T * g)[0], (u.T * g)[0] / size)
 
 
 @pytest.mark.equation("D48")
 def test_the_refreshed_direction():
-    """E|u + nu z|^2 = 1 + D nu^2 = e^(2 eps / ell), and nothing but the angle to u plays a part."""
+    """E|u + nu z|^2 = 1 + d nu^2 = e^(2 eps / ell), and nothing but the angle to u plays a part."""
     nu, u, z = sympy.Symbol("nu", positive=True), reals("u:3"), reals("z:3")
     square = sum((a + nu * b) ** 2 for a, b in zip(u, z, strict=True))
     length = sum(a**2 for a in u)
@@ -49,7 +49,7 @@ def test_the_refreshed_direction():
 
 @pytest.mark.equation("D49")
 def test_the_kick_in_closed_form():
-    """In the plane of u and e: y along e, x across; time delta = eps |g| / (D - 1)."""
+    """In the plane of u and e: y along e, x across; time delta = eps |g| / (d - 1)."""
     c, delta = sympy.Symbol("c", real=True), sympy.Symbol("delta", real=True)
     growth = cosh(delta) + c * sinh(delta)
     along = (c + sinh(delta) + c * (cosh(delta) - 1)) / growth
@@ -73,7 +73,7 @@ def test_the_kick_in_closed_form():
 @pytest.mark.equation("D49")
 @pytest.mark.parametrize("size", [2, 3])
 def test_the_jacobian_of_the_kick_entry_by_entry(size):
-    """det = (cosh + c sinh)^-(D-1), from the matrix of all derivatives; |r| is kept beside."""
+    """det = (cosh + c sinh)^-(d-1), from the matrix of all derivatives; |r| is kept beside."""
     r, rho, q = reals(f"r:{size}"), sympy.Symbol("rho", positive=True), positives("E")
     c, s = (q + 1 / q) / 2, (q - 1 / q) / 2  # cosh and sinh of delta, E = e^delta; e = first axis
     new = [rho * (each + int(i == 0) * (s * rho + r[0] * (c - 1))) for i, each in enumerate(r)]
@@ -115,7 +115,7 @@ def scaled(factor, series):
 
 
 def half_kick(u, g, k):
-    """Direction and (D - 1) log growth, as series; cosh and sinh as theirs."""
+    """Direction and (d - 1) log growth, as series; cosh and sinh as theirs."""
     q = [0, 1 / (2 * k), 0, 0]  # delta / |g|
     force = plus(*(times(each, each) for each in g))
     a = plus(*(times(x, y) for x, y in zip(u, g, strict=True)))
@@ -178,7 +178,7 @@ def test_the_energy_error_begins_with_eps_cubed():
 
 @pytest.mark.equation("D50")
 def test_the_bias_of_a_gaussian_in_many_dimensions():
-    """Of N(0, I), D to infinity: means over coordinates are numbers, V = s^2, c = mean(x p) / s."""
+    """Of N(0, I), d to infinity: means over coordinates are numbers, V = s^2, c = mean(x p) / s."""
     h, s, delta = positives("h s delta")
     # half a kick from mean(x p) = 0, and the correlation with x after it
     before = -s * tanh(delta)
@@ -214,7 +214,7 @@ def test_the_bias_of_each_direction_and_its_bound():
     line = (exact / sigma**2).subs({tau: tanh(h * s / 2) / s, square: cosh(h * s / 2)})
     first = sympy.series(line, h, 0, 3).removeO()
     equal(first, 1 + h**2 / 4 * (1 / sigma**2 - Rational(2, 3) * mean))
-    # the error of energy of the same Gaussian, by D49: with x = sigma z, u = p / sqrt(D)
+    # the error of energy of the same Gaussian, by D49: with x = sigma z, u = p / sqrt(d)
     n, am, force = 1 / sigma**4, mean / sigma**2, mean / sigma**2  # coefficients of x p
     coefficient = (n - am) / 4 + force / 12
     share = h**2 / 4 * (1 / sigma**2 - Rational(2, 3) * mean)

@@ -1094,12 +1094,12 @@ def with_g(line, degrees):
 
 def student_slopes(distance):
     """Slopes of log t for the distance, for log s and for log nu."""
-    r = distance**2 / (nu * s**2)
+    chi = distance**2 / (nu * s**2)
     d_g = nu * diff(G(nu), nu)
     return [
         -(nu + 1) * distance / (nu * s**2 + distance**2),
-        (nu + 1) * r / (1 + r) - 1,
-        d_g - nu / 2 * log(1 + r) + (nu + 1) / 2 * r / (1 + r),
+        (nu + 1) * chi / (1 + chi) - 1,
+        d_g - nu / 2 * log(1 + chi) + (nu + 1) / 2 * chi / (1 + chi),
     ]
 
 

@@ -98,6 +98,26 @@ def anchors(markdown: str) -> set[str]:
     return {slug.replace(" ", "-") for slug in kept}
 
 
+def heading_in_jupyter(title: str) -> str:
+    """Return the name that Jupyter, and a code host that shows a notebook, give to a heading."""
+    return title.strip().replace("`", "").replace(" ", "-")
+
+
+def sections(script: str) -> dict[str, str]:
+    """Return the text of a notebook's percent script below each heading, by the heading's name.
+
+    What stands below the title is under ''; the targets of links are left out.
+    """
+    found = {"": ""}
+    name = ""
+    for line in re.sub(r"\]\([^()\s]+\)", "]", script).splitlines():
+        heading = re.match(r"# ##+ (.*)", line)
+        if heading:
+            name = heading_in_jupyter(heading[1])
+        found[name] = found.get(name, "") + line + "\n"
+    return found
+
+
 def tags_in(text: str, families: Iterable[str]) -> set[str]:
     """Return the tags that `text` names, ranges such as K31-K36 or K43-44 written out.
 
@@ -302,8 +322,10 @@ def link_problems(markdown: str, root: Path) -> list[str]:
             problems.append(f"[{text}]({target}): no such file")
             continue
         if anchor:
-            where = file.read_text("utf-8") if path else markdown
-            if anchor not in anchors(where):
+            where = file.with_suffix(".py") if file.suffix == ".ipynb" else file
+            text_of = where.read_text("utf-8") if path else markdown
+            known = sections(text_of) if file.suffix == ".ipynb" else anchors(text_of)
+            if anchor not in known:
                 problems.append(f"[{text}]({target}): no such heading")
         if not path:
             continue
@@ -316,24 +338,37 @@ def link_problems(markdown: str, root: Path) -> list[str]:
     return problems
 
 
+def last_line(entry: Entry) -> str:
+    """Return the last line of an entry, with its links."""
+    return entry.body.rpartition("\nCode: ")[2].split("\n\n")[0]
+
+
 def unpractised(
-    entry: Entry, notebooks: Mapping[str, set[str]], exercises: Mapping[str, set[str]]
+    entry: Entry,
+    notebooks: Mapping[str, Mapping[str, set[str]]],
+    exercises: Mapping[str, set[str]],
 ) -> list[str]:
     """Say where an entry and the notebooks and exercises that name its tag do not lead together.
 
-    One notebook that names the tag is enough. The report's entries need no exercise of their own:
-    the end of their page leads to the folder.
+    `notebooks` has the tags below each heading. One notebook that names the tag is enough, and
+    the link leads to a heading below which it does. The report's entries need no exercise of their
+    own: the end of their page leads to the folder.
     """
-    line = entry.body.rpartition("\nCode: ")[2].split("\n\n")[0]
-    last = [link.target for link in links(line)]
+    last = [link.target.partition("#") for link in links(last_line(entry))]
     problems = []
-    for path in set(last) & set(notebooks):
-        if entry.tag not in notebooks[path]:
+    for path, _, heading in last:
+        if path not in notebooks:
+            continue
+        named = [name for name, tags in notebooks[path].items() if entry.tag in tags]
+        if not named:
             problems.append(f"{entry.tag} links {path}, which does not name it")
-    for kind, naming in (("notebook", notebooks), ("exercise", exercises)):
+        elif heading not in named or (not heading and len(named) > 1):
+            problems.append(f"{entry.tag} links {path}#{heading}, but is named below {named}")
+    flat = {path: set().union(*parts.values()) for path, parts in notebooks.items()}
+    for kind, naming in (("notebook", flat), ("exercise", exercises)):
         named = sorted(path for path, tags in naming.items() if entry.tag in tags)
         needed = kind == "notebook" or entry.page != "derivations.md"
-        if needed and named and not set(named) & set(last):
+        if needed and named and not set(named) & {path for path, _, _ in last}:
             problems.append(f"{entry.tag} links no {kind}, but {named} name it")
     return problems
 
@@ -375,6 +410,18 @@ def tags_in_code() -> dict[str, set[str]]:
     return {
         path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
         for path in sorted(ROOT.glob("bbb_numpy/**/*.py"))
+    }
+
+
+@cache
+def notebooks() -> dict[str, dict[str, set[str]]]:
+    """Return the tags that each notebook names, by the heading below which it does."""
+    return {
+        path.with_suffix(".ipynb").relative_to(ROOT).as_posix(): {
+            name: tags_in(text, FAMILIES)
+            for name, text in sections(path.read_text("utf-8")).items()
+        }
+        for path in sorted(ROOT.glob("notebooks/[0-9]*.py"))
     }
 
 
@@ -485,14 +532,7 @@ def test_an_entry_leads_to_a_notebook_and_to_the_exercise_that_name_it() -> None
         for chapter, some in graded().items()
         for number, one in enumerate(some, 1)
     }
-    notebooks = {}
-    for script in sorted(ROOT.glob("notebooks/[0-9]*.py")):
-        text = re.sub(r"\]\([^()\s]+\)", "]", script.read_text("utf-8"))
-        path = script.with_suffix(".ipynb").relative_to(ROOT).as_posix()
-        notebooks[path] = tags_in(text.split(". Exercises\n")[0], FAMILIES)
-        asked = tags_in(text.split(". Exercises\n")[1], FAMILIES)
-        notebooks[path] |= asked & {"D10", "D36"}  # known from their exercises alone
-    none_of([what for entry in ENTRIES for what in unpractised(entry, notebooks, exercises)])
+    none_of([what for entry in ENTRIES for what in unpractised(entry, notebooks(), exercises)])
 
 
 def test_the_lines_on_one_screen_are_those_of_plain() -> None:
@@ -662,17 +702,39 @@ def test_an_entry_that_links_the_wrong_file_is_found() -> None:
 
 
 def test_a_notebook_or_exercise_to_which_no_entry_leads_is_found() -> None:
-    last = "\nCode: [`f`](a.py) · Notebook: [1](n/1.ipynb) · Exercise: [`e`](e/1.py)"
+    last = "\nCode: [`f`](a.py) · Notebook: [1](n/1.ipynb#A) · Exercise: [`e`](e/1.py)"
     entry = Entry("D2", last, "derivations/a.md")
-    notebooks, exercises = {"n/1.ipynb": {"D2"}, "n/2.ipynb": {"D2"}}, {"e/1.py": {"D2"}}
+    parts = {"": {"D2"}, "A": {"D2", "D3"}, "B": {"D3"}}
+    notebooks, exercises = {"n/1.ipynb": parts, "n/2.ipynb": {"A": {"D2"}}}, {"e/1.py": {"D2"}}
     assert not unpractised(entry, notebooks, exercises)
-    assert "does not name" in unpractised(entry, {"n/1.ipynb": {"D3"}}, exercises)[0]
+    assert "does not name" in unpractised(entry, {"n/1.ipynb": {"A": {"D3"}}}, exercises)[0]
+    elsewhere = entry._replace(body=last.replace("#A", "#B"))
+    assert "but is named below ['', 'A']" in unpractised(elsewhere, notebooks, exercises)[0]
+    assert (
+        "but is named"
+        in unpractised(entry._replace(body=last.replace("#A", "")), notebooks, exercises)[0]
+    )
     bare = entry._replace(body="\nCode: [`f`](a.py)")
     assert len(unpractised(bare, notebooks, exercises)) == 2
     assert "no notebook" in unpractised(bare, notebooks, {})[0]
     assert "no exercise" in unpractised(bare, {}, exercises)[0]
     assert not unpractised(bare._replace(page="derivations.md"), {}, exercises)
     assert not unpractised(bare, {}, {})
+
+
+def test_the_sections_of_a_notebook_are_named_as_jupyter_names_them() -> None:
+    script = """# %% [markdown]
+# # Title with K1
+# ## 1. What `f` does: and why?
+# K2 and [K3](../k.md#k9-x)
+# %%
+f()  # K4
+# ### Below
+"""
+    found = sections(script)
+    assert list(found) == ["", "1.-What-f-does:-and-why?", "Below"]
+    assert tags_in(found["1.-What-f-does:-and-why?"], "K") == {"K2", "K3", "K4"}
+    assert tags_in(found[""], "K") == {"K1"}
 
 
 def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
@@ -686,8 +748,12 @@ def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "d.py").write_text("")
     assert not link_problems("[d.py](folder/d.py)", tmp_path)
+    (tmp_path / "n.py").write_text("# # N\n# ## 1. One: two?\n")
+    (tmp_path / "n.ipynb").write_text("{}")
+    assert not link_problems("[n](n.ipynb#1.-One:-two?)", tmp_path)
     for wrong, complaint in [
         ("[a](#one)", "no such heading"),
+        ("[n](n.ipynb#1-one-two)", "no such heading"),
         ("[b](b.py)", "no such file"),
         ("[`a.C.g`](a.py)", "does not define C.g"),
         ("[`b.g`](a.py)", "does not define b.g"),

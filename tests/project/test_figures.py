@@ -208,6 +208,64 @@ def test_the_drawn_ceiling_is_the_accuracy_of_naming_the_likelier_bin(figures):
     assert beyond == [2, 1, 0]
 
 
+@pytest.mark.equation("M10")
+def test_every_point_grows_the_same_stretch_in_one_way_and_every_subtree_is_looked_at(figures):
+    everything = (0, 2**figures.DOUBLINGS - 1)
+    strings = set()
+    for start in range(everything[1] + 1):
+        here = (start, start)
+        whole, parts = set(), set()
+        for direction, first, last in figures.growth(start):
+            size = here[1] - here[0] + 1
+            grown = (
+                (here[0], here[1] + size) if direction == "forwards" else (here[0] - size, here[1])
+            )
+            assert (first, last) == grown
+            added = (here[1] + 1, last) if direction == "forwards" else (first, here[0] - 1)
+            parts |= {
+                each for each in figures.subtrees() if added[0] <= each[0] <= each[1] <= added[1]
+            }
+            whole.add(grown)
+            here = grown
+        assert here == everything
+        assert whole | parts == set(figures.subtrees())
+        assert whole == {each for each in figures.subtrees() if each[0] <= start <= each[1]}
+        strings.add(tuple(direction for direction, _, _ in figures.growth(start)))
+    assert len(strings) == everything[1] + 1
+
+
+@pytest.mark.equation("M22")
+def test_drawn_p_values_are_uniform_before_the_data_and_scatter_less_after_them(figures):
+    sets = 1500
+    before, after = figures.p_values(sets, np.random.default_rng(0))
+    apart = np.abs(np.sort(before) - (np.arange(sets) + 0.5) / sets).max()  # Kolmogorov
+    assert apart < 1.95 / sets**0.5  # one time in a thousand, beside the steps of 1/200
+    assert after.mean() == pytest.approx(0.5, abs=5 * after.std() / sets**0.5)
+    assert after.var() < 0.75 / 12
+    for a in (0.05, 0.1, 0.2):
+        assert np.mean(after <= a) < a  # the bound allows 2 a
+    # by the same measure the values after the data are not uniform
+    assert np.abs(np.sort(after) - (np.arange(sets) + 0.5) / sets).max() > 1.95 / sets**0.5
+
+
+@pytest.mark.equation("M22")
+def test_the_drawn_misfit_is_seen_by_neighbours_and_not_by_the_mean(figures):
+    rng = np.random.default_rng(3)
+    y = figures.bent(rng)
+    weights = figures.weights_after(y, 5000, rng)
+    found = {
+        name: np.mean(np.greater(*figures.quantities(name, y, weights, rng)[::-1]))
+        for name in ("residuals of neighbours", "mean of y")
+    }
+    assert found["residuals of neighbours"] < 0.03
+    assert 0.3 < found["mean of y"] < 0.7  # which the intercept fits
+    # a line for a line: nothing to be seen
+    straight = figures.INPUTS @ [0.3, -0.8] + figures.SCATTER * rng.standard_normal(12)
+    weights = figures.weights_after(straight, 5000, rng)
+    seen, again = figures.quantities("residuals of neighbours", straight, weights, rng)
+    assert 0.05 < np.mean(again > seen) < 0.95
+
+
 def test_the_moving_picture_of_the_readme_has_a_frame_for_every_number_of_rows():
     spec = importlib.util.spec_from_file_location("moving_figure", ROOT / "figures" / "moving.py")
     moving = importlib.util.module_from_spec(spec)

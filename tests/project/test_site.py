@@ -5,6 +5,7 @@ What needs a browser and Sphinx is marked `long`, and skipped where they are not
 
 import html
 import importlib.util
+import json
 import posixpath
 import re
 import shutil
@@ -56,7 +57,10 @@ def anchors(name, files):
     """Return the anchors of a page: of its headings, or of the lines that it lists."""
     text = files[name]
     found = set(LABEL.findall(text))
-    if name.endswith(".md"):
+    if name.endswith(".ipynb"):
+        cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "markdown"]
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+    if name.endswith((".md", ".ipynb")):
         for line, free in pages.outside(text):
             if free and re.match(r"#+ ", line):
                 title = re.sub(r"\{math\}|\[([^\]]*)\]\([^)]*\)", r"\1", line.lstrip("#"))
@@ -66,7 +70,7 @@ def anchors(name, files):
 
 def dead_links(files, pictures=()):
     """Say which links of the written pages lead to no page, or to no anchor of it."""
-    known = {name: anchors(name, files) for name in files if name.endswith(".md")}
+    known = {name: anchors(name, files) for name in files if name.endswith((".md", ".ipynb"))}
     dead = []
     for name, text in files.items():
         if not name.endswith(".md"):
@@ -227,9 +231,21 @@ def test_a_dead_link_or_anchor_is_found():
         "a.md": "# One two\n[b](b.md#there) [here](#one-two) [line](src:source/f.py#L-1)\n",
         "b.md": '# There\n<a href="a.html#one-two">a</a>\n',
         "source/f.py.md": '<span id="L-1">',
+        "n.ipynb": json.dumps(
+            {"cells": [{"cell_type": "markdown", "source": ["## 1. Why: now?"]}]}
+        ),
     }
+    assert not dead_links({**files, "b.md": "# There\n[n](n.ipynb#1-why-now)"})
+    assert pages.new_link("[n]", "n.ipynb#1.-Why:-now?", "a.md", "a.md") == "[n](n.ipynb#1-why-now)"
     assert not dead_links(files)
-    for wrong in ("(c.md)", "(b.md#nowhere)", "(#two)", "(src:source/f.py#L-2)", "(p.png)"):
+    for wrong in (
+        "(n.ipynb#1-why)",
+        "(c.md)",
+        "(b.md#nowhere)",
+        "(#two)",
+        "(src:source/f.py#L-2)",
+        "(p.png)",
+    ):
         assert len(dead_links({**files, "a.md": f"{files['a.md']}[wrong]{wrong}\n"})) == 1, wrong
     assert dead_links({**files, "b.md": '<a href="c.html">c</a>'}) != []
 
