@@ -82,6 +82,14 @@ def test_the_gaussian_is_exact_for_any_scale(scale, seed):
     assert np.allclose(log_density(GaussianPrior(scale), w), expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.equation("D16")
+@given(scale=scales, seed=seeds)
+def test_laplace_is_exact_for_any_scale(scale, seed):
+    w = scale * np.random.default_rng(seed).standard_normal((3, 5))
+    expected = stats.laplace.logpdf(w, scale=scale).sum(axis=1)
+    assert np.allclose(log_density(LaplacePrior(scale), w), expected, rtol=1e-12, atol=1e-12)
+
+
 # wide enough for every tail, a point on the kink of Laplace's density at 0
 STRETCHED = np.linspace(-30.0, 30.0, 600_001)
 GRID, SLOPE = np.sinh(STRETCHED), np.cosh(STRETCHED)  # dw = cosh(v) dv
