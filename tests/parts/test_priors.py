@@ -453,6 +453,9 @@ def test_impossible_mixtures_are_refused_by_name(arguments, message):
 def test_a_learned_mixture_that_starts_collapsed_is_refused():
     with pytest.raises(ValueError, match="a learned sigma2 must start above 2e-06; got 1e-06"):
         ScaleMixturePrior(0.2, 1.0, 1e-6, learn=True)
+    with pytest.raises(ValueError, match="a learned sigma2 must start above 2e-06; got 2e-06"):
+        ScaleMixturePrior(0.2, 1.0, 2e-6, learn=True)
+    assert np.isfinite(ScaleMixturePrior(0.2, 1.0, 2.1e-6, learn=True).init(np.float64)).all()
     assert np.isfinite(log_density(ScaleMixturePrior(0.2, 1.0, 1e-6), np.ones((1, 1)))).all()
 
 
