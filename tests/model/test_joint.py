@@ -104,10 +104,10 @@ def test_a_row_of_weight_two_is_two_rows():
     ("parts", "message"),
     [
         ({"network": (2, 1)}, r"network must be an object of type MLP; got \(2, 1\)"),
-        ({"prior": GaussianPrior}, "prior must be an object such as a Gaussian one; got <class"),
-        ({"prior": GaussianLikelihood()}, "prior must be an object such as a Gaussian one"),
+        ({"prior": GaussianPrior}, r"prior must be an object such as .*; got the class"),
+        ({"prior": GaussianLikelihood()}, "prior must be an object such as"),
         ({"likelihood": GaussianLikelihood}, "likelihood must be an object such as"),
-        ({"likelihood": 0.1}, "likelihood must be an object such as a Gaussian one; got 0.1"),
+        ({"likelihood": 0.1}, r"likelihood must be an object such as .*; got 0.1"),
     ],
 )
 def test_a_part_of_another_kind_is_refused_by_name(parts, message):

@@ -86,7 +86,7 @@ def test_planted_shares_that_do_not_sum_to_one_miss_it(wrong):
 
 @pytest.mark.parametrize("sizes", [[], [0], [3, 0], [3, -1]])
 def test_minibatches_without_rows_have_no_share(sizes):
-    with pytest.raises(ValueError, match="batch_sizes must be at least one number, all > 0; got"):
+    with pytest.raises(ValueError, match="batch_sizes must "):
         proportional_kl_weights(sizes)
 
 
