@@ -348,7 +348,7 @@ def test_a_hyperprior_for_nothing_is_refused():
         ({"x": [[0.0, 1.0]] * 7}, "x must be an array"),
         ({"x": np.zeros((7, 2), int)}, "x must be of dtype float64 or float32; got int64"),
         ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
-        ({"hyperpriors": [LogNormal()]}, "hyperpriors must be None or a dict"),
+        ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
         ({"hyperpriors": {"log_noise": 5}}, r"hyperpriors\['log_noise'\] must be an object"),
     ],
 )
