@@ -74,7 +74,7 @@ _PRIORS = {
     "layerwise-learned": Entry(
         LayerwiseGaussianPrior(learn=True), LayerwiseGaussianPrior(learn=True)
     ),
-    "laplace": Entry(LaplacePrior(0.35), LaplacePrior(0.5)),
+    "laplace": Entry(LaplacePrior(0.35), LaplacePrior(0.25)),
     "student-t": Entry(StudentTPrior(0.35, 4.0), StudentTPrior(0.5, 4.0)),
     "student-t-learned": Entry(
         StudentTPrior(0.35, 4.0, learn=True), StudentTPrior(0.5, 4.0, learn=True)

@@ -183,7 +183,7 @@ class Renyi:
             return free_energy(terms, kl_weight)
         logs = log_weights(terms, kl_weight)
         centred = logs - np.mean(logs)
-        if np.max(np.abs(order * centred.real), initial=0.0) < 1.0:
+        if np.max(np.abs(order * centred.real)) < 1.0:
             mean = log1p(np.atleast_1d(np.mean(np.expm1(order * centred))))[0]
             bound = np.mean(logs) + mean / order
         else:

@@ -44,6 +44,8 @@ BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
 HALF_STEPS = 10
 # Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of its powers 13, 11, ..., 1 of 1 / nu
 HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
+# Coefficients B_2j / (2j (2j - 1)) of Stirling's series, its powers 11, 9, ..., 1 of 1 / z
+STIRLING_SERIES = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 # Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
 _FAR_LEFT = {np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)}
 _FAR_LEFT[np.dtype(object)] = _FAR_LEFT[np.dtype(np.float64)]  # exact numbers take its branches
@@ -163,7 +165,7 @@ def log_factorial(y: Any) -> Array:
     inverse = 1.0 / z
     square = inverse * inverse
     series = np.zeros_like(y)
-    for coefficient in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+    for coefficient in STIRLING_SERIES:
         series = series * square + coefficient
     steps = np.ones_like(y)
     for step in range(1, 9):

@@ -42,7 +42,7 @@ def standardised(array: Array, mean: Array, scale: Array, dtype: Any, name: str)
     ValueError
         If a number is too large for that, naming argument and place.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore"):
         out = ((array - mean) / scale).astype(dtype)
     if not np.isfinite(out).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(out))[0])

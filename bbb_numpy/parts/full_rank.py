@@ -29,7 +29,7 @@ __all__ = ["Factor", "FullRank", "FullRankSample"]
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
-COPIES = 11  # of 8 P^2 bytes at the peak of a fit with Adam, measured
+COPIES = 12  # of 8 P^2 bytes at the peak of a fit with Adam, measured
 
 
 class Factor(NamedTuple):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from problems import COMPLEX_STEP, JOINTS, complex_gradient, problems, relative_error
 
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.gradients.matrix import estimator, problem
 from bbb_numpy.numeric.buffers import Buffers
 
@@ -44,8 +45,6 @@ def test_the_likelihood_of_all_rows_is_the_product_over_rows(problem):
 
 
 def test_prediction_is_the_forward_pass_alone():
-    from bbb_numpy import MLP, Model
-
     model, w = Model(MLP((1, 1))), np.array([[2.0, 0.5]])
     assert model.predict(w, np.array([[3.0]])).tolist() == [[[6.5]]]
     assert model.outputs == 1
@@ -87,3 +86,30 @@ def test_the_likelihood_alone_is_that_of_the_joint():
     ones, zeros = np.ones(2), np.zeros(2)
     alone = model.likelihood_vjp(found, ones, {}, other)
     assert np.array_equal(model.vjp(joint, zeros, ones, {}, buffers), alone)
+
+
+@pytest.mark.equation("D45")
+def test_a_row_of_weight_two_is_two_rows():
+    rng = np.random.default_rng(0)
+    model = Model(MLP((2, 3, 1)), GaussianPrior(), GaussianLikelihood(0.7))
+    w, x, y = rng.standard_normal((2, 13)), rng.standard_normal((2, 2)), rng.standard_normal((2, 1))
+    both = np.array([0, 0, 1])
+    copies = model.evaluate(w, {}, x[both], y[both], Buffers()).log_likelihood
+    weighed = np.concatenate([y, [[2.0], [1.0]]], axis=1)  # the weight, beside the target
+    found = model.weighted().evaluate(w, {}, x, weighed, Buffers()).log_likelihood
+    assert np.allclose(found, copies, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"network": (2, 1)}, r"network must be an object of type MLP; got \(2, 1\)"),
+        ({"prior": GaussianPrior}, r"prior must be an object such as .*; got the class"),
+        ({"prior": GaussianLikelihood()}, "prior must be an object such as"),
+        ({"likelihood": GaussianLikelihood}, "likelihood must be an object such as"),
+        ({"likelihood": 0.1}, r"likelihood must be an object such as .*; got 0.1"),
+    ],
+)
+def test_a_part_of_another_kind_is_refused_by_name(parts, message):
+    with pytest.raises(TypeError, match=message):
+        Model(**({"network": MLP((2, 1))} | parts))

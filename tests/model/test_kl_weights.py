@@ -84,6 +84,12 @@ def test_planted_shares_that_do_not_sum_to_one_miss_it(wrong):
     assert epoch_misses_the_tempered_cost(problem, 3, wrong, NoWarmUp(), 0, 1) > 1e-3
 
 
+@pytest.mark.parametrize("sizes", [[], [0], [3, 0], [3, -1]])
+def test_minibatches_without_rows_have_no_share(sizes):
+    with pytest.raises(ValueError, match="batch_sizes must "):
+        proportional_kl_weights(sizes)
+
+
 @pytest.mark.equation("D24")
 def test_a_warm_up_on_log_q_alone_misses_it(monkeypatch):
     problem = random_problem(0)

@@ -339,3 +339,54 @@ def test_a_hyperprior_for_nothing_is_refused():
     target, _ = problem("gaussian", "gaussian")
     with pytest.raises(ValueError, match="none: nothing is learned"):
         replace(target, hyperpriors={"log_noise": LogNormal()})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": MLP((2, 1))}, "model must be an object of type Model"),
+        ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
+        ({"x": np.zeros((7, 2), int)}, "x must be of dtype float64 or float32; got int64"),
+        ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
+        ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
+        ({"hyperpriors": {"log_noise": 5}}, r"hyperpriors\['log_noise'\] must be an object"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(change, message):
+    target, _ = problem()
+    with pytest.raises(TypeError, match=message):
+        replace(target, **change)
+
+
+@pytest.mark.equation("D33")
+def test_blocks_that_are_not_named_are_log_normal_about_their_start():
+    target, position = problem(named=False)
+    expected = replace(target, hyperpriors=dict.fromkeys(HYPERPRIORS, LogNormal()))(position)[0]
+    for bare in (
+        LogJoint(target.model, target.x, target.y),
+        LogJoint(target.model, target.x, target.y, None),  # type: ignore[arg-type]
+    ):
+        assert bare.hyperpriors == {}
+        np.testing.assert_allclose(bare(position)[0], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("copies", "evaluated"), [(1, 7), (1.5, 10), (2, 7), (5, 7)])
+def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
+    target, _ = problem("gaussian", "gaussian")
+    rows = np.resize(np.arange(7), int(7 * copies))
+    model, x, y = replace(target, x=target.x[rows], y=target.y[rows])._evaluated
+    assert len(x) == len(y) == evaluated
+    if isinstance(model, CountedRows):
+        assert (model.counts == copies).all()
+
+
+def test_numbers_of_chains_that_change_do_not_take_memory_for_ever():
+    target, position = problem()
+    for chains in range(1, 6):
+        target(position[np.zeros(chains, int)])
+    assert list(target._buffers) == [1, 2, 3, 4, 5]
+    third = target._buffers[3]
+    target(position[:3])
+    assert target._buffers[3] is third  # used again
+    target(position[np.zeros(6, int)])
+    assert list(target._buffers) == [6]

@@ -18,6 +18,7 @@ from bbb_numpy.numeric.accepting import (
     INTERVAL,
     NUMBERS,
     PATH,
+    ROWS,
     SAMPLES,
     A,
     Each,
@@ -110,7 +111,15 @@ BAD = [
     (PATH, "", TypeError, "a must be the path of a file"),
     (PATH, "x\0y", ValueError, "null character"),
     (FINITE, 1e301, ValueError, "a must be finite and within 1e100"),
+    (FINITE, -1.1e100, ValueError, "a must be finite and within 1e100"),
+    (FINITE, 1.1e100, ValueError, "a must be finite and within 1e100"),
     (SAMPLES, 0, ValueError, "a must be a whole number >= 1"),
+    (SAMPLES, 1_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000; got 1000001"),
+    (ROWS, 0, ValueError, "a must be a whole number >= 1"),
+    (ROWS, 100_000_001, ValueError, "a must be a whole number >= 1 and <= 100000000"),
+    (DTYPE, "float16", ValueError, "a must be 'float64' or 'float32'; got 'float16'"),
+    (DTYPE, int, ValueError, "a must be 'float64' or 'float32'"),
+    (DTYPE, 64, ValueError, "a must be 'float64' or 'float32'; got 64"),
     (SAMPLES, np.timedelta64(3, "D"), TypeError, "a must be a whole number"),
     (partial(real, low=0, high=9), np.timedelta64(3, "D"), TypeError, "a must be a number"),
     (A(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
@@ -153,6 +162,19 @@ def test_texts_and_objects_that_fit_come_back_as_they_are():
 def test_an_optional_argument_may_be_none():
     assert Optional(NUMBERS)("a", None) is None
     assert Optional(SAMPLES)("a", 3.0) == 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [(FINITE, -1e100), (FINITE, 9e99), (SAMPLES, 1_000_000), (ROWS, 1), (ROWS, 100_000_000)],
+)
+def test_the_last_number_within_a_bound_is_accepted(rule, value):
+    assert rule("a", value) == value
+
+
+@pytest.mark.parametrize("value", ["float32", np.float32, np.dtype("float32")])
+def test_a_dtype_has_many_names_and_comes_back_as_one(value):
+    assert DTYPE("a", value) is np.dtype(np.float32)
 
 
 @accepts(x=NUMBERS, count=SAMPLES)
@@ -200,3 +222,6 @@ def test_what_was_given_is_told_in_a_few_words():
     assert brief(np.ones((2, 3))) == "an array of shape (2, 3) and dtype float64"
     assert len(brief("x" * 10**6)) < 100
     assert brief("x" * 10**6).endswith("a str")
+    eighty = "x" * 78  # with its quotes
+    assert brief(eighty) == repr(eighty)
+    assert brief(eighty + "x") == f"'{'x' * 59} ..., a str"

@@ -21,6 +21,7 @@ from bbb_numpy.numeric.arguments import (
     positive,
     proper_fraction,
     real,
+    spread,
     standard_deviation,
     whole,
 )
@@ -49,9 +50,10 @@ def test_whole_numbers_of_any_type_become_int(value):
         (lambda v: real("a", v, 2, 3), [1.9, 3], "a must be a number >= 2 and < 3"),
         (
             lambda v: standard_deviation("a", v),
-            [0.0, -1, 1e-151, 1e151, 5e-324, np.inf, np.nan],
+            [0.0, -1, 1e-151, 1e150, 1e151, 5e-324, np.inf, np.nan],
             "a must be positive and finite, between 1e-150 and 1e150",
         ),
+        (lambda v: spread("a", v), [-1e-9, 1e150, np.inf], "a must be finite and >= 0, and below"),
     ],
 )
 def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, bad, wanted):
@@ -82,6 +84,11 @@ def test_a_spread_has_a_finite_square_and_a_finite_inverse_square(value):
     assert found**2 > 0
 
 
+@pytest.mark.parametrize("value", [0, 5e-324, 9.9e149])
+def test_a_width_of_0_has_a_finite_square_too(value):
+    assert np.isfinite(spread("a", value) ** 2)
+
+
 @pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
 def test_a_flag_is_a_truth_value(value):
     assert flag("learn", value) is bool(value)
@@ -108,6 +115,10 @@ def test_a_number_beyond_what_is_accepted_is_refused_with_the_bound():
         whole("a", 2**63, 1)
     assert whole("a", 10, 1, 10) == 10
     assert whole("seed", 2**128, 0, None) == 2**128
+
+
+def test_a_whole_number_keeps_digits_that_a_float_has_not():
+    assert whole("seed", 2**64 + 1, 0, None) == 2**64 + 1
 
 
 @pytest.mark.parametrize(
@@ -142,3 +153,9 @@ def test_what_would_not_end_is_refused_by_every_learner(make, name, value):
 def test_what_would_not_end_is_refused_by_every_object(make, name, value):
     with pytest.raises(ValueError, match=rf"{name} must be a whole number >= \d and <= \d+; got"):
         make(value)
+
+
+def test_a_million_samples_at_once_are_accepted_and_one_more_is_not():
+    assert Recipe(samples=1_000_000).samples == 1_000_000
+    with pytest.raises(ValueError, match=r"samples must be .* <= 1000000; got 1000001"):
+        Recipe(samples=1_000_001)

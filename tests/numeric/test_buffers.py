@@ -95,6 +95,7 @@ def test_views_of_an_array_that_is_gone_are_not_taken_for_those_of_one_in_its_pl
 
 def test_ones_are_read_only_and_made_again_for_another_number_or_dtype():
     buffers = Buffers()
+    assert not buffers.ones(1, np.float64).flags.writeable  # the first that is asked for
     ones = buffers.ones(3, np.float64)
     assert buffers.rewind().ones(3, np.float64) is ones
     np.testing.assert_array_equal(ones, [[1.0, 1.0, 1.0]])

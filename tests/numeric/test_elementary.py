@@ -102,6 +102,14 @@ def test_the_slope_of_tanh_is_exact_where_one_minus_tanh_squared_is_zero(x):
 
 
 @pytest.mark.equation("D10")
+@pytest.mark.parametrize("x", [-300.0, -180.0, 180.0, 300.0])
+def test_complex_step_through_the_slope_of_tanh_does_not_overflow_far_out(x):
+    stepped, real = (numerics.sech_squared(np.array([at]))[0] for at in (x + 1e-30j, x))
+    assert stepped.real == pytest.approx(real, rel=1e-14, abs=0)
+    assert stepped.imag / 1e-30 == pytest.approx(-2 * np.tanh(x) * real, rel=1e-14, abs=0)
+
+
+@pytest.mark.equation("D10")
 @given(x=st.floats(-15.0, 15.0))
 def test_complex_step_through_the_slope_of_tanh_gives_its_second_derivative(x):
     stepped = numerics.sech_squared(np.array([x + 1e-30j]))[0]
@@ -112,6 +120,8 @@ def test_complex_step_through_the_slope_of_tanh_gives_its_second_derivative(x):
 def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():
     assert numerics.softplus(0) == pytest.approx(np.log(2.0), rel=1e-15)
     assert numerics.sigmoid([0, 0]).tolist() == [0.5, 0.5]
+    assert numerics.softplus([0, 1]).dtype == np.float64
+    assert numerics.softplus(np.zeros(2, np.clongdouble)).dtype == np.complex128
     x = np.zeros((2, 3), np.float32)
     assert numerics.softplus(x).dtype == np.float32
     assert numerics.softplus(x).shape == (2, 3)
@@ -143,6 +153,12 @@ def test_log_softmax_gives_probabilities_that_sum_to_one(x):
 
 def test_log_softmax_keeps_every_digit_across_a_gap_of_ten_thousand():
     assert numerics.log_softmax(np.array([0.0, 1e4])).tolist() == [-1e4, 0.0]
+
+
+def test_log_softmax_keeps_every_digit_under_a_shift_of_all_logits():
+    logits = np.array([0.25, -3.0, 1.5])
+    expected = numerics.log_softmax(logits)
+    assert np.array_equal(numerics.log_softmax(logits + 2.0**40), expected)  # a sum without error
 
 
 def test_complex_step_through_log_softmax_gives_one_minus_the_probability():
@@ -222,6 +238,14 @@ def test_log_factorials_of_whole_numbers_are_sums_of_logarithms():
 
 
 @pytest.mark.equation("D31")
+def test_stirlings_series_has_its_bernoulli_numbers():
+    # most digits of the last ones are below the rounding of any value from z = 9 on
+    bernoulli = special.bernoulli(12)
+    expected = [bernoulli[2 * j] / (2 * j * (2 * j - 1)) for j in range(6, 0, -1)]
+    assert pytest.approx(expected, rel=1e-14) == numerics.STIRLING_SERIES
+
+
+@pytest.mark.equation("D31")
 @pytest.mark.parametrize("shift", [0, 2])
 def test_stirlings_series_without_the_shift_or_with_a_short_one_misses_small_counts(shift):
     def unshifted(y):
@@ -278,6 +302,12 @@ def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
     column = np.arange(6.0).reshape(2, 3, 1)
     assert numerics.inner(column, column).tolist() == [[0.0, 1.0, 4.0], [9.0, 16.0, 25.0]]
     assert not np.shares_memory(numerics.inner(column, column), column)
+
+
+@pytest.mark.parametrize("lengths", [(1, 3), (3, 1), (2, 3)])
+def test_vectors_of_different_lengths_have_no_inner_product(lengths):
+    with pytest.raises(ValueError, match="mismatch"):
+        numerics.inner(*(np.ones((1, length)) for length in lengths))
 
 
 @pytest.mark.parametrize("size", [3, numerics.BLOCK, 2 * numerics.BLOCK + 1])

@@ -8,10 +8,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from bbb_numpy.numeric import files
-from bbb_numpy.numeric.files import replacing, write_json, write_text
+from bbb_numpy.numeric.files import replacing, write_arrays, write_json, write_text
 
 pytestmark = pytest.mark.skipif(files.LOCKS is None, reason="files cannot be locked here")
 
@@ -94,18 +95,42 @@ def test_a_file_removed_before_it_was_locked_is_begun_again(tmp_path, monkeypatc
     assert len(seen) == 2
 
 
+def half(path):
+    with replacing(path) as file:
+        file.write(b"half")
+        raise OSError("no space")
+
+
 def test_a_write_that_fails_leaves_the_older_file(tmp_path):
     path = tmp_path / "m.txt"
     write_text(path, "old")
-
-    def half():
-        with replacing(path) as file:
-            file.write(b"half")
-            raise OSError("no space")
-
     with pytest.raises(OSError, match="no space"):
-        half()
+        half(path)
     assert (names(tmp_path), path.read_text()) == (["m.txt"], "old")
+
+
+def test_all_is_on_the_disk_before_the_older_file_is_replaced(tmp_path, monkeypatch):
+    path, seen = tmp_path / "m.txt", []
+    write_text(path, "old")
+    monkeypatch.setattr(
+        os, "fsync", lambda file: seen.append((os.fstat(file).st_size, path.read_text()))
+    )
+    write_text(path, "a longer one")
+    assert seen == [(len("a longer one"), "old")]
+    assert path.read_text() == "a longer one"
+
+
+def test_without_locks_too_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LOCKS", None)
+    path, unfinished = tmp_path / "m.txt", f".m.txt.{32 * 'a'}"
+    (tmp_path / unfinished).write_text("perhaps of a process that still writes")
+    write_text(path, "old")
+    with pytest.raises(OSError, match="no space"):
+        half(path)
+    assert path.read_text() == "old"
+    write_text(path, "new")
+    assert path.read_text() == "new"
+    assert names(tmp_path) == [unfinished, "m.txt"]
 
 
 def many(path, text):
@@ -134,3 +159,17 @@ def test_json_is_read_back_and_nan_and_infinity_are_refused(tmp_path):
         with pytest.raises(ValueError, match="not JSON compliant"):
             write_json(tmp_path / "file", [value])
     assert json.loads((tmp_path / "file").read_text()) == content
+
+
+def test_json_has_a_line_for_each_value(tmp_path):
+    write_json(tmp_path / "file", {"a": [1, 2.5]})
+    assert (tmp_path / "file").read_text() == '{\n "a": [\n  1,\n  2.5\n ]\n}\n'
+
+
+def test_arrays_are_read_back_and_objects_are_refused(tmp_path):
+    path = tmp_path / "m.npz"
+    write_arrays(path, {"a": np.arange(3.0)})
+    with pytest.raises(ValueError, match="allow_pickle"):
+        write_arrays(path, {"a": np.array([{}], object)})
+    with np.load(path) as found:
+        assert found["a"].tolist() == [0.0, 1.0, 2.0]

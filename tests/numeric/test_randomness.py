@@ -31,6 +31,8 @@ def test_an_object_seeds_with_four_whole_words(monkeypatch):
     assert words.shape == (60, 4)
     assert (words[::2].max(axis=0) > 0.5 * 2**32).all()
     assert (words[1::2].max(axis=0) > 0.5 * 2**31).all()
+    assert words[::2].max() < 2**32
+    assert words[1::2].max() < 2**31  # as many as NumPy's older whole numbers have on Windows
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "seed", [1], True])

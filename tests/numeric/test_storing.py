@@ -8,11 +8,12 @@ import os
 import socket
 import struct
 import tracemalloc
+import types
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pytest
@@ -21,10 +22,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from numpy.typing import NDArray
 
+from bbb_numpy.numeric import storing
 from bbb_numpy.numeric.storing import (
     CheckpointError,
     Format,
     check_type,
+    pack,
     read_state,
     write_state,
 )
@@ -84,6 +87,38 @@ def same(a, b):
     return a == b
 
 
+ONE = "anything.npy"
+
+
+def head(content="{}"):
+    return (
+        '{"format":"test.tree","version":3,"written_by":"","content":{"anything":' + content + "}}"
+    )
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version=(1, 0))
+    return file.getvalue()
+
+
+def described(shape, dtype="<f8", data=b""):
+    """An array's own header, and other data."""
+    file = io.BytesIO()
+    given = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, given)
+    return file.getvalue() + data
+
+
+def written(path, text, entries=(), packed=""):
+    """Write header and entries, of which those whose name begins with `packed` are compressed."""
+    header = ("header.npy", npy(np.frombuffer(text.encode(), np.uint8)))
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in (header, *entries):
+            small = packed and name.startswith(packed)
+            archive.writestr(name, data, zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED)
+
+
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,4}", fullmatch=True)
 ARRAYS = st.sampled_from(["f8", ">f8", "f4", "i2", "u8", "?", "U3"]).flatmap(
     lambda dtype: arrays_of.arrays(dtype, arrays_of.array_shapes(min_dims=0, min_side=0))
@@ -130,6 +165,33 @@ def test_rows_of_floats_are_one_array_and_numbers_lose_numpys_types(tmp_path):
     )
 
 
+@pytest.mark.parametrize("rows", [[Row(1, 2.0)], [Row(1.0, 2.0), (3.0, 4.0)]])
+def test_rows_that_are_not_all_floats_and_of_one_kind_keep_their_types(rows, tmp_path):
+    write_state(tmp_path / "t.npz", Tree(rows), FORM)
+    assert same(read_state(tmp_path / "t.npz", Tree, FORM).anything, rows)
+
+
+def test_a_generator_comes_back_with_the_half_of_a_draw_that_is_left_over(tmp_path):
+    rng = np.random.default_rng(0)
+    rng.integers(2**32, dtype=np.uint32)
+    assert rng.bit_generator.state["has_uint32"] == 1
+    write_state(tmp_path / "t.npz", Tree(rng), FORM)
+    found = read_state(tmp_path / "t.npz", Tree, FORM).anything
+    assert (
+        found.integers(2**32, size=3, dtype=np.uint32).tolist()
+        == rng.integers(2**32, size=3, dtype=np.uint32).tolist()
+    )
+
+
+def test_no_two_arrays_have_one_name():
+    arrays: dict[str, Any] = {}
+    pack("a", np.zeros(1), FORM, arrays)
+    for taken in ("a", "header"):  # the latter by the file's own
+        with pytest.raises(CheckpointError, match=f"{taken} cannot be saved: there are two arrays"):
+            pack(taken, np.zeros(1), FORM, arrays)
+    assert list(arrays) == ["a"]
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -168,12 +230,15 @@ class Dog:
         return "wow"
 
 
+T = TypeVar("T")
+PAIR = types.GenericAlias(types.SimpleNamespace(__value__=tuple[T, T]), (int,))  # type: ignore[arg-type]
 RIGHT = [
     (1, int), (1, float), (0.5, float), (True, bool), ("a", str), (None, int | None),
     ("b", Literal["a", "b"]), ((1, 2), tuple[int, ...]), ((1, "a"), tuple[int, str]),
     ([0.5], list[float]), ({"a": (1,)}, dict[str, tuple[int, ...]]), (np.zeros(2), NDArray[Any]),
     (np.zeros(2, bool), NDArray[np.bool_]), (double, Callable[[float], float]), (Dog(), Speaks),
     (Row(1.0, 2.0), Row), (Row(1.0, 2.0), Scale | Row), (object(), Any),
+    ((1,), tuple[int]), ((1, 2), PAIR),
 ]  # fmt: skip
 WRONG = [
     (True, int), (True, float), ("1", float), (1, bool), (1.0, int), (1, str), ("0", int | None),
@@ -182,6 +247,7 @@ WRONG = [
     ({"a": (1.5,)}, dict[str, tuple[int, ...]]), ([0.0], NDArray[Any]),
     (np.zeros(2), NDArray[np.bool_]), (3, Callable[[float], float]), (Scale(), Speaks),
     (Dog, Speaks), (Scale(), Row), (Scale, Scale), (1.0, Scale | Row),
+    ((1, 2), tuple[int]), ((1, "a"), PAIR),
 ]  # fmt: skip
 
 
@@ -194,6 +260,157 @@ def test_a_value_of_its_type_passes(value, hint):
 def test_a_value_of_another_type_is_refused(value, hint):
     with pytest.raises(CheckpointError, match=r"^a\.b must be of type .*; got "):
         check_type("a.b", value, hint)
+
+
+def test_a_protocol_asks_for_what_it_names_and_for_calls():
+    class Called(Protocol):
+        speed: float
+
+        def __call__(self, x: float) -> float: ...
+
+    class Fast:
+        speed = 1.0
+
+        def __call__(self, x: float) -> float:
+            return x
+
+    check_type("a", Fast(), Called)
+    for other in (Dog(), double, types.SimpleNamespace(speed=1.0)):
+        with pytest.raises(CheckpointError, match="a must be of type Called"):
+            check_type("a", other, Called)
+
+
+@pytest.mark.parametrize(("length", "told"), [(300, f"'{'x' * 298}'"), (301, f"'{'x' * 296}...")])
+def test_a_value_is_told_in_three_hundred_characters(length, told):
+    with pytest.raises(CheckpointError) as caught:
+        check_type("a", "x" * (length - 2), int)
+    assert str(caught.value) == f"a must be of type int; got {told}"
+
+
+def test_a_message_has_a_thousand_characters_of_its_two_ends():
+    assert str(CheckpointError("a" * 500 + "b" * 500)) == "a" * 500 + "b" * 500
+    assert str(CheckpointError("a" * 501 + "b" * 500)) == "a" * 500 + " ... " + "b" * 500
+
+
+STATE = np.random.default_rng(0).bit_generator.state
+
+
+@pytest.mark.parametrize(
+    "state",
+    [STATE | {"has_uint32": 2}, STATE | {"more": 0}, STATE | {"uinteger": -1},
+     STATE | {"bit_generator": "MT19937"}, {"bit_generator": "PCG64"}],
+)  # fmt: skip
+def test_what_is_no_state_of_a_generator_is_refused(state, tmp_path):
+    written(tmp_path / "t.npz", head(json.dumps({"generator": state})))
+    with pytest.raises(CheckpointError, match="anything: not the state of a generator"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
+
+
+def test_the_names_in_a_generators_state_have_no_order(tmp_path):
+    state = dict(reversed(STATE.items()))
+    written(tmp_path / "t.npz", head(json.dumps({"generator": state})))
+    assert same(read_state(tmp_path / "t.npz", Tree, FORM).anything, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ([], "header: format must be 'test.tree'"),
+        ({"format": "other"}, "header: format must be 'test.tree'"),
+        ({"version": 4}, "header: version 4 is not supported, .* version 3; .* bbb_numpy '0.1'"),
+        ({"version": 3.0}, "header: version 3.0 is not supported"),
+        ({"written_by": 3}, "written_by must be of type str; got 3"),
+        ({"more": 3}, r"header: missing \[\], unknown \['more'\]"),
+    ],
+)
+def test_another_header_is_refused(header, message, tmp_path):
+    right = {"format": "test.tree", "version": 3, "written_by": "0.1", "content": {"anything": 1}}
+    written(tmp_path / "right.npz", json.dumps(right))
+    assert read_state(tmp_path / "right.npz", Tree, FORM) == Tree(1)
+    written(tmp_path / "t.npz", json.dumps(right | header if header else header))
+    with pytest.raises(CheckpointError, match=f"^{message}"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
+
+
+@pytest.mark.parametrize("change", [lambda header: header[None], lambda header: header.view("i1")])
+def test_a_header_that_is_no_row_of_bytes_is_refused(change, tmp_path):
+    np.savez(tmp_path / "t.npz", header=change(np.frombuffer(head("1").encode(), np.uint8)))
+    with pytest.raises(CheckpointError, match="header must be an array of bytes"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
+
+
+def test_a_single_array_is_refused_as_that(tmp_path):
+    np.save(tmp_path / "t.npy", np.zeros(3))
+    with pytest.raises(CheckpointError, match=r"is a single \.npy array"):
+        read_state(tmp_path / "t.npy", Tree, FORM)
+
+
+def test_a_comment_at_the_end_of_the_archive_is_no_damage(tmp_path):
+    write_state(tmp_path / "t.npz", Tree(1), FORM)
+    with zipfile.ZipFile(tmp_path / "t.npz", "a") as archive:
+        archive.comment = b"of somebody"
+    assert read_state(tmp_path / "t.npz", Tree, FORM) == Tree(1)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2,), (2, 2, 1), ()])
+def test_rows_of_another_shape_are_refused(shape, tmp_path):
+    written(tmp_path / "t.npz", head('{"rows": "Row"}'), [(ONE, npy(np.zeros(shape)))])
+    with pytest.raises(CheckpointError, match=r"anything must have shape \(None, 2\); got"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
+
+
+def test_numbers_that_are_no_characters_are_no_text(tmp_path):
+    text = np.array([0x7FFFFFFF], "<u4").view("<U1")
+    written(tmp_path / "t.npz", head('{"array": "<U1"}'), [(ONE, npy(text))])
+    with pytest.raises(CheckpointError, match="anything is no text"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
+
+
+@pytest.mark.parametrize("place", [-1, -8, 0])
+def test_a_byte_of_an_array_that_is_another_one_is_noticed(place, tmp_path):
+    path, numbers = tmp_path / "t.npz", np.arange(1.0, 1e4)
+    write_state(path, Tree(numbers), FORM)
+    data = bytearray(path.read_bytes())
+    data[data.index(numbers.tobytes()) + place % numbers.nbytes] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"cannot be read; .* damaged .*CRC"):
+        read_state(path, Tree, FORM)
+
+
+@pytest.mark.parametrize(("at", "value"), [(10, 8), (20, 100)])
+def test_an_entry_of_another_length_in_the_archive_counts_as_compressed(at, value, tmp_path):
+    """In the directory: the method, or the length there alone."""
+    path = tmp_path / "t.npz"
+    written(path, head("1"))
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"PK\x01\x02") + at] = value
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match="header is compressed"):
+        read_state(path, Tree, FORM)
+
+
+DEEP = '[[["\\u00e9"]], 1]'
+
+
+@pytest.mark.parametrize(
+    ("bound", "needed"),
+    [
+        ("HEADER", len(head(DEEP))),
+        ("ESCAPED", len(head(DEEP))),
+        ("MARKS", sum(map(head(DEEP).count, '",[{'))),
+        ("LEVELS", 5),
+    ],
+)
+def test_a_header_that_reaches_a_bound_is_read_and_one_beyond_it_is_not(
+    bound, needed, tmp_path, monkeypatch
+):
+    path = tmp_path / "t.npz"
+    written(path, head(DEEP))
+    monkeypatch.setattr(storing, bound, needed)
+    assert read_state(path, Tree, FORM).anything == ((("é",),), 1)
+    monkeypatch.setattr(storing, bound, needed - 1)
+    with pytest.raises(CheckpointError, match=r"header (is too long|holds too many|is nested)"):
+        read_state(path, Tree, FORM)
 
 
 @pytest.mark.parametrize(
@@ -258,38 +475,6 @@ def test_bytes_after_an_array_are_refused(tmp_path):
 # What a file may cost: every case below takes a hundred megabytes or more if it is believed.
 
 MOST = 64 * 2**20
-ONE = "anything.npy"
-
-
-def head(content="{}"):
-    return (
-        '{"format":"test.tree","version":3,"written_by":"","content":{"anything":' + content + "}}"
-    )
-
-
-def npy(array):
-    file = io.BytesIO()
-    np.lib.format.write_array(file, array, version=(1, 0))
-    return file.getvalue()
-
-
-def described(shape, dtype="<f8", data=b""):
-    """An array's own header, and other data."""
-    file = io.BytesIO()
-    given = {"descr": dtype, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, given)
-    return file.getvalue() + data
-
-
-def written(path, text, entries=(), packed=""):
-    """Write header and entries, of which those whose name begins with `packed` are compressed."""
-    header = ("header.npy", npy(np.frombuffer(text.encode(), np.uint8)))
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in (header, *entries):
-            small = packed and name.startswith(packed)
-            archive.writestr(name, data, zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED)
-
-
 ARRAY = head('{"array": "<f8"}')
 
 
@@ -354,6 +539,14 @@ def a_million_entries(path):
     path.write_bytes(data[:start] + entry * many + data[end : end + 8] + tail + data[end + 16 :])
 
 
+def a_directory_of_128_mb(path):
+    """All of it nothing: the file takes no place on a disk that has holes."""
+    with open(path, "wb") as file:
+        file.truncate(2**27)
+        file.seek(0, os.SEEK_END)
+        file.write(b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 2**27, 0, 0))
+
+
 def texts(path):
     """One character beyond ASCII makes every other of its text take four bytes."""
     written(path, head('"' + "a" * (2**24 - 200) + '\\ud83d\\ude00"'))
@@ -370,9 +563,11 @@ COSTLY = [
     (directory_claims_more, "entries claim 1073742.* bytes, the file has"),
     (the_same_bytes_many_times, "entries claim .* bytes, the file has|Overlapped"),
     (a_million_entries, "directory takes more than 1 MB"),
+    (a_directory_of_128_mb, "directory takes more than 1 MB"),
     (lambda path: written(path, head("1") + " " * 2**24), "header is too long: .* 16 MB"),
     (texts, "header is too long: .*beyond ASCII 4 MB"),
     (lambda path: written(path, head("[" + "{}," * 2**22 + "1]")), "too many values"),
+    (lambda path: written(path, head("[" + "{}," * 2**18 + "1]")), "too many values: 5243.. marks"),
     (lambda path: written(path, head("[" + '"a",' * 2**21 + "1]")), "too many values"),
     (lambda path: written(path, head("[" + "0.5," * 2**21 + "1]")), "too many values"),
     (lambda path: written(path, head("[" * 100_000)), "nested too deeply: 100002 levels"),

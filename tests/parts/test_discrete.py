@@ -164,6 +164,25 @@ def test_the_largest_uniform_number_draws_a_class_even_where_probabilities_round
     assert np.array_equal(CATEGORICAL.draw(Largest(), {}, f)[..., 2], np.ones((1, 200)))
 
 
+@pytest.mark.parametrize("likelihood", [BERNOULLI, CATEGORICAL], ids=NAMES[:2])
+def test_what_has_probability_0_is_not_drawn_even_by_a_uniform_number_of_0(likelihood):
+    class Zeros:
+        def random(self, shape):
+            return np.zeros(shape)
+
+    f = np.array([[[-1e4, 0.0]]])
+    assert likelihood.mean({}, f.copy())[0, 0, 0] == 0
+    assert likelihood.draw(Zeros(), {}, f).tolist() == [[[0.0, 1.0]]]
+
+
+def test_counts_are_drawn_for_all_rates_that_numpy_knows_and_larger_ones_refused():
+    rng = np.random.default_rng(0)
+    drawn = POISSON.draw(rng, {}, np.array([[[43.6]]])).item()
+    assert drawn == pytest.approx(np.exp(43.6), rel=1e-8)  # within 29 deviations
+    with pytest.raises(ValueError, match=r"cannot draw counts of log rate 43\.61; at most 43\.6"):
+        POISSON.draw(rng, {}, np.array([[[0.0, 43.61]]]))
+
+
 @pytest.mark.parametrize(
     ("likelihood", "y", "message"),
     [

@@ -237,6 +237,11 @@ def test_fixed_noise_has_no_learned_block():
     assert np.allclose(start, np.log(2.0))
 
 
+def test_whether_the_noise_is_learned_is_said_by_a_truth_value():
+    with pytest.raises(TypeError, match="learn must be True or False; got 'no'"):
+        GaussianLikelihood(learn="no")
+
+
 # --- planted errors: each wrong formula is refused by the check that the right one passes
 
 

@@ -82,8 +82,16 @@ def test_the_gaussian_is_exact_for_any_scale(scale, seed):
     assert np.allclose(log_density(GaussianPrior(scale), w), expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.equation("D16")
+@given(scale=scales, seed=seeds)
+def test_laplace_is_exact_for_any_scale(scale, seed):
+    w = scale * np.random.default_rng(seed).standard_normal((3, 5))
+    expected = stats.laplace.logpdf(w, scale=scale).sum(axis=1)
+    assert np.allclose(log_density(LaplacePrior(scale), w), expected, rtol=1e-12, atol=1e-12)
+
+
 # wide enough for every tail, a point on the kink of Laplace's density at 0
-STRETCHED = np.linspace(-30.0, 30.0, 600_001)
+STRETCHED = np.linspace(-30.0, 30.0, 800_001)
 GRID, SLOPE = np.sinh(STRETCHED), np.cosh(STRETCHED)  # dw = cosh(v) dv
 
 
@@ -445,6 +453,9 @@ def test_impossible_mixtures_are_refused_by_name(arguments, message):
 def test_a_learned_mixture_that_starts_collapsed_is_refused():
     with pytest.raises(ValueError, match="a learned sigma2 must start above 2e-06; got 1e-06"):
         ScaleMixturePrior(0.2, 1.0, 1e-6, learn=True)
+    with pytest.raises(ValueError, match="a learned sigma2 must start above 2e-06; got 2e-06"):
+        ScaleMixturePrior(0.2, 1.0, 2e-6, learn=True)
+    assert np.isfinite(ScaleMixturePrior(0.2, 1.0, 2.1e-6, learn=True).init(np.float64)).all()
     assert np.isfinite(log_density(ScaleMixturePrior(0.2, 1.0, 1e-6), np.ones((1, 1)))).all()
 
 
