@@ -140,7 +140,8 @@ class Numbers:
             raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}")
         if self.finite and not np.isfinite(array).all():
             raise ValueError(f"{name} holds nan or infinity")
-        if self.limit < np.inf and (np.abs(array) > np.float64(self.limit)).any():
+        # not by np.abs: that of the least int64 is negative
+        if self.limit < np.inf and (np.maximum(array, -np.float64(array)) > self.limit).any():
             raise ValueError(f"{name} must be finite and within {self.limit:g}")
         self._bounded(name, array)
         return array

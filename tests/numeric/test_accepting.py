@@ -69,6 +69,7 @@ BAD = [
     (Numbers((None, 2)), np.ones(2), ValueError, r"a must have shape \(any, 2\); got \(2,\)"),
     (Numbers((None, 2)), np.ones((2, 3)), ValueError, r"a must have shape \(any, 2\)"),
     (Numbers(limit=10.0), [1, 11], ValueError, "a must be finite and within 10"),
+    (Numbers(limit=10.0), [-(2**63)], ValueError, "a must be finite and within 10"),
     (Numbers(finite=False, limit=10.0), np.inf, ValueError, "a must be finite and within 10"),
     (Numbers(low=0.0, high=1.0), [0.5, 1.5], ValueError, "a must be between 0 and 1; got 1.5"),
     (Numbers(low=0.0), [0.5, -1], ValueError, "a must be >= 0; got -1.0"),
