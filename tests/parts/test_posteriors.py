@@ -468,3 +468,13 @@ def test_a_width_whose_square_overflows_is_named(make):
         make(1e308)
     with pytest.raises(ValueError, match=r"rho_halfwidth must be finite .*; got 1e\+308"):
         MeanField(rho_halfwidth=1e308)
+
+
+@pytest.mark.parametrize("make", [MeanField, FullRank])
+def test_the_middle_of_rho_may_lie_as_far_out_as_the_error_says(make):
+    least, largest = -1e150, np.nextafter(1e150, 0.0)
+    for possible in (least, largest):
+        assert make(rho_offset=possible).rho_offset == possible
+    for beyond in (np.nextafter(least, -np.inf), 1e150):
+        with pytest.raises(ValueError, match=r"rho_offset must be between -1e150 and 1e150; got"):
+            make(rho_offset=beyond)

@@ -134,6 +134,20 @@ def test_impossible_degrees_of_freedom_are_refused_with_the_value(make, df):
     assert str(caught.value).endswith(f"got {df!r}")
 
 
+@pytest.mark.parametrize("make", [StudentTPrior, StudentTLikelihood])
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 1e-151, 1e151])
+def test_impossible_scales_are_refused_with_the_value(make, scale):
+    with pytest.raises(ValueError, match=r"scale of the .* must be positive and finite") as caught:
+        make(scale)
+    assert str(caught.value).endswith(f"got {scale!r}")
+
+
+@pytest.mark.parametrize("make", [StudentTPrior, StudentTLikelihood])
+def test_whether_its_numbers_are_learned_is_a_truth_value(make):
+    with pytest.raises(TypeError, match="learn must be True or False; got 'no'"):
+        make(learn="no")
+
+
 # --- planted errors: each wrong formula is refused by the check that the right one passes
 
 

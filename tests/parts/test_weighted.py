@@ -250,3 +250,19 @@ def test_weights_are_checked_with_the_targets():
         likelihood.check_targets(np.zeros((2, 3)), np.float64)
     with pytest.raises(ValueError, match="counts must be whole numbers"):
         likelihood.check_targets(np.array([[0.5, 1.0]]), np.float64)
+
+
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_every_column_but_the_weights_is_checked_as_targets(column):
+    y = np.array([[1.0, 2.0, 3.0, 0.5], [0.0, 3.0, 1.0, 0.5]])  # a weight need not be whole
+    Weighted(PoissonLikelihood()).check_targets(y, np.float64)
+    y[1, column] = 0.5
+    with pytest.raises(ValueError, match="counts must be whole numbers"):
+        Weighted(PoissonLikelihood()).check_targets(y, np.float64)
+
+
+def test_the_total_weight_of_single_precision_loses_no_row():
+    y = with_weights(np.zeros((3, 1), np.float32), np.array([2.0**24, 1.0, 1.0]))
+    assert y.dtype == np.float32
+    assert np.float32(2.0**24) + np.float32(1.0) == 2.0**24  # too little to count by itself
+    assert total_weight(y) == 2.0**24 + 2.0
