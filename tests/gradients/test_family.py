@@ -134,6 +134,20 @@ def test_where_every_sign_is_plus_the_gates_of_flipout_are_those_of_the_drawn_we
     assert not np.array_equal(family.gates(case.theta, 0 * case.noise, case.x), expected)
 
 
+@pytest.mark.equation("D21")
+def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
+    case = problem(LocalReparameterisation(Model(MLP((2, 6, 1)))), np.random.default_rng(0), rows=4)
+    blocks, x = case.estimator.layout.views(case.theta), case.x
+    (mean, mean_bias), _ = case.estimator.pairs(blocks["mu"])
+    (sigma, sigma_bias), _ = case.estimator.pairs(np.log1p(np.exp(blocks["rho"])))
+    zeta = 20.0 * case.noise  # the drawn part of an output is of the size of its mean, or larger
+    drawn = np.sqrt(x**2 @ sigma**2 + sigma_bias**2) * zeta[:, : 4 * 6].reshape(-1, 4, 6)
+    expected = x @ mean + mean_bias + drawn > 0
+    found = case.estimator.gates(case.theta, zeta, x)
+    assert np.array_equal(found, expected.ravel())
+    assert not np.array_equal(found, case.estimator.gates(case.theta, 100.0 * zeta, x))
+
+
 @pytest.mark.parametrize("which", {which.estimator: which for which in PAIRS}.values(), ids=str)
 def test_theta_in_single_precision_takes_noise_in_double_and_its_gradient_stays_single(which):
     case = problem(estimator(which), np.random.default_rng(0))
