@@ -241,8 +241,9 @@ def test_what_does_not_go_together_is_refused_with_the_reason(case):
         ((NET,), "model must be an object of type Model"),
         ((MODEL, MeanField), "posterior must be an object such as MeanField"),
         ((MODEL, MeanField(), FreeEnergy), "objective must be an object such as FreeEnergy"),
+        ((MODEL, MeanField(), FreeEnergy(), 1), "antithetic must be True or False; got 1"),
     ],
-    ids=["model", "posterior", "objective"],
+    ids=["model", "posterior", "objective", "antithetic"],
 )
 def test_what_is_no_such_part_is_refused_by_its_name(parts, message):
     with pytest.raises(TypeError, match=message):
