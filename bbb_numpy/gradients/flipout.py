@@ -56,7 +56,7 @@ class Flipout(Rowwise):
         eps[...] = standard_normal(rng, np.empty(eps.shape, noise.dtype))
         bits = np.frombuffer(rng.bytes((signs.size + 7) // 8), np.uint8)
         flips = np.unpackbits(bits, count=signs.size).reshape(signs.shape)
-        np.multiply(flips, 2.0, out=signs, casting="same_kind")
+        np.multiply(flips, 2.0, out=signs)
         signs -= 1.0
 
     def _flips(self, noise: Array, rows: int) -> list[Flips]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ..model.objectives import EUBO, LogDensities, Renyi
 from ..numeric.accepting import brief
-from ..numeric.arguments import flag
 from ..numeric.buffers import Buffers
 from ..parts.posteriors import MeanField
 from .family import Density, Evaluated, need_density
@@ -37,7 +36,6 @@ class DoublyReparameterised(Sampled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        flag("antithetic", self.antithetic)
         need_density("DoublyReparameterised", self.posterior)
         if not isinstance(self.objective, Renyi) or self.objective.alpha != 0.0:
             raise ValueError(

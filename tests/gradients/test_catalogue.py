@@ -24,7 +24,11 @@ def test_priors_by_name_differ_in_shape_and_all_have_the_deviation_one_half():
     assert spread == pytest.approx(dict.fromkeys(fixed, 0.5), rel=0.02)
 
 
-@pytest.mark.parametrize("table", [names.PRIORS, names.LIKELIHOODS], ids=["priors", "likelihoods"])
+@pytest.mark.parametrize(
+    "table",
+    [names.PRIORS, names.LIKELIHOODS, names.CHECKED_PRIORS, names.CHECKED_LIKELIHOODS],
+    ids=["priors", "likelihoods", "checked priors", "checked likelihoods"],
+)
 def test_what_learns_by_name_starts_from_what_is_fixed_by_name(table):
     learned = [name for name in table if name.endswith("-learned")]
     assert learned
@@ -42,8 +46,34 @@ def test_posteriors_by_name_begin_alike_and_correlations_by_steps_below_a_hundre
     assert mean_field.rho_offset == full_rank.rho_offset
     deviation_of_weights = softplus(np.array([full_rank.rho_offset]))[0]
     assert 0.01 < deviation_of_weights < 0.02  # between the report's 0.0067 and the noise, 0.1
+    assert names.POSTERIORS["point"].mu_scale == mean_field.mu_scale == full_rank.mu_scale
     step = 1e-2 * full_rank.unit  # of Adam, at the learning rate of the learners
     assert 0.001 < step / deviation_of_weights < 0.01
+
+
+def test_posteriors_are_checked_alike_and_wide():
+    point, mean_field, full_rank = (
+        names.CHECKED_POSTERIORS[name] for name in ("point", "mean-field", "full-rank")
+    )
+    assert point.mu_scale == mean_field.mu_scale == full_rank.mu_scale
+    assert mean_field.rho_offset == full_rank.rho_offset
+    assert mean_field.rho_halfwidth == full_rank.rho_halfwidth
+    ends = mean_field.rho_offset + mean_field.rho_halfwidth * np.array([-1.0, 1.0])
+    narrowest, widest = softplus(ends)
+    assert 0.25 < narrowest < 0.5 < widest < 1.0
+
+
+@pytest.mark.parametrize(
+    ("table", "checked"),
+    [(names.PRIORS, names.CHECKED_PRIORS), (names.LIKELIHOODS, names.CHECKED_LIKELIHOODS)],
+    ids=["priors", "likelihoods"],
+)
+def test_a_part_is_checked_with_its_tails_and_a_scale_of_about_unit_size(table, checked):
+    scaled = [name for name in table if hasattr(table[name], "scale")]
+    assert len(scaled) >= 4
+    for name in scaled:
+        assert 0.25 <= checked[name].scale <= 1.0
+        assert checked[name] == replace(table[name], scale=checked[name].scale)
 
 
 @pytest.mark.parametrize("name", names.KL_WEIGHTS)
@@ -64,6 +94,12 @@ def test_warm_ups_end_at_the_whole_term(name):
 def test_estimators_can_be_told_apart_by_class_and_antithetic_noise():
     for make in names.ESTIMATORS.values():
         assert issubclass(getattr(make, "func", make), Family)
+    mirrored = [
+        name
+        for name, make in names.ESTIMATORS.items()
+        if getattr(make, "keywords", {}).get("antithetic")
+    ]
+    assert mirrored == ["antithetic", "closed-form-kl-antithetic"]
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -176,6 +176,25 @@ def test_local_noise_is_one_normal_number_for_each_row_and_output_of_each_layer(
     assert abs(noise.var() - 1) < 4 * np.sqrt(2 / noise.size)
 
 
+@pytest.mark.equation("D18", "D21")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rho", [9.9, 10.1, 100.0, 800.0])
+def test_deviations_however_wide_have_the_kl_term_and_the_gradient_of_the_other_estimators(
+    rho, dtype
+):
+    local, closed = LocalReparameterisation(model_of()), ClosedFormKL(model_of())
+    theta = local.init(np.random.default_rng(0), dtype)
+    local.layout.views(theta)["rho"][::2] = rho
+    none = np.zeros((0, 2), dtype), np.zeros((0, 1), dtype)
+    found, expected = (
+        built.value_and_grad(theta, built.draw(np.random.default_rng(1), 1, 0, dtype), *none)
+        for built in (local, closed)
+    )
+    digits = 10 * float(np.finfo(dtype).eps)
+    assert found.value == pytest.approx(expected.value, rel=digits)
+    assert found.grad == pytest.approx(expected.grad, rel=digits)
+
+
 @pytest.mark.equation("D21")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rho", [-20.0, -60.0, -400.0, -800.0])

@@ -6,7 +6,7 @@ from problems import INVALID, PAIRS, linear_problem
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import is_linear
+from bbb_numpy.gradients.family import Family, is_linear
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
@@ -62,8 +62,9 @@ def test_log_likelihood_and_weights_are_those_of_the_model(which):
     w = family.weights(theta, eps).copy()
     params = family.layout.views(theta)
     expected = family.model.evaluate(w, params, case.x, case.y, Buffers()).log_likelihood
-    found = family.log_likelihood(theta, eps, case.x, case.y, Buffers())
-    assert np.array_equal(found, expected)
+    for buffers in ([], [Buffers()]):
+        found = family.log_likelihood(theta, eps, case.x, case.y, *buffers)
+        assert np.array_equal(found, expected)
     assert w.shape == (3, family.model.layout.size)
 
 
@@ -120,6 +121,43 @@ def test_without_noise_the_gates_are_those_of_the_network_of_means(which):
     found = case.estimator.gates(case.theta, np.zeros_like(case.noise), case.x)
     assert 0 < expected.sum() < expected.size
     assert found.tolist() == expected.tolist() * len(case.noise)
+
+
+@pytest.mark.equation("D22")
+def test_where_every_sign_is_plus_the_gates_of_flipout_are_those_of_the_drawn_weights():
+    case = problem(Flipout(Model(MLP((2, 6, 4, 1)))), np.random.default_rng(0), rows=4)
+    family, size = case.estimator, case.estimator.model.layout.size
+    case.noise[:, size:] = 1.0
+    expected = Family.gates(family, case.theta, case.noise[:, :size], case.x)
+    assert 0 < expected.sum() < expected.size
+    assert np.array_equal(family.gates(case.theta, case.noise, case.x), expected)
+    assert not np.array_equal(family.gates(case.theta, 0 * case.noise, case.x), expected)
+
+
+@pytest.mark.equation("D21")
+def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
+    case = problem(LocalReparameterisation(Model(MLP((2, 6, 1)))), np.random.default_rng(0), rows=4)
+    blocks, x = case.estimator.layout.views(case.theta), case.x
+    (mean, mean_bias), _ = case.estimator.pairs(blocks["mu"])
+    (sigma, sigma_bias), _ = case.estimator.pairs(np.log1p(np.exp(blocks["rho"])))
+    zeta = 20.0 * case.noise  # the drawn part of an output is of the size of its mean, or larger
+    drawn = np.sqrt(x**2 @ sigma**2 + sigma_bias**2) * zeta[:, : 4 * 6].reshape(-1, 4, 6)
+    expected = x @ mean + mean_bias + drawn > 0
+    found = case.estimator.gates(case.theta, zeta, x)
+    assert np.array_equal(found, expected.ravel())
+    assert not np.array_equal(found, case.estimator.gates(case.theta, 100.0 * zeta, x))
+
+
+@pytest.mark.parametrize("which", {which.estimator: which for which in PAIRS}.values(), ids=str)
+def test_theta_in_single_precision_takes_noise_in_double_and_its_gradient_stays_single(which):
+    case = problem(estimator(which), np.random.default_rng(0))
+    theta = case.theta.astype(np.float32)
+    single, double = (
+        case.estimator.value_and_grad(theta, case.noise.astype(dtype), case.x, case.y).grad
+        for dtype in (np.float32, np.float64)
+    )
+    assert double.dtype == np.float32
+    assert np.allclose(double, single, rtol=1e-3, atol=1e-4 * np.abs(single).max())
 
 
 @pytest.mark.equation("K18")
@@ -195,6 +233,21 @@ def test_what_does_not_go_together_is_refused_with_the_reason(case):
     make, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((NET,), "model must be an object of type Model"),
+        ((MODEL, MeanField), "posterior must be an object such as MeanField"),
+        ((MODEL, MeanField(), FreeEnergy), "objective must be an object such as FreeEnergy"),
+        ((MODEL, MeanField(), FreeEnergy(), 1), "antithetic must be True or False; got 1"),
+    ],
+    ids=["model", "posterior", "objective", "antithetic"],
+)
+def test_what_is_no_such_part_is_refused_by_its_name(parts, message):
+    with pytest.raises(TypeError, match=message):
+        Reparameterised(*parts)
 
 
 def test_no_reason_is_longer_than_a_person_reads():

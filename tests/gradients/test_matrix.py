@@ -14,8 +14,17 @@ from problems import CHECKED, INVALID, PAIRS, VALID, examples, seeds
 
 from bbb_numpy.gradients import matrix
 from bbb_numpy.gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
-from bbb_numpy.gradients.matrix import Combination, check_case, combinations, estimator, problem
+from bbb_numpy.gradients.matrix import (
+    Combination,
+    check_case,
+    combinations,
+    estimator,
+    problem,
+    prove_case,
+    with_row_weights,
+)
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import LaplacePrior
 
 # those in which every three parts meet; before a commit every two
@@ -301,3 +310,40 @@ def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
     report = check_case(case, method="central")
     assert report.passed
     assert "skipped" in str(report)
+
+
+@pytest.mark.equation("D45")
+def test_a_case_with_row_weights_counts_each_row_so_many_times():
+    which = Combination("mean-field", "gaussian", "student-t", "reparameterised", "elbo")
+    case = problem(estimator(which), np.random.default_rng(0))
+    weighted = with_row_weights(case, np.array([3.0, 1.0]))
+    rows = [0, 0, 0, 1]
+    repeated = case._replace(x=case.x[rows], y=case.y[rows])
+    found, expected = (one.estimator.value_and_grad(*one[1:]) for one in (weighted, repeated))
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    assert found.grad == pytest.approx(expected.grad, rel=1e-11, abs=1e-12)
+
+
+def test_problems_of_a_full_rank_begin_with_correlated_weights():
+    which = Combination("full-rank", "gaussian", "gaussian", "reparameterised", "elbo")
+    case = problem(estimator(which), np.random.default_rng(0))
+    assert (case.estimator.layout.views(case.theta)["lower"] != 0).all()
+
+
+def test_reports_and_proofs_of_a_case_name_its_method_blocks_and_coordinates(monkeypatch):
+    which = Combination("mean-field", "gaussian", "gaussian", "reparameterised", "elbo")
+    case = problem(estimator(which), np.random.default_rng(0))
+    report = check_case(case, "central", most=3)
+    assert report.method == "central"
+    assert [block.name for block in report.blocks] == ["mu", "rho"]
+    assert sum(block.checked + block.skipped for block in report.blocks) < case.theta.size
+    assert all(block.worst.startswith(f"{block.name} ") for block in report.blocks)  # mu W0[1, 0]
+
+    right = MeanField.pull_back
+
+    def one_wrong(self, sample, d_w, d_log_q, d_theta):
+        right(self, sample, d_w, d_log_q, d_theta)
+        d_theta["rho"][:1] *= 2
+
+    monkeypatch.setattr(MeanField, "pull_back", one_wrong)
+    assert [wrong.name for wrong in prove_case(case).wrong] == ["rho W0[0, 0]"]
