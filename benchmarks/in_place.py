@@ -122,6 +122,8 @@ def swap(mutant: Mutant, module: types.ModuleType, path: Path, tree: ast.Module)
     ]
     if len(like_before) != 1 or like_before[0].co_freevars != before.co_freevars:
         return None
+    if like_before[0] == before:
+        return None  # the change is in a default: -1 is a sign and a number
     function.__code__ = like_before[0]
     return named(before)
 
