@@ -23,7 +23,8 @@ ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Give this process one BLAS thread in each library that is loaded by now.
 
-    Without threadpoolctl, which scikit-learn brings, nothing happens.
+    Without threadpoolctl, which scikit-learn brings, nothing happens; nor, since its version 3.8,
+    while another thread of Python that set the number first is alive.
 
     Returns
     -------
