@@ -11,7 +11,7 @@ replicate, and the calls that a small network spends most of its time in are mad
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -227,7 +227,7 @@ def _freed(prior: Any) -> Prior:
 class _MeanFields(MeanField):
     """R mean fields side by side, with one log density each."""
 
-    replicates: int = 1
+    replicates: int = field(kw_only=True)
 
     def log_density(self, sample: MeanFieldSample) -> Array:
         """Return log q of each sample and replicate (S, R)."""
@@ -242,7 +242,7 @@ class _MeanFields(MeanField):
 class _PointMasses(PointMass):
     """R point masses side by side."""
 
-    replicates: int = 1
+    replicates: int = field(kw_only=True)
 
     def log_density(self, sample: PointSample) -> Array:
         """Return 0 for each sample and replicate (S, R)."""

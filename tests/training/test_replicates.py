@@ -446,6 +446,15 @@ def test_replicates_that_do_not_fit_together_are_refused(change, message):
         call(estimators(), change)
 
 
+def test_the_model_of_all_replicates_is_checked_as_every_model_is():
+    with pytest.raises(TypeError, match="network must be"):
+        ReplicatedModel("4-12-1", PRIORS[0], LEARNED, PRIORS)
+
+
+def test_the_joint_posterior_starts_as_each_does():
+    assert vars(replicated(estimators()).posterior) == vars(WIDE) | {"replicates": R}
+
+
 def test_changed_copies_of_a_posterior_are_not_taken_for_mean_fields():
     with pytest.raises(TypeError, match="got WrongMeanField"):
         replicated(estimators(posterior=changed(WIDE)))
