@@ -1,5 +1,6 @@
 """numbers: residues are a field, with the rules of derivatives and the laws of exponentials."""
 
+import math
 import operator
 from fractions import Fraction
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.exact.numbers import MEMORY, PRIME, Laws, exact, still, untangled
+from bbb_numpy.exact.numbers import MEMORY, PRIME, Laws, Untraceable, exact, still, untangled
 
 POINT = np.array([0.3, -0.7, 1.9])
 
@@ -72,6 +73,43 @@ def test_exponentials_and_logarithms_obey_their_laws_in_any_order():
     assert x.expm1().a == (x.exp() - 1).a
 
 
+def test_powers_that_are_not_whole_are_roots_or_exponentials():
+    kind = untangled(5)
+    x = kind.variable(0.5, 1)
+    assert (x**0.5).a == x.sqrt().a
+    assert (x**1.5).a == (x.sqrt() ** 3).a
+    assert (x**-0.5 * x.sqrt()).a == 1
+    assert (x**0.3).a == (0.3 * x.log()).exp().a
+    assert (2.0**x).a == (x * kind.constant(2.0).log()).exp().a
+
+
+def test_the_float_is_that_of_the_function():
+    kind = untangled(6)
+    zero, below = kind.variable(0.0, 1), kind.variable(-1.0, 1)
+    assert (zero.sqrt().v, zero.log().v, zero.exp().v) == (0.0, -math.inf, 1.0)
+    assert math.isnan(below.sqrt().v)
+    assert math.isnan(below.log().v)
+    assert kind.variable(800.0, 1).exp().v == math.inf
+
+
+def test_comparisons_are_those_of_the_floats_and_a_tie_has_none():
+    kind = untangled(7)
+    x = kind.variable(0.5, 1)
+    assert -math.inf < x < math.inf
+    assert not x > math.inf
+    assert x > 0.25
+    assert x != math.nan
+    for tied in (0.5, kind.variable(0.5, 1)):
+        with pytest.raises(Untraceable, match="a kink or a tie"):
+            x > tied  # noqa: B015
+
+
+def test_exact_numbers_are_real():
+    x = untangled(0).variable(0.5, 1)
+    assert (x.imag.a, x.imag.b) == (0, 0)
+    assert x.conjugate() is x.real is x
+
+
 def test_different_numbers_have_different_exponentials():
     kind = untangled(4)
     drawn = [kind.variable(0.1, 1) for _ in range(50)]
@@ -97,6 +135,71 @@ def test_what_was_found_by_a_law_is_remembered_when_the_law_is_forgotten():
     for _ in range(2 * MEMORY):
         laws.exp(laws.random())
     assert laws.exp((t + s) % PRIME) == by_law
+
+
+def product(*exponentials):
+    return math.prod(exponentials) % PRIME
+
+
+def test_the_exponentials_of_0_and_of_multiples_of_log_2_are_known():
+    assert Laws(0).exp(0) == 1
+    assert Laws(0).log(1) == 0
+    assert Laws(0).exp(1) != 1
+    logs = {power: untangled(0).constant(power * math.log(2)).a for power in (-3, -2, -1, 1, 2, 3)}
+    for power, log in logs.items():
+        assert Laws(0).exp(log) == pow(2, power, PRIME)
+        assert Laws(0).log(pow(2, power, PRIME)) == log
+    assert Laws(0).exp((logs[1] + logs[2]) % PRIME) == 8
+    with pytest.raises(Untraceable, match="the logarithm of 0"):
+        Laws(0).log(0)
+
+
+@pytest.mark.equation("D44")
+def test_sums_of_two_and_of_three_are_found_and_then_sums_of_these():
+    laws = Laws(0)
+    t = [laws.random() for _ in range(6)]
+    e = [laws.exp(one) for one in t]
+    assert laws.exp((t[0] + t[1]) % PRIME) == product(e[0], e[1])
+    assert laws.exp((t[0] - t[1]) % PRIME) == product(e[0], pow(e[1], -1, PRIME))
+    first, second = sum(t[:2], t[5]) % PRIME, sum(t[2:4], t[5]) % PRIME
+    assert laws.exp(first) == product(e[0], e[1], e[5])
+    assert laws.exp(second) == product(e[2], e[3], e[5])
+    laws.exp(laws.random())
+    assert laws.exp((first + second) % PRIME) == product(laws.exp(first), laws.exp(second))
+
+
+@pytest.mark.equation("D44")
+def test_logarithms_of_products_and_quotients_are_found():
+    laws = Laws(0)
+    u, v = laws.random(), laws.random()
+    known = laws.log(u), laws.log(v)
+    assert laws.log(product(u, v)) == sum(known) % PRIME
+    assert laws.log(product(u, pow(v, -1, PRIME))) == (known[0] - known[1]) % PRIME
+
+
+@pytest.mark.equation("D44")
+def test_a_number_long_ago_is_found_beside_a_recent_one_and_by_itself():
+    laws = Laws(0)
+    old = laws.random()
+    power = laws.exp(old)
+    for _ in range(2 * MEMORY):
+        laws.exp(laws.random())
+    new = laws.random()
+    e, over = laws.exp(new), pow(laws.exp(new), -1, PRIME)
+    laws.exp(laws.random())
+    assert laws.exp(2 * old % PRIME) == product(power, power)
+    assert laws.exp((old - new) % PRIME) == product(power, over)
+    assert laws.log(product(power, power, e)) == (2 * old + new) % PRIME
+    log_2 = untangled(0).constant(math.log(2)).a
+    assert laws.exp((old + log_2) % PRIME) == product(power, 2)
+    laws = Laws(1)
+    old = laws.log(power)
+    for _ in range(2 * MEMORY):
+        laws.exp(laws.random())
+    new = laws.random()
+    over = pow(laws.exp(new), -1, PRIME)
+    assert laws.log(product(power, over)) == (old - new) % PRIME
+    assert laws.log(product(power, 2)) == (old + log_2) % PRIME
 
 
 def test_the_root_of_a_square_is_a_root():
