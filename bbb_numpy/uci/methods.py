@@ -33,7 +33,7 @@ from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass
 from ..parts.priors import LayerwiseGaussianPrior
 from ..sampling.draws import DrawnWeights, Draws
-from ..sampling.mcmc import HMC, NUTS
+from ..sampling.mcmc import HMC, MCLMC, NUTS, ChEES
 from ..sampling.run import sample
 from ..training.optimizers import Adam, Cosine
 from ..training.replicates import fit_replicates
@@ -65,15 +65,16 @@ class Settings:
     members : int
         Point estimates of an ensemble.
     chains, warm_up, draws, thin : int
-        Of HMC and NUTS.
+        Of the samplers.
     start_batch, start_steps : int
         Chains begin at point estimates, trained so long on minibatches of so many rows.
     path, leaps : float, int
-        Longest trajectory of HMC, in units of the metric and in leapfrog steps.
+        Longest trajectory of HMC, in units of the metric and in leapfrog steps. ChEES begins with
+        the one and keeps to the other, as do the steps of MCLMC between two draws.
     depth : int
         Deepest tree of NUTS, of at most 2^depth - 1 leapfrog steps.
     pilot : float
-        Length of the runs of HMC and NUTS by which priors are compared, in units of warm-up and
+        Length of the samplers' runs by which priors are compared, in units of warm-up and
         draws.
     folds : int
         Validation folds of a fifth of the training part each, at most 5, on which methods without
@@ -327,8 +328,9 @@ def _draw(
         likelihood=likelihood,
     )
     whole = model(x.shape[1], candidate, settings, likelihood)
-    with warnings.catch_warnings():  # how many diverged is recorded
+    with warnings.catch_warnings():  # how many diverged is recorded, and the bias
         warnings.filterwarnings("ignore", message=".*divergent transitions", category=UserWarning)
+        warnings.filterwarnings("ignore", message=".*is not adjusted", category=UserWarning)
         draws = sample(
             whole,
             x,
@@ -353,6 +355,8 @@ def _draw(
         "gradients_per_draw": float(draws.stats["gradients"].mean()),
         "step_size": float(kernel_used.step_size),
     }
+    if getattr(kernel_used, "unadjusted", False):
+        notes["expected_bias"] = draws.expected_bias
     return Fit((DrawnWeights(target.model),), (draws.flat,), None, notes, draws)
 
 
@@ -365,6 +369,9 @@ SAMPLERS: dict[str, Method] = {
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
     "hmc": _sampled(_hmc),
     "nuts": _sampled(lambda settings: NUTS(max_depth=settings.depth)),
+    # HMC that finds the length of its path (D47), and microcanonical, unadjusted (D48, D49, D50)
+    "chees": _sampled(lambda settings: ChEES(path=settings.path, max_steps=settings.leaps)),
+    "mclmc": _sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
     # the noise as a second output of the network (D12)
     "hmc-heteroscedastic": _sampled(_hmc, HeteroscedasticLikelihood()),
 }

@@ -99,6 +99,9 @@ REMARKS = {
     "more than those of one. Take what they give for something between the posterior and an "
     "ensemble.",
     "nuts": "As HMC; its trees may not grow as deep as they would.",
+    "chees": "As HMC, and its warm-up learns the length of the path.",
+    "mclmc": "As HMC, with as many steps; it rejects nothing, so its draws are biased: by how "
+    "much, if the posterior were a Gaussian, is in the records as `expected_bias`.",
     "hmc-heteroscedastic": "As HMC, with settings that were chosen for HMC with one noise.",
     "default": "`BayesianMLPRegressor()`: mean field, 20 units, N(0, 0.5^2), 1000 epochs.",
 }
@@ -195,6 +198,7 @@ OWN_REMARKS = {
     "hmc": "All training rows at every step. Chains begin at point estimates and are short; that "
     "they have mixed is not checked here: bbb-numpy fit --inference hmc prints R-hat.",
     "nuts": "As HMC.",
+    "chees": "As HMC.",
 }
 
 

@@ -35,6 +35,8 @@ STYLES: dict[str, tuple[str, str, Any]] = {  # colour (its shades: kin), marker,
     "ensemble": (GREEN, "p", "-."),
     "hmc": (VERMILLION, "P", "-"),
     "nuts": ("#8F3F00", "*", ":"),
+    "chees": ("#A8327D", ">", "-."),
+    "mclmc": ("#7A6A00", "8", "--"),
     "hmc-heteroscedastic": ("#E08A5A", "d", (0, (6, 1, 1, 1))),
     "default": ("#003E66", "<", (0, (4, 2))),
 }
@@ -47,7 +49,8 @@ SHORT = {
 }
 GROUPS = (
     ("variational", ("mean-field", "local-reparam", "full-rank", "renyi", "eubo", "default")),
-    ("points and samplers", ("map", "ensemble", "hmc", "nuts", "hmc-heteroscedastic")),
+    ("points", ("map", "ensemble")),
+    ("samplers", ("hmc", "nuts", "chees", "mclmc", "hmc-heteroscedastic")),
 )
 ABREAST = 5  # sets side by side; more go below
 OFF = 0.2  # a panel of coverage ends here; curves may leave it
@@ -170,7 +173,7 @@ def calibration(records: Iterable[Record]) -> Figure:
     rest = [method for method in present if method not in known]
     groups = [
         (title, [method for method in present if method in (*members, *extra)])
-        for (title, members), extra in zip(GROUPS, ((), rest), strict=True)
+        for (title, members), extra in zip(GROUPS, ((), rest, ()), strict=True)
     ]
     groups = [group for group in groups if group[1]]
     blocks = _blocks(sets)

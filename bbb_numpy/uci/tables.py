@@ -55,6 +55,8 @@ LABELS = {  # in the order of the rows
     "default": "default learner",
     "hmc": "HMC",
     "nuts": "NUTS",
+    "chees": "ChEES-HMC",
+    "mclmc": "MCLMC",
     "hmc-heteroscedastic": "heteroscedastic HMC",
 }
 SPLITS = {name: usual_splits(name) for name in COLUMNS}

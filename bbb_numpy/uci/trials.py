@@ -164,6 +164,8 @@ COSTS = {
     "eubo": 4,
     "hmc": 20,
     "nuts": 25,
+    "chees": 25,
+    "mclmc": 20,
     "hmc-heteroscedastic": 25,
     "default": 2,
 }

@@ -58,7 +58,7 @@ def test_every_mean_shown_is_inside_its_panel_with_its_bar():
 def test_coverage_is_the_mean_over_splits_less_the_level():
     rows = sample(("boston", "energy"), ("map", "hmc"), 3)
     figure = pictures.calibration(rows)
-    curve = next(line for line in figure.axes[1].lines if line.get_label() == "HMC")
+    curve = next(line for line in figure.axes[3].lines if line.get_label() == "HMC")
     own = [
         row["metrics"]["coverage"] for row in rows if row["set"] == "energy"
         and row["method"] == "hmc"

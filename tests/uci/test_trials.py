@@ -185,7 +185,7 @@ def test_another_process_gives_the_same_record_of_every_method(small, processes)
 
 def test_seeds_differ_between_sets_methods_splits_and_runs():
     todo = [one for seed in (0, 1) for one in trials.trials(SETS, tuple(METHODS), None, seed=seed)]
-    assert len({one.seed for one in todo}) == len(todo) == 2 * 11 * 120
+    assert len({one.seed for one in todo}) == len(todo) == 2 * 13 * 120
     assert trial("hmc").seed == trial("hmc", units=5).seed  # settings but the seed leave it
 
 
