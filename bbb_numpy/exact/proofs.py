@@ -185,7 +185,7 @@ def prove_same(
 
     Exactly, up to a constant: their difference does not move when all exact arguments do. The
     constant itself is the rounding of the functions' own constants (log 2 pi), or an error: it is
-    computed to sixty digits and must be below 1e-13 of the value.
+    computed to sixty digits and must be below 1e-13 of the value, or of 1 if that is more.
 
     Parameters
     ----------
@@ -223,7 +223,8 @@ def prove_same(
         at = exact(arguments, Long)
         one, other = (_number(function(*at), Long).a for function in (first, second))
         apart, size = abs(one - other), max(abs(one), abs(other), Decimal(1))
-    if apart > CONSTANT * size:
+        differ = apart > CONSTANT * size
+    if differ:
         return Proof("refuted", 1, (Wrong("value", one, other),))
     if moves:
         reason = (
@@ -277,7 +278,7 @@ def _amounts(
             value, grad = _parts(returned, Long)
             hand.append(grad[j].a)
             right.append(value.b)
-        size = max(map(abs, right), default=Decimal(0))
+        size = max(map(abs, right))
         pairs = list(enumerate(zip(hand, right, strict=True)))
         wrong = [
             Wrong(name(j), h, r)
@@ -306,7 +307,8 @@ def _namer(
 ) -> Callable[[int], str]:
     if coordinate is not None:
         return coordinate
-    starts = [(name, where.start or 0) for name, where in (blocks or {"theta": slice(0)}).items()]
+    parts = blocks or {"theta": slice(None)}
+    starts = [(name, where.start or 0) for name, where in parts.items()]
 
     def name(index: int) -> str:
         before = [one for one in starts if one[1] <= index] or [("theta", 0)]

@@ -103,7 +103,7 @@ def solved(theta):
 
 
 def as_float(theta):
-    return float(theta.sum()), np.ones(3)
+    return float(theta.sum()), theta
 
 
 def sine(theta):
@@ -119,22 +119,21 @@ def stable(theta):
 
 
 @pytest.mark.parametrize(
-    ("function", "call", "advice"),
+    ("function", "calls", "advice"),
     [
-        (solved, "np.linalg.solve", "Write the elimination itself"),
-        (as_float, "float(theta.sum())", "Keep the dtype of theta"),
-        (sine, "np.sin", "Use exp, log, sqrt, tanh"),
-        (checked_finite, "np.isfinite", "Compare instead"),
-        (stable, "np.logaddexp", "Write m + np.log"),
+        (solved, "np.linalg.solve, np.eye, np.ones ", "Write the elimination itself"),
+        (as_float, "", "Keep the dtype of theta"),
+        (sine, "np.sin, np.cos ", "Use exp, log, sqrt, tanh"),
+        (checked_finite, "np.isfinite, np.ones ", "Compare instead"),
+        (stable, "np.logaddexp, np.exp ", "Write m + np.log"),
     ],
     ids=lambda argument: getattr(argument, "__name__", ""),
 )
-def test_what_cannot_be_traced_names_call_and_line_and_what_to_write(function, call, advice):
+def test_what_cannot_be_traced_names_calls_and_line_and_what_to_write(function, calls, advice):
     proof = prove(function, POINT)
     assert proof.verdict == "not traceable"
     line = function.__code__.co_firstlineno + 1
-    assert call in proof.reason
-    assert f"line {line} of {__file__}" in proof.reason
+    assert proof.reason.startswith(f"{calls}in line {line} of {__file__}, `return ")
     assert advice in proof.reason
 
 
@@ -148,6 +147,42 @@ def test_a_tie_is_refused_and_a_gate_is_a_path():
     tied = prove(relu, np.zeros(3), np.ones(3))
     assert tied.verdict == "not traceable"
     assert "kink or a tie" in tied.reason
+
+
+def test_the_line_named_is_the_innermost_of_ones_own():
+    proof = prove(lambda theta: sine(theta), POINT)
+    assert f"in line {sine.__code__.co_firstlineno + 1} of {__file__}" in proof.reason
+    assert proof.coordinates == 3
+
+
+def test_a_gradient_that_is_no_number_is_not_traceable():
+    proof = prove(lambda theta: ((theta**2).sum(), np.array([1.0, np.nan, 1.0])), POINT)
+    assert (proof.verdict, proof.coordinates) == ("not traceable", 3)
+    assert "cannot convert NaN" in proof.reason
+
+
+def test_values_that_cannot_be_traced_are_named_too():
+    proof = prove_same(lambda z: np.sin(z).sum(), lambda z: z.sum(), POINT)
+    assert (proof.verdict, proof.coordinates) == ("not traceable", 1)
+    assert proof.reason.startswith("np.sin in line ")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_root_whose_square_matters_is_looked_for_at_several_points(seed):
+    # r / u is 1 / r only where u has the root r in the field: every other u has one
+    one = np.array([0.7])
+    assert prove(lambda u: (np.sqrt(u).sum(), np.sqrt(u) / (2 * u)), one, seed=seed).proved
+    found = prove_same(
+        lambda u: (1 / np.sqrt(u)).sum(), lambda u: (np.sqrt(u) / u).sum(), one, seed=seed
+    )
+    assert found == Proof("proved", 1)
+
+
+def test_a_small_error_of_small_derivatives_is_refuted():
+    unit = 2.0**-130
+    proof = prove(lambda theta: (unit * theta.sum(), np.full(3, 2 * unit)), POINT)
+    assert proof.verdict == "refuted"
+    assert len(proof.wrong) == 3
 
 
 def test_roots_are_proved_with_and_without_their_square():
@@ -178,9 +213,10 @@ def test_two_forms_of_one_value_are_the_same_and_other_ones_are_not():
     def bernoulli(z):
         return (np.log1p(np.exp(z)) - z).sum()
 
-    assert prove_same(bernoulli, lambda z: -np.log(1 / (1 + np.exp(-z))).sum(), POINT).proved
+    same = prove_same(bernoulli, lambda z: -np.log(1 / (1 + np.exp(-z))).sum(), POINT)
+    assert same == Proof("proved", 1)
     other = prove_same(bernoulli, lambda z: bernoulli(z) + (z[0] * 1e-9), POINT)
-    assert other.verdict == "refuted"
+    assert (other.verdict, other.coordinates) == ("refuted", 1)
     assert other.wrong[0].name == "value"
 
 
@@ -257,6 +293,25 @@ def test_what_is_no_function_is_named():
         prove_same(5, square, 1.0)
     with pytest.raises(TypeError, match="second must be a function of the arguments; got 6"):
         prove_same(square, 6, 1.0)
+
+
+def test_constants_far_below_1_may_differ_where_the_value_is_small():
+    def nothing(z):
+        return (z - z).sum()
+
+    assert prove_same(nothing, lambda z: nothing(z) + 2.0**-60, POINT).proved
+    assert prove_same(nothing, lambda z: nothing(z) + 2.0**-40, POINT).verdict == "refuted"
+
+
+def test_values_beyond_all_decimals_are_the_same_by_the_field_alone():
+    huge = np.array([1e10])
+    assert prove_same(lambda z: np.exp(2 * z)[0], lambda z: (np.exp(z) ** 2)[0], huge).proved
+
+
+def test_blocks_may_be_given_in_any_order():
+    blocks = {"b": slice(0, 2), "a": slice(2, 4)}
+    found = prove(lambda theta: ((theta**2).sum(), 2 * theta + 1), np.ones(4), blocks=blocks)
+    assert [one.name for one in found.wrong] == ["b[0]", "b[1]", "a[0]", "a[1]"]
 
 
 def test_a_wrong_derivative_before_the_first_block_has_a_name():
