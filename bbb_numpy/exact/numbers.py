@@ -417,11 +417,6 @@ class Long(Number):
         """Return the float as it is."""
         return cls(Decimal(v), Decimal(tangent), v)
 
-    @classmethod
-    def tangent(cls) -> int:
-        """Return 1."""
-        return 1
-
     @staticmethod
     def inverse(a: Decimal) -> Decimal:
         """Return 1 / a."""

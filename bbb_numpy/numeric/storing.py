@@ -430,7 +430,7 @@ def _array(
     entry = arrays.pop(place)
     if entry.dtype.str != dtype or entry.dtype.kind not in KINDS:
         raise CheckpointError(f"{place} must have dtype {dtype!r}; got {entry.dtype.str!r}")
-    if shape is not None and (entry.shape[1:] != shape):
+    if shape is not None and entry.shape[1:] != shape:
         raise CheckpointError(f"{place} must have shape {(None, *shape)}; got {entry.shape}")
     array = entry.read()
     try:
