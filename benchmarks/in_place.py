@@ -141,6 +141,7 @@ class Judge:
         self.connection, self.calls = connection, Calls(home)
         self.calls.start()  # all that comes before the tests is done once, at import
         self.tests: dict[tuple[str, str], list[tuple[float, pytest.Function]]] = {}
+        self.fair: set[tuple[str, str, str]] = set()  # function, and a test that passes beside it
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run every test once, then answer until there is no question."""
@@ -175,8 +176,32 @@ class Judge:
         totals = np.cumsum([seconds for seconds, _ in known])
         return [item for (_, item), total in zip(known, totals, strict=True) if total < most]
 
-    def fate(self, module: str, key: str, proofs: Combinations, most: float) -> int:
-        """Change this process, and return which oracle notices, or NOT_HERE."""
+    def failing(self, function: tuple[str, str], mirror: str, most: float) -> str | None:
+        """Name the first test of a function that fails in this process."""
+        for cache in self.caches:  # they hold what the original computed
+            cache.cache_clear()
+        chosen = self.chosen(function, mirror, most)
+        return next((item.nodeid for item in chosen if not passes(item)), None)
+
+    def notices(self, function: tuple[str, str], name: str, mirror: str, most: float) -> bool:
+        """Whether a test that failed beside a mutant passes without; else it is not asked again.
+
+        Alone in a process a test may fail that passed after others.
+        """
+        if (*function, name) not in self.fair:
+            seconds = 30 + 3 * round(most)
+            _, alone = in_a_fork(lambda: (0, self.failing(function, mirror, most)), seconds)
+            if alone is not None:
+                known = self.tests[function]
+                self.tests[function] = [one for one in known if one[1].nodeid != alone]
+                return False
+            self.fair.add((*function, name))
+        return True
+
+    def fate(
+        self, module: str, key: str, proofs: Combinations, most: float
+    ) -> tuple[int, tuple[tuple[str, str], str, str] | None]:
+        """Change this process; return which oracle notices, or NOT_HERE, and the test."""
         path, tree = tree_of(module)
         function = swap(
             keyed(tree)[key],
@@ -185,27 +210,33 @@ class Judge:
             tree,
         )
         if function is None:
-            return NOT_HERE
-        for cache in self.caches:  # they hold what the original computed
+            return NOT_HERE, None
+        for cache in self.caches:
             cache.cache_clear()
         try:
             if proofs and not proved(proofs):
-                return PROOF
+                return PROOF, None
         except Exception:
-            return PROOF
+            return PROOF, None
         folder, _, name = module.rpartition("/")
-        place = str(path), function
-        for item in self.chosen(place, f"{folder}/test_{name}.py", most):
-            if not passes(item):
-                return TESTS
-        return NOT_HERE if place in self.at_import or place not in self.tests else SURVIVED
+        place, mirror = (str(path), function), f"{folder}/test_{name}.py"
+        if (noticed := self.failing(place, mirror, most)) is not None:
+            return TESTS, (place, noticed, mirror)
+        here = place not in self.at_import and place in self.tests
+        return SURVIVED if here else NOT_HERE, None
 
     def fates(self, module: str, asked: dict[str, Combinations], most: float) -> dict[str, int]:
         """Return the fate of mutants of a module."""
         found = {}
         for key, proofs in asked.items():
             work = functools.partial(self.fate, module, key, proofs, most)
-            status, _ = in_a_fork(lambda work=work: (work(), None), 30 + 3 * round(most))
+            while True:
+                status, noticed = in_a_fork(work, 30 + 3 * round(most))
+                if status != TESTS:
+                    break
+                place, name, mirror = noticed
+                if self.notices(tuple(place), name, mirror, most):
+                    break
             found[key] = {None: STOPPED, 1: NOT_HERE}.get(status, status)  # 1: it raised
         return found
 

@@ -112,3 +112,34 @@ def test_tests_that_call_the_function_are_asked():
         }
     finally:
         answers.close()
+
+
+ALONE = """
+from functools import lru_cache
+
+from bbb_numpy.numeric.layout import Layout
+
+VALUES = iter([1])
+
+
+@lru_cache
+def value():
+    return next(VALUES)
+
+
+def test_that_passes_while_the_value_is_remembered():
+    assert Layout((("a", (2,)),)).coordinate(value()) == "a[1]"
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_test_that_fails_without_the_mutant_too_does_not_notice_it(tmp_path):
+    (tmp_path / "test_alone.py").write_text(ALONE)
+    keys = list(keyed(mutation.tree_of("numeric/layout")[1]))
+    size = next(key for key in keys if key.startswith("Layout.coordinate: "))
+    answers = Answers([str(tmp_path / "test_alone.py")], str(mutation.ROOT / "bbb_numpy"))
+    try:
+        assert answers.usable == answers.collected == 1
+        assert answers.ask("numeric/layout", {size: ()}, 10.0) == {size: SURVIVED}
+    finally:
+        answers.close()
