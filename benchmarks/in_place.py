@@ -176,31 +176,41 @@ class Judge:
         totals = np.cumsum([seconds for seconds, _ in known])
         return [item for (_, item), total in zip(known, totals, strict=True) if total < most]
 
+    def alone(self, work: Any, most: float) -> tuple[int | None, Any]:
+        """Run `work` in a fork that remembers nothing of what the original computed."""
+
+        def forgetful() -> Any:
+            for cache in self.caches:
+                cache.cache_clear()
+            return work()
+
+        return in_a_fork(forgetful, 30 + 3 * round(most))
+
     def failing(self, function: tuple[str, str], mirror: str, most: float) -> str | None:
         """Name the first test of a function that fails in this process."""
-        for cache in self.caches:  # they hold what the original computed
-            cache.cache_clear()
         chosen = self.chosen(function, mirror, most)
         return next((item.nodeid for item in chosen if not passes(item)), None)
 
-    def notices(self, function: tuple[str, str], name: str, mirror: str, most: float) -> bool:
+    def notices(self, path: str, place: str, name: str, mirror: str, most: float) -> bool:
         """Whether a test that failed beside a mutant passes without; else it is not asked again.
 
         Alone in a process a test may fail that passed after others.
         """
-        if (*function, name) not in self.fair:
-            seconds = 30 + 3 * round(most)
-            _, alone = in_a_fork(lambda: (0, self.failing(function, mirror, most)), seconds)
-            if alone is not None:
-                known = self.tests[function]
-                self.tests[function] = [one for one in known if one[1].nodeid != alone]
-                return False
+        function = path, place
+        if (*function, name) in self.fair:
+            return True
+        status, failed = self.alone(lambda: (0, self.failing(function, mirror, most)), most)
+        unfair = failed if status == 0 else name  # or it was stopped
+        if unfair is None:
             self.fair.add((*function, name))
-        return True
+            return True
+        known = self.tests[function]
+        self.tests[function] = [one for one in known if one[1].nodeid != unfair]
+        return False
 
     def fate(
         self, module: str, key: str, proofs: Combinations, most: float
-    ) -> tuple[int, tuple[tuple[str, str], str, str] | None]:
+    ) -> tuple[int, tuple[str, str, str, str] | None]:
         """Change this process; return which oracle notices, or NOT_HERE, and the test."""
         path, tree = tree_of(module)
         function = swap(
@@ -211,8 +221,6 @@ class Judge:
         )
         if function is None:
             return NOT_HERE, None
-        for cache in self.caches:
-            cache.cache_clear()
         try:
             if proofs and not proved(proofs):
                 return PROOF, None
@@ -221,7 +229,7 @@ class Judge:
         folder, _, name = module.rpartition("/")
         place, mirror = (str(path), function), f"{folder}/test_{name}.py"
         if (noticed := self.failing(place, mirror, most)) is not None:
-            return TESTS, (place, noticed, mirror)
+            return TESTS, (*place, noticed, mirror)
         here = place not in self.at_import and place in self.tests
         return SURVIVED if here else NOT_HERE, None
 
@@ -230,13 +238,9 @@ class Judge:
         found = {}
         for key, proofs in asked.items():
             work = functools.partial(self.fate, module, key, proofs, most)
-            while True:
-                status, noticed = in_a_fork(work, 30 + 3 * round(most))
-                if status != TESTS:
-                    break
-                place, name, mirror = noticed
-                if self.notices(tuple(place), name, mirror, most):
-                    break
+            status, noticed = self.alone(work, most)
+            while status == TESTS and not self.notices(*noticed, most):
+                status, noticed = self.alone(work, most)
             found[key] = {None: STOPPED, 1: NOT_HERE}.get(status, status)  # 1: it raised
         return found
 
