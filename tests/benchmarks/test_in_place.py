@@ -115,6 +115,8 @@ def test_tests_that_call_the_function_are_asked():
 
 
 ALONE = """
+import os
+import signal
 from functools import lru_cache
 
 from bbb_numpy.numeric.layout import Layout
@@ -128,13 +130,24 @@ def value():
 
 
 def test_that_passes_while_the_value_is_remembered():
-    assert Layout((("a", (2,)),)).coordinate(value()) == "a[1]"
+    {}
 """
+NAMED = 'assert Layout((("a", (2,)),)).coordinate({}) == "a[1]"'
+STOPPED = """
+    try:
+        value()
+    except StopIteration:
+        os.kill(os.getpid(), signal.SIGKILL)"""
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_test_that_fails_without_the_mutant_too_does_not_notice_it(tmp_path):
-    (tmp_path / "test_alone.py").write_text(ALONE)
+@pytest.mark.parametrize(
+    "lines",
+    [NAMED.format("value()"), NAMED.format(1) + STOPPED],
+    ids=["fails", "is stopped"],
+)
+def test_a_test_that_fails_without_the_mutant_too_does_not_notice_it(tmp_path, lines):
+    (tmp_path / "test_alone.py").write_text(ALONE.format(lines))
     keys = list(keyed(mutation.tree_of("numeric/layout")[1]))
     size = next(key for key in keys if key.startswith("Layout.coordinate: "))
     answers = Answers([str(tmp_path / "test_alone.py")], str(mutation.ROOT / "bbb_numpy"))

@@ -65,6 +65,7 @@ BAD = [
     (NUMBERS, sparse.eye(2), TypeError, "a must be an array"),
     (NUMBERS, np.array(["2020-01-01"], "M8[D]"), TypeError, "a must be an array of real numbers"),
     (NUMBERS, [1.0, np.nan], ValueError, "a holds nan or infinity"),
+    (NUMBERS, [np.longdouble("1e400")], ValueError, "a holds nan or infinity"),  # in float64
     (NUMBERS, np.ma.masked_array([1, 2], [0, 1]), ValueError, "a has masked entries"),
     (Numbers((None, 2)), np.ones(2), ValueError, r"a must have shape \(any, 2\); got \(2,\)"),
     (Numbers((None, 2)), np.ones((2, 3)), ValueError, r"a must have shape \(any, 2\)"),
