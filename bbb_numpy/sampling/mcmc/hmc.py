@@ -60,13 +60,13 @@ class HMC:
         positive("step_size", self.step_size)
         positive("path", self.path)
         check_metric(self.metric)
-        real("jitter", self.jitter, 0.0, np.nextafter(1.0, 2.0), "between 0 and 1")
+        real("jitter", self.jitter, 0.0, np.nextafter(1.0, np.inf), "between 0 and 1")
         settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     @property
     def steps(self) -> int:
         """Leapfrog steps of the longest path."""
-        return int(min(max(ceil(self.path / self.step_size), 1), self.max_steps))
+        return ceil(min(max(self.path / self.step_size, 1), self.max_steps))  # the ratio may be inf
 
     def tuned(self, step_size: float, metric: Metric) -> HMC:
         """Return the kernel with another step size and metric."""
@@ -86,7 +86,6 @@ class HMC:
         metric = identity(state.position) if self.metric is None else self.metric
         momentum = metric.draw_momentum(rng, state.position)
         steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))  # one draw for all chains
-        steps = max(steps, 1)
         new, info, _ = travel(target, rng, metric, state, momentum, self.step_size, steps)
         return new, info
 
@@ -106,8 +105,7 @@ def travel(
     for _ in range(steps):
         phase = leapfrog(target, metric, phase, step_size)
     after = hamiltonian(metric, phase)
-    with np.errstate(invalid="ignore"):  # from a place of density 0 to another: inf - inf
-        error = after - before
+    error = after - before  # no chain stands where H is infinite: `init` refuses it, `accept` too
     new, info = accept(rng, error, state, phase.state, (before, after), steps)
     return new, info, phase
 

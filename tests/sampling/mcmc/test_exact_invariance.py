@@ -475,8 +475,8 @@ HMC_ERRORS = {
         "np.abs(metric.draw_momentum(rng, state.position))",
     ),
     "draws a longer path where the density is low": (
-        "steps = max(steps, 1)",
-        "steps = max(steps, 1) + int(state.log_density[0] < -0.5)",
+        "momentum, self.step_size, steps)",
+        "momentum, self.step_size, steps + int(state.log_density[0] < -0.5))",
     ),
 }
 

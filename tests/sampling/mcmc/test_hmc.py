@@ -146,6 +146,10 @@ def test_a_path_has_one_step_at_least_and_max_steps_at_most():
     assert HMC(1e-3, path=1.0).steps == 1000
     assert HMC(1e-3, path=10.0).steps == 1000
     assert HMC(0.3, path=1.0).steps == 4
+    # whatever the step size: where path / step_size is 0 or infinite, too
+    assert HMC(1e10, path=5e-324).steps == 1
+    assert HMC(5e-324, path=1.0).steps == 1000
+    assert HMC(5e-324, path=1.0, max_steps=7).steps == 7
 
 
 @pytest.mark.parametrize(
@@ -156,6 +160,7 @@ def test_a_path_has_one_step_at_least_and_max_steps_at_most():
         ({"path": -1.0}, ValueError, "path must be positive"),
         ({"jitter": 2}, ValueError, "jitter must be between 0 and 1; got 2"),
         ({"metric": 3}, TypeError, r"DiagonalMetric\(variance\) or DenseMetric\(c.*; got 3"),
+        ({"jitter": np.nextafter(1.0, 2.0)}, ValueError, "jitter must be between 0 and 1"),
         ({"jitter": -0.1}, ValueError, "jitter must be"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1; got 0"),
     ],
