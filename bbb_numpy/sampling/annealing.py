@@ -59,7 +59,7 @@ SCHEDULES = ("geometric", "sigmoidal")
 
 def _positions(name: str, value: Any) -> Array:
     array = Numbers((None, None), least=1)(name, value)
-    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    return array if array.dtype == np.float32 else array.astype(np.float64)
 
 
 def _schedule(name: str, value: Any) -> Array:
@@ -129,8 +129,8 @@ def powers(steps: int, kind: str = "geometric", first: float = 1e-4) -> Array:
     ----------
     steps : int
     kind : {'geometric', 'sigmoidal'}
-        Geometric: 0, then by equal factors from `first` to 1: where prior and posterior are far
-        apart a tiny power already matters. Sigmoidal: s(8 t/T - 4), stretched to [0, 1].
+        Geometric: 0, then first^(1 - t/T), by equal factors up to 1: where prior and posterior
+        are far apart a tiny power already matters. Sigmoidal: s(8 t/T - 4), stretched to [0, 1].
     first : float
         Of a geometric schedule, above 0 and below 1.
 
@@ -139,8 +139,9 @@ def powers(steps: int, kind: str = "geometric", first: float = 1e-4) -> Array:
     ValueError
         For an unknown `kind`, or numbers out of range.
     """
-    place = np.arange(whole("steps", steps, 1, 10**8) + 1) / int(steps)
+    steps = whole("steps", steps, 1, 10**8)
     OneOf(*SCHEDULES)("kind", kind)
+    place = np.arange(steps + 1) / steps
     if kind == "geometric":
         proper_fraction("first", first)
         return np.concatenate([[0.0], first ** (1.0 - place[1:])])
@@ -255,6 +256,11 @@ def _reweight(target: Target, state: State) -> tuple[State, Array]:
             "no chain has a density above 0 at the next power; check the data and the prior, or "
             "take more chains and smaller steps"
         )
+    if np.isposinf(rise).any():
+        raise ValueError(
+            "a chain has a density of 0 at one power and more at the next: its weight would be "
+            "infinite; start must hold draws from path(schedule[0])"
+        )
     alive = int(np.argmin(dead))
     kept = np.where(dead, alive, np.arange(len(dead)))
     return State._make(part[kept] for part in new), rise
@@ -307,8 +313,8 @@ def pilot(
     for t, power in enumerate(schedule[1:]):
         target = path(float(power))
         state, rise = _reweight(target, state)
-        finite = rise[np.isfinite(rise)]
-        spread[t] = finite.std() / abs(power - schedule[t]) if finite.size else 0.0
+        with np.errstate(all="ignore"):  # from 1e154 on squares overflow
+            spread[t] = rise[np.isfinite(rise)].std() / abs(power - schedule[t])
         metric = DiagonalMetric(state.position.var(axis=0) + 1e-12)
         if t == 0:
             step_size = first_step_size(target, rng, metric, state, step_size)
@@ -368,14 +374,13 @@ def evidence(
     chains = whole("chains", chains, 2, MOST_SAMPLES)
     pilot_chains = whole("pilot_chains", pilot_chains, 2, MOST_SAMPLES)
     steps = whole("steps", steps, 1, MOST_SAMPLES)
-    sweeps = whole("sweeps", sweeps, 1, MOST_STEPS)
 
     def path(power: float) -> Target:
         return replace(joint, power=power)
 
     if schedule is not None:
         schedule = ANY_NUMBERS("schedule", schedule)
-        rises = schedule.ndim == 1 and len(schedule) > 1 and np.all(np.diff(schedule) > 0)
+        rises = schedule.ndim == 1 and schedule.size and np.all(np.diff(schedule) > 0)
         if not rises or schedule[0] != 0.0 or schedule[-1] != 1.0:
             raise ValueError(
                 "schedule must rise from 0, the prior, to 1, the posterior, e.g. powers(100); got "
@@ -384,9 +389,15 @@ def evidence(
     if schedule is None:
         start = joint.draw_prior(rng, pilot_chains)
         with np.errstate(all="ignore"):  # draws of a wide prior may overflow
-            scatter = np.nan_to_num(joint.log_likelihood(start).std(), nan=1e12, posinf=1e12)
-        rough = powers(steps, "geometric", float(1.0 / np.clip(scatter, 10.0, 1e12)))
+            scatter = np.nan_to_num(joint.log_likelihood(start).std(), nan=np.inf)
+        rough = powers(steps, "geometric", float(1.0 / scatter.clip(10.0, 1e12)))
         found = pilot(path, start, kernel, rough, rng, sweeps)
+        if not np.isfinite(found.spread).all():
+            raise ValueError(
+                "the log likelihoods of draws from the prior lie too far apart (1e154 nats) to "
+                "choose powers; narrow the prior, bring x and y to standard units, or give a "
+                "schedule"
+            )
         schedule = equalised(rough, found.spread, steps)
     start = joint.draw_prior(rng, pilot_chains)
     kernels = pilot(path, start, kernel, schedule, rng, sweeps).kernels

@@ -11,6 +11,7 @@ from targets import Banana, correlated
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import LogNormal
+from bbb_numpy.sampling import annealing
 from bbb_numpy.sampling.annealing import (
     SCHEDULES,
     Annealed,
@@ -327,8 +328,8 @@ def test_schedules_rise_from_0_to_1():
         found = powers(17, kind)
         assert (len(found), found[0], found[-1]) == (18, 0.0, 1.0)
         assert (np.diff(found) > 0).all()
-    ratios = powers(10, "geometric", 1e-3)[2:] / powers(10, "geometric", 1e-3)[1:-1]
-    assert np.allclose(ratios, ratios[0])
+    geometric = powers(10, "geometric", 1e-3)
+    assert np.allclose(geometric[2:] / geometric[1:-1], 1e-3**-0.1)
     s = powers(10, "sigmoidal")
     assert np.allclose(s, 1.0 - s[::-1])
     assert s[1] < 0.03 < 0.15 < s[6] - s[5]
@@ -349,6 +350,29 @@ def test_equalised_powers_share_the_scatter(joint):
     before, after = first.spread * np.diff(rough), second.spread * np.diff(even)
     assert before.std() / before.mean() > 0.8
     assert after.std() / after.mean() < 0.3
+
+
+def test_equalised_powers_are_symmetric_about_a_gap_where_nothing_scatters():
+    found = equalised(np.array([0.0, 0.4, 0.6, 1.0]), np.array([2.0, 0.0, 2.0]), 8)
+    # rounding is 1e-10 there: the gap is a millionth of the way
+    np.testing.assert_allclose(found + found[::-1], 1.0, rtol=1e-8)
+    assert found[4] == pytest.approx(0.5)  # in the middle of the gap, not at one of its ends
+    np.testing.assert_allclose(equalised([0.0, 1.0], [3.0], 4), np.linspace(0.0, 1.0, 5))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "spread"),
+    [
+        ([0.0], []),
+        ([0.0, 1.0], []),
+        ([0.0, 0.5, 1.0], [1.0]),
+        ([0.0, 0.5, 0.5, 1.0], [1.0, 1.0, 1.0]),
+        ([1.0, 0.5, 0.0], [1.0, 1.0]),
+    ],
+)
+def test_equalised_needs_a_schedule_that_rises_and_a_spread_for_each_step(schedule, spread):
+    with pytest.raises(ValueError, match="schedule must rise, with one number more than spread"):
+        equalised(np.array(schedule), np.array(spread), 3)
 
 
 def test_without_data_the_evidence_is_one_and_where_all_overflows_it_is_nothing(problem):
@@ -382,11 +406,29 @@ def test_without_data_the_evidence_is_one_and_where_all_overflows_it_is_nothing(
         anneal(half, -np.abs(start), [kernel] * 2, schedule, rng)
 
 
+def test_a_chain_from_where_the_density_is_0_is_refused():
+    """Were the next density above 0, its weight would be infinite, and so the evidence."""
+
+    def right(power):  # zero at the first power where the first number is negative
+        def target(position):
+            out = (position[:, 0] < 0) & (power == 0)
+            value = -0.5 * (position**2).sum(axis=1)
+            return np.where(out, -np.inf, value), np.where(out[:, None], 0.0, -position)
+
+        return target
+
+    for start in (np.array([[1.0], [-1.0]]), np.array([[-2.0], [-1.0]])):
+        with pytest.raises(ValueError, match="its weight would be infinite"):
+            anneal(right, start, [HMC()], [0.0, 1.0], RNG(0))
+        with pytest.raises(ValueError, match="its weight would be infinite"):
+            pilot(right, start, HMC(), [0.0, 1.0], RNG(0))
+
+
 @dataclass(frozen=True)
 class Indifferent:
     """A kernel that goes nowhere, and reports an acceptance."""
 
-    acceptance: float
+    acceptance: Any
     step_size: float = 1.0
     metric: Any = None
     target_accept = 0.6
@@ -408,6 +450,66 @@ def test_the_log_step_of_a_pilot_rises_by_half_of_the_acceptance_in_excess(joint
     found = pilot(along(joint), joint.draw_prior(rng, 20), kernel, powers(6), rng)
     rises = np.diff(np.log([one.step_size for one in found.kernels]))
     np.testing.assert_allclose(rises, 0.5 * (acceptance - 0.6), atol=1e-12)
+
+
+def test_chains_that_stay_find_their_own_scatter_at_every_power(joint):
+    start = joint.draw_prior(RNG(0), 20)
+    found = pilot(along(joint), start, Indifferent(0.6), powers(6), RNG(0))
+    np.testing.assert_allclose(found.spread, joint.log_likelihood(start).std(), rtol=1e-6)
+    for kernel in found.kernels:
+        np.testing.assert_allclose(kernel.metric.variance, start.var(axis=0), rtol=1e-9)
+    alike = pilot(along(joint), start[[0, 0]], Indifferent(0.6), powers(6), RNG(0))
+    assert all((kernel.metric.variance > 0).all() for kernel in alike.kernels)
+
+
+def test_the_acceptance_reported_is_the_mean_over_chains_at_each_power(joint):
+    start = joint.draw_prior(RNG(0), 3)
+    kernels = [Indifferent(np.array([0.1, 0.2, 0.6])), Indifferent(0.9)]
+    found = anneal(along(joint), start, kernels, [0.0, 0.5, 1.0], RNG(0))
+    np.testing.assert_allclose(found.acceptance, [0.3, 0.9])
+
+
+@dataclass(frozen=True, eq=False)
+class Scattered(LogJoint):
+    """Says of itself that the log likelihoods of two draws from the prior are these."""
+
+    said: Any = ()
+
+    def log_likelihood(self, position):
+        return np.array(self.said)
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ([3.0, 3.0], 0.1),
+        ([-100.0, 100.0], 0.01),
+        ([-1e200, 1e200], 1e-12),  # its square overflows
+        ([-np.inf, 3.0], 1e-12),  # a draw that is impossible
+    ],
+)
+def test_the_first_pilot_begins_at_one_over_the_scatter_of_the_log_likelihood(
+    joint, monkeypatch, said, first
+):
+    schedules = []
+
+    def noted(path, start, kernel, schedule, *others):
+        schedules.append(schedule)
+        return pilot(path, start, kernel, schedule, *others)
+
+    monkeypatch.setattr(annealing, "pilot", noted)
+    found = evidence(Scattered(joint.model, joint.x, joint.y, said=said), chains=2, steps=4,
+                     pilot_chains=2, seed=0)  # fmt: skip
+    np.testing.assert_array_equal(schedules[0], powers(4, first=first))
+    np.testing.assert_array_equal(schedules[1], found.powers)
+
+
+@pytest.mark.parametrize("deviation", [1e77, 1e140])
+def test_a_prior_of_which_the_squares_overflow_has_to_be_narrowed(deviation):
+    x = RNG(0).standard_normal((5, 1))
+    joint = LogJoint(Model(MLP((1, 1)), GaussianPrior(deviation), GaussianLikelihood(0.5)), x, x)
+    with pytest.raises(ValueError, match=r"lie too far apart .* narrow the prior"):
+        evidence(joint, chains=2, steps=4, pilot_chains=5, seed=0)
 
 
 def test_the_same_seed_gives_the_same_weights(joint):
@@ -438,6 +540,23 @@ def test_what_makes_no_sense_is_refused(joint):
         pilot(along(joint), start, HMC(), powers(3), np.random)
     with pytest.raises(ValueError, match="chains must be a whole number >= 2"):
         evidence(joint, chains=1)
+    with pytest.raises(ValueError, match="start must hold 1 or more rows"):
+        anneal(along(joint), start[:0], [HMC()], [0.0, 1.0], RNG(0))
+    with pytest.raises(ValueError, match="schedule must hold 2 or more numbers"):
+        anneal(along(joint), start, [], [0.5], RNG(0))
+    for sweeps in (0, 10**9 + 1):  # with one kernel too few, so as not to begin if accepted
+        with pytest.raises(ValueError, match=r"sweeps must be a whole number >= 1( and|; got 0)"):
+            anneal(along(joint), start, [], [0.0, 1.0], RNG(0), sweeps)
+    with pytest.raises(ValueError, match="sweeps must be a whole number >= 1; got 0"):
+        evidence(joint, sweeps=0)
+    for steps in (0, 10**8 + 1):
+        with pytest.raises(ValueError, match=r"steps must be a whole number >= 1( and|; got 0)"):
+            powers(steps, "cosine")
+    with pytest.raises(ValueError, match="steps must be a whole number >= 1; got 0"):
+        evidence(joint, steps=0, schedule=powers(3))
+    for kernel in (HMC, 0.1):
+        with pytest.raises(TypeError, match=r"kernel must be an object such as HMC\(\) or NUTS"):
+            evidence(joint, kernel=kernel)
 
 
 def test_whole_numbers_are_positions_too(joint):
@@ -449,7 +568,9 @@ def test_whole_numbers_are_positions_too(joint):
     assert np.array_equal(*both)
 
 
-@pytest.mark.parametrize("schedule", [[0.0, 0.5], [0.5, 1.0], [1.0, 0.0], [0.0, 1.0, 1.0], [0.0]])
+@pytest.mark.parametrize(
+    "schedule", [[0.0, 0.5], [0.5, 1.0], [1.0, 0.0], [0.0, 1.0, 1.0], [0.0], []]
+)
 def test_a_schedule_must_lead_from_the_prior_to_the_posterior(schedule):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((5, 1))
