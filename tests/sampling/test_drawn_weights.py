@@ -192,6 +192,12 @@ def test_predictions_have_the_dtype_of_the_draws(dtype):
     assert {array.dtype for array in found} == {np.dtype(dtype)}
 
 
+@pytest.mark.parametrize("model", [MODELS["gaussian"].network, None, Model])
+def test_the_model_must_be_one(model):
+    with pytest.raises(TypeError, match="model must be an object of type Model; got"):
+        DrawnWeights(model)
+
+
 @pytest.mark.parametrize("shape", [(0, 17), (4, 13), (17,), (2, 3, 17)])
 def test_draws_that_do_not_fit_are_refused(shape):
     source, _ = drawn("learned")

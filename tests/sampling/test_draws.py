@@ -6,7 +6,16 @@ from targets import Gaussian
 
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.sampling.draws import STATISTICS, Draws
-from bbb_numpy.sampling.mcmc import HMC, NUTS, GaussianWalk, Independent, Info, MetropolisHastings
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    MCLMC,
+    NUTS,
+    GaussianWalk,
+    Independent,
+    Info,
+    MetropolisHastings,
+)
+from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance
 
 
 def made(draws=5, chains=3, **changes):
@@ -70,13 +79,21 @@ def test_the_step_size_is_the_kernel_s_or_its_proposal_s(kernel, size):
     np.testing.assert_equal(made(kernel=kernel).step_size, size)
 
 
+@pytest.mark.equation("D50")
+def test_the_bias_follows_from_the_acceptance_and_the_numbers_of_a_position():
+    draws = made(kernel=MCLMC())
+    draws.stats["acceptance"][:] = np.linspace(0.96, 0.98, 15).reshape(5, 3)
+    assert draws.expected_bias == pytest.approx(bias(energy_variance(0.97, 6)))  # 6, not 3 chains
+    assert made(draws=0, kernel=MCLMC()).expected_bias == 0.0
+
+
 def test_the_summary_says_what_was_done():
     draws = made()
     draws.stats["acceptance"][:] = 0.825
     draws.stats["divergent"][0, 0] = 1
     text = draws.summary()
     assert text.startswith("5 draws of 3 chains, acceptance 0.82, step size 0.25, 1 divergent")
-    assert "105 gradient evaluations" in text
+    assert text.endswith("105 gradient evaluations"), "NUTS has no bias to speak of"
     assert "(interrupted)" in made(finished=False).summary()
     none = made(draws=0, finished=False).summary()
     assert none == "no draws of 3 chains (interrupted)"
