@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, isfinite, log, pi, sqrt
+from math import isfinite, log, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from ...numeric.accepting import settle
 from ...numeric.arguments import MOST_STEPS, positive, whole
 from ...numeric.elementary import inner
 from .hmc import travel
+from .leapfrog import steps_for
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init
 
@@ -193,7 +194,7 @@ class ChEES:
 
     def steps(self, turn: int) -> int:
         """Return the leapfrog steps of path number 1, 2, ... (D47)."""
-        return min(ceil(halton(turn) * self.path / self.step_size), self.max_steps)
+        return steps_for(halton(turn) * self.path, self.step_size, self.max_steps)
 
     def tuned(self, step_size: float, metric: Metric, path: float | None = None) -> ChEES:
         """Return the kernel with another step size and metric, and another path if given."""

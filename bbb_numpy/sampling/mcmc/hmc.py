@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...numeric.accepting import settle
 from ...numeric.arguments import MOST_STEPS, positive, real, whole
-from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
+from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog, steps_for
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init, select
 
@@ -66,7 +66,7 @@ class HMC:
     @property
     def steps(self) -> int:
         """Leapfrog steps of the longest path."""
-        return ceil(min(max(self.path / self.step_size, 1), self.max_steps))  # the ratio may be inf
+        return steps_for(self.path, self.step_size, self.max_steps)
 
     def tuned(self, step_size: float, metric: Metric) -> HMC:
         """Return the kernel with another step size and metric."""

@@ -7,6 +7,7 @@ With the potential energy :math:`-\log\pi(\theta)` and the kinetic energy
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from .metrics import Metric
 from .states import State, Target, finite
 
-__all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog"]
+__all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog", "steps_for"]
 
 Array = NDArray[Any]
 DIVERGENT = 1000.0  # nats of energy error: no trajectory of the true motion, exp(-1000) is 0
@@ -33,6 +34,11 @@ class Phase(NamedTuple):
     def state(self) -> State:
         """The position alone."""
         return State(self.position, self.log_density, self.gradient)
+
+
+def steps_for(length: float, step_size: float, most: int) -> int:
+    """Return the steps of a path: length / step_size, which may be 0 or inf, from 1 to `most`."""
+    return ceil(min(max(length / step_size, 1), most))
 
 
 def hamiltonian(metric: Metric, phase: Phase) -> Array:

@@ -26,7 +26,7 @@ from ...numeric.arguments import MOST_STEPS, positive, proper_fraction, whole
 from ...numeric.elementary import inner
 from .adaptation import DualAveraging, Moments, first_step_size, windows
 from .hmc import accept
-from .leapfrog import DIVERGENT, Phase
+from .leapfrog import DIVERGENT, Phase, steps_for
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, evaluate, init, select
 
@@ -144,8 +144,7 @@ class _Microcanonical:
 
     def steps(self, size: int) -> int:
         """Return the isokinetic steps of a path of two decoherence lengths."""
-        ratio = DRAW * self.length(size) / self.step_size
-        return int(min(max(ceil(ratio), 1), self.max_steps))
+        return steps_for(DRAW * self.length(size), self.step_size, self.max_steps)
 
     def tuned(self, step_size: float, metric: Metric, length: float | None = None) -> Self:
         """Return the kernel with another step size and metric, and decoherence length if given."""
@@ -324,7 +323,6 @@ class MAMS(_Microcanonical):
         metric, phase = self._begin(rng, state)
         work = np.zeros_like(state.log_density)
         steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))  # for all chains
-        steps = max(steps, 1)
         with np.errstate(invalid="ignore"):  # infinite work may meet infinite energy
             for _ in range(steps):
                 phase, more = isokinetic(target, metric, phase, self.step_size)

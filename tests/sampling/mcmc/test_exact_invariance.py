@@ -652,8 +652,8 @@ MAMS_ERRORS = {
     "accepts everything": ("accept(rng, error,", "accept(rng, np.minimum(error, 0.0),"),
     "accepts by half of the error": ("accept(rng, error,", "accept(rng, 0.5 * error,"),
     "draws a longer path where the density is low": (
-        "steps = max(steps, 1)",
-        "steps = max(steps, 1) + int(state.log_density[0] < -1.0)",
+        " " * 12 + "for _ in range(steps):",
+        " " * 12 + "for _ in range(steps + int(state.log_density[0] < -1.0)):",
     ),
     "drifts before it turns": (
         "step_size * metric.velocity(momentum)",

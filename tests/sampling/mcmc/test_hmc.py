@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from targets import Banana, Gaussian, check_refused, correlated, departure, moved, negate, path
 
-from bbb_numpy.sampling.mcmc import HMC, DenseMetric, DiagonalMetric, Phase, hamiltonian
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    MAMS,
+    ChEES,
+    DenseMetric,
+    DiagonalMetric,
+    Phase,
+    hamiltonian,
+)
 from bbb_numpy.sampling.mcmc.metrics import identity
 
 PERIOD = 12
@@ -141,15 +149,24 @@ def test_a_trajectory_that_explodes_is_refused_and_reported():
     check_refused(HMC(1e3, path=1e4))
 
 
-def test_a_path_has_one_step_at_least_and_max_steps_at_most():
-    assert HMC(5.0, path=1.0).steps == 1
-    assert HMC(1e-3, path=1.0).steps == 1000
-    assert HMC(1e-3, path=10.0).steps == 1000
-    assert HMC(0.3, path=1.0).steps == 4
+STEPS = {
+    "hmc": lambda step_size, path, **most: HMC(step_size, path, **most).steps,
+    "chees": lambda step_size, path, **most: ChEES(step_size, 2.0 * path, **most).steps(1),
+    "mams": lambda step_size, path, **most: MAMS(step_size, path / 2.0, **most).steps(1),
+}
+
+
+@pytest.mark.parametrize("kernel", STEPS)
+def test_a_path_has_one_step_at_least_and_max_steps_at_most(kernel):
+    steps = STEPS[kernel]
+    assert steps(5.0, 1.0) == 1
+    assert steps(1e-3, 1.0) == 1000
+    assert steps(1e-3, 10.0) == 1000
+    assert steps(0.3, 1.0) == 4
     # whatever the step size: where path / step_size is 0 or infinite, too
-    assert HMC(1e10, path=5e-324).steps == 1
-    assert HMC(5e-324, path=1.0).steps == 1000
-    assert HMC(5e-324, path=1.0, max_steps=7).steps == 7
+    assert steps(1e10, 1e-320) == 1
+    assert steps(5e-324, 1.0) == 1000
+    assert steps(5e-324, 1.0, max_steps=7) == 7
 
 
 @pytest.mark.parametrize(
