@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP
-from ..numeric.accepting import ANY_NUMBERS, DTYPE, SAMPLES, A, Optional
-from ..numeric.arguments import flag
+from ..numeric.accepting import ANY_NUMBERS, DTYPE, SAMPLES, A
 from ..numeric.randomness import check_generator
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.posteriors import PointMass
@@ -94,10 +93,9 @@ def ensemble_starts(
     """
     A(Model)("model", model)
     chains, kind = SAMPLES("chains", chains), DTYPE("dtype", dtype)
-    Optional(flag)("progress", progress)
     x, y = np.asarray(ANY_NUMBERS("x", x), kind), np.asarray(ANY_NUMBERS("y", y), kind)
     if recipe is None:
-        steps = -(-len(x) // ROWS) if x.ndim else 1  # of an epoch
+        steps = -(-len(np.atleast_1d(x)) // ROWS)  # of an epoch; what has no rows is refused later
         recipe = Recipe(
             Adam(1e-2, schedule=Cosine()), epochs=max(1, STEPS // max(1, steps)), batch_size=ROWS
         )
@@ -128,7 +126,7 @@ def _trained(
     """Train the members, side by side where that can be done."""
     count = len(begin)
     together = isinstance(member.model.likelihood, GaussianLikelihood)
-    if together and count > 1 and recipe.early_stopping is None:
+    if together and recipe.early_stopping is None:
         members, xs, ys = [member] * count, [x] * count, [y] * count
         return fit_replicates(members, begin, xs, ys, recipe, rngs=rngs, progress=progress)
     found = []

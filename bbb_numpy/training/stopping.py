@@ -34,7 +34,7 @@ class EarlyStopping:
     patience : int
         Epochs without improvement, >= 1.
     min_delta : float
-        Smallest fall that counts, in nats per row, >= 0.
+        What a fall must exceed to count, in nats per row, >= 0.
     """
 
     patience: int = 50

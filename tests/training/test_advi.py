@@ -612,6 +612,17 @@ def test_the_start_is_not_changed_and_its_dtype_is_kept():
     assert found.draw(np.random.default_rng(0), 2).dtype == np.float32
 
 
+@pytest.mark.equation("M13")
+def test_of_two_samples_the_standard_error_of_the_elbo_is_half_their_distance():
+    # the deviation of two numbers, with one in the denominator, is their distance over sqrt(2)
+    found = fit(problem_of("normal"), rng=fresh(), steps=1, progress=False)
+    zeta = found.problem.transforms.forward(found.draw(np.random.default_rng(1), 2))
+    one, other = found.problem.target(zeta)[0] - found.problem.log_q(found.phi, zeta)
+    estimate = found.elbo(np.random.default_rng(1), 2)
+    assert estimate.value == pytest.approx((one + other) / 2, rel=1e-12)
+    assert estimate.standard_error == pytest.approx(abs(one - other) / 2, rel=1e-9)
+
+
 def interrupting(after):
     calls = []
 
@@ -671,10 +682,20 @@ def test_values_that_are_not_finite_are_refused_with_the_last_finite_phi():
         )
 
 
+def test_a_rate_that_underflows_to_zero_is_a_value_that_is_not_finite():
+    # e^-800 is 0, of which the log joint takes the logarithm and the reciprocal
+    start = MeanField().pack(np.array([-800.0]), np.array([1e-3]))
+    with pytest.raises(NonFiniteError, match=r"the negative ELBO is .* in step 0"):
+        fit(problem_of("poisson, log"), rng=fresh(), start=start, progress=False)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
         (lambda p: ADVI(poisson, RATE_ONLY, PointMass()), TypeError, "MeanField or FullRank"),
+        (lambda p: ADVI("poisson", RATE_ONLY), TypeError, "log_joint must be a function"),
+        (lambda p: fit(poisson, rng=fresh()), TypeError, "problem must be an object of type ADVI"),
+        (lambda p: fit(p, rng=fresh(), progress=1), TypeError, "progress must be True or False"),
         (
             lambda p: ADVI(poisson, RATE_ONLY, FullRank(limit_gib=1e-9)), ValueError, "limit is",
         ),

@@ -11,9 +11,11 @@ from bbb_numpy import (
     MLP,
     BernoulliLikelihood,
     CategoricalLikelihood,
+    EarlyStopping,
     GaussianLikelihood,
     GaussianPrior,
     HeteroscedasticLikelihood,
+    LaplacePrior,
     LayerwiseGaussianPrior,
     Model,
     PointMass,
@@ -39,14 +41,44 @@ def model(prior=None, likelihood=None):
     return Model(MLP(sizes, "tanh"), prior or GaussianPrior(), likelihood)
 
 
-def test_each_member_is_what_training_makes_of_its_own_start():
-    found = ensemble_starts(model(), X, Y, 3, seed=0, recipe=SHORT)
-    single = Reparameterised(model(), PointMass(0.3), MAP())
-    rngs = np.random.default_rng(0).spawn(3)
+LIKELIHOODS = [
+    GaussianLikelihood(0.3, learn=True),
+    HeteroscedasticLikelihood(),
+    StudentTLikelihood(0.3, learn=True),
+    PoissonLikelihood(),
+    BernoulliLikelihood(),
+    CategoricalLikelihood(),
+]
+
+
+@pytest.mark.parametrize(
+    ("prior", "recipe", "chains"),
+    [
+        (GaussianPrior(), SHORT, 3),
+        (GaussianPrior(), SHORT, 1),
+        (LaplacePrior(), SHORT, 2),
+        (GaussianPrior(), replace(SHORT, epochs=9, early_stopping=EarlyStopping(1, 1e9)), 2),
+    ],
+    ids=["side by side", "one", "a prior without a scale to learn", "stopped early"],
+)
+def test_each_member_is_what_training_makes_of_its_own_start(prior, recipe, chains):
+    found = ensemble_starts(model(prior), X, Y, chains, seed=0, recipe=recipe)
+    single = Reparameterised(model(prior), PointMass(0.3), MAP())
+    rngs = np.random.default_rng(0).spawn(chains)
     for member, rng in zip(found, rngs, strict=True):
-        begin = start(single, rng, SHORT.optimizer)
-        alone = fit(single, begin, X, Y, SHORT, rng=rng, progress=False)
+        begin = start(single, rng, recipe.optimizer)
+        alone = fit(single, begin, X, Y, recipe, rng=rng, progress=False)
+        assert bool(alone.stopped) == bool(recipe.early_stopping)
         np.testing.assert_array_equal(member, alone.theta)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS[:2], ids=lambda one: type(one).__name__)
+def test_the_bar_is_shown_when_asked_for(likelihood, capsys):
+    for progress in (True, False):
+        ensemble_starts(
+            model(likelihood=likelihood), X, Y, 2, seed=0, recipe=SHORT, progress=progress
+        )
+        assert ("0/3" in capsys.readouterr().err) is progress
 
 
 def test_left_to_itself_it_trains_1500_steps_of_32_rows(monkeypatch):
@@ -62,16 +94,6 @@ def test_left_to_itself_it_trains_1500_steps_of_32_rows(monkeypatch):
     assert [recipe.epochs for recipe in recipes] == [1500, 1500, 750, 150, 1]
     assert {recipe.batch_size for recipe in recipes} == {32}
     assert {recipe.optimizer for recipe in recipes} == {Adam(1e-2, schedule=Cosine())}
-
-
-LIKELIHOODS = [
-    GaussianLikelihood(0.3, learn=True),
-    HeteroscedasticLikelihood(),
-    StudentTLikelihood(0.3, learn=True),
-    PoissonLikelihood(),
-    BernoulliLikelihood(),
-    CategoricalLikelihood(),
-]
 
 
 def targets(likelihood):
@@ -134,13 +156,17 @@ def test_the_same_seed_gives_the_same_members_and_another_others():
     assert not np.any(one == other)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS[:2], ids=lambda one: type(one).__name__)
-def test_ctrl_c_is_an_interrupt_as_any(likelihood):
+@pytest.mark.parametrize(
+    ("likelihood", "at"),
+    [(LIKELIHOODS[0], 2), (LIKELIHOODS[1], 2), (LIKELIHOODS[1], 7)],
+    ids=["all at once", "the first of two", "the second of two"],
+)
+def test_ctrl_c_is_an_interrupt_as_any(likelihood, at):
     calls = [0]
 
     def pressed(epoch, epochs):
         calls[0] += 1
-        if calls[0] == 2:
+        if calls[0] == at:
             signal.raise_signal(signal.SIGINT)
         return 1.0
 

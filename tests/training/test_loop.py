@@ -1,8 +1,10 @@
 """training: one minibatch convention, reproducible to the bit, and nothing lost on failure."""
 
 import io
+import re
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -45,7 +47,9 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood,
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.parts.weighted import with_weights
+from bbb_numpy.progress import tqdm
+from bbb_numpy.training import Recipe, fit, loop, start
 from bbb_numpy.training.loop import Diverged, minimise
 from bbb_numpy.training.recipe import Rows
 from bbb_numpy.training.stopping import HeldOut, Watch, minibatches
@@ -203,19 +207,20 @@ def test_with_validation_rows_the_best_theta_comes_back():
     losses = training.column("validation")
     assert training.stopped == "early stopping"
     assert len(losses) < 80
-    again = train(
-        estimator,
-        x[:30],
-        y[:30],
-        epochs=int(np.argmin(losses)) + 1,
-        optimizer=Adam(0.1),
-        early_stopping=EarlyStopping(patience=10),
-        validation=(x[30:], y[30:]),
-    )
-    assert np.array_equal(again.theta, training.theta)
-    assert again.stopped == ""
-    for name, memory in training.optimizer_state.arrays.items():
-        assert np.array_equal(memory, again.optimizer_state.arrays[name])
+    for rule in (None, EarlyStopping(patience=10)):  # the last state, or the best: both that one
+        again = train(
+            estimator,
+            x[:30],
+            y[:30],
+            epochs=int(np.argmin(losses)) + 1,
+            optimizer=Adam(0.1),
+            early_stopping=rule,
+            validation=(x[30:], y[30:]),
+        )
+        assert np.array_equal(again.theta, training.theta)
+        assert again.stopped == ""
+        for name, memory in training.optimizer_state.arrays.items():
+            assert np.array_equal(memory, again.optimizer_state.arrays[name])
 
 
 @pytest.mark.parametrize(
@@ -245,6 +250,22 @@ def test_a_free_energy_that_blows_up_names_the_place_and_keeps_the_last_finite_s
         ).theta
         is not kept.theta
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "scale", "cause"),
+    [
+        (1e200, 1.0, "the likelihood overflowed"),
+        (1.0, 1e-150, "log q(w) or log P(w) overflowed"),
+    ],
+)
+def test_the_likely_cause_is_the_term_that_is_not_finite(target, scale, cause):
+    # the square of a residual of 1e200, or that of a weight in units of 1e-150 and more of them
+    weights = MeanField(1e10, -1.0, 1e10)
+    model = Model(MLP((1, 1)), GaussianPrior(scale), GaussianLikelihood(1.0))
+    x, y = np.zeros((4, 1)), np.full((4, 1), target)
+    with pytest.raises(NonFiniteError, match=re.escape(f"Likely cause: {cause}")):
+        train(Reparameterised(model, weights), x, y, epochs=1)
 
 
 @pytest.mark.parametrize("epochs", [1, 3])
@@ -305,6 +326,55 @@ def test_the_bar_is_shown_only_to_a_person(monkeypatch):
     monkeypatch.setattr(sys, "stderr", quiet)
     train(*small(), epochs=2, progress=False)
     assert quiet.getvalue() == ""
+
+
+def test_the_bar_says_how_many_nats_a_row_costs(monkeypatch, capsys):
+    monkeypatch.setattr(loop, "tqdm", partial(tqdm, mininterval=0))  # drawn in every epoch
+    estimator, x, y = small()
+    trained = train(estimator, x, y, epochs=2, progress=True)
+    said = capsys.readouterr().err
+    for epoch in trained.history:
+        assert f"{epoch.objective / len(x):.4g} nats per row" in said
+
+
+@pytest.mark.parametrize(("verbose", "told"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4])])
+def test_every_so_many_epochs_the_loss_is_printed(verbose, told, capsys):
+    estimator, x, y = small()
+    rng, recipe = np.random.default_rng(0), Recipe(epochs=5)
+    begin = start(estimator, rng, recipe.optimizer)
+    trained = loop.train(estimator, begin, Rows(x, y), recipe, rng, verbose=verbose)
+    losses = trained.column("objective")
+    assert capsys.readouterr().out.splitlines() == [
+        f"Epoch {epoch}, loss = {losses[epoch - 1]:.8g}" for epoch in told
+    ]
+
+
+WRONG_ARGUMENTS = [
+    (start, {"estimator": "BBB"}, "estimator must be"),
+    (start, {"rng": 0}, "rng must be"),
+    (start, {"optimizer": 0.01}, "optimizer must be"),
+    (fit, {"estimator": "BBB"}, "estimator must be"),
+    (fit, {"training": None}, "training must be"),
+    (fit, {"recipe": Adam()}, "recipe must be"),
+    (fit, {"rng": 0}, "rng must be"),
+    (fit, {"progress": 1}, "progress must be"),
+    (fit, {"validation": list(small()[1:])}, r"validation must be a pair \(x, y\)"),
+    (fit, {"validation": small()[1:2]}, r"validation must be a pair \(x, y\)"),
+]
+
+
+@pytest.mark.parametrize(("function", "wrong", "message"), WRONG_ARGUMENTS)
+def test_a_wrong_argument_is_refused_by_its_name(function, wrong, message):
+    estimator, x, y = small()
+    rng, recipe = np.random.default_rng(0), Recipe(epochs=1)
+    right = {"estimator": estimator, "rng": rng, "optimizer": recipe.optimizer}
+    if function is fit:
+        begin = start(**right)
+        right = {"estimator": estimator, "training": begin, "x": x, "y": y}
+        right |= {"recipe": recipe, "rng": rng, "validation": (x, y)}
+    function(**right)
+    with pytest.raises(TypeError, match=f"^{message}"):
+        function(**(right | wrong))
 
 
 @pytest.mark.parametrize(
@@ -419,6 +489,21 @@ def test_a_fall_that_counts_starts_the_waiting_anew():
     watch = Watch(EarlyStopping(patience=2, min_delta=0.1), state)
     stops = [watch.should_stop(value, state) for value in (3.0, 2.95, 2.0, 1.95, 1.95)]
     assert stops == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "stops"),
+    [
+        ((1.0, 1.0, 1.0), [False, False, True]),
+        ((np.nan, np.nan), [False, True]),
+        ((np.inf, 1.0, np.nan, np.nan), [False, False, False, True]),
+    ],
+    ids=["the same", "nan", "infinity"],
+)
+def test_a_loss_that_stays_or_is_not_finite_has_not_fallen(values, stops):
+    state = start(small()[0], np.random.default_rng(0), Adam())
+    watch = Watch(EarlyStopping(patience=2, min_delta=0.0), state)
+    assert [watch.should_stop(value, state) for value in values] == stops
 
 
 def test_min_delta_is_in_nats_per_row():
@@ -566,6 +651,23 @@ def test_shares_that_do_not_sum_to_one_are_refused():
     ):
         with pytest.raises(ValueError, match="must return 4 shares >= 0 that sum to 1; got"):
             train(estimator, x, y, epochs=1, batch_size=16, kl_weights=shares)
+
+
+@pytest.mark.equation("D45")
+def test_minibatches_of_rows_with_weights_share_the_prior_by_their_weights():
+    # three minibatches of two rows each, their weights 3, 5 and 4
+    estimator, x, y = small()
+    weighted = replace(estimator, model=estimator.model.weighted())
+    told = []
+
+    def shares(sizes):
+        told.append(list(sizes))
+        return proportional_kl_weights(sizes)
+
+    y = with_weights(y[:6], np.array([1.0, 2.0, 0.0, 5.0, 0.5, 3.5]))
+    train(weighted, x[:6], y, epochs=2, batch_size=2, shuffle=False, kl_weights=shares)
+    assert told[0] == [2, 2, 2], "before the rows are looked at"
+    assert told[1:] == [[3.0, 5.0, 4.0]] * 2
 
 
 @pytest.mark.equation("D28", "M1")
@@ -738,5 +840,7 @@ def test_the_validation_loss_takes_rows_in_blocks_that_fit_in_memory(monkeypatch
     whole = loss()
     monkeypatch.setattr(HeldOut, "NUMBERS", 3 * 4 * HeldOut.SAMPLES)
     parts = loss()
-    assert (whole[0], parts[0]) == (1, 7)
-    assert parts[1] == pytest.approx(whole[1], rel=1e-12)
+    monkeypatch.setattr(HeldOut, "NUMBERS", 1)  # fewer than one row has
+    single = loss()
+    assert (whole[0], parts[0], single[0]) == (1, 7, 20)
+    assert [parts[1], single[1]] == pytest.approx([whole[1]] * 2, rel=1e-12)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import SGD, Adam, Constant, Cosine, Momentum, StepDecay
+from bbb_numpy.training.optimizers import OPTIMIZER
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -103,6 +104,7 @@ def test_schedules_begin_at_one_and_end_where_they_say():
     assert Cosine(0.1)(5.0, 10) == pytest.approx(0.55)
     assert Cosine(0.1)(10.0, 10) == pytest.approx(0.1)
     assert Cosine()(12.0, 10) == pytest.approx(0.0)
+    assert Cosine()(0.0, 0) == 1.0, "of no epochs, too"
     decay = StepDecay(every=3, factor=0.5)
     assert [decay(epoch, 10) for epoch in (0, 2.9, 3, 6)] == [1.0, 1.0, 0.5, 0.25]
 
@@ -112,7 +114,9 @@ def test_schedules_begin_at_one_and_end_where_they_say():
     [
         (lambda: SGD(0.0), "learning_rate"),
         (lambda: SGD(float("nan")), "learning_rate"),
+        (lambda: Momentum(0.0), "learning_rate"),
         (lambda: Momentum(0.1, 1.0), "momentum"),
+        (lambda: Adam(0.0), "learning_rate"),
         (lambda: Adam(beta1=1.0), "beta1"),
         (lambda: Adam(beta2=-0.1), "beta2"),
         (lambda: Adam(epsilon=0.0), "epsilon"),
@@ -155,6 +159,14 @@ def test_the_memory_of_a_rule_has_the_dtype_of_theta(rule):
 def test_a_schedule_is_a_function_of_the_epoch_not_a_number_or_a_class(rule, schedule):
     with pytest.raises(TypeError, match="schedule must be an object such as Constant"):
         rule(schedule=schedule)
+
+
+def test_an_optimizer_is_a_rule_not_its_class_nor_a_number():
+    for rule in (SGD(), Momentum(), Adam()):
+        assert OPTIMIZER("optimizer", rule) is rule
+    for wrong in (Adam, 0.01):
+        with pytest.raises(TypeError, match=r"^optimizer must be .* such as Adam\(0.05\)"):
+            OPTIMIZER("optimizer", wrong)
 
 
 @pytest.mark.equation("K43", "D2", "D3")

@@ -364,9 +364,9 @@ def call(built, change=lambda arguments: None):
     rngs = [np.random.default_rng(r) for r in range(len(built))]
     states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
     arguments = {"trainings": states, "xs": list(xs), "ys": list(ys), "rngs": rngs}
-    arguments["recipe"] = Recipe(epochs=1)
+    arguments |= {"estimators": built, "recipe": Recipe(epochs=1)}
     change(arguments)
-    return fit_replicates(built, **arguments)
+    return fit_replicates(**arguments)
 
 
 MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
@@ -424,6 +424,12 @@ def _other_optimizer(arguments):
     arguments["recipe"] = Recipe(SGD(), epochs=1)
 
 
+def _beyond_single_precision(arguments):
+    for training in arguments["trainings"]:
+        training.theta = training.theta.astype(np.float32)
+    arguments["xs"][1][0, 0] = 1e60
+
+
 def _no_shares(arguments):
     arguments["recipe"] = Recipe(epochs=1, kl_weights=np.zeros_like)
 
@@ -438,12 +444,41 @@ def _no_shares(arguments):
         (_further, "replicate 1 was trained for 7 steps"),
         (_single_precision, "theta of replicate 2 has .* float32"),
         (_other_optimizer, "started with SGD"),
+        (_beyond_single_precision, "xs contain nan or infinity as float32"),
         (_no_shares, "shares >= 0 that sum to 1"),
     ],
 )
 def test_replicates_that_do_not_fit_together_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         call(estimators(), change)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("estimators", ["BBB"] * R),
+        ("trainings", [None] * R),
+        ("trainings", 3),
+        ("xs", 3),
+        ("ys", 3),
+        ("rngs", [0, 1, 2]),
+        ("rngs", np.random.default_rng(0)),
+        ("recipe", Adam()),
+        ("progress", 1),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_its_name(name, wrong):
+    def change(arguments):
+        arguments[name] = wrong
+
+    with pytest.raises(TypeError, match=f"^{name} must be"):
+        call(estimators(), change)
+
+
+def test_the_bar_is_shown_when_asked_for(capsys):
+    for progress in (True, False):
+        call(estimators(), lambda given, progress=progress: given.update(progress=progress))
+        assert ("0/1" in capsys.readouterr().err) is progress
 
 
 def test_the_model_of_all_replicates_is_checked_as_every_model_is():

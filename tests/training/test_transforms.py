@@ -235,6 +235,16 @@ def test_blocks_are_transformed_one_by_one_and_their_log_determinants_add():
     assert theta["level"].shape == ()
 
 
+@pytest.mark.equation("M15")
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 4, 3)])
+def test_a_block_holds_as_many_increasing_vectors_as_its_shape_has(shape):
+    transform = Blockwise((("cuts", shape, Ordered(3)),))
+    theta = transform.inverse(np.random.default_rng(0).standard_normal(np.prod(shape)))
+    cuts = transform.layout.views(theta)["cuts"]
+    assert cuts.shape == shape
+    assert np.all(np.diff(cuts, axis=-1) > 0)
+
+
 def test_a_layout_of_real_numbers_is_left_alone():
     layout = Layout((("w", (2, 2)), ("none", (0,)), ("log_scale", ())))
     transform, zeta = Blockwise.real(layout), np.arange(10.0).reshape(2, 5)
@@ -257,6 +267,7 @@ def test_a_layout_of_real_numbers_is_left_alone():
         (Softplus(), [np.nan], "got nan"),
         (Identity(), [np.nan], "finite; got nan"),
         (Logit(), [0.5, 1.0], "between 0 and 1, both excluded; got 1.0"),
+        (Logit(), [0.5, 0.0], "between 0 and 1, both excluded; got 0.0"),
         (Logit(2.0, 3.0), [0.5], "between 2 and 3"),
         (Logit(), [np.nan], "got nan"),
         (Ordered(3), [0.0, 1.0, 1.0], "larger than the number before it; got 1.0 at index (2,)"),
@@ -292,6 +303,8 @@ def test_impossible_transforms_are_refused(make, said):
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
+        ("rate", "^parts must be an object of type tuple or list; got 'rate'"),
+        (Log(), "^parts must be an object of type tuple or list"),
         ((("rate", Log()),), r"tuples \(name, shape, transform\).* is \('rate', Log\(\)\)"),
         (("rate", (), Log()), "within a tuple: .* is 'rate'"),
         ((("rate", 3, Log()),), r"shape of block rate must be a tuple, e.g. .*; got 3"),

@@ -1,0 +1,69 @@
+"""recipe: settings that are refused where they are made, and the shares of minibatches."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bbb_numpy import MLP, Adam, EarlyStopping, Model
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.objectives import Renyi
+from bbb_numpy.numeric.arguments import MOST_STEPS
+from bbb_numpy.training import Recipe
+from bbb_numpy.training.loop import fit, start
+
+PLAIN = Reparameterised(Model(MLP((2, 1))))
+RENYI = replace(PLAIN, objective=Renyi(0.5))  # whose shares must be those of the rows (D30)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("epochs", -1),
+        ("epochs", MOST_STEPS + 1),
+        ("samples", 0),
+        ("batch_size", 0),
+        ("kl_weights", 0.5),
+        ("warm_up", 0.5),
+        ("shuffle", 1),
+        ("optimizer", 0.01),
+        ("optimizer", Adam),
+        ("early_stopping", 10),
+        ("early_stopping", EarlyStopping),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_its_name(name, wrong):
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
+        Recipe(**{name: wrong})
+
+
+def test_whole_numbers_are_stored_as_such():
+    recipe = Recipe(epochs=3.0, samples=2.0, batch_size=8.0)
+    for found in (recipe.epochs, recipe.samples, recipe.batch_size):
+        assert type(found) is int
+    assert Recipe(epochs=MOST_STEPS).epochs == MOST_STEPS
+
+
+@pytest.mark.equation("D6")
+def test_a_minibatch_may_pay_nothing_of_the_kl_term():
+    x, rng = np.ones((6, 2)), np.random.default_rng(0)
+    recipe = Recipe(epochs=1, batch_size=2, kl_weights=lambda sizes: [1.0, 0.0, 0.0])
+    assert recipe.batches(PLAIN, 6)[1] == [1.0, 0.0, 0.0]
+    begin = start(PLAIN, rng, recipe.optimizer)
+    trained = fit(PLAIN, begin, x, x[:, :1], recipe, rng=rng)
+    assert np.isfinite(trained.history[0].objective)
+
+
+@pytest.mark.equation("D30")
+@pytest.mark.parametrize("sizes", [[16.0, 16.0], [1.0, 1e9]], ids=["equal", "a very small one"])
+def test_shares_that_must_be_those_of_the_rows_are_so_to_nine_digits(sizes):
+    plain = np.array(sizes) / sum(sizes)
+
+    def moved(by):
+        given = plain + by * plain[0] * np.array([1.0, -1.0])
+        return Recipe(kl_weights=lambda sizes: given).shares(RENYI, sizes)
+
+    assert moved(1e-11) == pytest.approx(plain, rel=1e-9)
+    for by in (1e-7, 1.0):
+        with pytest.raises(ValueError, match="which must be its share B_i / N of the data"):
+            moved(by)
