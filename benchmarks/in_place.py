@@ -184,7 +184,7 @@ class Judge:
                 cache.cache_clear()
             return work()
 
-        return in_a_fork(forgetful, 30 + 3 * round(most))
+        return in_a_fork(forgetful, 15 + 2 * round(most))
 
     def failing(self, function: tuple[str, str], mirror: str, most: float) -> str | None:
         """Name the first test of a function that fails in this process."""
