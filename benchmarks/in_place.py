@@ -141,7 +141,7 @@ class Judge:
         self.connection, self.calls = connection, Calls(home)
         self.calls.start()  # all that comes before the tests is done once, at import
         self.tests: dict[tuple[str, str], list[tuple[float, pytest.Function]]] = {}
-        self.fair: set[tuple[str, str, str]] = set()  # function, and a test that passes beside it
+        self.fair: set[tuple[str, str]] = set()  # functions of which no test fails without a mutant
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run every test once, then answer until there is no question."""
@@ -194,19 +194,21 @@ class Judge:
     def notices(self, path: str, place: str, name: str, mirror: str, most: float) -> bool:
         """Whether a test that failed beside a mutant passes without; else it is not asked again.
 
-        Alone in a process a test may fail that passed after others.
+        Alone in a process a test may fail that passed after others. All tests of the function are
+        run in their order, once for all its mutants.
         """
         function = path, place
-        if (*function, name) in self.fair:
-            return True
-        status, failed = self.alone(lambda: (0, self.failing(function, mirror, most)), most)
-        unfair = failed if status == 0 else name  # or it was stopped
-        if unfair is None:
-            self.fair.add((*function, name))
-            return True
-        known = self.tests[function]
-        self.tests[function] = [one for one in known if one[1].nodeid != unfair]
-        return False
+        while function not in self.fair:
+            status, failed = self.alone(lambda: (0, self.failing(function, mirror, most)), most)
+            unfair = failed if status == 0 else name  # or it was stopped
+            if unfair is None:
+                self.fair.add(function)
+                break
+            known = self.tests[function]
+            self.tests[function] = [one for one in known if one[1].nodeid != unfair]
+            if unfair == name:
+                return False
+        return True
 
     def fate(
         self, module: str, key: str, proofs: Combinations, most: float
