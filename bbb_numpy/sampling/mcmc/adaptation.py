@@ -102,16 +102,13 @@ class Moments(NamedTuple):
         new = before.T @ after if self.squares.ndim == 2 else np.einsum("sd,sd->d", before, after)
         return Moments(count, mean, self.squares + new)
 
-    def metric(self, dtype: Any) -> Metric | None:
-        """Return the metric of these draws, drawn towards 1e-3 by five more (M12); None if few.
+    def metric(self, dtype: Any) -> Metric:
+        """Return the metric of these draws, one or more, drawn towards 1e-3 by five more (M12).
 
         The five pseudo-draws are Stan's; they matter for short windows alone.
         """
         seen = (self.draws - 1) * len(self.mean)
-        if seen < 2:
-            return None
-        dense = self.squares.ndim == 2
-        if not dense:
+        if self.squares.ndim == 1:
             return DiagonalMetric(((self.squares + 5e-3) / (seen + 5.0)).astype(dtype))
         covariance = 0.5 * (self.squares + self.squares.T)
         covariance[np.diag_indices_from(covariance)] += 5e-3  # M12
@@ -132,9 +129,8 @@ def windows(warm_up: int) -> tuple[int, ...]:
     if warm_up < 20:
         return ()
     first, last, size = 75, 50, 25
-    if first + last + size > warm_up:
-        first, last = int(0.15 * warm_up), int(0.1 * warm_up)
-        size = warm_up - first - last
+    if first + last + size > warm_up:  # one window
+        first, last, size = int(0.15 * warm_up), int(0.1 * warm_up), warm_up
     ends, end = [first], warm_up - last
     while ends[-1] < end:
         after = ends[-1] + size
@@ -180,8 +176,7 @@ def first_step_size(
     direction = 0
     for _ in range(60):
         after = hamiltonian(metric, leapfrog(target, metric, phase, step_size))
-        with np.errstate(invalid="ignore"):  # inf - inf, where a chain starts at density 0
-            good = np.exp(np.minimum(0.0, before - after)).mean() > 0.8
+        good = np.exp(np.minimum(0.0, before - after)).mean() > 0.8
         if direction == 0:
             direction = 1 if good else -1
         elif good != (direction == 1):
@@ -268,9 +263,7 @@ def update(
     if ends and ends[0] < done <= ends[-1]:
         moments = moments.update(state.position)
     if done in ends[1:]:
-        found = moments.metric(state.position.dtype)
-        if found is not None:
-            metric = found
+        metric = moments.metric(state.position.dtype)
         moments = Moments.start(state.position, moments.squares.ndim == 2)
         step_size = exp(averaging.log_mean)
         if not isinstance(a.kernel, MetropolisHastings):

@@ -226,7 +226,7 @@ class ChEES:
             state.position - state.center,
             end.position - state.center,
             end.momentum,
-            np.where(info.divergent, 0.0, info.acceptance),
+            info.acceptance,  # 0 where divergent
             halton(turn) * self.path,
         )
         share = 1.0 / min(turn, MEMORY)
@@ -253,7 +253,5 @@ def relearned(
     length: PathLength, kernel: ChEES, state: Paced, info: Info, step_size: float
 ) -> PathLength:
     """Learn from one draw of the kernel (D47)."""
-    acceptance = np.where(info.divergent, 0.0, info.acceptance)
-    return length.update(
-        mean_slope(state.slope, acceptance), step_size, kernel.max_steps * step_size
-    )
+    slope = mean_slope(state.slope, info.acceptance)
+    return length.update(slope, step_size, kernel.max_steps * step_size)

@@ -123,15 +123,17 @@ class DenseMetric:
     Raises
     ------
     ValueError
-        Unless `covariance` is symmetric and positive definite.
+        Unless `covariance` is finite, symmetric to 1e-5 and positive definite.
     """
 
     covariance: Array
 
     def __post_init__(self) -> None:
         c = _numbers("covariance", self.covariance)
-        if c.ndim != 2 or c.shape[0] != c.shape[1] or not np.allclose(c, c.T, rtol=1e-5):
+        if c.ndim != 2 or c.shape[0] != c.shape[1]:
             raise ValueError(f"covariance must be a symmetric matrix; got shape {c.shape}")
+        if not (np.isfinite(c).all() and _symmetric(c)):
+            raise ValueError(f"covariance must be symmetric, of finite numbers; got {c}")
         object.__setattr__(self, "covariance", c)
         try:
             self._factor  # noqa: B018
@@ -169,6 +171,13 @@ class DenseMetric:
         return offset @ self._inverse_factor.T
 
 
+def _symmetric(covariance: Array) -> bool:
+    """Return whether both halves agree to 1e-5 in units of the deviations, whatever these are."""
+    deviation = np.sqrt(np.abs(np.diagonal(covariance)))
+    gap = np.abs(covariance - covariance.T)
+    return bool((gap <= 1e-5 * deviation[:, None] * deviation).all())
+
+
 def identity(like: Array) -> DiagonalMetric:
     """Return the metric of unit variances for positions (S, D)."""
-    return DiagonalMetric(np.ones(like.shape[-1], like.dtype))
+    return DiagonalMetric(np.ones(like.shape[1], like.dtype))

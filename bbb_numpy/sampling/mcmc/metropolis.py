@@ -194,7 +194,7 @@ class Langevin(_Scaled):
         """
         metric, s = self.metric or identity(state.position), self.step_size
         drawn = metric.draw_momentum(rng, state.position)
-        with np.errstate(over="ignore", invalid="ignore"):  # far outside: rejected
+        with np.errstate(all="ignore"):  # far outside: rejected
             half = drawn + 0.5 * s * state.gradient
             new = _candidate(target, state.position + s * metric.velocity(half))
             # q(x'|x): the drawn momentum; q(x|x'): the one that leads back, up to its sign

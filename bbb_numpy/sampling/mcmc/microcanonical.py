@@ -441,8 +441,7 @@ class MicrocanonicalAdaptation(NamedTuple):
         if done in ends[1:]:
             if done != ends[1]:
                 length = self._length(moments, jumps)
-            found = moments.metric(state.position.dtype)
-            metric = metric if found is None else found
+            metric = moments.metric(state.position.dtype)
             moments = Moments.start(state.position, moments.squares.ndim == 2)
             jumps = np.zeros_like(jumps)
             size = state.position.shape[1]

@@ -83,8 +83,7 @@ def init(target: Target, position: Array) -> State:
     position = position.copy()
     with np.errstate(all="ignore"):
         found = target(position) if callable(target) else None
-    _check_found(found, position)
-    with np.errstate(all="ignore"):
+        _check_found(found, position)
         value, gradient = finite(*found)
     bad = np.flatnonzero(~np.isfinite(value))
     if bad.size:

@@ -8,6 +8,7 @@ from targets import Banana, Gaussian, correlated
 
 from bbb_numpy.sampling.mcmc import (
     HMC,
+    MAMS,
     NUTS,
     DenseMetric,
     DiagonalMetric,
@@ -108,9 +109,9 @@ def test_no_response_at_all_leaves_a_finite_step_size():
 def accepted(kernel, wanted=None):
     """Mean acceptance after a warm-up on a Gaussian of 10 correlated coordinates."""
     target = correlated(0.3, np.linspace(0.5, 4.0, 10))
-    start = target.draw(np.random.default_rng(0), 16)
+    start = target.draw(np.random.default_rng(0), 32)
     draws = sample_target(
-        target, start, sampler=kernel, draws=100, warm_up=300, target_accept=wanted, seed=0
+        target, start, sampler=kernel, draws=30, warm_up=150, target_accept=wanted, seed=0
     )
     return draws.stats["acceptance"].mean()
 
@@ -151,6 +152,19 @@ def test_the_first_step_size_is_where_one_step_stops_being_accepted(start):
     found = first_step_size(target, rng, metric, state, start)
     assert 0.1 < found < 2
     assert (found / start).hex().startswith("0x1.0000000000000p"), "doublings alone"
+
+
+@pytest.mark.equation("M11")
+def test_a_chain_that_gains_density_counts_as_accepted_once():
+    """One of two gains much, one loses all, whatever the step: half is accepted, not 80 %."""
+
+    def cliff(position):
+        side = np.array([1.0, -1.0])
+        return np.where(position[:, 0] == 0, 0.0, 1e3 * side), np.zeros_like(position)
+
+    state = NUTS().init(cliff, np.zeros((2, 1)))
+    rng = np.random.default_rng(0)
+    assert first_step_size(cliff, rng, identity(state.position), state, 1.0) < 1e-17
 
 
 @pytest.mark.equation("M11")
@@ -247,7 +261,8 @@ def test_five_pseudo_draws_pull_a_short_window_towards_a_thousandth(dense):
         np.testing.assert_allclose(metric.covariance, np.diag(expected), rtol=1e-12)
     else:
         np.testing.assert_allclose(metric.variance, expected, rtol=1e-12)
-    assert gathered(draws[:1], dense).metric(np.float64) is None
+    alone = gathered(draws[:1], dense).metric(np.float64)
+    np.testing.assert_allclose(alone.velocity(np.ones((1, 4))), 1e-3, rtol=1e-12)
     # more numbers than draws: still positive definite
     wide = np.random.default_rng(0).standard_normal((3, 2, 30))
     for scale in (1e-3, 1.0, 1e3):  # the larger, the more the pseudo-draws are lost in rounding
@@ -258,12 +273,22 @@ def test_five_pseudo_draws_pull_a_short_window_towards_a_thousandth(dense):
 
 
 @pytest.mark.equation("M12")
+def test_a_dense_metric_is_symmetric_to_the_last_bit():
+    """As sums of products of deviations from the old and the new mean are not."""
+    draws = np.random.default_rng(0).standard_normal((40, 3, 5))
+    moments = gathered(draws, True)
+    assert not np.array_equal(moments.squares, moments.squares.T)
+    covariance = moments.metric(np.float64).covariance
+    np.testing.assert_array_equal(covariance, covariance.T)
+
+
+@pytest.mark.equation("M12")
 def test_the_warm_up_finds_the_covariance_of_a_gaussian_and_a_dense_metric_needs_fewer_gradients():
     target = correlated(0.95, (1.0, 0.3, 3.0))
     start = target.draw(np.random.default_rng(0), 32)
     found = {}
     for metric in ("diagonal", "dense"):
-        found[metric] = sample_target(target, start, draws=100, warm_up=300, metric=metric, seed=1)
+        found[metric] = sample_target(target, start, draws=10, warm_up=100, metric=metric, seed=2)
     deviations = np.sqrt(np.diag(target.covariance))
     relative = found["dense"].kernel.metric.covariance / np.outer(deviations, deviations)
     np.testing.assert_allclose(
@@ -290,22 +315,23 @@ def test_the_metric_changes_at_the_ends_of_windows_alone(dense):
     target, rng = Gaussian(np.eye(2)), np.random.default_rng(0)
     kernel = NUTS(0.3)
     state = kernel.init(target, target.draw(rng, 2))
-    adaptation = begin(kernel, target, rng, state, 150, dense=dense)
+    adaptation = begin(kernel, target, rng, state, 200, dense=dense)
     changed, inside = [], {}
-    for done in range(1, 151):
+    for done in range(1, 201):
         state = kernel.init(target, target.draw(rng, 2))
         inside[done] = adaptation.moments.draws
         new = update(adaptation, target, rng, state, given(0.7))
         if new.kernel.metric is not adaptation.kernel.metric:
             changed.append(done)
+            assert isinstance(new.kernel.metric, DenseMetric if dense else DiagonalMetric)
         adaptation = new
-    assert changed == list(windows(150)[1:]) == [100]
+    assert changed == list(windows(200)[1:]) == [100, 150]
     assert inside[76] == 0
     assert inside[77] == 1
     assert inside[100] == 24
     assert inside[101] == 0
+    assert inside[150] == 49
     assert adaptation.kernel.step_size == exp(adaptation.averaging.log_mean)
-    assert isinstance(adaptation.kernel.metric, DenseMetric if dense else DiagonalMetric)
 
 
 @pytest.mark.parametrize("name", TUNED)
@@ -337,6 +363,18 @@ def test_the_mean_acceptance_of_all_chains_is_what_counts():
     low = update(adaptation, target, rng, state, given(0.1)).kernel.step_size
     high = update(adaptation, target, rng, state, given(1.0)).kernel.step_size
     assert low < high
+
+
+@pytest.mark.parametrize("kernel", [HMC(), MAMS()])
+def test_what_is_asked_of_a_warm_up_reaches_kernels_with_one_of_their_own_too(kernel):
+    target, rng = Gaussian(np.eye(3)), np.random.default_rng(0)
+    state = kernel.init(target, target.draw(rng, 2))
+    asked = begin(kernel, target, rng, state, 10, dense=True, target_accept=0.7)
+    assert asked.target_accept == 0.7
+    assert asked.moments.squares.shape == (3, 3)
+    usual = begin(kernel, target, rng, state, 10)
+    assert usual.target_accept == kernel.target_accept
+    assert usual.moments.squares.shape == (3,)
 
 
 def test_kernels_without_a_step_size_are_left_alone():

@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from bbb_numpy.sampling.mcmc import HMC, NUTS, DenseMetric, DiagonalMetric
+from bbb_numpy.sampling.mcmc import (
+    HMC,
+    MAMS,
+    MCLMC,
+    NUTS,
+    ChEES,
+    DenseMetric,
+    DiagonalMetric,
+    GaussianWalk,
+    Langevin,
+    StudentWalk,
+)
 from bbb_numpy.sampling.mcmc.metrics import identity
 
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, -0.2], [0.0, -0.2, 1.5]])
@@ -45,6 +56,16 @@ def test_velocity_is_the_slope_of_the_kinetic_energy(kind):
 
 @pytest.mark.equation("M12")
 @pytest.mark.parametrize("kind", METRICS)
+def test_whitened_offsets_have_the_length_that_the_mass_matrix_gives_them(kind):
+    metric, inverse = METRICS[kind]
+    offset = np.random.default_rng(3).standard_normal((7, 3))
+    white = metric.whiten(offset)
+    expected = np.einsum("si,ij,sj->s", offset, np.linalg.inv(inverse), offset)
+    np.testing.assert_allclose(np.sum(white * white, axis=1), expected, rtol=1e-12)
+
+
+@pytest.mark.equation("M12")
+@pytest.mark.parametrize("kind", METRICS)
 def test_the_kinetic_energy_of_drawn_momenta_is_half_their_number_on_average(kind):
     metric, _ = METRICS[kind]
     rng = np.random.default_rng(2)
@@ -60,6 +81,14 @@ def test_a_dense_metric_without_covariances_is_the_diagonal_one():
         drawn = [getattr(m, name)(np.random.default_rng(0), like) for m in (dense, diagonal)]
         np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-14)
     np.testing.assert_allclose(dense.kinetic(like), diagonal.kinetic(like))
+
+
+def test_metrics_are_made_of_lists_too():
+    row = np.array([[1.0, -2.0]])
+    np.testing.assert_array_equal(DiagonalMetric([4.0, 9.0]).velocity(row), [[4.0, -18.0]])
+    assert DiagonalMetric([4.0, 9.0]).variance.shape == (2,)
+    np.testing.assert_array_equal(DenseMetric([[4, 0], [0, 9]]).velocity(row), [[4.0, -18.0]])
+    assert DenseMetric([[4, 0], [0, 9]]).covariance.shape == (2, 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -91,7 +120,9 @@ def test_what_holds_no_numbers_is_refused(given):
         DenseMetric(given)
 
 
-@pytest.mark.parametrize("kernel", [HMC, NUTS])
+@pytest.mark.parametrize(
+    "kernel", [HMC, NUTS, ChEES, MAMS, MCLMC, GaussianWalk, StudentWalk, Langevin]
+)
 @pytest.mark.parametrize(
     ("metric", "given"),
     [
@@ -110,7 +141,10 @@ def test_what_is_no_metric_is_refused_at_once(kernel, metric, given):
     [
         (np.ones((2, 3)), r"symmetric matrix; got shape \(2, 3\)"),
         (np.ones(2), r"symmetric matrix; got shape \(2,\)"),
-        (np.array([[1.0, 0.5], [0.0, 1.0]]), "symmetric"),
+        (np.array([[1.0, 0.5], [0.0, 1.0]]), "symmetric, of finite numbers; got"),
+        (np.array([[1.0, 0.5], [0.4, 1.0]]), "symmetric, of finite numbers; got"),
+        (np.array([[1.0, 0.0], [0.0, np.inf]]), "symmetric, of finite numbers; got"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "symmetric, of finite numbers; got"),
         (np.array([[1.0, 2.0], [2.0, 1.0]]), "positive definite"),
         (np.zeros((2, 2)), "positive definite"),
     ],
@@ -118,3 +152,13 @@ def test_what_is_no_metric_is_refused_at_once(kernel, metric, given):
 def test_a_covariance_that_is_none_is_refused(covariance, message):
     with pytest.raises(ValueError, match=message):
         DenseMetric(covariance)
+
+
+@pytest.mark.parametrize("units", [(1e-9, 1e-9), (1e9, 1e9), (1e-9, 1e9)])
+def test_whether_a_covariance_is_symmetric_does_not_depend_on_units(units):
+    """Rounding of small correlations is none of its business, half of a correlation is."""
+    scale = np.outer(units, units)
+    DenseMetric(scale * np.array([[1.0, 1e-8], [3e-8, 1.0]]))
+    for gap in (0.5, 2e-5):
+        with pytest.raises(ValueError, match="covariance must be symmetric"):
+            DenseMetric(scale * np.array([[1.0, 0.1 + gap], [0.1, 1.0]]))

@@ -305,6 +305,50 @@ def test_candidates_outside_the_target_are_refused():
 
 
 @pytest.mark.equation("M6")
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        LogNormalWalk(1e4),
+        Langevin(1e200, DiagonalMetric(np.array([1e9, 1.0]))),
+        Langevin(1e200, DenseMetric(np.array([[1.0, -0.5], [-0.5, 1.0]]))),
+    ],
+)
+def test_candidates_beyond_the_largest_number_are_refused_in_silence(proposal):
+    def steep(position):
+        return -1e-200 * np.sum(position, axis=1), np.full_like(position, -1e200)
+
+    kernel = MetropolisHastings(proposal)
+    state = kernel.init(steep, np.ones((200, 2)))
+    new, info = kernel.step(steep, np.random.default_rng(0), state)
+    assert np.isfinite(new.position).all()
+    assert (info.acceptance == 0).sum() > 100
+    np.testing.assert_array_equal(new.position[~info.accepted], 1.0)
+
+
+@pytest.mark.equation("M6")
+def test_a_candidate_of_density_0_is_refused_even_where_nothing_would_lead_there():
+    """pi(x') = 0 and q(x'|x) = 0: the ratio is 0 / 0."""
+    inside = Independent(
+        lambda rng, shape: -rng.random(shape),
+        lambda x: np.where(x[:, 0] > 0, 0.0, -np.inf),
+    )
+    kernel = MetropolisHastings(inside)
+    state = kernel.init(Gammas(), np.ones((50, 2)))
+    new, info = kernel.step(Gammas(), np.random.default_rng(0), state)
+    assert np.all(info.acceptance == 0)
+    assert not info.accepted.any()
+    np.testing.assert_array_equal(new.position, 1.0)
+
+
+def test_the_energy_is_minus_the_log_density_where_the_chain_is_then():
+    target = correlated()
+    kernel, rng = MetropolisHastings(GaussianWalk(0.5)), np.random.default_rng(0)
+    new, info = kernel.step(target, rng, kernel.init(target, target.draw(rng, 50)))
+    np.testing.assert_allclose(info.energy, -target(new.position)[0], rtol=1e-12)
+    assert 0 < info.accepted.sum() < 50
+
+
+@pytest.mark.equation("M6")
 def test_acceptance_is_reported_as_the_chance_that_it_was():
     target = correlated()
     kernel, rng = MetropolisHastings(GaussianWalk(0.5)), np.random.default_rng(0)
@@ -369,3 +413,11 @@ def test_an_independent_proposal_is_judged_by_its_density():
 def test_what_proposes_nothing_is_refused_when_the_kernel_is_made(proposal):
     with pytest.raises(TypeError, match=r"^proposal must be an object such as GaussianWalk"):
         MetropolisHastings(proposal=proposal)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [((3, np.sum), "draw"), ((np.sum, "q"), "log_density")]
+)
+def test_an_independent_proposal_needs_two_functions(given, named):
+    with pytest.raises(TypeError, match=rf"^{named} must be"):
+        Independent(*given)

@@ -92,16 +92,28 @@ def test_select_takes_whole_chains():
         np.testing.assert_array_equal(array[1], 0.0)
 
 
+def test_infinities_of_both_signs_are_refused_without_a_warning_about_their_sum():
+    def target(position):
+        return np.full(1, np.inf), np.full((1, 2), -np.inf)
+
+    with pytest.raises(ValueError, match=r"not finite where chains \[0\] start"):
+        init(target, np.zeros((1, 2)))
+
+
 @pytest.mark.parametrize(
-    "target",
+    ("target", "given"),
     [
-        lambda p: -(p**2).sum(axis=1),
-        lambda p: (-(p**2).sum(axis=1), -2.0 * p[:, :1]),
-        lambda p: (-(p**2).sum(), -2.0 * p),
-        lambda p: (-(p**2).sum(axis=1, keepdims=True), -2.0 * p),
-        None,
+        (lambda p: -(p**2).sum(axis=1), "ndarray"),
+        (
+            lambda p: (-(p**2).sum(axis=1), -2.0 * p[:, :1]),
+            r"arrays of shapes \(\(4,\), \(4, 1\)\)",
+        ),
+        (lambda p: (-(p**2).sum(), -2.0 * p), r"arrays of shapes \(\(\), \(4, 3\)\)"),
+        (lambda p: (-(p**2).sum(axis=1, keepdims=True), -2.0 * p), r"arrays of shapes \(\(4, 1"),
+        (None, "NoneType"),
     ],
 )
-def test_a_target_of_other_shapes_is_refused_before_it_can_broadcast(target):
-    with pytest.raises(ValueError, match=r"log densities \(S,\) and gradients \(S, D\)"):
+def test_a_target_of_other_shapes_is_refused_before_it_can_broadcast(target, given):
+    wanted = rf"log densities \(S,\) and gradients \(S, D\), .*; got {given}"
+    with pytest.raises(ValueError, match=wanted):
         init(target, np.zeros((4, 3)))
