@@ -91,7 +91,7 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     ValueError
         If the shapes do not fit, or a number is not finite, or a scale not positive.
     """
-    means, scales, y = _mixture(means, scales, y, "means")
+    means, scales, y = _mixture(means, scales, y)
     return ndtr((y - means) / scales).mean(axis=0)  # D35
 
 
@@ -121,7 +121,7 @@ def count_pit(rates: Any, y: Any, rng: np.random.Generator) -> Array:
         Whole numbers >= 0.
     rng : numpy.random.Generator
     """
-    rates, _, y = _mixture(rates, rates, y, "rates")
+    rates, y = _fitting("rates", rates, y)
     below = np.where(y > 0, pdtr(np.maximum(y - 1.0, 0.0), rates), 0.0).mean(axis=0)
     mass = np.exp(y * np.log(rates) - rates - log_factorial(y)).mean(axis=0)
     return np.minimum(below + rng.random(y.shape) * mass, 1.0)
@@ -190,7 +190,7 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
     means, scales, y
         As for `pit`.
     """
-    means, scales, y = _mixture(means, scales, y, "means")
+    means, scales, y = _mixture(means, scales, y)
     draws = len(means)
     one, other = np.triu_indices(draws, 1)
     flat, wide = means.reshape(draws, -1), scales.reshape(draws, -1)
@@ -220,7 +220,7 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
         Divide the double sum by T (T - 1): then the expectation over independent draws is
         the CRPS of the distribution that they come from. Needs T >= 2.
     """
-    draws, _, y = _mixture(draws, 1.0, y, "draws")
+    draws, y = _fitting("draws", draws, y)
     count = len(draws)
     if fair and count < 2:
         raise ValueError("the fair CRPS needs at least 2 draws; got 1")
@@ -239,19 +239,25 @@ def _distance(mean: Array, scale: Array) -> Array:
     return np.abs(mean) * (1.0 - 2.0 * tail) + 2.0 * scale * density
 
 
-def _mixture(means: Any, scales: Any, y: Any, first: str) -> tuple[Array, Array, Array]:
-    """Return all three as float64, `scales` broadcast to `means`, or say what does not fit."""
-    means, scales, y = (np.asarray(part, float) for part in (means, scales, y))
-    if means.ndim < 2 or not len(means) or means.shape[1:] != y.shape:
+def _fitting(name: str, of_draws: Any, y: Any) -> tuple[Array, Array]:
+    """Return what T draws say of `y`, and `y`, as float64, or say what does not fit."""
+    of_draws, y = np.asarray(of_draws, float), np.asarray(y, float)
+    if of_draws.ndim < 2 or not len(of_draws) or of_draws.shape[1:] != y.shape:
         raise ValueError(
-            f"{first} must be (draws, *shape of y) with at least one draw; got shape "
-            f"{means.shape} for y of shape {y.shape}"
+            f"{name} must be (draws, *shape of y) with at least one draw; got shape "
+            f"{of_draws.shape} for y of shape {y.shape}"
         )
+    return of_draws, y
+
+
+def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
+    """Return all three as float64, `scales` broadcast to `means`, or say what does not fit."""
+    means, y = _fitting("means", means, y)
+    scales = np.asarray(scales, float)
     try:
-        scales = np.broadcast_to(scales, means.shape)
+        return means, np.broadcast_to(scales, means.shape), y
     except ValueError:
         raise ValueError(
             f"scales of shape {scales.shape} do not broadcast to {means.shape}; one per draw is "
             "scales[:, None, None]"
         ) from None
-    return means, scales, y

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from bbb_numpy.evaluation import calibration
 from bbb_numpy.evaluation.calibration import (
     class_pit,
     count_pit,
@@ -39,6 +40,23 @@ def test_numbers_whose_squares_overflow_are_refused_by_name_and_all_others_score
             np.testing.assert_allclose(found, 1e150)
             with pytest.raises(ValueError, match=r"^y must be finite and within 1e\+150"):
                 score(mean, np.ones(mean.shape), np.full((1, 1), 1.01 * value))
+    with pytest.raises(ValueError, match=r"^scale must be between 1e-150 and 1e\+150"):
+        crps_gaussian(0.0, 1.01e150, 0.0)
+
+
+def test_targets_may_be_one_number_for_each_row():
+    """(T, N) for y (N,) says the same as (T, N, 1) for y (N, 1)."""
+    rng = RNG(14)
+    (means, scales), y = mixture(rng, outputs=1), rng.normal(0, 2, (5, 1))
+    counts = rng.poisson(3.0, (5, 1))
+    for call, *args in (
+        (pit, means, scales, y),
+        (crps_mixture, means, scales, y),
+        (crps_draws, means, y),
+        (lambda rates, y: count_pit(rates, y, RNG(0)), scales, counts),
+    ):
+        flat = [one[..., 0] for one in args]
+        np.testing.assert_array_equal(call(*flat), call(*args)[:, 0])
 
 
 @pytest.mark.equation("D35")
@@ -101,6 +119,11 @@ def test_central_intervals_hold_what_they_should_and_overconfident_ones_do_not()
     assert confident.share[3] == pytest.approx(expected, abs=4 * sqrt(0.24 * 0.76 / rows))
     wide = coverage(pit(mean, 2.0, y))
     assert np.all(wide.low > wide.level)
+
+
+@pytest.mark.equation("D35")
+def test_a_target_on_the_end_of_an_interval_is_inside():
+    assert coverage([0.25, 0.75, 0.2, 0.8], [0.5]).share == 0.5
 
 
 @pytest.mark.equation("D35")
@@ -173,13 +196,21 @@ def test_a_mixture_of_one_is_a_gaussian_and_equal_parts_change_nothing():
     assert crps_mixture(means.repeat(7, 0), scales.repeat(7, 0), y) == pytest.approx(one, rel=1e-12)
 
 
-def test_the_blocks_of_a_mixture_change_nothing(monkeypatch):
+@pytest.mark.parametrize(("block", "columns"), [(80, 2), (1, 1)])
+def test_the_blocks_of_a_mixture_bound_the_memory_and_change_nothing(monkeypatch, block, columns):
     rng = RNG(10)
-    means, scales = mixture(rng, draws=9, rows=7)
+    means, scales = mixture(rng, draws=9, rows=7)  # 36 pairs
     y = rng.normal(0, 2, (7, 2))
-    whole = crps_mixture(means, scales, y)
-    monkeypatch.setattr("bbb_numpy.evaluation.calibration.BLOCK", 80)  # two numbers at a time
-    assert (crps_mixture(means, scales, y) == whole).all()
+    whole, distance, shapes = crps_mixture(means, scales, y), calibration._distance, []
+
+    def noted(mean, scale):
+        shapes.append(mean.shape)
+        return distance(mean, scale)
+
+    monkeypatch.setattr(calibration, "BLOCK", block)
+    monkeypatch.setattr(calibration, "_distance", noted)
+    assert crps_mixture(means, scales, y) == pytest.approx(whole, rel=1e-13)
+    assert shapes[:-1] == [(36, columns)] * (14 // columns)  # the last is the distance from y
 
 
 @pytest.mark.equation("D34")
@@ -191,9 +222,18 @@ def test_the_sorted_form_is_the_double_sum():
     assert crps_draws(draws, y) == pytest.approx(expected, rel=1e-12)
     fair = np.abs(draws - y).mean(axis=0) - 0.5 * double * 31 / 30
     assert crps_draws(draws, y, fair=True) == pytest.approx(fair, rel=1e-12)
-    far = 1e9 + draws
-    assert crps_draws(far, y + 1e9) == pytest.approx(expected, abs=1e-5), "digits survive a shift"
+    two = np.abs(draws[:2] - y).mean(axis=0) - 0.5 * np.abs(draws[0] - draws[1])
+    assert crps_draws(draws[:2], y, fair=True) == pytest.approx(two, rel=1e-12)
     assert crps_draws(y[None], y) == pytest.approx(np.zeros((4, 2)))
+
+
+@pytest.mark.equation("D34")
+def test_no_digit_of_the_sorted_form_is_lost_far_from_zero():
+    """In steps of 2^-10 a shift by 2^40 is exact, whatever the column is shifted by."""
+    rng = RNG(15)
+    draws, y = np.round(rng.normal(0, 1024, (31, 4, 2))) / 1024, np.zeros((4, 2))
+    shift = 2.0**40 * np.array([1.0, -1.0])
+    assert crps_draws(draws + shift, y + shift) == pytest.approx(crps_draws(draws, y), rel=1e-13)
 
 
 @pytest.mark.equation("D34")
@@ -260,9 +300,18 @@ def test_the_crps_is_in_units_of_y():
         (lambda: pit(np.zeros((0, 4, 1)), 1.0, np.zeros((4, 1))), "at least one draw"),
         (lambda: coverage([0.2, 1.3]), "between 0 and 1"),
         (lambda: coverage([]), "pits must hold 1 or more"),
-        (lambda: coverage([0.3], [95]), "levels must be numbers between 0 and 1"),
+        *(
+            (lambda level=level: coverage([0.3], [level]), "levels must be numbers between 0 and 1")
+            for level in (95, 0, 1)
+        ),
         (lambda: kolmogorov([]), "pits must hold 1 or more"),
         (lambda: crps_gaussian(0.0, -1.0, 0.0), "scale must be between 1e-150 and .*; got -1.0"),
+        (
+            lambda: crps_gaussian(np.zeros(2), np.ones(3), 0.0),
+            r"mean, scale and y must have one shape; got \(2,\), \(3,\) and \(\)",
+        ),
+        (lambda: crps_draws(np.zeros((3, 4)), np.zeros((4, 1))), r"^draws must be \(draws, "),
+        (lambda: count_pit(np.ones(3), 1, RNG(0)), r"^rates must be .* got shape \(3,\)"),
         (lambda: crps_draws(np.zeros((1, 2, 1)), np.zeros((2, 1)), fair=True), "got 1"),
         (
             lambda: count_pit(np.ones((1, 1, 1)), np.array([[0.5]]), RNG(0)),
