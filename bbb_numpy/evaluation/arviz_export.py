@@ -6,7 +6,6 @@ ArviZ is optional: extra `diagnostics`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -192,7 +191,7 @@ def to_arviz(
         attributes["proposal"] = type(part).__name__
     posterior = dict(found.layout.views(kept))
     groups = {"posterior": posterior, "sample_stats": _statistics(found, thin)}
-    dims, coords = {}, {}
+    dims = {}
     known = model_of(found) if joint is None else joint.model
     if known is not None:
         names = {name for name, _ in known.learned()}
@@ -201,7 +200,6 @@ def to_arviz(
     if joint is not None:
         rng, lead = np.random.default_rng(seed), kept.shape[:2]
         shape = joint.y.shape if joint.model.outputs > 1 else joint.y.shape[:1]
-        coords = {"row": np.arange(len(joint.x))}
         groups |= {"observed_data": {"y": joint.y.reshape(shape)}, "constant_data": {"x": joint.x}}
         if log_likelihood:
             rowwise = _rowwise(joint, flat)
@@ -216,14 +214,13 @@ def to_arviz(
             groups["prior_predictive"] = {
                 "y": _targets(joint, before, rng).reshape(1, prior, *shape)
             }
-    return _exported(az, groups, dims, coords, attributes)
+    return _exported(az, groups, dims, attributes)
 
 
 def _exported(
     az: Any,
     groups: dict[str, dict[str, Array]],
     dims: dict[str, list[str]],
-    coords: Mapping[str, Array],
     attributes: dict[str, Any],
 ) -> Any:
     """Return the groups in ArviZ's container: a DataTree, before ArviZ 1 an InferenceData."""
@@ -231,18 +228,11 @@ def _exported(
         warnings.filterwarnings("ignore", "More chains", UserWarning)
         if not az.__version__.startswith("0."):
             attrs = {"/": attributes, "posterior": attributes}
-            return az.from_dict(groups, dims=dims, coords=coords, attrs=attrs)
+            return az.from_dict(groups, dims=dims, attrs=attrs)
         likelihood = groups.pop("log_likelihood", None)
-        made = az.from_dict(
-            **groups,
-            dims=dims,
-            coords=coords,
-            attrs=dict(attributes),
-            posterior_attrs=attributes,
-        )
+        made = az.from_dict(**groups, dims=dims, attrs=dict(attributes), posterior_attrs=attributes)
         if likelihood is not None:  # one number per row, whatever the targets of a row
-            added = az.from_dict(log_likelihood=likelihood, dims={"y": ["row"]}, coords=coords)
-            made.extend(added)
+            made.extend(az.from_dict(log_likelihood=likelihood, dims={"y": ["row"]}))
     return made
 
 

@@ -13,17 +13,20 @@ import pytest
 from problems import exact_posterior, linear_problem
 
 from bbb_numpy import MLP, BayesianMLPRegressor, GaussianLikelihood, GaussianPrior, Model, Sampling
-from bbb_numpy.evaluation import convergence
+from bbb_numpy.evaluation import arviz_export, convergence
 from bbb_numpy.evaluation.arviz_export import to_arviz
 from bbb_numpy.learners import checkpoint
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.elementary import LOG_2PI
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.hyperpriors import HalfNormal
-from bbb_numpy.sampling.draws import Draws
+from bbb_numpy.parts.student_t import StudentTLikelihood
+from bbb_numpy.parts.weighted import Weighted, with_weights
+from bbb_numpy.sampling.draws import STATISTICS, Draws
 from bbb_numpy.sampling.mcmc import HMC, NUTS, MetropolisHastings
 from bbb_numpy.sampling.run import sample, sample_target
 
+RNG = np.random.default_rng
 matplotlib.use("Agg")
 # ArviZ 0.23 calls a function of Matplotlib in a way that Matplotlib 3.11 calls old.
 drawn_by_arviz = pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
@@ -76,15 +79,27 @@ def pictures(az, exported):
         yield collection.get_viz("figure")
 
 
+def drawn(joint, positions):
+    """Positions (T, S, D) as if a chain had gone there, with a number for each of its statistics.
+
+    What an export holds does not depend on how the draws were made, and this takes no time.
+    """
+    log_density = joint(positions.reshape(-1, positions.shape[-1]))[0].reshape(positions.shape[:2])
+    stats = dict(zip(STATISTICS, RNG(0).uniform(1, 9, (6, *positions.shape[:2])), strict=True))
+    stats["divergent"] = stats["divergent"] > 5
+    stats["depth"] = np.floor(stats["depth"])
+    return Draws(positions, log_density, stats, NUTS(0.2), joint, joint.layout, 60, 0, True)
+
+
 @pytest.fixture(scope="module")
 def network():
-    """A small network with learned noise, sampled: 4 chains of 60 draws."""
-    rng = np.random.default_rng(0)
+    """A small network with learned noise, 4 chains of 60 draws."""
+    rng = RNG(0)
     x = rng.uniform(-2, 2, (12, 2))
     y = np.tanh(x[:, :1]) + 0.4 * rng.standard_normal((12, 1))
     model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(0.7), GaussianLikelihood(0.5, learn=True))
-    hyper = {"log_noise": HalfNormal(1.0)}
-    return sample(model, x, y, hyperpriors=hyper, draws=60, warm_up=60, seed=1)
+    joint = LogJoint(model, x, y, {"log_noise": HalfNormal(1.0)})
+    return drawn(joint, 0.5 * rng.standard_normal((60, 4, joint.layout.size)))
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +146,7 @@ def test_the_statistics_have_the_names_that_arviz_knows(exported, network):
     attributes = exported.posterior.attrs
     assert attributes["inference_library"] == "bbb_numpy"
     assert (attributes["sampler"], attributes["tuning_steps"]) == ("NUTS", 60)
+    assert exported.attrs["sampler"] == "NUTS"
 
 
 @pytest.mark.parametrize(
@@ -139,9 +155,12 @@ def test_the_statistics_have_the_names_that_arviz_knows(exported, network):
 )
 def test_a_kernel_without_trees_or_momenta_tells_of_none(kernel, absent):
     draws = sample_target(gaussian, np.zeros((2, 1)), sampler=kernel, draws=10, warm_up=20, seed=0)
-    found = set(to_arviz(draws).sample_stats)
+    exported = to_arviz(draws)
+    found = set(exported.sample_stats)
     every = {"tree_depth", "energy", "lp", "acceptance_rate", "diverging", "n_steps", "step_size"}
     assert found == every - absent
+    proposal = "GaussianWalk" if "energy" in absent else None
+    assert exported.posterior.attrs.get("proposal") == proposal
 
 
 def gaussian(position):
@@ -204,16 +223,103 @@ def test_other_rows_can_be_given(network):
     )
 
 
+def groups_differ(found, expected, *apart):
+    """The groups of two exports that are not the same, but for those that may differ."""
+    assert group_names(found) == group_names(expected)
+    names = [name for name in group_names(found) if name not in apart]
+    return [name for name in names if not found[name].equals(expected[name])]
+
+
+@pytest.mark.parametrize("given", [(), ("x",), ("y",), ("x", "y")])
+def test_another_model_and_other_rows_can_be_asked_about_the_same_draws(network, given):
+    """As if they had been drawn from the joint density of these, with the same hyperpriors."""
+    other = replace(network.target.model, prior=GaussianPrior(2.0), network=MLP((2, 3, 1)))
+    rows = {"x": np.full((12, 2), 0.3), "y": np.ones((12, 1))}
+    rows = {name: rows[name] for name in given}
+    there = replace(network, target=replace(network.target, model=other, **rows))
+    assert not groups_differ(to_arviz(network, **rows, model=other), to_arviz(there))
+    here = to_arviz(network)
+    assert "log_likelihood" in groups_differ(to_arviz(network, **rows, model=other), here)
+
+
+def test_a_model_that_learns_nothing_needs_no_hyperpriors_for_its_prior(az):
+    """Draws of any density: with model and data there are all groups, as of a LogJoint."""
+    rng = RNG(1)
+    joint = LogJoint(Model(MLP((1, 1))), rng.standard_normal((5, 1)), rng.standard_normal((5, 1)))
+    draws = drawn(joint, rng.standard_normal((9, 2, 2)))
+    plain = replace(draws, target=gaussian)
+    found = to_arviz(plain, joint.x, joint.y, model=joint.model)
+    assert not groups_differ(found, to_arviz(draws))
+    assert "prior" in group_names(found)
+
+
+@pytest.mark.equation("D45")
+def test_the_weights_of_rows_are_left_out():
+    """LOO leaves out a row, not its copies; replications have no column of weights."""
+    rng = RNG(2)
+    x, y = rng.standard_normal((6, 1)), rng.standard_normal((6, 2))
+    plain = LogJoint(Model(MLP((1, 2)), likelihood=GaussianLikelihood(0.5, learn=True)), x, y)
+    model = replace(plain.model, likelihood=Weighted(plain.model.likelihood))
+    weighted = LogJoint(model, x, with_weights(y, np.arange(1.0, 7.0)))
+    positions = rng.standard_normal((9, 2, plain.layout.size))
+    found = to_arviz(drawn(weighted, positions))
+    assert groups_differ(found, to_arviz(drawn(plain, positions))) == ["sample_stats"]  # lp
+
+
+def test_the_axes_of_every_block_are_named_in_deep_networks_and_for_many_targets():
+    """Each target has its noise; scales of the prior belong to no target."""
+    rng = RNG(3)
+    network = MLP((2, 3, 4, 2), "tanh")
+    model = Model(network, GaussianPrior(1.0, learn=True), StudentTLikelihood(learn=True))
+    joint = LogJoint(model, rng.standard_normal((5, 2)), rng.standard_normal((5, 2)))
+    posterior = to_arviz(drawn(joint, rng.standard_normal((9, 2, joint.layout.size)))).posterior
+    named = {name: block.dims[2:] for name, block in posterior.items()}
+    assert {name: named[name] for name in ("W0", "b0", "W1", "b1", "W2", "b2")} == {
+        "W0": ("input", "unit_0"), "b0": ("unit_0",),
+        "W1": ("unit_0", "unit_1"), "b1": ("unit_1",),
+        "W2": ("unit_1", "output"), "b2": ("output",),
+    }  # fmt: skip
+    logarithms = {name for name in named if "log_" in name}
+    assert logarithms == {"log_noise", "log_df", *(name for name, _ in model.prior.blocks())}
+    for name in logarithms:
+        natural = name.replace("log_", "")
+        np.testing.assert_array_equal(posterior[natural], np.exp(posterior[name]))
+        wanted = ("target",) if name in ("log_noise", "log_df") else (f"{natural}_dim_0",)
+        assert named[natural] == wanted
+    assert len(named) == 6 + 2 * len(logarithms)
+
+
+def test_more_chains_than_draws_are_no_reason_to_warn(network):
+    few = to_arviz(drawn(network.target, network.positions[:2]))
+    assert few.posterior.log_noise.shape == (4, 2, 1)
+
+
+def test_arviz_1_gets_all_groups_at_once_with_axes_and_attributes():
+    """Whichever ArviZ is there; that this one accepts them, the other tests show."""
+    given = {}
+
+    def from_dict(groups, **more):
+        given.update(groups=groups, **more)
+        return "made"
+
+    groups, dims, attributes = {"posterior": {}, "log_likelihood": {}}, {"y": ["row"]}, {"a": "b"}
+    arviz = SimpleNamespace(__version__="1.0.0", from_dict=from_dict)
+    assert arviz_export._exported(arviz, groups, dims, attributes) == "made"
+    attrs = {"/": attributes, "posterior": attributes}
+    assert given == {"groups": groups, "dims": dims, "attrs": attrs}
+
+
 @pytest.mark.parametrize("kind", ["two targets", "classes"])
 def test_several_targets_have_an_axis_and_one_likelihood_per_row(az, kind):
-    rng = np.random.default_rng(4)
+    rng = RNG(4)
     x = rng.standard_normal((40, 1))
     y = rng.standard_normal((40, 2)) if kind == "two targets" else np.eye(2)[rng.integers(0, 2, 40)]
     likelihood = GaussianLikelihood() if kind == "two targets" else CategoricalLikelihood()
-    model = Model(MLP((1, 2)), GaussianPrior(), likelihood)
-    draws = sample(model, x, y, draws=300, warm_up=100, chains=2, seed=0)
-    found = to_arviz(draws)
-    assert found.posterior_predictive.y.dims == ("chain", "draw", "row", "target")
+    joint = LogJoint(Model(MLP((1, 2)), GaussianPrior(), likelihood), x, y)
+    found = to_arviz(drawn(joint, 0.1 * rng.standard_normal((300, 2, 4))))
+    for group in (found.posterior_predictive, found.prior_predictive):
+        assert group.y.dims == ("chain", "draw", "row", "target")
+    assert found.prior_predictive.y.shape == (1, 500, 40, 2)
     assert found.log_likelihood.y.shape == (2, 300, 40)
     assert "unit_0" not in found.posterior.dims  # there is no hidden layer
     assert found.log_likelihood.row.values.tolist() == list(range(40))
@@ -251,7 +357,7 @@ def learned():
     rng = np.random.default_rng(5)
     x = 10.0 + 3.0 * rng.standard_normal((30, 1))
     y = 50.0 + 7.0 * np.tanh(x[:, 0] - 10.0) + rng.standard_normal(30)
-    inference = Sampling(chains=2, draws=50, warm_up=50)
+    inference = Sampling(chains=2, draws=20, warm_up=20)
     made = BayesianMLPRegressor((2,), activation="tanh", inference=inference, random_state=0)
     return made.fit(x, y)
 
@@ -337,6 +443,30 @@ def test_rows_that_cannot_be_used_are_refused(loaded):
             to_arviz(draws, **given)
 
 
+def test_numbers_beyond_1e100_are_refused_by_name(network):
+    x, y = np.zeros((12, 2)), np.zeros((12, 1))
+    for given in ({"x": np.full_like(x, 1.01e100), "y": y}, {"x": x, "y": y - 1.01e100}):
+        name = "y" if given["y"].any() else "x"
+        with pytest.raises(ValueError, match=rf"^{name} must be finite and within 1e\+100"):
+            to_arviz(network, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"prior": -1}, "prior must be a whole number >= 0"),
+        ({"prior": 10**7}, "prior must be a whole number >= 0 and <= 1000000"),
+        ({"thin": 0}, "thin must be a whole number >= 1"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"log_likelihood": 1}, "log_likelihood must be True or False"),
+        ({"predictive": "no"}, "predictive must be True or False"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_its_name(network, given, wanted):
+    with pytest.raises((TypeError, ValueError), match=f"^{wanted}"):
+        to_arviz(network, **given)
+
+
 # ArviZ's own tools
 
 
@@ -408,11 +538,6 @@ def around_a_mode(seed=0):
     mode = np.array([1.0, -2.0, 3.0, 0.5, 0.0, -0.5, 2.0, -1.0, 1.0, 0.1, -1.0])
     positions = mode + 0.05 * rng.standard_normal((200, 4, 11))
     return drawn(joint, positions)
-
-
-def drawn(joint, positions):
-    log_density = joint(positions.reshape(-1, positions.shape[-1]))[0].reshape(positions.shape[:2])
-    return Draws(positions, log_density, {}, NUTS(), joint, joint.layout, 0, 0, True)
 
 
 def rearranged(draws, order=(0, 1, 2), signs=(1, 1, 1)):
@@ -509,6 +634,11 @@ def test_what_cannot_be_judged_is_refused(network):
     plain = replace(network, target=gaussian)
     with pytest.raises(ValueError, match="knows its model"):
         convergence.convergence(plain, np.zeros((3, 2)))
+
+
+def test_whether_weights_are_judged_is_true_or_false(network):
+    with pytest.raises(TypeError, match=r"^weights must be True or False; got 1"):
+        convergence.convergence(network, weights=1)
 
 
 def test_without_arviz_the_message_says_what_to_install(network, monkeypatch):
