@@ -203,7 +203,7 @@ def to_arviz(
         groups |= {"observed_data": {"y": joint.y.reshape(shape)}, "constant_data": {"x": joint.x}}
         if log_likelihood:
             rowwise = _rowwise(joint, flat)
-            groups["log_likelihood"] = {"y": rowwise.reshape(*lead, -1)}  # (S, T, N)
+            groups["log_likelihood"] = {"y": rowwise.reshape(*lead, len(joint.x))}  # (S, T, N)
         if predictive:
             replicated = _targets(joint, flat, rng)
             groups["posterior_predictive"] = {"y": replicated.reshape(*lead, *shape)}
@@ -225,7 +225,8 @@ def _exported(
 ) -> Any:
     """Return the groups in ArviZ's container: a DataTree, before ArviZ 1 an InferenceData."""
     with warnings.catch_warnings():  # the axes are in order, however few the draws are
-        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        told = "More chains|Found chain dimension"  # by ArviZ before 1, and since
+        warnings.filterwarnings("ignore", told, UserWarning)
         if not az.__version__.startswith("0."):
             attrs = {"/": attributes, "posterior": attributes}
             return az.from_dict(groups, dims=dims, attrs=attrs)

@@ -182,14 +182,12 @@ def _r_hats(az: Any, values: Array) -> Array:
 
 
 def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
-    """Judge numbers (T, S, M); None if none of them ever changes."""
-    values = values.reshape(*values.shape[:2], -1)
-    values = values[..., np.ptp(values, axis=(0, 1)) > 0]
+    """Judge numbers (T, S, ...); None if none of them ever changes."""
+    values = values[..., np.ptp(values, axis=(0, 1)) > 0]  # one axis for all that do
     if not values.shape[-1]:
         return None
     data, r_hat = az.convert_to_dataset({"v": values.swapaxes(0, 1)}), _r_hats(az, values)
-    with np.errstate(all="ignore"):  # a chain that stands still has no variance
-        bulk, tail = (np.nan_to_num(az.ess(data, method=m)["v"].values) for m in ("bulk", "tail"))
+    bulk, tail = (np.nan_to_num(az.ess(data, method=m)["v"].values) for m in ("bulk", "tail"))
     worst = float(r_hat.max()), float(bulk.min()), float(tail.min())
     return Line(space, name, values.shape[-1], *worst)
 

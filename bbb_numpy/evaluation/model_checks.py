@@ -273,7 +273,7 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
         warnings.warn(
             f"only {effective:.1f} of {len(shares)} draws are effective under the other model; "
             "its posterior lies elsewhere: sample it",
-            stacklevel=2,
+            stacklevel=3,  # beyond the check of the arguments: whoever called
         )
     return Reweighted(shares, effective, total - float(np.log(len(shares))))
 

@@ -185,6 +185,23 @@ def test_blocks_bound_the_memory_and_change_nothing(exported, network, monkeypat
         np.testing.assert_allclose(again[group].y, exported[group].y, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("numbers", "size"), [(100, 2), (1, 1)])
+def test_blocks_hold_as_many_positions_as_memory_allows_and_one_at_least(
+    network, monkeypatch, numbers, size
+):
+    monkeypatch.setattr(convergence, "BLOCK_NUMBERS", numbers)  # 12 rows of 3 units: 36 each
+    cut = [range(240)[some] for some in convergence.blocks_of(network.target, network.flat)]
+    assert cut == [range(at, at + size) for at in range(0, 240, size)]
+
+
+def test_draws_of_a_joint_density_without_rows_are_those_of_the_prior(network):
+    joint = replace(network.target, x=np.zeros((0, 2)), y=np.zeros((0, 1)))
+    draws = drawn(joint, network.positions)
+    names = [line.name for line in convergence.convergence(draws).lines]
+    assert names == ["log density", "log_noise", "W0", "b0", "W1", "b1"]
+    assert to_arviz(draws).log_likelihood.y.shape == (4, 60, 0)
+
+
 def test_replicated_targets_scatter_around_the_functions_with_the_noise_of_their_draw(network):
     found = to_arviz(replace(network, positions=np.tile(network.positions, (20, 1, 1))))
     joint, noise = network.target, found.posterior.noise.values  # (S, T, 1)
@@ -449,6 +466,8 @@ def test_numbers_beyond_1e100_are_refused_by_name(network):
         name = "y" if given["y"].any() else "x"
         with pytest.raises(ValueError, match=rf"^{name} must be finite and within 1e\+100"):
             to_arviz(network, **given)
+    with pytest.raises(ValueError, match=r"^x must be finite and within 1e\+100"):
+        convergence.convergence(network, np.full((3, 2), 1.01e100))
 
 
 @pytest.mark.parametrize(
@@ -599,6 +618,19 @@ def test_the_table_is_that_of_arviz(az, network):
         elsewhere.worst("weights")
 
 
+@pytest.mark.parametrize("row", [0, -1])
+def test_of_many_rows_fifty_are_looked_at_the_first_and_the_last_among_them(row):
+    """At all others the input is 0, so that the slope, of which chains differ, does not show."""
+    x = np.zeros((60, 1))
+    x[row] = 1.0
+    joint = LogJoint(Model(MLP((1, 1))), x, np.zeros((60, 1)))
+    positions = RNG(0).standard_normal((50, 4, 2))
+    positions[:, -1, 0] += 9.0
+    found = convergence.convergence(drawn(joint, positions), weights=False).lines[0]
+    assert found.name == "E[y|x] at 50 rows"
+    assert found.r_hat > 1.5
+
+
 def test_four_draws_are_enough_to_judge_and_three_are_not():
     draws = around_a_mode()
     for count, enough in ((4, True), (3, False)):
@@ -615,6 +647,8 @@ def test_chains_that_stand_still_have_not_converged():
     stuck = np.broadcast_to(draws.positions[:1], draws.positions.shape).copy()
     found = convergence.convergence(drawn(draws.target, stuck))
     assert found.worst("functions").r_hat > 100
+    four = convergence.convergence(drawn(draws.target, stuck[:4]))  # no variance, to the last bit
+    assert four.worst("functions").r_hat == np.inf
     same = np.broadcast_to(stuck[:, :1], stuck.shape).copy()
     with pytest.raises(ValueError, match="no number ever changes"):
         convergence.convergence(drawn(draws.target, same))
@@ -647,6 +681,16 @@ def test_without_arviz_the_message_says_what_to_install(network, monkeypatch):
         to_arviz(network)
     with pytest.raises(ImportError, match=r"bbb-numpy\[diagnostics\]"):
         convergence.convergence(network)
+
+
+def test_what_arviz_announces_when_it_is_imported_is_no_warning_of_ours(tmp_path, monkeypatch):
+    (tmp_path / "arviz.py").write_text("import warnings; warnings.warn('2.0', FutureWarning)")
+    monkeypatch.delitem(sys.modules, "arviz", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        assert convergence.import_arviz().__file__ == str(tmp_path / "arviz.py")
+    finally:
+        del sys.modules["arviz"]  # before the one that was there is put back
 
 
 def test_the_first_import_of_the_day_warns_of_nothing(tmp_path):

@@ -1,5 +1,7 @@
 """Model checking: p-values, prior predictions, other priors, Bayes factors; all exactly known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,7 @@ from bbb_numpy.sampling.annealing import evidence
 from bbb_numpy.studies import linear_gaussian as closed
 
 RNG = np.random.default_rng
+NUMBERS = {"log_evidence": -3.0, "error": 0.1}
 
 
 def draws_of(truth, rng, samples):
@@ -175,13 +178,42 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
     same = reweight(joint_of(problem), joint_of(problem), draws)
     assert np.allclose(same.shares, 1.0 / 500)
     assert (same.effective, same.log_ratio) == pytest.approx((500.0, 0.0), abs=1e-9)
-    with pytest.warns(UserWarning, match=r"of 500 draws are effective"):
+    with pytest.warns(UserWarning, match=r"of 500 draws are effective") as told:
         reweight(joint_of(problem), joint_of(problem, 0.05), draws)
+    assert told[0].filename == __file__, "the line that asked is shown"
     wider = LogJoint(
         Model(MLP((2, 3, 1)), GaussianPrior(1.0), problem.model.likelihood), problem.x, problem.y
     )
     with pytest.raises(ValueError, match="same network and learned numbers"):
         reweight(joint_of(problem), wider, draws)
+
+
+@pytest.mark.equation("M22")
+@pytest.mark.parametrize("draws", [10, 11])
+def test_a_tenth_of_the_draws_is_enough_and_less_is_not(problem, draws):
+    """The narrow prior leaves one of them, at 0: the others have exp(-15,000) of its share."""
+    positions = np.ones((draws, 3))
+    positions[0] = 0.0
+    others = (joint_of(problem), joint_of(problem, 0.01), positions)
+    if draws > 10:
+        with pytest.warns(UserWarning, match=r"only 1.0 of 11 draws"):
+            found = reweight(*others)
+    else:
+        found = reweight(*others)
+    assert found.effective == 1.0
+
+
+@pytest.mark.equation("M22")
+def test_residuals_are_in_units_of_the_deviation_of_each_row():
+    y, mean = np.array([[[3.0], [1.0], [-2.0]]]), np.array([[[1.0], [2.0], [2.0]]])
+    deviation = np.array([[[4.0], [0.5], [2.0]]])  # residuals 2, -1, -4: 0.5, -2, -2 of these
+    wanted = {
+        "sum of squared residuals": 8.25,
+        "largest residual": 2.0,
+        "residuals of neighbours": (-1.0 + 4.0) / 2,
+    }
+    found = {name: QUANTITIES[name](y, mean, deviation).tolist() for name in wanted}
+    assert found == {name: [value] for name, value in wanted.items()}
 
 
 @pytest.mark.equation("M20")
@@ -208,6 +240,8 @@ def test_words_change_where_kass_and_raftery_say():
     words = [in_words(0.5 * twice) for twice in (0.0, 1.9, 2.1, 5.9, 6.1, 9.9, 10.1)]
     bare, positive, strong, most = dict.fromkeys(words)
     assert words == [bare, bare, positive, positive, strong, strong, most]
+    ends = [in_words(0.5 * twice) for twice in (2.0, 6.0, 10.0)]
+    assert ends == [positive, strong, most], "each is the least of its range"
     assert in_words(-7.0) == "very strong, for the second"
     assert in_words(7.0) == "very strong, for the first"
     assert (BayesFactor(0.0, 0.0).certain, BayesFactor(1.0, 0.0).certain) == (0.5, 1.0)
@@ -232,6 +266,17 @@ def test_words_change_where_kass_and_raftery_say():
         ),
         (lambda j: posterior_check(j, np.zeros((5, 3)), None), TypeError, "rng must be a numpy"),
         (lambda j: reweight(j, j, np.zeros((5, 4, 3))), ValueError, "give draws.flat"),
+        *(
+            (
+                lambda j, other=other: bayes_factor(SimpleNamespace(**NUMBERS), other),
+                *(TypeError, "second must have log_evidence and error"),
+            )
+            for other in (
+                SimpleNamespace(log_evidence=1.0),
+                SimpleNamespace(error=1.0),
+                type("", (), NUMBERS),
+            )
+        ),
         (lambda j: probabilities({}), ValueError, "one model at least; it is empty"),
     ],
 )
