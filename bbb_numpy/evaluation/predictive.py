@@ -122,8 +122,7 @@ def _weight_blocks(
     The cut depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
     """
-    size = max(estimator.model.layout.size, 1)
-    block = int(np.clip(BLOCK_NUMBERS // (4 * size), 1, 256))
+    block = max(1, min(BLOCK_NUMBERS // (4 * estimator.model.layout.size), 256))
     buffers = Buffers()
     for eps in estimator.noise_blocks(rng, samples, block, theta.dtype):
         yield estimator.weights(theta, eps, buffers.rewind()), estimator.params(theta, eps)
@@ -342,9 +341,9 @@ def predict_classes(
         p = likelihood.mean(params, f)  # (S, B, K)
         if binary:
             p = np.concatenate([1.0 - p, p], axis=-1)
-        proba[rows] += p.sum(axis=0) / samples
+        proba[rows] += p.sum(axis=0)
         aleatoric[rows] += _entropy(p).sum(axis=0) / samples
-    proba /= proba.sum(axis=-1, keepdims=True)  # of one weight sample: 1 to rounding already
+    proba /= proba.sum(axis=1, keepdims=True)  # S to rounding
     return ClassPredictive(proba, aleatoric)
 
 

@@ -133,7 +133,7 @@ def quantiles(
     order = np.argsort(levels)
     for rows, parts in _row_blocks(estimator, theta, x, rng, samples):
         found = np.stack([_smallest(likelihood, parts, level) for level in levels[order]])
-        found = np.maximum.accumulate(found, axis=0)  # roots are rounded; no two may cross
+        found = np.maximum.accumulate(found)  # roots are rounded; no two may cross
         out[order, rows] = found.reshape(len(levels), -1, width)
     return out
 
@@ -145,7 +145,7 @@ def likely_classes(proba: Array, coverage: float) -> Array:
     The most probable classes of each row of `proba` (N, C), until together they have it (D46). Of
     equally probable ones the first come first; one class at least.
     """
-    order = np.argsort(-proba, axis=1, kind="stable")
+    order = np.argsort(-proba, kind="stable")
     ordered = np.take_along_axis(proba, order, axis=1)
     # What the class and all less probable ones have: summed from the small end, so that with
     # coverage=1 no possible class is lost to rounding
@@ -222,7 +222,7 @@ def _row_blocks(
 def _smallest(likelihood: Likelihood, parts: list[Array], q: float) -> Array:
     """Return the smallest target (M,) with F >= q, of mixtures with components (M, S)."""
     if likelihood.target_kind == "class":
-        return np.where(parts[0].mean(axis=1) > 1.0 - q, 1.0, 0.0)  # D46: F(0) = 1 - p
+        return (parts[0].mean(axis=1) > 1.0 - q).astype(float)  # D46: F(0) = 1 - p
     if isinstance(likelihood, PoissonLikelihood):
         return _smallest_count(parts[0], q)
     location, scale, *df = parts
@@ -244,7 +244,7 @@ def _root(location: Array, scale: Array, df: list[Array], q: float) -> Array:
     # Between the largest location, where every component has reached 1/2, and a place so far
     # below the least that F is less than q: mostly two of the widest scales
     least, widest = location.min(axis=1), scale.max(axis=1)
-    for width in WIDTHS if q > 0 else ():
+    for width in WIDTHS:
         rows = np.flatnonzero(finite & np.isneginf(low))
         there = least[rows] - width * widest[rows]
         low[rows] = np.where(excess(there, rows) < 0, there, -np.inf)
@@ -259,8 +259,8 @@ def _smallest_count(rates: Array, q: float) -> Array:
     from scipy.special import pdtr, pdtrc
 
     finite: Any = np.isfinite(rates).all(axis=1)
-    if q in (0.0, 1.0):
-        return np.where(finite, np.inf if q else 0.0, np.nan)
+    if q == 1.0:
+        return np.where(finite, np.inf, np.nan)
     rates = np.where(finite[:, None], rates, 0.0)
 
     def reached(count: Array) -> NDArray[np.bool_]:
@@ -271,7 +271,7 @@ def _smallest_count(rates: Array, q: float) -> Array:
     low: Array = np.full(len(rates), -1.0)
     high: Array = np.ceil(rates.max(axis=1))
     while not (enough := reached(high)).all():
-        high = np.where(enough, high, 2.0 * high + 1.0)
+        high = np.where(enough, high, 2.0 * high)  # not 0: of a rate of 0 that is enough
     while True:
         middle = np.floor(0.5 * (low + high))
         inside = (low < middle) & (middle < high)  # beyond 2^53 not every number between is one

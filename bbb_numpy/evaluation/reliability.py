@@ -193,14 +193,13 @@ def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
     if binning == "equal width":
         edges = np.arange(bins + 1) / bins
     else:
-        edges = np.quantile(proba, np.arange(bins + 1) / bins)
-        edges = np.unique(edges) if edges[0] < edges[-1] else edges[[0, -1]]
+        edges = np.unique(np.quantile(proba, np.arange(bins + 1) / bins))
+        edges = np.resize(edges, max(len(edges), 2))  # of equal probabilities: one bin, no width
     place = _place(proba, edges)
-    count = np.bincount(place, minlength=len(edges) - 1)
+    count = np.bincount(place)
     kept = np.flatnonzero(count)
     stated, ones, variance = (
-        np.bincount(place, values, len(edges) - 1)[kept]
-        for values in (proba, y, proba * (1 - proba))
+        np.bincount(place, values)[kept] for values in (proba, y, proba * (1 - proba))
     )
     count = count[kept]
     seen_low, seen_high = wilson(ones, count)
@@ -269,19 +268,19 @@ def brier_parts(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
     table = reliability(proba, y, bins, binning)
     share, base = table.rows / len(y), y.mean()
     place = _place(proba, np.append(table.low, table.high[-1]))
-    stray = proba - table.stated[place]
+    stray = proba - table.stated[place]  # of which those in a bin sum to 0
     return BrierParts(
         float(brier(proba, y).mean()),
         float(share @ (table.stated - table.seen) ** 2),
         float(share @ (table.seen - base) ** 2),
         float(base * (1.0 - base)),
-        float(np.mean(stray * stray - 2.0 * stray * (y - table.seen[place]))),
+        float(np.mean(stray * stray - 2.0 * stray * y)),
     )
 
 
 def _place(proba: Array, edges: Array) -> NDArray[np.intp]:
-    """Return the bin [low, high) of each probability; the last one is closed."""
-    return np.clip(np.searchsorted(edges, proba, side="right") - 1, 0, len(edges) - 2)
+    """Return the bin [low, high) of each probability, none below; the last one is closed."""
+    return np.minimum(np.searchsorted(edges, proba, side="right") - 1, len(edges) - 2)
 
 
 def _pairs(proba: Any, y: Any) -> tuple[Array, Array]:

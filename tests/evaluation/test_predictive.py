@@ -179,6 +179,34 @@ def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch)
     assert np.allclose(everything(), whole, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "samples", "sizes", "rows"),
+    [(24, 7, [2, 2, 2, 1], 6), (1, 3, [1, 1, 1], 1), (4_000_000, 300, [256, 44], 7)],
+)
+def test_blocks_are_as_large_as_memory_allows_and_hold_one_at_least(
+    monkeypatch, numbers, samples, sizes, rows
+):
+    """Weights with what made them: four times 3 numbers a sample. Rows: the widest layer, 2."""
+    monkeypatch.setattr(predictive, "BLOCK_NUMBERS", numbers)
+    estimator, _, _ = linear_problem()
+    blocks = predictive._weight_blocks(estimator, np.zeros(6), rng(), samples)
+    assert [len(w) for w, _ in blocks] == sizes
+    cut = predictive._row_blocks(estimator, 2, 7)
+    assert [range(7)[some] for some in cut] == [
+        range(begin, min(begin + rows, 7)) for begin in range(0, 7, rows)
+    ]
+
+
+def test_what_cannot_be_predicted_with_is_refused_by_name():
+    estimator, x, _ = linear_problem()
+    for other in (object(), Reparameterised, estimator.model):
+        with pytest.raises(TypeError, match=r"^estimator must be a gradient estimator of a model"):
+            predict(other, np.zeros(6), x, rng=rng())
+    for theta, shape in ((np.zeros(5), r"\(5,\)"), (np.array(0.0), r"\(\)")):
+        with pytest.raises(ValueError, match=f"^theta must hold the 6 numbers .*; got {shape}"):
+            predict(estimator, theta, x, rng=rng())
+
+
 def test_predictions_are_made_in_the_dtype_of_theta():
     estimator, x, y = linear_problem()
     theta = estimator.init(np.random.default_rng(0), np.float32)

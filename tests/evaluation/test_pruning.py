@@ -47,7 +47,15 @@ def test_the_ratio_is_that_of_mean_and_deviation():
     family, theta, rank = spread_out()
     assert signal_to_noise_of(family, theta) == pytest.approx(rank, rel=1e-12)
     assert signal_to_noise(-3.0, 1.5) == 2.0
+    assert signal_to_noise(-1e300, 1e-300) == np.inf
     assert decibels([1.0, 10.0, 0.0]).tolist() == [0.0, 10.0, -np.inf]
+
+
+@pytest.mark.equation("D36")
+def test_the_deviation_of_draws_is_that_of_a_sample():
+    mean, deviation = moments_of_draws([[0.0, 5.0], [2.0, 5.0]])
+    assert mean.tolist() == [1.0, 5.0]
+    assert deviation == pytest.approx([2.0**0.5, 0.0], rel=1e-15)
 
 
 @pytest.mark.equation("D36")
@@ -101,6 +109,8 @@ def test_everything_stays_finite_at_a_removed_weight():
 
 def test_ties_and_eligible_weights():
     assert lowest(np.ones(10), 0.3).nonzero()[0].tolist() == [0, 1, 2]
+    alternating = np.arange(400) % 2  # of 200 equal ratios the first 100
+    assert lowest(alternating, 0.25).nonzero()[0].tolist() == list(range(0, 200, 2))
     eligible = matrices(MODEL.layout)
     assert eligible.sum() == 3 * 6 + 6
     assert not eligible[MODEL.layout.slices["b0"]].any()

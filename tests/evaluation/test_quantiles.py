@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import ndtri
+from scipy.special import ndtri, pdtr, pdtrc
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import quantiles as module
@@ -157,6 +157,46 @@ def test_the_quantile_of_counts_is_the_smallest_number_that_reaches_q(q):
 
 
 @pytest.mark.equation("D46")
+def test_the_smallest_number_is_told_from_its_neighbours_far_out_in_both_tails():
+    """There only the smaller of F and 1 - F has digits."""
+    for rate in np.geomspace(0.5, 300.0, 40):
+        for q in (1e-30, 1e-9, 1 - 2.0**-53, 1 - 2.0**-50):
+            found = module._smallest_count(np.array([[rate]]), q)[0]
+            left, right = stats.poisson(rate).cdf, stats.poisson(rate).sf
+            if q < 0.5:
+                assert left(found) >= q
+                assert not found or left(found - 1) < q
+            else:
+                assert right(found) <= 1 - q < right(found - 1)
+
+
+@pytest.mark.equation("D46")
+def test_a_number_at_which_q_is_reached_exactly_is_enough():
+    tried = 0
+    for rate in np.arange(1.0, 40.0):
+        rates = np.array([[rate]])
+        below = float(pdtr(np.floor(0.8 * rate), rate))
+        assert below <= 0.5
+        assert module._smallest_count(rates, below) == np.floor(0.8 * rate)
+        above = float(pdtrc(np.ceil(rate), rate))
+        if 1.0 - (1.0 - above) == above:
+            tried += 1
+            assert module._smallest_count(rates, 1.0 - above) == np.ceil(rate)
+    assert tried > 5
+    quarter = [np.array([[0.25], [0.26]])]
+    assert module._smallest(BernoulliLikelihood(), quarter, 0.75).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.equation("D46")
+def test_the_distribution_function_of_counts_jumps_at_whole_numbers():
+    posterior, theta, x, samples = drawn(PoissonLikelihood(), np.log([[0.7], [3.0]]))
+    for y in (-1.0, -0.1, 0.0, 0.9, 1.0, 1.5, 4.0, np.inf, -np.inf):
+        at = np.array([[y]])
+        found = distribution_function(posterior, theta, x, at, rng=rng(), samples=samples)
+        assert found.item() == pytest.approx(stats.poisson.cdf(y, [0.7, 3.0]).mean(), abs=1e-15)
+
+
+@pytest.mark.equation("D46")
 def test_an_interval_of_counts_holds_at_least_its_coverage():
     built, theta, x = model_of(PoissonLikelihood())
     low, high = quantiles(built, theta, x, [0.05, 0.95], rng=rng(), samples=50)
@@ -227,6 +267,27 @@ def test_what_overflows_is_nan_not_a_number():
             assert np.isnan(quantile_of(likelihood, heads, [0.2, 0.8])).all()
 
 
+def test_a_row_that_overflows_leaves_the_others_alone_without_a_warning():
+    location, scale = np.array([[1.0], [np.inf], [1.0]]), np.array([[2.0], [1.0], [np.inf]])
+    for q in (0.0, 0.3, 0.9):
+        found = module._smallest(GaussianLikelihood(), [location, scale], q)
+        wanted = [stats.norm.ppf(q, 1.0, 2.0), np.nan, np.nan]
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        found = module._smallest(PoissonLikelihood(), [location], q)
+        wanted = max(stats.poisson.ppf(q, 1.0), 0.0)
+        np.testing.assert_array_equal(found, [wanted, np.nan, wanted])
+
+
+@pytest.mark.parametrize(("numbers", "step"), [(170, 2), (1, 1)])
+def test_blocks_of_rows_are_as_large_as_memory_allows_and_hold_one_at_least(
+    monkeypatch, numbers, step
+):
+    monkeypatch.setattr(module, "BLOCK", numbers)  # two outputs of 40 samples: 80 a row
+    built, theta, x = model_of(GaussianLikelihood(0.3))
+    cut = [range(5)[rows] for rows, _ in module._row_blocks(built, theta, x, rng(), 40)]
+    assert cut == [range(at, min(at + step, 5)) for at in range(0, 5, step)]
+
+
 def test_blocks_of_rows_and_samples_change_nothing(monkeypatch):
     for name in ("heteroscedastic", "poisson", "student-t-learned"):
         built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
@@ -294,6 +355,14 @@ def test_sets_of_classes_at_their_ends():
         [True, True, True],
     ]
     assert likely_classes(proba, 0.5).sum(axis=1).tolist() == [1, 1, 1]
+    equal = np.full((1, 64), 2.0**-6)
+    equal[0, 1::2] = 2.0**-7  # of the 32 larger ones, two thirds of all, the first 24 have a half
+    equal /= equal.sum()
+    chosen = likely_classes(equal, 0.499).nonzero()[1]
+    assert chosen.tolist() == list(range(0, 48, 2))
+    for coverage in (-0.1, 1.5, np.nan):
+        with pytest.raises(ValueError, match=r"^coverage must be between 0 and 1"):
+            likely_classes(proba, coverage)
 
 
 # Covariance between rows

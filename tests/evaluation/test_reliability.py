@@ -80,6 +80,13 @@ def test_equal_probabilities_share_a_bin_and_the_ends_belong_somewhere():
         table = reliability(p, y, 4, binning)
         assert table.rows.tolist() == [1, 3, 1] or table.rows.tolist() == [1, 4]
         assert table.rows.sum() == 5
+    # At 0, 1/4, 1/2, 3/4 and 1 stand 0.2, 0.2, 0.3, 0.6 and 0.9
+    first = reliability([0.2, 0.2, 0.2, 0.2, 0.3, 0.5, 0.6, 0.8, 0.9], np.ones(9), 4, "equal mass")
+    assert first.low.tolist() == [0.2, 0.3, 0.6]
+    assert first.high.tolist() == [0.3, 0.6, 0.9]
+    assert first.rows.tolist() == [4, 2, 3]
+    two = reliability([0.2, 0.2, 0.8, 0.8], np.ones(4), 1, "equal mass")
+    assert (two.low.tolist(), two.high.tolist(), two.rows.tolist()) == ([0.2], [0.8], [4])
     constant = reliability(np.full(6, 0.3), [0, 0, 1, 0, 1, 0], 5, "equal mass")
     assert constant.rows.tolist() == [6]
     assert constant.seen[0] == pytest.approx(1 / 3)
@@ -89,6 +96,17 @@ def test_equal_probabilities_share_a_bin_and_the_ends_belong_somewhere():
 def test_the_largest_calibration_error_is_of_what_is_stated_less_what_is_seen():
     table = reliability([0.5, 0.5, 0.5, 0.5, 0.9], [1, 0, 0, 0, 1])  # seen: 1/4 and 1
     assert maximum_calibration_error(table) == pytest.approx(0.25)
+
+
+def test_counts_are_whole_and_those_that_float64_tells_apart():
+    assert wilson(0, 2**53 - 1)[1] < 1e-15
+    for successes, trials in ((0, 2**53), (2**53, 2**53), (0, 2**54)):
+        name = "successes" if successes else "trials"
+        with pytest.raises(ValueError, match=rf"^{name} must be finite and within 9.0072e\+15"):
+            wilson(successes, trials)
+    for successes, trials, name in ((0.5, 2, "successes"), (1, 2.5, "trials")):
+        with pytest.raises(ValueError, match=f"^{name} must hold whole numbers"):
+            wilson(successes, trials)
 
 
 def test_a_table_has_at_least_one_bin():
@@ -197,6 +215,7 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
         (lambda: reliability([0.5], [1], binning="mass"), "equal mass"),
         (lambda: reliability([np.nan], [1]), "between 0 and 1"),
         (lambda: wilson(3, 2), "successes 3 to 3 and trials 2 to 2"),
+        (lambda: wilson(0, 0), "trials >= 1; got successes 0 to 0 and trials 0 to 0"),
         (lambda: clustered_mean([1.0, 2.0], [0, 0]), "two groups or more; got 1"),
         (lambda: clustered_mean([1.0, 2.0], [0]), "vectors of one length"),
         (lambda: top_label([[0.5, 0.4]], [0]), "sum to 1"),
@@ -227,6 +246,8 @@ def test_the_clustered_error_is_the_scatter_of_means_over_repetitions():
     values = rng.standard_normal(30)
     expected = values.std(ddof=1) / 30**0.5
     assert clustered_mean(values, np.arange(30))[1] == pytest.approx(expected, rel=1e-12)
+    # two groups with residuals -2 and 2: sqrt(2 / 1 * 8) / 4
+    assert clustered_mean([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]) == pytest.approx((2.5, 1.0))
 
 
 def test_calibration_offers_the_same_functions():
