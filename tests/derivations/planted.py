@@ -841,8 +841,8 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         ),
         Planted(
             "evaluation/reliability.py",
-            "stray * stray - 2.0 * stray * (y",
-            "stray * stray - stray * (y",
+            "stray * stray - 2.0 * stray * y",
+            "stray * stray - stray * y",
         ),
     ),
     "D36": (
