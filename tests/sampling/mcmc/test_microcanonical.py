@@ -517,6 +517,7 @@ def test_one_number_alone_has_no_direction_to_turn(sampler):
         ({"decoherence_length": -1.0}, ValueError, "decoherence_length must be positive"),
         ({"metric": 3}, TypeError, "metric must be an object such as"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1"),
+        ({"max_steps": 10**10}, ValueError, "max_steps must be .* <= 1000000000; got"),
     ],
 )
 def test_numbers_out_of_range_are_refused(kernel, arguments, error, message):
@@ -538,3 +539,27 @@ def test_an_acceptance_is_not_asked_of_a_kernel_that_has_none():
 def test_a_path_that_explodes_is_refused_by_mams_and_taken_back_by_mclmc():
     for kernel in (MAMS(1e6, 1e7), MCLMC(1e6, 1e7)):
         check_refused(kernel)
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("kernel", [MAMS, MCLMC])
+def test_a_direction_exactly_against_a_force_beyond_all_rounding_is_a_divergence_and_no_warning(
+    kernel,
+):
+    """The kick of which nothing is left: 0 / 0, and infinities of both signs in the energy."""
+
+    def slope(position):
+        gradient = np.zeros_like(position)
+        gradient[:, 0] = 1e15
+        return 1e15 * position[:, 0], gradient
+
+    class Against(DiagonalMetric):
+        def draw_momentum(self, rng, like):
+            return np.tile([-1.0, 0.0], (len(like), 1))
+
+    tried = kernel(1.0, metric=Against(np.ones(2)))
+    state = tried.init(slope, np.zeros((4, 2)))
+    new, info = tried.step(slope, np.random.default_rng(0), state)
+    np.testing.assert_array_equal(new.position, 0.0)
+    assert info.divergent.all()
+    np.testing.assert_array_equal(info.acceptance, 0.0)
