@@ -247,7 +247,7 @@ class MCLMC(_Microcanonical):
             with np.errstate(invalid="ignore"):
                 error = phase.log_density - new.log_density + work
             fine = error < DIVERGENT  # false where it is no number
-            acceptance += np.where(fine, np.exp(-np.where(fine, np.maximum(error, 0.0), 0.0)), 0.0)
+            acceptance[fine] += np.exp(-np.maximum(error[fine], 0.0))
             if not fine.all():
                 divergent |= ~fine
                 turned = directions(metric, rng, state.position)

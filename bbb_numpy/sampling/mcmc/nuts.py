@@ -245,7 +245,7 @@ class NUTS:
         acceptance[active], leaves[active] = summed, 2**level
         complete = np.zeros(count, bool)
         complete[active] = True
-        return Subtree(complete, divergent, phase, stack[-1], drawn, acceptance, leaves)
+        return Subtree(complete, divergent, phase, stack.pop(), drawn, acceptance, leaves)
 
 
 def _copied(part: Any) -> Any:

@@ -1,5 +1,6 @@
 """Microcanonical Langevin: its motion, its energy, its tuning, and its bias (D48, D49, D50)."""
 
+import copy
 import warnings
 from dataclasses import dataclass
 from math import sqrt
@@ -32,6 +33,7 @@ from bbb_numpy.sampling.mcmc import (
     begin,
     microcanonical,
 )
+from bbb_numpy.sampling.mcmc.adaptation import DualAveraging, first_step_size
 from bbb_numpy.sampling.mcmc.metrics import identity
 from bbb_numpy.sampling.mcmc.microcanonical import (
     bias,
@@ -258,6 +260,28 @@ def test_mams_leaves_a_density_of_several_scales_and_a_skew_one():
     assert change(MAMS(0.9), Gammas(), 10_000) < 4.5
 
 
+@pytest.mark.equation("D49")
+def test_the_steps_of_mams_are_drawn_evenly_up_to_two_lengths():
+    target, kernel, rng = Gaussian(np.eye(4)), MAMS(0.5), np.random.default_rng(0)
+    state, steps = kernel.init(target, target.draw(rng, 2)), []
+    for _ in range(400):
+        state, info = kernel.step(target, rng, state)
+        assert info.gradients[0] == info.gradients[1]
+        steps.append(info.gradients[0])
+    counts = np.bincount(steps, minlength=9)[1:]
+    assert len(counts) == kernel.steps(4) == 8
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kernel", [MAMS(0.5), MCLMC(0.5)])
+def test_the_energy_is_minus_the_log_density_where_a_chain_is_then(kernel):
+    """The speed is always 1, so that there is no kinetic energy to count."""
+    target, rng = correlated(), np.random.default_rng(0)
+    new, info = kernel.step(target, rng, kernel.init(target, target.draw(rng, 50)))
+    np.testing.assert_allclose(info.energy, -target(new.position)[0], rtol=1e-12)
+    np.testing.assert_array_equal(info.depth, 0)
+
+
 @dataclass(frozen=True)
 class Mixture:
     """0.7 N(-1.5, I) + 0.3 N(1.5, I / 2) in two dimensions."""
@@ -418,6 +442,100 @@ def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlat
     assert found == pytest.approx(2.0 * length)
 
 
+@pytest.mark.equation("D50")
+def test_no_direction_alone_decides_the_length_and_none_that_has_not_moved():
+    """Correlations of successive draws count from -0.5 to 0.98, and as 0 where there is none."""
+    size, rng = 400, np.random.default_rng(0)
+
+    def target(position):
+        return -0.5 * np.sum(position**2, axis=1), -position
+
+    for kernel, way in ((MCLMC(), 2.0), (MCLMC(max_steps=2), None), (MAMS(), 1.0)):
+        begun = kernel.warm_up(target, rng, kernel.init(target, rng.standard_normal((8, size))), 40)
+        if way is None:  # in units of root D, as all that follows; few steps reach no farther
+            way = 2 * begun.kernel.step_size / sqrt(size)
+            assert 0.5 < way < 2.0
+        count, wanted = 30 * 8, {}
+        for name, rho, factor in (
+            ("independent", np.zeros(size), 1.0),
+            ("one that hardly moves", np.where(np.arange(size) == 3, 0.9999, 0.0), 1.0 + 98 / size),
+            ("most to the other side", np.where(np.arange(size) < 200, -0.9, 0.5), (1 / 3 + 3) / 2),
+        ):
+            moments = begun.moments._replace(draws=30, squares=np.full(size, 2.0 * (count - 8)))
+            found = begun._length(moments, 2.0 * (1.0 - rho) * 2.0 * count)
+            wanted[name] = min(max(0.4 * way * factor, 0.5), 1.0)
+            assert found / sqrt(size) == pytest.approx(wanted[name]), name
+        stuck = moments._replace(squares=np.zeros(size))
+        still = begun._length(stuck, np.zeros(size))
+        assert still / sqrt(size) == pytest.approx(wanted["independent"])
+        assert len(set(wanted.values())) > 1
+
+
+@pytest.mark.equation("D50")
+@pytest.mark.parametrize("kernel", [MAMS(), MCLMC()])
+@pytest.mark.parametrize("dense", [True, False])
+def test_metric_length_and_step_are_renewed_at_the_ends_of_windows_from_their_draws(kernel, dense):
+    """Each by hand from the draws of its window: 75 to 100 the first, 100 to 150 the second."""
+    target, rng = correlated(0.3), np.random.default_rng(0)
+    places = target.draw(rng, 201 * 4).reshape(201, 4, 3)
+    if isinstance(kernel, MAMS):  # so that neither length is at a bound
+        places[1:] += 0.3 * places[:-1]
+    found = [kernel.warm_up(target, rng, kernel.init(target, places[0]), 200, dense=dense)]
+    info = kernel.step(target, rng, kernel.init(target, places[0]))[1]
+    info = info._replace(acceptance=np.array([0.8, 0.9, 0.9, 0.95]))
+    for done in range(1, 201):
+        old, state = found[-1], kernel.init(target, places[done])
+        one, two = copy.deepcopy(rng), copy.deepcopy(rng)
+        found.append(old.update(target, rng, state, info))
+        new = found[-1]
+        averaging = old.averaging.update(old._miss(target, one, state, info))
+        if done in (100, 150):
+            window = places[76:101] if done == 100 else places[101:151]
+            seen = (len(window) - 1) * 4
+            within = sum(np.cov(window[:, s].T) * (len(window) - 1) for s in range(4))
+            within = (within + 5e-3 * np.eye(3)) / (seen + 5)
+            inverse = new.kernel.metric.velocity(np.eye(3))
+            np.testing.assert_allclose(inverse, within if dense else np.diag(np.diag(within)))
+            old._miss(target, two, state, info)  # takes what it takes of the generator
+            step = first_step_size(
+                target, two, new.kernel.metric, state, np.exp(averaging.log_mean) / sqrt(3)
+            )
+            assert new.kernel.step_size == pytest.approx(sqrt(3) * step, rel=1e-12)
+            assert new.averaging == DualAveraging.start(new.kernel.step_size)
+            assert new.moments.draws == 0
+        else:
+            assert new.kernel.metric is old.kernel.metric
+            assert new.averaging == averaging
+            last = done == 200
+            step = np.exp(averaging.log_mean if last else averaging.log_step)
+            assert new.kernel.step_size == pytest.approx(step, rel=1e-12)
+        if done == 150:
+            jumps = np.sum((places[101:151] - places[100:150]) ** 2, axis=(0, 1))
+            length = old._length(old.moments.update(places[150]), jumps)
+            assert new.kernel.decoherence_length == pytest.approx(length)
+            assert 0.5 * sqrt(3) < length < sqrt(3)
+        else:
+            assert new.kernel.decoherence_length == old.kernel.decoherence_length
+    assert [found[k].moments.draws for k in (75, 76, 99, 101, 149, 151)] == [0, 1, 24, 1, 49, 0]
+
+
+@pytest.mark.equation("D50")
+def test_what_mclmc_learns_its_step_from_is_the_energy_error_of_a_trial_step():
+    """A tenth of by how much the energy variance per dimension is above the wanted one."""
+    target, rng = correlated(0.3), np.random.default_rng(0)
+    kernel = MCLMC(metric=DiagonalMetric(np.array([1.2, 0.1, 8.0])), energy_variance=2e-3)
+    state = kernel.init(target, target.draw(rng, 8))
+    begun = kernel.warm_up(target, rng, state, 40)
+    assert begun.kernel.metric is kernel.metric
+    begun = begun._replace(kernel=kernel.tuned(0.4, kernel.metric))
+    momentum = directions(kernel.metric, copy.deepcopy(rng), state.position)
+    phase = Phase(state.position, momentum, *state[1:])
+    errors = energy_errors(target, kernel.metric, phase, 0.4)
+    miss = begun._miss(target, rng, state, None)
+    assert miss == pytest.approx(0.1 * (np.mean(errors**2) / (3 * 2e-3) - 1.0))
+    assert abs(miss) < 0.9
+
+
 class Wall:
     """A standard Gaussian that is no number beyond 1.5 in the first direction."""
 
@@ -431,6 +549,10 @@ def test_an_error_that_is_no_number_makes_the_step_smaller_and_harms_nothing():
     for wrong in (np.nan, np.inf, 1e200):
         assert excess(np.array([0.1, wrong]), 2, 5e-4) == 10.0
     assert excess(np.array([0.1, -0.1]), 2, 5e-3) == pytest.approx(1.0)
+    assert excess(np.array([0.1]), 1, 1e-2 / 9.5) == pytest.approx(9.5)
+    assert excess(np.array([0.1]), 1, 1e-2 / 10.5) == 10.0
+    small = np.array([1e-23, -1e-23], np.float32)  # whose squares single precision does not hold
+    assert excess(small, 1, 1e-46) == pytest.approx(1.0)
     start = np.random.default_rng(0).uniform(-1, 1, (16, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # divergent, as it should be
@@ -452,14 +574,14 @@ def test_an_error_that_is_no_number_makes_the_step_smaller_and_harms_nothing():
     ],
 )
 def test_a_guard_against_nan_that_never_fires_is_seen(right, wrong):
-    copy = planted(microcanonical, right, wrong)
+    changed = planted(microcanonical, right, wrong)
     with np.errstate(invalid="ignore"):
-        assert copy.excess(np.array([0.1, np.nan]), 2, 5e-4) != 10.0
+        assert changed.excess(np.array([0.1, np.nan]), 2, 5e-4) != 10.0
 
 
 @pytest.mark.equation("D50")
 def test_a_divergence_that_is_not_taken_back_is_seen():
-    copy = planted(microcanonical, "fine = error < DIVERGENT", "fine = error == error")
+    changed = planted(microcanonical, "fine = error < DIVERGENT", "fine = error == error")
     start = np.zeros((8, 4))
     start[:, 0] = 1.4
 
@@ -467,7 +589,7 @@ def test_a_divergence_that_is_not_taken_back_is_seen():
         def __call__(self, position):
             return np.where(position[:, 0] > 1.5, np.nan, 0.0), 0.0 * position
 
-    for module, stays in ((microcanonical, True), (copy, False)):
+    for module, stays in ((microcanonical, True), (changed, False)):
         kernel = module.MCLMC(1.0)
         end = moved(kernel, NoNumber(), start, np.random.default_rng(0), 3)
         assert (end[:, 0].max() <= 1.5) == stays
@@ -517,6 +639,7 @@ def test_one_number_alone_has_no_direction_to_turn(sampler):
         ({"decoherence_length": -1.0}, ValueError, "decoherence_length must be positive"),
         ({"metric": 3}, TypeError, "metric must be an object such as"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1"),
+        ({"max_steps": 10**10}, ValueError, "max_steps must be .* <= 1000000000; got"),
     ],
 )
 def test_numbers_out_of_range_are_refused(kernel, arguments, error, message):
@@ -538,3 +661,31 @@ def test_an_acceptance_is_not_asked_of_a_kernel_that_has_none():
 def test_a_path_that_explodes_is_refused_by_mams_and_taken_back_by_mclmc():
     for kernel in (MAMS(1e6, 1e7), MCLMC(1e6, 1e7)):
         check_refused(kernel)
+
+
+@pytest.mark.equation("D49")
+@pytest.mark.parametrize("kernel", [MAMS, MCLMC])
+@pytest.mark.parametrize(("force", "dtype"), [(1e15, np.float64), (60.0, np.float32)])
+def test_a_way_out_exactly_against_a_strong_force_is_a_divergence_and_no_warning(
+    kernel, force, dtype
+):
+    """The kick of which rounding leaves 0 / 0 or log 0: infinities of both signs in the energy."""
+
+    def slope(position):
+        gradient = np.zeros_like(position)
+        gradient[:, 0] = force
+        return np.where(position[:, 0] < -0.5, -np.inf, force * position[:, 0]), gradient
+
+    class Against(DiagonalMetric):
+        def draw_momentum(self, rng, like):
+            return np.tile(np.array([[-1.0, 0.0]], like.dtype), (len(like), 1))
+
+    tried = kernel(1.0, metric=Against(np.ones(2, dtype)))
+    state = tried.init(slope, np.zeros((4, 2), dtype))
+    new, info = tried.step(slope, np.random.default_rng(0), state)
+    np.testing.assert_array_equal(new.position, 0.0)
+    assert info.divergent.all()
+    np.testing.assert_array_equal(info.acceptance, 0.0)
+    begun = tried.warm_up(slope, np.random.default_rng(0), state, 9)._replace(kernel=tried)
+    miss = begun._miss(slope, np.random.default_rng(0), state, info)
+    assert miss == pytest.approx(0.9), "of an acceptance of 0.9, or 0.1 (10 - 1)"

@@ -117,6 +117,16 @@ def test_a_turn_between_two_straight_halves_is_seen():
     np.testing.assert_array_equal(span.last, d.last)
 
 
+@pytest.mark.equation("M9")
+def test_a_stretch_turns_in_whichever_direction_it_is_read():
+    rng = np.random.default_rng(0)
+    a, b = (Span(*rng.standard_normal((3, 2000, 2))) for _ in range(2))
+    turns = join(DENSE, a, b)[1]
+    back = join(DENSE, Span(b.last, b.first, b.total), Span(a.last, a.first, a.total))
+    np.testing.assert_array_equal(back[1], turns)
+    assert 0.05 < turns.mean() < 0.95
+
+
 def depths(target, kernel, chains=500, steps=5):
     rng = np.random.default_rng(0)
     state, found = kernel.init(target, target.draw(rng, chains)), []
@@ -259,6 +269,72 @@ def test_every_point_of_a_trajectory_grows_it_with_the_same_probability(target):
 @pytest.mark.equation("M10")
 def test_without_the_check_of_subtrees_the_trajectory_depends_on_its_start():
     assert max(irreversibility(Banana(), Unchecked, seed)[0] for seed in range(4)) >= 0.125
+
+
+def meets_itself(covariance, r, across=True):
+    """Whether consecutive momenta (2^k, D) turn: all of them, or a half and the next point."""
+    half = len(r) // 2
+    stretches = [r, r[: half + 1], r[half - 1 :]] if across else [r]
+    return any((part[[0, -1]] @ covariance @ part.sum(axis=0)).min() <= 0 for part in stretches)
+
+
+def turns_somewhere(covariance, r, across=True):
+    """Whether a subtree of these momenta turns, or one of its halves, their halves, ..."""
+    if len(r) == 1:
+        return False
+    halves = (r[: len(r) // 2], r[len(r) // 2 :])
+    return meets_itself(covariance, r, across) or any(
+        turns_somewhere(covariance, half, across) for half in halves
+    )
+
+
+def depth_by_definition(covariance, r, zero, directions, across=True):
+    """The doublings of the trajectory from r[zero], momenta of one path, in given directions."""
+    first, last = zero, zero + 1
+    for level, forwards in enumerate(directions):
+        size = 2**level
+        new = slice(last, last + size) if forwards else slice(first - size, first)
+        first, last = min(first, new.start), max(last, new.stop)
+        if turns_somewhere(covariance, r[new], across):
+            return level + 1
+        if meets_itself(covariance, r[first:last], across):
+            return level + 1
+    return len(directions)
+
+
+class SameTurns(Turns):
+    """One direction for all chains at each doubling."""
+
+    def random(self, size):
+        return np.full(size, super().random(1)[0])
+
+
+@pytest.mark.equation("M9", "M10")
+@pytest.mark.parametrize("directions", [(1, 1, 1, 1), (0, 0, 0, 0), (0, 1, 1, 0), (1, 0, 1, 0)])
+def test_trees_end_where_the_criterion_over_all_their_halves_says(directions):
+    """Written once more, without stacks and sums, over the momenta of the whole path."""
+    target, rng, eps, metric = correlated(0.5, (1.0, 0.4)), np.random.default_rng(0), 0.5, DENSE
+    state = NUTS().init(target, target.draw(rng, 200))
+    momentum = metric.draw_momentum(rng, state.position)
+    phase = Phase(state.position, momentum, *state[1:])
+    momenta = [
+        path(target, metric, phase, np.sign(k) * eps, abs(k)).momentum for k in range(-15, 16)
+    ]
+    each = np.stack(momenta, axis=1)  # (S, 31, D)
+    wanted, simple = (
+        [depth_by_definition(DENSE.covariance, r, 15, directions, across) for r in each]
+        for across in (True, False)
+    )
+
+    class Given(DenseMetric):
+        def draw_momentum(self, rng, like):
+            return momentum.copy()
+
+    kernel = NUTS(eps, Given(metric.covariance), max_depth=4)
+    _, info = kernel.step(target, SameTurns(directions), state)
+    np.testing.assert_array_equal(info.depth, wanted)
+    assert len(set(wanted)) > 2
+    assert simple != wanted, "some turn where two halves meet, and nowhere else"
 
 
 @pytest.mark.equation("M10")
@@ -436,6 +512,7 @@ def test_a_cliff_is_a_divergence_and_no_warning():
         ({"step_size": None}, TypeError, "step_size must be positive and finite; got None"),
         ({"max_depth": 0}, ValueError, "max_depth must be a whole number >= 1; got 0"),
         ({"max_depth": 2.5}, ValueError, "max_depth must be a whole number >= 1; got 2.5"),
+        ({"max_depth": 31}, ValueError, "max_depth must be .* <= 30; got 31"),
     ],
 )
 def test_numbers_out_of_range_are_refused(arguments, error, message):
