@@ -34,6 +34,7 @@ __all__ = [
     "softplus_parts",
     "standard_normal",
     "sums_of_squares",
+    "symmetric",
     "write_gradient",
 ]
 
@@ -262,6 +263,13 @@ def inner(a: Array, b: Array) -> Array:
 def sums_of_squares(a: Array) -> Array:
     """Return the sum of squares of each row, (S, P) -> (S,)."""
     return inner(a, a)
+
+
+def symmetric(covariance: Array) -> bool:
+    """Return whether both halves agree to 1e-5 in units of the deviations, whatever these are."""
+    deviation = np.sqrt(np.abs(np.diagonal(covariance)))
+    gap = np.abs(covariance - covariance.T)
+    return bool((gap <= 1e-5 * deviation[:, None] * deviation).all())
 
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:

@@ -22,6 +22,7 @@ from ..numeric.elementary import (
     inverse_softplus,
     softplus_parts,
     sums_of_squares,
+    symmetric,
 )
 from .posteriors import Entropy
 
@@ -118,13 +119,11 @@ class FullRank:
         numpy.linalg.LinAlgError
             If it is not positive definite.
         """
-        size = len(mean)
-        if np.shape(covariance) != (size, size) or not np.allclose(
-            covariance, np.transpose(covariance)
-        ):
+        size, covariance = len(mean), np.asarray(covariance)
+        if covariance.shape != (size, size) or not symmetric(covariance):
             raise ValueError(
                 f"covariance must be a symmetric matrix {(size, size)} for {size} means; got shape "
-                f"{np.shape(covariance)}"
+                f"{covariance.shape}"
             )
         factor = np.linalg.cholesky(covariance)
         lower = factor[_strict(len(mean))] / self.unit

@@ -456,6 +456,8 @@ def test_a_start_that_is_no_gaussian_is_refused():
         MeanField().pack(np.zeros(3), np.ones(2))
     with pytest.raises(ValueError, match="symmetric matrix"):
         FullRank().pack(np.zeros(2), np.array([[1.0, 0.5], [0.0, 1.0]]))
+    with pytest.raises(ValueError, match="symmetric matrix"):
+        FullRank().pack(np.zeros(2), 1e-12 * np.array([[1.0, 0.5], [0.0, 1.0]]))
     with pytest.raises(ValueError, match="deviations must be positive; got 0"):
         MeanField().pack(np.zeros(2), np.array([1.0, 0.0]))
     with pytest.raises(ValueError, match="symmetric matrix"):

@@ -194,7 +194,7 @@ class ChEES:
 
     def steps(self, turn: int) -> int:
         """Return the leapfrog steps of path number 1, 2, ... (D47)."""
-        return steps_for(halton(turn) * self.path, self.step_size, self.max_steps)
+        return steps_for(self.path * halton(turn), self.step_size, self.max_steps)
 
     def tuned(self, step_size: float, metric: Metric, path: float | None = None) -> ChEES:
         """Return the kernel with another step size and metric, and another path if given."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numeric.accepting import Like, Optional, brief
-from ...numeric.elementary import inner
+from ...numeric.elementary import inner, symmetric
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
 
@@ -132,7 +132,7 @@ class DenseMetric:
         c = _numbers("covariance", self.covariance)
         if c.ndim != 2 or c.shape[0] != c.shape[1]:
             raise ValueError(f"covariance must be a symmetric matrix; got shape {c.shape}")
-        if not (np.isfinite(c).all() and _symmetric(c)):
+        if not (np.isfinite(c).all() and symmetric(c)):
             raise ValueError(f"covariance must be symmetric, of finite numbers; got {c}")
         object.__setattr__(self, "covariance", c)
         try:
@@ -169,13 +169,6 @@ class DenseMetric:
     def whiten(self, offset: Array) -> Array:
         """Return z = C^-1 u with z^T z = u^T M u, row by row (S, D)."""
         return offset @ self._inverse_factor.T
-
-
-def _symmetric(covariance: Array) -> bool:
-    """Return whether both halves agree to 1e-5 in units of the deviations, whatever these are."""
-    deviation = np.sqrt(np.abs(np.diagonal(covariance)))
-    gap = np.abs(covariance - covariance.T)
-    return bool((gap <= 1e-5 * deviation[:, None] * deviation).all())
 
 
 def identity(like: Array) -> DiagonalMetric:

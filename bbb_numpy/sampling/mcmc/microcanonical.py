@@ -328,7 +328,8 @@ class MAMS(_Microcanonical):
                 phase, more = isokinetic(target, metric, phase, self.step_size)
                 work = work + more
             error = state.log_density - phase.log_density + work  # D49
-        error = np.where(np.isnan(error), np.inf, error)
+        # 1 + c may round to 0 against a strong force, and make the work -inf: no reason to accept
+        error = np.where(error > -np.inf, error, np.inf)
         energies = (-state.log_density, -phase.log_density)
         return accept(rng, error, state, phase.state, energies, steps)
 

@@ -663,6 +663,24 @@ def test_a_path_that_explodes_is_refused_by_mams_and_taken_back_by_mclmc():
         check_refused(kernel)
 
 
+class Against(DiagonalMetric):
+    """Momenta against the first axis."""
+
+    def draw_momentum(self, rng, like):
+        return np.tile(np.array([[-1.0, 0.0]], like.dtype), (len(like), 1))
+
+
+def test_work_that_rounding_makes_minus_infinite_is_no_reason_to_accept():
+    def slope(position):
+        return 100.0 * position[:, 0], np.tile(np.float32([[100.0, 0.0]]), (len(position), 1))
+
+    kernel = MAMS(1.0, 0.5, Against(np.ones(2, np.float32)), max_steps=1)
+    state = kernel.init(slope, np.zeros((4, 2), np.float32))
+    new, info = kernel.step(slope, np.random.default_rng(0), state)
+    np.testing.assert_array_equal(new.position, 0.0)
+    assert info.divergent.all()
+
+
 @pytest.mark.equation("D49")
 @pytest.mark.parametrize("kernel", [MAMS, MCLMC])
 @pytest.mark.parametrize(("force", "dtype"), [(1e15, np.float64), (60.0, np.float32)])
@@ -675,10 +693,6 @@ def test_a_way_out_exactly_against_a_strong_force_is_a_divergence_and_no_warning
         gradient = np.zeros_like(position)
         gradient[:, 0] = force
         return np.where(position[:, 0] < -0.5, -np.inf, force * position[:, 0]), gradient
-
-    class Against(DiagonalMetric):
-        def draw_momentum(self, rng, like):
-            return np.tile(np.array([[-1.0, 0.0]], like.dtype), (len(like), 1))
 
     tried = kernel(1.0, metric=Against(np.ones(2, dtype)))
     state = tried.init(slope, np.zeros((4, 2), dtype))
