@@ -180,6 +180,7 @@ def test_a_path_has_one_step_at_least_and_max_steps_at_most(kernel):
         ({"jitter": np.nextafter(1.0, 2.0)}, ValueError, "jitter must be between 0 and 1"),
         ({"jitter": -0.1}, ValueError, "jitter must be"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1; got 0"),
+        ({"max_steps": 10**9 + 1}, ValueError, "max_steps must be .* <= 1000000000; got"),
     ],
 )
 def test_numbers_out_of_range_are_refused(arguments, error, message):
