@@ -271,7 +271,7 @@ def _check_run(run: Run) -> None:
         turn, slope = run.state.turn, run.state.slope
         whole = turn.dtype.kind == "i" and turn.shape == slope.shape == shape[:1]
         whole = whole and run.state.center.shape == shape
-        if not whole or turn.min(initial=0) < 0:
+        if not whole or (turn < 0).any():
             raise ValueError(f"its turns {turn} are no counts of paths of {shape[0]} chains")
     if run.adaptation is not None:
         _, mean, squares = run.adaptation.moments

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import DTYPE, FUNCTION, A, Like, Numbers, OneOf, Optional
+from ..numeric.accepting import DTYPE, FUNCTION, Like, Numbers, OneOf, Optional
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, proper_fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
@@ -135,7 +135,6 @@ def sample(
     >>> draws.positions.shape, draws.layout.size
     ((50, 2, 16), 16)
     """
-    A(Model)("model", model)
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(

@@ -2,6 +2,8 @@
 
 import json
 import re
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +24,8 @@ from bbb_numpy.sampling.mcmc import (
     begin,
     update,
 )
-from bbb_numpy.sampling.resuming import Recording, Run
+from bbb_numpy.sampling.mcmc.chees import Paced
+from bbb_numpy.sampling.resuming import Recording, Run, stacked, unstacked
 from bbb_numpy.sampling.run import sample_target
 
 UNIT = Gaussian(np.eye(2))
@@ -132,6 +135,32 @@ def test_a_write_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
     np.testing.assert_array_equal(run(folder, 6).positions, whole.positions)
 
 
+@pytest.mark.parametrize("folder", ["", 3, None])
+def test_what_names_no_folder_is_refused(folder):
+    with pytest.raises(TypeError, match=f"^checkpoint must name a folder; got {folder!r}$"):
+        Recording(folder, 60.0)
+
+
+def test_a_write_is_due_so_long_after_the_last_one(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=100.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(recording, "time", clock)
+
+    def due_at(now):
+        clock.now = now
+        return found.due()
+
+    found = Recording(tmp_path, 60.0)
+    assert [due_at(now) for now in (100.0, 159.0, 160.0, 170.0)] == [False, False, True, True]
+    found.write(Run(State(START, *UNIT(START)), np.random.default_rng(0), None, 0, 0, [], []))
+    assert [due_at(now) for now in (229.0, 230.0)] == [False, True]
+
+
+def test_a_run_without_draws_has_none_to_read():
+    run = Run(State(START, *UNIT(START)), np.random.default_rng(0), None, 0, 0, [], [])
+    assert unstacked(stacked(run)) == ([], [])
+
+
 def broken(path, change):
     """Change header and arrays of a file."""
     with np.load(path) as file:
@@ -213,6 +242,15 @@ def test_places_in_haltons_sequence_that_are_none_are_refused(wrong, tmp_path):
     broken(tmp_path / "state.npz", array("run.state.turn", wrong))
     with pytest.raises(ValueError, match=r"is damaged: its turns|turn must have dtype"):
         run(tmp_path, 6, sampler="chees")
+
+
+@pytest.mark.parametrize(("turn", "right"), [([0, 0], True), ([3, 0], True), ([0, -1], False)])
+def test_before_the_first_step_no_path_is_counted_and_never_less(turn, right):
+    value, gradient = UNIT(START)
+    state = Paced(START, value, gradient, np.array(turn), np.zeros(2), START)
+    run = Run(state, np.random.default_rng(0), None, 0, 0, [], [])
+    with nullcontext() if right else pytest.raises(ValueError, match="are no counts of paths"):
+        recording._check_run(run)
 
 
 def test_a_path_that_is_none_is_refused(tmp_path):
@@ -336,3 +374,43 @@ def test_a_checkpoint_of_another_density_is_refused_by_its_value(tmp_path):
     for other in (there, higher):
         with pytest.raises(ValueError, match="belongs to another target"):
             sample_target(other, np.zeros((4, 2)), **options)
+
+
+@pytest.mark.parametrize("level", [0.0, 3000.0])
+@pytest.mark.parametrize(("share", "same"), [(0.9, True), (1.1, False)])
+def test_values_may_differ_by_rounding_in_float32_and_no_more(level, share, same, tmp_path):
+    """By 1e-4 (1 + |value|): other threads and other machines add in another order."""
+
+    def lifted(by):
+        def density(p):
+            return np.full(len(p), level + by), np.zeros_like(p)
+
+        density.__qualname__ = "density"
+        return density
+
+    kernel = HMC(0.3)
+    state = kernel.init(lifted(0.0), START)
+    first = Recording(tmp_path, 60.0)
+    assert first.read({}, START, lifted(0.0), kernel) is None
+    first.write(Run(state, np.random.default_rng(0), None, 0, 0, [], []))
+    other = lifted(share * 1e-4 * (1.0 + level))
+    with nullcontext() if same else pytest.raises(ValueError, match="belongs to another target"):
+        Recording(tmp_path, 60.0).read({}, START, other, kernel)
+
+
+def test_only_a_seed_and_a_start_may_be_left_to_the_checkpoint(tmp_path):
+    kernel = HMC(0.3)
+    settings = {"seed": 0, "target_accept": 0.9}
+    first = Recording(tmp_path, 60.0)
+    assert first.read(settings, START, UNIT, kernel) is None
+    state = kernel.init(UNIT, START)
+    first.write(Run(state, np.random.default_rng(0), None, 0, 0, [], []))
+    left = Recording(tmp_path, 60.0)
+    assert left.read({**settings, "seed": None}, None, UNIT, kernel) is not None
+    assert left.settings == first.settings, "they are known again"
+    words = "another run (target_accept 0.9 there, None here)"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        Recording(tmp_path, 60.0).read({**settings, "target_accept": None}, START, UNIT, kernel)
+    for other, start in ((1, START), (0, 2.0 * START)):
+        with pytest.raises(ValueError, match="belongs to another run"):
+            Recording(tmp_path, 60.0).read({**settings, "seed": other}, start, UNIT, kernel)

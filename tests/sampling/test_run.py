@@ -3,15 +3,17 @@
 import inspect
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import warnings
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,20 +25,28 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
 from bbb_numpy.sampling import run as running
+from bbb_numpy.sampling import stepping
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
+    DenseMetric,
+    DiagonalMetric,
     Independent,
+    Info,
     Langevin,
     MetropolisHastings,
+    State,
     StudentWalk,
 )
 from bbb_numpy.sampling.run import check_sampler, sample, sample_target
+from bbb_numpy.sampling.stepping import Course, stretch
+from bbb_numpy.sampling.workers import Died, NotSent
 
 # warm-ups here are as short as runs
 pytestmark = pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 UNIT = Gaussian(np.eye(2))
 START = np.ones((2, 2))
+FIVE = np.random.default_rng(1).standard_normal((5, 2))
 SAMPLERS = {
     "nuts": "nuts",
     "hmc": "hmc",
@@ -135,6 +145,103 @@ def test_thinning_keeps_every_so_manieth_step():
     np.testing.assert_array_equal(third.stats["energy"], every.stats["energy"][2::3])
     summed = every.stats["gradients"].reshape(4, 3, 2).sum(axis=1)
     np.testing.assert_array_equal(third.stats["gradients"], summed)
+
+
+@pytest.mark.parametrize("places", [[slice(0, 5)], [slice(0, 3), slice(3, 5)]])
+def test_draws_are_the_steps_of_the_kernel_each_group_with_a_generator_of_its_own(places):
+    """One group has the seed's own; several have its children, `spawn`ed."""
+    kernel, groups = NUTS(0.5), len(places)
+    draws = sample_target(
+        UNIT, FIVE, sampler=kernel, warm_up=0, draws=3, thin=2, seed=4, groups=groups, cores=1
+    )
+    assert draws.positions.shape == (3, 5, 2)
+    root = np.random.default_rng(4)
+    rngs = [root] if groups == 1 else root.spawn(groups)
+    for rng, place in zip(rngs, places, strict=True):
+        state = State(*(part[place] for part in kernel.init(UNIT, FIVE)))
+        for draw in range(3):
+            (_, first), (state, info) = steps_of(kernel, rng, state, 2)
+            wanted = {"positions": state.position, "log_density": state.log_density}
+            for name, values in wanted.items():
+                np.testing.assert_array_equal(getattr(draws, name)[draw, place], values)
+            told = {**info._asdict(), "gradients": first.gradients + info.gradients}
+            for name, values in told.items():
+                np.testing.assert_array_equal(draws.stats[name][draw, place], values)
+
+
+def steps_of(kernel, rng, state, count):
+    """Return states and reports of so many steps."""
+    found = []
+    for _ in range(count):
+        state, info = kernel.step(UNIT, rng, state)
+        found.append((state, info))
+    return found
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One to the right in every step; chain 0 diverges on its way to these places."""
+
+    diverges: tuple[int, ...] = ()
+
+    def init(self, target, position):
+        return State(position, *target(position))
+
+    def step(self, target, rng, state):
+        state = self.init(target, state.position + 1.0)
+        here, nothing = state.position[:, 0], np.zeros(len(state.position), int)
+        divergent = np.isin(here, self.diverges)
+        divergent[1:] = False
+        return state, Info(nothing + 1.0, nothing == 0, divergent, here, nothing + 2, nothing)
+
+
+def walk(diverges=(), **options):
+    settings = {"sampler": Walk(diverges), "draws": 25, "warm_up": 0, "seed": 0, "groups": 1}
+    return sample_target(UNIT, np.zeros((4, 2)), **{**settings, **options})
+
+
+def test_divergences_are_counted_step_by_step():
+    """Of both groups the first chain diverges, twice in the warm-up."""
+    found = walk((1, 2, 4, 5, 8), warm_up=3, thin=3, draws=3, groups=2, cores=1)
+    assert found.warm_up_divergent == 4
+    assert found.stats["divergent"].tolist() == [[2, 0, 2, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
+    assert found.stats["gradients"].tolist() == [[6] * 4] * 3
+
+
+@pytest.mark.parametrize("warm_up", [0, 3])
+def test_where_nothing_diverges_none_is_counted(warm_up):
+    found = walk(warm_up=warm_up)
+    assert found.warm_up_divergent == found.divergences == 0
+
+
+def test_one_divergence_in_a_hundred_draws_is_no_warning_two_are():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert walk((7,)).divergences == 1
+    with pytest.warns(UserWarning, match="^2 divergent transitions among 100 draws"):
+        walk((7, 9))
+
+
+def test_the_metric_is_of_the_kind_that_was_asked_for():
+    for name, kind in (("diagonal", DiagonalMetric), ("dense", DenseMetric)):
+        found = sample_target(UNIT, START, metric=name, draws=1, warm_up=60, seed=0)
+        assert type(found.kernel.metric) is kind
+
+
+def test_without_a_layout_the_numbers_of_a_draw_are_one_block():
+    found = sample_target(correlated(), np.zeros((2, 3)), draws=4, warm_up=0, seed=0)
+    assert found.layout.size == 3
+    np.testing.assert_array_equal(found.block("position"), found.positions)
+
+
+def test_large_networks_run_in_groups_by_rows_times_weights(monkeypatch):
+    """8 rows times 10 weights; the scales are not multiplied with the data."""
+    for large, groups in ((80, 2), (81, 1)):
+        monkeypatch.setattr(stepping, "LARGE", large)
+        assert len(quick(chains=4, warm_up=2, draws=1).kernels) == groups
+    monkeypatch.setattr(stepping, "LARGE", 80)
+    assert len(quick(chains=4, warm_up=2, draws=1, sampler="chees").kernels) == 1
+    assert len(quick(chains=4, warm_up=2, draws=1, groups=1).kernels) == 1
 
 
 def test_without_warm_up_the_kernel_is_used_as_it_is():
@@ -242,7 +349,196 @@ def test_variances_that_are_off_by_more_than_six_percent_are_told(share, told):
         running._warn_of_bias(biased)
 
 
+def test_draws_without_bias_are_never_said_to_have_some(monkeypatch):
+    monkeypatch.setattr(running, "MOST_BIAS", 0.0)
+    assert walk().expected_bias == 0.0  # a warning would be an error
+
+
+# --- cores -----------------------------------------------------------------------------------
+
+
+class Here:
+    """The part of `workers.Processes`, played here: a task makes one step of what it was sent."""
+
+    made = []  # noqa: RUF012
+
+    def __init__(self, course, count):
+        self.course, self.count = course, count
+        self.idle, self.tasks, self.draws = list(range(count)), [], {}
+        self.made.append(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        assert not self.tasks
+
+    def send(self, task):
+        assert task.group not in [other.group for other in self.tasks], "in one process at a time"
+        assert task.run.kept == task.run.infos == []
+        assert task.wanted == self.course.draws - self.draws.setdefault(task.group, 0)
+        self.idle.pop()
+        self.tasks.append(pickle.loads(pickle.dumps(task)))
+
+    def receive(self):
+        task = self.tasks.pop(0)
+        self.idle.append(0)
+        run = stretch(self.course, task.run, task.wanted, 0.0)
+        self.draws[task.group] += len(run.infos)
+        return task.group, run
+
+
+@pytest.fixture
+def here(monkeypatch):
+    monkeypatch.setattr(running, "Processes", Here)
+    monkeypatch.setattr(Here, "made", [])
+    return Here.made
+
+
+def divided(**options):
+    settings = {"sampler": HMC(0.3), "draws": 4, "warm_up": 2, "seed": 0, "groups": 3}
+    return sample_target(UNIT, FIVE, **{**settings, **options})
+
+
+@pytest.mark.parametrize(
+    ("groups", "cores", "usable", "pays", "count"),
+    [
+        (3, 2, 8, False, 2),
+        (3, 5, 1, False, 3),
+        (3, None, 2, True, 2),
+        (3, None, 8, True, 3),
+        (3, None, 8, False, None),
+        (3, None, 1, True, None),
+        (3, 1, 8, True, None),
+        (1, 4, 8, True, None),
+        (1, None, 8, True, None),
+    ],
+)
+def test_processes_are_as_many_as_groups_and_cores_if_there_is_work_for_two(
+    groups, cores, usable, pays, count, here, monkeypatch
+):
+    whole = divided(groups=groups, cores=1)
+    assert not here
+    monkeypatch.setattr(running, "usable", lambda: usable)
+    monkeypatch.setattr(running, "TRIED", 0.0 if pays else 1e9)
+    monkeypatch.setattr(running, "PAYS", 0.0)
+    same(divided(groups=groups, cores=cores), whole)
+    assert [processes.count for processes in here] == ([] if count is None else [count])
+
+
+def test_what_processes_send_back_is_stored_as_it_comes(here, tmp_path):
+    whole = divided(cores=1)
+    same(divided(cores=2, checkpoint=tmp_path, checkpoint_every=0.0), whole)
+    for group in range(3):
+        stretches = sorted(path.name for path in (tmp_path / f"group-{group}").glob("draws-*"))
+        assert stretches == [f"draws-{draw:08d}-{draw + 1:08d}.npz" for draw in range(4)]
+
+
+def test_a_target_that_cannot_be_sent_is_refused_or_stays_here(here, monkeypatch):
+    tried = []
+
+    def refused(course, count):
+        tried.append(count)
+        raise NotSent("no such module")
+
+    whole = divided(cores=1)
+    monkeypatch.setattr(running, "Processes", refused)
+    with pytest.raises(ValueError, match=r"^cores=2: .*\(no such module\).* or use cores=1"):
+        divided(cores=2)
+    monkeypatch.setattr(running, "usable", lambda: 2)
+    for name in ("TRIED", "PAYS"):
+        monkeypatch.setattr(running, name, 0.0)
+    with pytest.warns(UserWarning, match=r"on one core: .*\(no such module\)") as caught:
+        found = sample_target(UNIT, FIVE, sampler=HMC(0.3), draws=4, warm_up=2, seed=0, groups=3)
+    assert [one.filename for one in caught] == [__file__]
+    same(found, whole)
+    assert tried == [2, 2], "once for each call"
+
+
+@pytest.mark.parametrize(
+    ("passed", "steps", "pays"),
+    [
+        (2.0, 8, True),  # 12 steps left of 20, at 0.5 s
+        (2.0, 10, False),  # 10 left, at 1 / 3 s
+        (1.0, 5, True),  # 15 left, at 1 s: the least time
+        (0.999, 5, False),
+        (4.0, 4, False),  # none made
+        (5.0, 14, False),  # 6 left, at 0.5 s
+        (4.0, 12, False),  # 8 left, at 0.5 s: not more than 5
+        (5.0, 12, False),  # 8 left, at 0.625 s: just 5
+        (5.0, 11, True),
+    ],
+)
+def test_processes_pay_when_after_a_second_more_than_five_are_left(
+    passed, steps, pays, monkeypatch
+):
+    """Two groups of ten steps each, four of which were made before."""
+    clock = SimpleNamespace(monotonic=lambda: 100.0 + passed)
+    monkeypatch.setattr(running, "time", clock)
+    course = Course(UNIT, HMC(), 4, 2, 3, False, None)
+    marks = [SimpleNamespace(run=SimpleNamespace(steps=each)) for each in (3, steps - 3)]
+    assert running._pays(marks, course, 100.0, 4) is pays
+
+
+def test_several_groups_run_one_blas_thread_each(monkeypatch):
+    inside = []
+
+    @contextmanager
+    def limited():
+        inside.append(True)
+        yield
+        inside.pop()
+
+    def density(position):
+        seen.add(bool(inside))
+        return UNIT(position)
+
+    monkeypatch.setattr(running, "one_blas_thread", limited)
+    for groups in (1, 2):
+        seen = set()
+        sample_target(density, FIVE, sampler="mh", draws=1, warm_up=0, groups=groups, cores=1)
+        assert seen == {groups == 2}
+
+
+def test_progress_is_the_mean_over_groups_rounded_down():
+    course = Course(UNIT, HMC(), 4, 2, 3, False, None)
+    marks = [SimpleNamespace(run=SimpleNamespace(done=lambda warm_up, n=n: warm_up + n))
+             for n in (0, 1, 3, 3)]  # fmt: skip
+    assert running._done(marks, course) == 5
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_death_is_told_with_the_chains_of_its_group(stored, tmp_path, monkeypatch):
+    def dying(*arguments):
+        raise Died(1, -9)
+
+    monkeypatch.setattr(running, "_sample", dying)
+    words = r"^the process of group 1, chains 2 to 3, died with exit code -9, .*; "
+    words += "the same call goes on from the checkpoint" if stored else "with a folder as `check"
+    with pytest.raises(ChildProcessError, match=words):
+        divided(checkpoint=tmp_path if stored else None)
+
+
 # --- interruption ----------------------------------------------------------------------------
+
+
+def test_warnings_point_to_the_call(monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="2 divergent transitions") as diverged:
+        sample_target(
+            UNIT, np.zeros((4, 2)), sampler=Walk((1, 2)), draws=2, warm_up=0, seed=0
+        )  # fmt: skip
+    monkeypatch.setattr(running, "MOST_BIAS", -1.0)
+    with pytest.warns(UserWarning, match="is not adjusted") as biased:
+        sample_target(UNIT, START, sampler=Walk(), draws=2, warm_up=0, seed=0)
+    monkeypatch.setattr(running, "MOST_BIAS", 1.0)
+    monkeypatch.setattr(running, "_sample", interrupted)
+    with pytest.warns(UserWarning, match="after 0 steps; 0 of 2 draws are returned$") as stopped:
+        sample_target(UNIT, START, sampler=Walk(), draws=2, warm_up=0, seed=0)
+    for caught in (diverged, biased, stopped):
+        assert [one.filename for one in caught] == [__file__]
 
 
 class Interrupting:
@@ -453,6 +749,40 @@ def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words
     assert before == sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("seed", [None, 0])
+def test_a_checkpoint_of_another_start_is_refused(seed, tmp_path):
+    words = r"belongs to another run \(start [0-9a-f]{16} there, [0-9a-f]{16} here\)"
+    options = {"sampler": "mh", "draws": 1, "warm_up": 0, "seed": seed}
+    sample_target(UNIT, START, checkpoint=tmp_path / "target", **options)
+    with pytest.raises(ValueError, match=words):
+        sample_target(UNIT, 2.0 * START, checkpoint=tmp_path / "target", **options)
+    zeros = np.zeros((2, 12))
+    quick(start=zeros, checkpoint=tmp_path / "network", **options)
+    with pytest.raises(ValueError, match=words):
+        quick(start=zeros + 1.0, checkpoint=tmp_path / "network", **options)
+
+
+def settings_in(folder):
+    with np.load(folder / "state.npz") as file:
+        return json.loads(file["header"].tobytes())["content"]["settings"]["dict"]
+
+
+def test_the_folders_of_groups_know_their_place_and_a_single_one_knows_of_no_groups(tmp_path):
+    divided(groups=1, checkpoint=tmp_path / "one")
+    names = {"kernel", "warm_up", "thin", "metric", "target_accept", "dtype", "chains", "seed"}
+    assert settings_in(tmp_path / "one").keys() == names | {"start", "target"}, "as ever"
+    divided(groups=2, cores=1, checkpoint=tmp_path / "two")
+    first, second = tmp_path / "two" / "group-0", tmp_path / "two" / "group-1"
+    first.rename(tmp_path / "kept")
+    second.rename(first)
+    (tmp_path / "kept").rename(second)
+    with pytest.raises(ValueError, match=r"another run \(.*group 1 there, 0 here"):
+        divided(groups=2, cores=1, checkpoint=tmp_path / "two")
+    second.rename(tmp_path / "two" / "group-2")
+    with pytest.raises(ValueError, match=r"another run \(.*groups 2 there, 3 here"):
+        divided(groups=3, cores=1, checkpoint=tmp_path / "two")
+
+
 def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
     x, y = data()
     arguments = {"chains": 2, "draws": 2, "warm_up": 2, "seed": 0, "sampler": "mh"}
@@ -471,6 +801,10 @@ def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
         ({"warm_up": -1}, ValueError, "warm_up must be a whole number >= 0; got -1"),
         ({"thin": 0}, ValueError, "thin must be a whole number >= 1; got 0"),
         ({"metric": "full"}, ValueError, "metric must be one of 'diagonal', 'dense'; got 'full'"),
+        ({"groups": 0}, ValueError, "groups must be a whole number >= 1; got 0"),
+        ({"groups": 3}, ValueError, "groups must be a whole number >= 1 and <= 2; got 3"),
+        ({"cores": 0}, ValueError, "cores must be a whole number >= 1; got 0"),
+        ({"progress": "yes"}, TypeError, "progress must be True or False; got 'yes'"),
         ({"target_accept": 1.0}, ValueError, "target_accept must be .* got 1.0"),
         ({"target_accept": 0}, ValueError, "target_accept must be > 0 and < 1; got 0"),
         ({"seed": -1}, ValueError, "seed must be None, a whole number >= 0, .* got -1"),
@@ -510,6 +844,15 @@ def test_data_and_starts_that_do_not_fit_are_named(change, message):
     arguments = {"x": x, "y": y, "chains": 2, "draws": 2, "warm_up": 2, **change}
     with pytest.raises(ValueError, match=message):
         sample(network(), **arguments)
+
+
+def test_what_is_no_model_and_settings_of_a_kernel_are_refused():
+    with pytest.raises(TypeError, match=r"model must be .*Model.* got 'a network'"):
+        sample("a network", *data())
+    with pytest.raises(
+        TypeError, match=r"sample has no argument 'step_size'; .*draws, .*sampler=NU"
+    ):
+        quick(step_size=0.1)
 
 
 def test_a_class_is_no_target():
