@@ -47,10 +47,11 @@ class NotSent(ValueError):
 
 
 class Died(ChildProcessError):
-    """The process that sampled a group has ended."""
+    """The process that sampled a group has ended; group -1: it had none yet."""
 
     def __init__(self, group: int, code: int | None) -> None:
-        super().__init__(f"the process of group {group} died with exit code {code}")
+        who = "a new process" if group < 0 else f"the process of group {group}"
+        super().__init__(f"{who} died with exit code {code}")
         self.group, self.code = group, code
 
 

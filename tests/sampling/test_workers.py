@@ -6,20 +6,35 @@ Processes themselves, their cores and their ends are the matter of test_cores.
 import io
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from queue import Empty
+from threading import Thread
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from targets import correlated
 
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.threads import ONE_THREAD
 from bbb_numpy.sampling import workers
 from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.sampling.resuming import unstacked
+from bbb_numpy.sampling.resuming import stacked, unstacked
 from bbb_numpy.sampling.stepping import Course, begin, stretch
-from bbb_numpy.sampling.workers import Answer, Died, NotSent, Processes, Task, serve
+from bbb_numpy.sampling.workers import (
+    Answer,
+    Died,
+    NotSent,
+    Processes,
+    Task,
+    check_cores,
+    serve,
+    usable,
+)
 
 HILL = correlated()
 
@@ -171,7 +186,269 @@ def test_a_run_that_cannot_be_sent_is_an_error_here_and_leaves_no_process():
     assert processes.processes[0].poll() is not None
 
 
-def test_a_death_is_told_by_group_and_exit_code():
-    error = Died(2, -9)
-    assert str(error) == "the process of group 2 died with exit code -9"
-    assert (error.group, error.code) == (2, -9)
+@pytest.mark.parametrize("group", [0, 2])
+def test_a_death_is_told_by_group_and_exit_code(group):
+    error = Died(group, -9)
+    assert str(error) == f"the process of group {group} died with exit code -9"
+    assert (error.group, error.code) == (group, -9)
+
+
+# --- the side that asks ----------------------------------------------------------------------
+
+
+class Ears(io.RawIOBase):
+    """What a played process hears."""
+
+    def __init__(self):
+        self.heard = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.heard += bytes(data)
+        return len(data)
+
+
+class Mouth:
+    """What a played process says: one answer, object or bytes, whenever it has heard more."""
+
+    def __init__(self, ears, answers):
+        self.ears, self.answers, self.known = ears, list(answers), 0
+        self.now, self.closed = io.BytesIO(), False
+
+    def read(self, size):
+        data = self.now.read(size)
+        if data or not self.answers or len(self.ears.heard) == self.known:
+            return data
+        self.known, answer = len(self.ears.heard), self.answers.pop(0)
+        self.now = io.BytesIO(answer if isinstance(answer, bytes) else pickle.dumps(answer))
+        return self.now.read(size)
+
+    def readline(self):
+        return self.now.readline()
+
+    def close(self):
+        self.closed = True
+
+
+class Played:
+    """A process, played here: what it will say is known, what it is told is kept."""
+
+    def __init__(self, answers, arguments, options):
+        self.arguments, self.options, self.events = arguments, options, []
+        self.ears = Ears()
+        self.stdin = io.BufferedWriter(self.ears, 10**6)
+        self.stdout = Mouth(self.ears, answers)
+
+    def kill(self):
+        self.events.append("kill")
+
+    def wait(self):
+        self.events.append("wait")
+        return 3
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """Let processes give these answers; return the list of those that are started."""
+    started, joined = [], []
+
+    class Noted(Thread):
+        def join(self, timeout=None):
+            joined.append(self)
+            super().join(timeout)
+
+    def answering(*answers):
+        def popen(arguments, **options):
+            started.append(Played(answers, arguments, options))
+            return started[-1]
+
+        monkeypatch.setattr(workers.subprocess, "Popen", popen)
+        return started
+
+    monkeypatch.setattr(workers, "Thread", Noted)
+    yield answering
+    for process in started:
+        assert "kill" in process.events
+        assert process.events[-1] == "wait", "or it would stay in the system's list"
+        assert process.stdin.closed
+        assert process.stdout.closed
+    assert len(joined) == len(started)
+    assert not any(thread.is_alive() for thread in joined)
+
+
+def test_processes_have_one_thread_a_session_of_their_own_and_the_course(played):
+    started = played(Answer())
+    with Processes(course(), 2) as processes:
+        assert sorted(processes.idle) == [0, 1]
+        assert all(thread.daemon for thread in processes.threads), "no exit waits for them"
+        told = [list(loaded(process.ears.heard)) for process in started]
+    assert len(started) == 2
+    for process, (path, sent) in zip(started, told, strict=True):
+        options = process.options
+        assert process.arguments == [sys.executable, "-c", workers.START]
+        assert options["stdin"] == options["stdout"] == subprocess.PIPE
+        assert ONE_THREAD.items() <= options["env"].items()
+        assert os.environ.keys() <= options["env"].keys()
+        assert options["start_new_session"] is True
+        assert path == sys.path
+        assert repr(sent[1:]) == repr(course()[1:])
+
+
+def test_on_windows_a_process_has_a_group_of_its_own(played, monkeypatch):
+    started = played(Answer())
+    monkeypatch.setattr(workers.subprocess, "CREATE_NEW_PROCESS_GROUP", 512, raising=False)
+    system = SimpleNamespace(platform="win32", executable="python.exe", path=["here"])
+    monkeypatch.setattr(workers, "sys", system)
+    with Processes(course(), 1):
+        [process] = started
+        assert process.options["creationflags"] == 512
+        assert "start_new_session" not in process.options
+
+
+def test_a_task_goes_to_an_idle_process_and_comes_back_with_its_draws(played):
+    run = stretch(course(), begun(course()), 4, 1000.0)
+    bare = run._replace(kept=[], infos=[])
+    started = played(Answer(), Answer(5, bare, stacked(run)), Answer(6, bare))
+    with Processes(course(), 1) as processes:
+        for group, here in ((5, run), (6, bare)):
+            processes.send(Task(group, begun(course()), 4))
+            assert processes.idle == []
+            found, back = processes.receive()
+            assert (found, processes.idle) == (group, [0])
+            assert (len(back.kept), len(back.infos)) == (len(here.kept), len(here.infos))
+            for one, other in zip(
+                (*back.kept, *back.infos), (*here.kept, *here.infos), strict=True
+            ):
+                assert all(map(np.array_equal, one, other))
+            assert back.steps == run.steps
+        _, _, *tasks = loaded(started[0].ears.heard)
+    assert [task.group for task in tasks] == [5, 6]
+
+
+@pytest.mark.parametrize("end", [b"", b"no pickle"])
+def test_a_process_that_dies_at_work_is_told_with_its_group_and_code(end, played):
+    played(Answer(), end)
+    with Processes(course(), 1) as processes:
+        processes.send(Task(5, begun(course()), 4))
+        with pytest.raises(Died) as error:
+            processes.receive()
+    assert (error.value.group, error.value.code) == (5, 3)
+
+
+def test_an_error_of_the_target_is_raised_where_its_group_was_asked_for(played):
+    played(Answer(), Answer(error=ArithmeticError("no such density")))
+    with Processes(course(), 1) as processes:
+        processes.send(Task(5, begun(course()), 4))
+        with pytest.raises(ArithmeticError, match="no such density"):
+            processes.receive()
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ([Answer(error=NotSent("ModuleNotFoundError: mine"))], "^ModuleNotFoundError: mine$"),
+        ([], "^a new process died with exit code 3$"),
+    ],
+)
+def test_a_process_that_does_not_get_ready_cannot_have_the_course(answers, words, played):
+    started = played(*answers)
+    with pytest.raises(NotSent, match=words), Processes(course(), 2):
+        raise AssertionError("it is not ready")
+    assert len(started) == 2
+
+
+def test_a_process_without_a_task_has_no_group(played):
+    played()
+    processes = Processes(course(), 1)
+    processes._start(0)
+    assert processes._next().error.group == -1
+    processes._end()
+
+
+@pytest.mark.parametrize(
+    ("stops", "error", "words"),
+    [
+        (OSError("no room"), NotSent, "^no process could be started: no room$"),
+        (KeyboardInterrupt("now"), KeyboardInterrupt, "^now$"),
+    ],
+)
+def test_if_not_all_processes_start_those_that_did_are_ended(
+    stops, error, words, played, monkeypatch
+):
+    started = played(Answer())
+    popen = workers.subprocess.Popen
+
+    def second_stops(*arguments, **options):
+        if started:
+            raise stops
+        return popen(*arguments, **options)
+
+    monkeypatch.setattr(workers.subprocess, "Popen", second_stops)
+    with pytest.raises(error, match=words), Processes(course(), 2):
+        raise AssertionError("it is not ready")
+    assert len(started) == 1
+
+
+def test_the_wait_for_an_answer_is_broken_off_and_begins_anew():
+    """Or Ctrl-C would not be heard on every system; but not so often that a core is busy."""
+    processes, waits = Processes(course(), 1), []
+
+    def get(timeout):
+        waits.append(timeout)
+        if len(waits) < 3:
+            raise Empty
+        return 0, Answer(5)
+
+    processes.answers = SimpleNamespace(get=get)
+    assert processes._next() == Answer(5)
+    assert len(waits) == 3
+    assert all(0.1 <= wait <= 3.0 for wait in waits)
+
+
+def test_buffers_of_a_network_s_density_are_not_sent():
+    model = Model(MLP((1, 30, 1)), GaussianPrior(), GaussianLikelihood(0.3))
+    target = LogJoint(model, np.zeros((50, 1)), np.zeros((50, 1)))
+    target(np.zeros((9, model.layout.size)))  # 9 chains, 30 units, 50 rows
+    sent = len(Processes(course(target), 1).course)
+    assert sent < 8 * 30 * 50 < len(pickle.dumps(target))
+
+
+# --- cores -----------------------------------------------------------------------------------
+
+
+def test_a_number_of_cores_is_one_or_more_or_left_to_the_machine():
+    assert [check_cores("cores", cores) for cores in (None, 1, 3)] == [None, 1, 3]
+    with pytest.raises(ValueError, match=r"^cores must be a whole number >= 1; got 0"):
+        check_cores("cores", 0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "counted", "found"), [({3, 5, 6}, 8, 3), (None, 8, 8), (None, None, 1)]
+)
+def test_usable_cores_are_those_that_the_system_gives_to_this_process(
+    cores, counted, found, monkeypatch
+):
+    monkeypatch.setattr(workers.multiprocessing, "parent_process", lambda: None)
+    system = SimpleNamespace(cpu_count=lambda: counted)
+    if cores is not None:
+        system.sched_getaffinity = {0: cores}.__getitem__  # 0 is this process
+    monkeypatch.setattr(workers, "os", system)
+    monkeypatch.setattr(workers, "sys", SimpleNamespace(executable="python"))
+    assert usable() == found
+    monkeypatch.setattr(workers, "sys", SimpleNamespace(executable="python", frozen=False))
+    assert usable() == found
+
+
+@pytest.mark.parametrize(
+    ("executable", "frozen", "parent"),
+    [("", False, None), ("python", True, None), ("python", False, "parent")],
+)
+def test_without_a_python_of_its_own_or_in_a_pool_a_program_keeps_to_one_core(
+    executable, frozen, parent, monkeypatch
+):
+    monkeypatch.setattr(workers.multiprocessing, "parent_process", lambda: parent)
+    monkeypatch.setattr(workers, "os", SimpleNamespace(cpu_count=lambda: 8))
+    monkeypatch.setattr(workers, "sys", SimpleNamespace(executable=executable, frozen=frozen))
+    assert usable() == 1
