@@ -472,7 +472,9 @@ def test_a_target_that_cannot_be_sent_is_refused_or_stays_here(here, monkeypatch
 def test_processes_pay_when_after_a_second_more_than_five_are_left(
     passed, steps, pays, monkeypatch
 ):
-    """Two groups of ten steps each, four of which were made before."""
+    """Two groups of ten steps each; four steps were made before. How long, is a matter of speed."""
+    monkeypatch.setattr(running, "TRIED", 1.0)
+    monkeypatch.setattr(running, "PAYS", 5.0)
     clock = SimpleNamespace(monotonic=lambda: 100.0 + passed)
     monkeypatch.setattr(running, "time", clock)
     course = Course(UNIT, HMC(), 4, 2, 3, False, None)
