@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import DTYPE, FUNCTION, Like, Numbers, OneOf, Optional
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, proper_fraction, whole
+from ..numeric.accepting import DTYPE, FUNCTION, SAMPLES, Like, Numbers, OneOf, Optional
+from ..numeric.arguments import MOST_STEPS, flag, proper_fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
 from ..numeric.threads import one_blas_thread
@@ -146,7 +146,7 @@ def sample(
         model, _matrix("x", x, kind), _matrix("y", y, kind), check_hyperpriors(hyperpriors)
     )
     rng = check_generator(seed, "seed")
-    wanted = (whole("chains", chains, 1, MOST_SAMPLES), target.layout.size)
+    wanted = (SAMPLES("chains", chains), target.layout.size)
     known = start is not None or isinstance(seed, Integral)
     if start is None:
         start = target.draw_prior(rng, wanted[0], kind)
