@@ -417,3 +417,13 @@ def test_for_many_degrees_of_freedom_it_tends_to_0_where_two_log_gammas_lose_eve
     assert found.slope == pytest.approx(0.25 / nu - 1 / 8 / nu**3, rel=1e-12)
     two = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * np.log(nu / 2)
     assert abs(two + 0.25 / nu) > 100 * abs(found.value + 0.25 / nu) or nu < 1e6
+
+
+@pytest.mark.parametrize("units", [(1e-9, 1e-9), (1e9, 1e9), (1e-9, 1e9), (0.0, 0.0)])
+def test_a_covariance_is_symmetric_or_not_whatever_its_units(units):
+    """Rounding of small correlations is none of its business, half of a correlation is."""
+    scale = np.outer(units, units)
+    assert numerics.symmetric(scale * np.array([[1.0, 1e-8], [3e-8, 1.0]]))
+    for gap in (0.5, 2e-5):
+        skew = scale * np.array([[1.0, 0.1 + gap], [0.1, 1.0]])
+        assert numerics.symmetric(skew) == (not skew.any())
