@@ -452,3 +452,9 @@ def test_without_a_python_of_its_own_or_in_a_pool_a_program_keeps_to_one_core(
     monkeypatch.setattr(workers, "os", SimpleNamespace(cpu_count=lambda: 8))
     monkeypatch.setattr(workers, "sys", SimpleNamespace(executable=executable, frozen=frozen))
     assert usable() == 1
+
+
+def test_as_many_processes_as_any_machine_has_may_be_asked_for():
+    assert check_cores("cores", 1024) == 1024
+    with pytest.raises(ValueError, match=r"cores must be .* <= 1024; got 1025"):
+        check_cores("cores", 1025)
