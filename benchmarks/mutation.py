@@ -85,6 +85,7 @@ MORE = {
     "training/state": "training/test_loop training/test_replicates",
     "training/stopping": "training/test_loop model/test_kl_weights",
     "training": "",
+    "sampling/mcmc/microcanonical": "sampling/mcmc/test_adaptation",
     "sampling/mcmc": "sampling/mcmc/test_exact_invariance sampling/test_invariance",
     "sampling/draws": "sampling/test_drawn_weights",
     "sampling": "sampling/test_run sampling/test_resuming",

@@ -972,8 +972,8 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         ),
         Planted(  # that the path is h T and not T
             CHEES,
-            "halton(turn) * self.path,",
-            "self.path,",
+            "            self.length(turn),",
+            "            self.path,",
         ),
         Planted(  # the jitter in the steps, but not in the slope's factor
             CHEES,

@@ -192,9 +192,13 @@ class ChEES:
         check_metric(self.metric, "whiten")
         settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
+    def length(self, turn: int) -> float:
+        """Return the length h T of path number 1, 2, ... (D47)."""
+        return halton(turn) * self.path
+
     def steps(self, turn: int) -> int:
         """Return the leapfrog steps of path number 1, 2, ... (D47)."""
-        return steps_for(self.path * halton(turn), self.step_size, self.max_steps)
+        return steps_for(self.length(turn), self.step_size, self.max_steps)
 
     def tuned(self, step_size: float, metric: Metric, path: float | None = None) -> ChEES:
         """Return the kernel with another step size and metric, and another path if given."""
@@ -227,7 +231,7 @@ class ChEES:
             end.position - state.center,
             end.momentum,
             info.acceptance,  # 0 where divergent
-            halton(turn) * self.path,
+            self.length(turn),
         )
         share = 1.0 / min(turn, MEMORY)
         center = state.center + share * (new.position - state.center)

@@ -400,9 +400,10 @@ def test_a_retuned_kernel_keeps_everything_else():
     assert walk.proposal.metric is metric
 
 
+@pytest.mark.parametrize("kernel", [NUTS(), MAMS()])
 @pytest.mark.parametrize("wanted", [0.0, 1.0, -0.5, np.nan])
-def test_an_acceptance_that_cannot_be_wanted_is_refused(wanted):
+def test_an_acceptance_that_cannot_be_wanted_is_refused(kernel, wanted):
     target, rng = Gaussian(np.eye(2)), np.random.default_rng(0)
-    state = NUTS().init(target, np.ones((2, 2)))
+    state = kernel.init(target, np.ones((2, 2)))
     with pytest.raises(ValueError, match="target_accept must be"):
-        begin(NUTS(), target, rng, state, 10, target_accept=wanted)
+        begin(kernel, target, rng, state, 10, target_accept=wanted)

@@ -663,14 +663,6 @@ def test_a_path_that_explodes_is_refused_by_mams_and_taken_back_by_mclmc():
         check_refused(kernel)
 
 
-@pytest.mark.parametrize("wanted", [0.0, 1.0, -0.5, np.nan])
-def test_an_acceptance_that_cannot_be_wanted_is_refused(wanted):
-    target, rng = Gaussian(np.eye(2)), np.random.default_rng(0)
-    state = MAMS().init(target, np.ones((2, 2)))
-    with pytest.raises(ValueError, match="target_accept must be"):
-        begin(MAMS(), target, rng, state, 10, target_accept=wanted)
-
-
 class Against(DiagonalMetric):
     """Momenta against the first axis."""
 
