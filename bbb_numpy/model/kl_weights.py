@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numeric.accepting import Numbers, accepts, settle
-from ..numeric.arguments import SMALLEST, real, whole
+from ..numeric.arguments import real, whole
 
 __all__ = [
     "CyclicalWarmUp",
@@ -32,14 +32,16 @@ Shares = Callable[[Any], Array]
 WarmUp = Callable[[int, int], float]
 
 
-@accepts(batch_sizes=Numbers((None,), low=SMALLEST, least=1))
+@accepts(batch_sizes=Numbers((None,), low=0.0, least=1))
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
 
     With one example per step this is the 1/n of K18; with a ragged last minibatch it stays
-    exact, where 1/M would not.
+    exact, where 1/M would not. One whose rows all have weight 0 (D45) pays nothing.
     """
     rows = np.asarray(batch_sizes, float)
+    if not rows.any():
+        raise ValueError("batch_sizes must not all be 0: the KL term needs one minibatch to pay it")
     return rows / rows.sum()
 
 

@@ -84,10 +84,15 @@ def test_planted_shares_that_do_not_sum_to_one_miss_it(wrong):
     assert epoch_misses_the_tempered_cost(problem, 3, wrong, NoWarmUp(), 0, 1) > 1e-3
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [3, 0], [3, -1]])
-def test_minibatches_without_rows_have_no_share(sizes):
+@pytest.mark.parametrize("sizes", [[], [0], [0, 0], [3, -1]])
+def test_without_rows_nobody_can_pay(sizes):
     with pytest.raises(ValueError, match="batch_sizes must "):
         proportional_kl_weights(sizes)
+
+
+@pytest.mark.equation("D6", "D45")
+def test_a_minibatch_of_weight_0_pays_nothing():
+    assert proportional_kl_weights([3, 0, 1]).tolist() == [0.75, 0.0, 0.25]
 
 
 @pytest.mark.equation("D24")

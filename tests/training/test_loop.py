@@ -670,6 +670,17 @@ def test_minibatches_of_rows_with_weights_share_the_prior_by_their_weights():
     assert told[1:] == [[3.0, 5.0, 4.0]] * 2
 
 
+@pytest.mark.equation("D45")
+def test_a_minibatch_without_weight_changes_no_sum():
+    estimator, x, y = small()
+    weighted = replace(estimator, model=estimator.model.weighted())
+    y = with_weights(y[:4], np.array([1.0, 2.0, 0.0, 0.0]))
+    still = dict(epochs=1, batch_size=2, shuffle=False, optimizer=SGD(1e-30))
+    with_none, without = (train(weighted, x[:rows], y[:rows], **still) for rows in (4, 2))
+    for column in ("objective", "kl", "nll"):
+        assert np.allclose(with_none.column(column), without.column(column), rtol=1e-12)
+
+
 @pytest.mark.equation("D28", "M1")
 def test_training_starts_where_the_posterior_was_packed():
     estimator, x, y = linear_problem()
