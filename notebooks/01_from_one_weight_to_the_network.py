@@ -186,9 +186,6 @@ def after(n):
     right.set_title(f"stiffness {means[n]:.2f} ± {deviations[n]:.2f} N/cm", size=10)
 
 
-after(0)
-film.draw_without_rendering()
-film.set_layout_engine("none")  # else the axes would move with every title
 plt.close(film)
 text = (
     "Left, the band of lines that are possible closes as points arrive; right, the density of the "
@@ -519,9 +516,6 @@ def frame(step):
     left.set_title(f"step {step}: KL(q ‖ posterior) = {kl_to(m, s, mu, sigma):.3f} nats", size=10)
 
 
-frame(0)
-film.draw_without_rendering()
-film.set_layout_engine("none")  # else the axes would move with every title
 plt.close(film)
 text = (
     "Left, the point of q slides over the contours of F; right, its density beside the posterior's"

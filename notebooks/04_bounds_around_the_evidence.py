@@ -301,9 +301,6 @@ def frame(step):
     right.set_title(f"gap {gaps[step] + 0.0:.3f} nats", fontsize="medium")
 
 
-frame(0)
-film.draw_without_rendering()
-film.set_layout_engine("none")  # else the axes would move with every title
 plt.close(film)
 text = (
     "Left, ellipses of the posterior and both mean fields as r grows; right, the gap of the bounds"

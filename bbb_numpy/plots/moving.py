@@ -40,7 +40,7 @@ def slider(
     Parameters
     ----------
     figure : Figure
-        Drawn on by `update`.
+        Drawn on by `update`. Its axes stay where its layout puts them in frame 0.
     update : callable
         Changes the figure to frame 0, 1, ..., `frames` - 1.
     frames : int
@@ -58,6 +58,9 @@ def slider(
     >>> page.count("<img"), page.count("hidden")
     (2, 2)
     """
+    update(0)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # else the axes would move with every title
     images = []
     for frame in range(frames):
         update(frame)

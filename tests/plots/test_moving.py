@@ -45,6 +45,20 @@ def test_the_frames_are_those_of_the_update_in_order(page):
         assert abs(np.flatnonzero(dark).mean() - (k + 0.5) * 10 + 0.5) < 1
 
 
+def test_the_axes_stay_where_they_are_in_the_first_frame():
+    figure = Figure(figsize=(2, 2), layout="constrained")
+    ax = figure.subplots()
+    places = []
+
+    def update(k):
+        ax.set_title("a title of three lines" * bool(k) + "\n" * k)
+        figure.draw_without_rendering()
+        places.append(ax.get_position().bounds)
+
+    slider(figure, update, FRAMES, "a title that grows", dpi=30)
+    assert len(set(places[1:])) == 1
+
+
 def test_one_frame_is_shown_and_the_slider_reaches_all(page):
     found = Page(page)
     assert ["hidden" in one for one in found.of("img")] == [False, True, True]
