@@ -675,7 +675,7 @@ def test_a_minibatch_without_weight_changes_no_sum():
     estimator, x, y = small()
     weighted = replace(estimator, model=estimator.model.weighted())
     y = with_weights(y[:4], np.array([1.0, 2.0, 0.0, 0.0]))
-    still = dict(epochs=1, batch_size=2, shuffle=False, optimizer=SGD(1e-30))
+    still = {"epochs": 1, "batch_size": 2, "shuffle": False, "optimizer": SGD(1e-30)}
     with_none, without = (train(weighted, x[:rows], y[:rows], **still) for rows in (4, 2))
     for column in ("objective", "kl", "nll"):
         assert np.allclose(with_none.column(column), without.column(column), rtol=1e-12)
