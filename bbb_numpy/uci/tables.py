@@ -31,6 +31,7 @@ __all__ = [
     "frame",
     "incomplete",
     "known_first",
+    "leading",
     "markdown",
     "mixing",
     "not_run",
@@ -174,6 +175,16 @@ def _cell(name: str, method: str, group: pd.DataFrame) -> Cell:
     )
 
 
+def leading(found: Iterable[Cell], metric: str) -> Cell | None:
+    """Return the cell of the lowest mean, of those with all splits if there are any.
+
+    Splits differ far more than methods do: one that has met only easy ones would lead.
+    """
+    scored = [cell for cell in found if cell.scores]
+    whole = [cell for cell in scored if cell.complete]
+    return min(whole or scored, key=lambda cell: cell.scores[metric].mean, default=None)
+
+
 def paired(
     records: Iterable[Record], name: str, one: str, other: str, metric: str
 ) -> Summary | None:
@@ -192,27 +203,22 @@ def paired(
 def markdown(records: Iterable[Record], published: bool = True) -> str:
     """Return the table: methods as rows, sets as columns, "rmse / nll" with standard errors.
 
-    The lowest mean of ours in each column is bold, RMSE and NLL each for itself. A number of
-    splits is given where some are missing; failed trials are named below. A sampler's cell has
-    R-hat of its functions, the median over splits.
+    The lowest mean of ours in each column is bold, RMSE and NLL each for itself (see `leading`).
+    A number of splits is given where some are missing; failed trials are named below. A sampler's
+    cell has R-hat of its functions, the median over splits.
     """
     records = list(records)
     found, mixed = cells(records), mixing(records)
     sets = list(dict.fromkeys(name for name, _ in found))
     order = known_first((method for _, method in found), LABELS)
-    lowest = {
-        (name, metric): min(
-            (c.scores[metric].mean for c in found.values() if c.set == name and c.scores),
-            default=float("nan"),
-        )
+    first = {
+        (name, metric): leading((c for c in found.values() if c.set == name), metric)
         for name in sets
         for metric in METRICS
     }
     rows = [["RMSE / NLL", *sets]]
     for method in order:
-        cell = [
-            _text(found.get((name, method)), lowest, mixed.get((name, method))) for name in sets
-        ]
+        cell = [_text(found.get((name, method)), first, mixed.get((name, method))) for name in sets]
         rows.append([LABELS.get(method, method), *cell])
     if published:
         rows += published_rows(sets)
@@ -263,7 +269,7 @@ def r_hat(values: Sequence[float], splits: int) -> str:
 
 def _text(
     cell: Cell | None,
-    lowest: Mapping[tuple[str, str], float],
+    first: Mapping[tuple[str, str], Cell | None],
     mixed: Mapping[str, Sequence[float]] | None = None,
 ) -> str:
     if cell is None:
@@ -272,7 +278,8 @@ def _text(
         return "failed"
     parts = []
     for metric, score in cell.scores.items():
-        bold = "**" if score.mean == lowest[cell.set, metric] else ""
+        best = first[cell.set, metric]
+        bold = "**" if best and score.mean == best.scores[metric].mean else ""
         parts.append(f"{bold}{score}{bold}")
     text = " / ".join(parts)
     if mixed is not None:

@@ -18,7 +18,7 @@ from .published import (
     lowest,
     printed,
 )
-from .tables import LABELS, Cell, Record, cells
+from .tables import LABELS, Cell, Record, cells, leading
 
 __all__ = [
     "DEFAULT",
@@ -49,7 +49,7 @@ class Verdict:
     metric: str
     bar: float
     holder: str  # of the bar
-    cell: Cell | None  # of the method with the lowest mean; None if none has a score
+    cell: Cell | None  # that leads, see `tables.leading`; None if none has a score
 
     @property
     def margin(self) -> float:
@@ -122,19 +122,18 @@ def _verdicts(
 def _beside(found: Sequence[Cell], bars: dict[tuple[str, str], tuple[float, str]]) -> list[Verdict]:
     verdicts = []
     for (name, metric), (bar, holder) in bars.items():
-        own = [cell for cell in found if cell.set == name]
-        least = min(own, key=lambda cell: cell.scores[metric].mean, default=None)
+        least = leading((cell for cell in found if cell.set == name), metric)
         verdicts.append(Verdict(name, metric, bar, holder, least))
     return verdicts
 
 
 def alone(verdict: Any, records: Sequence[Record], methods: Sequence[str]) -> dict[str, int]:
-    """Return in how many cells each method reaches the bars of `verdict` all by itself.
+    """Return in how many cells each method, with all splits, reaches the bars of `verdict` alone.
 
     Choosing the better of several methods cell by cell looks at test scores: these counts do not.
     """
     return {
-        method: sum(one.met for one in verdict(records, (method,)))
+        method: sum(one.met and one.complete for one in verdict(records, (method,)))
         for method in methods
         if any(record["method"] == method for record in records)
     }
