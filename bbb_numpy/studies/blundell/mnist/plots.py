@@ -52,7 +52,7 @@ def _errors(ax: Axes, numbers: Mapping[str, Any]) -> None:
         epochs = np.arange(1, len(one["errors"]) + 1)
         ax.plot(epochs, 100 * np.array(one["errors"]), style, color=colour, label=TITLES[name])
     ax.set_xscale("log")
-    plain_numbers(ax.xaxis, minor="235")
+    plain_numbers(ax.xaxis, minor="25")
     ax.grid(axis="y", color=GREY, alpha=0.2)
     label = "epoch\n(a) errors of the network with the mean weights"
     finish(ax, label, "validation images classified wrongly (%)", 2)
