@@ -58,12 +58,12 @@ def slider(
     >>> page.count("<img"), page.count("hidden")
     (2, 2)
     """
-    update(0)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # else the axes would move with every title
     images = []
     for frame in range(frames):
         update(frame)
+        if frame == 0:
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # else the axes would move with every title
         stored = BytesIO()
         # no trace of the version that drew it: the same frames are the same bytes
         figure.savefig(stored, format="png", dpi=dpi, metadata={"Software": None})

@@ -56,7 +56,9 @@ def test_the_axes_stay_where_they_are_in_the_first_frame():
         places.append(ax.get_position().bounds)
 
     slider(figure, update, FRAMES, "a title that grows", dpi=30)
+    assert len(places) == FRAMES, "every frame is drawn once"
     assert len(set(places[1:])) == 1
+    assert np.allclose(places[0], places[1], rtol=0, atol=1e-12)  # laid out twice: another last bit
 
 
 def test_one_frame_is_shown_and_the_slider_reaches_all(page):
