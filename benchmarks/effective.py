@@ -18,9 +18,10 @@ from benchmarks.problems import Array
 BAR = 2.0  # the default sampler over blackjax's NUTS
 PEER = "blackjax NUTS"
 ROWS = 20  # the function's values at so many of the data's inputs are judged
+WARM_UP = {"hmc": 8, "chees": 8}  # times as many: their draws are a tenth of the gradients of NUTS
 
 Clock = Callable[[], float]  # seconds, passed or of processor time
-Continue = Callable[[], Array]  # more draws (T, S, D), from where the chains are
+Continue = Callable[[float], Array]  # draws (T, S, D) of about so many seconds, from where it is
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,13 @@ def ours(
     before = clock()
     to(1)
     passed = clock() - before
-    size = 10
+    rate = 10.0  # draws per second of the call before
 
-    def more() -> Array:
-        nonlocal size
-        began = clock()
+    def more(seconds: float) -> Array:
+        nonlocal rate
+        began, size = clock(), max(1, int(rate * seconds))
         new = to(done + size)
-        # a call of a few seconds, so that starting it does not count
-        size = max(1, min(int(size * 4.0 / (clock() - began)), 20 * size))
+        rate = size / (clock() - began)
         return new
 
     return Contestant(f"ours {sampler}", passed, more)
@@ -124,21 +124,29 @@ def race(
     seconds: float,
     clock: Clock,
 ) -> list[Effective]:
-    """Warm all up from the same start, then let them run in turn, `runs` times each."""
+    """Warm all up from the same start, then let them run in turn, `runs` times each.
+
+    A run is one call, of a length that the calls before it foretell, and another where it was too
+    short: of many short calls each would begin on one core, before it starts the processes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         contestants = [
-            *(ours(target, start, one, warm_up, f"{folder}/{one}", clock) for one in names),
+            *(
+                ours(target, start, one, warm_up * WARM_UP.get(one, 1), f"{folder}/{one}", clock)
+                for one in names
+            ),
             Contestant(PEER, *peer.adapted_nuts(target, start, warm_up, clock)),
         ]
         kept: dict[str, list[Array]] = {one.name: [] for one in contestants}
         rates: dict[str, list[float]] = {one.name: [] for one in contestants}
         for one in contestants:
-            one.more()  # compiles, and finds how many draws a call takes
+            for share in (0.1, 1.0, 1.0):  # finds how many draws a run takes
+                one.more(share * seconds)
         for _ in range(runs):
             for one in contestants:
                 began, parts = clock(), []
                 while (passed := clock() - began) < seconds:
-                    parts.append(one.more())
+                    parts.append(one.more(1.1 * (seconds - passed)))
                 f = values(target, np.concatenate(parts))
                 kept[one.name].append(f)
                 rates[one.name].append(ess(f) / passed)

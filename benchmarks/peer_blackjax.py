@@ -98,7 +98,7 @@ def hmc(target: LogJoint, step_size: float, variance: Array, steps: int, draws: 
 
 def adapted_nuts(
     target: LogJoint, start: Array, warm_up: int, clock: Callable[[], float], draws: int = 20
-) -> tuple[float, Callable[[], Array]]:
+) -> tuple[float, Callable[[float], Array]]:
     """Return the seconds of a warm-up, without compilation, and a function that makes more draws.
 
     Every chain has the step size and metric of its own window adaptation, as usual in blackjax;
@@ -129,7 +129,7 @@ def adapted_nuts(
     passed = clock() - before
     go, calls = jax.jit(jax.vmap(more)).lower(keys(1), state, settings).compile(), 0
 
-    def block() -> Array:
+    def block(seconds: float) -> Array:  # it is called until they have passed
         nonlocal state, calls
         calls += 1
         state, positions = jax.block_until_ready(go(keys(calls), state, settings))
