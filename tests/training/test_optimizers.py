@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import SGD, Adam, Constant, Cosine, Momentum, StepDecay
+from bbb_numpy.training import optimizers
 from bbb_numpy.training.optimizers import OPTIMIZER
 
 seeds = st.integers(0, 2**32 - 1)
@@ -69,6 +70,30 @@ def test_the_first_adam_step_is_the_learning_rate_whatever_the_gradients_size():
     theta = np.zeros(3)
     after, _ = run(Adam(0.1), [np.array([1e-3, 1.0, -1e3])], theta)
     assert np.allclose(after, [-0.1, -0.1, 0.1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("rule", [Momentum(0.1), Adam(0.1)])
+def test_what_is_left_of_old_gradients_is_cleared_and_no_step_is_changed_by_it(rule, monkeypatch):
+    def train(steps: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        grads = np.random.default_rng(5).standard_normal((steps, 4)).astype(np.float32)
+        grads[20:, :2] = 0.0  # two weights behind a unit that dies
+        theta = np.ones(4, np.float32)
+        state = rule.init(theta)
+        for grad in grads:
+            rule.update(theta, grad, state, 1.0)
+        return theta, state.arrays
+
+    def subnormal(arrays: dict[str, np.ndarray]) -> int:
+        tiny = np.finfo(np.float32).tiny
+        return sum(((array != 0) & (np.abs(array) < tiny)).sum() for array in arrays.values())
+
+    steps = 8 * optimizers.CLEAR_EVERY
+    theta, arrays = train(steps)
+    assert not subnormal(arrays)
+    monkeypatch.setattr(optimizers, "CLEAR_EVERY", steps + 1)
+    left, kept = train(steps)
+    assert subnormal(kept) == 2, "the decaying first moments, if nothing clears them"
+    assert np.array_equal(left, theta)
 
 
 @pytest.mark.parametrize("rule", [SGD(0.1), Momentum(0.02, 0.8), Adam(0.05)])
