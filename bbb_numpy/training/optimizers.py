@@ -107,15 +107,16 @@ class Optimizer(Protocol):
 CLEAR_EVERY = 128  # steps
 
 
-def _clear_subnormal(state: Memory) -> None:
-    """Set to zero, now and then, what is left of gradients that have long been exactly zero.
+def _clear_subnormal(theta: Array, state: Memory) -> None:
+    """Set to zero, now and then, what is smaller than the smallest normal number.
 
-    The moments of a weight behind a dead unit or an input that is always zero decay below the
-    smallest normal number and stay there: 0.9 times 4 units of the last place is rounded to 4.
-    No step is changed, but processors need tens of times as long for such numbers.
+    The moments of a weight behind a dead unit or an input that is always zero decay to such
+    numbers and stay there: 0.9 times 4 units of the last place is rounded to 4. So do means that
+    a prior pulls to zero. No step is changed that can be seen, but processors need tens of times
+    as long for them.
     """
     if state.steps % CLEAR_EVERY == 0:
-        for array in state.arrays.values():
+        for array in (theta, *state.arrays.values()):
             array[np.abs(array) < np.finfo(array.dtype).tiny] = 0.0
 
 
@@ -177,7 +178,7 @@ class Momentum:
         """Take one step in place; `grad` is overwritten."""
         velocity = state.arrays["velocity"]
         state.steps += 1
-        _clear_subnormal(state)
+        _clear_subnormal(theta, state)
         velocity *= self.momentum
         velocity += grad  # D2
         np.multiply(velocity, self.learning_rate * factor, out=grad)
@@ -229,7 +230,7 @@ class Adam:
         floor = self.epsilon / unbias_root_v
         rate = self.learning_rate * factor * unbias_m / unbias_root_v
 
-        _clear_subnormal(state)
+        _clear_subnormal(theta, state)
         m, v = state.arrays["m"], state.arrays["v"]
         m *= self.beta1
         m += grad

@@ -73,27 +73,29 @@ def test_the_first_adam_step_is_the_learning_rate_whatever_the_gradients_size():
 
 
 @pytest.mark.parametrize("rule", [Momentum(0.1), Adam(0.1)])
-def test_what_is_left_of_old_gradients_is_cleared_and_no_step_is_changed_by_it(rule, monkeypatch):
-    def train(steps: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        grads = np.random.default_rng(5).standard_normal((steps, 4)).astype(np.float32)
+def test_subnormal_numbers_are_cleared_and_no_other_is_changed_by_it(rule, monkeypatch):
+    tiny = np.finfo(np.float32).tiny
+
+    def subnormal(*arrays: np.ndarray) -> int:
+        return sum(int(((array != 0) & (np.abs(array) < tiny)).sum()) for array in arrays)
+
+    def train(steps: int) -> tuple[np.ndarray, int]:
+        grads = np.random.default_rng(5).standard_normal((steps, 5)).astype(np.float32)
         grads[20:, :2] = 0.0  # two weights behind a unit that dies
-        theta = np.ones(4, np.float32)
+        grads[:, 2] = 0.0
+        theta = np.array([1, 1, tiny / 2, 1, 1], np.float32)
         state = rule.init(theta)
         for grad in grads:
             rule.update(theta, grad, state, 1.0)
-        return theta, state.arrays
-
-    def subnormal(arrays: dict[str, np.ndarray]) -> int:
-        tiny = np.finfo(np.float32).tiny
-        return sum(((array != 0) & (np.abs(array) < tiny)).sum() for array in arrays.values())
+        return theta, subnormal(theta, *state.arrays.values())
 
     steps = 8 * optimizers.CLEAR_EVERY
-    theta, arrays = train(steps)
-    assert not subnormal(arrays)
+    theta, left = train(steps)
+    assert left == 0
     monkeypatch.setattr(optimizers, "CLEAR_EVERY", steps + 1)
-    left, kept = train(steps)
-    assert subnormal(kept) == 2, "the decaying first moments, if nothing clears them"
-    assert np.array_equal(left, theta)
+    uncleared, left = train(steps)
+    assert left == 3, "one mean and the decaying first moments of two"
+    assert np.array_equal(np.where(np.abs(uncleared) < tiny, 0, uncleared), theta)
 
 
 @pytest.mark.parametrize("rule", [SGD(0.1), Momentum(0.02, 0.8), Adam(0.05)])
