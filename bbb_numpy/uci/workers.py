@@ -33,7 +33,10 @@ RESUME = "what is finished is recorded, the same command goes on from there"
 LOCAL = {
     "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
     "distributed.scheduler.worker-saturation": 1.0,  # no worker holds work that another could do
-} | {f"distributed.nanny.pre-spawn-environ.{name}": one for name, one in ONE_THREAD.items()}
+    # All of it, since Dask's own has a limit for malloc, by which every array of 128 kB and more
+    # is asked of the system anew: a fifth of the training of a network of 22,201 weights
+    "distributed.nanny.pre-spawn-environ": dict(ONE_THREAD),
+}
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -23,6 +23,7 @@ from tests.uci.test_running import dask, numbers
 
 pytestmark = dask
 BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+BEFORE = set(os.environ)  # Dask changes those of the process that starts others
 
 
 def go(todo, out, where, measure=quick):
@@ -170,6 +171,18 @@ def test_work_brings_forth_more_work(threads):
         (5, 5),
         (6, 6),
     ]
+
+
+def test_workers_have_one_blas_thread_and_the_malloc_of_everybody(processes):
+    def variables() -> dict[str, str]:  # of a worker: Dask sends the function itself
+        return dict(os.environ)
+
+    with processes() as client:
+        there = client.run(variables)
+    for environment in there.values():
+        assert all(environment[name] == "1" for name in BLAS)
+        limits = {name for name in environment if name.startswith("MALLOC_")}
+        assert limits <= BEFORE, "Dask's own makes training slower by a fifth"
 
 
 def test_what_a_task_raises_ends_the_work(threads):
