@@ -65,9 +65,10 @@ def draw(settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]) ->
     a.set_xlim(0, total)
     b.set_xlim(0, early)
     b.set_ylim(bottom=0)
+    part = "the beginning" if early < total else "the same"
     for ax, label, measured in (
         (a, "(a) mean over runs; thin lines: single runs", "cumulative regret (units of reward)"),
-        (b, "(b) the beginning, on a linear scale", "cumulative regret (units of reward)"),
+        (b, f"(b) {part}, on a linear scale", "cumulative regret (units of reward)"),
         (c, "(c) mistakes that cost 15 on average", "poisonous mushrooms eaten (%)"),
         (d, "(d) mistakes that cost 5", "edible mushrooms left (%)"),
     ):
