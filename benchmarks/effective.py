@@ -18,7 +18,6 @@ from benchmarks.problems import Array
 BAR = 2.0  # the default sampler over blackjax's NUTS
 PEER = "blackjax NUTS"
 ROWS = 20  # the function's values at so many of the data's inputs are judged
-WARM_UP = {"hmc": 8, "chees": 8}  # times as many: their draws are a tenth of the gradients of NUTS
 
 Clock = Callable[[], float]  # seconds, passed or of processor time
 Continue = Callable[[float], Array]  # draws (T, S, D) of about so many seconds, from where it is
@@ -75,7 +74,7 @@ def rhat(f: Array) -> float:
 
 
 def ours(
-    target: LogJoint, start: Array, sampler: str, warm_up: int, folder: str, clock: Clock
+    target: LogJoint, start: Array, sampler: str, warm_up: int | None, folder: str, clock: Clock
 ) -> Contestant:
     """Warm one of our samplers up by the call that a user makes; later calls continue it.
 
@@ -119,23 +118,21 @@ def race(
     names: list[str],
     peer: ModuleType,
     *,
-    warm_up: int,
+    warm_up: int | None,
     runs: int,
     seconds: float,
     clock: Clock,
 ) -> list[Effective]:
     """Warm all up from the same start, then let them run in turn, `runs` times each.
 
+    Without `warm_up` ours take their own, and the peer 500 steps, which are enough for it.
     A run is one call, of a length that the calls before it foretell, and another where it was too
     short: of many short calls each would begin on one core, before it starts the processes.
     """
     with tempfile.TemporaryDirectory() as folder:
         contestants = [
-            *(
-                ours(target, start, one, warm_up * WARM_UP.get(one, 1), f"{folder}/{one}", clock)
-                for one in names
-            ),
-            Contestant(PEER, *peer.adapted_nuts(target, start, warm_up, clock)),
+            *(ours(target, start, one, warm_up, f"{folder}/{one}", clock) for one in names),
+            Contestant(PEER, *peer.adapted_nuts(target, start, warm_up or 500, clock)),
         ]
         kept: dict[str, list[Array]] = {one.name: [] for one in contestants}
         rates: dict[str, list[float]] = {one.name: [] for one in contestants}

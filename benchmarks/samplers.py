@@ -96,16 +96,20 @@ def powerball() -> Posterior:
     return Posterior(f"Powerball, 1-5-1 tanh, {len(x)} rows", model, x, y, 25)
 
 
+POSTERIORS = {"regression": regression, "powerball": powerball}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 even where a bar is missed: this measures, it judges not."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, help="turns of every contestant")
     parser.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
     parser.add_argument("--only", choices=("gradients", "ess"), help="one of the two parts")
+    parser.add_argument("--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors")
     parser.add_argument(
         "--samplers", default=",".join(effective.samplers()), help="ours in the race for ESS"
     )
-    parser.add_argument("--default", default="nuts", help="the sampler that the ESS bar is for")
+    parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
     parser.add_argument("--seconds", type=float, help="of each run for ESS, of which it does three")
     parser.add_argument("--cores", type=int, default=usable(), help="ours, of HMC and NUTS")
     parser.add_argument(
@@ -126,11 +130,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ImportError as error:
         print(f"needs blackjax: {error}; pip install 'bbb-numpy[bench]' brings it")
         return 1
-    posteriors = [regression()]
-    try:
-        posteriors.append(powerball())
-    except FileNotFoundError as error:
-        print(f"SKIPPED Powerball: {error}")
+    posteriors = []
+    for name in [args.posterior] if args.posterior else POSTERIORS:
+        try:
+            posteriors.append(POSTERIORS[name]())
+        except FileNotFoundError as error:
+            print(f"SKIPPED {name}: {error}")
     rounds = args.rounds or (2 if args.quick else 8)
     load = [os.getloadavg()[0]]
     timed, found = [], []
@@ -141,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 timed += measure(posterior, warm, dtype, chains, rounds, args.cores, peer, clock)
         print(results.aligned(table(timed)))
     if args.only != "gradients":
-        long: dict[str, Any] = {"warm_up": 50 if args.quick else 500, "clock": clock}
+        long: dict[str, Any] = {"warm_up": 50 if args.quick else None, "clock": clock}
         long["runs"] = 1 if args.quick else 3
         long["seconds"] = args.seconds or (1.0 if args.quick else 10.0)
         for posterior in posteriors:

@@ -37,7 +37,8 @@ def functions(x: Any, y: Any, seed: int = 1) -> Any:
     """Return draws of the function at the grid (S, G), given these rows."""
     rng = np.random.default_rng(seed)
     if len(x):
-        found = sample(MODEL, x, y, chains=8, draws=60, warm_up=200, seed=seed, progress=False)
+        options = {"sampler": "nuts", "warm_up": 200, "seed": seed, "progress": False}
+        found = sample(MODEL, x, y, chains=8, draws=60, **options)
         weights = found.flat
     else:
         weights = MODEL.prior.draw(rng, {}, (480, MODEL.layout.size))

@@ -348,7 +348,7 @@ EPS, PATH = 0.6, 2.4
 rng = np.random.default_rng(3)
 begin = rng.standard_normal((400, 2))
 ours, chance = hmc(hill, begin, EPS, PATH, 120, rng)
-kernel = mcmc.HMC(step_size=EPS, path=PATH)
+kernel = mcmc.HMC(step_size=EPS, path=PATH, small_steps=0.0)  # one step size, as ours
 library = sample_target(hill, begin, sampler=kernel, draws=120, warm_up=0, seed=4)
 compare(ours[20:], library.positions[20:])
 print(f"acceptance: ours {chance:.3f}, library {library.stats['acceptance'].mean():.3f}")
@@ -394,7 +394,7 @@ start = rng.multivariate_normal(np.zeros(2), covariance, size=200)  # from the t
 kernels = {
     "Metropolis": mcmc.MetropolisHastings(mcmc.GaussianWalk(0.35)),
     "Langevin": mcmc.MetropolisHastings(mcmc.Langevin(0.2)),
-    "HMC": mcmc.HMC(step_size=0.18, path=2.5),
+    "HMC": mcmc.HMC(step_size=0.18, path=2.5, small_steps=0.0),
     "NUTS": mcmc.NUTS(step_size=0.18),
 }
 print("            acceptance  gradients/draw  effective draws per 1000 gradients")
@@ -434,14 +434,17 @@ plt.show()
 # **The periodic path.** A Gaussian rolls in circles: in units of its own deviation every
 # coordinate has the period $2\pi$. A path of that length comes back to where it began, *every
 # time*: accepted with probability one, and going nowhere. No acceptance rate shows it. The library
-# draws each path at random between 0 and the longest (`jitter`), which no period survives.
+# draws each path at random between 0 and the longest (`jitter`), which no period survives. (One
+# in ten paths has smaller steps, `small_steps`, for places where the others are not stable:
+# [M7](../derivations/samplers.md#m7-hamiltonian-monte-carlo), step 6. Here none has.)
 
 # %%
 rng = np.random.default_rng(6)
 start = rng.standard_normal((200, 1))
 kept = {}
 for jitter in (0.0, 1.0):
-    kernel = mcmc.HMC(step_size=0.1 * 2 * np.pi / 6.3, path=2 * np.pi, jitter=jitter)
+    step = 0.1 * 2 * np.pi / 6.3
+    kernel = mcmc.HMC(step, path=2 * np.pi, jitter=jitter, small_steps=0.0)
     found = sample_target(normal, start, sampler=kernel, draws=60, warm_up=0, seed=7)
     kept[jitter] = found.positions[..., 0]
     correlation = np.corrcoef(kept[jitter][-1], start[:, 0])[0, 1]

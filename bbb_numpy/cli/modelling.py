@@ -129,7 +129,9 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
         "--draws", type=at_least_one, help="of hmc and nuts, to keep of each chain (500)"
     )
     group.add_argument(
-        "--warm-up", type=at_least_zero, help="of hmc and nuts, draws before those (500)"
+        "--warm-up",
+        type=at_least_zero,
+        help="of hmc and nuts, draws before those (4000 for hmc and chees, else 500)",
     )
     group.add_argument("--thin", type=at_least_one, help="of hmc and nuts, steps per kept draw (1)")
     group.add_argument("--metric", choices=METRICS, help="of hmc and nuts (diagonal)")

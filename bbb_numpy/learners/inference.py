@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import POSTERIORS, kinds, named
 from ..model.joint import Model
 from ..model.objectives import MAP, MLE, FreeEnergy, Objective
-from ..numeric.accepting import SAMPLES, OneOf, instead, settle
+from ..numeric.accepting import SAMPLES, OneOf, Optional, instead, settle
 from ..numeric.arguments import MOST_STEPS, proper_fraction, whole
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
@@ -49,15 +49,19 @@ class Sampling:
 
     Parameters
     ----------
-    sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'mh'} or kernel
+    sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'mh'} or kernel
         E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`. 'mclmc' rejects nothing: its
         draws are biased, by what `Draws.expected_bias` says.
     chains : int
         S, run side by side in groups. Two at least, or convergence cannot be judged, and "chees"
         refuses.
-    draws, warm_up, thin : int
-        Draws to keep of each chain; draws before them, from which step size and metric are
-        learned; steps per kept draw.
+    draws : int
+        To keep of each chain.
+    warm_up : int, optional
+        Draws before them, from which step size and metric are learned; by default 4000 for "hmc",
+        "chees" and "mh", whose steps are short, and else 500.
+    thin : int
+        Steps per kept draw.
     metric : {'diagonal', 'dense'}
         Mass matrix that the warm-up learns.
     target_accept : float, optional
@@ -92,10 +96,10 @@ class Sampling:
     "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``.
     """
 
-    sampler: Any = "nuts"
+    sampler: Any = "hmc"
     chains: int = 4
     draws: int = 500
-    warm_up: int = 500
+    warm_up: int | None = None
     thin: int = 1
     metric: str = "diagonal"
     target_accept: float | None = None
@@ -112,7 +116,7 @@ class Sampling:
             self,
             chains=SAMPLES,
             draws=partial(steps, least=1),
-            warm_up=partial(steps, least=0),
+            warm_up=Optional(partial(steps, least=0)),
             thin=partial(steps, least=1),
             metric=OneOf(*METRICS),
             start=OneOf(*STARTS),

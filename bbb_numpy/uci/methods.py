@@ -361,7 +361,8 @@ def _draw(
 
 
 def _hmc(settings: Settings) -> HMC:
-    return HMC(path=settings.path, max_steps=settings.leaps)
+    # One step size, as when the nine sets were run
+    return HMC(path=settings.path, max_steps=settings.leaps, small_steps=0.0)
 
 
 # What draws from the posterior; another sampler is another line here, and a label in `tables`

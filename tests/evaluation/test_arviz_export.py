@@ -111,7 +111,8 @@ def exported(network):
 def linear():
     """Linear regression with 8 chains of 500 draws, for which everything has a closed form."""
     estimator, x, y = linear_problem(seed=2, rows=80)  # so many that none decides a weight alone
-    draws = sample(estimator.model, x, y, chains=8, draws=500, warm_up=200, metric="dense", seed=3)
+    options = {"sampler": "nuts", "metric": "dense", "warm_up": 200, "seed": 3}
+    draws = sample(estimator.model, x, y, chains=8, draws=500, **options)
     return estimator, x, y, draws
 
 
@@ -540,7 +541,8 @@ def test_loo_is_leave_one_out(az, linear):
 def test_loo_warns_of_a_row_that_it_cannot_leave_out(az):
     estimator, x, y = linear_problem(seed=2, rows=6)
     x[0], y[0] = [30.0, 0.0], [-20.0]  # one row far out decides a weight alone
-    draws = sample(estimator.model, x, y, draws=200, warm_up=200, metric="dense", seed=0)
+    options = {"sampler": "nuts", "metric": "dense", "warm_up": 200, "seed": 0}
+    draws = sample(estimator.model, x, y, draws=200, **options)
     with pytest.warns(UserWarning, match="Pareto"):
         az.loo(to_arviz(draws))
 

@@ -77,8 +77,8 @@ def ours(draws=100):
         [0.5 * rng.standard_normal((CHAINS, model.layout.size)), np.full((CHAINS, 2), -0.3)], axis=1
     )
     found = sample(
-        model, x, y, chains=CHAINS, draws=draws, warm_up=100, hyperpriors=HYPERPRIORS, seed=1,
-        target_accept=0.9, start=start,
+        model, x, y, sampler="nuts", chains=CHAINS, draws=draws, warm_up=100, seed=1,
+        hyperpriors=HYPERPRIORS, target_accept=0.9, start=start,
     )  # fmt: skip
     w = np.ascontiguousarray(found.flat[:, : model.layout.size])
     functions = model.predict(w, GRID)[..., 0].reshape(draws, CHAINS, -1)

@@ -21,7 +21,7 @@ from scipy import stats
 from targets import Gaussian, correlated
 
 import bbb_numpy
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, Sampling
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
 from bbb_numpy.sampling import run as running
@@ -324,10 +324,18 @@ def test_divergences_of_the_warm_up_are_counted_apart():
     assert found.divergences <= len(START)
 
 
-def test_without_a_wish_a_thousand_draws_follow_a_thousand_of_warm_up():
-    found = sample_target(UNIT, START, sampler="mh", seed=0)
+@pytest.mark.parametrize(("sampler", "warm_up"), [("mh", 4000), ("hmc", 4000), ("nuts", 500)])
+def test_without_a_wish_a_thousand_draws_follow_the_usual_warm_up_of_the_kernel(sampler, warm_up):
+    found = sample_target(UNIT, START, sampler=sampler, seed=0)
     assert found.positions.shape == (1000, *START.shape)
-    assert found.warm_up == 1000
+    assert found.warm_up == warm_up
+
+
+def test_a_network_is_sampled_by_hmc_and_any_other_density_by_nuts():
+    options = {"draws": 1, "warm_up": 0, "seed": 0}
+    assert isinstance(sample(network(), *data(), **options).kernel, HMC)
+    assert isinstance(sample_target(UNIT, START, **options).kernel, NUTS)
+    assert Sampling() == Sampling("hmc")
 
 
 def test_what_sample_is_not_told_is_as_in_sample_target():

@@ -184,6 +184,7 @@ class ChEES:
     # of the harmonic mean over chains, which one stuck chain pulls down: best in theory (Beskos et
     # al. 2013), and the paper's
     target_accept = 0.651
+    usual_warm_up = 4000  # as HMC
     together = 4  # chains of a group at least: they learn the path from each other
 
     def __post_init__(self) -> None:

@@ -36,11 +36,15 @@ class HMC:
     metric : DiagonalMetric or DenseMetric, optional
         By default unit variances.
     jitter : float
-        In [0, 1]. Every step draws its path from (1 - jitter) path to path. Without jitter
-        a path near a period of some direction brings that direction back to where it was,
+        In [0, 1]. Every draw has a path of its own, from (1 - jitter) path to path. Without
+        jitter a path near a period of some direction brings that direction back to where it was,
         for ever: the chain is then not ergodic.
     max_steps : int
         Most leapfrog steps of a path, whatever the step size.
+    small_steps : float
+        In [0, 1]. Share of the paths whose step size is drawn from 0 to step_size; their number
+        of steps stays. Without them a chain that comes to a place where the leapfrog is not stable
+        with step_size may be stuck there for thousands of draws.
 
     Raises
     ------
@@ -53,14 +57,17 @@ class HMC:
     metric: Metric | None = None
     jitter: float = 1.0
     max_steps: int = 1000
+    small_steps: float = 0.1
 
     target_accept = 0.8  # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
+    usual_warm_up = 4000  # its paths are short, and many lead to where the mass is
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         positive("path", self.path)
         check_metric(self.metric)
-        real("jitter", self.jitter, 0.0, np.nextafter(1.0, np.inf), "between 0 and 1")
+        for name in ("jitter", "small_steps"):
+            real(name, getattr(self, name), 0.0, np.nextafter(1.0, np.inf), "between 0 and 1")
         settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     @property
@@ -85,8 +92,12 @@ class HMC:
         """
         metric = identity(state.position) if self.metric is None else self.metric
         momentum = metric.draw_momentum(rng, state.position)
-        steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))  # one draw for all chains
-        new, info, _ = travel(target, rng, metric, state, momentum, self.step_size, steps)
+        # Both are drawn once for all chains
+        steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))
+        step_size = self.step_size
+        if self.small_steps and rng.random() < self.small_steps:
+            step_size *= 1.0 - rng.random()  # not 0
+        new, info, _ = travel(target, rng, metric, state, momentum, step_size, steps)
         return new, info
 
 

@@ -245,6 +245,8 @@ class MetropolisHastings:
 
     proposal: Proposal = GaussianWalk()
 
+    usual_warm_up = 4000  # its steps are short, and each costs one gradient at most
+
     def __post_init__(self) -> None:
         rule = Like("GaussianWalk(0.1), StudentWalk() or Langevin()", "propose")
         rule("proposal", self.proposal)

@@ -405,15 +405,23 @@ def path_lengths(kernel):
     return list(pairwise(inside))
 
 
-def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0), found=None):
+def hmc_of(start, jitter, kernel=hmc.HMC, small_steps=0.0, spread=0.0):
+    """The kernel whose path has the step size of `start` if its uniform numbers are `spread`."""
+    eps = start.eps / (1.0 - small_steps * spread)
+    return kernel(eps, STEPS * eps * 0.99, start.metric, jitter, small_steps=small_steps)
+
+
+def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0), found=None, small_steps=0.0):
     """|sum_z w_z P(z -> point 0) / w_0 - 1|, where z is a point of the orbit or its reverse."""
-    kernel = kernel(start.eps, STEPS * start.eps * 0.99, start.metric, jitter)
+    lengths = path_lengths(hmc_of(start, jitter, kernel))
     points = start.orbit(STEPS)
     normals, weights = weighed(points, start.metric)
     inflow, yes = 0.0, np.array([True, False])
-    for k, sign, (low, high) in product(np.flatnonzero(weights), signs, path_lengths(kernel)):
-        rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes, spread=0.5 * (low + high))
-        new, info = kernel.step(start.target, rng, chains_at(points, k, 2))
+    for k, sign, (low, high) in product(np.flatnonzero(weights), signs, lengths):
+        spread = 0.5 * (low + high)
+        rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes, spread=spread)
+        moves = hmc_of(start, jitter, kernel, small_steps, spread)
+        new, info = moves.step(start.target, rng, chains_at(points, k, 2))
         there = points.find(new.position) == points.reach
         if found is not None:
             found.append((rng, new, info))
@@ -422,11 +430,13 @@ def error_of_hmc(start, kernel=hmc.HMC, jitter=1.0, signs=(1.0, -1.0), found=Non
 
 
 @pytest.mark.equation("M7", "M8", "M12")
+@pytest.mark.parametrize("small_steps", [0.0, 1.0])
 @pytest.mark.parametrize("jitter", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("name", HMC_STARTS)
-def test_hmc_leaves_every_orbit_and_its_reverse_invariant(name, jitter):
+def test_hmc_leaves_every_orbit_and_its_reverse_invariant(name, jitter, small_steps):
+    """Orbits of one step size: it is known before the path, as the number of steps is."""
     start, found = HMC_STARTS[name], []
-    assert error_of_hmc(start, jitter=jitter, found=found) < EXACT
+    assert error_of_hmc(start, jitter=jitter, found=found, small_steps=small_steps) < EXACT
     for rng, new, info in found:
         assert info.accepted.tolist() == [True, False]
         np.testing.assert_allclose(info.acceptance, rng.chances[0], rtol=EXACT)
@@ -443,7 +453,7 @@ def test_without_the_reverse_hmc_would_not_be_invariant():
 @pytest.mark.parametrize("jitter", [0.0, 0.3, 0.6, 1.0])
 def test_within_an_interval_of_the_uniform_number_the_path_is_the_same(jitter):
     start = HMC_STARTS["dense metric"]
-    kernel = hmc.HMC(start.eps, STEPS * start.eps * 0.99, start.metric, jitter)
+    kernel = hmc_of(start, jitter)
     points, seen = start.orbit(STEPS), []
     for low, high in path_lengths(kernel):
         near = 1e-9 * (high - low)
@@ -475,8 +485,12 @@ HMC_ERRORS = {
         "np.abs(metric.draw_momentum(rng, state.position))",
     ),
     "draws a longer path where the density is low": (
-        "momentum, self.step_size, steps)",
-        "momentum, self.step_size, steps + int(state.log_density[0] < -0.5))",
+        "momentum, step_size, steps)",
+        "momentum, step_size, steps + int(state.log_density[0] < -0.5))",
+    ),
+    "takes a smaller step where the density is low": (
+        "step_size = self.step_size\n",
+        "step_size = self.step_size * (0.9 if state.log_density[0] < -0.5 else 1.0)\n",
     ),
 }
 

@@ -42,7 +42,7 @@ def test_the_acceptance_is_exp_of_minus_the_energy_error_of_the_path():
     start = target.draw(rng, 200)
     momentum = rng.standard_normal(start.shape)
     metric = Given(momentum)
-    kernel = HMC(0.25, path=2.0, metric=metric, jitter=0.0)
+    kernel = HMC(0.25, path=2.0, metric=metric, jitter=0.0, small_steps=0.0)
     state = kernel.init(target, start)
     new, info = kernel.step(target, rng, state)
     begin = Phase(state.position, momentum, state.log_density, state.gradient)
@@ -85,9 +85,14 @@ def test_the_energy_reported_is_that_of_the_new_state():
     assert abs(kinetic.mean() - 1.5) < 4.5 * kinetic.std() / np.sqrt(len(kinetic))
 
 
+def whole_turn(jitter):
+    """A path of a whole period, at most."""
+    return HMC(FULL_CIRCLE, (PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter, small_steps=0.0)
+
+
 def spread_after(jitter, steps=40):
     """Chains that start at (3, 3) on N(0, I), with paths of a whole period."""
-    kernel = HMC(FULL_CIRCLE, path=(PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter)
+    kernel = whole_turn(jitter)
     assert kernel.steps == PERIOD
     start, rng = np.full((4000, 2), 3.0), np.random.default_rng(3)
     return moved(kernel, UNIT, start, rng, steps)
@@ -110,7 +115,7 @@ def test_jitter_mends_it(jitter):
 def test_one_periodic_direction_is_enough_to_be_stuck():
     target = Gaussian(np.diag([1.0, 0.25]))
     for jitter, stuck in ((0.0, True), (1.0, False)):
-        kernel = HMC(FULL_CIRCLE, (PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter)
+        kernel = whole_turn(jitter)
         end = moved(kernel, target, np.full((500, 2), 1.5), np.random.default_rng(0), 60)
         assert (abs(end[:, 0].mean()) > 1.4) == stuck
         assert abs(end[:, 1].mean()) < 0.2
@@ -130,16 +135,27 @@ def test_jitter_draws_every_number_of_steps_alike():
     assert set(steps) == {7, 8}
 
 
+@pytest.mark.equation("M7")
+def test_a_chain_leaves_a_place_where_the_leapfrog_is_not_stable_with_the_step_size():
+    """Of a unit Gaussian the limit is 2: 20 steps of 20 end far outside, one in 100 does not."""
+    start = np.random.default_rng(5).standard_normal((50, 2))
+    for share, staying in ((0.0, 50), (0.1, 0)):
+        kernel = HMC(20.0, path=399.0, jitter=0.0, small_steps=share)
+        end = moved(kernel, UNIT, start, np.random.default_rng(6), 500)
+        assert (end == start).all(axis=1).sum() == staying
+
+
 @pytest.mark.equation("M7", "M12")
 def test_with_the_covariance_as_metric_a_quarter_period_forgets_the_start():
     target = correlated()
-    kernel = HMC(0.05, path=np.pi / 2, metric=DenseMetric(target.covariance), jitter=0.0)
+    still = {"path": np.pi / 2, "jitter": 0.0, "small_steps": 0.0}
+    kernel = HMC(0.05, metric=DenseMetric(target.covariance), **still)
     rng = np.random.default_rng(4)
     start = target.draw(rng, 4000)
     end = moved(kernel, target, start, rng, 1)
     z = [target.standardise(p) for p in (start, end)]
     assert np.abs(np.mean(z[0] * z[1], axis=0)).max() < 4.5 / np.sqrt(4000)
-    poor = HMC(0.05, path=np.pi / 2, metric=DiagonalMetric(np.full(3, 0.01)), jitter=0.0)
+    poor = HMC(0.05, metric=DiagonalMetric(np.full(3, 0.01)), **still)
     far = target.standardise(moved(poor, target, start, rng, 1))
     assert np.mean(z[0] * far) > 0.3
 
@@ -179,6 +195,9 @@ def test_a_path_has_one_step_at_least_and_max_steps_at_most(kernel):
         ({"metric": 3}, TypeError, r"DiagonalMetric\(variance\) or DenseMetric\(c.*; got 3"),
         ({"jitter": np.nextafter(1.0, 2.0)}, ValueError, "jitter must be between 0 and 1"),
         ({"jitter": -0.1}, ValueError, "jitter must be"),
+        ({"small_steps": 1.1}, ValueError, "small_steps must be between 0 and 1; got 1.1"),
+        ({"small_steps": -0.1}, ValueError, "small_steps must be"),
+        ({"small_steps": None}, TypeError, "small_steps must be between 0 and 1; got None"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1; got 0"),
         ({"max_steps": 10**9 + 1}, ValueError, "max_steps must be .* <= 1000000000; got"),
     ],
