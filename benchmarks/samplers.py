@@ -204,7 +204,7 @@ def measure(
     print(f"timing {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
     variance, step = warm.kernel.metric.variance.astype(dtype), warm.kernel.step_size
     draws, metric = posterior.draws, DiagonalMetric(variance)
-    hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0)
+    hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0, small_steps=0.0)
     nuts = NUTS(step, metric, DEPTH)
     with ExitStack() as stack:
         pairs = {
