@@ -354,7 +354,7 @@ def evidence(
     schedule : ndarray (T + 1,), optional
         Powers from 0 to 1, see `powers`; by default `equalised`.
     kernel : HMC, NUTS or MetropolisHastings, optional
-        By default `HMC`.
+        By default ``HMC(small_steps=0.0)``.
     sweeps : int
         Moves at each power.
     pilot_chains : int
@@ -369,7 +369,8 @@ def evidence(
     if not isinstance(seed, np.random.SeedSequence | np.random.Generator | None):
         seed = whole("seed", seed, 0, None)
     rng = np.random.default_rng(seed)
-    kernel = HMC() if kernel is None else kernel
+    # Every density has one path only: none of them is wasted on small steps
+    kernel = HMC(small_steps=0.0) if kernel is None else kernel
     Like("HMC() or NUTS()", "init", "step")("kernel", kernel)
     chains = whole("chains", chains, 2, MOST_SAMPLES)
     pilot_chains = whole("pilot_chains", pilot_chains, 2, MOST_SAMPLES)

@@ -79,7 +79,7 @@ FITTED = {
     "trained": lambda: BayesianMLPRegressor((3,), epochs=2, random_state=0).fit(X, y),
     "named": lambda: BayesianMLPRegressor((3,), epochs=2, random_state=0).fit(frame, Y),
     "sampled": lambda: BayesianMLPRegressor(
-        (2,), inference=Sampling("hmc", chains=2, draws=3, warm_up=3), random_state=0).fit(X, y),
+        (2,), inference=Sampling("hmc", chains=2, draws=3, warm_up=30), random_state=0).fit(X, y),
     "counts": lambda: BayesianMLPRegressor(
         (3,), likelihood="poisson", epochs=2, random_state=0).fit(X, counts),
     "tails": lambda: BayesianMLPRegressor(
