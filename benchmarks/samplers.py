@@ -138,12 +138,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"SKIPPED {name}: {error}")
     rounds = args.rounds or (2 if args.quick else 8)
     load = [os.getloadavg()[0]]
-    timed, found = [], []
+    timed: list[Timed] = []
+    found: list[effective.Effective] = []
+    whole = not args.quick and args.only is None and len(posteriors) == 2
+    path = args.json or (RESULTS if whole else None)
+    about = {"rounds": rounds, "clock": clock.__name__, "cores of ours": args.cores}
+
+    def save(to: Path | None) -> None:
+        loads = {"load before and after": [*load, os.getloadavg()[0]]}
+        everything = as_json(timed, peer, about | loads) | {"effective": effective.as_json(found)}
+        if to:
+            to.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+
     settings = [(d, s) for d in ("float64", "float32") for s in (4, 16)]
     if args.only != "ess":
         for posterior, warm in [(posterior, warmed_up(posterior)) for posterior in posteriors]:
             for dtype, chains in settings:
                 timed += measure(posterior, warm, dtype, chains, rounds, args.cores, peer, clock)
+                save(args.json)  # of a run that is broken off, what it had is kept
         print(results.aligned(table(timed)))
     if args.only != "gradients":
         long: dict[str, Any] = {"warm_up": 50 if args.quick else None, "clock": clock}
@@ -152,21 +164,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         for posterior in posteriors:
             for dtype, chains in settings:
                 found += race_for_ess(posterior, dtype, chains, names, peer, long)
+                save(args.json)
         print(results.aligned(effective.table(found, args.default)))
-    load.append(os.getloadavg()[0])
-    print(f"load of the machine before and after: {load[0]:.1f}, {load[1]:.1f}")
-    whole = not args.quick and args.only is None and len(posteriors) == 2
-    path = args.json or (RESULTS if whole else None)
-    if path:
-        about = {
-            "rounds": rounds,
-            "clock": clock.__name__,
-            "cores of ours": args.cores,
-            "load before and after": load,
-        }
-        saved = as_json(timed, peer, about) | {"effective": effective.as_json(found)}
-        path.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    else:
+    save(path)
+    print(f"load of the machine before and after: {load[0]:.1f}, {os.getloadavg()[0]:.1f}")
+    if not path:
         print("partial run: nothing saved; name a file with --json to keep it")
     return 0
 
