@@ -113,6 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, help="of each run for ESS, of which it does three")
     parser.add_argument("--cores", type=int, default=usable(), help="ours, of HMC and NUTS")
     parser.add_argument(
+        "--peer-cores", type=int, help="JAX's; with 1 it is faster where threads wake slowly"
+    )
+    parser.add_argument(
         "--cpu", action="store_true", help="processor time, all on one core: where others work"
     )
     parser.add_argument("--json", type=Path, help="where to save; default: results/samplers.json")
@@ -126,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown := set(names) - set(effective.samplers()):
         parser.error(f"--samplers: {sorted(unknown)} are not among {effective.samplers()}")
     try:
-        peer = importlib.import_module("benchmarks.peer_blackjax")
+        peer = started(args.peer_cores)
     except ImportError as error:
         print(f"needs blackjax: {error}; pip install 'bbb-numpy[bench]' brings it")
         return 1
@@ -142,7 +145,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     found: list[effective.Effective] = []
     whole = not args.quick and args.only is None and len(posteriors) == 2
     path = args.json or (RESULTS if whole else None)
-    about = {"rounds": rounds, "clock": clock.__name__, "cores of ours": args.cores}
+    about = {
+        **{"rounds": rounds, "clock": clock.__name__},
+        **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or usable()},
+    }
 
     def save(to: Path | None) -> None:
         loads = {"load before and after": [*load, os.getloadavg()[0]]}
@@ -171,6 +177,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not path:
         print("partial run: nothing saved; name a file with --json to keep it")
     return 0
+
+
+def started(cores: int | None) -> ModuleType:
+    """Return the peer, whose threads, made when it starts, keep to so many cores; None: to all."""
+    import jax
+
+    before = os.sched_getaffinity(0) if cores else set()
+    if cores:
+        os.sched_setaffinity(0, sorted(before)[:cores])
+    peer = importlib.import_module("benchmarks.peer_blackjax")
+    jax.devices()
+    if cores:
+        os.sched_setaffinity(0, before)
+    return peer
 
 
 def usable() -> int:
