@@ -34,6 +34,7 @@ from bbb_numpy import MLP, BernoulliLikelihood, GaussianLikelihood, GaussianPrio
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
 from bbb_numpy.sampling.run import Draws, sample_target
+from bbb_numpy.sampling.workers import usable
 from benchmarks import effective, results
 from benchmarks.effective import Clock
 from benchmarks.problems import Array
@@ -140,21 +141,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         except FileNotFoundError as error:
             print(f"SKIPPED {name}: {error}")
     rounds = args.rounds or (2 if args.quick else 8)
-    load = [os.getloadavg()[0]]
+    load = os.getloadavg()[0]
     timed: list[Timed] = []
     found: list[effective.Effective] = []
     whole = not args.quick and args.only is None and len(posteriors) == 2
     path = args.json or (RESULTS if whole else None)
-    about = {
-        **{"rounds": rounds, "clock": clock.__name__},
-        **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or usable()},
-    }
 
     def save(to: Path | None) -> None:
-        loads = {"load before and after": [*load, os.getloadavg()[0]]}
-        everything = as_json(timed, peer, about | loads) | {"effective": effective.as_json(found)}
-        if to:
-            to.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+        if to is None:
+            return
+        about = {
+            "rounds": rounds,
+            "clock": clock.__name__,
+            "cores of ours": args.cores,
+            "cores of the peer": args.peer_cores or usable(),
+            "load before and after": [load, os.getloadavg()[0]],
+        }
+        saved = as_json(timed, peer, about) | {"effective": effective.as_json(found)}
+        to.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
 
     settings = [(d, s) for d in ("float64", "float32") for s in (4, 16)]
     if args.only != "ess":
@@ -173,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 save(args.json)
         print(results.aligned(effective.table(found, args.default)))
     save(path)
-    print(f"load of the machine before and after: {load[0]:.1f}, {os.getloadavg()[0]:.1f}")
+    print(f"load of the machine before and after: {load:.1f}, {os.getloadavg()[0]:.1f}")
     if not path:
         print("partial run: nothing saved; name a file with --json to keep it")
     return 0
@@ -191,12 +195,6 @@ def started(cores: int | None) -> ModuleType:
     if cores:
         os.sched_setaffinity(0, before)
     return peer
-
-
-def usable() -> int:
-    """Return the number of cores for this process."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def warmed_up(posterior: Posterior) -> Draws:
