@@ -98,6 +98,8 @@ def powerball() -> Posterior:
 
 
 POSTERIORS = {"regression": regression, "powerball": powerball}
+DTYPES = ("float64", "float32")
+CHAINS = (4, 16)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,6 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
     parser.add_argument("--only", choices=("gradients", "ess"), help="one of the two parts")
     parser.add_argument("--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors")
+    parser.add_argument("--dtype", choices=DTYPES, help="one of the two")
+    parser.add_argument("--chains", type=int, choices=CHAINS, help="one of the two numbers of them")
     parser.add_argument(
         "--samplers", default=",".join(effective.samplers()), help="ours in the race for ESS"
     )
@@ -144,7 +148,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     load = os.getloadavg()[0]
     timed: list[Timed] = []
     found: list[effective.Effective] = []
-    whole = not args.quick and args.only is None and len(posteriors) == 2
+    settings = [
+        (dtype, chains)
+        for dtype in ([args.dtype] if args.dtype else DTYPES)
+        for chains in ([args.chains] if args.chains else CHAINS)
+    ]
+    rows = len(posteriors) * len(settings)
+    whole = not args.quick and args.only is None and rows == 8
     path = args.json or (RESULTS if whole else None)
 
     def save(to: Path | None) -> None:
@@ -160,7 +170,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         saved = as_json(timed, peer, about) | {"effective": effective.as_json(found)}
         to.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
 
-    settings = [(d, s) for d in ("float64", "float32") for s in (4, 16)]
     if args.only != "ess":
         for posterior, warm in [(posterior, warmed_up(posterior)) for posterior in posteriors]:
             for dtype, chains in settings:

@@ -142,13 +142,13 @@ def _said(found: Sequence[Gap]) -> str:
     lines = []
     for method in dict.fromkeys(one.method for one in found):
         own = [one for one in found if one.method == method]
-        lost = [one.coverage[0] - one.coverage[1] for one in own]
+        gained = [one.coverage[1] - one.coverage[0] for one in own]
         worse = [one.nll[1] - one.nll[0] for one in own]
         growth = [one.growth for one in own if not np.isnan(one.growth)]
         grows = f"deviation × {min(growth):.2f} to {max(growth):.2f}" if growth else "no deviation"
         lines.append(
             f"- {LABELS.get(method, method)}, in {len(own)} of {len(GAP_SETS)} sets: {grows}; "
-            f"coverage falls by {100 * min(lost):.0f} to {100 * max(lost):.0f} points, NLL rises "
-            f"by {min(worse):.2f} to {max(worse):.2f} nats."
+            f"coverage {100 * min(gained):+.0f} to {100 * max(gained):+.0f} points, NLL "
+            f"{min(worse):+.2f} to {max(worse):+.2f} nats."
         )
     return "\n".join(lines)

@@ -144,9 +144,8 @@ def test_the_section_follows_the_records():
     text = gap_page.section([*ROWS, ROWS[0] | {"key": "x", "status": "failed", "metrics": None}])
     assert "| yacht | HMC | 2 | 1.50 → 3.50 | 3.00 → 7.00 | 85% → 40% | × 4.00 |" in text
     assert "| yacht | MAP | 1 | 1.00 → 9.00 | 2.00 → 18.00 | 90% → 50% | – |" in text
-    assert (
-        "- HMC, in 2 of 4 sets: deviation × 1.00 to 4.00; coverage falls by 40 to 45 points" in text
-    )
+    said = "- HMC, in 2 of 4 sets: deviation × 1.00 to 4.00; coverage -45 to -40 points, NLL +"
+    assert said in text
     assert "5 trials, 1 failed" in text
     assert "- concrete: all methods." in text
     assert ", MAP 1 of 2 gaps." in text
