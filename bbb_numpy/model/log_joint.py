@@ -6,8 +6,9 @@ is trained. A chain has its own noise and prior scales beside its own weights.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = ["LogJoint"]
 
 Array = NDArray[Any]
 DEFAULT = LogNormal()
+BLOCK = 2**16  # numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,22 +150,31 @@ class LogJoint:
         return found
 
     @cached_property
-    def _evaluated(self) -> tuple[Model, Array, Array]:
-        """The model and rows to evaluate: equal rows once, if that halves them."""
-        if self.model.likelihood.blocks(self.model.outputs):
-            return self.model, self.x, self.y
-        both = np.concatenate([self.x, self.y], axis=1)
-        rows, counts = np.unique(both, axis=0, return_counts=True)
-        if 2 * len(rows) > len(both):
-            return self.model, self.x, self.y
-        width = self.x.shape[1]
-        x, y = (np.ascontiguousarray(part) for part in (rows[:, :width], rows[:, width:]))
-        parts = (self.model.network, self.model.prior, self.model.likelihood)
-        return CountedRows(*parts, counts=counts.astype(both.dtype)), x, y
+    def _evaluated(self) -> list[tuple[Model, Array, Array]]:
+        """The model and rows to evaluate: equal rows once, if that halves them; in blocks.
+
+        What a block leaves for its way back is then still in the processor's cache.
+        """
+        model, x, y = self.model, self.x, self.y
+        if not model.likelihood.blocks(model.outputs):
+            both = np.concatenate([x, y], axis=1)
+            rows, counts = np.unique(both, axis=0, return_counts=True)
+            if 2 * len(rows) <= len(both):
+                width = x.shape[1]
+                x, y = (np.ascontiguousarray(part) for part in np.split(rows, [width], axis=1))
+                parts = (model.network, model.prior, model.likelihood)
+                model = CountedRows(*parts, counts=counts.astype(both.dtype))
+        blocks, step = [], max(1, BLOCK // max(model.network.sizes[1:]))
+        for begin in range(0, max(1, len(x)), step):
+            block, one = slice(begin, begin + step), model
+            if isinstance(model, CountedRows):
+                one = replace(model, counts=model.counts[block])
+            blocks.append((one, x[block], y[block]))
+        return blocks
 
     @cached_property
-    def _buffers(self) -> dict[int, Buffers]:
-        """Buffers for each number of chains: trees of NUTS end one by one."""
+    def _buffers(self) -> dict[int, defaultdict[int, Buffers]]:
+        """For each number of chains, as trees of NUTS end one by one; and of rows of a block."""
         return {}
 
     def weights(self, position: Array) -> Array:
@@ -181,19 +192,28 @@ class LogJoint:
         """
         if len(position) not in self._buffers and len(self._buffers) > 4:
             self._buffers.clear()
-        buffers = self._buffers.setdefault(len(position), Buffers()).rewind()
+        kept = self._buffers.setdefault(len(position), defaultdict(Buffers))
+        buffers = kept[0].rewind()
         weights = self.weights(position)
         w = buffers.like(weights)  # in one piece, and the same array as the call before
         np.copyto(w, weights)
         gradient = np.empty_like(position)
         params, d_params = self.params(position), self.params(gradient)
 
-        model, x, y = self._evaluated
+        (model, x, y), *others = self._evaluated
         joint = model.forward(w, params, x, y, buffers)  # K11-K16, K31-K36
         value = joint.log_prior + self.power * joint.log_likelihood  # D33
         ones = np.ones(len(position), position.dtype)
         d_w = model.vjp(joint, ones, self.power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
+        for model, x, y in others:  # their likelihood: it is a sum over rows
+            buffers = kept[len(x)].rewind()
+            found = model.evaluate(w, params, x, y, buffers)
+            value = value + self.power * found.log_likelihood  # D33
+            more = np.zeros_like(position)
+            d_w = model.likelihood_vjp(found, self.power * ones, self.params(more), buffers)
+            np.copyto(self.weights(more), d_w)
+            gradient += more
         for hyperprior, where, start in self._hyperpriors:
             u = position[:, where]
             value = value + np.add.reduce(hyperprior.log_density(u, start), axis=-1)

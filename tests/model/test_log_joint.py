@@ -11,6 +11,7 @@ from scipy import stats
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised, prove
 from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, CHECKED_PRIORS
+from bbb_numpy.model import log_joint
 from bbb_numpy.model.log_joint import CountedRows, LogJoint
 from bbb_numpy.model.objectives import MAP
 from bbb_numpy.numeric.buffers import Buffers
@@ -19,9 +20,11 @@ from bbb_numpy.parts.posteriors import PointMass
 
 HYPERPRIORS = {"prior_log_scale": HalfCauchy(0.5), "log_noise": HalfNormal(0.3)}
 OTHERS = LogNormal(width=0.5)  # a binary fraction: exact proofs take no other constants
-# every prior with every likelihood, and either with every power of the likelihood
-MODELS = covering(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0]))
+BLOCKS = [log_joint.BLOCK, 12]  # seven rows at once, and three at a time
+# every prior with every likelihood, and either with every power of the likelihood and block
+MODELS = covering(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
 FIXED = [name for name, prior in CHECKED_PRIORS.items() if not getattr(prior, "learn", False)]
+UNLEARNED = [name for name in CHECKED_LIKELIHOODS if "learned" not in name]
 REAL = [name for name, one in CHECKED_LIKELIHOODS.items() if one.target_kind == "real"]
 
 
@@ -52,8 +55,12 @@ def complex_rows(target, position):
 
 
 @pytest.mark.equation("D33", "D32", "D39", "D17", "D1", "D42", "D43")
-@pytest.mark.parametrize(("prior", "likelihood", "power"), MODELS)
+@pytest.mark.parametrize(("prior", "likelihood", "power", "block"), MODELS)
 class TestEveryModel:
+    @pytest.fixture(autouse=True)
+    def rows_in_blocks(self, block, monkeypatch):
+        monkeypatch.setattr(log_joint, "BLOCK", block)
+
     def test_the_gradient_over_weights_and_scales_is_the_complex_step(
         self, prior, likelihood, power
     ):
@@ -146,9 +153,11 @@ def test_a_forgotten_hyperprior_or_shared_scales_would_be_seen():
 
 
 @pytest.mark.equation("D33")
+@pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("likelihood", CHECKED_LIKELIHOODS)
-def test_equal_rows_may_be_evaluated_once(likelihood):
+def test_equal_rows_may_be_evaluated_once(likelihood, block, monkeypatch):
     """Five copies of the data are the power 5 of its likelihood."""
+    monkeypatch.setattr(log_joint, "BLOCK", block)
     target, position = problem("laplace", likelihood)
     names = [name for name, _ in target.model.learned()]
     plain = LogJoint(target.model, target.x, target.y, dict.fromkeys(names, LogNormal()))
@@ -170,6 +179,20 @@ def test_equal_rows_may_be_evaluated_once(likelihood):
 COUNTS = np.array([3, 1, 4, 0, 2, 1, 5])  # of the seven rows
 
 
+@pytest.mark.equation("D33")
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("likelihood", UNLEARNED)
+def test_so_may_rows_that_occur_unequally_often(likelihood, block, monkeypatch):
+    monkeypatch.setattr(log_joint, "BLOCK", block)
+    target, position = problem("laplace", likelihood)
+    rows = np.repeat(np.arange(7), 1 + COUNTS)
+    many = replace(target, x=target.x[rows], y=target.y[rows])
+    value, gradient = many(position)
+    none, _ = replace(many, power=0.0)(position)
+    np.testing.assert_allclose(value, none + many.rowwise(position).sum(axis=1), rtol=1e-12)
+    assert relative_error(gradient, complex_rows(many, position)) < 1e-11
+
+
 def counted_error(likelihood, kind=CountedRows):
     """Largest error of value and gradient for w against the rows written out that often."""
     target, position = problem("mixture", likelihood)
@@ -189,9 +212,7 @@ def counted_error(likelihood, kind=CountedRows):
 
 
 @pytest.mark.equation("D33")
-@pytest.mark.parametrize(
-    "likelihood", [name for name in CHECKED_LIKELIHOODS if "learned" not in name]
-)
+@pytest.mark.parametrize("likelihood", UNLEARNED)
 def test_a_row_that_counts_c_times_is_c_equal_rows_and_so_is_its_gradient(likelihood):
     assert counted_error(likelihood) < 1e-12
 
@@ -374,10 +395,23 @@ def test_blocks_that_are_not_named_are_log_normal_about_their_start():
 def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
     target, _ = problem("gaussian", "gaussian")
     rows = np.resize(np.arange(7), int(7 * copies))
-    model, x, y = replace(target, x=target.x[rows], y=target.y[rows])._evaluated
+    [(model, x, y)] = replace(target, x=target.x[rows], y=target.y[rows])._evaluated
     assert len(x) == len(y) == evaluated
     if isinstance(model, CountedRows):
         assert (model.counts == copies).all()
+
+
+@pytest.mark.equation("D33")
+def test_a_forgotten_block_of_rows_would_be_seen(monkeypatch):
+    monkeypatch.setattr(log_joint, "BLOCK", 12)
+    target, position = problem()
+    sizes = [len(x) for _, x, _ in target._evaluated]
+    value, gradient = target(position)
+    forgotten = replace(target)
+    forgotten._evaluated.pop()
+    less, slope = forgotten(position)
+    assert sizes == [3, 3, 1]
+    assert relative_error(less, value) > 1e-2 < relative_error(slope, gradient)
 
 
 def test_numbers_of_chains_that_change_do_not_take_memory_for_ever():
