@@ -401,16 +401,31 @@ def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
         assert (model.counts == copies).all()
 
 
+@pytest.mark.parametrize(("block", "sizes"), [(28, [7]), (12, [3, 3, 1]), (1, [1] * 7)])
+def test_a_block_has_as_many_rows_as_fit_but_one_at_least(block, sizes, monkeypatch):
+    monkeypatch.setattr(log_joint, "BLOCK", block)  # the widest layer has four units
+    assert [len(x) for _, x, _ in problem()[0]._evaluated] == sizes
+
+
+@pytest.mark.equation("D33")
+def test_without_rows_it_is_the_prior():
+    target, position = problem()
+    for none, prior in zip(
+        replace(target, x=target.x[:0], y=target.y[:0])(position),
+        replace(target, power=0.0)(position),
+        strict=True,
+    ):
+        np.testing.assert_allclose(none, prior, rtol=1e-12)
+
+
 @pytest.mark.equation("D33")
 def test_a_forgotten_block_of_rows_would_be_seen(monkeypatch):
     monkeypatch.setattr(log_joint, "BLOCK", 12)
     target, position = problem()
-    sizes = [len(x) for _, x, _ in target._evaluated]
     value, gradient = target(position)
     forgotten = replace(target)
     forgotten._evaluated.pop()
     less, slope = forgotten(position)
-    assert sizes == [3, 3, 1]
     assert relative_error(less, value) > 1e-2 < relative_error(slope, gradient)
 
 
