@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from bbb_numpy.sampling.workers import usable
 
 from .problems import Array, Problem
 from .round_robin import Spread, spread
@@ -159,12 +160,11 @@ def as_json(results: list[Result], about: dict[str, Any]) -> dict[str, Any]:
 def machine() -> dict[str, Any]:
     """Return versions and numbers of threads; neither names nor paths of the machine."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
         "blas": f"{blas['name']} {blas['version']}",
-        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "cores": usable(),
         **_blas(),
         "dtype": "float32",
     }

@@ -193,7 +193,7 @@ class LogJoint:
         if len(position) not in self._buffers and len(self._buffers) > 4:
             self._buffers.clear()
         kept = self._buffers.setdefault(len(position), defaultdict(Buffers))
-        buffers = kept[0].rewind()
+        buffers = kept[0].rewind()  # of w and the first block: w outlives it
         weights = self.weights(position)
         w = buffers.like(weights)  # in one piece, and the same array as the call before
         np.copyto(w, weights)

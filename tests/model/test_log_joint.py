@@ -54,13 +54,15 @@ def complex_rows(target, position):
     return out
 
 
+@pytest.fixture
+def rows_in_blocks(block, monkeypatch):
+    monkeypatch.setattr(log_joint, "BLOCK", block)
+
+
 @pytest.mark.equation("D33", "D32", "D39", "D17", "D1", "D42", "D43")
 @pytest.mark.parametrize(("prior", "likelihood", "power", "block"), MODELS)
+@pytest.mark.usefixtures("rows_in_blocks")
 class TestEveryModel:
-    @pytest.fixture(autouse=True)
-    def rows_in_blocks(self, block, monkeypatch):
-        monkeypatch.setattr(log_joint, "BLOCK", block)
-
     def test_the_gradient_over_weights_and_scales_is_the_complex_step(
         self, prior, likelihood, power
     ):
@@ -154,10 +156,10 @@ def test_a_forgotten_hyperprior_or_shared_scales_would_be_seen():
 
 @pytest.mark.equation("D33")
 @pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.usefixtures("rows_in_blocks")
 @pytest.mark.parametrize("likelihood", CHECKED_LIKELIHOODS)
-def test_equal_rows_may_be_evaluated_once(likelihood, block, monkeypatch):
+def test_equal_rows_may_be_evaluated_once(likelihood):
     """Five copies of the data are the power 5 of its likelihood."""
-    monkeypatch.setattr(log_joint, "BLOCK", block)
     target, position = problem("laplace", likelihood)
     names = [name for name, _ in target.model.learned()]
     plain = LogJoint(target.model, target.x, target.y, dict.fromkeys(names, LogNormal()))
@@ -181,9 +183,9 @@ COUNTS = np.array([3, 1, 4, 0, 2, 1, 5])  # of the seven rows
 
 @pytest.mark.equation("D33")
 @pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.usefixtures("rows_in_blocks")
 @pytest.mark.parametrize("likelihood", UNLEARNED)
-def test_so_may_rows_that_occur_unequally_often(likelihood, block, monkeypatch):
-    monkeypatch.setattr(log_joint, "BLOCK", block)
+def test_so_may_rows_that_occur_unequally_often(likelihood):
     target, position = problem("laplace", likelihood)
     rows = np.repeat(np.arange(7), 1 + COUNTS)
     many = replace(target, x=target.x[rows], y=target.y[rows])
@@ -402,8 +404,9 @@ def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
 
 
 @pytest.mark.parametrize(("block", "sizes"), [(28, [7]), (12, [3, 3, 1]), (1, [1] * 7)])
-def test_a_block_has_as_many_rows_as_fit_but_one_at_least(block, sizes, monkeypatch):
-    monkeypatch.setattr(log_joint, "BLOCK", block)  # the widest layer has four units
+@pytest.mark.usefixtures("rows_in_blocks")
+def test_a_block_has_as_many_rows_as_fit_but_one_at_least(sizes):
+    """The widest layer has four units."""
     assert [len(x) for _, x, _ in problem()[0]._evaluated] == sizes
 
 
@@ -419,8 +422,9 @@ def test_without_rows_it_is_the_prior():
 
 
 @pytest.mark.equation("D33")
-def test_a_forgotten_block_of_rows_would_be_seen(monkeypatch):
-    monkeypatch.setattr(log_joint, "BLOCK", 12)
+@pytest.mark.parametrize("block", [12])
+@pytest.mark.usefixtures("rows_in_blocks")
+def test_a_forgotten_block_of_rows_would_be_seen():
     target, position = problem()
     value, gradient = target(position)
     forgotten = replace(target)
