@@ -116,9 +116,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
     parser.add_argument("--seconds", type=float, help="of each run for ESS, of which it does three")
-    parser.add_argument("--cores", type=int, default=usable(), help="ours, of HMC and NUTS")
+    cores = {"type": int, "choices": range(1, usable() + 1), "metavar": "N"}
+    parser.add_argument("--cores", **cores, default=usable(), help="ours, of HMC and NUTS")
     parser.add_argument(
-        "--peer-cores", type=int, help="JAX's; with 1 it is faster where threads wake slowly"
+        "--peer-cores", **cores, help="JAX's; with 1 it is faster where threads wake slowly"
     )
     parser.add_argument(
         "--cpu", action="store_true", help="processor time, all on one core: where others work"
