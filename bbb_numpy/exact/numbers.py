@@ -39,6 +39,7 @@ BITS = 61
 PRIME = (1 << BITS) - 1
 HALF = 1 << BITS - 1  # 1/2, as 2^61 = 1
 MEMORY = 1000  # how many exponentials back a law is looked for
+ERF_SLOPE = 2.0 / math.sqrt(math.pi)  # of erf at 0
 
 
 class Untraceable(TypeError):
@@ -258,6 +259,14 @@ class Number:
         """Show the float."""
         return f"{type(self).__name__}({self.v!r})"
 
+    # --- the one function that is not made of exponentials, for `elementary.erfc` (D51)
+
+    def erf(self) -> Number:
+        """Return erf a, with slope 2/sqrt(pi) e^-a^2 a'; the float 2/sqrt(pi) stands for itself."""
+        p, slope = self.modulus, (-(self * self)).exp() * ERF_SLOPE
+        value = self.functions().erf(self.a, -self.a % p) % p
+        return type(self)(value, slope.a * self.b % p, math.erf(self.v))
+
 
 class Laws:
     """exp and log of residues: random where nothing is known of them, else by their laws.
@@ -272,6 +281,7 @@ class Laws:
         self.exps: dict[int, int] = {0: 1}  # t -> e^t
         self.logs: dict[int, int] = {1: 0}  # e^t -> t
         self.roots: dict[int, int] = {}
+        self.erfs: dict[int, int] = {0: 0}
         self.recent: list[tuple[int, int, int]] = []  # t, e^t, e^-t
         self.last = 0, 1
         for power in range(1, 4):
@@ -365,6 +375,12 @@ class Laws:
             self.roots[u] = r if r * r % PRIME == u else self.random()
         return self.roots[u]
 
+    def erf(self, t: int, minus: int) -> int:
+        """Return erf t: drawn, or minus that of `minus`, -t, as erf is odd."""
+        if minus in self.erfs:
+            return -self.erfs[minus]
+        return self.erfs.setdefault(t, self.random())
+
 
 class Residue(Number):
     """A number modulo p; each proof has a subclass with laws of its own."""
@@ -430,6 +446,18 @@ class Long(Number):
 
 class _OfDecimals:
     exp, log, sqrt = Decimal.exp, Decimal.ln, Decimal.sqrt
+
+    @staticmethod
+    def erf(a: Decimal, minus: Decimal) -> Decimal:
+        """Return 2/sqrt(pi) e^-a^2 [a + 2/3 a^3 + 4/15 a^5 + ...], terms of one sign."""
+        if abs(a) > 12:  # 1 to 64 digits
+            return Decimal(1).copy_sign(a)
+        total, term, odd = Decimal(0), a, 1
+        while total != total + term:
+            total, odd = total + term, odd + 2
+            term *= 2 * a * a / odd
+        slope = Decimal("1.12837916709551257389615890312154517168810125865799771368817144342")
+        return slope * (-a * a).exp() * total
 
 
 @lru_cache(maxsize=4096)

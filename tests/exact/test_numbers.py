@@ -2,16 +2,19 @@
 
 import math
 import operator
+from decimal import Context, localcontext
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.exact.numbers import MEMORY, PRIME, Laws, Untraceable, exact, still, untangled
+from bbb_numpy.exact.numbers import MEMORY, PRIME, Laws, Long, Untraceable, exact, still, untangled
 
 POINT = np.array([0.3, -0.7, 1.9])
+DIGITS = 60
 
 
 def residue(value, tangent=0):
@@ -81,6 +84,31 @@ def test_powers_that_are_not_whole_are_roots_or_exponentials():
     assert (x**-0.5 * x.sqrt()).a == 1
     assert (x**0.3).a == (0.3 * x.log()).exp().a
     assert (2.0**x).a == (x * kind.constant(2.0).log()).exp().a
+
+
+@pytest.mark.equation("D44")
+def test_erf_is_odd_and_its_slope_is_that_of_the_normal_density():
+    kind = untangled(8)
+    x = kind.variable(0.5, 3)
+    odd = (-x).erf()
+    assert x.erf().a == x.erf().a != 0
+    assert (x.erf() + odd).a == (x.erf() + odd).b == 0
+    assert kind.constant(0.0).erf().a == 0
+    assert kind.variable(0.5, 1).erf().a != x.erf().a
+    slope = (-(x**2)).exp() * (2 / math.sqrt(math.pi))
+    assert x.erf().b == (3 * slope).a
+    assert odd.b == (-3 * slope).a
+    assert x.erf().v == math.erf(0.5)
+
+
+@pytest.mark.parametrize("at", [0.0, 1e-30, 0.3, -2.5, 6.0, -11.9, 12.1, -30.0])
+def test_erf_of_a_long_number_has_sixty_digits(at):
+    with localcontext(Context(DIGITS)), mpmath.workdps(DIGITS + 15):
+        found, x = Long.variable(at, 1.0).erf(), mpmath.mpf(at)
+        right, slope = mpmath.erf(x), 2 / math.sqrt(math.pi) * mpmath.exp(-x * x)
+        bar = 1e-59 * (1 + at * at)  # the rounding of a^2, in e^-a^2
+        assert abs(mpmath.mpf(str(found.a)) - right) <= bar * abs(right)
+        assert abs(mpmath.mpf(str(found.b)) - slope) <= bar * slope
 
 
 def test_the_float_is_that_of_the_function():
