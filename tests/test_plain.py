@@ -208,8 +208,9 @@ def test_predictions_are_those_of_plain(case: Case, samples: int) -> None:
     assert misprediction(case, samples) <= BAR
 
 
-def test_the_first_theta_is_that_of_section_7() -> None:
-    mu, rho = np.split(right.init((4, 100, 3), np.random.default_rng(0)), 2)
+def test_the_first_theta_of_section_7_is_that_of_the_report() -> None:
+    rng = np.random.default_rng(0)
+    mu, rho = np.split(right.init((4, 100, 3), rng, right.SECTION_7), 2)
     assert mu.shape == (5 * 100 + 101 * 3,)
     assert abs(mu.std() - 0.1) < 0.01
     assert (np.abs(rho + 5) < 0.01).all()
@@ -217,6 +218,43 @@ def test_the_first_theta_is_that_of_section_7() -> None:
 
 def test_its_own_example_prints_what_it_says() -> None:
     assert doctest.testmod(right) == (0, 7)
+
+
+def example(start: float, epochs: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return both sigma and the epistemic standard deviation at 0, 2, 4, 6 of the docstring's run.
+
+    Sigma of all weights, before and after training.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (100, 1))
+    y = x**2 + 0.3 * rng.standard_normal((100, 1))
+    net = (1, 20, 1)
+    first = right.init(net, rng, start)
+    last = right.fit(net, first, x, y, 1.0, 0.3, 2e-3, epochs, 10, 1, rng)
+    _, epistemic, _ = right.predict(net, last, np.array([[0], [2], [4], [6]]), 0.3, 1000, rng)
+    sigmas = [softplus(theta[theta.size // 2 :]) for theta in (first, last)]
+    return *sigmas, epistemic[:, 0]
+
+
+@pytest.mark.equation("K44", "D4")
+def test_the_band_of_its_example_opens_where_the_data_end_and_no_weight_keeps_to_the_drift() -> (
+    None
+):
+    first, last, epistemic = example(-2)
+    assert (np.diff(epistemic) > 0).all()
+    assert epistemic[3] > 3 * epistemic[1] > 9 * epistemic[0]
+    drift = first * np.exp(2e-3 * 300)  # sigma where no data enter, see Section 7 of the book
+    assert (np.abs(last / drift - 1) > 0.05).all()
+    assert last.min() < 0.5 * first.min()  # some weights the data have pinned down
+
+
+@pytest.mark.equation("K44", "D4")
+def test_from_the_start_of_section_7_nothing_is_learned_of_sigma_in_as_many_epochs() -> None:
+    first, last, epistemic = example(right.SECTION_7)
+    drift = first * np.exp(2e-3 * 300)
+    assert np.mean(np.abs(last / drift - 1) < 0.05) > 0.9
+    assert np.median(last / drift) == pytest.approx(1, abs=0.02)
+    assert 5 < example(-2)[2][3] / epistemic[3] < 7  # a sixth as wide
 
 
 def test_it_fits_on_one_screen_and_a_half() -> None:

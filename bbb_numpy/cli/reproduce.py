@@ -71,8 +71,10 @@ def report(args: argparse.Namespace) -> int:
     results = kebude.run_all(
         args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
     )
-    print(kebude.summarise(results))
-    print(f"figures, this text and its numbers are in {args.out}{os.sep}")
+    print(kebude.summarise(results) if args.details else kebude.opening(results))
+    more = "" if args.details else "; --details prints the tables and all verdicts"
+    print(f"figures, numbers and the whole text are in {args.out}{os.sep}{more}\n")
+    print(kebude.band(Path(args.out) / "band.png"))
     return 0
 
 
@@ -138,6 +140,7 @@ def add_parsers(commands: Commands) -> None:
         "--setting", choices=list(SETTINGS), help="as the report prints it, or mended (both)"
     )
     printed.add_argument("--seed", type=at_least_zero, default=0)
+    printed.add_argument("--details", action="store_true", help="print all tables and verdicts")
     printed.add_argument("--out", default="report", help="folder to write to")
 
     parser = add_command(commands, "reproduce", reproduce)

@@ -7,12 +7,15 @@ ones is in the text that they print.
 import json
 import re
 from dataclasses import asdict, replace
+from functools import partial
 from math import erf, exp, inf, isfinite, log, sqrt
 
 import numpy as np
 import pytest
 from tables import check_picture
 
+from bbb_numpy import plain
+from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.studies.kebude import regression, report
 from bbb_numpy.studies.kebude.regression import CASES, SETTINGS, _inside_and_outside
@@ -25,7 +28,7 @@ QUICK = {"rows": 40, "epochs": 3}
 def results():
     """All eight, quick, by (problem, range, setting)."""
     return {
-        (*case, setting): report.run(*case, setting, **QUICK)
+        (*case, setting): regression.run(*case, setting, **QUICK)
         for case in CASES
         for setting in SETTINGS
     }
@@ -81,13 +84,13 @@ def test_a_wrong_gradient_shows_in_the_numbers(monkeypatch):
         return found
 
     monkeypatch.setattr(regression.Reparameterised, "value_and_grad", wrong)
-    assert report.run(2, 1.0, rows=10, epochs=1).numbers.gradient_error > 1e-6
+    assert regression.run(2, 1.0, rows=10, epochs=1).numbers.gradient_error > 1e-6
 
 
 def test_same_seed_same_numbers_bit_by_bit_and_other_seed_other_numbers(results):
     first = results[2, 4.0, "should-be"]
-    again = report.run(2, 4.0, "should-be", **QUICK)
-    other = report.run(2, 4.0, "should-be", seed=1, **QUICK)
+    again = regression.run(2, 4.0, "should-be", **QUICK)
+    other = regression.run(2, 4.0, "should-be", seed=1, **QUICK)
     assert asdict(again.numbers) == asdict(first.numbers)
     assert np.array_equal(again.theta, first.theta)
     assert np.array_equal(again.predictive.epistemic, first.predictive.epistemic)
@@ -96,7 +99,7 @@ def test_same_seed_same_numbers_bit_by_bit_and_other_seed_other_numbers(results)
 
 def test_the_free_energy_is_that_of_y_in_its_own_units():
     """Standardising y by its deviation s divides densities by s: log s nats per row more."""
-    result = report.run(2, 4.0, "should-be", **QUICK)
+    result = regression.run(2, 4.0, "should-be", **QUICK)
     final = result.history[-1]
     assert final.objective == pytest.approx(final.kl + final.nll)
     y_sd = result.data.y.std()
@@ -166,14 +169,14 @@ def test_coverage_of_unit_noise_around_data_of_deviation_3_is_what_the_gaussian_
 def test_per_example_sgd_leaves_sigma_on_its_way_without_data():
     """The report's bands: sigma_0 exp(learning rate * epochs), whatever the data are."""
     for rows in (10, 40):
-        n = report.run(2, 1.0, "printed", rows=rows, epochs=30).numbers
+        n = regression.run(2, 1.0, "printed", rows=rows, epochs=30).numbers
         assert n.sigma_law == pytest.approx(n.sigma_start * exp(1e-3 * 30))
         assert n.sigma_end == pytest.approx(n.sigma_law, rel=2e-3)
         assert n.sigma_end != pytest.approx(n.sigma_start, rel=1e-2)
 
 
 def test_as_it_should_be_problem_1_is_learned():
-    n = report.run(1, setting="should-be", rows=300, epochs=300).numbers
+    n = regression.run(1, setting="should-be", rows=300, epochs=300).numbers
     assert n.rmse < 0.3 * n.truth_sd
     assert n.ratio > 2
     assert n.noise_learned < 2 * n.noise_true
@@ -215,6 +218,75 @@ def test_the_tables_show_the_numbers(results):
             assert number in outside.split()
     worst = max(result.numbers.gradient_error for result in some)
     assert f"all 8 trained models: {worst:.1e}" in text
+
+
+def test_the_opening_says_what_was_found_in_three_sentences_from_the_numbers(results):
+    some = list(results.values())
+    text = report.opening(some)
+    assert report.summarise(some).startswith(text)
+    assert max(map(len, text.splitlines())) <= 100
+    first, found = (re.sub(r"\s+", " ", part) for part in text.split("\n\n"))
+    assert "Kebude's report" in first
+    assert len(re.findall(r"\.(?: [A-Z]|$)", found)) == 4  # three, and the count of the claims
+    for setting in SETTINGS.values():
+        own = [r.numbers for r in some if r.setting == setting]
+        for values, form in (
+            ([n.coverage for n in own], ".1%"),
+            ([n.ratio for n in own], ".1f"),
+            ([n.misses for n in own], ".1f"),
+            ([n.sigma_end for n in own], ".2g"),
+        ):
+            ends = dict.fromkeys(format(value, form) for value in (min(values), max(values)))
+            assert f"{' to '.join(ends)} {setting.title}" in found
+
+
+@pytest.mark.parametrize("ends", [(5, 4, 3), (5, 7, 20)])
+def test_the_opening_counts_the_claims_that_hold(results, ends):
+    some = cubics(results, ends)
+    held = report.summarise(some).count(": holds.")
+    assert f"Section 8 hold: {held} of 4 as it should be." in report.opening(some)
+    assert "Section 8" not in report.opening(some[:2])
+
+
+def test_the_opening_counts_the_runs_whose_sigma_no_data_have_moved(results):
+    drifted = with_numbers(results[2, 1.0, "printed"], sigma_end=0.0074, sigma_law=0.0074)
+    learned = with_numbers(results[2, 1.0, "printed"], sigma_end=0.1, sigma_law=0.0074)
+    text = re.sub(r"\s+", " ", report.opening([drifted, learned]))
+    assert "in 1 of 2 runs learning rate and epochs alone, no data" in text
+
+
+def test_the_band_is_that_of_the_example_in_plain(tmp_path):
+    text = report.band(tmp_path / "band.png")
+    check_picture(tmp_path / "band.png", 400, 5)
+    assert text.endswith(f"picture: {tmp_path / 'band.png'}")
+    said = {row[0].split()[0]: row[1:] for row in (re.split(r"  +", r) for r in text.splitlines())}
+    shown = re.findall(r"\[ *([\d. ]+),\s+([\d. ]+),", plain.__doc__)  # mean, epistemic
+    assert len(shown) == 4
+    for x, (mean, epistemic) in zip("0246", shown, strict=True):
+        place = said["x"].index(f"{float(x):.2f}")
+        assert float(said["mean"][place]) == pytest.approx(float(mean), abs=0.02)
+        assert float(said["epistemic"][place]) == pytest.approx(float(epistemic), rel=0.1, abs=0.01)
+        assert float(said["truth"][place]) == float(x) ** 2
+
+
+def test_the_command_prints_the_opening_and_last_the_band_and_all_verdicts_only_when_asked(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(report, "run_all", partial(report.run_all, **QUICK))
+    typed = ["report", "--problem", "2", "--range", "1", "--out", str(tmp_path)]
+    assert main(typed) == 0
+    brief = capsys.readouterr().out
+    assert main([*typed, "--details"]) == 0
+    whole = capsys.readouterr().out
+    for text in (brief, whole):
+        assert text.startswith("Bayes by Backprop on the problems of Kebude's report")
+        assert text.endswith(f"picture: {tmp_path / 'band.png'}\n")
+    assert "--details" in brief
+    assert len(brief.splitlines()) < 25 < len(whole.splitlines())
+    assert "is too narrow" in whole
+    assert "is too narrow" not in brief
+    stored = (tmp_path / "report-problem2-range1.txt").read_text(encoding="utf-8")
+    assert stored in whole
 
 
 def with_numbers(result, **numbers):
@@ -287,8 +359,8 @@ def test_a_failure_is_said_when_the_numbers_show_it_and_only_then(results, numbe
 
 
 def test_a_lone_range_or_problem_is_chosen_by_default():
-    assert report.run(**QUICK).case == CASES[2, 4.0]
-    assert report.run(1, **QUICK).case == CASES[1, 0.5]
+    assert regression.run(**QUICK).case == CASES[2, 4.0]
+    assert regression.run(1, **QUICK).case == CASES[1, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +374,7 @@ def test_a_lone_range_or_problem_is_chosen_by_default():
 )
 def test_an_unknown_experiment_is_refused_and_the_known_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
-        report.run(**wrong)
+        regression.run(**wrong)
 
 
 def test_a_choice_that_fits_no_experiment_is_refused_before_anything_is_written(tmp_path):

@@ -1,44 +1,30 @@
 """The report's Section 8: its figures, its claims, and the numbers behind them.
 
-`run_all` writes figures, text and numbers of all eight experiments; `run` does one. Every
-verdict in the text follows from the numbers beside it.
+`run_all` writes figures, text and numbers of all eight experiments, `band` the picture of
+plain.py's own example. Every verdict in the text follows from the numbers beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from math import hypot
 from pathlib import Path
+from textwrap import fill
 from typing import cast
 
+import numpy as np
 from matplotlib.figure import Figure
 
+from bbb_numpy import plain
+from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.files import write_json
 from bbb_numpy.plots import fits
 
 from . import regression
-from .regression import CASES, SETTINGS, Result
+from .regression import CASES, SETTINGS, Numbers, Result
 
-__all__ = ["readme_figure", "run", "run_all", "summarise", "write_numbers"]
-
-
-def run(
-    problem: int = 2,
-    x_range: float | None = None,
-    setting: str = "should-be",
-    *,
-    seed: int = 0,
-    out: Path | None = None,
-    rows: int | None = None,
-    epochs: int | None = None,
-) -> Result:
-    """Run one experiment as `regression.run`; with `out`, write its figure into that folder."""
-    result = regression.run(problem, x_range, setting, seed=seed, rows=rows, epochs=epochs)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        _draw(result, out / f"{result.name}.png")
-    return result
+__all__ = ["band", "opening", "run_all", "summarise", "write_numbers"]
 
 
 def run_all(
@@ -88,7 +74,11 @@ def run_all(
             f"there is no experiment with problem={problem}, x_range={x_range}, "
             f"setting={setting!r}; there are {known}, each with setting {' or '.join(SETTINGS)}"
         )
-    results = [run(*which, seed=seed, out=out, rows=rows, epochs=epochs) for which in chosen]
+    out.mkdir(parents=True, exist_ok=True)
+    results = []
+    for which in chosen:
+        results.append(regression.run(*which, seed=seed, rows=rows, epochs=epochs))
+        _draw(results[-1], out / f"{results[-1].name}.png")
     every = len(chosen) == len(CASES) * len(SETTINGS)
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
     part = "" if every else "-".join(["", *(name for name in names if name)])
@@ -99,12 +89,29 @@ def run_all(
     return results
 
 
-def readme_figure(path: Path = Path("figures/fit.png"), seed: int = 0) -> Result:
-    """Write the README's picture: problem 2 on [-4, 4] as it should be."""
-    result = regression.run(2, 4.0, "should-be", seed=seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _draw(result, path)
-    return result
+def band(path: Path) -> str:
+    """Train as in the example of plain.py, draw its band into `path`, and say where it opens."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (100, 1))
+    y = x**2 + 0.3 * rng.standard_normal((100, 1))
+    net, line = (1, 20, 1), np.linspace(-6, 6, 121)[:, None]
+    theta = plain.fit(net, plain.init(net, rng), x, y, 1.0, 0.3, 2e-3, 300, 10, 1, rng)
+    mean, epistemic, _ = plain.predict(net, theta, line, 0.3, 1000, rng)
+    predictive = Predictive(mean, epistemic, np.full_like(mean, 0.3))
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    ax = fits.fit(line, predictive, data=(x, y), truth=np.square, ax=figure.subplots())
+    ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+    figure.savefig(path, dpi=100)
+    shown = line[:, 0].round(6).searchsorted((0, 1, 2, 3, 4, 6))
+    rows = {"x": line, "truth": line**2, "mean": mean, "epistemic standard deviation": epistemic}
+    table = [
+        f"{name:28} " + " ".join(f"{value:6.2f}" for value in column[shown, 0])
+        for name, column in rows.items()
+    ]
+    what = (
+        "The example of plain.py: y = x^2 + N(0, 0.3^2), data from x = -2 to 2, sigma from 0.13 on:"
+    )
+    return "\n".join([what, *table, f"picture: {path}"])
 
 
 def write_numbers(results: Sequence[Result], path: Path) -> None:
@@ -157,8 +164,50 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
+def opening(results: Sequence[Result]) -> str:
+    """Say what this is a report of, and in three sentences what was found."""
+
+    def each(measured: Callable[[Numbers], float], form: str) -> str:
+        """Return the smallest and the largest number of every setting."""
+        said = []
+        for title in dict.fromkeys(r.setting.title for r in results):
+            own = [measured(r.numbers) for r in results if r.setting.title == title]
+            ends = dict.fromkeys(format(value, form) for value in (min(own), max(own)))
+            said.append(f"{' to '.join(ends)} {title}")
+        return ", ".join(said)
+
+    found = (
+        f"Of fresh y inside the data the 95% interval holds {each(lambda n: n.coverage, '.1%')}.",
+        "The epistemic standard deviation at the ends of the panel, beyond the data, is that "
+        f"inside times {each(lambda n: n.ratio, '.1f')}; the error of the mean there, in total "
+        f"standard deviations, is {each(lambda n: n.misses, '.1f')}.",
+        f"The median sigma of a weight starts at {results[0].numbers.sigma_start:.2g} and ends at "
+        f"{each(lambda n: n.sigma_end, '.2g')}; in {len(_still([r.numbers for r in results]))} of "
+        f"{len(results)} runs learning rate and epochs alone, no data, have taken it there.",
+    )
+    claims = ", ".join(
+        f"{sum('NOT HOLD' not in claim for claim in _claims(own))} of 4 {title}"
+        for title, own in _cubic(results).items()
+    )
+    what = "Bayes by Backprop on the problems of Kebude's report (2018): curves, from noisy points."
+    told = f"Of the claims of its Section 8 hold: {claims}.\n" if claims else ""
+    return "\n".join([what, "", *(fill(line, 100) for line in found), told]).rstrip()
+
+
+def _still(own: Sequence[Numbers]) -> list[Numbers]:
+    """Return the runs whose sigma ends where learning rate and epochs alone take it."""
+    return [n for n in own if n.sigma_law and abs(n.sigma_end / n.sigma_law - 1) < 0.05]
+
+
+def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return problem 2's results by setting, widest range first, where all three are there."""
+    cubic = sorted((r for r in results if r.case.problem == 2), key=lambda r: -r.case.x_range)
+    own = {h.title: [r for r in cubic if r.setting == h] for h in SETTINGS.values()}
+    return {title: found for title, found in own.items() if len(found) == 3}
+
+
 def summarise(results: Sequence[Result]) -> str:
-    """Say what the results show: two tables, then the claims of Section 8 one by one.
+    """Say what the results show: in short, two tables, the claims of Section 8 one by one.
 
     Parameters
     ----------
@@ -170,12 +219,12 @@ def summarise(results: Sequence[Result]) -> str:
     str
         Plain text, at most 100 columns.
     """
-    parts = [_settings_text(results), _inside_table(results), _outside_table(results)]
+    cubic, parts = _cubic(results), [opening(results), _settings_text(results)]
+    parts += [_inside_table(results), _outside_table(results)]
     for how in SETTINGS.values():
         own = [r for r in results if r.setting == how]
-        cubic = sorted((r for r in own if r.case.problem == 2), key=lambda r: -r.case.x_range)
         if own:
-            lines = (_claims(cubic) if len(cubic) == 3 else []) + _honesty(own)
+            lines = (_claims(cubic[how.title]) if how.title in cubic else []) + _honesty(own)
             parts.append("\n".join([f"{how.title.capitalize()}:", *lines]))
     return "\n\n".join(parts)
 
@@ -305,8 +354,7 @@ def _honesty(own: Sequence[Result]) -> list[str]:
     """Say what the results of one setting do not show, as far as their numbers say so."""
     numbers = [(_title(r), r.numbers) for r in own]
     lines = []
-    still = [n for _, n in numbers if n.sigma_law and abs(n.sigma_end / n.sigma_law - 1) < 0.05]
-    if still:
+    if still := _still([n for _, n in numbers]):
         first, ends = still[0], [n.sigma_end for n in still]
         lines.append(
             f"the median sigma went from {first.sigma_start:.5f} to {min(ends):.5f} ... "
