@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import update_wrapper
 from math import nan
@@ -386,24 +387,37 @@ class Learner(BaseEstimator):
             what was measured.
         """
         plan = self._plan()
-        if plan.warm_start and "estimator_" in self.__dict__:
-            recipe = plan.recipe_to_fit_on()
-            caller = "fit with warm_start=True"
-            data, before = self._train_on(X, y, plan, recipe, caller, sample_weight)
+        with self._kept_if_warnings_are_errors():
+            if plan.warm_start and "estimator_" in self.__dict__:
+                recipe = plan.recipe_to_fit_on()
+                caller = "fit with warm_start=True"
+                data, before = self._train_on(X, y, plan, recipe, caller, sample_weight)
+                return self._report(data, recipe, before)
+            fitted, data = self._begin(
+                X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=True
+            )
+            if plan.sampling is not None:
+                model, rows, _ = data.counted(fitted["estimator_"].model)
+                draws = plan.sampling.run(model, *rows, fitted["rng_"], plan.dtype, plan.progress)
+                if plan.verbose:
+                    tqdm.write(draws.summary())
+                self._take_over({**fitted, "draws_": draws})
+                return self._report(data)
+            recipe, before = plan.recipe(self.task), fitted["training_"]
+            self._train(fitted, data, recipe, plan.progress)
             return self._report(data, recipe, before)
-        fitted, data = self._begin(
-            X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=True
-        )
-        if plan.sampling is not None:
-            model, rows, _ = data.counted(fitted["estimator_"].model)
-            draws = plan.sampling.run(model, *rows, fitted["rng_"], plan.dtype, plan.progress)
-            if plan.verbose:
-                tqdm.write(draws.summary())
-            self._take_over({**fitted, "draws_": draws})
-            return self._report(data)
-        recipe, before = plan.recipe(self.task), fitted["training_"]
-        self._train(fitted, data, recipe, plan.progress)
-        return self._report(data, recipe, before)
+
+    @contextmanager
+    def _kept_if_warnings_are_errors(self) -> Iterator[None]:
+        """Leave an earlier fit as it was where a warning, but that of Ctrl-C, is an exception."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except Warning:
+            if getattr(self.__dict__.get("training_"), "stopped", None) != "interrupted":
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
 
     def _first_targets(self, y: Any, plan: Plan) -> Targets:
         """Read the targets of a first fit."""
@@ -510,19 +524,20 @@ class Learner(BaseEstimator):
         except NonFiniteError as error:
             state, failure = error.training, error
         finished = len(state.history) > len(before.history)
-        if finished or "estimator_" not in self.__dict__:
-            self._take_over({**fitted, "training_": state})
-        if failure is not None:
-            raise failure
-        if state.stopped == "interrupted":
-            done = len(state.history) - len(before.history)
-            warnings.warn(
-                f"Training interrupted by user after {done} of {recipe.epochs} epochs; "
-                "the model holds the state after the last finished epoch",
-                UserWarning,
-                stacklevel=3,
-            )
-        warn_of_collapse(fitted["estimator_"], state)
+        with self._kept_if_warnings_are_errors():
+            if finished or "estimator_" not in self.__dict__:
+                self._take_over({**fitted, "training_": state})
+            if failure is not None:
+                raise failure
+            if state.stopped == "interrupted":
+                done = len(state.history) - len(before.history)
+                warnings.warn(
+                    f"Training interrupted by user after {done} of {recipe.epochs} epochs; "
+                    "the model holds the state after the last finished epoch",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            warn_of_collapse(fitted["estimator_"], state)
         return self
 
     def _report(

@@ -18,7 +18,15 @@ from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, check_consistent_length, trains
 from .cautions import need_finite
 from .plan import CLASSIFICATION, Plan
-from .rows import check_labels, check_weights, class_weights, codes, distinct
+from .rows import (
+    check_labels,
+    check_weights,
+    class_weights,
+    codes,
+    distinct,
+    label_type,
+    refuse_dates,
+)
 
 __all__ = ["BayesianMLPClassifier"]
 
@@ -191,14 +199,16 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
         Raises
         ------
-        ValueError
-            For weights of another length or that cannot be weights.
+        TypeError, ValueError
+            For weights of another length or that cannot be weights, and for labels of another type
+            than those of `fit`. One of their type that `fit` has not seen is not found.
         """
         found = np.argmax(self.predict_proba(X), axis=1)
-        places = codes(check_labels(y), self.classes_)
+        places = self._known(check_labels(y), same_type=True)
         check_consistent_length(found, places)
         weight: Array = np.ones(len(found))
         if sample_weight is not None:
+            refuse_dates(sample_weight)
             weight = np.asarray(sample_weight, np.float64)
             usable = weight.shape == found.shape and np.isfinite(weight).all() and weight.min() >= 0
             if not usable or not weight.any():
@@ -357,11 +367,17 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         encoded = _encoded(self._known(check_labels(y)), len(self.classes_), likelihood)
         return encoded.astype(dtype)
 
-    def _known(self, labels: Array, classes: Array | None = None) -> NDArray[np.intp]:
-        """Return the place of each label among the classes, or name the first that has none."""
+    def _known(
+        self, labels: Array, classes: Array | None = None, same_type: bool = False
+    ) -> NDArray[np.intp]:
+        """Return the place of each label among the classes, or name the first that has none.
+
+        If it only has to be of the same type, its place is -1.
+        """
         classes = self.classes_ if classes is None else classes
         places = codes(labels, classes)
-        if (places < 0).any():
+        alike = same_type and label_type(labels[0]) == label_type(classes[0])
+        if (places < 0).any() and not alike:
             row = int(np.argmin(places))
             raise ValueError(
                 f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -340,10 +340,12 @@ def check_sizes(name: str, value: Any) -> tuple[int, ...]:
         value = value.item()
     if isinstance(value, Integral):
         value = (value,)
-    if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
+    # An iterator would be empty in the second fit, and () means that there is no hidden layer
+    if isinstance(value, str | Mapping | Set | Iterator) or not isinstance(value, Iterable):
         raise TypeError(
             f"{name} must be a tuple of whole numbers >= 1, e.g. (50,) or (100, 100), or () for "
             f"no hidden layer; got {value!r}"
+            + (", which can be read only once" if isinstance(value, Iterator) else "")
         )
     return tuple(whole(f"{name}[{i}]", width, 1) for i, width in enumerate(value))
 

@@ -19,7 +19,7 @@ from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .cautions import need_finite
 from .plan import Plan
-from .rows import check_counts, check_targets
+from .rows import check_counts, check_targets, refuse_dates
 
 __all__ = ["BayesianMLPRegressor"]
 
@@ -178,6 +178,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         if return_cov:
             return distribution.mean, self._covariance(X)
         return (distribution.mean, distribution.total) if return_std else distribution.mean
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2, as every regressor of scikit-learn does, where rows count so often."""
+        refuse_dates(sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
         """Return central intervals that hold a new y with probability `coverage`, in units of y.

@@ -34,7 +34,9 @@ __all__ = [
     "counting",
     "distinct",
     "held_out_rows",
+    "label_type",
     "prepared",
+    "refuse_dates",
 ]
 
 Array = NDArray[Any]
@@ -244,17 +246,18 @@ def _one_kind(y: Any, name: str) -> None:
     for row, label in enumerate(labels):
         if _is_missing(label):
             raise ValueError(f"Input {name} contains NaN or None at row {row}: a label is missing")
+        here = label_type(label)
         if first is None:
-            first, start = _kind(label), label
-        if _kind(label) != first:
+            first, start = here, label
+        if here != first:
             raise TypeError(
                 f"{name} mixes labels of several types: {first} ({start!r} at row 0) and "
-                f"{_kind(label)} ({label!r} at row {row}). Convert them to one type, e.g. with "
+                f"{here} ({label!r} at row {row}). Convert them to one type, e.g. with "
                 "[str(label) for label in y]"
             )
 
 
-def _kind(label: Any) -> str:
+def label_type(label: Any) -> str:
     """Name the type of one label as far as it matters: 1 and 1.0 are alike, 1 and True not."""
     if isinstance(label, (bool, np.bool_)):
         return "truth values"
@@ -323,6 +326,13 @@ def check_counts(y: Any, name: str = "y") -> None:
 # How often each row counts.
 
 
+def refuse_dates(sample_weight: Any) -> None:
+    """Raise TypeError for dates and spans of time, which NumPy casts to numbers."""
+    for array in (sample_weight, np.asarray(sample_weight)):  # pandas' with a time zone are objects
+        if getattr(getattr(array, "dtype", None), "kind", "") in ("m", "M"):
+            raise TypeError(f"sample_weight must hold numbers; got dtype {array.dtype}")
+
+
 def check_weights(sample_weight: Any, x: Array) -> Array | None:
     """Return the weights of the rows of `x` as float64 (N,); None if each counts once.
 
@@ -334,6 +344,7 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     if sample_weight is None:
         return None
     _no_mask(sample_weight, "sample_weight")
+    refuse_dates(sample_weight)
     try:
         weights = _check_sample_weight(
             sample_weight, x, dtype=np.float64, ensure_non_negative=True, copy=True

@@ -241,6 +241,15 @@ def test_sizes_without_order_or_layers_are_named(value):
         check_sizes("hidden_layer_sizes", value)
 
 
+@pytest.mark.parametrize("value", [(5 for _ in range(2)), iter([5]), map(int, "5"), zip((5,))])
+def test_sizes_that_can_be_read_only_once_would_be_gone_in_the_second_fit(value):
+    model = BayesianMLPRegressor(value, epochs=1)
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"must be a tuple.*which can be read only once"):
+            model.fit([[0.0], [1.0]], [0.0, 1.0])
+    assert len(list(value)) >= 1  # nothing has been read
+
+
 @pytest.mark.parametrize("kind", [BayesianMLPRegressor, BayesianMLPClassifier])
 def test_an_unknown_keyword_names_the_class_that_was_called(kind):
     for call, name in ((kind, "__init__"), (kind().fit, "fit")):

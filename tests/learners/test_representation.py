@@ -253,6 +253,27 @@ def test_accuracy_is_the_share_of_weight_that_is_right():
     assert model.score(x, ["a", "b", "z", "z"]) == 0.5  # a label never seen is not found
 
 
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        (["a", "b"], [0, 1]),
+        ([0, 1], ["0", "1"]),
+        ([0, 1], np.array(["0", "1"], object)),
+        ([0.0, 2.0], [False, True]),
+        ([False, True], [3, 4]),
+        (["2020", "2021"], np.array(["2020", "2021"], "datetime64[D]")),
+    ],
+    ids=repr,
+)
+def test_labels_of_another_type_are_refused_as_by_the_density_and_not_all_wrong(classes, labels):
+    model, x = BayesianMLPClassifier((3,), epochs=1, random_state=0), [[0.0], [1.0]]
+    model.fit(x, classes)
+    for call in (model.log_predictive_density, model.score):
+        with pytest.raises(ValueError, match=r"y holds the label .* not among the classes"):
+            call(x, labels)
+    assert model.score(x, np.array(classes)[::-1]) + model.score(x, classes) == 1.0
+
+
 @pytest.mark.parametrize("weight", [[1.0], [1.0, -1.0], [0.0, 0.0], [np.nan, 1.0], [[1.0, 1.0]]])
 def test_what_cannot_be_weights_is_refused(weight):
     with pytest.raises(ValueError, match=r"sample_weight must be 2 finite numbers"):

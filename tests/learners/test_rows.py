@@ -6,7 +6,14 @@ import pytest
 from scipy.sparse import coo_array
 from sklearn.base import BaseEstimator
 
-from bbb_numpy.learners.rows import check_counts, check_inputs, check_labels, check_targets
+from bbb_numpy.learners.rows import (
+    check_counts,
+    check_inputs,
+    check_labels,
+    check_targets,
+    class_weights,
+    prepared,
+)
 
 
 def inputs(x):
@@ -151,3 +158,43 @@ def test_one_value_in_place_of_targets_is_named(check, y):
         ValueError, match=r"y must be an array or a list of one target per row; got"
     ):
         check(y)
+
+
+# --- what training gets
+
+
+@pytest.mark.equation("D45")
+@pytest.mark.parametrize("held_out", [0, 3, 11])
+def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_out):
+    weights = np.arange(1.0, 13.0)  # each row holds its own
+    x, y = np.c_[weights, -weights], 10 * weights[:, None]
+    rng = np.random.default_rng(0)
+    data = prepared(x, y, held_out, rng, False, False, np.float64, weights)
+    parts = [(data.training, data.weights[0])]
+    if held_out:
+        parts.append((data.held_out, data.weights[1]))
+        assert not (data.training.x[:, 0] == weights[held_out:]).all()  # they were shuffled
+    for rows, v in parts:
+        assert (rows.x[:, 0] == v).all()
+        assert (rows.y[:, 0] == 10 * v).all()
+    both = np.concatenate([v for _, v in parts])
+    assert sorted(both) == weights.tolist()
+
+
+@pytest.mark.equation("D45")
+def test_units_are_those_of_the_rows_that_are_trained_on_each_with_its_own_weight():
+    x = np.random.default_rng(1).standard_normal((12, 2))
+    weights = np.arange(1.0, 13.0)
+    data = prepared(x, x[:, :1], 4, np.random.default_rng(0), True, True, np.float64, weights)
+    v = data.weights[0]
+    for rows in data.training:
+        assert np.allclose(np.average(rows, axis=0, weights=v), 0.0, atol=1e-14)
+        assert np.allclose(np.average(rows**2, axis=0, weights=v), 1.0, rtol=1e-13)
+
+
+@pytest.mark.equation("D45")
+def test_balanced_classes_share_the_total_among_those_that_occur():
+    counts = np.array([3.0, 0.0, 5.0])
+    each = class_weights("balanced", np.array(["a", "b", "c"]), counts)
+    assert (each * counts).tolist() == pytest.approx([4.0, 0.0, 4.0])
+    assert each[1] == 1.0

@@ -5,6 +5,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.ensemble import (
@@ -381,6 +382,24 @@ def test_replicates_are_trained_without_weights():
     model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood()).weighted()
     with pytest.raises(TypeError, match=r"replicates need a GaussianLikelihood.*got Weighted"):
         replicated([Reparameterised(model)])
+
+
+DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [DAYS, DAYS - DAYS[0], list(DAYS), pd.Series(DAYS), pd.Series(DAYS).dt.tz_localize("UTC")],
+    ids=["dates", "spans", "list", "series", "time zone"],
+)
+def test_dates_are_no_weights(weights):
+    x, y = data("count")
+    assert len(weights) == len(x)
+    for model in (regressor(epochs=1), classifier(epochs=1)):
+        model.fit(x, y > 2)
+        for call in (model.fit, model.partial_fit, model.score):
+            with pytest.raises(TypeError, match="sample_weight must hold numbers; got dtype"):
+                call(x, y > 2, sample_weight=weights)
 
 
 # --- classes
