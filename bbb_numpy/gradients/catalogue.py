@@ -79,10 +79,9 @@ _PRIORS = {
     "student-t-learned": Entry(
         StudentTPrior(0.35, 4.0, learn=True), StudentTPrior(0.5, 4.0, learn=True)
     ),
-    "mixture": Entry(ScaleMixturePrior(0.25, 1.0, 0.1), ScaleMixturePrior(0.25, 1.0, 0.25)),
+    "mixture": Entry(ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25)),
     "mixture-learned": Entry(
-        ScaleMixturePrior(0.25, 1.0, 0.1, learn=True),
-        ScaleMixturePrior(0.25, 1.0, 0.25, learn=True),
+        ScaleMixturePrior(learn=True), ScaleMixturePrior(0.25, 1.0, 0.25, learn=True)
     ),
 }
 _LIKELIHOODS = {

@@ -1,12 +1,17 @@
 """names: every short name makes a part that works, and unknown ones are refused."""
 
-from dataclasses import replace
+import re
+from dataclasses import is_dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import bbb_numpy
 from bbb_numpy.gradients import catalogue as names
 from bbb_numpy.gradients.family import Family
+from bbb_numpy.learners.inference import Sampling
+from bbb_numpy.learners.nested import TABLES as NAMED_BY_LEARNERS
 from bbb_numpy.numeric.elementary import softplus
 
 TABLES = {name: getattr(names, name) for name in names.__all__ if name.isupper()}
@@ -18,10 +23,44 @@ def test_no_two_names_mean_the_same():
         assert len(set(parts)) == len(parts), name
 
 
-def test_priors_by_name_differ_in_shape_and_all_have_the_deviation_one_half():
-    fixed = ("gaussian", "laplace", "student-t", "mixture")  # layerwise: from the widths
+def test_priors_by_name_differ_in_shape_and_all_have_about_the_deviation_one_half():
+    fixed = ("gaussian", "laplace", "student-t")  # layerwise: from the widths
     spread = {name: names.PRIORS[name].deviation({}) for name in fixed}
     assert spread == pytest.approx(dict.fromkeys(fixed, 0.5), rel=0.02)
+    # Krasser's numbers: sqrt(0.2 * 1^2 + 0.8 * 0.1^2)
+    assert names.PRIORS["mixture"].deviation({}) == pytest.approx(0.208**0.5)
+
+
+USING = (Path(__file__).parents[2] / "docs" / "using.md").read_text(encoding="utf-8")
+NAMED_OTHERWISE = {
+    (part, name): text
+    for part, name, text in re.findall(
+        r"^\| (\w+) \| `([\w-]+)` \| `(\w+\(.*?\))` \|", USING, re.MULTILINE
+    )
+}
+
+
+def of_its_class(name, part):
+    """The part that a reader of the class alone expects behind a name."""
+    if isinstance(part, Sampling):
+        return Sampling(name)
+    return type(part)(**{"learn": True} if name.endswith("-learned") else {})
+
+
+@pytest.mark.parametrize("part", NAMED_BY_LEARNERS)
+def test_a_name_is_its_class_without_arguments_or_the_book_says_what_it_is(part):
+    """One table of all names: nobody has to guess the numbers behind one."""
+    table = {name: one for name, one in NAMED_BY_LEARNERS[part].items() if is_dataclass(one)}
+    told = {name for kind, name in NAMED_OTHERWISE if kind == part}
+    for name, named in table.items():
+        fixed = name.removesuffix("-learned")
+        if fixed not in told:
+            assert repr(named) == repr(of_its_class(name, named)), name
+            continue
+        assert repr(named) != repr(of_its_class(name, named)), f"{name}: nothing to say"
+        written = eval(NAMED_OTHERWISE[part, fixed], dict(vars(bbb_numpy)))
+        assert named == (written if fixed == name else replace(written, learn=True)), name
+    assert told <= set(table)
 
 
 @pytest.mark.parametrize(

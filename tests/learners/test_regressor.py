@@ -427,7 +427,7 @@ def test_one_row_one_column_and_no_hidden_layer():
 
 PARTS = [
     ("prior", "laplace", LaplacePrior(0.35)),
-    ("prior", "mixture-learned", ScaleMixturePrior(0.25, 1.0, 0.1, learn=True)),
+    ("prior", "mixture-learned", ScaleMixturePrior(learn=True)),
     ("inference", "full-rank", FullRank(rho_offset=-4.0, unit=0.01)),
     ("inference", "map", PointMass()),
     ("likelihood", "heteroscedastic", HeteroscedasticLikelihood()),
