@@ -34,8 +34,8 @@ def test_priors_by_name_differ_in_shape_and_all_have_about_the_deviation_one_hal
 USING = (Path(__file__).parents[2] / "docs" / "using.md").read_text(encoding="utf-8")
 NAMED_OTHERWISE = {
     (part, name): text
-    for part, name, text in re.findall(
-        r"^\| (\w+) \| `([\w-]+)` \| `(\w+\(.*?\))` \|", USING, re.MULTILINE
+    for name, part, text in re.findall(
+        r"^\| `([\w-]+)` \| (\w+) \| `(\w+\(.*?\))` \|", USING, re.MULTILINE
     )
 }
 
