@@ -27,17 +27,15 @@ def log_joint(target: LogJoint) -> Callable[[Any], Any]:
     model = target.model
     d_in, width, _ = model.network.sizes
     size, x, y = model.layout.size, jnp.asarray(target.x), jnp.asarray(target.y[:, 0])
-    relu, classes = (
-        model.network.activation == "relu",
-        isinstance(model.likelihood, BernoulliLikelihood),
-    )
+    activation = {"relu": jax.nn.relu, "tanh": jnp.tanh}[model.network.activation]
+    classes = isinstance(model.likelihood, BernoulliLikelihood)
     spots = np.cumsum([d_in * width, width, width])
 
     def log_density(q: Any) -> Any:
         w = q[:size]
         first, bias, second = (w[a:b] for a, b in zip([0, *spots[:-1]], spots, strict=True))
         z = x @ first.reshape(d_in, width) + bias
-        f = (jnp.maximum(z, 0.0) if relu else jnp.tanh(z)) @ second + w[-1]
+        f = activation(z) @ second + w[-1]
         if classes:
             return -0.5 * jnp.sum(w**2) / model.prior.scale**2 + jnp.sum(y * f - jax.nn.softplus(f))
         u, v = q[size], q[size + 1]  # log prior scale, log noise

@@ -15,6 +15,7 @@ from bbb_numpy import EUBO, Flipout, FreeEnergy, LayerwiseGaussianPrior, ScaleMi
 from bbb_numpy.exact import prove_same
 from bbb_numpy.gradients.matrix import estimator, problem, prove_case
 from bbb_numpy.numeric.elementary import gamma_half_step
+from bbb_numpy.parts.activations import ACTIVATIONS
 
 # inputs, hidden widths, outputs K, samples S, rows B: all different, 1 among them
 SHAPES = [(1, (3,), 2, 4, 5), (5, (3,), 1, 2, 4), (2, (1,), 3, 4, 5), (3, (), 2, 4, 1),
@@ -25,7 +26,7 @@ FAR_LEFT, RIGHT = -40.0, 2.0  # of the branches of softplus; most rho lie betwee
 def numbered_case(number, which, far_left):
     """A case of a combination: the number chooses shape and activation, S = 1 now and then."""
     inputs, hidden, outputs, samples, rows = SHAPES[number % 5]
-    built = estimator(which, inputs, hidden, outputs, ("relu", "tanh")[number // 5 % 2])
+    built = estimator(which, inputs, hidden, outputs, list(ACTIVATIONS)[number // 5 % 7])
     if number % 11 == 0 and "antithetic" not in which.estimator:
         samples = 1
     rng = np.random.default_rng(number)
@@ -52,6 +53,7 @@ class Exact:
     """The functions of `textbook` for exact numbers; constants stay floats."""
 
     exp, abs, tanh, sqrt = np.exp, np.abs, np.tanh, np.sqrt
+    erf = np.frompyfunc(lambda number: number.erf(), 1, 1)
 
     @staticmethod
     def log(x):

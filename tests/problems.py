@@ -14,6 +14,7 @@ from bbb_numpy.gradients import matrix
 from bbb_numpy.model.objectives import free_energy
 from bbb_numpy.numeric.elementary import softplus_parts
 from bbb_numpy.parts import network
+from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.full_rank import FullRank
 
 COMPLEX_STEP = 1e-30
@@ -94,7 +95,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 RHO = st.sampled_from([-5.0, -20.0, -2.0, 0.0, 3.0])
-ACTIVATION = st.sampled_from(["relu", "tanh"])
+ACTIVATION = st.sampled_from(list(ACTIVATIONS))
 LEARN = st.booleans()
 ROWS = st.integers(0, 5)
 HIDDEN = st.lists(st.integers(1, 5), max_size=3)

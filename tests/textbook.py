@@ -5,6 +5,7 @@ it: to be differentiated, or to compute with exact numbers.
 """
 
 from itertools import pairwise
+from math import pi, sqrt
 
 import numpy as np
 from scipy import special
@@ -36,7 +37,7 @@ from bbb_numpy import (
 class Numpy:
     """The functions that are used below."""
 
-    exp, log, abs, tanh, sqrt = np.exp, np.log, np.abs, np.tanh, np.sqrt
+    exp, log, abs, tanh, sqrt, erf = np.exp, np.log, np.abs, np.tanh, np.sqrt, special.erf
 
     @staticmethod
     def half_step(nu):
@@ -182,8 +183,21 @@ def layers_of(w, network):
     return cut
 
 
+ACTIVATIONS = {
+    "relu": lambda like, z: z * (z > 0),
+    "tanh": lambda like, z: like.tanh(z),
+    "sigmoid": lambda like, z: 1 / (1 + like.exp(-z)),
+    "silu": lambda like, z: z / (1 + like.exp(-z)),
+    "softplus": lambda like, z: like.log(1 + like.exp(z)),
+    "gelu": lambda like, z: 0.5 * z * (1 + like.erf(z * sqrt(0.5))),
+    "gelu-tanh": lambda like, z: 0.5 * z * (1 + like.tanh(sqrt(2 / pi) * (z + 0.044715 * z**3))),
+}
+
+
 def activated(like, network, z):
-    return z * (z > 0) if network.activation == "relu" else like.tanh(z)
+    if network.activation not in ACTIVATIONS:
+        raise KeyError(f"tests/textbook.py has no activation {network.activation!r}: add it")
+    return ACTIVATIONS[network.activation](like, z)
 
 
 def outputs(like, w, x, network):

@@ -20,8 +20,9 @@ from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS
 from ..numeric.elementary import softplus
+from ..parts.activations import ACTIVATIONS
 from ..parts.likelihoods import GaussianLikelihood
-from ..parts.network import ACTIVATIONS, MLP
+from ..parts.network import MLP
 from ..parts.posteriors import MeanField
 from ..parts.priors import GaussianPrior
 from .options import Commands, above_zero, add_command, at_least_one, at_least_zero

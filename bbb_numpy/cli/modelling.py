@@ -8,7 +8,7 @@ from typing import Any
 
 from ..gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
 from ..learners.inference import INFERENCES, SAMPLED, STARTS, Sampling
-from ..parts.network import ACTIVATIONS
+from ..parts.activations import ACTIVATIONS
 from ..parts.priors import GaussianPrior
 from ..sampling.run import METRICS
 from ..training.optimizers import Adam, Cosine

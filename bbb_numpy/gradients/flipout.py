@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
-from ..parts.network import activate
+from ..parts.network import activate, open_gates
 from ..parts.products import Layer
 from .closed_form import add_kl, exact_terms
 from .family import Evaluated, closed_form_prior
-from .rowwise import Rowwise, open_gates, sum_outer
+from .rowwise import Rowwise, sum_outer
 
 __all__ = ["Flipout"]
 

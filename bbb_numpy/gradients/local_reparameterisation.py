@@ -18,11 +18,11 @@ from ..numeric.elementary import (
     softplus_parts,
     sums_of_squares,
 )
-from ..parts.network import activate
+from ..parts.network import activate, open_gates
 from ..parts.posteriors import Entropy
 from .closed_form import exact_terms
 from .family import Evaluated, closed_form_prior
-from .rowwise import Rowwise, open_gates, sum_outer
+from .rowwise import Rowwise, sum_outer
 
 __all__ = ["LocalReparameterisation"]
 

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.objectives import FreeEnergy, free_energy
-from ..parts.network import MLP
 from ..parts.posteriors import MeanField
 from .closed_form import need_closed_form
 from .family import Family
 
-__all__ = ["Rowwise", "open_gates", "sum_outer"]
+__all__ = ["Rowwise", "sum_outer"]
 
 Array = NDArray[Any]
 
@@ -55,10 +54,3 @@ def sum_outer(a: Array, g: Array, d_weight: Array, d_bias: Array) -> None:
     rows = g.reshape(-1, g.shape[-1])
     np.matmul(a.reshape(-1, a.shape[-1]).T, rows, out=d_weight)
     np.matmul(np.ones(len(rows), rows.dtype), rows, out=d_bias)
-
-
-def open_gates(net: MLP, slopes: list[Array]) -> NDArray[np.bool_]:
-    """Return which ReLU units are on, one flat bool array; empty for tanh."""
-    if net.activation != "relu":
-        return np.zeros(0, bool)
-    return np.concatenate([*(slope.ravel() != 0 for slope in slopes), np.zeros(0, bool)])

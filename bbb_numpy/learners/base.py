@@ -165,7 +165,7 @@ class Learner(BaseEstimator):
             Widths of the hidden layers; ``()`` for none. Default (20,), for classes (50,). Under a
             mean-field posterior every unit, used or not, adds about noise variance / N to the
             predictive variance: take more for many rows or little noise.
-        activation : {'relu', 'tanh'}
+        activation : {'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'}
         prior : str or object, optional
             Of the names or classes in `bbb_numpy.gradients.catalogue`, as the other parts. Default
             ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``, since certain classes need

@@ -27,9 +27,10 @@ from ..model.objectives import EUBO, MLE, FreeEnergy, Objective, Renyi
 from ..numeric.accepting import DTYPE, OneOf, Optional, instead
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, real, whole
 from ..numeric.randomness import check_random_state
+from ..parts.activations import ACTIVATIONS
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood
-from ..parts.network import ACTIVATIONS, MLP
+from ..parts.network import MLP
 from ..parts.priors import GaussianPrior
 from ..sampling.draws import DrawnWeights
 from ..training import EarlyStopping, Recipe

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from ..numeric.accepting import OneOf
 from ..numeric.arguments import whole
 from ..numeric.buffers import Buffers
-from ..numeric.elementary import sech_squared
 from ..numeric.layout import Layout
+from .activations import ACTIVATIONS
 from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 
-__all__ = ["ACTIVATIONS", "MLP", "Tape", "activate", "forward", "gates", "vjp"]
+__all__ = ["MLP", "Tape", "activate", "forward", "gates", "open_gates", "vjp"]
 
 Array = NDArray[Any]
 MOST_WEIGHTS = 10**9  # 8 GB of float64
-ACTIVATIONS = ("relu", "tanh")
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class MLP:
     ----------
     sizes : tuple of int
         ``(d_in, hidden..., K)``, e.g. ``(1, 100, 1)``. Two numbers mean no hidden layer.
-    activation : {'relu', 'tanh'}
+    activation : {'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'}
         Of every hidden layer.
 
     Raises
@@ -133,12 +132,9 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
 
 def activate(net: MLP, z: Array, slope: Array) -> Array:
     """Replace `z` by its activation and fill `slope`, which is returned, with the derivative."""
-    if net.activation == "relu":
-        np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
-        z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
-    else:
-        sech_squared(z, out=slope)  # D10: tanh'(z_l)
-        np.tanh(z, out=z)  # a_l = tanh(z_l)
+    if net.activation not in ACTIVATIONS:  # of a network that was not made by its constructor
+        OneOf(*ACTIVATIONS)("activation", net.activation)
+    ACTIVATIONS[net.activation](z, slope)
     return slope
 
 
@@ -180,12 +176,15 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
 
 
 def gates(net: MLP, w: Array, x: Array) -> NDArray[np.bool_]:
-    """Return which ReLU units are on, one flat bool array; empty for tanh.
+    """Return which ReLU units are on, one flat bool array; empty for other activations.
 
     A finite difference across a change of these compares two different linear pieces, so
     gradient checks count and skip such coordinates (see `bbb_numpy.gradcheck`).
     """
-    if net.activation != "relu" or len(net.sizes) == 2:
-        return np.zeros(0, bool)
-    _, tape = forward(net, w, x, Buffers())
-    return np.concatenate([slope.ravel() != 0 for slope in tape.slopes])
+    return open_gates(net, forward(net, w, x, Buffers())[1].slopes)
+
+
+def open_gates(net: MLP, slopes: list[Array]) -> NDArray[np.bool_]:
+    """Return the `gates` of a forward pass that left these slopes."""
+    on = [slope.ravel() != 0 for slope in slopes if net.activation == "relu"]
+    return np.concatenate([*on, np.zeros(0, bool)])

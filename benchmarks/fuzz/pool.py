@@ -52,7 +52,7 @@ HINTS = {
     name: _split(values)
     for name, values in {
         "hidden_layer_sizes": "()|(3,)|2|[2, 2]|np.array(3)|np.array([3, 2])|(0,)|(2.0,)|(2**40,)",
-        "activation": "'tanh'|'relu'",
+        "activation": "'tanh'|'relu'|'sigmoid'|'silu'|'softplus'|'gelu'|'gelu-tanh'",
         "prior": "'gaussian-learned'|'laplace'|'mixture-learned'|'student-t-learned'|'layerwise'",
         "likelihood": "'gaussian'|'heteroscedastic'|'poisson'|'student-t'|'bernoulli'|"
         "'categorical'",

@@ -22,6 +22,7 @@ DISCRETE = "parts/discrete.py"
 STUDENT_T = "parts/student_t.py"
 WEIGHTED = "parts/weighted.py"
 NETWORK = "parts/network.py"
+ACTIVATIONS = "parts/activations.py"
 PRODUCTS = "parts/products.py"
 OBJECTIVES = "model/objectives.py"
 REPARAMETERISED = "gradients/reparameterised.py"
@@ -263,7 +264,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         Planted(PLAIN, "z = a @ W + b", "z = a @ W - b"),
     ),
     "K32": (
-        Planted(NETWORK, "np.greater(z.real, 0, out=slope)", "np.less(z.real, 0, out=slope)"),
+        Planted(ACTIVATIONS, "np.greater(z.real, 0, out=slope)", "np.less(z.real, 0, out=slope)"),
         Planted(PLAIN, "a = z * gate ", "a = z "),
     ),
     "K33": (
@@ -272,7 +273,9 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     ),
     "K34": (
         Planted(
-            NETWORK, "np.greater(z.real, 0, out=slope)", "np.greater_equal(z.real, 0, out=slope)"
+            ACTIVATIONS,
+            "np.greater(z.real, 0, out=slope)",
+            "np.greater_equal(z.real, 0, out=slope)",
         ),
         Planted(PLAIN, "gate = z.real > 0", "gate = z.real < 0"),
     ),
@@ -1048,6 +1051,14 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             'if not getattr(self.kernel, "unadjusted", False) or not',
             'if getattr(self.kernel, "unadjusted", False) or not',
         ),
+    ),
+    "D51": (
+        Planted(ACTIVATIONS, "slope += gate", "slope[...] = gate"),
+        Planted(ACTIVATIONS, "(1.0 + 3.0 * cubic)", "(1.0 + cubic)"),
+        Planted(ACTIVATIONS, "parts.softplus, parts.sigmoid", "parts.softplus, parts.ratio"),
+        Planted(ACTIVATIONS, "ERF_SLOPE * (0.5 * ROOT_HALF)", "ERF_SLOPE * 0.5"),
+        Planted(ELEMENTARY, "larger, e), larger * e", "larger, e), larger * (1.0 - larger)"),
+        Planted(ELEMENTARY, "2.0 * far / (1.0 + far)", "2.0 * far"),
     ),
 }
 

@@ -61,6 +61,7 @@ from bbb_numpy.numeric import elementary
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts import network
+from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.discrete import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -474,6 +475,89 @@ def test_tanh():
                               Buffers())  # fmt: skip
     found = network.vjp(net, tape, np.array([[[values[delta]]]]), Buffers())
     ships(found, line, values)
+
+
+@pytest.mark.equation("D51")
+def test_gates_and_their_slopes():
+    z, c, delta = reals("z c delta")
+    s = sigmoid(z)
+    slopes = {"sigmoid": (s, s * sigmoid(-z)), "softplus": (softplus(z), s)}
+    slopes["silu"] = z * s, s + z * s * sigmoid(-z)
+    phi, Phi = exp(-(z**2) / 2) / sqrt(2 * sympy.pi), sympy.erfc(-z / sqrt(2)) / 2
+    assert sympy.simplify(diff(Phi, z) - phi) == 0
+    slopes["gelu"] = z * Phi, Phi + z * phi
+    v = 2 * sqrt(2 / sympy.pi) * (z + c * z**3)
+    assert sympy.simplify((1 + tanh(y / 2)) / 2 - sigmoid(y)).rewrite(exp).simplify() == 0
+    by_v = sigmoid(v) * sigmoid(-v) * 2 * sqrt(2 / sympy.pi) * (1 + 3 * c * z**2)
+    slopes["gelu-tanh"] = z * sigmoid(v), sigmoid(v) + z * by_v
+    for name in ("sigmoid", "softplus", "silu"):
+        equal(diff(slopes[name][0], z), slopes[name][1])
+    for name in ("gelu", "gelu-tanh"):
+        assert sympy.simplify(diff(slopes[name][0], z) - slopes[name][1]) == 0
+    # the constant that would match the third derivative of Phi at 0, which 0.044715 does not
+    third = diff(sigmoid(v) - Phi, z, 3).subs(z, 0)
+    assert sympy.simplify(third.subs(c, 2 / (3 * sympy.pi) - Rational(1, 6))) == 0
+    assert sympy.simplify(third.subs(c, Rational(44715, 10**6))) != 0
+    for name, (value, slope) in slopes.items():
+        for at in (0.6, -1.7):
+            numbers = {z: at, c: 0.044715}
+            a, shipped = np.array([at]), np.empty(1)
+            ACTIVATIONS[name](a, shipped)
+            ships(a, value, numbers)
+            ships(shipped, slope, numbers)
+    # fact 4 with each slope, in a 1-1-1 network
+    weights = reals("w0 b0 w1 b1")
+    inside = x * weights[0] + weights[1]
+    values = assign(51, weights, [x, delta]) | {c: 0.044715}
+    for name, (value, slope) in slopes.items():
+        f = value.subs(z, inside) * weights[2] + weights[3]
+        line = [delta * diff(f, each) for each in weights]
+        back = [delta * weights[2] * slope.subs(z, inside) * factor for factor in (x, 1)]
+        ships(number(back, values), line[:2], values)
+        net = MLP((1, 1, 1), name)
+        _, tape = network.forward(net, floats(values, weights, (1, 4)), np.array([[values[x]]]),
+                                  Buffers())  # fmt: skip
+        found = network.vjp(net, tape, np.array([[[values[delta]]]]), Buffers())
+        ships(found, line, values)
+
+
+@pytest.mark.equation("D51")
+def test_erfc_by_the_midpoint_rule():
+    at, r, p, t = positives("x r p t")
+    # the integral over t, and the change of r into p
+    inner = sympy.integrate(exp(-(t**2) * (1 + r)), (t, -sympy.oo, sympy.oo))
+    equal(sympy.simplify(inner - sqrt(sympy.pi / (1 + r))), 0)
+    changed = exp(-(p**2 / at**2 - 1) * at**2) / sqrt(p**2 / at**2) * diff(p**2 / at**2 - 1, p)
+    equal(sympy.simplify(changed - 2 / at * exp(at**2) * exp(-(p**2))), 0)
+    left = sqrt(sympy.pi) * 2 / at * exp(at**2) * sqrt(sympy.pi) / 2 * sympy.erfc(at)
+    equal(sympy.simplify(left - sympy.pi * exp(at**2) / at * sympy.erfc(at)), 0)
+    # the residue of m at a midpoint, and those of f m at the two poles of f
+    h, n = positives("h"), sympy.Symbol("n", integer=True)
+    w = sympy.Symbol("w")
+    middle = (n + HALF) * h
+    slope = diff(1 + exp(2 * sympy.pi * sympy.I * w / h), w).subs(w, middle)
+    assert sympy.simplify(1 / slope + h / (2 * sympy.pi * sympy.I)) == 0
+    m = 1 / (1 + exp(2 * sympy.pi * sympy.I * w / h))
+    above, below = m.subs(w, sympy.I * at), m.subs(w, -sympy.I * at)
+    assert sympy.simplify(above + below - 1) == 0
+    residue = (exp(-(w**2)) / (w + sympy.I * at)).subs(w, sympy.I * at)
+    other = (exp(-(w**2)) / (w - sympy.I * at)).subs(w, -sympy.I * at)
+    equal(residue + other, 0)
+    poles = 2 * sympy.pi * sympy.I * (residue * above + other * below - residue)
+    off = -sympy.pi * exp(at**2) / at * 2 / (1 + exp(2 * sympy.pi * at / h))
+    assert sympy.simplify(poles - off) == 0
+    # the boxed line, and what is shipped
+    boxed = at * exp(-(at**2)) / sympy.pi * sum(
+        exp(-(Rational(2 * n + 1, 4) ** 2)) / (Rational(2 * n + 1, 4) ** 2 + at**2)
+        for n in range(12)
+    ) + 2 / (1 + exp(4 * sympy.pi * at))  # fmt: skip
+    for x in (1e-3, 0.7, 2.9, 6.28):  # to less than the rounding of one operation
+        assert abs(1 - (boxed / sympy.erfc(at)).subs(at, Rational(x)).evalf(40)) < 9e-17
+    for x in (6.2832, 8.0, 20.0):
+        far = (boxed - 2 / (1 + exp(4 * sympy.pi * at))) / sympy.erfc(at)
+        assert abs(1 - far.subs(at, Rational(x)).evalf(40)) < 9e-17
+    for x in (1e-3, 0.7, 2.9, 6.28):
+        ships(elementary.erfc(np.array([x, -x])), [boxed, 2 - boxed], {at: x})
 
 
 @pytest.mark.equation("D11")

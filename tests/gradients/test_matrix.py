@@ -24,6 +24,7 @@ from bbb_numpy.gradients.matrix import (
     with_row_weights,
 )
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import LaplacePrior
 
@@ -37,7 +38,7 @@ SHAPES = [(2, (2,), 1), (1, (2,), 2), (1, (), 2), (2, (1, 2), 1)]
 def small_cases(draw, which):
     """One small problem of a combination: any seed, activation, shape, S and B, none included."""
     inputs, hidden, targets = draw(st.sampled_from(SHAPES))
-    activation = draw(st.sampled_from(["relu", "tanh"]))
+    activation = draw(st.sampled_from(list(ACTIVATIONS)))
     samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
     built = estimator(which, inputs, hidden, targets, activation)
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(0, 3))
@@ -73,7 +74,7 @@ def small_case(number, which):
     """One small problem of a combination; its number chooses shape, activation, S and B."""
     inputs, hidden, targets = SHAPES[number % 4]
     samples = [2, 4, 2, 2, 4][number % 5] if "antithetic" in which.estimator else number % 3 + 1
-    built = estimator(which, inputs, hidden, targets, ["relu", "tanh"][number // 4 % 2])
+    built = estimator(which, inputs, hidden, targets, list(ACTIVATIONS)[number // 4 % 7])
     return problem(built, np.random.default_rng(number), samples, number % 7 % 4, 0.7)
 
 

@@ -12,6 +12,7 @@ from problems import VALID, examples, problems, seeds
 
 from bbb_numpy.gradients.catalogue import LIKELIHOODS, PRIORS
 from bbb_numpy.gradients.matrix import Case, estimator, problem
+from bbb_numpy.parts.activations import ACTIVATIONS
 
 EVERYTHING = ("K5", "K17", "K18", "K21", "K30", "K42", "D1")
 
@@ -47,14 +48,14 @@ def family_cases(draw, **parts):
     """A problem of any combination with these parts that differentiates through sampled weights."""
     own = [w for w in SAMPLED if all(getattr(w, part) == name for part, name in parts.items())]
     which = draw(st.sampled_from(own))
-    built = estimator(which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(ACTIVATIONS))
+    built = estimator(which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(NAMES))
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(1, 3))
     return problem(
         built, rng, draw(st.sampled_from([2, 4])), rows, draw(st.sampled_from([1.0, 0.7]))
     )
 
 
-ACTIVATIONS = st.sampled_from(["relu", "tanh"])
+NAMES = st.sampled_from(list(ACTIVATIONS))
 
 
 def agree(problem, value, grad):
@@ -69,12 +70,14 @@ def agree(problem, value, grad):
 def by_autograd(loss, case):
     autograd = pytest.importorskip("autograd", reason="HIPS autograd is not installed")
     import autograd.numpy as anp
+    from autograd.scipy.special import erf as erf_of_scipy
     from autograd.scipy.special import gammaln
 
     class Autograd:
         """The functions that the textbook loss uses."""
 
         exp, log, abs, tanh = anp.exp, anp.log, anp.abs, anp.tanh
+        erf = staticmethod(erf_of_scipy)
 
         @staticmethod
         def half_step(nu):
@@ -87,10 +90,10 @@ def by_pytorch(loss, case):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
     class Torch:
-        """The four functions of NumPy's interface that the textbook loss uses."""
+        """The functions of NumPy's interface that the textbook loss uses."""
 
         exp, log = staticmethod(torch.exp), staticmethod(torch.log)
-        tanh = staticmethod(torch.tanh)
+        tanh, erf = staticmethod(torch.tanh), staticmethod(torch.erf)
 
     tensors = case._replace(
         noise=torch.as_tensor(case.noise), x=torch.as_tensor(case.x), y=torch.as_tensor(case.y)

@@ -4,6 +4,7 @@ from decimal import Decimal, localcontext
 from math import factorial, lgamma
 from statistics import NormalDist
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -115,6 +116,38 @@ def test_complex_step_through_the_slope_of_tanh_gives_its_second_derivative(x):
     stepped = numerics.sech_squared(np.array([x + 1e-30j]))[0]
     assert stepped.real == pytest.approx(1 / np.cosh(x) ** 2, rel=1e-13)
     assert stepped.imag / 1e-30 == pytest.approx(-2 * np.tanh(x) * stepped.real, rel=1e-13)
+
+
+@pytest.mark.equation("D51")
+@given(x=st.floats(-7.0, 26.0), other=st.floats(-7.0, 26.0))
+@example(x=0.0, other=2 * np.pi)
+@example(x=6.2831, other=6.2832)
+def test_erfc_is_exact_to_the_rounding_of_the_square(x, other):
+    at = np.array([x, other])
+    with mpmath.workdps(30):
+        right = np.array([float(mpmath.erfc(mpmath.mpf(one))) for one in (x, other)])
+    assert np.all(np.abs(numerics.erfc(at) - right) <= 5e-16 * (1 + 2 * at**2) * right)
+    single = at.astype(np.float32)
+    found, right = numerics.erfc(single), special.erfc(single.astype(float))
+    assert found.dtype == np.float32
+    assert np.all(np.abs(found - right) <= 3e-7 * (1 + 2 * at**2) * right + 1e-45)
+
+
+@pytest.mark.equation("D51")
+@given(x=st.floats(-20.0, 20.0))
+def test_complex_step_through_erfc_gives_the_normal_density(x):
+    stepped = numerics.erfc(np.array([x + 1e-30j]))[0]
+    slope = -2 / np.sqrt(np.pi) * np.exp(-x * x)
+    assert stepped.imag / 1e-30 == pytest.approx(slope, rel=1e-14 * (1 + x * x), abs=1e-200)
+
+
+@pytest.mark.equation("D51", "K24")
+@given(x=arguments, other=arguments)
+def test_the_logistic_function_and_its_slope_are_exact_to_rounding(x, other):
+    s, slope = numerics.logistic(np.array([x, other]))
+    for at, value, rate in zip((x, other), s, slope, strict=True):
+        assert ulps(value, exact("sigmoid", at), np.float64) <= 4
+        assert ulps(rate, exact("sigmoid", at) * exact("sigmoid", -at), np.float64) <= 8
 
 
 def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():

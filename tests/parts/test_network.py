@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from bbb_numpy import MLP
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.network import forward, gates, vjp
 
 shapes = st.tuples(
     st.lists(st.integers(1, 5), min_size=2, max_size=5),
-    st.sampled_from(["relu", "tanh"]),
+    st.sampled_from(list(ACTIVATIONS)),
     st.integers(1, 4),  # S
     st.integers(0, 5),  # B
     st.integers(0, 2**32 - 1),
@@ -115,8 +116,15 @@ def test_impossible_sizes_are_refused(sizes):
 
 
 def test_an_unknown_activation_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'relu', 'tanh'.*got 'gelu'"):
-        MLP((1, 1), "gelu")
+    with pytest.raises(ValueError, match=r"'relu', 'tanh'.*'gelu-tanh'.*got 'swish'"):
+        MLP((1, 1), "swish")
+
+
+def test_a_network_whose_activation_was_changed_to_an_unknown_one_computes_nothing():
+    net = MLP((1, 1, 1))
+    object.__setattr__(net, "activation", "swish")
+    with pytest.raises(ValueError, match=r"activation must be .*got 'swish'"):
+        forward(net, np.ones((1, 4)), np.ones((1, 1)), Buffers())
 
 
 @pytest.mark.equation("K32", "K34", "K39", "K41")

@@ -6,6 +6,7 @@ import pytest
 from bbb_numpy import MLP
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts import network, products
+from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.products import Delta, Layer
 
 RNG = np.random.default_rng(0)
@@ -62,7 +63,7 @@ def test_only_a_single_column_above_narrow_inputs_is_left_for_later():
 
 
 @pytest.mark.equation("K38", "K40", "K42")
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("sizes", [(2, 6, 1), (7, 3, 1), (1, 4, 1), (2, 5, 4, 1), (2, 6, 2)])
 def test_narrow_and_wide_inputs_have_the_same_gradient(sizes, activation, monkeypatch):
     """The gradient with the scale on the narrow side, and without that trick."""

@@ -16,6 +16,7 @@ from bbb_numpy.gradients.catalogue import (
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts import network
+from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 
@@ -156,7 +157,7 @@ def test_every_posterior_is_pure(which, data):
     assert faults(*pair) == {}
 
 
-@pytest.mark.parametrize("activation", network.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @examples(30)
 @given(data=st.data())
 def test_the_network_is_pure(activation, data):

@@ -1,0 +1,77 @@
+"""Activations of hidden units and their slopes, by name (K32, K39, D10, D51).
+
+Each function replaces pre-activations z by a(z), in place, and fills `slope`, an array like z, with
+a'(z). All are complex-safe, and only ReLU has a kink.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numeric.elementary import erfc, logistic, sech_squared, softplus_parts
+
+__all__ = ["ACTIVATIONS"]
+
+Array = NDArray[Any]
+ROOT_HALF = sqrt(0.5)
+ERF_SLOPE = 2.0 / sqrt(pi)  # of erf at 0
+RATE, CUBIC = sqrt(8.0 / pi), 0.044715  # the tanh form's v = RATE (z + CUBIC z^3)
+
+
+def relu(z: Array, slope: Array) -> None:
+    """Take a = z [z > 0], with a' = [z > 0] (K32, K34, K35)."""
+    np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
+    z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
+
+
+def tanh(z: Array, slope: Array) -> None:
+    """Take a = tanh z (D10)."""
+    sech_squared(z, out=slope)  # D10: tanh'(z_l)
+    np.tanh(z, out=z)
+
+
+def sigmoid(z: Array, slope: Array) -> None:
+    """Take a = s(z) = 1 / (1 + e^-z), with a' = s (1 - s) (D51)."""
+    z[...], slope[...] = logistic(z)
+
+
+def softplus(z: Array, slope: Array) -> None:
+    """Take a = log(1 + e^z), with a' = s(z) (D51)."""
+    parts = softplus_parts(z)
+    z[...], slope[...] = parts.softplus, parts.sigmoid  # D51
+
+
+def silu(z: Array, slope: Array) -> None:
+    """Take a = z s(z) (D51)."""
+    _gate(z, slope, *logistic(z))
+
+
+def gelu(z: Array, slope: Array) -> None:
+    """Take a = z Phi(z), where Phi(z) = erfc(-z / sqrt 2) / 2 is that of N(0, 1) (D51)."""
+    x = z * -ROOT_HALF
+    density = np.exp(-x * x) * ERF_SLOPE * (0.5 * ROOT_HALF)  # D51: phi(z)
+    _gate(z, slope, 0.5 * erfc(x), density)
+
+
+def gelu_tanh(z: Array, slope: Array) -> None:
+    """Take a = z s(v), where v = 2 sqrt(2/pi) (z + 0.044715 z^3) (D51)."""
+    cubic = CUBIC * z * z
+    gate, d_gate = logistic(RATE * z * (1.0 + cubic))
+    _gate(z, slope, gate, d_gate * RATE * (1.0 + 3.0 * cubic))
+
+
+def _gate(z: Array, slope: Array, gate: Array, d_gate: Array) -> None:
+    """Take a = z g(z), with a' = g + z g' (D51)."""
+    np.multiply(z, d_gate, out=slope)
+    slope += gate  # D51
+    z *= gate
+
+
+ACTIVATIONS = {
+    made.__name__.replace("_", "-"): made
+    for made in (relu, tanh, sigmoid, silu, softplus, gelu, gelu_tanh)
+}

@@ -1,0 +1,207 @@
+"""activations: each is its formula, its slope is that of its value, and neither breaks far out."""
+
+import mpmath
+import numpy as np
+import pytest
+import textbook
+from exact_cases import Exact
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import COMPLEX_STEP
+
+from bbb_numpy import MLP
+from bbb_numpy.exact import prove, prove_same
+from bbb_numpy.gradients.matrix import Combination, check_case, estimator, problem, prove_case
+from bbb_numpy.parts import activations
+from bbb_numpy.parts.activations import ACTIVATIONS
+from bbb_numpy.parts.network import activate
+
+SMOOTH = [name for name in ACTIVATIONS if name != "relu"]
+GATED = ["silu", "gelu", "gelu-tanh"]
+REAL = st.floats(-30.0, 30.0)
+
+
+class ManyDigits:
+    """The functions of `textbook` on numbers of mpmath."""
+
+    exp, log, tanh, erf = mpmath.exp, mpmath.log, mpmath.tanh, mpmath.erf
+
+
+def activated(name, z):
+    """a(z) and a'(z), of a copy."""
+    a, slope = z.copy(), np.empty_like(z)
+    assert activate(MLP((1, 1), name), a, slope) is slope
+    return a, slope
+
+
+def with_many_digits(name, z):
+    """a(z) and a'(z) of the textbook formula with 300 digits: 1 + erf is 1e-197 at -30."""
+    formula = textbook.ACTIVATIONS[name]
+    with mpmath.workdps(300):
+        z = mpmath.mpf(z)
+        step = mpmath.mpf("1e-50")
+        slope = (formula(ManyDigits, z + step) - formula(ManyDigits, z - step)) / (2 * step)
+        return float(formula(ManyDigits, z)), float(slope)
+
+
+def scalar(name):
+    """The sum of activations of theta, and its gradient."""
+
+    def value_and_grad(theta):
+        a, slope = activated(name, theta)
+        return a.sum(), slope
+
+    return value_and_grad
+
+
+def test_every_activation_has_its_formula_in_the_tests_and_a_name_without_one_is_an_error():
+    assert textbook.ACTIVATIONS.keys() == ACTIVATIONS.keys()
+    net = MLP((1, 1))
+    object.__setattr__(net, "activation", "swish")
+    with pytest.raises(KeyError, match="no activation 'swish'"):
+        textbook.activated(textbook.Numpy, net, np.zeros(1))
+
+
+@pytest.mark.equation("D51", "D10")
+@pytest.mark.parametrize("name", SMOOTH)
+@given(z=REAL)
+def test_values_and_slopes_are_those_of_the_formula_to_rounding(name, z):
+    a, slope = (float(one[0]) for one in activated(name, np.array([z])))
+    value, right = with_many_digits(name, z)
+    # what rounding e^-v does to a: v is z^2 / 2 in GELU, twice u in its tanh form
+    exponent = {"gelu": z * z, "gelu-tanh": 0.1 * abs(z) ** 3}.get(name, 0.0)
+    share = 2e-15 + 2e-16 * exponent
+    assert a == pytest.approx(value, rel=share, abs=1e-300)
+    # slopes of z g(z) change their sign, so their error is one of the terms g and z g'
+    assert slope == pytest.approx(right, rel=share, abs=(name in GATED) * 1e-15 + 1e-300)
+
+
+@pytest.mark.equation("D51", "D10")
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@given(z=REAL.filter(bool), other=REAL.filter(bool))
+def test_a_complex_step_through_an_activation_gives_its_slope(name, z, other):
+    at = np.array([z, other])
+    stepped = activated(name, at + 1j * COMPLEX_STEP)[0]
+    a, slope = activated(name, at)
+    assert stepped.real == pytest.approx(a, rel=1e-13, abs=COMPLEX_STEP**2)
+    assert stepped.imag / COMPLEX_STEP == pytest.approx(slope, rel=1e-12, abs=2e-15)
+
+
+@pytest.mark.equation("D51")
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("theta", [[0.7], [-0.7], [0.7, -0.3, 2.5, -40.0]])
+def test_every_slope_is_proved_on_both_sides_of_0(name, theta):
+    assert prove(scalar(name), np.array(theta)).proved
+
+
+@pytest.mark.equation("D51")
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("z", [0.7, -0.7])
+def test_every_value_is_proved_to_be_the_textbook_formula(name, z):
+    def coded(z):
+        return activated(name, z)[0].sum()
+
+    def formula(z):
+        return textbook.ACTIVATIONS[name](Exact, z).sum()
+
+    assert prove_same(coded, formula, np.array([z, 2 * z])).proved
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_a_slope_that_is_wrong_by_one_part_in_a_million_is_refuted(name, monkeypatch):
+    right = ACTIVATIONS[name]
+
+    def wrong(z, slope):
+        right(z, slope)
+        slope *= 1 + 2.0**-20
+
+    monkeypatch.setitem(ACTIVATIONS, name, wrong)
+    assert prove(scalar(name), np.array([0.7, -0.3])).verdict == "refuted"
+
+
+def test_the_slope_of_one_gelu_is_not_that_of_the_other():
+    def mixed(theta):
+        return activated("gelu", theta)[0].sum(), activated("gelu-tanh", theta)[1]
+
+    assert prove(mixed, np.array([0.7, -0.3])).verdict == "refuted"
+
+
+@pytest.mark.equation("D51")
+def test_the_two_forms_of_gelu_are_up_to_5e_4_apart_in_value_and_9e_4_in_slope():
+    z = np.linspace(-10.0, 10.0, 200_001)
+    both = [activated(name, z) for name in ("gelu", "gelu-tanh")]
+    apart = [np.abs(exact - other) for exact, other in zip(*both, strict=True)]
+    assert [one.max() for one in apart] == pytest.approx([4.732e-4, 8.685e-4], rel=1e-3)
+    assert [abs(z[one.argmax()]) for one in apart] == pytest.approx([2.699, 2.018], abs=1e-3)
+
+
+@pytest.mark.equation("D51")
+@pytest.mark.parametrize(
+    ("name", "least", "at"), [("silu", -0.2785, -1.278), ("gelu", -0.17, -0.752)]
+)
+def test_gated_units_have_one_minimum(name, least, at):
+    z = np.linspace(-10.0, 10.0, 200_001)
+    a, slope = activated(name, z)
+    assert (a.min(), z[a.argmin()]) == pytest.approx((least, at), abs=1e-3)
+    assert np.count_nonzero(np.diff(np.sign(slope[np.abs(z) < 5]))) == 1
+
+
+LIMITS = {  # far left and far right: value over z or value, and slope
+    "relu": (0.0, 0.0, "z", 1.0), "tanh": (-1.0, 0.0, 1.0, 0.0), "sigmoid": (0.0, 0.0, 1.0, 0.0),
+    "silu": (0.0, 0.0, "z", 1.0), "softplus": (0.0, 0.0, "z", 1.0), "gelu": (0.0, 0.0, "z", 1.0),
+    "gelu-tanh": (0.0, 0.0, "z", 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("size", [1e3, 1e4, 1e8])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_far_out_values_and_slopes_are_their_limits_without_a_warning(name, size, dtype):
+    z = np.array([-size, size], dtype)
+    a, slope = activated(name, z)
+    assert a.dtype == slope.dtype == dtype
+    left, left_slope, right, right_slope = LIMITS[name]
+    np.testing.assert_array_equal(a, [left, size if right == "z" else right])
+    np.testing.assert_array_equal(slope, [left_slope, right_slope])
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_single_precision_gives_the_digits_that_it_has(name):
+    z = np.random.default_rng(0).uniform(-8.0, 8.0, (2, 50, 10))
+    for single, double in zip(
+        activated(name, z.astype(np.float32)), activated(name, z), strict=True
+    ):
+        assert single.dtype == np.float32
+        assert single.shape == double.shape
+        assert single == pytest.approx(double, rel=2e-5, abs=2e-6)
+
+
+ESTIMATORS = [
+    ("reparameterised", "elbo"), ("local-reparameterisation", "elbo"), ("flipout", "elbo"),
+    ("sticking-the-landing", "elbo"), ("doubly-reparameterised", "iwae"),
+    ("self-normalised", "eubo"),
+]  # fmt: skip
+
+
+@pytest.mark.equation("D51")
+@pytest.mark.parametrize("by", ESTIMATORS, ids=lambda by: by[0])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_every_activation_goes_with_every_kind_of_estimator(name, by):
+    which = Combination("mean-field", "gaussian", "gaussian", *by)
+    case = problem(estimator(which, 2, (3, 2), 1, name), np.random.default_rng(1))
+    assert prove_case(case).proved
+    assert check_case(case).passed
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_nothing_is_skipped_where_there_is_no_kink(name):
+    which = Combination("mean-field", "gaussian", "gaussian", "reparameterised", "elbo")
+    case = problem(estimator(which, activation=name), np.random.default_rng(0))
+    case.theta[:] *= 1e-3  # all pre-activations near 0
+    report = check_case(case, method="central")
+    assert report.passed
+    assert report.skipped == 0
+
+
+def test_names_are_those_of_the_functions():
+    assert all(getattr(activations, name.replace("-", "_")) is f for name, f in ACTIVATIONS.items())
