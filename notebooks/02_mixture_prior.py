@@ -572,7 +572,7 @@ assert raised["through a sigmoid (R8)"].left == 0
 # It adds learned noise. With all else as in the post the curve is then given up as noise: a network
 # that says nothing costs no complexity, and that saves more nats than the worse likelihood costs.
 # With a tenth of the KL term and narrow starts the noise comes out about right and the curve is
-# learned, but such a posterior is *cold*: it is no longer the one of the stated prior.
+# learned, but such a posterior counts the data ten times: it is not that of the model.
 #
 # ## 9. Exercises
 #

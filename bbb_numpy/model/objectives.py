@@ -91,8 +91,8 @@ class FreeEnergy:
     Parameters
     ----------
     beta : float
-        Weight >= 0 of the KL term (D24). 1 is the ELBO; below 1 the posterior is "cold": -F is
-        then no bound on the log evidence of this model.
+        Weight >= 0 of the KL term (D24). 1 is the ELBO; below 1 the data count 1/beta times, and
+        -F is then no bound on the log evidence of this model.
     """
 
     beta: float = 1.0

@@ -340,6 +340,13 @@ def test_the_mean_of_the_outputs_is_not_the_output_of_the_mean():
     parabola = c[0] + c[1] * w + c[2] * w**2
     equal(mean(parabola), parabola.subs(w, mu) + HALF * sigma**2 * diff(parabola, w, 2))
     equal(mean(c[0] + c[1] * w), c[0] + c[1] * mu)
+    # linear in each weight alone, as a deep network without activations: for independent weights
+    # the two agree, for correlated ones the covariance is left over
+    m, factor, noise = reals("m:2"), reals("l:3"), reals("e:2")
+    independent = [m[0] + factor[0] * noise[0], m[1] + factor[1] * noise[1]]
+    equal(expectation(sympy.prod(independent), *noise), sympy.prod(m))
+    correlated = [independent[0], independent[1] + factor[2] * noise[0]]
+    off_by(sympy.prod(m), expectation(sympy.prod(correlated), *noise), -factor[0] * factor[2])
 
     # what is shipped averages outputs: a network 1-1-1 with weights 1, 0, 1, 0 but for one bias
     model = Model(MLP((1, 1, 1)), GaussianPrior(), GaussianLikelihood(0.1))

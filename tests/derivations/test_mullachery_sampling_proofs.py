@@ -266,6 +266,15 @@ def test_posterior_checks_scatter_less_and_draws_are_reweighted():
     ratio = [b / a for a, b in zip(joint, other, strict=True)]
     equal(sum(a * b for a, b in zip(posterior, ratio, strict=True)), sum(other) / sum(joint))
 
+    # Bernstein and von Mises, of a normal mean: KL to N(mean of y, noise / N) tends to 0
+    rows, noise, prior, average = positives("N v u ybar")
+    precision = rows / noise + 1 / prior
+    centre, variance = rows / noise * average / precision, 1 / precision
+    limit = noise / rows
+    off = log(limit / variance) / 2 + (variance + (centre - average) ** 2) / (2 * limit) - HALF
+    assert sympy.limit(off, rows, sympy.oo) == 0
+    assert sympy.limit(off, rows, 0) == sympy.oo  # with few rows it is the prior
+
     seen = Check(np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 2.0, 1.0, 5.0]))
     assert seen.p_value == (1 + 0.5 + 0 + 1) / 4
     # the likelihood cancels: shares by the ratio of the priors alone

@@ -368,6 +368,28 @@ def test_tempering_and_warm_up():
     equal(tempered / beta, kl - expected / beta)  # K5 with the likelihood to the power 1/beta
     equal(-tempered, -(kl - expected) + (1 - beta) * kl)
     off_by(-tempered, -(kl - expected), (1 - beta) * kl)
+    # a linear model: precision and mean of the tempered and of the cold posterior
+    n, t, (x, y) = positives("n"), positives("T"), reals("x y")
+    a, noise, prior = reals("a"), positives("v"), positives("u")
+
+    def gaussian_of(line):  # of a log density that is a parabola in a: precision and mean
+        precision = -diff(line, a, 2)
+        return precision, sympy.solve(diff(line, a), a)[0]
+
+    likelihood, before = -n * (y - a * x) ** 2 / (2 * noise), -(a**2) / (2 * prior)
+    precision, centre = gaussian_of(before + likelihood)
+    tempered_precision, tempered_centre = gaussian_of(before + likelihood / beta)
+    equal(tempered_precision, 1 / prior + n * x**2 / (beta * noise))
+    equal(sympy.limit(tempered_centre, beta, 0), y / x)  # least squares
+    equal(gaussian_of((before + likelihood) / t), (precision / t, centre))  # both to the power 1/T
+    narrower = before.subs(prior, t * prior)
+    equal(gaussian_of(narrower + likelihood / t), (precision / t, centre))
+    # the smaller beta, the farther from the prior: of any finite family
+    away = np.linspace(0.1, 5.0, 500)  # KL to the prior
+    misfit = 1 / away + 0.1 * np.random.default_rng(0).uniform(size=500)  # expected NLL
+    order = [away[np.argmin(each * away + misfit)] for each in np.logspace(-1, 1, 30)]
+    assert order == sorted(order, reverse=True)
+    assert len(set(order)) > 10
     terms = [reals(f"{name}:2") for name in ("logq", "logp", "logl")]
     values = {**assign(24, *terms, [beta]), share: 0.3}
     line = sum(beta * share * (terms[0][k] - terms[1][k]) - terms[2][k] for k in range(2)) / 2

@@ -3,7 +3,7 @@
 The estimators and objectives, D18 to D28 and D30, are in test_our_estimator_proofs.py.
 """
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations, product
 from math import comb
 
 import numpy as np
@@ -143,6 +143,21 @@ def test_momentum():
     assert sympy.expand(polynomial.subs(z, 1)) == eta * h
     equal(polynomial.subs(z, -1), 2 * (1 + m) - eta * h)
     equal(polynomial.subs(z, 0), m)
+    # a constant rate and noise: the variance that reproduces itself, and the one that is seen
+    v = positives("v")
+    left = eta * v / (h * (2 - eta * h))
+    equal((1 - eta * h) ** 2 * left + eta**2 * v, left)
+    rng, at, rate = np.random.default_rng(0), np.zeros(20_000), 0.5
+    plain_rule = Momentum(rate, 0.0)
+    memory = plain_rule.init(at)
+    for _ in range(40):
+        plain_rule.update(at, at + 0.7 * rng.standard_normal(len(at)), memory, 1.0)
+    expected = number(left, {eta: rate, v: 0.49, h: 1.0})
+    np.testing.assert_allclose(at.var(), expected, rtol=4 * (2 / len(at)) ** 0.5)
+    for _ in range(400):  # a tenth of the rate
+        plain_rule.update(at, at + 0.7 * rng.standard_normal(len(at)), memory, 0.1)
+    expected = number(left, {eta: rate / 10, v: 0.49, h: 1.0})
+    np.testing.assert_allclose(at.var(), expected, rtol=4 * (2 / len(at)) ** 0.5)
 
     values = assign(2, g, [m, eta, theta])
     values[m] *= 0.5
@@ -593,6 +608,12 @@ def test_noise_that_depends_on_the_input():
     equal([diff(density, mean), diff(density, raw)], [for_m, for_h])
     letter = positives("sigma")
     equal((1 / letter**3 * letter**2 - 1 / letter), 0)  # 0 at sigma = |y - m|
+    # there the mean is still pulled: no stationary point; the less, the worse the fit
+    residual = positives("r")
+    pull = ((y - mean) / letter**2).subs(y, mean + residual)
+    equal(pull.subs(letter, residual), 1 / residual)
+    assert diff(pull.subs(letter, residual), residual).is_negative
+    assert diff(pull, residual).is_positive  # with one sigma for all rows: the more
     equal(-log(c) - HALF * LOG_2PI, log_gaussian(y, y, c))  # the bound of the floor
     values = {**assign(12, m, [y]), c: 1e-3}
     heads, target = floats(values, m, (1, 1, 2)), np.array([[values[y]]])
@@ -977,6 +998,27 @@ def test_signal_to_noise():
     equal(1 - PHI.subs(x, -mu / sigma), PHI.subs(x, mu / sigma))
     ratio = positives("ratio")
     equal(20 * log(ratio) / log(10), 2 * (10 * log(ratio) / log(10)))
+    # over all orders of the units a weight's mean is that of its layer, over all signs it is 0
+    orders, signs = list(permutations(range(3))), list(product((1, -1), repeat=3))
+    into, out, bias = (np.array(each) for each in ([1.0, -1.0, 0.5], [1.0, 1.0, 0.0], [0.0] * 3))
+    at = np.linspace(-2.0, 2.0, 5)[:, None]
+
+    def functions(draws, activation):
+        net = MLP((1, 3, 1), activation)
+        return [network.forward(net, each[None], at, Buffers())[0].ravel() for each in draws]
+
+    exchanged = np.array([[*into[[*i]], *bias, *out[[*i]], 0.0] for i in orders])
+    for found in functions(exchanged, "relu"):  # |x|, with a unit that has nothing to say
+        np.testing.assert_allclose(found, np.abs(at.ravel()), atol=1e-15)
+    np.testing.assert_allclose(exchanged.mean(0)[:3], into.mean(), rtol=1e-14)
+    np.testing.assert_allclose(exchanged.mean(0)[6:9], out.mean(), rtol=1e-14)  # not 0
+    turned = np.array([[*(into * s), *bias, *(out * s), 0.0] for s in np.array(signs)])
+    np.testing.assert_allclose(np.ptp(functions(turned, "tanh"), axis=0), 0.0, atol=1e-15)
+    assert not turned.mean(0).any()
+    # of the two units of |x| alone: both needed, with the ratios infinity and 0
+    two = exchanged[:, [0, 1, 6, 7]][[i for i, order in enumerate(orders) if order[2] == 2]]
+    assert two.mean(0).tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert two.std(0).tolist() == [1.0, 1.0, 0.0, 0.0]
     values = assign(36, [mu, sigma])
     found = signal_to_noise([values[mu]], [values[sigma]])
     ships(found, sympy.Abs(mu) / sigma, values)
@@ -1357,6 +1399,17 @@ def test_quantiles_of_the_predictive_mixture():
     # 0 and 1: F(0) = 1 - p is the mean of the components' own
     p = positives("p:2")
     equal(sum(1 - each for each in p) / 2, 1 - sum(p) / 2)
+    # the central interval and the region of highest density, of two humps: as likely, and shorter
+    grid = np.linspace(-9.0, 9.0, 18_001)
+    density = sum(np.exp(-((grid - a) ** 2) / 2) for a in (-4.0, 4.0))
+    share = density / density.sum()
+    inside = np.searchsorted(np.cumsum(share), [0.05, 0.95])
+    order = np.argsort(-share)
+    dense = np.sort(order[: np.searchsorted(np.cumsum(share[order]), 0.9) + 1])
+    assert share[dense].sum() == pytest.approx(share[slice(*inside)].sum(), abs=1e-3)
+    assert len(dense) < 0.75 * np.ptp(inside)
+    assert (np.diff(dense) > 1).sum() == 1  # two pieces
+    assert 9000 not in dense  # the middle belongs to neither
     # two rows: noise of their own adds to the diagonal alone
     e = reals("e:2")
     first, second = 2 * w + s * e[0], 3 * w + w**2 + s * e[1]

@@ -25,6 +25,7 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, 
 from bbb_numpy.data import path_loss
 from bbb_numpy.model.objectives import MAP, MLE
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.network import forward
 from bbb_numpy.parts.posteriors import PointMass
 
 # A weight and a bias, two rows
@@ -89,6 +90,17 @@ def test_maximum_a_posteriori_is_the_end_of_the_variational_family():
     assert min(power for (power,), _ in remainder.terms()) == 4
     log_q = sum(-log(tau) - HALF * LOG_2PI - each**2 / 2 for each in e)
     equal(expectation(log_q, *e), -2 * log(tau) - 2 * HALF * (1 + LOG_2PI))  # no mu in it
+    # a flat prior: in these directions the likelihood of a network never falls to 0
+    rows = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    growing = np.array([50.0, 5e3, 5e6])
+    off = np.array([[1.0, -9.0, each, 0.3] for each in growing])  # weight, bias, weight, bias
+    steep = np.array([[each, 0.0, 0.8, 0.3] for each in growing])
+    for activation, weights, limit in (
+        ("relu", off, [0.3] * 4),  # a unit that is off, whatever its output weight
+        ("tanh", steep, [-0.5, -0.5, 1.1, 1.1]),  # a step, however steep
+    ):
+        found = forward(MLP((1, 1, 1), activation), weights, rows, Buffers())[0][..., 0]
+        np.testing.assert_allclose(found, [limit] * 3, rtol=1e-14)
     values, shipped = shipped_point(2, MAP())
     ships(shipped.value, cost, values)
     ships(shipped.grad, gradient, values)

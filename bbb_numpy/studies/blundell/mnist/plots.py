@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
 from bbb_numpy.plots.weights import ratios
 
-from .tables import PAPER_PRUNING, TITLES
+from .tables import TITLES
 
 __all__ = ["draw"]
 
@@ -86,10 +86,6 @@ def _pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
             left, 100 * share, yerr=100 * np.sqrt(share * (1 - share) / tests), marker=marker,
             linestyle=style, color=colour, capsize=3, label=label,
         )  # fmt: skip
-    there = 100 * (1 - np.array(list(PAPER_PRUNING)))
-    label = "paper, 1200 units (from memory)"
-    errors = list(PAPER_PRUNING.values())
-    ax.plot(there, errors, "D:", color=VERMILLION, markerfacecolor="white", label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     plain_numbers(ax.xaxis)
