@@ -6,7 +6,6 @@ is trained. A chain has its own noise and prior scales beside its own weights.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, settle
+from ..numeric.accepting import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, brief, settle
 from ..numeric.arguments import real
-from ..numeric.buffers import Buffers
+from ..numeric.buffers import Buffers, EachThreadsBuffers
 from ..numeric.layout import Layout
 from ..parts import network
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
@@ -94,6 +93,8 @@ class LogJoint:
     y: Array
     hyperpriors: Mapping[str, Hyperprior] = field(default_factory=dict)
     power: float = 1.0
+    # By number of chains, as trees of NUTS end one by one; and of rows of a block
+    buffers: EachThreadsBuffers = field(default_factory=EachThreadsBuffers, init=False, repr=False)
 
     def __post_init__(self) -> None:
         A(Model)("model", self.model)
@@ -172,11 +173,6 @@ class LogJoint:
             blocks.append((one, x[block], y[block]))
         return blocks
 
-    @cached_property
-    def _buffers(self) -> dict[int, defaultdict[int, Buffers]]:
-        """For each number of chains, as trees of NUTS end one by one; and of rows of a block."""
-        return {}
-
     def weights(self, position: Array) -> Array:
         """View the weights (..., P) of positions (..., D)."""
         return position[..., : self.model.layout.size]
@@ -188,11 +184,19 @@ class LogJoint:
     def __call__(self, position: Array) -> tuple[Array, Array]:
         """Return the log density (S,), in nats, and its gradient (S, D), at positions (S, D).
 
-        Both are fresh arrays. Non-finite where the network overflows.
+        Both are fresh arrays. Non-finite where the network overflows. Threads may share it.
+
+        Raises
+        ------
+        ValueError
+            If `position` is no array of this shape.
         """
-        if len(position) not in self._buffers and len(self._buffers) > 4:
-            self._buffers.clear()
-        kept = self._buffers.setdefault(len(position), defaultdict(Buffers))
+        if not isinstance(position, np.ndarray) or position.shape[1:] != (self.layout.size,):
+            raise ValueError(
+                f"position must be an array of shape (chains, {self.layout.size}); got "
+                f"{brief(position)}"
+            )
+        kept = self.buffers.of(len(position))  # of rows of a block
         buffers = kept[0].rewind()  # of w and the first block: w outlives it
         weights = self.weights(position)
         w = buffers.like(weights)  # in one piece, and the same array as the call before

@@ -9,10 +9,15 @@ the buffers until their owner rewinds them; without buffers everything is fresh.
 
 Functions that take buffers are thus pure functions of their other arguments. And since every turn
 asks for the same arrays in the same order, it finds those of the turn before by their place alone.
+
+A function that is called without buffers and keeps some all the same, as the target of a sampler
+does, keeps them in `EachThreadsBuffers`: the owner is then the thread that calls.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +26,7 @@ from numpy.typing import NDArray
 
 from .elementary import SoftplusParts
 
-__all__ = ["Buffers"]
+__all__ = ["Buffers", "EachThreadsBuffers"]
 
 Array = NDArray[Any]
 
@@ -90,3 +95,25 @@ class Buffers:
             self._ones = np.ones((1, rows), dtype)
             self._ones.flags.writeable = False
         return self._ones
+
+
+class EachThreadsBuffers(threading.local):
+    """Buffers by size of what is computed, of each thread its own; a copy begins with none.
+
+    Attributes
+    ----------
+    kept : dict of int to dict of int to Buffers
+        Of the thread that looks.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[int, defaultdict[int, Buffers]] = {}
+
+    def __reduce__(self) -> tuple[type[EachThreadsBuffers], tuple[()]]:
+        return EachThreadsBuffers, ()
+
+    def of(self, size: int) -> defaultdict[int, Buffers]:
+        """Return this thread's buffers for one size; of the last five sizes at most."""
+        if size not in self.kept and len(self.kept) > 4:
+            self.kept.clear()
+        return self.kept.setdefault(size, defaultdict(Buffers))

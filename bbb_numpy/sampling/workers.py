@@ -18,13 +18,11 @@ import subprocess
 import sys
 import traceback
 from contextlib import suppress
-from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
-from ..model.log_joint import LogJoint
 from ..numeric.arguments import whole
 from ..numeric.threads import ONE_THREAD
 from .resuming import Run, Stretch, stacked, unstacked
@@ -105,9 +103,6 @@ class Processes:
     """
 
     def __init__(self, course: Course, count: int) -> None:
-        target = course.target
-        if isinstance(target, LogJoint):
-            course = course._replace(target=replace(target))  # without its buffers
         try:
             self.course = pickle.dumps(course, pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, AttributeError, TypeError) as error:

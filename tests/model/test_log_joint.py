@@ -1,5 +1,9 @@
 """log P(w, u, D) over weights and scales, one set per chain, and its gradient (D33)."""
 
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 
@@ -17,6 +21,8 @@ from bbb_numpy.model.objectives import MAP
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.sampling.mcmc import HMC
+from bbb_numpy.sampling.run import sample_target
 
 HYPERPRIORS = {"prior_log_scale": HalfCauchy(0.5), "log_noise": HalfNormal(0.3)}
 OTHERS = LogNormal(width=0.5)  # a binary fraction: exact proofs take no other constants
@@ -437,9 +443,76 @@ def test_numbers_of_chains_that_change_do_not_take_memory_for_ever():
     target, position = problem()
     for chains in range(1, 6):
         target(position[np.zeros(chains, int)])
-    assert list(target._buffers) == [1, 2, 3, 4, 5]
-    third = target._buffers[3]
+    assert list(target.buffers.kept) == [1, 2, 3, 4, 5]
+    third = target.buffers.kept[3]
     target(position[:3])
-    assert target._buffers[3] is third  # used again
+    assert target.buffers.kept[3] is third  # used again
     target(position[np.zeros(6, int)])
-    assert list(target._buffers) == [6]
+    assert list(target.buffers.kept) == [6]
+
+
+@pytest.fixture
+def impatient_threads():
+    """Threads that take turns a hundred times more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("impatient_threads")
+def test_eight_threads_that_share_a_target_get_what_each_gets_alone():
+    target, _ = problem()
+    rng = np.random.default_rng(0)
+    positions = [0.6 * rng.standard_normal((1 + k % 4, target.layout.size)) for k in range(8)]
+    alone = [target(position) for position in positions]
+    shared = replace(target)  # all begin with the same empty one
+
+    def wrong(k):
+        found = (shared(positions[k]) for _ in range(500))
+        return sum(not all(map(np.array_equal, one, alone[k])) for one in found)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(wrong, range(8))) == [0] * 8
+
+
+@pytest.mark.usefixtures("impatient_threads")
+def test_two_runs_at_the_same_time_that_share_a_target_draw_what_each_draws_alone():
+    target, position = problem()
+
+    def run(seed):
+        found = sample_target(
+            target, position, sampler=HMC(0.01), draws=40, warm_up=0, seed=seed, progress=False
+        )
+        return found.positions
+
+    alone = [run(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        for one, other in zip(alone, threads.map(run, range(4)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
+    target, position = problem()
+    value, _ = target(position)
+    for copy in (pickle.loads(pickle.dumps(target)), deepcopy(target), replace(target)):
+        assert not copy.buffers.kept
+        np.testing.assert_array_equal(copy(position)[0], value)
+    assert "buffers" not in repr(target)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda position: position[0], r"an array of shape \(25,\)"),
+        (lambda position: position[:, :-1], r"an array of shape \(4, 24\)"),
+        (lambda position: position[None], r"an array of shape \(1, 4, 25\)"),
+        (lambda position: position[:2].tolist(), r"\[\["),
+        (lambda position: 3.0, r"3\.0"),
+    ],
+)
+def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(given, said):
+    target, position = problem()
+    message = r"position must be an array of shape \(chains, 25\); got " + said
+    with pytest.raises(ValueError, match=message):
+        target(given(position))

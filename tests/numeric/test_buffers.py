@@ -1,12 +1,14 @@
 """buffers: what is taken is nobody else's until the owner rewinds, and then it comes back."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import MLP
-from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.buffers import Buffers, EachThreadsBuffers
 from bbb_numpy.numeric.elementary import softplus_parts
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
@@ -116,3 +118,13 @@ def test_between_owners_nothing_is_shared():
     assert not np.shares_memory(*taken)
     one.rewind()
     assert other.array(shape, float) is not taken[1]
+
+
+def test_each_thread_finds_its_own_buffers_again_and_nobody_elses():
+    shared = EachThreadsBuffers()
+    with ThreadPoolExecutor(1) as other:
+        mine, theirs = shared.of(4)[0], other.submit(lambda: shared.of(4)[0]).result()
+        assert mine is not theirs
+        assert shared.of(4)[0] is mine
+        assert other.submit(lambda: shared.of(4)[0]).result() is theirs
+    assert shared.of(4)[1] is not mine is not shared.of(3)[0]
