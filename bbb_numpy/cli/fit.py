@@ -42,13 +42,12 @@ def fit(args: argparse.Namespace) -> int:
         advice = "Leave it out, or fit with one column: --inputs NAME"
         _check_plot(list(problem.inputs.columns), problem.task == "classification", advice)
     model.fit(problem.inputs, problem.y)
-    if interrupted(model):  # never put half a fit in place of an older file
-        print(f"nothing stored in {args.model}", file=sys.stderr)
-        return 130
+    model.columns_ = problem.columns
+    if interrupted(model):
+        return _store_unfinished(model, Path(args.model))
     noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
     if noise is not None and not np.isfinite(noise).all():
         raise ValueError("the noise deviation overflowed; lower --learning-rate")
-    model.columns_ = problem.columns
     save(model, args.model)
     print(problem.said())
     _print_fit(args, model, problem)
@@ -58,6 +57,21 @@ def fit(args: argparse.Namespace) -> int:
         _plot(model, problem.inputs, (problem.inputs.to_numpy(), problem.y), labels, args.plot)
         print(f"picture in {args.plot}")
     return 0
+
+
+def _store_unfinished(model: Any, path: Path) -> int:
+    """Store what Ctrl-C has left of a fit, never in place of an older file; return 130."""
+    from ..learners.checkpoint import save
+
+    if not model.n_iter_:
+        print(f"no epoch was finished; nothing is stored in {path}", file=sys.stderr)
+        return 130
+    beside, why = path, ""
+    if path.exists():
+        beside, why = path.with_stem(f"{path.stem}-unfinished"), f"; {path} is as it was"
+    save(model, beside)
+    print(f"the unfinished fit is stored in {beside}{why}", file=sys.stderr)
+    return 130
 
 
 def interrupted(model: Any) -> bool:

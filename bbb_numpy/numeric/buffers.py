@@ -1,11 +1,11 @@
 """Arrays that one computation leaves for its next turn, and who owns them.
 
-**Who owns a buffer.** A `Buffers` belongs to whoever made it, such as a training loop or the target
-of a sampler. Only the owner *rewinds* it, before he hands it on for another turn; whoever gets it
-only takes, and every `array` that is taken is another one. So what a forward pass leaves for its
-backward pass stays as it was, calls in between or not. No function writes to an array that it was
-given, unless that is its purpose (an ``out``, an ``add_...``). What a function returns may live in
-the buffers until their owner rewinds them; without buffers everything is fresh.
+**Who owns a buffer.** A `Buffers` belongs to whoever made it, such as a training loop. Only the
+owner *rewinds* it, before he hands it on for another turn; whoever gets it only takes, and every
+`array` that is taken is another one. So what a forward pass leaves for its backward pass stays as
+it was, calls in between or not. No function writes to an array that it was given, unless that is
+its purpose (an ``out``, an ``add_...``). What a function returns may live in the buffers until
+their owner rewinds them; without buffers everything is fresh.
 
 Functions that take buffers are thus pure functions of their other arguments. And since every turn
 asks for the same arrays in the same order, it finds those of the turn before by their place alone.

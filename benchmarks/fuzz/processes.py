@@ -141,7 +141,10 @@ ENDING = ("uci", "predict")  # those that end by themselves
 
 
 def ctrl_c(seed: int, trial: int, loud: bool = False) -> dict[str, Any]:
-    """Press Ctrl-C at some moment: the command ends with one line and 130, and stores nothing."""
+    """Press Ctrl-C at some moment: the command ends with one line and 130.
+
+    What it then says it has stored can be loaded, and nothing else is there.
+    """
     rng = np.random.default_rng([seed, trial])
     table()
     command = INTERRUPTED[trial % len(INTERRUPTED)]
@@ -161,7 +164,10 @@ def ctrl_c(seed: int, trial: int, loud: bool = False) -> dict[str, Any]:
     # While it ends, Python lets the signal do what it does by default: all is done by then
     at_its_end = process.returncode == -signal.SIGINT and not said and command[0] in ENDING
     well = process.returncode == 0 or at_its_end or (process.returncode == 130 and len(lines) == 1)
-    well = well and "Traceback" not in said and not Path("model.npz").exists()
+    stored = "the unfinished fit is stored in model.npz" in said
+    well = well and "Traceback" not in said and Path("model.npz").exists() is stored
+    if stored:
+        known["load"]("model.npz")
     if loud:
         print(command, process.returncode, said)
     if well:

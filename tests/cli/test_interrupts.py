@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from bbb_numpy.cli import interrupts
+from bbb_numpy.cli.main import main
+from bbb_numpy.learners.checkpoint import load
 
 pytestmark = pytest.mark.brief
 
@@ -107,3 +110,64 @@ def test_a_command_that_waits_for_its_input_ends_with_one_line(tmp_path):
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "bbb-numpy: interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+# Python sends itself Ctrl-C at a draw of noise or a step of a chain
+WHILE_FITTING = """
+import os, signal, sys
+sys.orig_argv = ["python", "/bin/bbb-numpy"]
+import bbb_numpy
+from bbb_numpy.cli.main import main
+from bbb_numpy import Reparameterised
+from bbb_numpy.sampling.mcmc import NUTS
+def pressing(function, calls=[]):
+    def pressed(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == {call}:
+            os.kill(os.getpid(), signal.SIGINT)
+        return function(*args, **kwargs)
+    return pressed
+Reparameterised.fill, NUTS.step = pressing(Reparameterised.fill), pressing(NUTS.step)
+sys.exit(main(["fit", "data.csv", "--target", "y", "--model", "m.npz", *{options!r}]))
+"""
+TRAINED = ["--epochs", "50", "--batch-size", "20"]  # one draw of noise an epoch
+SAMPLED = ["--inference", "nuts", "--draws", "50", "--warm-up", "10", "--chains", "2"]
+
+
+def stopped_fit(folder, options, call):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(20)
+    rows = "".join(f"{a:.3f},{np.sin(a):.3f}\n" for a in x)
+    (folder / "data.csv").write_text("x,y\n" + rows)
+    code = WHILE_FITTING.format(call=call, options=options)
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+@pytest.mark.parametrize(
+    ("options", "older"), [(TRAINED, None), (SAMPLED, b"an older model")], ids=["trained", "sampled"]
+)
+def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
+    options, older, tmp_path
+):
+    model, beside = tmp_path / "m.npz", tmp_path / "m-unfinished.npz"
+    if older:
+        model.write_bytes(older)
+    found = stopped_fit(tmp_path, options, 25)
+    assert found.returncode == 130, found.stderr
+    said, *_, stored = found.stderr.splitlines()
+    assert "interrupted by user after" in said
+    name = beside.name if older else model.name
+    assert stored == f"the unfinished fit is stored in {name}" + "; m.npz is as it was" * bool(older)
+    kept = load(tmp_path / name)
+    assert 0 < kept.n_iter_ < 50
+    assert f"after {kept.n_iter_} of" in said or f"{kept.n_iter_} of 50 draws" in said
+    assert main(["predict", str(tmp_path / name), str(tmp_path / "data.csv")]) == 0
+    assert beside.exists() is (model.read_bytes() == older)

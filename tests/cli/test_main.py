@@ -481,7 +481,11 @@ def test_ctrl_c_during_fit_never_replaces_an_older_model(
 
     monkeypatch.setattr(Reparameterised, "fill", interrupted)
     assert fit(data, model) == 130
-    assert "interrupted" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    beside = tmp_path / "m-unfinished.npz"
+    assert ("no epoch was finished; nothing is stored" in said) is (finished == 0)
+    assert beside.exists() is (finished > 0)
+    assert (f"the unfinished fit is stored in {beside}" in said) is (finished > 0)
     assert model.read_bytes() == before
 
 
