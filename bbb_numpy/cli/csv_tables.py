@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import sys
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.files import naming, write_text
 from .number_forms import NumberForm, find_form, is_missing
 from .text_files import TableError, lines_of, shown
 
@@ -275,10 +276,15 @@ def _ragged(
 
 
 def write_csv(path: str, columns: Mapping[str, Array]) -> None:
-    """Write columns of equal length with full precision; ``-`` is standard output."""
+    """Write columns of equal length with full precision; ``-`` is standard output.
+
+    An older file is replaced only when all is written.
+    """
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([list(columns), *rows])
     if path == "-":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([list(columns), *rows])
-        return
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([list(columns), *rows])
+        with naming(Path("standard output")):
+            print(text.getvalue(), end="", flush=True)
+    else:
+        write_text(Path(path), text.getvalue())

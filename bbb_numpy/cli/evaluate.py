@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.files import write_text
 from .csv_tables import TableError
-from .fit import check_ending, check_outputs, interrupted
+from .fit import check_ending, check_outputs, interrupted, save_picture
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, at_least_two, share
 from .problem import Problem, add_data_options, read_problem
@@ -102,7 +103,7 @@ def evaluate(args: argparse.Namespace) -> int:
         if to_screen:
             print(text)
             return 0
-        Path(args.json).write_text(text + "\n", encoding="utf-8")
+        write_text(Path(args.json), text + "\n")
     print(problem.said())
     print(f"{held_out}; seed {args.seed}\n")
     print(_table(scores, METRICS[problem.task]))
@@ -265,9 +266,7 @@ def _picture(forecasts: Mapping[str, Any], y: Array, path: str) -> None:
         ax = reliability_diagram({name: _bins(*_top(f, y)) for name, f in forecasts.items()})
     else:
         ax = coverage_curve({name: coverage(f.pit, LEVELS) for name, f in forecasts.items()})
-    figure = ax.get_figure(root=True)
-    if figure is not None:
-        figure.savefig(path, dpi=150)
+    save_picture(ax.get_figure(root=True), path)
 
 
 def add_parsers(commands: Commands) -> None:

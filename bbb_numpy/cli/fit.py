@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column
 from ..model.objectives import FreeEnergy
+from ..numeric.files import replacing
 from ..sampling.draws import Draws
 from .csv_tables import TableError, write_csv
 from .encoding import UNKNOWN, encoded
@@ -25,7 +26,15 @@ from .problem import Problem, add_data_options, add_reading_options, read, read_
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["add_parsers", "check_ending", "check_outputs", "fit", "interrupted", "predict"]
+__all__ = [
+    "add_parsers",
+    "check_ending",
+    "check_outputs",
+    "fit",
+    "interrupted",
+    "predict",
+    "save_picture",
+]
 
 Array = NDArray[Any]
 
@@ -220,8 +229,13 @@ def _plot(
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
     figure = ax.get_figure(root=True)
-    if figure is not None:
-        figure.savefig(path, dpi=150)
+    save_picture(figure, path)
+
+
+def save_picture(figure: Any, path: str) -> None:
+    """Write a picture, replacing an older one only when all is written."""
+    with replacing(Path(path)) as file:
+        figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 
 def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:

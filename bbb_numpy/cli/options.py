@@ -32,7 +32,7 @@ def add_command(
 
     `usage` is what to type after the name; without, all options are listed with every error.
     """
-    text = (run.__doc__ or "").strip()
+    text = (run.__doc__ or name).strip()  # `python -OO` takes docstrings away
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         usage=None if usage is None else f"bbb-numpy {name} {usage}",

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from ..numeric.files import naming, write_text
 from ..numeric.threads import one_blas_thread, one_thread_later
 from ..studies.kebude.regression import SETTINGS
 from .options import Commands, add_command, at_least_zero
@@ -68,9 +69,10 @@ def report(args: argparse.Namespace) -> int:
     """Train on the report's problems, print what happened, write the figures."""
     from ..studies.kebude import report as kebude  # Matplotlib: a quarter of a second
 
-    results = kebude.run_all(
-        args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
-    )
+    with naming(Path(args.out)):
+        results = kebude.run_all(
+            args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
+        )
     print(kebude.summarise(results) if args.details else kebude.opening(results))
     more = "" if args.details else "; --details prints the tables and all verdicts"
     print(f"figures, numbers and the whole text are in {args.out}{os.sep}{more}\n")
@@ -94,6 +96,7 @@ def reproduce(args: argparse.Namespace) -> int:
             if args.experiment != LARGE:
                 limits.enter_context(one_blas_thread())
                 limits.enter_context(one_thread_later())
+            limits.enter_context(naming(out))
             text = module.reproduce(out, **given)
     except Exception as error:
         if not any(out.iterdir()):  # e.g. the data are missing
@@ -109,7 +112,7 @@ def reproduce(args: argparse.Namespace) -> int:
     said = _size(study, bool(longer))
     if not text.endswith(said):  # as that of a run that is only read again
         text = f"{text}\n\n{said}"
-    (out / f"{args.experiment}.txt").write_text(text + "\n", encoding="utf-8")
+    write_text(out / f"{args.experiment}.txt", text + "\n")
     print(text)
     print(f"pictures, this text and its numbers are in {out}{os.sep}")
     return 0

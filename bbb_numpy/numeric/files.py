@@ -22,7 +22,7 @@ except ImportError:
 else:
     LOCKS = fcntl
 
-__all__ = ["check_regular", "replacing", "write_arrays", "write_json", "write_text"]
+__all__ = ["check_regular", "naming", "replacing", "write_arrays", "write_json", "write_text"]
 
 IRREGULAR = (
     (stat.S_ISFIFO, "a pipe"),
@@ -51,6 +51,17 @@ def check_regular(path: Path) -> None:
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give errors of the system the name of what is written, which that of a full disk lacks."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and not error.filename:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write, which takes the place of `path` only when all is on the disk.
 
@@ -59,20 +70,21 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises
     ------
     OSError
-        If it cannot be written; an older file is untouched.
+        If it cannot be written, with its name; an older file is untouched.
     """
-    _clear(path)
-    file = _begun(path)
+    place = path.resolve()  # a link stays one
+    _clear(place)
+    file = _begun(place)
     unfinished = Path(file.name)
     try:
-        with file:
+        with naming(path), file:
             yield file
             file.flush()
             os.fsync(file.fileno())
             if LOCKS is not None:  # before the lock is given up
-                os.replace(unfinished, path)
+                os.replace(unfinished, place)
         if LOCKS is None:
-            os.replace(unfinished, path)
+            os.replace(unfinished, place)
     finally:
         unfinished.unlink(missing_ok=True)
 

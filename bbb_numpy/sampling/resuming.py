@@ -125,7 +125,8 @@ class Recording:
         return time.monotonic() - self.written >= self.every
 
     def write(self, run: Run) -> None:
-        """Store the draws since the last write, then the state."""
+        """Store the draws since the last write, then the state; if it fails, all is as it was."""
+        self.written = time.monotonic()  # and not tried again at every step
         self.folder.mkdir(parents=True, exist_ok=True)
         count, files = len(run.kept), self.files
         stretch = stacked(run, self.stored)
@@ -135,7 +136,7 @@ class Recording:
         state = run._replace(adaptation=_without_kernel(run.adaptation), kept=[], infos=[])
         stored = Stored(self.settings, files, count, state)
         write_state(self.folder / "state.npz", stored, FORMAT)
-        self.files, self.stored, self.written = files, count, time.monotonic()
+        self.files, self.stored = files, count
 
     def read(
         self, settings: dict[str, Any], start: Array | None, target: Target, kernel: Kernel

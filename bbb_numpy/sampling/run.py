@@ -252,10 +252,10 @@ def sample_target(
     Warns
     -----
     UserWarning
-        After Ctrl-C, which returns the draws that all chains have made so far; when more than 1 %
-        of the draws diverged: the posterior has places that the chains do not reach; when a
-        long run stays on one core because of its target; and when 'mclmc' makes variances
-        off by more than 6 %.
+        After Ctrl-C, which returns the draws that all chains have made so far; when a checkpoint
+        cannot be written, as on a full disk; when more than 1 % of the draws diverged: the
+        posterior has places that the chains do not reach; when a long run stays on one core
+        because of its target; and when 'mclmc' makes variances off by more than 6 %.
 
     Notes
     -----
@@ -357,21 +357,21 @@ def _run(
             except Died as error:
                 dead = error
         runs = [mark.restored() for mark in marks]
-        _store(folders, runs)
+        stored = _store(folders, runs, 4) and bool(folders)
     if dead is not None:
         place = divided(len(start), groups)[dead.group]
         raise ChildProcessError(
             f"the process of group {dead.group}, chains {place.start} to {place.stop - 1}, died "
             f"with exit code {dead.code}, for example for lack of memory; "
-            + ("the same call goes on from the" if folders else "with a folder as")
-            + (" checkpoint" if folders else " `checkpoint` the same call would go on from there")
+            + ("the same call goes on from the" if stored else "with a folder as")
+            + (" checkpoint" if stored else " `checkpoint` the same call would go on from there")
             + ". cores=1 needs no other process"
         )
     if not finished:
         made = min(len(run.kept) for run in runs)
         warnings.warn(
             f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; {made} of "
-            f"{draws} draws are returned" + ("; the same call goes on" if folders else ""),
+            f"{draws} draws are returned" + ("; the same call goes on" if stored else ""),
             UserWarning,
             stacklevel=3,
         )
@@ -489,12 +489,23 @@ def _show(marks: list[Mark], course: Course, folders: Sequence[Recording], bar: 
     """Move the bar, and write what is due."""
     bar.update(_done(marks, course) - bar.n)
     if folders and folders[0].due():
-        _store(folders, _runs(marks))
+        _store(folders, _runs(marks), 6)
 
 
-def _store(folders: Sequence[Recording], runs: Sequence[Run]) -> None:
-    for recording, run in zip(folders, runs, strict=bool(folders)):
-        recording.write(run)
+def _store(folders: Sequence[Recording], runs: Sequence[Run], stacklevel: int) -> bool:
+    """Write the checkpoint; of a disk that is full say so, and go on, with the draws in memory."""
+    try:
+        for recording, run in zip(folders, runs, strict=bool(folders)):
+            recording.write(run)
+    except OSError as error:
+        warnings.warn(
+            f"the checkpoint could not be written: {error}. It stays as it was written before; "
+            "the draws are not lost, and are returned",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+        return False
+    return True
 
 
 def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool) -> Draws:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numeric.files import naming, write_text
 from . import gap_page, hierarchy, pictures, tables, verdicts
 from .machine import machine_time, settings_table, versions
 from .mixing import SPACES
@@ -253,9 +254,10 @@ def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
         raise ValueError("there is no record to write about; run some trials first")
     out.mkdir(parents=True, exist_ok=True)
     text = gap_page.section(rows).replace("uci_gaps.png", "gaps.png")
-    (out / "table.md").write_text(f"{text}\n\n```\n{command}\n```\n", encoding="utf-8")
+    write_text(out / "table.md", f"{text}\n\n```\n{command}\n```\n")
     if any(one["status"] == "ok" for one in rows):
-        pictures.gaps(rows).savefig(out / "gaps.png", dpi=100)
+        with naming(out):
+            pictures.gaps(rows).savefig(out / "gaps.png", dpi=100)
     return gap_page.table(rows)
 
 
@@ -289,12 +291,13 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
 
 def _write_files(out: Path, rows: Sequence[Record], text: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    (out / "table.md").write_text(text, encoding="utf-8")
-    (out / "table.csv").write_text(tables.cells_csv(rows), encoding="utf-8")
-    (out / "trials.csv").write_text(tables.trials_csv(rows), encoding="utf-8")
+    write_text(out / "table.md", text)
+    write_text(out / "table.csv", tables.cells_csv(rows))
+    write_text(out / "trials.csv", tables.trials_csv(rows))
     if tables.succeeded(rows):
         for draw in (pictures.scores, pictures.calibration, pictures.pit):
-            draw(rows).savefig(out / f"{draw.__name__}.png", dpi=100)
+            with naming(out):
+                draw(rows).savefig(out / f"{draw.__name__}.png", dpi=100)
 
 
 def _plain(rows: Sequence[Record]) -> str:

@@ -1,6 +1,7 @@
 """The command line, typed as a newcomer would: rightly and wrongly."""
 
 import csv
+import errno
 import io
 import os
 import re
@@ -635,3 +636,65 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path, capsys):
     (tmp_path / "taken").write_text("")
     assert main(["reproduce", "krasser", "--out", str(tmp_path / "taken")]) == 2
     assert "is a file; name a folder" in capsys.readouterr().err
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Let the file system refuse what is beyond the first kB of a file."""
+
+    def patch():
+        resource = pytest.importorskip("resource")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        for name in ("stdout", "stderr"):  # pytest keeps the true ones in files
+            monkeypatch.setattr(sys, name, io.StringIO())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+        restore.append(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, before))
+
+    restore: list = []
+    yield patch
+    for each in restore:
+        each()
+
+
+@pytest.mark.parametrize("option", ["--output", "--plot"])
+def test_on_a_full_disk_predict_leaves_the_older_file_and_names_it(
+    option, data, tmp_path, full_disk
+):
+    model, out = tmp_path / "m.npz", tmp_path / "out.png"
+    assert fit(data, model, "--inputs", "size") == 0
+    command = ["predict", str(model), str(data), option, str(out)]
+    assert main(command) == 0
+    before = out.read_bytes()
+    assert len(before) > 1024
+    full_disk()
+    assert main(command) == 2
+    said = sys.stderr.getvalue()  # type: ignore[attr-defined]
+    assert re.search(rf"^bbb-numpy predict: {re.escape(str(out))}: File too large$", said, re.M)
+    assert out.read_bytes() == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_full_disk_behind_standard_output_is_said(data, tmp_path):
+    model = tmp_path / "m.npz"
+    assert fit(data, model) == 0
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "bbb_numpy", "predict", str(model), str(data)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said = "bbb-numpy predict: standard output: No space left on device"
+    assert (run.returncode, run.stderr.splitlines()[0]) == (2, said)
+
+
+def test_a_study_whose_pictures_find_no_space_names_its_folder(tmp_path, monkeypatch, capsys):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bbb_numpy.studies.mullachery.coin.study.reproduce", full)
+    out = tmp_path / "coin"
+    assert main(["reproduce", "coin", "--out", str(out)]) == 2
+    assert f"{out}: No space left on device" in capsys.readouterr().err

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bbb_numpy.numeric import files
-from bbb_numpy.numeric.files import replacing, write_arrays, write_json, write_text
+from bbb_numpy.numeric.files import naming, replacing, write_arrays, write_json, write_text
 
 pytestmark = pytest.mark.skipif(files.LOCKS is None, reason="files cannot be locked here")
 
@@ -173,3 +175,48 @@ def test_arrays_are_read_back_and_objects_are_refused(tmp_path):
         write_arrays(path, {"a": np.array([{}], object)})
     with np.load(path) as found:
         assert found["a"].tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.fixture
+def little_space():
+    """No file may grow beyond 4 kB, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("little_space")
+@pytest.mark.parametrize(
+    ("write", "content"),
+    [(write_text, 5000 * "new"), (write_arrays, {"x": np.zeros(10000)}), (write_json, [0] * 5000)],
+)
+def test_a_full_disk_is_an_error_with_the_name_of_the_file_and_the_older_file_stays(
+    write, content, tmp_path
+):
+    path = tmp_path / "a.npz"
+    path.write_text("old")
+    with pytest.raises(OSError, match=r"too large|No space") as caught:
+        write(path, content)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.npz"]
+
+
+def test_an_error_gets_the_name_of_what_is_written_unless_it_has_one():
+    for given, wanted in (((errno.ENOSPC, "full"), "here"), ((errno.ENOENT, "none", "a"), "a")):
+        with pytest.raises(OSError, match=given[1]) as caught, naming(Path("here")):
+            raise OSError(*given)
+        assert caught.value.filename == wanted
+    with pytest.raises(OSError, match=r"^said$"), naming(Path("here")):
+        raise OSError("said")
+
+
+def test_what_a_link_leads_to_is_replaced_and_not_the_link(tmp_path):
+    (tmp_path / "true").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "true")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "true").read_text() == "new"
+    assert (tmp_path / "link").is_symlink()
+    assert names(tmp_path) == ["link", "true"]

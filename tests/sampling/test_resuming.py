@@ -1,5 +1,6 @@
 """A run on disk: damaged, killed between two writes, of another kind."""
 
+import errno
 import json
 import re
 from contextlib import nullcontext
@@ -129,7 +130,7 @@ def test_a_write_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(np, "savez", full)
-        with pytest.raises(OSError, match="no space"):
+        with pytest.warns(UserWarning, match="could not be written: no space"):
             run(folder, 6)
     assert files(folder) == before, "no part of a file is left"
     np.testing.assert_array_equal(run(folder, 6).positions, whole.positions)
@@ -414,3 +415,46 @@ def test_only_a_seed_and_a_start_may_be_left_to_the_checkpoint(tmp_path):
     for other, start in ((1, START), (0, 2.0 * START)):
         with pytest.raises(ValueError, match="belongs to another run"):
             Recording(tmp_path, 60.0).read({**settings, "seed": other}, start, UNIT, kernel)
+
+
+def full_disk(monkeypatch, full):
+    """Let the write of file number k fail where ``full(k)``."""
+    original, calls = recording.write_state, []
+
+    def write_state(path, *arguments):
+        calls.append(path)
+        if full(len(calls)):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        original(path, *arguments)
+
+    monkeypatch.setattr(recording, "write_state", write_state)
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_draws(tmp_path, monkeypatch):
+    whole = run(tmp_path / "other", 5)
+    full_disk(monkeypatch, lambda _: True)
+    with pytest.warns(UserWarning, match="could not be written: .*No space left") as caught:
+        found = run(tmp_path / "run", 5)
+    assert [one.filename for one in caught] == [__file__]
+    assert str(tmp_path / "run") in str(caught[0].message)
+    assert found.finished
+    np.testing.assert_array_equal(found.positions, whole.positions)
+
+
+def test_a_disk_that_was_full_for_a_while_leaves_a_run_that_goes_on(tmp_path, monkeypatch):
+    whole = run(tmp_path / "other", 9)
+    with monkeypatch.context() as patch:
+        full_disk(patch, lambda call: 3 <= call <= 9)
+        with pytest.warns(UserWarning, match="could not be written"):
+            run(tmp_path / "run", 5, every=0.0)
+    np.testing.assert_array_equal(run(tmp_path / "run", 9).positions, whole.positions)
+
+
+def test_after_a_failed_write_the_next_one_waits_its_time(tmp_path, monkeypatch):
+    full_disk(monkeypatch, lambda _: True)
+    one = Recording(tmp_path / "run", 60.0)
+    one.written -= 61.0
+    assert one.due()
+    with pytest.raises(OSError, match="No space left"):
+        one.write(Run(State(START, START[0], START), np.random.default_rng(0), None, 0, 0, [], []))
+    assert not one.due()
