@@ -42,10 +42,12 @@ def import_arviz() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             import arviz
-    except ImportError as error:
+    except (ImportError, TypeError) as error:  # ArviZ adds to docstrings, which -OO takes away
+        remedy = "pip install 'bbb-numpy[diagnostics]'"
+        if isinstance(error, TypeError):
+            remedy = "run Python without -OO"
         raise ImportError(
-            "R-hat, effective sample sizes and to_arviz need ArviZ: "
-            "pip install 'bbb-numpy[diagnostics]'"
+            f"R-hat, effective sample sizes and to_arviz need ArviZ: {remedy}"
         ) from error
     return arviz
 

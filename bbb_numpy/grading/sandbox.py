@@ -1,10 +1,8 @@
 """Grade files in processes of their own, with limits of time and memory.
 
 An answer is code that is run. The limits are against accidents, an endless loop or an array of a
-terabyte; they are no jail: what a stranger sent belongs into a container.
-
-One process imports what all need and forks once for each file, where the system can fork, so that
-no answer sees what another left behind. Elsewhere each file has a process of its own.
+terabyte; they are no jail: what a stranger sent belongs into a container. But whatever an answer
+does to its process, to that process's parent or to its group, the others get their grades.
 """
 
 from __future__ import annotations
@@ -12,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from ..numeric.threads import ONE_THREAD
@@ -26,13 +24,13 @@ from .exercise import Finding, Verdict
 from .judging import judge
 from .keys import find, name_of
 
-__all__ = ["FORKS", "grade_file", "grade_files"]
+__all__ = ["grade_file", "grade_files", "work"]
 
-# macOS: its BLAS may hang in a fork
-FORKS = hasattr(os, "fork") and sys.platform != "darwin"
-ENDED = "its process ended before it was graded"
-SIGXCPU = getattr(signal, "SIGXCPU", -1)
-SPARE = 10.0  # seconds that a process may take to start, beyond the limit of its files
+WORK = [sys.executable, "-c", "from bbb_numpy.grading.sandbox import work; work()"]
+# A shell between the command and the answer, which may end its parent: then the shell ends
+GUARD = [] if os.name == "nt" else ["sh", "-c", '"$@"; exit $?', "sh"]
+SIGALRM = getattr(signal, "SIGALRM", -1)
+SPARE = 10.0  # seconds that a process may take to start, beyond the limit of its file
 
 
 def grade_files(
@@ -50,135 +48,91 @@ def grade_files(
     megabytes : int
         Memory beyond what the grader itself holds, where the system can limit it.
     """
-    groups = [list(paths)] if FORKS else [[path] for path in paths]
-    for group in groups:
-        if group:
-            yield from _served(group, seconds, megabytes)
+    running: set[subprocess.Popen[bytes]] = set()
+
+    def graded(path: Path) -> Verdict:
+        return _graded(path, seconds * find(name_of(path)).patience, megabytes, running)
+
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        yield from pool.map(graded, paths)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in [*running]:
+            _end(process)
 
 
-def _served(group: list[Path], seconds: float, megabytes: int) -> Iterator[Verdict]:
-    request = json.dumps([[str(path) for path in group], seconds, megabytes, FORKS])
-    environment = {**os.environ, **ONE_THREAD}
+def _graded(
+    path: Path, seconds: float, megabytes: int, running: set[subprocess.Popen[bytes]]
+) -> Verdict:
+    """Return what a new process says of a file, or why it says nothing."""
     root = str(Path(__file__).resolve().parents[2])  # the same package, installed or not
-    paths = [root, *filter(None, [environment.get("PYTHONPATH")])]
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     with subprocess.Popen(
-        [sys.executable, "-m", "bbb_numpy.grading.worker", request],
+        [*GUARD, *WORK, str(path), str(seconds), str(megabytes)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **ONE_THREAD, "PYTHONPATH": places},
+        start_new_session=True,
     ) as process:
         assert process.stdout is not None
+        running.add(process)
+        timer = Timer(seconds + SPARE, _end, [process])
+        timer.start()
         try:
-            for path in group:
-                late = _allowed(path, seconds)
-                yield _read(path, process.stdout.readline() if FORKS else _line(process, late))
+            line = process.stdout.readline()
+            by = 0 if line else process.wait() - 128  # as a shell counts
         finally:
-            process.terminate()  # which ends the fork of an answer, too
-
-
-def _line(process: subprocess.Popen[str], seconds: float) -> str:
-    """Return what a process that cannot fork says within a time."""
-    try:
-        said = process.communicate(timeout=seconds + SPARE)[0].strip().rpartition("\n")[2]
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return _stopped(_late(seconds)).decode()
-    by = -process.returncode
-    return said or _stopped(_late(seconds) if by == SIGXCPU else ENDED).decode()
-
-
-def _read(path: Path, line: str) -> Verdict:
-    name = name_of(path)
+            in_time = timer.is_alive()
+            timer.cancel()
+            _end(process)
+            running.remove(process)
     try:
         found: dict[str, Any] = json.loads(line)
-    except json.JSONDecodeError:
-        found = {"stopped": ENDED}
-    if "stopped" in found:
-        return Verdict(name, False, "stopped", found["stopped"])
-    found["findings"] = tuple(Finding(**one) for one in found["findings"])
-    return Verdict(**found)
+        findings = tuple(Finding(**one) for one in found.pop("findings"))
+        return Verdict(**found, findings=findings)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        why = f"its process ended{f' by signal {by}' if by > 0 else ''} before it was graded"
+        if by == SIGALRM or not in_time:
+            why = f"it took more than {seconds:g} s: an endless loop?"
+        return Verdict(name_of(path), False, "stopped", why)
 
 
-def _allowed(path: Path, seconds: float) -> float:
-    """Return the time for a file: scored exercises run an answer many times."""
-    return seconds * find(name_of(path)).patience
-
-
-# --- in the process of the grader
-
-
-def serve(paths: Sequence[str], seconds: float, megabytes: int, forks: bool) -> None:
-    """Grade files one after the other, each in a fork, and print a line of JSON for each.
-
-    Without `forks` there is one file, and the limits are those of this process.
-    """
-    for path in map(Path, paths):
-        allowed = _allowed(path, seconds)
-        if forks:
-            line = _in_fork(path, allowed, megabytes)
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and what it has started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "nt":
+            process.kill()
         else:
-            out = os.dup(1)
-            _limit(allowed, megabytes)
-            _silence()
-            line = _safely_graded(path)
-        os.write(1 if forks else out, line + b"\n")
+            os.killpg(process.pid, signal.SIGKILL)
 
 
-def _in_fork(path: Path, seconds: float, megabytes: int) -> bytes:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            os.setsid()
-            _limit(seconds, megabytes)
-            _silence()
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(_safely_graded(path))
-        finally:
-            os._exit(0)
-    os.close(writing)
-    text, until = b"", time.monotonic() + seconds
+# --- in the process of an answer
+
+
+def work() -> None:
+    """Grade the file of the command line within its limits, and print the verdict as JSON."""
+    path, seconds, megabytes = sys.argv[1:]
+    out = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # what the answer prints
+    _limit(float(seconds), int(megabytes))
     try:
-        with os.fdopen(reading, "rb", buffering=0) as pipe:
-            while (left := until - time.monotonic()) > 0:
-                ready, _, _ = select.select([pipe], [], [], left)
-                piece = pipe.read(65536) if ready else b""
-                if ready and not piece:
-                    break
-                text += piece
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)  # and what it has started
-        _, status = os.waitpid(child, 0)
-    late = left <= 0
-    if text and not late:
-        return text
-    by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if late or by == SIGXCPU:
-        return _stopped(_late(seconds))
-    why = f" by signal {by}" if by not in (0, signal.SIGKILL) else ""
-    return _stopped(ENDED.replace("ended", f"ended{why}"))
-
-
-def _late(seconds: float) -> str:
-    return f"it took more than {seconds:g} s: an endless loop?"
-
-
-def _stopped(why: str) -> bytes:
-    return json.dumps({"stopped": why}).encode()
+        verdict = grade_file(Path(path))
+    except BaseException as error:  # of the grader, or one that nobody expects
+        said = f"grading it failed: {type(error).__name__}: {error}"
+        verdict = Verdict(name_of(Path(path)), False, "stopped", said)
+    os.write(out, json.dumps(verdict.as_dict()).encode() + b"\n")
 
 
 def _limit(seconds: float, megabytes: int) -> None:
-    """Limit this process: time of the processor, memory, and the size of files it writes."""
+    """Limit this process: its time, memory, and the size of files that it writes."""
     try:
         import resource
     except ImportError:  # not on Windows: the time is limited by who started this process
         return
-    soft = int(seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
+    signal.setitimer(signal.ITIMER_REAL, seconds)  # then it ends by SIGALRM
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, 10_000_000))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -188,20 +142,6 @@ def _limit(seconds: float, megabytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     except (OSError, ValueError):  # no such limit on this system
         pass
-
-
-def _silence() -> None:
-    """Send what an answer prints nowhere: the grader's lines stay readable."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-
-
-def _safely_graded(path: Path) -> bytes:
-    try:
-        return json.dumps(grade_file(path).as_dict()).encode()
-    except BaseException as error:  # of the grader, or one that nobody expects
-        return _stopped(f"grading it failed: {type(error).__name__}: {error}")
 
 
 def grade_file(path: Path) -> Verdict:

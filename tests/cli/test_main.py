@@ -698,3 +698,20 @@ def test_a_study_whose_pictures_find_no_space_names_its_folder(tmp_path, monkeyp
     out = tmp_path / "coin"
     assert main(["reproduce", "coin", "--out", str(out)]) == 2
     assert f"{out}: No space left on device" in capsys.readouterr().err
+
+
+def test_without_docstrings_the_command_has_its_subcommands_and_arviz_is_refused():
+    """`python -OO`: ArviZ adds to docstrings of NumPy's functions, and fails with a TypeError."""
+    code = (
+        "from bbb_numpy.cli.main import main\n"
+        "from bbb_numpy.evaluation.convergence import import_arviz\n"
+        "assert main([]) != 2, 'assertions are left out'\n"
+        "print(main([]))\n"
+        "import_arviz()"
+    )
+    run = subprocess.run(
+        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "2\n", run.stderr
+    assert all(f"    {name} " in run.stderr for name in COMMANDS)
+    assert run.stderr.endswith("to_arviz need ArviZ: run Python without -OO\n")
