@@ -89,7 +89,8 @@ REMARKS = {
     "local-reparam": "The same posterior as the mean field's; only the gradient is less noisy.",
     "renyi": "Its bound is biased on minibatches.",
     "eubo": "Sagar's objective with its misprints put right: the inclusive KL by self-normalised "
-    "importance weights, biased with few samples and on minibatches. As printed it cannot learn.",
+    "importance weights, biased with few samples and on minibatches: so not on his batches of 32 "
+    "(eubo_rows). Nor are there his 50 trials. As printed it cannot learn.",
     "map": "A point: its predictive mixture has a single member, so more samples change nothing.",
     "ensemble": "An equal mixture of networks trained to MAP from different starts; its members "
     "take the place of posterior samples.",
