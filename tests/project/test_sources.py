@@ -1,0 +1,146 @@
+"""docs/sources.md answers for every item of the five sources, and what it says stays true."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from project.test_derivations import DEFINED, PAGES, ROOT, entries, link_problems, tags_in
+from project.test_errata import ERRATA
+from project.test_errata import rows as accusations
+
+from bbb_numpy.cli.main import _parser
+from bbb_numpy.uci.methods import METHODS
+
+PAGE = ROOT / "docs/sources.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+ITEMS = 209  # that were counted in the sources
+SECTIONS = {"kebude": range(1, 64), "krasser": range(64, 92), "mullachery": range(92, 170)}
+SECTIONS |= {"sagar": range(170, 188), "wu": range(188, 210)}
+EQUATIONS = {"K": range(1, 45)}  # rows whose number is that of the equation
+PLANNED = "not here yet: planned"
+NUMBERS = ("nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen")
+
+
+class Item(NamedTuple):
+    """One row."""
+
+    number: int
+    place: str
+    item: str
+    where: str
+    showed: str
+
+
+def items(text: str) -> list[Item]:
+    """Return the rows of the tables of sources.md, comments left out."""
+    text = re.sub(r"<!--.*?-->", "", text)
+    cells = [
+        re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in text.splitlines() if line[:1] == "|"
+    ]
+    assert all(len(row) == 5 for row in cells), [row for row in cells if len(row) != 5]
+    return [Item(int(row[0]), *row[1:]) for row in cells if row[0].isdigit()]
+
+
+def problems(rows: list[Item], errata: str) -> list[str]:
+    """Say which items are missing, unanswered, or called right where the errata accuse them."""
+    numbers = [row.number for row in rows]
+    found = [f"{number} is not there" for number in range(1, ITEMS + 1) if number not in numbers]
+    found += [f"{number} stands twice" for number in set(numbers) if numbers.count(number) > 1]
+    at = [row.where for row in accusations(errata) if not re.match("after|before", row.where)]
+    accused = {tag for where in at for tag in tags_in(where, EQUATIONS)}
+    for row in rows:
+        if not all(cell.strip() for cell in row[1:]):
+            found.append(f"{row.number} has an empty cell")
+        if "](" not in row.where and "`" not in row.where and row.where != PLANNED:
+            found.append(f"{row.number} leads nowhere")
+        for family, own in EQUATIONS.items():
+            tag = f"{family}{row.number}"
+            if row.number in own and (row.showed == "right") is (tag in accused):
+                found.append(f"{tag} is {row.showed!r}, the errata have it: {tag in accused}")
+            if row.number in own and tag not in tags_in(row.where, EQUATIONS):
+                found.append(f"{row.number} does not lead to {tag}")
+    return found
+
+
+def commands(text: str) -> list[str]:
+    """Return the commands between backticks that begin with bbb-numpy."""
+    return re.findall(r"`bbb-numpy ([^`]+)`", text)
+
+
+def parses(command: str) -> bool:
+    """Say whether the command line accepts a command, without running it."""
+    words = shlex.split(command)
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            _parser(words[0]).parse_args(words)
+        except SystemExit:
+            return False
+    return True
+
+
+def test_every_item_has_a_row_an_answer_and_a_place():
+    assert problems(items(TEXT), ERRATA) == []
+
+
+def test_every_table_holds_the_items_of_its_source():
+    for heading, body in re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S):
+        (own,) = [numbers for name, numbers in SECTIONS.items() if name in heading.lower()]
+        assert [row.number for row in items(body)] == list(own), heading
+
+
+def test_its_links_lead_to_something_and_its_tags_to_their_entries():
+    assert link_problems(TEXT.replace("](../", "]("), ROOT) == []
+    tags = re.findall(r"\[([A-Z]\d+)\]\(\.\./([^#)]+)#([^)]+)\)", TEXT)
+    assert len(tags) > 150
+    for tag, page, anchor in tags:
+        assert tag in DEFINED
+        assert tag in [entry.tag for entry in entries(PAGES[page], page)], (tag, page)
+        assert anchor.startswith(f"{tag.lower()}-"), anchor
+
+
+def test_its_commands_parse():
+    found = commands(TEXT)
+    assert len(set(found)) > 10
+    assert [command for command in found if not parses(command)] == []
+
+
+def test_what_is_wrong_in_a_row_is_found():
+    """Negative controls."""
+    right = items(TEXT)
+    table = {row.number: row for row in right}
+
+    def with_(number, **changed):
+        return problems([*({**table, number: table[number]._replace(**changed)}).values()], ERRATA)
+
+    assert with_(1) == []
+    assert with_(18, showed="right") == ["K18 is 'right', the errata have it: True"]
+    assert with_(1, showed="printed wrongly") == [
+        "K1 is 'printed wrongly', the errata have it: False"
+    ]
+    assert with_(190, showed=" ") == ["190 has an empty cell"]
+    assert with_(190, where="somewhere") == ["190 leads nowhere"]
+    assert with_(2, where=table[3].where) == ["2 does not lead to K2"]
+    assert problems(right[:-1], ERRATA) == [f"{ITEMS} is not there"]
+    assert problems([*right, right[4]], ERRATA) == ["5 stands twice"]
+    assert not parses("reproduce nothing")
+    assert not parses("report --range 7")
+
+
+@pytest.mark.parametrize("page", ["site/index.md", "docs/using.md", "docs/sources.md"])
+def test_pages_count_the_methods_of_the_uci_tables(page):
+    said = re.findall(r"(\w+) methods", (ROOT / page).read_text(encoding="utf-8").lower())
+    counted = [word for word in said if word in NUMBERS]
+    assert counted == ["thirteen"] * len(counted) != []
+    assert len(METHODS) == NUMBERS.index("thirteen") + 9
+
+
+def test_nothing_is_told_from_memory():
+    pages = [path for path in ROOT.rglob("*.md") if not {".venv", "build"} & {*path.parts}]
+    pages += sorted((ROOT / "bbb_numpy").rglob("*.py"))
+    assert len(pages) > 100
+    told = [str(path) for path in pages if "from memory" in path.read_text(encoding="utf-8")]
+    assert [Path(name).name for name in told if "CHANGELOG" not in name] == []
