@@ -5,6 +5,7 @@ ArviZ is optional: extra `diagnostics`.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,13 +43,13 @@ def import_arviz() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             import arviz
-    except (ImportError, TypeError) as error:  # ArviZ adds to docstrings, which -OO takes away
-        remedy = "pip install 'bbb-numpy[diagnostics]'"
-        if isinstance(error, TypeError):
-            remedy = "run Python without -OO"
+    except ImportError as error:
         raise ImportError(
-            f"R-hat, effective sample sizes and to_arviz need ArviZ: {remedy}"
+            "R-hat, effective sample sizes and to_arviz need ArviZ: "
+            "pip install 'bbb-numpy[diagnostics]'"
         ) from error
+    if sys.flags.optimize > 1:  # it adds to docstrings of functions that it calls
+        raise ImportError("ArviZ needs docstrings: run Python without -OO")
     return arviz
 
 

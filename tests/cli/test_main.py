@@ -701,7 +701,7 @@ def test_a_study_whose_pictures_find_no_space_names_its_folder(tmp_path, monkeyp
 
 
 def test_without_docstrings_the_command_has_its_subcommands_and_arviz_is_refused():
-    """`python -OO`: ArviZ adds to docstrings of NumPy's functions, and fails with a TypeError."""
+    """`python -OO`: ArviZ adds to docstrings of functions that it calls, and would fail."""
     code = (
         "from bbb_numpy.cli.main import main\n"
         "from bbb_numpy.evaluation.convergence import import_arviz\n"
@@ -714,4 +714,4 @@ def test_without_docstrings_the_command_has_its_subcommands_and_arviz_is_refused
     )
     assert run.stdout == "2\n", run.stderr
     assert all(name in run.stderr for name in COMMANDS)
-    assert run.stderr.endswith("to_arviz need ArviZ: run Python without -OO\n")
+    assert run.stderr.endswith("ArviZ needs docstrings: run Python without -OO\n")
