@@ -13,7 +13,7 @@ the estimated slopes for mu and for sigma, (P,) each, as means over samples.
 
 Hint: write log q in terms of w, mu and sigma, differentiate, and only then put in w.
 
-Read: W4 and W5 in derivations/estimators.md; D26 in derivations/bounds.md.
+Read: W4, W5 and D20 in derivations/estimators.md; D26 in derivations/bounds.md.
 """
 
 import numpy as np

@@ -730,6 +730,11 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "self.posterior.add_density_slope(sample, c.posterior, d_w)",
             "self.posterior.add_density_slope(sample, -c.posterior, d_w)",
         ),
+        Planted(  # a baseline of which the sample itself is a part
+            "studies/ours/estimator_variance/models.py",
+            "(costs - costs.mean()) * len(costs) / (len(costs) - 1)",
+            "costs - costs.mean()",
+        ),
     ),
     "D21": (
         Planted(

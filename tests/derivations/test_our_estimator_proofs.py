@@ -39,6 +39,7 @@ from bbb_numpy.model.objectives import EUBO, FreeEnergy, LogDensities, Renyi, lo
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian
+from bbb_numpy.studies.ours.estimator_variance.models import ScoreFunction
 
 # A weight and a bias, two rows, two samples
 MU, RHO, EPS = reals("mu:2"), reals("rho:2"), matrix("e", 2, 2)
@@ -170,6 +171,35 @@ def test_the_direct_part_has_mean_zero_and_may_be_left_out():
 
     values, found = shipped(20, StickingTheLanding(model()), samples=1, kl_weight=0.4)
     ships(found.grad, path, values)
+
+
+@pytest.mark.equation("D20")
+def test_the_score_alone_is_unbiased_with_a_baseline():
+    # one weight, a quadratic log joint; expectations over the noise of both samples
+    e, (mean, deviation, a, b) = reals("e:2"), (MU[0], DEVIATION[0], *reals("a b"))
+    cost = share * (log_gaussian(W[0], mean, deviation) + a * W[0] ** 2 + b * W[0])
+    drawn = [{W[0]: mean + deviation * each} for each in e]
+    free_energy = expectation(cost.subs(drawn[0]), e[0])
+    score = [diff(log_gaussian(W[0], mean, deviation), each) for each in (mean, deviation)]
+    h = [cost.subs(one) for one in drawn]
+    scores = [[each.subs(one) for each in score] for one in drawn]
+    exact = [diff(free_energy, each) for each in (mean, deviation)]
+    plain = [h[0] * HALF * one + h[1] * HALF * two for one, two in zip(*scores, strict=True)]
+    others = [(h[0] - h[1]) * HALF * (one - two) for one, two in zip(*scores, strict=True)]
+    equal(exact, [expectation(each, *e) for each in plain])
+    equal(exact, [expectation(each, *e) for each in others])
+    # a baseline of which the sample itself is a part loses 1 / S of the gradient
+    own = [each * HALF for each in others]
+    off_by([expectation(each, *e) for each in own], exact, [-HALF * each for each in exact])
+    for h_of_the_posterior in others:
+        equal(h_of_the_posterior.subs({a: 1 / (2 * deviation**2), b: -mean / deviation**2}), 0)
+
+    cost = [(share * (LOG_Q - LOG_PRIOR) - LOG_LIKELIHOOD).subs(AT).subs(one) for one in SAMPLES]
+    direct = [[diff(LOG_Q.subs(AT), each).subs(one) for each in (*MU, *RHO)] for one in SAMPLES]
+    for baseline, factors in ((False, cost), (True, [cost[0] - cost[1], cost[1] - cost[0]])):
+        line = [HALF * (factors[0] * x + factors[1] * y) for x, y in zip(*direct, strict=True)]
+        values, found = shipped(21, ScoreFunction(model(), baseline=baseline), kl_weight=0.4)
+        ships(found.grad, line, values)
 
 
 # A 2-2-1 ReLU network, two rows, for the estimators that give each row its own weights

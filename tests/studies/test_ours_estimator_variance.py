@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from tables import check_picture
 
-from bbb_numpy import MeanField, Reparameterised
+from bbb_numpy import (
+    MLP,
+    GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
+    Model,
+    Reparameterised,
+)
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.studies import linear_gaussian as exact
 from bbb_numpy.studies.ours.estimates import Estimate
@@ -70,24 +77,27 @@ def test_the_claims_are_judged_by_the_numbers():
     def noise(location, scale, bias=1.0):
         return scores.Noise(Estimate(*location), Estimate(*scale), Estimate(1.0, 0.1), 1e-4, bias)
 
-    def found(pair, landing, iwae, doubly, bias):
+    def found(pair, landing, iwae, doubly, bias, score):
         rows = {
             models.REFERENCE: noise((1.0, 0.0), (1.0, 0.0), 9.0),
             "reparameterised ±": noise((pair, 0.0), (2.3, 0.1), bias),
             "sticking the landing": noise((landing, 0.0), (0.0, 0.0)),
+            "score function": noise((1e4, 0.0), (1e4, 0.0)),
+            "score, baseline": noise((landing, 0.0), (0.0, 0.0)),
         }
-        places = ("network, end", "linear, mean field", "linear, full rank")
+        end = rows | {"score, baseline": noise((score, 0.0), (score, 0.0))}
+        places = {"linear, mean field": rows, "network, end": end, "linear, full rank": rows}
         spots = {
             name: [scores.Spot(1, 0.0, 0.0, 1.0, 1.0), scores.Spot(100, 0.0, 0.0, last, 1.0)]
             for name, last in (("IWAE", iwae), ("doubly", doubly))
         }
-        study = scores.Study(dict.fromkeys(places, rows), spots, [])
+        study = scores.Study(places, spots, [])
         return [claim.holds for claim in tables.claims_of_the_derivations(study)]
 
-    right = found(0.0, 0.0, 20.0, 1.5, 1.1)
-    assert right == [True, True, pytest.approx(3.0), True, True, True]
-    wrong = found(0.1, 0.1, 0.5, 1.5, 4.0)
-    assert wrong == [False, False, pytest.approx(3.0), False, False, False]
+    right = found(0.0, 0.0, 20.0, 1.5, 1.1, 300.0)
+    assert right == [True, True, pytest.approx(3.0), True, True, True, True, True]
+    wrong = found(0.1, 0.1, 0.5, 1.5, 4.0, 0.9)
+    assert wrong == [False, False, pytest.approx(3.0), False, False, False, False, False]
 
 
 @pytest.mark.equation("D20", "D21", "D23")
@@ -134,6 +144,56 @@ def test_at_the_mean_field_optimum_every_mean_gradient_is_zero():
         )
         error = grads.std(axis=0) / np.sqrt(len(grads))
         assert np.all(np.abs(grads.mean(axis=0)) < 4 * error + 1e-10), name
+
+
+@pytest.mark.equation("D20")
+@pytest.mark.parametrize("family", [MeanField(), FullRank()], ids=["mean field", "full rank"])
+@pytest.mark.parametrize("baseline", [False, True])
+def test_the_score_function_is_unbiased_by_quadrature(family, baseline):
+    """On linear regression the estimates are polynomials in the noise, of degree 4 in each.
+
+    Three nodes of Gauss and Hermite integrate them exactly; the shipped gradient at all 3^4 noises.
+    """
+    rng = RNG(3)
+    model = Model(MLP((1, 1)), GaussianPrior(0.8), GaussianLikelihood(0.6))
+    theta = family.init(rng, 2, float) + 0.3 * rng.standard_normal(Reparameterised(
+        model, family).layout.size)  # fmt: skip
+    x, y = rng.standard_normal((2, 5, 1))
+    nodes, shares = np.polynomial.hermite_e.hermegauss(3)
+
+    def mean(estimator):
+        total = 0.0
+        for index in np.ndindex(3, 3, 3, 3):
+            noise = nodes[list(index)].reshape(2, 2)
+            share = np.prod(shares[list(index)]) / (2 * np.pi) ** 2
+            total = total + share * estimator.value_and_grad(theta, noise, x, y, 0.3).grad
+        return total
+
+    wanted = mean(Reparameterised(model, family))
+    found = mean(models.ScoreFunction(model, family, baseline=baseline))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+
+
+@pytest.mark.equation("D20", "R3")
+def test_at_the_posterior_the_score_function_is_the_evidence_times_the_reports_gradient():
+    place = models.linear_places(0)[1]
+    evidence = exact.exact(exact.Regression(place.model, place.x, place.y)).log_evidence
+    noise = RNG(0).standard_normal((3, 3))
+    plain, with_baseline, report = (
+        make(place.model, place.posterior).value_and_grad(place.theta, noise, place.x, place.y).grad
+        for make in map(models.ESTIMATORS.get, ("score function", "score, baseline",
+                                                models.REFERENCE))
+    )  # fmt: skip
+    assert np.abs(report).max() > 1
+    np.testing.assert_allclose(plain, -evidence * report, rtol=1e-9)
+    np.testing.assert_allclose(with_baseline, 0, atol=1e-9)
+
+
+@pytest.mark.equation("D20")
+def test_every_weight_is_charged_with_the_noise_of_the_whole_cost(reproduced):
+    end = reproduced[2]["relative to the reparameterised"]["network, end"]
+    plain, baseline = (end[name]["location"][0] for name in ("score function", "score, baseline"))
+    assert plain > 10 * baseline > 1000
 
 
 @pytest.mark.equation("D23")

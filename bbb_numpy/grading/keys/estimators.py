@@ -70,7 +70,7 @@ def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
     eps=real("SP"),
     h=real("S"),
     returns="d_mu d_sigma",
-    tags="W4 W5 D26",
+    tags="W4 W5 D20 D26",
     wrong=[
         (
             "h[:, None] * eps / sigma,",

@@ -29,9 +29,12 @@ def concise(value: float, error: float, most: int = 9) -> str:
 
     With at most `most` decimals; an error below the last of them is left out.
 
-    >>> concise(0.12345, 0.0042), concise(12.3, 1.4), concise(0.0, 0.0)
-    ('0.123(4)', '12(1)', '0')
+    >>> concise(0.12345, 0.0042), concise(12.3, 1.4), concise(0.0, 0.0), concise(123456, 789)
+    ('0.123(4)', '12(1)', '0', '1.235(8)e5')
     """
+    if abs(value) >= 1e4:
+        power = int(np.floor(np.log10(abs(value))))
+        return f"{concise(value / 10.0**power, error / 10.0**power, most)}e{power}"
     if error < 1e-12:  # rounding alone
         return "0" if abs(value) < 1e-9 else f"{value:.4g}"
     if error < 0.5 * 10.0**-most:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.catalogue import Estimator
 from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.family import Density, Evaluated, Family
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import LogDensities
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
@@ -29,6 +32,7 @@ __all__ = [
     "ROWWISE",
     "SAMPLES",
     "Place",
+    "ScoreFunction",
     "linear_places",
     "network_places",
 ]
@@ -37,7 +41,43 @@ Array = NDArray[Any]
 SAMPLES = 2  # weight samples per step: one antithetic pair
 ROWWISE = ("local reparam.", "Flipout")  # they need independent weights
 REFERENCE = "reparameterised"
-ESTIMATORS: dict[str, Callable[..., Estimator]] = {
+
+
+@dataclass(frozen=True)
+class ScoreFunction(Family):
+    """Black-box VI (Ranganath et al. 2014): the cost's values times the score of q (D20).
+
+    Nothing but log q is differentiated; prior and likelihood have no learned numbers. With
+    `baseline` each sample's cost is taken less the mean of the others, two at least.
+    """
+
+    posterior: Density = MeanField()
+    baseline: bool = False
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
+        """Return the free energy and its score-function gradient, as `Reparameterised` does."""
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
+        log_q = self.posterior.log_density(sample)
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        value, c = self.objective(terms, kl_weight)
+        costs = np.sum(np.multiply(c, terms), axis=0)  # (S,)  h_s / S
+        if self.baseline:
+            costs = (costs - costs.mean()) * len(costs) / (len(costs) - 1)  # D20
+        self.posterior.pull_back_direct(sample, costs, d_blocks)  # D20
+        return Evaluated(value, grad, terms)
+
+
+ESTIMATORS: dict[str, Callable[..., Any]] = {
     REFERENCE: Reparameterised,
     "reparameterised ±": lambda model, q: Reparameterised(model, q, antithetic=True),
     "closed-form KL": ClosedFormKL,
@@ -46,6 +86,8 @@ ESTIMATORS: dict[str, Callable[..., Estimator]] = {
     "sticking the landing ±": lambda model, q: StickingTheLanding(model, q, antithetic=True),
     "local reparam.": LocalReparameterisation,
     "Flipout": Flipout,
+    "score function": ScoreFunction,
+    "score, baseline": lambda model, q: ScoreFunction(model, q, baseline=True),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from ...comparing import Claim, claims, listed, table
@@ -81,7 +83,7 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
         [name, *(concise(*r, most=3) for place in places for r in found[place][name][:2])]
         for name in order(found[places[-2]])
     ]
-    titles = [place.removeprefix("network, ").removesuffix(", mean field") for place in places]
+    titles = [re.sub("^network, |, mean field$| way$", "", place) for place in places]
     head = [f"{title}, {block}" for title in titles for block in ("mu", "rho")]
     return table(["estimator", *head], rows)
 
@@ -89,9 +91,14 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
 def claims_of_the_derivations(found: Study) -> list[Claim]:
     """Compare with what D18-D26 say must come out."""
     pair = found.noises["linear, mean field"]["reparameterised ±"]
-    landing = found.noises["linear, full rank"]["sticking the landing"]
+    posterior, end = found.noises["linear, full rank"], found.noises["network, end"]
     mu, rho = pair.location, pair.scale
-    zero, bias = max(landing.location.mean, landing.scale.mean), max(found.biases)
+    landing, score = (
+        max(posterior[name].location.mean, posterior[name].scale.mean)
+        for name in ("sticking the landing", "score, baseline")
+    )
+    scores = [end[name].location.mean for name in ("score function", "score, baseline")]
+    far, bias = "{:.0f} > {:.0f}".format(*scores), max(found.biases)
     iwae, doubly = (
         found.spots[name][-1].deviation / found.spots[name][0].deviation
         for name in ("IWAE", "doubly")
@@ -102,7 +109,9 @@ def claims_of_the_derivations(found: Study) -> list[Claim]:
         Claim("every mean is that of the reference", "equal", f"{bias:.2f} s.e.", bias < UNBIASED),
         Claim(f"{regression}, mu (D23)", "0", concise(*mu), mu.mean < ZERO),
         Claim(f"{regression}, rho (D23)", "2", concise(*rho), off),
-        Claim("sticking the landing at the posterior (D20)", "0", f"{zero:.0e}", zero < ZERO),
+        Claim("sticking the landing at the posterior (D20)", "0", f"{landing:.0e}", landing < ZERO),
+        Claim("the score with its baseline, there (D20)", "0", f"{score:.0e}", score < ZERO),
+        Claim("the score's variance, network's end (D20)", "> 1", far, scores[0] > scores[1] > 1),
         Claim("IWAE's deviation, most over one sample (D26)", "> 1", f"{iwae:.2f}", iwae > 1),
         Claim("the same, doubly reparameterised (D26)", "less", f"{doubly:.2f}", doubly < iwae),
     ]
