@@ -38,6 +38,9 @@ STUDIES = {
         "ours.estimator_variance.study", "variances of all gradient estimators"
     ),
     "evidence-bounds": Study("ours.evidence_bounds.study", "ELBO <= IWAE <= log evidence <= EUBO"),
+    "elbo-minima": Study(
+        "ours.elbo_minima", "the bounds that many starts reach, and the ways between"
+    ),
     "coin": Study(
         "mullachery.coin.study", "closed form, grid and Metropolis-Hastings agree on a coin"
     ),

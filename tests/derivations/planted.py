@@ -1065,6 +1065,18 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
         Planted(ELEMENTARY, "larger, e), larger * e", "larger, e), larger * (1.0 - larger)"),
         Planted(ELEMENTARY, "2.0 * far / (1.0 + far)", "2.0 * far"),
     ),
+    "D53": (
+        Planted(  # the variance of a sum for the mean of squares
+            "studies/ours/elbo_minima.py",
+            "second @ (v**2 + sv**2) - first**2 @ v**2",
+            "(second - first**2) @ (v**2 + sv**2)",
+        ),
+        Planted(  # the means of two units exchanged, their deviations not
+            "studies/ours/elbo_minima.py",
+            "(mu * signs)[:, order].ravel(), rho[:, order].ravel()",
+            "(mu * signs)[:, order].ravel(), rho.ravel()",
+        ),
+    ),
 }
 
 # Claims of a source, or of floating point, that no line of the package computes

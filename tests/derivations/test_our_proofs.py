@@ -74,6 +74,7 @@ from bbb_numpy.parts.student_t import StudentTLikelihood, StudentTPrior
 from bbb_numpy.parts.weighted import Weighted, with_weights
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.studies import linear_gaussian
+from bbb_numpy.studies.ours import elbo_minima
 from bbb_numpy.training.optimizers import Momentum
 
 mu, rho, eps, w, x, y = reals("mu rho epsilon w x y")
@@ -1438,3 +1439,55 @@ def test_quantiles_of_the_predictive_mixture():
     theta, at_rows = floats(values, drawn, (2, 2)), floats(values, rows, (2, 1))
     rng = np.random.default_rng(0)
     ships(covariance(posterior, theta, at_rows, rng=rng, samples=2), covariances, values)
+
+
+@pytest.mark.equation("D53")
+def test_the_bound_is_not_convex():
+    # moments of v1 h1 + v2 h2 + c; the moments of h are letters, those of v by expectation
+    e, m, spread = reals("e:3"), reals("m:3"), positives("s:3")
+    first, second = reals("h:2"), reals("k:2")  # E h, E h^2
+    v = [m[j] + spread[j] * e[j] for j in range(3)]
+    h = reals("t:2")
+    powers = {h[0] ** 2: second[0], h[1] ** 2: second[1], h[0] * h[1]: first[0] * first[1]}
+
+    def mean(expression):
+        over_v = sympy.expand(expectation(expression, *e))
+        return over_v.subs(powers).subs(dict(zip(h, first, strict=True)))
+
+    f = v[0] * h[0] + v[1] * h[1] + v[2]
+    average = sum(m[j] * first[j] for j in range(2)) + m[2]
+    variance = spread[2] ** 2 + sum(
+        (m[j] ** 2 + spread[j] ** 2) * second[j] - m[j] ** 2 * first[j] ** 2 for j in range(2)
+    )
+    equal(mean(f), average)
+    equal(mean(sympy.expand(f**2)) - average**2, variance)
+    # exchanged and turned: neither moment moves; E h of a turned unit has the other sign
+    exchange = dict(zip((*m[:2], *spread[:2], *first, *second),
+                        (m[1], m[0], spread[1], spread[0], *first[::-1], *second[::-1]),
+                        strict=True))  # fmt: skip
+    turn = {m[0]: -m[0], first[0]: -first[0]}
+    for moved in (exchange, turn):
+        equal(average, average.subs(moved, simultaneous=True))
+        equal(variance, variance.subs(moved, simultaneous=True))
+    # an exchange of the means alone is none of the symmetries
+    alone = variance.subs({m[0]: m[1], m[1]: m[0]}, simultaneous=True)
+    spreads = [second[j] - first[j] ** 2 for j in range(2)]
+    off_by(alone, variance, (m[1] ** 2 - m[0] ** 2) * (spreads[0] - spreads[1]))
+    # half way between theta and the turned one the unit is gone from the mean, not its spread
+    equal(average.subs(m[0], 0), m[1] * first[1] + m[2])
+    y = reals("y")
+    square = mean(sympy.expand((y - f) ** 2))
+    equal(square, (y - average) ** 2 + variance)
+    equal(square.subs({m[0]: 0, m[1]: 0}) - (y - m[2]) ** 2,
+          spread[2] ** 2 + sum(spread[j] ** 2 * second[j] for j in range(2)))  # fmt: skip
+
+    # the shipped moments where the inputs of the units are certain: h is tanh of a number
+    w, b, at = matrix("w", 1, 3), matrix("b", 1, 3), reals("x")
+    out, rho = matrix("v", 1, 4), matrix("r", 1, 4)
+    units = [tanh(w[j] * at + b[j]) for j in range(3)]
+    values = assign(53, w, b, out, rho, [at])
+    theta = np.concatenate([floats(values, [*w, *b, *out]), np.full(6, -60.0), floats(values, rho)])
+    found = elbo_minima.moments(theta, np.array([[values[at]]]))
+    ships(found[0], sum(out[j] * units[j] for j in range(3)) + out[3], values)
+    ships(found[1], sum(softplus(rho[j]) ** 2 * units[j] ** 2 for j in range(3))
+          + softplus(rho[3]) ** 2, values)  # fmt: skip

@@ -1,0 +1,157 @@
+"""The study of the bound's minima: its noiseless free energy, its symmetries, and the ways."""
+
+import json
+
+import numpy as np
+import pytest
+from tables import cells_of, check_picture
+
+from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.studies.ours import elbo_minima as minima
+
+RNG = np.random.default_rng
+X = np.linspace(-2, 2, minima.ROWS)[:, None]
+Y = np.sin(3 * X) + 0.2 * RNG(1).standard_normal(X.shape)
+SIZE = minima.ESTIMATOR.model.layout.size
+
+
+def some_theta(seed=0):
+    rng = RNG(seed)
+    return np.concatenate([1.5 * rng.standard_normal(SIZE), rng.uniform(-3, 0, SIZE)])
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """A shorter run: text, folder, numbers."""
+    out = tmp_path_factory.mktemp("minima") / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(minima.bend, "__defaults__", (200,))
+        text = minima.reproduce(out, 0, starts=6, epochs=150)
+    return text, out, json.loads((out / "elbo-minima.json").read_text())
+
+
+@pytest.mark.equation("D53", "R1")
+def test_the_free_energy_by_quadrature_is_the_mean_of_the_estimators():
+    theta, count = some_theta(), 20_000
+    draws = RNG(2).standard_normal((count, SIZE))
+    terms = minima.ESTIMATOR.value_and_grad(theta, draws, X, Y).terms
+    sampled = terms.posterior - terms.prior - terms.likelihood
+    error = sampled.std() / np.sqrt(count)
+    found = minima.free_energy(theta, X, Y)
+    assert abs(found - sampled.mean()) < 4 * error
+    assert error < 0.02 * abs(found)
+    functions = minima.MODEL.predict(minima.ESTIMATOR.weights(theta, draws), X)[..., 0]
+    mean, variance = minima.moments(theta, X)
+    assert np.abs(functions.mean(axis=0) - mean).max() < 5 * np.sqrt(variance.max() / count)
+    np.testing.assert_allclose(functions.var(axis=0), variance, rtol=0.06)  # 5 s.e.
+
+
+@pytest.mark.equation("D53")
+def test_every_image_has_the_same_moments_and_the_same_bound():
+    theta = some_theta()
+    every = list(minima.images(theta))
+    assert len(every) == 48 == len({image.tobytes() for image in every})
+    np.testing.assert_array_equal(every[0], theta)
+    for image in every:
+        for one, other in zip(minima.moments(image, X), minima.moments(theta, X), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        assert minima.free_energy(image, X, Y) == pytest.approx(minima.free_energy(theta, X, Y))
+    exchanged = theta.reshape(2, -1).copy()  # planted: the means exchanged, their rho not
+    exchanged[0] = every[8].reshape(2, -1)[0]
+    assert abs(minima.free_energy(exchanged.ravel(), X, Y) - minima.free_energy(theta, X, Y)) > 0.1
+
+
+@pytest.mark.equation("D53")
+def test_the_centre_of_all_images_is_constant_and_above_the_level_that_no_such_theta_passes():
+    for seed in range(20):
+        centre = np.mean(list(minima.images(some_theta(seed))), axis=0)
+        mean, _ = minima.moments(centre, X)
+        assert np.ptp(mean) < 1e-12
+        level = ((Y - Y.mean()) ** 2).sum() / (2 * minima.NOISE**2) + minima.CONSTANT
+        assert minima.free_energy(centre, X, Y) > level
+
+
+@pytest.mark.equation("D53")
+def test_half_way_to_the_image_with_a_unit_turned_the_mean_lacks_that_unit():
+    theta = some_theta()
+    middle = 0.5 * (theta + list(minima.images(theta))[1])  # the last unit is turned
+    without = theta.copy()
+    without[[2, 5, 8]] = 0.0
+    np.testing.assert_allclose(middle, without, rtol=1e-12)
+    (mean, variance), (whole, _) = (minima.moments(part, X) for part in (middle, theta))
+    assert np.abs(mean - whole).max() > 0.1
+    assert (variance > softplus(theta[-1]) ** 2).all()
+
+
+def test_alignment_undoes_an_exchange_and_a_turn():
+    theta = some_theta()
+    for image in list(minima.images(theta))[::7]:
+        np.testing.assert_array_equal(minima.nearest(image, theta), theta)
+        beside = image + 0.01 * RNG(0).standard_normal(image.shape)
+        assert np.linalg.norm(minima.nearest(beside, theta) - theta) < 0.1
+
+
+def test_a_path_has_its_ends_and_is_straight_with_the_middle_for_its_point():
+    a, b = some_theta(0), some_theta(1)
+    at = minima.path(a, 0.5 * (a + b), b, minima.PLACES)
+    np.testing.assert_allclose(at, a + minima.PLACES * (b - a), atol=1e-14)
+    bent = minima.path(a, some_theta(2), b, minima.PLACES)
+    np.testing.assert_array_equal(bent[[0, -1]], [a, b])
+
+
+def test_a_trained_bend_lowers_the_way():
+    theta = some_theta()
+    other = list(minima.images(theta))[8]
+    point = minima.bend(theta, other, X, Y, RNG(0), 300)
+    straight, bent = (
+        np.mean(
+            [minima.free_energy(at, X, Y) for at in minima.path(theta, p, other, minima.PLACES)]
+        )
+        for p in (0.5 * (theta + other), point)
+    )
+    assert bent < straight - 5
+
+
+@pytest.mark.equation("D53")
+def test_a_trained_network_refutes_convexity(reproduced):
+    text, _, numbers = reproduced
+    claims = cells_of(text, "claim of derivations.md")
+    assert [row[-1] for row in claims.values()] == ["yes"] * 3
+    ways = numbers["ways"]
+    for name in ("itself, a unit turned", "itself, two units exchanged"):
+        way = np.array(ways[name])
+        assert way[0] == pytest.approx(way[-1])
+        np.testing.assert_allclose(way, way[::-1], rtol=1e-9)  # the same from either end
+        assert way[20] > way[0] + 10  # of a convex function never
+
+
+def test_a_convex_claim_is_refuted_by_the_numbers_alone():
+    theta = some_theta()
+    study = minima.Study(X, Y, theta[None], np.array([1e3]), np.zeros(1, int), {})
+    *equal, below = minima.claims_of_the_derivations(study)
+    assert all(claim.holds for claim in equal)
+    assert not below.holds
+    study = study._replace(energies=np.array([30.0]))
+    assert minima.claims_of_the_derivations(study)[-1].holds
+
+
+def test_everything_is_written_and_the_table_has_the_numbers(reproduced):
+    text, out, numbers = reproduced
+    energies, kinds = np.array(numbers["energies"]), np.array(numbers["kinds"])
+    assert (np.diff(energies) >= 0).all()
+    assert kinds[0] == 0
+    rows = cells_of(text, "function")
+    for kind in range(kinds.max() + 1):
+        own = energies[kinds == kind]
+        assert rows[f"{kind}"] == [f"{len(own)}", f"{-own[0]:.2f}", f"{-own[-1]:.2f}"]
+    barriers = cells_of(text, "to  ")
+    for name, way in numbers["ways"].items():
+        assert barriers[name] == [f"{max(way) - max(way[0], way[-1]):.2f}"]
+    assert max(map(len, text.splitlines())) <= 120
+    check_picture(out / "elbo-minima.png", 1000, 10)
+
+
+def test_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
+    monkeypatch.setattr(minima, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        minima.search(0, starts=2)
