@@ -480,7 +480,7 @@ plt.show()
 #
 # (In the derivations: [R9](../derivations/prediction.md#r9-the-prediction-from-posterior-means).)
 #
-# "The predictive mean could have been obtained with a single forward pass" with the posterior
+# "The predictive mean could have also been obtained with a single forward pass" with the posterior
 # means for weights, says the post. For one ReLU and $w = \mu + \sigma\epsilon$,
 #
 # $$E[\max(w, 0)] = \int_{-\mu/\sigma}^\infty (\mu + \sigma\epsilon)\,\varphi(\epsilon)\,d\epsilon
