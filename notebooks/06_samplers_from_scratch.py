@@ -109,8 +109,8 @@ assert not np.array_equal(after[1], after[0])
 # $x' = x\,e^{s z}$, $z \sim N(0, 1)$. As a density of $x'$ this has a factor $1/x'$, so that
 # $q(x|x')/q(x'|x) = x'/x$. *Without* that ratio the chain walks symmetrically in $u = \log x$ and
 # takes $\pi(x)$ for the density of $u$: it draws $x$ from $\pi(x)/x$. Our $\pi$ is the Gamma
-# density $x^2 e^{-x}/2$ with mean 3; forgetting the ratio gives $x\,e^{-x}$, with mean 2. "Accepted
-# when more probable" is a rule for symmetric proposals alone.
+# density $x^2 e^{-x}/2$ with mean 3; forgetting the ratio gives $x\,e^{-x}$, with mean 2. That a
+# candidate "is accepted when it is more probable" is a rule for symmetric proposals alone.
 
 
 # %%
