@@ -253,20 +253,28 @@ class Answers:
     def __init__(self, tests: Sequence[str], home: str) -> None:
         context = multiprocessing.get_context("fork")
         self.here, there = context.Pipe()
-        self.process = context.Process(target=self.serve, args=(there, tests, home))
+        self.process = context.Process(target=self.serve, args=(self.here, there, tests, home))
         self.process.start()
+        there.close()  # or `recv` would wait for ever for a process that was killed
         self.collected, self.usable = self.here.recv()
 
     @staticmethod
-    def serve(connection: Any, tests: Sequence[str], home: str) -> None:
+    def serve(theirs: Any, connection: Any, tests: Sequence[str], home: str) -> None:
         """Import, collect, and answer."""
+        theirs.close()  # so that this process ends with theirs
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         pytest.main([*PYTEST, "-s", *tests], plugins=[Judge(connection, home)])
 
     def ask(self, *question: Any) -> dict[str, int]:
-        """Return the fate of each mutant of a module: `Judge.fates`."""
+        """Return the fate of each mutant of a module: `Judge.fates`.
+
+        Raises
+        ------
+        EOFError, ConnectionError
+            If the process has died.
+        """
         self.here.send(question)
         answer: dict[str, int] = self.here.recv()
         return answer

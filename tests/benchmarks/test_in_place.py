@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import os
+import signal
 import sys
 
 import pytest
@@ -112,6 +114,18 @@ def test_tests_that_call_the_function_are_asked():
         }
     finally:
         answers.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_was_killed_is_noticed():
+    answers = Answers(["tests/numeric/test_layout.py"], str(mutation.ROOT / "bbb_numpy"))
+    assert answers.process.pid is not None
+    os.kill(answers.process.pid, signal.SIGKILL)
+    answers.process.join()
+    assert answers.here.poll(5), "it waits for ever"
+    with pytest.raises((EOFError, ConnectionError)):
+        answers.ask("numeric/layout", {}, 1.0)
+    answers.here.close()
 
 
 ALONE = """
