@@ -137,9 +137,9 @@ def _gradients() -> list[Subject]:
             (wrong(lambda g, t: g + 0.3 * (t.real < -1)), theta),
         ),
         Subject(
-            "a wrong gradient of a cost of a millionth",
+            "a gradient of a cost of a millionth, too large by 1/1000 of itself",
             False,
-            (lambda t: (1e-6 * _cost(t)[0], 1.01e-6 * _cost(t)[1]), theta),
+            (lambda t: (1e-6 * _cost(t)[0], 1.001e-6 * _cost(t)[1]), theta),
         ),
         Subject("a gradient that is nan", False, (wrong(lambda g, t: g * np.nan), theta)),
     ]

@@ -252,6 +252,12 @@ def test_what_cannot_be_traced_is_compared_in_floats_and_is_told_so():
     assert "the sign of rho" in verdict.findings[0].says
 
 
+def test_where_only_floats_are_compared_an_error_of_a_ten_millionth_is_an_error():
+    verdict = judge("softplus", lambda rho: np.logaddexp(0, rho) + 1e-7)
+    assert not verdict.passed
+    assert verdict.cases
+
+
 def test_an_answer_that_is_wrong_on_another_path_than_the_proof_took_is_noticed():
     def answer(here, there, forth, back):
         ratio = there * back / (here * forth)

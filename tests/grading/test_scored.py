@@ -67,6 +67,24 @@ def test_the_gradients_shown_are_right_and_wrong_as_they_claim():
         assert check(value_and_grad, theta).passed == right, what
 
 
+@pytest.mark.equation("D9")
+def test_an_absolute_tolerance_misses_the_small_gradient_and_only_that():
+    """The mistake that the exercise teaches: np.allclose calls all below 1e-8 equal."""
+
+    def check_a_gradient(value_and_grad, theta, **tolerance):
+        steps = 1e-6 * np.eye(theta.size)
+        sides = [(value_and_grad(theta + h)[0], value_and_grad(theta - h)[0]) for h in steps]
+        slopes = np.array([above - below for above, below in sides]) / 2e-6
+        return np.allclose(slopes, value_and_grad(theta)[1], **tolerance)
+
+    def missed(**tolerance):
+        verdict = judge("check_a_gradient", lambda *given: check_a_gradient(*given, **tolerance))
+        return [says for block, says in verdict.findings if block == "not seen"]
+
+    assert missed() == ["a gradient of a cost of a millionth, too large by 1/1000 of itself"]
+    assert missed(atol=0) == []
+
+
 @pytest.mark.equation("D35")
 def test_coverage_alone_does_not_see_bands_too_wide_here_and_too_narrow_there():
     def coverage(draws, y):

@@ -98,6 +98,22 @@ def test_subnormal_numbers_are_cleared_and_no_other_is_changed_by_it(rule, monke
     assert np.array_equal(np.where(np.abs(uncleared) < tiny, 0, uncleared), theta)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rule", [Momentum(1e-6), Adam(1e-6, epsilon=1e-12)])
+def test_small_numbers_that_are_normal_are_not_cleared(rule, dtype, monkeypatch):
+    """Weights, gradients and their squares far below the distance from 1 to the next number."""
+    small = float(np.finfo(dtype).eps) / 1e3
+    grads = np.random.default_rng(5).standard_normal((3 * optimizers.CLEAR_EVERY, 5))
+    theta = np.full(5, small, dtype)
+    ends = []
+    for every in (optimizers.CLEAR_EVERY, len(grads) + 1):
+        monkeypatch.setattr(optimizers, "CLEAR_EVERY", every)
+        end, state = run(rule, (small * grads).astype(dtype), theta)
+        assert all((array != 0).all() for array in state.arrays.values())
+        ends.append(end)
+    np.testing.assert_array_equal(*ends)
+
+
 @pytest.mark.parametrize("rule", [SGD(0.1), Momentum(0.02, 0.8), Adam(0.05)])
 def test_every_rule_finds_the_bottom_of_a_quadratic(rule):
     target, theta = np.array([1.0, -2.0]), np.zeros(2)

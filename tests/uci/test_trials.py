@@ -100,6 +100,21 @@ def check_that_test_rows_do_not_matter(monkeypatch, method, plant=None):
         assert fitted(monkeypatch, method, changed, plant) == as_it_is
 
 
+def test_the_units_are_the_moments_of_all_rows_of_the_training_part(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 40, 1)) + np.arange(40.0)[:, None]  # no part is like another
+    given = []
+    monkeypatch.setattr(
+        trials, "select_and_fit", lambda *all_of: given.extend(all_of) or (None, {})
+    )
+    _, _, scaled = trials.fit_part(x, y, "bbb", trials.Settings(), 0)
+    assert (scaled.x_mean, scaled.x_scale) == (pytest.approx(x.mean()), pytest.approx(x.std()))
+    assert (scaled.y_mean, scaled.y_scale) == (pytest.approx(y.mean()), pytest.approx(y.std()))
+    for part in given[:2]:
+        assert part.mean() == pytest.approx(0.0, abs=1e-6)
+        assert part.std() == pytest.approx(1.0, abs=1e-6)
+
+
 @all_methods
 def test_rows_of_the_test_part_cannot_influence_a_fit(monkeypatch, method):
     check_that_test_rows_do_not_matter(monkeypatch, method)

@@ -13,7 +13,8 @@ grows when it shrinks. The complex step, Im f(theta + i h) / h, has only the fir
 Shapes: value_and_grad takes theta (P,) to a number and an array (P,); it takes complex numbers,
 too. Return True if the gradient is right.
 
-Hint: what is "almost 0" should be measured against the size of the gradient.
+Hint: what is "almost 0" should be measured against the size of the gradient. np.allclose calls
+two numbers equal, unless told otherwise, if they differ by less than 1e-8.
 
 Read: D9 and D44 in derivations/numbers-and-proofs.md.
 """
