@@ -16,11 +16,11 @@ from .. import plain
 from ..exact import prove
 from ..gradcheck import BARS, Report, check, format_table
 from ..gradients import matrix
+from ..gradients.catalogue import ACTIVATIONS
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS
 from ..numeric.elementary import softplus
-from ..parts.activations import ACTIVATIONS
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField

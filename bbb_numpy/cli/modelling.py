@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from ..gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
+from ..gradients.catalogue import ACTIVATIONS, ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
 from ..learners.inference import INFERENCES, SAMPLED, STARTS, Sampling
-from ..parts.activations import ACTIVATIONS
 from ..parts.priors import GaussianPrior
 from ..sampling.run import METRICS
 from ..training.optimizers import Adam, Cosine

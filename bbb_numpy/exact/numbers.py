@@ -259,8 +259,6 @@ class Number:
         """Show the float."""
         return f"{type(self).__name__}({self.v!r})"
 
-    # --- the one function that is not made of exponentials, for `elementary.erfc` (D51)
-
     def erf(self) -> Number:
         """Return erf a, with slope 2/sqrt(pi) e^-a^2 a'; the float 2/sqrt(pi) stands for itself."""
         p, slope = self.modulus, (-(self * self)).exp() * ERF_SLOPE

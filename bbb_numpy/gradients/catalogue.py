@@ -22,6 +22,7 @@ from ..model.kl_weights import (
 )
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from ..numeric.accepting import OneOf
+from ..parts.activations import ACTIVATIONS
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from ..parts.full_rank import FullRank
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
@@ -36,6 +37,7 @@ from .local_reparameterisation import LocalReparameterisation
 from .reparameterised import Reparameterised, StickingTheLanding
 
 __all__ = [
+    "ACTIVATIONS",
     "CHECKED_LIKELIHOODS",
     "CHECKED_POSTERIORS",
     "CHECKED_PRIORS",

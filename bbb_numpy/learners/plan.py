@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..gradients.catalogue import (
+    ACTIVATIONS,
     ESTIMATORS,
     KL_WEIGHTS,
     LIKELIHOODS,
@@ -27,7 +28,6 @@ from ..model.objectives import EUBO, MLE, FreeEnergy, Objective, Renyi
 from ..numeric.accepting import DTYPE, OneOf, Optional, instead
 from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, real, whole
 from ..numeric.randomness import check_random_state
-from ..parts.activations import ACTIVATIONS
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP

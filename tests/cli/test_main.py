@@ -80,7 +80,10 @@ def test_gradcheck_exits_with_one_and_names_the_term_when_a_formula_is_wrong(cap
     assert "<- above 1e-12" in out
 
 
-@pytest.mark.parametrize("options", [["--activation", "tanh"], ["--fixed-noise"], ["--rho", "-40"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--activation", "tanh"], ["--activation", "gelu"], ["--fixed-noise"], ["--rho", "-40"]],
+)
 def test_gradcheck_takes_any_architecture(options, capsys):
     assert main(["gradcheck", "--layers", "2", "1", "--method", "complex", *options]) == 0
     assert ("log_noise" in capsys.readouterr().out) is ("--fixed-noise" not in options)
@@ -155,7 +158,9 @@ def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkey
 
 
 @pytest.mark.equation("D44")
-@pytest.mark.parametrize("options", [[], ["--plain"], ["--activation", "tanh", "--rho", "3"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--plain"], ["--activation", "tanh", "--rho", "3"], ["--activation", "gelu"]]
+)
 def test_gradcheck_exact_proves_every_term(options, capsys):
     assert main(["gradcheck", "--exact", "--layers", "2", "3", "1", *options]) == 0
     out = capsys.readouterr().out

@@ -4,6 +4,7 @@
 it is silent. CONTRIBUTING.md leads through it.
 """
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import textbook
 from problems import VALID
 
 import bbb_numpy
-from bbb_numpy import BayesianMLPRegressor, StudentTPrior
+from bbb_numpy import MLP, BayesianMLPClassifier, BayesianMLPRegressor, StudentTPrior
 from bbb_numpy.gradients import catalogue, matrix
 from bbb_numpy.gradients.family import Posterior
 from bbb_numpy.learners.checkpoint import FORMAT
@@ -219,6 +220,50 @@ def missing(entry, folder) -> Iterator[str]:
 def test_nothing_is_missing(entry, tmp_path):
     todo = list(missing(entry, tmp_path))
     assert not todo, "\n" + "\n".join(todo)
+
+
+# --- activations, which are functions: what each of them has to have
+
+
+def missing_of_activation(name, folder):
+    """What an activation still needs."""
+    network = MLP((2, 3, 1), name)
+    if name not in textbook.ACTIVATIONS:
+        yield "has no formula in tests/textbook.py"
+    row = re.search(r"^\| activation \|.*$", USING, re.MULTILINE)
+    if f"`{name}`" not in row[0]:
+        yield "is not listed in docs/using.md, under Choosing the parts"
+    function = catalogue.ACTIVATIONS[name]
+    tags = tags_in(function.__doc__ or "", FAMILIES)
+    if not tags:
+        yield "has no tag in its docstring"
+    for learner in (BayesianMLPRegressor, BayesianMLPClassifier):
+        said = f"{inspect.getdoc(learner)} {inspect.getdoc(learner.__init__)}"
+        if "activation : {" in said and f"'{name}'" not in said:
+            yield f"is not in the docstring of {learner.__name__}"
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
+    options = {"epochs": 1, "predict_samples": 3, "random_state": 0}
+    model = BayesianMLPRegressor((3,), activation=name, **options).fit(x, y)
+    bbb_numpy.save(model, folder / f"{name}.npz")
+    twin = bbb_numpy.load(folder / f"{name}.npz")
+    if twin.estimator_.model.network != network or (twin.predict(x) != model.predict(x)).any():
+        yield "comes back from a file as something else"
+
+
+@pytest.mark.parametrize("name", catalogue.ACTIVATIONS)
+def test_nothing_is_missing_of_an_activation(name, tmp_path):
+    assert list(missing_of_activation(name, tmp_path)) == []
+
+
+def test_an_activation_without_formula_line_tag_or_parameter_is_named(tmp_path, monkeypatch):
+    def swish(z, slope):
+        catalogue.ACTIVATIONS["silu"](z, slope)
+
+    monkeypatch.setitem(catalogue.ACTIVATIONS, "swish", swish)
+    found = " ".join(missing_of_activation("swish", tmp_path))
+    for place in ("tests/textbook.py", "docs/using.md", "docstring"):
+        assert place in found
 
 
 # --- planted omissions: each is named, and nothing else
