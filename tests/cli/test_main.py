@@ -58,7 +58,9 @@ def test_gradcheck_prints_the_table_and_every_gradient_passes(capsys):
     layers = ["--layers", "3", "7", "5", "2"]
     assert main(["gradcheck", *layers, "--samples", "4", "--batch", "6"]) == 0
     out = capsys.readouterr().out
-    assert "every gradient passes" in out
+    one = "MeanField / GaussianPrior / GaussianLikelihood / Reparameterised / FreeEnergy / relu"
+    assert f"\nevery gradient of {one} passes\nnot looked at: other posteriors, priors" in out
+    assert out.endswith("bbb-numpy gradcheck --all does, for one activation\n")
     assert all(block in out for block in ("mu", "rho", "log_noise"))
     assert all(term in out for term in ("posterior", "prior", "likelihood", "free energy"))
     largest = re.search(r"largest complex error (\S+)", out)
@@ -99,7 +101,7 @@ def test_gradcheck_plain_checks_the_report_on_one_screen_and_names_what_is_wrong
     assert "layers 2-3-1, relu, 13 weights, 4 samples, 6 rows, KL weight 0.1" in out
     for method in BARS:
         assert re.search(rf"plain +{method} +mu +13 .*\nplain +{method} +rho +13 ", out)
-    assert "every gradient passes" in out
+    assert "every gradient of plain.py passes" in out
 
     def one_per_cent_off(*problem):
         value, grad = value_and_grad(*problem)
@@ -140,7 +142,7 @@ def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, cap
     assert "1 combinations are refused" in out
     assert "Flipout needs KL(q || prior) in closed form" in out
     assert ("central differences" in out or "largest central error" in out) is bool(method)
-    assert "every gradient passes" in out
+    assert "every gradient passes, of networks with relu; not looked at: other activations" in out
 
 
 def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkeypatch):
@@ -164,7 +166,9 @@ def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkey
 def test_gradcheck_exact_proves_every_term(options, capsys):
     assert main(["gradcheck", "--exact", "--layers", "2", "3", "1", *options]) == 0
     out = capsys.readouterr().out
-    assert "every gradient is proved" in out
+    name = "plain.py" if "--plain" in options else "MeanField / .* / (relu|tanh)"
+    assert re.search(f"\nevery gradient of {name} is proved\nnot looked at: ", out)
+    assert "bbb-numpy gradcheck --exact --all does" in out
     assert all(term in out for term in (["plain"] if "--plain" in options else TERMS))
 
 
@@ -189,17 +193,18 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert re.search(r"mean-field +reparameterised +elbo +1 +1\n", out)
     assert "1 combinations are refused" in out
-    assert out.endswith("\n2 proved\n")
+    assert "\n2 of 2 proved, of networks with relu; not looked at: other activations" in out
     right = ScaleMixturePrior.add_vjp
     monkeypatch.setattr(ScaleMixturePrior, "add_vjp", lambda self, saved, c, *rest: right(
         self, saved, 2 * c, *rest
     ))  # fmt: skip
     assert main(["gradcheck", "--exact", "--all"]) == 1
-    out = capsys.readouterr().out
-    assert (
-        "mean-field / mixture-learned / gaussian-learned / reparameterised / elbo\nrefuted" in out
-    )
-    assert out.endswith("\n1 proved, 1 refuted\n")
+    out, err = capsys.readouterr()
+    first = "mean-field / mixture-learned / gaussian-learned / reparameterised / elbo"
+    assert out.startswith(f"{first}\nrefuted"), "at once, and the second is not tried"
+    assert re.search("by hand .*\nthe first that is not proved ends this run\n\n", out)
+    assert "\n0 of 2 proved" in out
+    assert "0/2" in err, "a bar, though this is no terminal"
 
 
 @pytest.mark.parametrize("other", [["--method", "complex"], ["--most", "3"]])
