@@ -110,7 +110,7 @@ def _valid(args: argparse.Namespace) -> tuple[list[tuple[Any, Any]], Counter[str
 
 
 def _shown(valid: list[tuple[Any, Any]]) -> tqdm:
-    """Return the same with a bar: in a terminal it moves, in the log of a machine twice a minute."""
+    """Return the same with a bar, which in the log of a machine moves twice a minute."""
     pause = 0.1 if sys.stderr.isatty() else 30.0
     return tqdm(valid, unit="combination", leave=False, mininterval=pause)
 
