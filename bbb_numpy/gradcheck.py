@@ -64,7 +64,8 @@ class Report:
     blocks : tuple of Block
     method : {'complex', 'central'}
     bar : float
-        Largest relative error that passes.
+        Largest relative error that passes. The truth value of a report is whether it passes, for
+        ``assert check(f, theta)``.
     """
 
     blocks: tuple[Block, ...]
@@ -91,6 +92,9 @@ class Report:
     def worst(self) -> Block:
         """The block with the largest error."""
         return max(self.blocks, key=lambda block: (np.isnan(block.error), block.error))
+
+    def __bool__(self) -> bool:
+        return self.passed
 
     def __str__(self) -> str:
         return format_table({"all": self})

@@ -474,6 +474,24 @@ assert prove(one_entry_off, theta, eps, x, y, 1.0).verdict == "refuted"
 assert prove(another_sigmoid, theta, eps, x, y, 1.0).proved
 
 # %% [markdown]
+# A field knows neither sizes nor signs. Modulo $p = 2^{61} - 1$ the number $2^{61}$ is 1, and the
+# root of $t^2$ is as well $t$ as $-t$. With the numbers above, both of these wrong gradients can
+# pass. `prove` therefore draws its prime, and before it says *proved* it computes once more with
+# sixty digits, at theta itself. There a root is positive, and the logarithm of a negative number
+# does not exist.
+
+# %%
+print(f"2^61 = {Residue(2**61).n} modulo 2^61 - 1\n")
+fooled = {
+    "2^61 times too large": lambda t: ((t**2).sum(), 2**61 * 2 * t),
+    "|t|, with the slope of t": lambda t: (np.sqrt(t**2).sum(), np.ones_like(t)),
+    "no value at all": lambda t: (np.log(t).sum(), 1 / t),
+}
+for name, program in fooled.items():
+    print(f"{name}: {prove(program, np.array([-1.2]))}")
+    assert not prove(program, np.array([-1.2]))
+
+# %% [markdown]
 # ## 6. Who notices what
 #
 # A gradient can be the exact gradient of the wrong value. Two more questions are to be asked:

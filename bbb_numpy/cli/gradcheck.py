@@ -167,7 +167,8 @@ def _prove_combinations(args: argparse.Namespace) -> int:
             print(f"{which}\n{proof}\nthe first that is not proved ends this run\n")
             break
     print(
-        "proofs in the field of 2^61 - 1 elements, one line for all priors and likelihoods\n\n"
+        "proofs in finite fields and with sixty digits, each on one path of comparisons; one line "
+        "for all priors and likelihoods\n\n"
         f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'proved':>7}{'of':>5}\n" + "-" * 63
     )
     lines = Counter((w.posterior, w.estimator, w.objective) for w in proofs)

@@ -1,8 +1,8 @@
 """Numbers of a finite field, with derivatives: what exact proofs compute with (D44).
 
-A `Residue` is a number modulo the prime p = 2^61 - 1 with its derivative along one direction and a
-float that decides comparisons; `Laws` are exp, log and roots of them. A `Long` has sixty digits in
-the place of residues.
+A `Residue` is a number modulo a prime p that is drawn, with its derivative along one direction and
+a float that decides comparisons; `Laws` are exp, log and roots of them. A `Long` has sixty digits
+in the place of residues.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import math
 import operator
 import random
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from numbers import Real
 from types import NotImplementedType
 from typing import Any, ClassVar
@@ -22,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "PRIME",
+    "DIGITS",
     "Laws",
     "Long",
     "Number",
     "Residue",
     "Untraceable",
     "exact",
+    "long",
     "still",
     "untangled",
     "variables",
@@ -36,8 +36,9 @@ __all__ = [
 
 Array = NDArray[Any]
 BITS = 61
-PRIME = (1 << BITS) - 1
-HALF = 1 << BITS - 1  # 1/2, as 2^61 = 1
+DIGITS = 60
+FLOATS = (float, int, np.float64)
+LOG_2 = Decimal(2).ln(Context(6 * DIGITS))
 MEMORY = 1000  # how many exponentials back a law is looked for
 ERF_SLOPE = 2.0 / math.sqrt(math.pi)  # of erf at 0
 
@@ -47,19 +48,23 @@ class Untraceable(TypeError):
 
 
 def _compared(operation: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:
-    """Return the method that compares floats, and refuses a tie of different numbers."""
+    """Return the method that compares floats, and refuses nan and ties of different numbers."""
 
     def compared(self: Number, other: Any) -> bool:
         if not isinstance(other, Number):
             if not math.isfinite(other):
                 return operation(self.v, float(other))
             other = self.constant(other)
+        if math.isnan(self.v) or math.isnan(other.v):
+            raise Untraceable("a number that is nan in floats is compared, so no path is right")
         if self.v == other.v and self.a != other.a and not self.rounded:
             raise Untraceable(
                 "two different numbers of the same size are compared: this theta lies on a kink "
                 "or a tie. Take another"
             )
-        return operation(self.v, other.v)
+        found = operation(self.v, other.v)
+        self.goes(found)
+        return found
 
     return compared
 
@@ -77,6 +82,7 @@ class Number:
 
     __slots__ = ("a", "b", "v")
     modulus: ClassVar[Any]
+    known: ClassVar[dict[Any, Number]]  # constants that were met
     rounded: ClassVar[bool] = False
 
     def __init__(self, a: Any, b: Any, v: float) -> None:
@@ -84,34 +90,26 @@ class Number:
 
     # --- what differs between residues and decimals
 
-    @classmethod
-    def constant(cls, x: Any) -> Number:
-        """Return the number that a float or a fraction is, without rounding."""
-        raise NotImplementedError
+    constant: ClassVar[Any]  # from a float or a fraction to the number that it is
+    variable: ClassVar[Any]  # from a size and a tangent to an argument that moves
+    tangent: ClassVar[Any]  # to an entry of a random direction
+    inverse: ClassVar[Any]  # from a to 1 / a
+    functions: ClassVar[Any]  # to what has exp, log, sqrt and erf of a
 
-    @classmethod
-    def variable(cls, v: float, tangent: Any) -> Number:
-        """Return an argument of the size `v` that moves by `tangent`."""
-        raise NotImplementedError
+    def goes(self, found: bool) -> None:
+        """Take note of what a comparison found."""
 
-    @classmethod
-    def tangent(cls) -> Any:
-        """Return one entry of a random direction."""
-        raise NotImplementedError
-
-    @staticmethod
-    def inverse(a: Any) -> Any:
-        """Return 1 / a."""
-        raise NotImplementedError
-
-    @classmethod
-    def functions(cls) -> Any:
-        """Return what has exp, log and sqrt of `a`."""
-        raise NotImplementedError
+    def squared(self) -> None:
+        """Take note of the square of this number."""
 
     # --- the field; the remainder leaves a Decimal as it is
 
     def _other(self, x: Any) -> Any:
+        if type(x) in FLOATS:
+            found = self.known.get(x)
+            if found is None:
+                found = self.known[x] = self.constant(x)
+            return found
         if isinstance(x, Number):
             return x
         if isinstance(x, float | int | Real):  # Real, which is slow to ask, comes last
@@ -147,6 +145,8 @@ class Number:
         if o is None:
             return NotImplemented
         p = self.modulus
+        if self.a == o.a:
+            self.squared()
         slope = self.a * o.b + self.b * o.a if o.b or self.b else o.b
         return type(self)(self.a * o.a % p, slope % p, self.v * o.v)
 
@@ -235,8 +235,8 @@ class Number:
 
     def tanh(self) -> Any:
         """Return (1 - e^-2a) / (1 + e^-2a)."""
-        e = (self * -2).exp()
-        return (1 - e) / (1 + e)
+        e = (self * -2).expm1()
+        return -e / (2 + e)
 
     # --- comparisons, by the float
 
@@ -271,11 +271,17 @@ class Laws:
 
     One table of pairs (t, e^t) for both; whatever is found by a law is entered too. A pair that is
     drawn has e^t = r^4, so that e^(t/2) and e^(t/4) are known. The float ``math.log(2)`` stands for
-    log 2, and its multiples for the logarithms of powers of two.
+    log 2, and its multiples for the logarithms of powers of two. The prime is drawn as well: with a
+    fixed one, a gradient could be wrong by a multiple of it.
     """
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
+        self.p = _prime(self.draw)
+        self.half = (self.p + 1) // 2
+        self.path: list[bool] = []  # what the comparisons found
+        self.squares: dict[int, int] = {}  # t^2 -> |t|
+        self.loose = False  # whether a root was drawn that does not exist
         self.exps: dict[int, int] = {0: 1}  # t -> e^t
         self.logs: dict[int, int] = {1: 0}  # e^t -> t
         self.roots: dict[int, int] = {}
@@ -283,33 +289,42 @@ class Laws:
         self.recent: list[tuple[int, int, int]] = []  # t, e^t, e^-t
         self.last = 0, 1
         for power in range(1, 4):
-            over = 1 << BITS - power  # 2^61 = 1
-            pair = _residue(power * math.log(2)), 1 << power, over
+            pair = self.constant(power * math.log(2)), 1 << power, pow(1 << power, -1, self.p)
             self._enter(*pair)
             self.recent.append(pair)
 
+    @property
+    def transcendental(self) -> bool:
+        """Whether an exponential or a logarithm was met, beside those of log 2."""
+        return len(self.recent) > 3
+
     def random(self) -> int:
         """Return a residue other than 0."""
-        return self.draw.randrange(1, PRIME)
+        return self.draw.randrange(1, self.p)
+
+    def constant(self, x: Any) -> int:
+        """Return the residue n / d that a float or a fraction is."""
+        top, bottom = (x if isinstance(x, Fraction) else float(x)).as_integer_ratio()
+        return top * pow(bottom, -1, self.p) % self.p
 
     def _enter(self, t: int, e: int, over: int) -> None:
-        self.exps[t], self.exps[-t % PRIME] = e, over
-        self.logs[e], self.logs[over] = t, -t % PRIME
+        self.exps[t], self.exps[-t % self.p] = e, over
+        self.logs[e], self.logs[over] = t, -t % self.p
 
     def exp(self, t: int) -> int:
         """Return e^t."""
         found = self.exps.get(t)
         if found is not None:
             return found
-        half = self.exps.get(t * HALF % PRIME)
+        half = self.exps.get(t * self.half % self.p)
         if half is not None:
-            e = half * half % PRIME  # e^2t = (e^t)^2
+            e = half * half % self.p  # e^2t = (e^t)^2
         else:
             last, e_last = self.last  # one that was drawn: sums of three are found beside it
-            e = self._sum(t) or self._sum((t - last) % PRIME) * e_last % PRIME
+            e = self._sum(t) or self._sum((t - last) % self.p) * e_last % self.p
             if not e:
                 return self._drawn(t)
-        over = pow(e, -1, PRIME)
+        over = pow(e, -1, self.p)
         self._enter(t, e, over)
         self.recent.append((t, e, over))
         return e
@@ -320,7 +335,7 @@ class Laws:
 
     def _sum(self, t: int) -> int:
         """Return e^t = e^s e^(t - s) = e^(t + s) / e^s if both of either are known, else 0."""
-        exps, p = self.exps, PRIME
+        exps, p = self.exps, self.p
         if t in exps:
             return exps[t]
         for s, e, over in self._met():
@@ -332,11 +347,11 @@ class Laws:
 
     def _drawn(self, t: int) -> int:
         r = self.random()
-        over, step = pow(r, -1, PRIME), t * HALF * HALF % PRIME
+        over, step = pow(r, -1, self.p), t * self.half * self.half % self.p
         for _ in range(3):
             self._enter(step, r, over)
-            r, over, step = r * r % PRIME, over * over % PRIME, 2 * step % PRIME
-        e, over = self.exps[t], self.exps[-t % PRIME]
+            r, over, step = r * r % self.p, over * over % self.p, 2 * step % self.p
+        e, over = self.exps[t], self.exps[-t % self.p]
         self.recent.append((t, e, over))
         self.last = t, e
         return e
@@ -348,8 +363,8 @@ class Laws:
             return found
         if u == 0:
             raise Untraceable("the logarithm of 0")
-        over = pow(u, -1, PRIME)
-        logs, p = self.logs, PRIME
+        over = pow(u, -1, self.p)
+        logs, p = self.logs, self.p
         for s, e, other in self._met():  # log u = log(u / e^s) + s
             if u * other % p in logs:
                 t = (logs[u * other % p] + s) % p
@@ -364,13 +379,19 @@ class Laws:
         return t
 
     def sqrt(self, u: int) -> int:
-        """Return a root of `u`; half of all residues have none in the field: theirs is drawn.
+        """Return the root of `u`: |t| of a square t^2 that was computed, else one of the field.
 
-        What holds whatever r is holds for the root. What needs r^2 = u is found at another point.
+        The field's own has either sign, as p is drawn; that of a product is the product of roots.
+        Half of all residues have none: theirs is drawn. What holds whatever r is holds for the
+        root; what needs r^2 = u is found at another point, where there is one.
         """
+        if u in self.squares:
+            return self.squares[u]
         if u not in self.roots:
-            r = pow(u, (PRIME + 1) // 4, PRIME)  # p = 3 mod 4
-            self.roots[u] = r if r * r % PRIME == u else self.random()
+            r = pow(u, (self.p + 1) // 4, self.p)  # p = 3 mod 4
+            exists = r * r % self.p == u
+            self.loose |= not exists
+            self.roots[u] = r if exists else self.random()
         return self.roots[u]
 
     def erf(self, t: int, minus: int) -> int:
@@ -380,17 +401,27 @@ class Laws:
         return self.erfs.setdefault(t, self.random())
 
 
+def _prime(draw: random.Random) -> int:
+    """Return a random prime of 61 bits that is 3 mod 4, by the test of Miller and Rabin."""
+    while True:
+        p = draw.getrandbits(BITS) | 1 << BITS - 1 | 3
+        # p - 1 is twice an odd number, and these bases decide below 3e24
+        if all(
+            pow(a, p >> 1, p) in (1, p - 1) for a in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+        ):
+            return p
+
+
 class Residue(Number):
     """A number modulo p; each proof has a subclass with laws of its own."""
 
     __slots__ = ()
-    modulus = PRIME
     laws: ClassVar[Laws]
 
     @classmethod
     def constant(cls, x: Any) -> Number:
         """Return the residue of n / d."""
-        return cls(_residue(x), 0, float(x))
+        return cls(cls.laws.constant(x), 0, float(x))
 
     @classmethod
     def variable(cls, v: float, tangent: Any) -> Number:
@@ -402,37 +433,58 @@ class Residue(Number):
         """Return a random residue."""
         return cls.laws.random()
 
-    @staticmethod
-    def inverse(a: int) -> int:
+    @classmethod
+    def inverse(cls, a: int) -> int:
         """Return 1 / a, by Euclid's algorithm."""
-        return pow(a, -1, PRIME)
+        return pow(a, -1, cls.modulus)
 
     @classmethod
     def functions(cls) -> Laws:
         """Return the laws of this proof."""
         return cls.laws
 
+    def goes(self, found: bool) -> None:
+        """Take note of what a comparison found."""
+        self.laws.path.append(found)
+
+    def squared(self) -> None:
+        """Take note that the root of the square is |t|."""
+        if self.v != 0 and not math.isnan(self.v):
+            root = self.a if self.v > 0 else -self.a % self.modulus
+            self.laws.squares[self.a * self.a % self.modulus] = root
+
 
 class Long(Number):
     """A number of sixty digits, at the point itself: says how large an error is."""
 
     __slots__ = ()
-    modulus = Decimal("1e+999999")  # a remainder that leaves every number as it is
+    known: ClassVar[dict[Any, Number]] = {}
+    draw: ClassVar[random.Random]
+    modulus = Decimal("Infinity")  # a remainder that leaves every number as it is
     rounded = True
 
     @classmethod
     def constant(cls, x: Any) -> Number:
-        """Return n / d."""
-        top, bottom = (x if isinstance(x, Fraction) else float(x)).as_integer_ratio()
-        return cls(Decimal(top) / Decimal(bottom), Decimal(0), float(x))
+        """Return n / d; multiples of the float ``math.log(2)`` stand for those of log 2."""
+        power = float(x) / math.log(2)
+        if power in (-3, -2, -1, 1, 2, 3):
+            return cls(int(power) * LOG_2, Decimal(0), float(x))
+        if isinstance(x, Fraction):
+            return cls(Decimal(x.numerator) / Decimal(x.denominator), Decimal(0), float(x))
+        return cls(Decimal(float(x)), Decimal(0), float(x))
 
     @classmethod
     def variable(cls, v: float, tangent: Any) -> Number:
         """Return the float as it is."""
         return cls(Decimal(v), Decimal(tangent), v)
 
-    @staticmethod
-    def inverse(a: Decimal) -> Decimal:
+    @classmethod
+    def tangent(cls) -> Decimal:
+        """Return a random number between -1 and 1."""
+        return Decimal(cls.draw.uniform(-1.0, 1.0))
+
+    @classmethod
+    def inverse(cls, a: Decimal) -> Decimal:
         """Return 1 / a."""
         return 1 / a
 
@@ -440,6 +492,25 @@ class Long(Number):
     def functions(cls) -> Any:
         """Return exp, log and sqrt of decimals."""
         return _OfDecimals
+
+    def log1p(self) -> Any:
+        """Return log(1 + a), as a - a^2 / 2 where a is not seen beside 1."""
+        if self.a.adjusted() < -DIGITS:
+            return self - self * self / 2
+        return _finer(self.a, lambda: (self + 1).log())
+
+    def expm1(self) -> Any:
+        """Return e^a - 1, as a + a^2 / 2 where a is not seen beside 1."""
+        if self.a.adjusted() < -DIGITS:
+            return self + self * self / 2
+        return _finer(self.a, lambda: self.exp() - 1)
+
+
+def _finer(small: Decimal, number: Callable[[], Any]) -> Any:
+    """Return what is computed with as many digits more as cancel beside a small number."""
+    with localcontext() as context:
+        context.prec -= min(0, small.adjusted())
+        return number()
 
 
 class _OfDecimals:
@@ -456,14 +527,6 @@ class _OfDecimals:
             term *= 2 * a * a / odd
         slope = Decimal("1.12837916709551257389615890312154517168810125865799771368817144342")
         return slope * (-a * a).exp() * total
-
-
-@lru_cache(maxsize=4096)
-def _residue(x: Any) -> int:
-    top, bottom = (x if isinstance(x, Fraction) else float(x)).as_integer_ratio()
-    if bottom & (bottom - 1):
-        return top * pow(bottom, -1, PRIME) % PRIME
-    return top * (1 << -(bottom.bit_length() - 1) % BITS) % PRIME  # 2^61 = 1
 
 
 def _divided(a: float, b: float) -> float:
@@ -517,4 +580,11 @@ def still(values: Array) -> Array:
 
 def untangled(seed: int) -> type[Residue]:
     """Return residues of their own, with no law known yet."""
-    return type("Residue", (Residue,), {"__slots__": (), "laws": Laws(seed)})
+    laws = Laws(seed)
+    own = {"__slots__": (), "known": {}, "laws": laws, "modulus": laws.p}
+    return type("Residue", (Residue,), own)
+
+
+def long(seed: int) -> type[Long]:
+    """Return numbers of sixty digits whose random directions are their own."""
+    return type("Long", (Long,), {"__slots__": (), "known": {}, "draw": random.Random(seed)})

@@ -3,17 +3,20 @@
 `gradcheck` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
 numbers of a finite field, where nothing is rounded and no step is taken:
 
-* every number is a residue modulo the prime p = 2^61 - 1, at a random point, with its derivative
-  along a random direction, and a float that decides comparisons and nothing else;
+* every number is a residue modulo a prime p of 61 bits, which is drawn, at a random point, with its
+  derivative along a random direction, and a float that decides comparisons and nothing else;
 * exp of an argument of which nothing is known is a random residue, log the inverse of exp, both
   with their exact derivatives and the laws ``exp(a + b) = exp(a) exp(b)``;
-* the gradient is *proved* if the derivative of the value equals ``grad . direction`` in the field.
+* the gradient is *proved* if the derivative of the value equals ``grad . direction`` in the field,
+  at every point where the roots exist, and if at theta itself, with sixty digits, the value exists
+  and the two agree once more: the sign of a root has a meaning there.
 
 A difference of the two that is not zero everywhere is a rational function of the random numbers,
 and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
-degree / p: with a degree of a thousand 4e-16. What is proved holds for one path of comparisons
-(which ReLU units are on, which branch of a stable formula is taken), that of the given theta, and
-for numbers of infinite precision: rounding and overflow are the business of `gradcheck`.
+degree / p: with a degree of a thousand 1e-15. What is proved holds on the paths of comparisons
+that were taken (which ReLU units are on, which branch of a stable formula), that of the given theta
+and those of others near it, and for numbers of infinite precision: rounding and overflow are the
+business of `gradcheck`. What a proof cannot see is listed in D44, each with an example.
 
 >>> import numpy as np
 >>> def cubic(theta):
@@ -30,11 +33,14 @@ refuted: 1 of 3 derivatives is wrong
 from __future__ import annotations
 
 import linecache
+import random
 import re
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from functools import partial
+from itertools import islice, zip_longest
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,19 +49,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradcheck import check_blocks, check_callable, check_returned, check_theta
-from .numbers import PRIME, Long, Number, exact, untangled, variables
+from .numbers import DIGITS, Number, Untraceable, exact, long, untangled, variables
 
 __all__ = ["Proof", "Wrong", "prove", "prove_same"]
 
 Array = NDArray[Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
 
-POINTS = 8  # that are tried where there are roots
-DIGITS = 60  # of the numbers that say by how much a gradient is wrong
+POINTS = 32  # that are tried where there are roots
+AGREED = 3  # of them have to agree, and all of those at which the roots exist
 SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
 SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
 ROUNDED = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
 CONSTANT = Decimal("1e-13")  # and to a value
+FLOATS = 1e-3  # relative difference of floats and of sixty digits that is not rounding
 
 
 class Wrong(NamedTuple):
@@ -68,7 +75,7 @@ class Wrong(NamedTuple):
     def __str__(self) -> str:
         excess = self.by_hand - self.right
         way = "too large" if excess > 0 else "too small"
-        shown = f"by hand {self.by_hand:.15g}, right {self.right:.15g}"
+        shown = f"by hand {float(self.by_hand):.15g}, right {float(self.right):.15g}"
         return f"{self.name}: {shown}, {way} by {float(abs(excess)):.3g}"
 
 
@@ -80,19 +87,33 @@ class Proof:
     ----------
     verdict : {'proved', 'refuted', 'not proved', 'not traceable'}
         *Not proved* is a gradient whose sixty digits are right, by an identity that the field
-        does not know; *not traceable* a function with a step that has no exact form.
+        does not know, or a function that has no value at theta or is none of its arguments;
+        *not traceable* a function with a step that has no exact form. The truth value of a `Proof`
+        is whether it is proved, for ``assert prove(f, theta)``.
     coordinates : int
         Length of theta.
     wrong : tuple of Wrong
         What is refuted.
     reason : str
         Why it is not proved or not traceable, and what to do.
+    theta : ndarray (D,) or None
+        Where it fails, if that is not the theta that was given.
+    paths, comparisons, one_way : int
+        How many paths of comparisons were taken, how many comparisons there were on one, and how
+        many of them went one way only.
     """
 
     verdict: str
     coordinates: int
     wrong: tuple[Wrong, ...] = ()
     reason: str = ""
+    theta: Array | None = field(default=None, compare=False)
+    paths: int = field(default=1, compare=False)
+    comparisons: int = field(default=0, compare=False)
+    one_way: int = field(default=0, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.proved
 
     @property
     def proved(self) -> bool:
@@ -100,13 +121,25 @@ class Proof:
         return self.verdict == "proved"
 
     def __str__(self) -> str:
+        where = "" if self.theta is None else f" at another theta, {np.array2string(self.theta)}"
         if self.proved:
-            return f"proved: all {self.coordinates} derivatives are exact"
+            return f"proved: all {self.coordinates} derivatives are exact{self._on_which_path()}"
         if self.reason:
-            return f"{self.verdict}: {self.reason}"
+            return f"{self.verdict}{where}: {self.reason}"
         is_are = "is" if len(self.wrong) == 1 else "are"
-        head = f"refuted: {len(self.wrong)} of {self.coordinates} derivatives {is_are} wrong"
+        head = f"refuted{where}: {len(self.wrong)} of {self.coordinates} derivatives {is_are} wrong"
         return "\n  ".join([head, *map(str, self.wrong)])
+
+    def _on_which_path(self) -> str:
+        if not self.comparisons:
+            return ""
+        if self.paths == 1:
+            return f", on this path of {self.comparisons} comparisons"
+        ways = f"{self.one_way} of {self.comparisons} went one way only"
+        return (
+            f", on {self.paths} paths of comparisons; "
+            f"{ways if self.one_way else 'each of them went both ways'}"
+        )
 
 
 def prove(
@@ -115,6 +148,7 @@ def prove(
     *arguments: Any,
     blocks: Mapping[str, slice] | None = None,
     coordinate: Callable[[int], str] | None = None,
+    points: int = 8,
     seed: int = 0,
 ) -> Proof:
     """Prove or refute that `value_and_grad` returns the gradient of its value (D44).
@@ -136,6 +170,10 @@ def prove(
         Named parts of theta, for the names of coordinates. Default: one block ``theta``.
     coordinate : callable, optional
         From a flat index to a readable name.
+    points : int
+        So many other thetas are tried where anything is compared, of twice the size of the given
+        one down to a thousandth; where the value does not exist they are passed over. 0: prove the
+        path of the given theta alone.
     seed : int
         Of the random numbers.
 
@@ -146,36 +184,41 @@ def prove(
     Raises
     ------
     TypeError
-        For a function, blocks or a seed of another kind, which is named.
+        For a function, blocks, points or a seed of another kind, which is named.
     ValueError
         If a block ends beyond theta, theta is not a flat finite float64 array, or
         `value_and_grad` returns anything but a number and a gradient of the shape of theta.
     """
     check_callable("value_and_grad", value_and_grad, "of theta and the arguments")
-    _check_seed(seed)
+    _check_whole("seed", seed)
+    _check_whole("points", points)
     if coordinate is not None:
         check_callable("coordinate", coordinate, "from an index to its name")
     theta = check_theta(theta, "prove")
     if blocks is not None:
         check_blocks(blocks, theta.size)
-    for point in range(POINTS):
-        kind = untangled(seed * POINTS + point)
-        direction = [kind.tangent() for _ in theta]
-        try:
-            returned = _run(value_and_grad, theta, direction, arguments, kind)
-        except Exception as error:
-            return Proof("not traceable", theta.size, reason=_where(error))
-        check_returned(returned, theta.shape)
-        try:
-            value, grad = _parts(returned, kind)
-        except Exception as error:
-            return Proof("not traceable", theta.size, reason=_where(error))
-        total = sum(g.a * d for g, d in zip(grad, direction, strict=True))
-        if value.b == total % PRIME:  # D44
-            return Proof("proved", theta.size)
-        if not kind.laws.roots:
+    asked = _Asked(value_and_grad, arguments, _namer(blocks, coordinate), seed)
+    try:
+        proof, path = _prove_at(asked, theta)
+    except _Stopped as stopped:
+        return Proof(stopped.verdict, theta.size, reason=stopped.reason)
+    ways, paths = [{found} for found in path], {tuple(path)}
+    # without comparisons there is one path; where digits agree for a reason that the field does not
+    # know, other thetas may show that they need not
+    for there in islice(_moved(theta, random.Random(seed)), points if path or not proof else 0):
+        if proof.verdict == "refuted":
             break
-    return _amounts(value_and_grad, theta, arguments, _namer(blocks, coordinate))
+        try:
+            other, path = _prove_at(asked, there)
+        except _Stopped:
+            continue
+        if other.verdict == "refuted" or (proof and not other):
+            return replace(other, theta=there)
+        paths.add(tuple(path))
+        both = zip_longest(ways, [{found} for found in path], fillvalue=set[bool]())
+        ways = [old | new for old, new in both]
+    one_way = sum(len(way) == 1 for way in ways)
+    return replace(proof, paths=len(paths), comparisons=len(ways), one_way=one_way)
 
 
 def prove_same(
@@ -208,25 +251,33 @@ def prove_same(
     """
     check_callable("first", first, "of the arguments")
     check_callable("second", second, "of the arguments")
-    _check_seed(seed)
-    for point in range(POINTS):
-        kind = untangled(seed * POINTS + point)
+    _check_whole("seed", seed)
+
+    def values(kind: type[Number]) -> list[Number]:
         at = exact(arguments, kind, moving=True)
-        try:
-            values = [_number(function(*at), kind) for function in (first, second)]
-        except Exception as error:
-            return Proof("not traceable", 1, reason=_where(error))
-        moves = values[0].b != values[1].b
-        if not moves or not kind.laws.roots:
-            break
-    with localcontext(Context(DIGITS, traps=[])):
-        at = exact(arguments, Long)
-        one, other = (_number(function(*at), Long).a for function in (first, second))
-        apart, size = abs(one - other), max(abs(one), abs(other), Decimal(1))
-        differ = apart > CONSTANT * size
+        with np.errstate(all="ignore"):
+            return [_number(function(*_copied(at)), kind) for function in (first, second)]
+
+    def slopes(kind: type[Number]) -> list[Any]:
+        return [value.b for value in values(kind)]
+
+    try:
+        same, _ = _in_fields(slopes, seed)
+        with localcontext(_context(DIGITS)):
+            one, other = values(long(seed))
+            finite = all(found.is_finite() for found in (one.a, one.b, other.a, other.b))
+            apart, size = abs(one.a - other.a), max(abs(one.a), abs(other.a), Decimal(1))
+            differ = apart > CONSTANT * size
+            turned = abs(one.b - other.b) > CONSTANT * max(abs(one.b), abs(other.b), Decimal(1))
+    except Exception as error:
+        return Proof("not traceable", 1, reason=_where(error))
+    if not finite:
+        return Proof("not proved", 1, reason=NOWHERE)
     if differ:
-        return Proof("refuted", 1, (Wrong("value", one, other),))
-    if moves:
+        return Proof("refuted", 1, (Wrong("value", one.a, other.a),))
+    if turned:
+        return Proof("refuted", 1, (Wrong("slope", one.b, other.b),))
+    if not same:
         reason = (
             f"the values are {apart:.1g} apart, by an identity between exponentials, logarithms or "
             "roots that the field does not know, or by constants that are rounded differently"
@@ -235,71 +286,221 @@ def prove_same(
     return Proof("proved", 1)
 
 
-def _check_seed(seed: Any) -> None:
-    if isinstance(seed, bool | np.timedelta64) or not isinstance(seed, Integral):
-        raise TypeError(f"seed must be a whole number; got {seed!r}")
+NOWHERE = (
+    "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
+    "the root of a negative number. Take a theta at which the function is defined"
+)
+
+
+class _Stopped(Exception):
+    """Nothing can be said of the gradient at a theta, for this reason."""
+
+    def __init__(self, verdict: str, reason: str) -> None:
+        self.verdict, self.reason = verdict, reason
+
+
+class _Asked(NamedTuple):
+    """What is to be proved, and the names of its coordinates; whether for all arguments."""
+
+    value_and_grad: ValueAndGrad
+    arguments: tuple[Any, ...]
+    name: Callable[[int], str]
+    seed: int
+    exact: bool = True
+
+
+def _moved(theta: Array, draw: random.Random) -> Iterator[Array]:
+    """Yield other thetas: close to 0, where gates are, of twice the size, and of the same signs."""
+    size = np.abs(theta)
+    size[size == 0] = np.linalg.norm(theta) / max(1, theta.size) ** 0.5 or 1.0
+    while True:
+        normal = np.array([[draw.gauss(0, 1) for _ in theta] for _ in range(4)])
+        yield size * normal[0] * 10 ** -draw.uniform(1, 3)
+        yield 2 * size * normal[1]
+        yield size * normal[2] * 10 ** -draw.uniform(0, 2)
+        yield theta * np.exp(normal[3] / 2)
+
+
+def _prove_at(asked: _Asked, theta: Array) -> tuple[Proof, list[bool]]:
+    """Return the proof on the path of one theta, and the path."""
+    same, kind = _in_fields(partial(_sides, asked, theta), asked.seed)
+    agree, digits = False, DIGITS
+    for digits in (DIGITS, 5 * DIGITS):  # the more where most of sixty cancel
+        with localcontext(_context(digits)):
+            value, grad, direction = _run(asked, theta, long(asked.seed))
+            terms = [g.a * d for g, d in zip(grad, direction, strict=True)]
+            apart, size = abs(value.b - sum(terms)), sum(map(abs, terms), abs(value.b))
+            exists = (value.a + size).is_finite()
+            agree = exists and apart <= SAME * size
+        if agree:
+            break
+    if not exists:
+        raise _Stopped("not proved", NOWHERE)
+    if same and agree:
+        reason = _otherwise_in_floats(asked, theta, value, grad)
+        proof = Proof("not proved" if reason else "proved", theta.size, reason=reason)
+    else:
+        proof = _amounts(asked, theta, kind, digits)
+    return proof, kind.laws.path
+
+
+def _sides(asked: _Asked, theta: Array, kind: Any) -> list[Any]:
+    """Return the slope of the value along a random direction, and the gradient times it (D44)."""
+    value, grad, direction = _run(asked, theta, kind)
+    return [value.b, sum(g.a * d for g, d in zip(grad, direction, strict=True)) % kind.modulus]
+
+
+def _in_fields(sides: Callable[[Any], list[Any]], seed: int) -> tuple[bool, Any]:
+    """Return whether two residues are the same, at all random points where their roots exist."""
+    agreed = 0
+    for point in range(POINTS):
+        kind = untangled(seed * POINTS + point)
+        one, other = sides(kind)
+        if one == other:
+            agreed += 1
+        elif not kind.laws.loose:
+            return False, kind
+        if agreed == AGREED or (agreed and not kind.laws.roots):
+            return True, kind
+    return False, kind
+
+
+def _context(digits: int) -> Context:
+    return Context(digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+
+
+def _otherwise_in_floats(asked: _Asked, theta: Array, value: Number, grad: list[Number]) -> str:
+    """Say that the function returns something else for floats than for exact numbers, if so."""
+    try:
+        with np.errstate(all="ignore"):
+            floats = asked.value_and_grad(theta.copy(), *_copied(asked.arguments))[:2]
+            ours = np.array([floats[0], *floats[1]], float)
+        right = np.array([value.a, *(g.a for g in grad)], float)
+    except Exception:  # a function of exact numbers alone, or values beyond floats
+        return ""
+    if not np.isfinite([*ours, *right]).all():
+        return ""
+    size = max(1.0, *np.abs(right[1:])) + np.abs(right) * (np.arange(right.size) == 0)
+    apart = np.abs(ours - right) > FLOATS * size
+    if not apart.any():
+        return ""
+    at = int(np.argmax(apart))
+    return (
+        f"with floats the {'gradient' if at else 'value'} is another, {ours[at]:.6g} for "
+        f"{right[at]:.6g}: the function asks for the dtype of theta, keeps something from call "
+        "to call, or its floats have lost their digits"
+    )
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
 
 
 def _number(value: Any, kind: type[Number]) -> Number:
     """Return what a function returned as an exact number."""
     found = np.asarray(value, object).item()
+    if isinstance(found, Number) and type(found) is not kind:
+        raise Untraceable("a number of an earlier call is returned: the function keeps it")
     return found if isinstance(found, Number) else kind.constant(found)
 
 
+def _copied(values: Any) -> Any:
+    """Return the same with arrays of its own."""
+    if isinstance(values, tuple):
+        made = [_copied(value) for value in values]
+        return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
+    return values.copy() if isinstance(values, np.ndarray) else values
+
+
+def _same_numbers(one: Any, other: Any) -> bool:
+    """Whether the same exact numbers stand in both."""
+    if isinstance(one, tuple):
+        return all(map(_same_numbers, one, other))
+    if isinstance(one, np.ndarray):
+        pairs = zip(one.flat, other.flat, strict=True)
+        return all(a is b or (not isinstance(a, Number) and a == b) for a, b in pairs)
+    return True
+
+
 def _run(
-    value_and_grad: ValueAndGrad,
-    theta: Array,
-    direction: Any,
-    arguments: tuple[Any, ...],
-    kind: type[Number],
-) -> Any:
-    """Return what the function returns at a theta that moves along `direction`."""
-    return value_and_grad(variables(theta, direction, kind), *exact(arguments, kind))
+    asked: _Asked, theta: Array, kind: type[Number], direction: Any = None
+) -> tuple[Number, list[Number], list[Any]]:
+    """Return value, gradient and the direction along which theta moves, at random if not given."""
+    direction = [kind.tangent() for _ in theta] if direction is None else direction
+    given = exact(asked.arguments, kind) if asked.exact else _copied(asked.arguments)
+    at = variables(theta, direction, kind), *given
+    before = _copied(at)
+    try:
+        with np.errstate(all="ignore"):  # of the floats that decide comparisons
+            returned = asked.value_and_grad(*at)
+    except Exception as error:
+        raise _Stopped("not traceable", _where(error)) from error
+    check_returned(returned, theta.shape)
+    if not _same_numbers(before, at):
+        reason = "the function overwrites theta or another argument; let it work on a copy"
+        raise _Stopped("not proved", reason)
+    try:
+        grad = [_number(one, kind) for one in np.asarray(returned[1], object)]
+        return _number(returned[0], kind), grad, direction
+    except Exception as error:
+        raise _Stopped("not traceable", _where(error)) from error
 
 
-def _parts(returned: Any, kind: type[Number]) -> tuple[Number, list[Number]]:
-    """Return the value and the gradient as exact numbers."""
-    grad = np.asarray(returned[1], object)
-    return _number(returned[0], kind), [_number(one, kind) for one in grad]
-
-
-def _amounts(
-    value_and_grad: ValueAndGrad,
-    theta: Array,
-    arguments: tuple[Any, ...],
-    name: Callable[[int], str],
-) -> Proof:
-    """Find the wrong derivatives with sixty digits, one direction after the other."""
+def _amounts(asked: _Asked, theta: Array, kind: Any, digits: int) -> Proof:
+    """Find the wrong derivatives with many digits, one direction after the other."""
     hand, right = [], []
-    with localcontext(Context(DIGITS, traps=[])):
+    with localcontext(_context(digits)):
+        decimals = long(asked.seed)
         for j in range(theta.size):
-            direction = (np.arange(theta.size) == j).astype(int).tolist()
-            returned = _run(value_and_grad, theta, direction, arguments, Long)
-            value, grad = _parts(returned, Long)
+            direction = [int(k == j) for k in range(theta.size)]
+            value, grad, _ = _run(asked, theta, decimals, direction)
             hand.append(grad[j].a)
             right.append(value.b)
+        again = _run(asked, theta, decimals, direction)
         size = max(map(abs, right))
         pairs = list(enumerate(zip(hand, right, strict=True)))
         wrong = [
-            Wrong(name(j), h, r)
+            Wrong(asked.name(j), h, r)
             for j, (h, r) in pairs
-            if abs(h - r) > SAME * max(abs(h), SMALL * size)
+            if not abs(h - r) <= SAME * max(abs(h), SMALL * size)
         ]
         worst = max((abs(one.by_hand - one.right) for one in wrong), default=Decimal(0))
-    if not wrong:
+        rounded = worst < ROUNDED * size
+        share = worst / size
+    reason = ""
+    if [value.a, *(g.a for g in grad)] != [again[0].a, *(g.a for g in again[1])]:
         reason = (
-            "all derivatives are right to 35 digits, but by an identity between exponentials, "
-            "logarithms or roots that the field does not know. Write value and gradient with "
-            "the same exponentials"
+            "two calls with the same numbers return different ones: something is kept from call "
+            "to call, or noise is drawn inside. Pass it as an argument"
         )
-        return Proof("not proved", theta.size, reason=reason)
-    if worst < ROUNDED * size:
+    elif not wrong:
+        reason = "all derivatives are right to 35 digits here, but " + _why(asked, theta, kind)
+    elif rounded:
         reason = (
-            f"derivatives differ by {worst / size:.1g} of their size, as the rounding of a float "
-            "constant may make them. Pass constants as arguments, or make them binary fractions"
+            f"derivatives differ by {share:.1g} of their size, as the rounding of a float "
+            "constant may make them, or of data that sum to 1. Pass constants as arguments, or "
+            "make them binary fractions"
         )
+    if reason:
         return Proof("not proved", theta.size, reason=reason)
     return Proof("refuted", theta.size, tuple(wrong))
+
+
+def _why(asked: _Asked, theta: Array, kind: Any) -> str:
+    """Say why the field does not agree where the digits do, and what to do."""
+    if _in_fields(partial(_sides, asked._replace(exact=False), theta), asked.seed)[0]:
+        return (
+            "only for the arguments that are given: by what their values have in common, as "
+            "weights that sum to 1 or rows with a single 1. Whole numbers are constants: pass such "
+            "data as integers, or let the function hold them instead of taking them"
+        )
+    if kind.laws.roots or kind.laws.transcendental:
+        return (
+            "by an identity between exponentials, logarithms or roots that the field does not "
+            "know. Write value and gradient with the same exponentials"
+        )
+    return "not for all: by what this theta or the constants have in common, to sixty digits"
 
 
 def _namer(

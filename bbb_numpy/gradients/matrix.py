@@ -159,7 +159,7 @@ def check_case(case: Case, method: str = "complex", most: int | None = None) -> 
 def prove_case(case: Case, seed: int = 0) -> Proof:
     """Prove the gradient of a case in exact arithmetic: of a surrogate where it has one (D44).
 
-    For every value of theta, noise, x, real y and KL weight on the path of this case.
+    For every value of theta, noise, x, real y and KL weight on the path of this case alone.
     """
     built = case.estimator
     y = case.y if built.model.likelihood.target_kind == "real" else case.y.astype(int)
@@ -177,6 +177,7 @@ def prove_case(case: Case, seed: int = 0) -> Proof:
         y,
         case.kl_weight,
         coordinate=built.coordinate,
+        points=0,
         seed=seed,
     )
 

@@ -249,10 +249,10 @@ def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
         theta = np.concatenate([one.ravel() for one in moved])
         total = theta.size
         try:
-            proof = prove(value_and_grad, theta, *drawn, seed=seed)
+            proof = prove(value_and_grad, theta, *drawn, points=0, seed=seed)
         except Exception:
             return False, total
-        if proof.verdict == "refuted" or proof.verdict == "not traceable":
+        if not proof:
             return False, total
     return True, total
 

@@ -921,7 +921,7 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "(self.b - q * o.b) * over % p",
             "(self.b + q * o.b) * over % p",
         ),
-        Planted("exact/proofs.py", "if value.b == total % PRIME:", "if value.b != total % PRIME:"),
+        Planted("exact/proofs.py", "        if one == other:", "        if one != other:"),
     ),
     "D45": (
         Planted(WEIGHTED, "return rowwise * weights, Weighted", "return rowwise, Weighted"),

@@ -1,0 +1,528 @@
+"""Programs that are wrong and might be called proved: each is refuted, or refused with its reason.
+
+What no proof can see stands at the end, proved, as D44 says that it would be.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from bbb_numpy.exact import Proof, prove, prove_same
+from bbb_numpy.exact.numbers import Laws
+
+BELOW, TWO, NEAR_ZERO = np.array([-1.2]), np.array([1.2, 0.7]), np.array([0.0, 1.0])
+
+
+class Attack(NamedTuple):
+    """A program, where it is asked for a proof, and what is to be found."""
+
+    program: object
+    at: tuple
+    verdict: str
+    said: str
+
+
+# --- roots: the field's has a sign of its own
+
+ROOTS = {
+    "|t| with the slope of t": Attack(
+        lambda t: (np.sqrt(t * t).sum(), np.ones_like(t)), (BELOW,), "refuted", "right -1"
+    ),
+    "a power of 3/2 with the wrong sign": Attack(
+        lambda t: (((t**2) ** 1.5).sum(), 3 * t**2), (BELOW,), "refuted", "right -4.32"
+    ),
+    "the length of one product": Attack(
+        lambda t, x: (np.sqrt(((x @ t.reshape(2, 1)) ** 2).sum(1)).sum(), x.sum(0)),
+        (np.array([0.5, 0.25]), np.array([[-1.0, -2.0]])),
+        "refuted",
+        "2 of 2",
+    ),
+    "a square that was not computed as one": Attack(
+        lambda t: (np.sqrt(t * t + 2 * t + 1).sum(), np.ones_like(t)), (2 * BELOW,), "refuted", "-1"
+    ),
+    "a multiple of a square": Attack(
+        lambda t: (np.sqrt(3 * t * t).sum(), np.sqrt(3 * t * t) / -t),
+        (TWO,),
+        "refuted",
+        "2 of 2",
+    ),
+    "a product of two squares": Attack(
+        lambda t: (np.sqrt(t[0] ** 2 * t[1] ** 2), np.array([t[1], t[0]])),
+        (np.array([-1.2, 0.7]),),
+        "refuted",
+        "2 of 2",
+    ),
+    "a root of a root": Attack(
+        lambda t: (np.sqrt(np.sqrt(t**4)).sum(), np.ones_like(t)), (BELOW,), "refuted", "right -1"
+    ),
+    "a fourth root": Attack(
+        lambda t: (((t**4) ** 0.25).sum(), np.ones_like(t)), (BELOW,), "refuted", "right -1"
+    ),
+    "half a logarithm": Attack(
+        lambda t: (np.exp(0.5 * np.log(t * t)).sum(), np.ones_like(t)), (BELOW,), "refuted", "-1"
+    ),
+    "sides of a square beside a root without one": Attack(
+        lambda t: (np.sqrt(t[0] ** 2) + np.sqrt(t[1]), np.array([1, 0.5 / np.sqrt(t[1])])),
+        (np.array([-1.2, 0.7]),),
+        "refuted",
+        "theta[0]",
+    ),
+    "half the slope of a root": Attack(
+        lambda t: (np.sqrt(t).sum(), 0.25 / np.sqrt(t)), (TWO,), "refuted", "2 of 2"
+    ),
+}
+
+# --- constants that vanish in a field
+
+CONSTANTS = {
+    "2^61, which is 1 modulo 2^61 - 1": Attack(
+        lambda t: ((t**2).sum(), 2 * t * 2.0**61), (TWO,), "refuted", "2 of 2"
+    ),
+    "2^61 - 1 itself, far below sixty digits": Attack(
+        lambda t: ((t**2).sum(), 2 * t + (t * 2.0**61 - t) * 2.0**-300), (TWO,), "not proved", ""
+    ),
+    "2^-122": Attack(lambda t: ((t**2).sum(), 2 * t * 2.0**-122), (TWO,), "refuted", "2 of 2"),
+    "2^31 - 1, another prime of Mersenne": Attack(
+        lambda t: (t.sum(), np.ones_like(t) + (2**31 - 1)), (TWO,), "refuted", "2147483648"
+    ),
+    "a whole number beyond floats": Attack(
+        lambda t: (t.sum(), np.ones_like(t) * (2.0**61 * 2.0**61)), (TWO,), "refuted", "2 of 2"
+    ),
+    "one part in 10^30": Attack(
+        lambda t: ((t**2).sum(), 2 * t * (1 + t * 1e-30)),
+        (TWO,),
+        "not proved",
+        "rounding of a float",
+    ),
+    "one part in 10^60": Attack(
+        lambda t: ((t**2).sum(), 2 * t + t * 1e-60), (TWO,), "not proved", "not for all"
+    ),
+}
+
+# --- no value, or no derivative
+
+NOWHERE = "there is no value or no derivative here"
+ABSENT = {
+    "the logarithm of a negative number": Attack(
+        lambda t: (np.log(t).sum(), 1 / t), (np.array([-1.2, 2.0]),), "not proved", NOWHERE
+    ),
+    "one over 0": Attack(lambda t: ((1 / t).sum(), -1 / t**2), (NEAR_ZERO,), "not proved", NOWHERE),
+    "t / t at 0": Attack(lambda t: ((t / t).sum(), 0 * t), (NEAR_ZERO,), "not proved", NOWHERE),
+    "the root of a negative number": Attack(
+        lambda t: (np.sqrt(t).sum(), 0.5 / np.sqrt(t)), (BELOW,), "not proved", NOWHERE
+    ),
+    "the root at 0, whose slope is infinite": Attack(
+        lambda t: (np.sqrt(t).sum(), 0.5 / np.sqrt(t)), (NEAR_ZERO,), "not proved", NOWHERE
+    ),
+    "|t| at 0 by a root": Attack(
+        lambda t: (np.sqrt(t * t).sum(), np.sqrt(t * t) / t), (NEAR_ZERO,), "not proved", NOWHERE
+    ),
+    "a difference of infinities": Attack(
+        lambda t: ((1 / t - 1 / t).sum(), 0 * t), (NEAR_ZERO,), "not proved", NOWHERE
+    ),
+    "the logarithm of 0": Attack(
+        lambda t: (np.log(t).sum(), 1 / t), (NEAR_ZERO,), "not proved", NOWHERE
+    ),
+    "log(1 + t) below -1": Attack(
+        lambda t: (np.log1p(t).sum(), 1 / (1 + t)), (BELOW,), "not proved", NOWHERE
+    ),
+    "a power that is not whole, of a negative number": Attack(
+        lambda t: ((t**0.3).sum(), 0.3 * t**-0.7), (BELOW,), "not proved", NOWHERE
+    ),
+    "a gradient that is infinite": Attack(
+        lambda t: ((t * t).sum(), 2 * t + 0 / (t - 1)), (NEAR_ZERO,), "not proved", NOWHERE
+    ),
+    "|t| at 0": Attack(
+        lambda t: (np.abs(t).sum(), np.where(t > 0, 1, -1)), (NEAR_ZERO,), "not traceable", "kink"
+    ),
+    "a path that nan would take": Attack(
+        lambda t: (np.where(np.log(t) > 0, t, 2 * t).sum(), np.where(t > 0, 1, 2)),
+        (BELOW,),
+        "not traceable",
+        "nan in floats is compared",
+    ),
+}
+
+# --- the wrong path of comparisons
+
+
+def gate(t, x):
+    z = x * t
+    return (z * (z > 0)).sum(), x * (z > -0.1)
+
+
+def leaky(t):
+    return np.where(t > 0, t, 0.1 * t).sum(), np.where(t > 0, 1, 0.2)
+
+
+def largest(t):
+    return np.max(t), np.array([1, 0])
+
+
+def huber(t):
+    small = np.abs(t) < 1
+    return np.where(small, t * t / 2, np.abs(t) - 0.5).sum(), t
+
+
+PATHS = {
+    "a gate that opens too early": Attack(gate, (TWO, np.ones(2)), "refuted", "at another theta"),
+    "another slope on the other side": Attack(leaky, (TWO,), "refuted", "at another theta"),
+    "the largest is the first": Attack(largest, (TWO,), "refuted", "at another theta"),
+    "a parabola beyond its end": Attack(huber, (TWO / 2,), "refuted", "at another theta"),
+    "an identity at this theta alone": Attack(
+        lambda t: ((t**2).sum(), 2 * t * t.sum()), (np.array([0.25, 0.75]),), "refuted", "another"
+    ),
+}
+
+# --- functions that are none of their arguments
+
+
+def overwrites():
+    def program(t):
+        value, grad = (t**2).sum(), 2 * t
+        t -= 0.1 * grad  # a step of descent, on the caller's numbers
+        return value, grad
+
+    return program
+
+
+def overwrites_data():
+    def program(t, x):
+        x -= 1.5
+        return (x * t).sum(), x
+
+    return program
+
+
+def caches():
+    kept = []
+
+    def program(t):
+        kept.append(2 * t)
+        return (t**2).sum(), kept[-2] if len(kept) > 1 else kept[-1]
+
+    return program
+
+
+def caches_once():
+    kept = []
+
+    def program(t):
+        kept.append(2 * t)
+        return (t**2).sum(), kept[0]
+
+    return program
+
+
+def alternates():
+    calls = []
+
+    def program(t):
+        calls.append(1)
+        return (t**2).sum(), 2 * t * (1 + len(calls) % 2)
+
+    return program
+
+
+def draws_noise():
+    rng = np.random.default_rng(0)
+
+    def program(t):
+        eps = rng.integers(1, 9, t.shape)
+        return (eps * t).sum(), rng.integers(1, 9, t.shape)
+
+    return program
+
+
+def looks_at_dtypes():
+    def program(t):
+        return (t**2).sum(), 2 * t if t.dtype == object else 3 * t
+
+    return program
+
+
+STATE = {
+    "theta is overwritten": Attack(overwrites, (TWO,), "not proved", "overwrites theta"),
+    "data are overwritten": Attack(
+        overwrites_data, (TWO, np.ones(2)), "not proved", "overwrites theta or another argument"
+    ),
+    "the gradient of the last call": Attack(caches, (TWO,), "not traceable", "an earlier call"),
+    "the gradient of the first call": Attack(
+        caches_once, (TWO,), "not traceable", "an earlier call"
+    ),
+    "every other call another answer": Attack(alternates, (TWO,), "not proved", "two calls"),
+    "noise drawn inside": Attack(draws_noise, (TWO,), "not proved", "two calls"),
+    "exact numbers are recognised": Attack(
+        looks_at_dtypes, (TWO,), "not proved", "asks for the dtype"
+    ),
+}
+
+# --- right for the given data alone, and steps without a derivative
+
+REST = {
+    "weights that sum to 1": Attack(
+        lambda t, w: ((w * t**2).sum(), 2 * t * w / w.sum()),
+        (TWO, np.array([0.25, 0.75])),
+        "not proved",
+        "integers",
+    ),
+    "rows with a single 1": Attack(
+        lambda t, y: ((y * t).sum(), y * y), (TWO, np.array([0.0, 1.0])), "not proved", "integers"
+    ),
+    "weights that nearly sum to 1": Attack(
+        lambda t, w: ((w * t**2).sum(), 2 * t * w / w.sum()),
+        (TWO, np.array([0.3, 0.7])),
+        "not proved",
+        "data that sum to 1",
+    ),
+    "rounding": Attack(
+        lambda t: (np.round(t).sum(), 0 * t), (TWO,), "not traceable", "np.round"
+    ),
+    "a remainder": Attack(lambda t: ((t % 1).sum(), 1 + 0 * t), (TWO,), "not traceable", "%"),
+    "a float of it": Attack(
+        lambda t: (float(t[0]) * t.sum(), t[0] + 0 * t), (TWO,), "not traceable", "float"
+    ),
+    "the gradient of another value": Attack(
+        lambda t: ((t**3).sum(), 2 * t), (TWO,), "refuted", "2 of 2"
+    ),
+    "a sum without one term": Attack(
+        lambda t, x: (((x @ t) ** 2).sum(), 2 * x[1:].T @ (x[1:] @ t)),
+        (TWO, np.arange(6.0).reshape(3, 2)),
+        "refuted",
+        "1 of 2",
+    ),
+    "exponentials with the wrong law": Attack(
+        lambda t: (np.exp(t[0] + t[1]), np.exp(t[0]) + np.exp(t[1]) + 0 * t), (TWO,), "refuted", ""
+    ),
+    "tanh with the slope of the logistic function": Attack(
+        lambda t: (np.tanh(t).sum(), np.tanh(t) * (1 - np.tanh(t))), (TWO,), "refuted", "2 of 2"
+    ),
+}  # fmt: skip
+
+ALL = ROOTS | CONSTANTS | ABSENT | PATHS | STATE | REST
+
+
+def asked(attack):
+    program = attack.program() if attack in STATE.values() else attack.program
+    return prove(program, *attack.at)
+
+
+@pytest.mark.equation("D44")
+@pytest.mark.parametrize("name", ALL)
+def test_a_wrong_program_is_refuted_or_refused_with_its_reason(name):
+    proof = asked(ALL[name])
+    assert not proof
+    assert proof.verdict == ALL[name].verdict
+    assert ALL[name].said in str(proof)
+
+
+@pytest.mark.parametrize("name", ROOTS | CONSTANTS)
+def test_no_seed_makes_it_right(name):
+    attack = ALL[name]
+    assert {prove(attack.program, *attack.at, seed=seed).verdict for seed in range(1, 9)} == {
+        attack.verdict
+    }
+
+
+def test_there_are_enough_of_them():
+    assert len(ALL) >= 37
+
+
+# --- the same of values
+
+
+SAME = {
+    "nan is no value": (np.log, lambda t: np.log(t) + 1000.0, -1.2, "not proved"),
+    "one branch of a root": (lambda t: np.sqrt(t * t), lambda t: t, -1.2, "refuted"),
+    "a branch that meets it here": (lambda t: np.sqrt(t * t), lambda t: t + 2.5, -1.25, "refuted"),
+    "2^61": (lambda t: t * 2.0**61, lambda t: t, 0.5, "refuted"),
+    "a constant": (lambda t: t, lambda t: t + 2.0**-30, 0.5, "refuted"),
+    "infinity": (lambda t: 1 / t, lambda t: 2 / t, 0.0, "not proved"),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_values_that_differ_or_are_none_are_not_the_same(name):
+    first, second, at, verdict = SAME[name]
+    for seed in range(8):
+        assert prove_same(first, second, at, seed=seed).verdict == verdict
+
+
+def test_a_function_that_overwrites_its_arguments_does_not_reach_the_other_one():
+    def overwrites(t):
+        t += 1
+        return t.sum()
+
+    assert prove_same(lambda t: (t + 1).sum(), overwrites, TWO)
+    assert prove_same(overwrites, lambda t: (t + 1).sum(), TWO)
+
+
+# --- what is right stays proved
+
+
+RIGHT = {
+    "|t| by a root": (lambda t: (np.sqrt(t * t).sum(), t / np.sqrt(t * t)), BELOW),
+    "|t| by a root and a sign": (lambda t: (np.sqrt(t * t).sum(), np.sign(t)), BELOW),
+    "a power of 3/2 and |t|": (lambda t: (((t**2) ** 1.5).sum(), 3 * t * np.abs(t)), BELOW),
+    "a product of roots": (
+        lambda t: (np.sqrt(t[0]) * np.sqrt(t[1]), 0.5 * np.sqrt(t[0] * t[1]) / t), TWO,
+    ),
+    "a product of roots that are whole": (
+        lambda t: (np.sqrt(t[0] * t[1]), 0.5 * np.sqrt(t[::-1]) / np.sqrt(t)), TWO,
+    ),
+    "a branch that is not taken has no value": (
+        lambda t: (np.where(t > 0, np.log(np.abs(t)), t).sum(), np.where(t > 0, 1 / t, 1)), BELOW,
+    ),
+    "a domain that is not left": (lambda t: (np.log(t).sum() + np.abs(t).sum(), 1 / t + 1), TWO),
+    "beyond all floats": (lambda t: (np.exp(t).sum(), np.exp(t)), np.array([3e6])),
+    "softplus far below": (
+        lambda t: (np.log1p(np.exp(t)).sum(), np.exp(t) / (1 + np.exp(t))), np.array([-700.0]),
+    ),
+    "digits that cancel": (
+        lambda t: (((1 + t * 2.0**-150) ** 2 - 1).sum(), 2.0**-149 * (1 + t * 2.0**-150)), TWO,
+    ),
+    "whole numbers": (lambda t: ((t * np.array([2, 3])).sum(), np.array([2, 3])), TWO),
+    "a constant": (lambda t: (1.5, np.zeros(2)), TWO),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_program_is_proved(name):
+    program, at = RIGHT[name]
+    for seed in range(6):
+        assert prove(program, at, seed=seed)
+
+
+# --- paths
+
+
+def relu(t, x):
+    z = x * t
+    return (z * (z > 0)).sum(), x * (z > 0)
+
+
+def test_the_line_says_on_which_paths():
+    x = np.ones(2)
+    assert str(prove(relu, TWO, x, points=0)) == (
+        "proved: all 2 derivatives are exact, on this path of 4 comparisons"
+    )
+    tried = prove(relu, TWO, x)
+    assert str(tried).startswith("proved: all 2 derivatives are exact, on ")
+    assert str(tried).endswith(" paths of comparisons; each of them went both ways")
+    assert 2 <= tried.paths <= 9
+    assert (tried.comparisons, tried.one_way) == (4, 0)
+    never = prove(lambda t: (np.where(t * t > -1, t, 0).sum(), np.ones(2)), TWO)
+    assert str(never).endswith("on this path of 2 comparisons")
+    mixed = prove(lambda t: (np.where(t > -1e9, np.abs(t), 0).sum(), np.where(t > 0, 1, -1)), TWO)
+    assert str(mixed).endswith("; 2 of 6 went one way only")
+    assert str(prove(lambda t: ((t**2).sum(), 2 * t), TWO)) == "proved: all 2 derivatives are exact"
+
+
+def test_an_early_gate_is_found_wherever_theta_lies_and_not_on_its_path_alone():
+    rng = np.random.default_rng(0)
+    thetas = rng.standard_normal((20, 3))
+    alone = [prove(gate, theta, np.ones(3), points=0).proved for theta in thetas]
+    assert 10 <= sum(alone) < 20  # the path shows it where some z lies between -0.1 and 0
+    assert not any(prove(gate, theta, np.ones(3)) for theta in thetas)
+
+
+def test_without_comparisons_no_other_theta_is_tried():
+    seen = []
+
+    def counted(t):
+        seen.append(1)
+        return (t**2).sum(), 2 * t
+
+    prove(counted, TWO, points=0)
+    once = len(seen)
+    prove(counted, TWO, points=1000)
+    assert len(seen) == 2 * once
+
+
+def test_where_it_fails_is_returned():
+    proof = prove(gate, TWO, np.ones(2))
+    assert proof.theta.shape == (2,)
+    assert not prove(gate, proof.theta, np.ones(2), points=0)
+    assert prove(lambda t: (t.sum(), 0 * t), TWO).theta is None
+
+
+# --- the truth value
+
+
+def test_the_truth_value_is_whether_it_is_proved():
+    assert prove(relu, TWO, np.ones(2))
+    for verdict in ("refuted", "not proved", "not traceable"):
+        assert not Proof(verdict, 1)
+    assert Proof("proved", 1)
+
+
+# --- numbers
+
+
+def test_each_proof_has_a_prime_of_its_own():
+    primes = [Laws(seed).p for seed in range(50)]
+    assert len(set(primes)) == 50
+    for p in primes:
+        assert 2**60 < p < 2**61
+        assert p % 4 == 3
+        assert all(pow(a, p - 1, p) == 1 for a in range(41, 60))
+
+
+@pytest.mark.equation("D44")
+def test_the_root_of_a_computed_square_is_the_positive_one():
+    for seed in range(10):
+        found = []
+
+        def program(t, found=found):
+            found.append(np.sqrt(t * t) - np.where(t > 0, t, -t))
+            return t.sum(), np.ones(2)
+
+        prove(program, np.array([-0.3, 0.4]), seed=seed, points=0)
+        assert all(one.a == one.b == 0 for one in found[0])
+
+
+# --- what no proof can see, as D44 says: each is called proved
+
+
+def branch_not_taken(t):  # wrong only where the sum is beyond 1e6, which no theta of this size is
+    return (t**2).sum(), np.where(t.sum() > 1e6, 0, 2 * t)
+
+
+def not_the_formula_meant(t):  # a prior of precision 1 instead of 2, with its own gradient
+    return (t**2 / 2).sum(), t
+
+
+def reads_the_digits(t):  # peeks at the float by its name
+    if hasattr(t[0], "v"):
+        return (t**2).sum(), 2 * t
+    return (t**2).sum(), 2 * t * (1 + 1e-6)
+
+
+def wrong_later():
+    calls = []
+
+    def program(t):
+        calls.append(1)
+        return (t**2).sum(), 2 * t * (1 + (len(calls) > 1000))
+
+    return program
+
+
+def overflows(t):  # right in exact arithmetic; inf and nan with floats
+    return np.log(np.exp(t).sum()), np.exp(t) / np.exp(t).sum()
+
+
+@pytest.mark.parametrize(
+    ("program", "at"),
+    [
+        (branch_not_taken, TWO),
+        (not_the_formula_meant, TWO),
+        (reads_the_digits, TWO),
+        (wrong_later(), TWO),
+        (overflows, 1000 * TWO),
+    ],
+    ids=["path", "formula", "floats", "state", "overflow"],
+)
+def test_what_a_proof_cannot_see(program, at):
+    assert prove(program, at)
