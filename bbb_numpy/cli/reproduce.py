@@ -143,7 +143,9 @@ def add_parsers(commands: Commands) -> None:
         help="where the data end: 0.5 for problem 1, the others for problem 2 (all)",
     )
     printed.add_argument(
-        "--setting", choices=list(SETTINGS), help="as the report prints it, or mended (both)"
+        "--setting",
+        choices=list(SETTINGS),
+        help="as the report prints it, as its program drew it, sigma_data literally, mended (all)",
     )
     printed.add_argument("--seed", type=at_least_zero, default=0)
     printed.add_argument("--details", action="store_true", help="print all tables and verdicts")

@@ -1,14 +1,14 @@
 """One experiment of the report: data, training, prediction, and the numbers it is judged by.
 
-`run` can be read from top to bottom. `bbb_numpy.studies.kebude.report` runs all eight
-(problem 1, and problem 2 on three ranges, each as printed and as it should be).
+`run` can be read from top to bottom. `bbb_numpy.studies.kebude.report` runs them all: problem 1,
+and problem 2 on three ranges, each in the settings that have it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import exp, log, sqrt
+from dataclasses import dataclass, replace
+from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from bbb_numpy.numeric.accepting import OneOf
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import Epoch, Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer
@@ -42,8 +43,8 @@ class Case:
     draw: Callable[..., Toy]
     data: tuple[float, float]
     panel: tuple[float, float]  # x of the figure; its ends stand for "outside the data"
-    y_limits: tuple[float, float]  # the same for both settings, so that they compare
-    sigma_data: float  # the report's prior deviation: the root of its N(0, 9) and N(0, 0.02)
+    y_limits: tuple[float, float]  # the same for all settings, so that they compare
+    noise: float  # standard deviation of epsilon; the report's prior has it too (errata.md)
 
     @property
     def interval(self) -> str:
@@ -57,7 +58,7 @@ CASES = {
         Case(2, 4.0, 500, cubic, (-4.0, 4.0), (-6.0, 6.0), (-230.0, 230.0), 3.0),
         Case(2, 2.5, 300, cubic, (-2.5, 2.5), (-6.0, 6.0), (-130.0, 130.0), 3.0),
         Case(2, 1.0, 125, cubic, (-1.0, 1.0), (-6.0, 6.0), (-60.0, 60.0), 3.0),
-        Case(1, 0.5, 500, sine, (0.0, 0.5), (-0.5, 1.0), (-2.6, 2.6), sqrt(0.02)),
+        Case(1, 0.5, 500, sine, (0.0, 0.5), (-0.5, 1.0), (-2.6, 2.6), 0.02),
     )
 }
 
@@ -71,13 +72,19 @@ class Setting:
     epochs: int
     batch_size: int
     samples: int
-    prior_scale: float | None  # None: the case's sigma_data
+    prior_scale: float | str  # or what sigma_data is: the case's "noise", or that of the "data"
     likelihood: GaussianLikelihood
     standardise: bool
+    ranges: tuple[float, ...] = (4.0, 2.5, 1.0, 0.5)  # of the cases that have this setting
+    as_drawn: bool = False  # what the program behind the report's figures does (errata.md)
 
 
+PRINTED = Setting("as printed", SGD(1e-3), 100, 1, 1, "noise", GaussianLikelihood(1.0), False)
 SETTINGS = {
-    "printed": Setting("as printed", SGD(1e-3), 100, 1, 1, None, GaussianLikelihood(1.0), False),
+    "printed": PRINTED,
+    "as-drawn": replace(PRINTED, title="as drawn", ranges=(4.0, 2.5, 1.0), as_drawn=True),
+    # Section 4.2 to the letter: sigma_data is "the data's standard deviation", of y that is
+    "literal": replace(PRINTED, title="literally", ranges=(4.0, 2.5, 1.0), prior_scale="data"),
     # In standardised units, weights of prior deviation s make functions of variance
     # 100 s^4 (1 + x^2) / 2 + s^2: a deviation of 1.6 at x = 1 for s = 0.4, but 10 for s = 1,
     # which a mean field over 100 units cannot bring down where the data are few.
@@ -110,6 +117,7 @@ class Numbers:
     free_energy: float  # nats per example, of y in its own units; last tenth of training
     rmse: float  # of the predictive mean to the true curve, inside the data range
     truth_sd: float  # deviation of the true curve there: the rmse of a constant
+    prior_scale: float  # standard deviation of a weight, in units of the network's weights
     noise_learned: float  # or fixed
     noise_true: float  # root mean square of fresh y around the true curve
     coverage: float  # of fresh y in the data range, by the central 95 % interval
@@ -167,9 +175,10 @@ def run(
     problem : {1, 2}
     x_range : {4.0, 2.5, 1.0}, optional
         For problem 2. Default: the first range that `CASES` has for the problem.
-    setting : {'printed', 'should-be'}
+    setting : {'printed', 'as-drawn', 'literal', 'should-be'}
+        As drawn epsilon is three times as large, and "epistemic" is `last_layer`.
     seed : int
-        The data do not depend on the setting. Same seed, same numbers.
+        The data do not depend on the setting else. Same seed, same numbers.
     rows, epochs : int, optional
         Instead of the report's.
 
@@ -182,10 +191,14 @@ def run(
     ValueError
         If there is no such problem, range or setting.
     """
-    case, how = _case(problem, x_range), _setting(setting)
+    how = SETTINGS[OneOf(*SETTINGS)("setting", setting)]
+    case = _case(problem, x_range)
+    if case.x_range not in how.ranges:
+        raise ValueError(f"setting {setting!r} has problem 2 alone; got problem {problem}")
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
-    data = case.draw(data_rng, case.rows if rows is None else rows, *case.data)
-    fresh = case.draw(data_rng, 2000, *case.data)
+    noise = case.noise**2 if how.as_drawn else case.noise  # a variance as a standard deviation
+    data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)
+    fresh = case.draw(data_rng, 2000, *case.data, noise)
 
     scale = Scale()
     if how.standardise:
@@ -196,8 +209,10 @@ def run(
             float(data.y.std() or 1.0),
         )
     x, y = (data.x - scale.x_mean) / scale.x_sd, (data.y - scale.y_mean) / scale.y_sd
-    prior = GaussianPrior(how.prior_scale or case.sigma_data)
-    estimator = Reparameterised(Model(MLP((1, 100, 1)), prior, how.likelihood))
+    named = {"noise": case.noise, "data": float(data.y.std())}
+    prior = GaussianPrior(named.get(how.prior_scale, how.prior_scale))
+    posterior = MeanField(0.01) if how.as_drawn else MeanField()
+    estimator = Reparameterised(Model(MLP((1, 100, 1)), prior, how.likelihood), posterior)
     state = start(estimator, train_rng, how.optimizer)
     trained = fit(
         estimator,
@@ -216,10 +231,12 @@ def run(
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
 
-    panel = np.linspace(*case.panel, 241)[:, None]
+    panel = np.linspace(*((-7.5, 7.5) if how.as_drawn else case.panel), 241)[:, None]
     everywhere = (np.concatenate([panel, fresh.x]) - scale.x_mean) / scale.x_sd
-    mean, *deviations = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
-    moments = [scale.y_mean + scale.y_sd * mean, *(scale.y_sd * d for d in deviations)]
+    p = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
+    if how.as_drawn:
+        p = p._replace(epistemic=last_layer(estimator, trained.theta, everywhere))
+    moments = [scale.y_mean + scale.y_sd * p.mean, *(scale.y_sd * d for d in p[1:])]
     on_panel = Predictive._make(m[: len(panel)] for m in moments)
     on_fresh = Predictive._make(m[len(panel) :] for m in moments)
 
@@ -229,9 +246,9 @@ def run(
     history = tuple(
         e._replace(objective=e.objective + shift, nll=e.nll + shift) for e in trained.history
     )
-    noise = estimator.draw(predict_rng, 2)
+    eps = estimator.draw(predict_rng, 2)
     gradient = check(
-        lambda theta: estimator.value_and_grad(theta, noise, x[:8], y[:8], 8 / len(x)),
+        lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], 8 / len(x)),
         trained.theta,
         blocks=estimator.layout.slices,
     )
@@ -239,6 +256,7 @@ def run(
     blocks = estimator.layout.views(trained.theta)
     numbers = Numbers(
         free_energy=_last(history) / len(x),
+        prior_scale=prior.scale,
         noise_learned=scale.y_sd * float(how.likelihood.noise_scale(blocks, 1)[0]),
         noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
         coverage=float(np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)),
@@ -255,6 +273,19 @@ def run(
     return Result(case, how, seed, data, trained.theta, history, panel, on_panel, numbers)
 
 
+def last_layer(estimator: Reparameterised, theta: Array, x: Array) -> Array:
+    """Return the standard deviation (N, 1) that the report's program draws at x (N, 1).
+
+    It is that of the last layer alone, behind fixed hidden units, and the sigma of the bias is
+    not squared: sqrt(a^2 sigma_W^2 + sigma_b). The program draws the units anew at every x; here
+    they are those of the mean weights.
+    """
+    q, net = estimator.layout.views(theta), estimator.model.network.layout
+    mu, sigma = net.views(q["mu"]), net.views(softplus(q["rho"]))
+    a = np.maximum(x @ mu["W0"] + mu["b0"], 0.0)  # (N, H)
+    return np.sqrt(a**2 @ sigma["W1"] ** 2 + sigma["b1"])
+
+
 def _case(problem: int, x_range: float | None) -> Case:
     ranges = [key[1] for key in CASES if key[0] == problem]
     chosen = ranges[0] if ranges and x_range is None else x_range
@@ -262,10 +293,6 @@ def _case(problem: int, x_range: float | None) -> Case:
         known = ", ".join(f"{key[0]} with {key[1]:g}" for key in CASES)
         raise ValueError(f"problem and x_range must be one of {known}; got {problem}, {x_range}")
     return CASES[problem, float(chosen)]
-
-
-def _setting(name: str) -> Setting:
-    return SETTINGS[OneOf(*SETTINGS)("setting", name)]
 
 
 def _sigma(estimator: Reparameterised, theta: Array) -> Array:

@@ -1,6 +1,6 @@
 """The report's Section 8: its figures, its claims, and the numbers behind them.
 
-`run_all` writes figures, text and numbers of all eight experiments, `band` the picture of
+`run_all` writes figures, text and numbers of all experiments, `band` the picture of
 plain.py's own example. Every verdict in the text follows from the numbers beside it.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from math import hypot
+from math import hypot, log, pi, sqrt
 from pathlib import Path
 from textwrap import fill
 from typing import cast
@@ -20,11 +20,15 @@ from bbb_numpy import plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.files import write_json
 from bbb_numpy.plots import fits
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 
 from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
 
 __all__ = ["band", "opening", "run_all", "summarise", "write_numbers"]
+
+LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}  # where the loss of the report's Figures 1 to 3 ends
+SCALED = 3 * 50  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
 
 
 def run_all(
@@ -37,7 +41,7 @@ def run_all(
     rows: int | None = None,
     epochs: int | None = None,
 ) -> list[Result]:
-    """Run every case in both settings; write figures, ``report.txt`` and ``numbers.json``.
+    """Run every case in its settings; write figures, ``report.txt`` and ``numbers.json``.
 
     A selection writes files of its own, such as ``report-problem2-printed.txt``, and leaves those
     of all cases as they are.
@@ -65,21 +69,23 @@ def run_all(
     chosen = [
         (*case, name)
         for case in CASES
-        for name in SETTINGS
+        for name, how in SETTINGS.items()
         if problem in (None, case[0]) and x_range in (None, case[1]) and setting in (None, name)
+        if case[1] in how.ranges
     ]
     if not chosen:
         known = ", ".join(f"problem {key[0]} with x_range {key[1]:g}" for key in CASES)
         raise ValueError(
             f"there is no experiment with problem={problem}, x_range={x_range}, "
-            f"setting={setting!r}; there are {known}, each with setting {' or '.join(SETTINGS)}"
+            f"setting={setting!r}; there are {known}, with setting {', '.join(SETTINGS)}; "
+            "as-drawn and literal are of problem 2"
         )
     out.mkdir(parents=True, exist_ok=True)
     results = []
     for which in chosen:
         results.append(regression.run(*which, seed=seed, rows=rows, epochs=epochs))
         _draw(results[-1], out / f"{results[-1].name}.png")
-    every = len(chosen) == len(CASES) * len(SETTINGS)
+    every = problem is x_range is setting is None
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
     part = "" if every else "-".join(["", *(name for name in names if name)])
     if any(r.case.problem == 2 for r in results):
@@ -131,7 +137,60 @@ def write_numbers(results: Sequence[Result], path: Path) -> None:
     write_json(path, rows)
 
 
+def _draw_beside(result: Result, path: Path) -> None:
+    """Draw the two panels of the report's figure, to be laid beside it."""
+    figure = Figure(figsize=(11.0, 4.4), layout="constrained")
+    a, b = figure.subplots(1, 2)
+    a.plot(np.arange(len(result.history)), _losses(result), color=BLACK, label="Loss")
+    level = LEVELS[result.case.x_range]
+    a.axhline(level, ls="--", color=GREY, label=f"where the report's ends: {level:g}")
+    a.set(xlabel="Epochs\n(a) Loss vs. Epochs", ylabel="Loss (nats per row)")
+    x, (mean, drawn, _) = result.x[:, 0], (moment[:, 0] for moment in result.predictive)
+    low, high = mean - SCALED * drawn, mean + SCALED * drawn
+    label = "+/- 3*Std. Dev. (Scaled by 50)"
+    b.fill_between(x, low, high, color=VERMILLION, alpha=0.3, lw=0, label=label)
+    b.plot(*result.data[:2], "x", color=BLACK, ms=3, mew=0.6, label="Data samples")
+    b.plot(x, result.data.truth(x), "--", color=BLUE, label="y_truth")
+    b.plot(x, mean, color=VERMILLION, label="Mean of Regression Fit")
+    b.set(xlabel="x (dimensionless)\n(b) Regression fit over samples", ylabel="y (dimensionless)")
+    for ax in (a, b):
+        legend_above(ax, 2)
+    number = 1 + list(LEVELS).index(result.case.x_range)
+    figure.suptitle(f"beside the report's Figure {number}: x in {result.case.interval}")
+    figure.savefig(path, dpi=100)
+
+
+def _losses(result: Result) -> list[float]:
+    """Return the loss of every epoch as the report counts it: without log(2 pi) / 2 (K16)."""
+    return [e.objective / len(result.data.x) - 0.5 * log(2 * pi) for e in result.history]
+
+
+def _beside(own: Sequence[Result]) -> list[str]:
+    """Say where the losses as drawn end beside the report's, and what the bands hold."""
+    his, ours = [LEVELS[r.case.x_range] for r in own], [_losses(r)[-1] for r in own]
+    # the mean of noise^2 / 2 over the rows, of two data sets: 81 / sqrt(rows)
+    scatter = [r.case.noise**4 / sqrt(len(r.data.x)) for r in own]
+    off = [(one - other) / sd for one, other, sd in zip(his, ours, scatter, strict=True)]
+    held = {3: "", SCALED: ""}
+    for width in held:
+        shares = []
+        for r in own:
+            mean, sd = (np.interp(r.data.x, r.x[:, 0], m[:, 0]) for m in r.predictive[:2])
+            shares.append(np.mean(np.abs(r.data.y - mean) <= width * sd))
+        held[width] = ", ".join(f"{share:.0%}" for share in shares)
+    return [
+        f"the loss ends at {', '.join(f'{one:g}' for one in his)} in the report's figures, at "
+        f"{', '.join(f'{one:.1f}' for one in ours)} here;\n    the difference between two data "
+        f"sets has standard deviations of {', '.join(f'{sd:.1f}' for sd in scatter)}: it is "
+        f"{', '.join(f'{one:.1f}' for one in off)} of them.",
+        f"the bands, {SCALED} standard deviations, hold {held[SCALED]} of the data;\n"
+        f"    3 of them, without the 50, hold {held[3]}.",
+    ]
+
+
 def _draw(result: Result, path: Path) -> None:
+    if result.setting.as_drawn:
+        return _draw_beside(result, path)
     axes = fits.report_figure(
         result.history,
         result.x,
@@ -150,10 +209,10 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
     titles = list(dict.fromkeys(r.setting.title for r in cubic))
     figure = Figure(figsize=(4.8 * len(titles), 4.2), layout="constrained")
     panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-    for ax, letter, title in zip(panels, "ab", titles, strict=False):
+    for ax, letter, title in zip(panels, "abcd", titles, strict=False):
         own = {f"data in {r.case.interval}": r for r in cubic if r.setting.title == title}
         fits.deviations(
-            cubic[0].x,
+            next(iter(own.values())).x,
             {name: r.predictive.epistemic for name, r in own.items()},
             ranges={name: r.case.data for name, r in own.items()},
             ax=ax,
@@ -224,7 +283,9 @@ def summarise(results: Sequence[Result]) -> str:
     for how in SETTINGS.values():
         own = [r for r in results if r.setting == how]
         if own:
-            lines = (_claims(cubic[how.title]) if how.title in cubic else []) + _honesty(own)
+            lines = _claims(cubic[how.title]) if how.title in cubic else []
+            own_lines = (_beside(own) if how.as_drawn else []) + _honesty(own)
+            lines += [f"  {line}" for line in own_lines]
             parts.append("\n".join([f"{how.title.capitalize()}:", *lines]))
     return "\n\n".join(parts)
 
@@ -242,17 +303,15 @@ def _settings_text(results: Sequence[Result]) -> str:
             f"{how.batch_size} row(s) and {how.samples} weight sample(s) per step,\n"
             f"  noise deviation {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
             f"x and y {'standardised' if how.standardise else 'as they are'}, prior deviation "
-            + (
-                f"{how.prior_scale:g}."
-                if how.prior_scale
-                else "sigma_data from the report's text\n  ("
-                + ", ".join(
-                    f"{value:.3g} for problem {problem}"
-                    for problem, value in sorted({(r.case.problem, r.case.sigma_data) for r in own})
-                )
-                + ")."
-            )
+            + ", ".join(dict.fromkeys(f"{r.numbers.prior_scale:.3g}" for r in own))
+            + {"noise": " (that of the noise).", "data": " (that of y)."}.get(how.prior_scale, ".")
         )
+        if how.as_drawn:
+            lines.append(
+                "  The noise of the data has standard deviation 9, not 3, that of the first mu is "
+                "0.01, and\n  'epistemic' is that of the last layer alone, with the sigma of its "
+                "bias unsquared."
+            )
     worst = max(r.numbers.gradient_error for r in results)
     lines.append(
         f"Largest relative error of the gradient, all coordinates of all {len(results)} "
@@ -311,10 +370,10 @@ def _outside_table(results: Sequence[Result]) -> str:
         for n in (r.numbers for r in results)
     ]
     title = (
-        "Epistemic deviation inside the data and at the ends of the panel (x = -6, 6; problem 1:\n"
-        "x = -0.5, 1); error of the mean at the ends in total deviations; bend of the mean\n"
-        "outside the data, and over the panel (0 straight, 1 as the truth); where, outside the\n"
-        "data, the truth leaves mean +- 2 total deviations (the end of the panel if it does not)"
+        "Epistemic deviation inside the data and at the ends of the panel (x = -6, 6; as drawn\n"
+        "-7.5, 7.5; problem 1 -0.5, 1); error of the mean at the ends in total deviations; bend\n"
+        "of the mean outside the data, and over the panel (0 straight, 1 as the truth); where,\n"
+        "outside the data, the truth leaves mean +- 2 total deviations (the panel's end if never)"
     )
     return _table(title, results, rows)
 
@@ -330,16 +389,17 @@ def _holds(claim: bool) -> str:
 def _claims(cubic: Sequence[Result]) -> list[str]:
     """Judge Section 8 on three results of one setting, widest range first."""
     wide, middle, narrow = (r.numbers for r in cubic)
+    end = f"+-{cubic[0].x[-1, 0]:g}"
     all_three = (wide, middle, narrow)
     rise = [0.5 * (n.epistemic_left + n.epistemic_right) - n.epistemic_inside for n in all_three]
     ends = [0.5 * (n.epistemic_left + n.epistemic_right) for n in all_three]
     return [
-        "  'wider where there is no data': at x = +-6 the epistemic deviation is "
+        f"  'wider where there is no data': at x = {end} the epistemic deviation is "
         + ", ".join(f"{n.ratio:.1f}" for n in all_three)
         + f"\n    times that inside: {_holds(min(n.ratio for n in all_three) > 1)}.",
         f"  'a smaller increase beyond [-2.5, 2.5]' than beyond [-4, 4]: {rise[1]:.2g} against "
         f"{rise[0]:.2g}: {_holds(rise[1] < rise[0])}.",
-        f"  'the belief in its correctness increases' on [-1, 1]: deviation at +-6 {ends[2]:.2g} "
+        f"  'the belief in its correctness increases' on [-1, 1]: deviation at {end} {ends[2]:.2g} "
         f"against {ends[1]:.2g}\n    and {ends[0]:.2g}: {_holds(ends[2] < min(ends[:2]))}. "
         f"The mean is wrong there by {narrow.misses:.0f}, {middle.misses:.0f} and "
         f"{wide.misses:.0f} total deviations.",
@@ -391,4 +451,4 @@ def _honesty(own: Sequence[Result]) -> list[str]:
         for title, n in numbers
         if n.rmse > 0.9 * n.truth_sd
     ]
-    return [f"  {line}" for line in lines]
+    return lines
