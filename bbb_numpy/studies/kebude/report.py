@@ -85,7 +85,7 @@ def run_all(
     for which in chosen:
         results.append(regression.run(*which, seed=seed, rows=rows, epochs=epochs))
         _draw(results[-1], out / f"{results[-1].name}.png")
-    every = problem is x_range is setting is None
+    every = (problem, x_range, setting) == (None, None, None)
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
     part = "" if every else "-".join(["", *(name for name in names if name)])
     if any(r.case.problem == 2 for r in results):
@@ -137,7 +137,7 @@ def write_numbers(results: Sequence[Result], path: Path) -> None:
     write_json(path, rows)
 
 
-def _draw_beside(result: Result, path: Path) -> None:
+def _figure_beside(result: Result) -> Figure:
     """Draw the two panels of the report's figure, to be laid beside it."""
     figure = Figure(figsize=(11.0, 4.4), layout="constrained")
     a, b = figure.subplots(1, 2)
@@ -157,7 +157,7 @@ def _draw_beside(result: Result, path: Path) -> None:
         legend_above(ax, 2)
     number = 1 + list(LEVELS).index(result.case.x_range)
     figure.suptitle(f"beside the report's Figure {number}: x in {result.case.interval}")
-    figure.savefig(path, dpi=100)
+    return figure
 
 
 def _losses(result: Result) -> list[float]:
@@ -167,30 +167,25 @@ def _losses(result: Result) -> list[float]:
 
 def _beside(own: Sequence[Result]) -> list[str]:
     """Say where the losses as drawn end beside the report's, and what the bands hold."""
-    his, ours = [LEVELS[r.case.x_range] for r in own], [_losses(r)[-1] for r in own]
-    # the mean of noise^2 / 2 over the rows, of two data sets: 81 / sqrt(rows)
-    scatter = [r.case.noise**4 / sqrt(len(r.data.x)) for r in own]
-    off = [(one - other) / sd for one, other, sd in zip(his, ours, scatter, strict=True)]
-    held = {3: "", SCALED: ""}
-    for width in held:
-        shares = []
-        for r in own:
-            mean, sd = (np.interp(r.data.x, r.x[:, 0], m[:, 0]) for m in r.predictive[:2])
-            shares.append(np.mean(np.abs(r.data.y - mean) <= width * sd))
-        held[width] = ", ".join(f"{share:.0%}" for share in shares)
-    return [
-        f"the loss ends at {', '.join(f'{one:g}' for one in his)} in the report's figures, at "
-        f"{', '.join(f'{one:.1f}' for one in ours)} here;\n    the difference between two data "
-        f"sets has standard deviations of {', '.join(f'{sd:.1f}' for sd in scatter)}: it is "
-        f"{', '.join(f'{one:.1f}' for one in off)} of them.",
-        f"the bands, {SCALED} standard deviations, hold {held[SCALED]} of the data;\n"
-        f"    3 of them, without the 50, hold {held[3]}.",
-    ]
+    lines = []
+    for r in own:
+        his, ours = LEVELS[r.case.x_range], _losses(r)[-1]
+        # the mean of epsilon^2 / 2 over the rows has the variance 81^2 / (2 rows), in his data too
+        scatter = r.case.noise**4 / sqrt(len(r.data.x))
+        mean, sd = (np.interp(r.data.x, r.x[:, 0], m[:, 0]) for m in r.predictive[:2])
+        held = [np.mean(np.abs(r.data.y - mean) <= width * sd) for width in (SCALED, 3)]
+        lines.append(
+            f"{_title(r)}: the loss ends at {ours:.1f}, the report's at {his:g}; two draws of the "
+            f"data differ by {scatter:.1f}\n    (standard deviation). The band holds {held[0]:.0%} "
+            f"of the data, without the 50 {held[1]:.0%}."
+        )
+    return lines
 
 
 def _draw(result: Result, path: Path) -> None:
     if result.setting.as_drawn:
-        return _draw_beside(result, path)
+        _figure_beside(result).savefig(path, dpi=100)
+        return
     axes = fits.report_figure(
         result.history,
         result.x,
@@ -206,10 +201,10 @@ def _draw(result: Result, path: Path) -> None:
 def _draw_deviations(results: Sequence[Result], path: Path) -> None:
     """Draw problem 2's epistemic deviations of all ranges together, a panel per setting."""
     cubic = [r for r in results if r.case.problem == 2]
-    titles = list(dict.fromkeys(r.setting.title for r in cubic))
+    titles = list(_cubic(results) or dict.fromkeys(r.setting.title for r in cubic))
     figure = Figure(figsize=(4.8 * len(titles), 4.2), layout="constrained")
     panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-    for ax, letter, title in zip(panels, "abcd", titles, strict=False):
+    for ax, letter, title in zip(panels, "abc", titles, strict=False):
         own = {f"data in {r.case.interval}": r for r in cubic if r.setting.title == title}
         fits.deviations(
             next(iter(own.values())).x,
@@ -235,7 +230,7 @@ def opening(results: Sequence[Result]) -> str:
             said.append(f"{' to '.join(ends)} {title}")
         return ", ".join(said)
 
-    found = (
+    found = [
         f"Of fresh y inside the data the 95% interval holds {each(lambda n: n.coverage, '.1%')}.",
         "The epistemic standard deviation at the ends of the panel, beyond the data, is that "
         f"inside times {each(lambda n: n.ratio, '.1f')}; the error of the mean there, in total "
@@ -243,14 +238,14 @@ def opening(results: Sequence[Result]) -> str:
         f"The median sigma of a weight starts at {results[0].numbers.sigma_start:.2g} and ends at "
         f"{each(lambda n: n.sigma_end, '.2g')}; in {len(_still([r.numbers for r in results]))} of "
         f"{len(results)} runs learning rate and epochs alone, no data, have taken it there.",
-    )
+    ]
     claims = ", ".join(
         f"{sum('NOT HOLD' not in claim for claim in _claims(own))} of 4 {title}"
         for title, own in _cubic(results).items()
     )
     what = "Bayes by Backprop on the problems of Kebude's report (2018): curves, from noisy points."
-    told = f"Of the claims of its Section 8 hold: {claims}.\n" if claims else ""
-    return "\n".join([what, "", *(fill(line, 100) for line in found), told]).rstrip()
+    found += [f"Of the claims of its Section 8 hold: {claims}."] if claims else []
+    return "\n".join([what, "", *(fill(line, 100) for line in found)])
 
 
 def _still(own: Sequence[Numbers]) -> list[Numbers]:
@@ -304,7 +299,7 @@ def _settings_text(results: Sequence[Result]) -> str:
             f"  noise deviation {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
             f"x and y {'standardised' if how.standardise else 'as they are'}, prior deviation "
             + ", ".join(dict.fromkeys(f"{r.numbers.prior_scale:.3g}" for r in own))
-            + {"noise": " (that of the noise).", "data": " (that of y)."}.get(how.prior_scale, ".")
+            + ("." if how.prior_scale else f" (that of {'y' if how.literal else 'the noise'}).")
         )
         if how.as_drawn:
             lines.append(
