@@ -26,11 +26,12 @@ QUICK = {"rows": 40, "epochs": 3}
 
 @pytest.fixture(scope="module")
 def results():
-    """All eight, quick, by (problem, range, setting)."""
+    """All twelve, quick, by (problem, range, setting)."""
     return {
         (*case, setting): regression.run(*case, setting, **QUICK)
         for case in CASES
-        for setting in SETTINGS
+        for setting, how in SETTINGS.items()
+        if case[1] in how.ranges
     }
 
 
@@ -49,15 +50,89 @@ def test_the_printed_setting_is_that_of_the_report():
     assert (printed.likelihood.scale, printed.likelihood.learn) == (1.0, False)
     assert not printed.standardise
     assert printed.prior_scale is None
-    assert {c.problem: c.sigma_data for c in CASES.values()} == {1: sqrt(0.02), 2: 3.0}
+    assert {c.problem: c.noise for c in CASES.values()} == {1: 0.02, 2: 3.0}
 
 
-def test_both_settings_see_the_same_data_within_their_range(results):
+def test_the_settings_see_the_same_data_within_their_range(results):
     for (problem, x_range), case in CASES.items():
-        one, two = (results[problem, x_range, setting].data for setting in SETTINGS)
+        one, two = (results[problem, x_range, name].data for name in ("printed", "should-be"))
         assert np.array_equal(one.x, two.x)
         assert np.array_equal(one.y, two.y)
         assert case.data[0] <= one.x.min() < one.x.max() <= case.data[1]
+
+
+def test_as_drawn_the_variance_of_the_noise_is_its_standard_deviation(results):
+    """9 in place of 3: the program behind the figures passes 3^2 on."""
+    for x_range in report.LEVELS:
+        printed, drawn = (results[2, x_range, name].data for name in ("printed", "as-drawn"))
+        assert np.array_equal(printed.x, drawn.x)
+        np.testing.assert_allclose(drawn.y - drawn.x**3, 3 * (printed.y - printed.x**3), atol=1e-12)
+
+
+def test_one_reading_of_the_noise_serves_the_data_and_the_prior(results):
+    """sigma_data is the standard deviation of epsilon, in both problems; literally that of y."""
+    for (problem, x_range, name), result in results.items():
+        case = CASES[problem, x_range]
+        sigma_data = result.data.y.std() if name == "literal" else case.noise
+        wanted = 0.4 if name == "should-be" else sigma_data
+        assert result.numbers.prior_scale == pytest.approx(wanted)
+    y = case.draw(np.random.default_rng(0), 4000, 0.25, 0.2501, case.noise).y  # of problem 1
+    steep = 1.2 * np.pi - 1  # minus the slope of the curve at 1/4
+    assert y.std() == pytest.approx(0.02 * steep, rel=0.05)  # 0.02 is a standard deviation
+
+
+def test_the_band_as_drawn_is_that_of_the_last_layer_with_the_bias_unsquared(results):
+    result = results[2, 2.5, "as-drawn"]
+    mu, rho = np.split(result.theta, 2)
+    sigma = np.log1p(np.exp(rho))
+    for x, drawn in zip(result.x[::40, 0], result.predictive.epistemic[::40, 0], strict=True):
+        a = [max(w * x + b, 0.0) for w, b in zip(mu[:100], mu[100:200], strict=True)]
+        variance = sum((one * s) ** 2 for one, s in zip(a, sigma[200:300], strict=True))
+        assert drawn == pytest.approx(sqrt(variance + sigma[300]))
+        assert report.SCALED * drawn > 150 * sqrt(0.0065)  # 12, wherever x may be
+    assert (result.x[0, 0], result.x[-1, 0]) == (-7.5, 7.5)
+
+
+def test_the_figure_beside_the_reports_has_its_loss_and_its_band(results):
+    for number, x_range in enumerate(report.LEVELS, 1):
+        result = results[2, x_range, "as-drawn"]
+        figure = report._figure_beside(result)
+        loss, fit = figure.axes
+        assert f"Figure {number}: x in {result.case.interval}" in figure.get_suptitle()
+        line, level = loss.get_lines()
+        nats = [e.objective / 40 - 0.5 * log(2 * np.pi) for e in result.history]
+        np.testing.assert_allclose(line.get_ydata(), nats)
+        assert np.array_equal(line.get_xdata(), range(3))
+        assert set(level.get_ydata()) == {report.LEVELS[x_range]}
+        corners = fit.collections[0].get_paths()[0].vertices
+        for side in (0, -1):
+            x, mean, sd = (column[side, 0] for column in (result.x, *result.predictive[:2]))
+            own = np.unique(corners[corners[:, 0] == x, 1].round(9))
+            np.testing.assert_allclose([own[0], own[-1]], [mean - 150 * sd, mean + 150 * sd])
+
+
+def test_what_is_said_beside_the_figures_follows_from_losses_and_data(results):
+    result = results[2, 1.0, "as-drawn"]
+    ours = result.history[-1].objective / 40 - 0.5 * log(2 * np.pi)
+    x, y = result.data.x[:, 0], result.data.y[:, 0]
+    mean, sd = (np.interp(x, result.x[:, 0], m[:, 0]) for m in result.predictive[:2])
+    held = [f"{np.mean(np.abs(y - mean) <= k * sd):.0%}" for k in (150, 3)]
+    text = re.sub(r"\s+", " ", report.summarise([result]))
+    assert f"2 [-1, 1]: the loss ends at {ours:.1f}, the report's at 59.5;" in text
+    assert f"holds {held[0]} of the data, without the 50 {held[1]}." in text
+    scatter = re.search(r"data differ by ([\d.]+) ", text)
+    rng = np.random.default_rng(0)  # two draws of 40 rows, a thousand times
+    halves = 0.5 * np.mean((9 * rng.standard_normal((2, 1000, 40))) ** 2, axis=2)
+    assert float(scatter[1]) == pytest.approx(np.std(halves[0] - halves[1]), rel=0.1)
+
+
+def test_trained_on_noise_of_nine_the_loss_ends_near_half_its_square_and_the_price_of_the_weights():
+    """81 / 2 + KL / rows: near the report's level, which noise of 3 misses by 36."""
+    result = regression.run(2, 1.0, "as-drawn", epochs=10)
+    n = len(result.data.x)
+    at = report._losses(result)[-1]
+    assert abs(at - (81 / 2 + result.history[-1].kl / n)) < 4 * 81 / sqrt(2 * n)
+    assert abs(at - report.LEVELS[1.0]) < 3 * 81 / sqrt(n)
 
 
 def test_every_number_of_every_experiment_is_finite(results):
@@ -186,13 +261,15 @@ def test_files_are_written_and_the_json_has_the_numbers(tmp_path, results):
     out = tmp_path / "new" / "folder"
     found = report.run_all(2, 1.0, out=out, **QUICK)
     part = "-problem2-range1"
-    figures = {f"{part[1:]}-printed.png", f"{part[1:]}-should-be.png", f"epistemic{part}.png"}
+    settings = ("printed", "as-drawn", "should-be")
+    figures = {f"epistemic{part}.png", *(f"{part[1:]}-{name}.png" for name in settings)}
     written = {f"report{part}.txt", f"numbers{part}.json"}  # those of all cases stay as they are
     assert {path.name for path in out.iterdir()} == figures | written
     for name in figures:
         check_picture(out / name, 400, 5)
     rows = json.loads((out / f"numbers{part}.json").read_text(encoding="utf-8"))
-    assert [row["setting"] for row in rows] == ["as printed", "as it should be"]
+    titles = ["as printed", "as drawn", "as it should be"]
+    assert [row["setting"] for row in rows] == titles
     for row, result in zip(rows, found, strict=True):
         assert row | asdict(result.numbers) == row
         assert (row["problem"], row["x_range"], row["rows"], row["epochs"]) == (2, 1.0, 40, 3)
@@ -205,9 +282,9 @@ def test_the_tables_show_the_numbers(results):
     some = list(results.values())
     text = report.summarise(some)
     assert max(map(len, text.splitlines())) <= 100
-    rows = [line for line in text.splitlines() if re.match(r"[12] \[.*  as ", line)]
+    rows = [line for line in text.splitlines() if re.match(r"[12] \[.*\]  +(as|lit)", line)]
     assert len(rows) == 2 * len(some)
-    for result, inside, outside in zip(some, rows[:8], rows[8:], strict=True):
+    for result, inside, outside in zip(some, rows[:12], rows[12:], strict=True):
         n = result.numbers
         for row in (inside, outside):
             assert row.startswith(f"{result.case.problem} {result.case.interval} ")
@@ -217,7 +294,7 @@ def test_the_tables_show_the_numbers(results):
         for number in (f"{n.ratio:.1f}", f"{n.misses:.1f}", f"{n.epistemic_right:.2g}"):
             assert number in outside.split()
     worst = max(result.numbers.gradient_error for result in some)
-    assert f"all 8 trained models: {worst:.1e}" in text
+    assert f"all 12 trained models: {worst:.1e}" in text
 
 
 def test_the_opening_says_what_was_found_in_three_sentences_from_the_numbers(results):
@@ -370,6 +447,11 @@ def test_a_lone_range_or_problem_is_chosen_by_default():
         ({"problem": 2, "x_range": 3.0}, "got 2, 3.0"),
         ({"x_range": inf}, "got 2, inf"),
         ({"setting": "better"}, r"one of 'printed', .*; got 'better'"),
+        (
+            {"problem": 1, "setting": "as-drawn"},
+            "'as-drawn' has the ranges .* of problem 2; got 0.5",
+        ),
+        ({"x_range": 1.0, "setting": "literal"}, r"'literal' has the ranges \(4.0,\) .*; got 1"),
     ],
 )
 def test_an_unknown_experiment_is_refused_and_the_known_are_named(wrong, message):
