@@ -73,7 +73,6 @@ notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 
 figures: $(VENV)/.base  ## draw the figures of the derivations and the README's moving one again
 	$(BIN)/python figures/derivations.py
-	$(BIN)/python figures/moving.py
 
 site: $(VENV)/.site  ## the book, the notebooks and the reference as pages: build/site/html/index.html
 	$(BIN)/python site/generate.py build/site/source

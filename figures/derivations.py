@@ -1,31 +1,35 @@
 """The figures of the derivations: computed by the package where it can, drawn as PNG at 150 dpi.
 
 Usage: ``python figures/derivations.py [NAME ...]`` writes all figures, or those that are named,
-into this folder. Each function that computes stands apart from the one that draws, so that the
-tests can check the numbers without a picture.
+into this folder; ``training`` is the README's moving one. Each function that computes stands apart
+from the one that draws, so that the tests can check the numbers without a picture.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log, pi
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
+from bbb_numpy import MLP, GaussianLikelihood, Model, plain, sample
 from bbb_numpy.data.powerball import exact
 from bbb_numpy.evaluation.calibration import pit
 from bbb_numpy.evaluation.model_checks import QUANTITIES
+from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.model.objectives import LogDensities, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.parts.student_t import StudentTPrior
+from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
@@ -38,6 +42,7 @@ from bbb_numpy.plots.style import (
     density_of_draws,
     legend_above,
     legend_of_figure,
+    plain_numbers,
 )
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
@@ -51,6 +56,154 @@ LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (2 * 2.0)  # N(11; 10
 def titled(ax: Axes, title: str) -> None:
     """Put a title above the axes and above the legend, which stands there too."""
     ax.set_title(title, loc="left", fontsize="medium", pad=34)
+
+
+# The example of plain.py: a band that opens where the data end, and what becomes of sigma
+
+NET, NOISE, RATE = (1, 20, 1), 0.3, 2e-3
+LINE = np.linspace(-6, 6, 121)[:, None]
+
+
+def data() -> tuple[Any, Any, np.random.Generator]:
+    """Return x and y (100, 1) of the example, and the generator that goes on."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (100, 1))
+    return x, x**2 + NOISE * rng.standard_normal((100, 1)), rng
+
+
+def thetas(epochs: Sequence[int], rho: float = -2) -> list[Any]:
+    """Return theta after so many epochs, with `rho` at the start."""
+    x, y, rng = data()
+    found, theta, now = [], plain.init(NET, rng, rho), 0
+    for then in epochs:
+        theta = plain.fit(NET, theta, x, y, 1.0, NOISE, RATE, then - now, 10, 1, rng)
+        now = then
+        found.append(theta)
+    return found
+
+
+def predicted(theta: Any, line: Any = LINE) -> Predictive:
+    """Return mean and standard deviations (G, 1) at `line`, of a thousand weights."""
+    rng = np.random.default_rng(1)
+    mean, epistemic, _ = plain.predict(NET, theta, line, NOISE, 1000, rng)
+    return Predictive(mean, epistemic, np.full_like(mean, NOISE))
+
+
+def exact_epistemic(line: Any = LINE, draws: int = 200, seed: int = 1) -> Any:
+    """Return the epistemic standard deviation (G,) of the exact posterior, by NUTS."""
+    x, y, _ = data()
+    model = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE))
+    options = {"sampler": "nuts", "warm_up": 300, "seed": seed, "progress": False}
+    found = sample(model, x, y, chains=4, draws=draws, **options)
+    return model.predict(np.ascontiguousarray(found.flat), line)[:, :, 0].std(axis=0)
+
+
+def curvature(theta: Any, rows: Any = None, prior: float = 1.0, noise: float = NOISE,
+              hidden: int = NET[1], draws: int = 50) -> Any:  # fmt: skip
+    """Return Lambda (P,): 1 / prior^2 + sum_i E_q[(df_i/dw)^2] / noise^2, of each weight."""
+    x = data()[0] if rows is None else rows
+    mu, rho = np.split(theta, 2)
+    squares = 0.0
+    for eps in np.random.default_rng(1).standard_normal((draws, mu.size)):
+        w = np.tile(mu + plain.softplus(rho) * eps, (len(x), 1))  # a row on each sample's place
+        _, tape = plain.forward((1, hidden, 1), w, x[:, None, :])
+        squares = squares + np.sum(plain.vjp(tape, np.ones((len(x), 1, 1))) ** 2, axis=0)
+    return prior**-2 + squares / draws / noise**2
+
+
+def grown(sigma: Any, stiffness: Any, time: Any) -> Any:
+    """Return where descent takes a small sigma in `time`, learning rate times epochs.
+
+    `stiffness` is Lambda, the curvature of the free energy of this weight.
+    """
+    return (stiffness + (sigma**-2 - stiffness) * np.exp(-2 * np.asarray(time))) ** -0.5
+
+
+def band() -> Figure:
+    """Draw the band of plain.py, and its standard deviation beside two others."""
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    x, y, _ = data()
+    (learned,), (kept,) = thetas([300]), thetas([300], plain.SECTION_7)
+    fits.fit(LINE, predicted(learned), data=(x, y), truth=np.square, ax=left)
+    left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)", ylim=(-2, 22))
+    for deviation, look, label in (
+        (exact_epistemic(), {"color": BLACK}, "exact posterior (NUTS)"),
+        (predicted(learned).epistemic, {"color": BLUE, "ls": "--"}, "plain.py"),
+        (predicted(kept).epistemic, {"color": BLUE, "ls": ":", "lw": 2}, "from sigma = 0.007"),
+    ):
+        right.plot(LINE[:, 0], deviation, label=label, **look)
+    for edge in (x.min(), x.max()):
+        right.axvline(edge, color=GREY, lw=0.7, ls=(0, (1, 2)))
+    right.set(xlim=(-6, 6), yscale="log", xlabel="x (dimensionless)")
+    right.set_ylabel("epistemic standard deviation (of y)")
+    plain_numbers(right.yaxis)
+    legend_above(right, 2)
+    for ax, title in ((left, "100 rows of $x^2$, and what is believed"), (right, "How unsure")):
+        titled(ax, title)
+    return figure
+
+
+def leaving() -> Figure:
+    """Draw every sigma of the example against epochs, from the start of Section 7."""
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    epochs = np.arange(0, 4001, 50)
+    found = {rho: thetas(epochs, rho) for rho in (plain.SECTION_7, -2)}
+    sigmas = {rho: plain.softplus(np.split(np.array(t), 2, axis=1)[1]) for rho, t in found.items()}
+    slow, time = sigmas[plain.SECTION_7], RATE * epochs
+    left.plot(epochs, slow, color=GREY, lw=0.4, alpha=0.6)
+    left.plot([], [], color=GREY, lw=0.8, label="each of 61 weights")
+    left.plot(epochs, np.median(slow, axis=1), color=BLUE, lw=2.2, label="median")
+    left.plot(epochs, slow[0].mean() * np.exp(time), color=BLACK, ls="--", lw=1,
+              label="without data")  # fmt: skip
+    stiff = np.quantile(curvature(found[plain.SECTION_7][20]), (0.5, 1.0))
+    for each in stiff:
+        left.plot(epochs, grown(slow[0].mean(), each, time), color=VERMILLION, ls=":", lw=1.8,
+                  label="predicted: median, stiffest" if each == stiff[0] else None)  # fmt: skip
+    left.set(yscale="log", ylim=(0.005, 2), ylabel="sigma of a weight")
+    for rho, style, label in ((-2, "--", "0.13"), (plain.SECTION_7, "-", "0.007")):
+        ends = [predicted(theta, np.array([[6.0]])).epistemic[0, 0] for theta in found[rho]]
+        right.plot(epochs, ends, color=BLUE, ls=style, label=f"from sigma = {label}")
+    right.axvline(300, color=GREY, lw=0.8, ls=":", label="the example: 300 epochs")
+    right.set(ylim=(0, None), ylabel="epistemic standard deviation at x = 6")
+    plain_numbers(left.yaxis)
+    for ax, title in ((left, "Sigma leaves its start"), (right, "What that means at x = 6")):
+        ax.set(xlabel="epochs", xlim=(0, 4000))
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300)
+
+
+def frame(axes: tuple[Axes, Axes], epoch: int, theta: Any) -> None:
+    """Draw what is believed after so many epochs, and sigma of every weight."""
+    left, right = axes
+    for ax in axes:
+        ax.clear()
+    fits.fit(LINE, predicted(theta), data=data()[:2], truth=np.square, y_limits=(-3, 22), ax=left)
+    left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+    sigma = plain.softplus(np.split(theta, 2)[1])
+    right.plot(np.arange(1, 62), np.sort(sigma), "o", color=BLUE, ms=3)
+    right.axhline(plain.softplus(-2.0), color=GREY, ls=":", lw=1, label="start")
+    right.set(xlim=(0, 62), yscale="log", ylim=(0.02, 0.3), xlabel="weights, by sigma")
+    right.set_yticks([0.03, 0.1, 0.3])
+    right.set_ylabel("sigma")
+    plain_numbers(right.yaxis)
+    legend_above(right, 1)
+    titled(left, f"after {epoch} epoch{'s' * (epoch != 1)}")
+
+
+def training(folder: Path = HERE) -> Path:
+    """Write the README's moving picture: plain.py's example while it trains."""
+    figure = Figure(figsize=(8.6, 3.9), layout="constrained")
+    axes = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    found = thetas(EPOCHS)
+    moving = FuncAnimation(figure, lambda i: frame(axes, EPOCHS[i], found[i]), frames=len(EPOCHS))
+    moving.save(folder / "training.gif", PillowWriter(fps=1), dpi=90)
+    return folder / "training.gif"
 
 
 # K5: the free energy of one weight is complexity and misfit, and never below the floor
@@ -627,6 +780,8 @@ def powerball() -> Figure:
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {
+    "band": band,
+    "leaving": leaving,
     "floor": floor,
     "descent": descent,
     "mean-field": mean_field,
@@ -651,5 +806,5 @@ def write(name: str, folder: Path = HERE) -> Path:
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or FIGURES:
-        print(write(chosen))
+    for chosen in sys.argv[1:] or (*FIGURES, "training"):
+        print(training() if chosen == "training" else write(chosen))

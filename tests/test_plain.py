@@ -257,6 +257,29 @@ def test_from_the_start_of_section_7_nothing_is_learned_of_sigma_in_as_many_epoc
     assert 5 < example(-2)[2][3] / epistemic[3] < 7  # a sixth as wide
 
 
+@pytest.mark.equation("K44")
+def test_the_precision_decays_from_that_of_the_start_to_the_curvature() -> None:
+    """1 / sigma^2 = Lambda + (1 / sigma_0^2 - Lambda) exp(-2 eta epochs), in linear regression."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, (30, 2))
+    y = x @ [[1.0], [-0.5]] + 0.2 * rng.standard_normal((30, 1))
+    curvature = 1 + np.sum(np.column_stack([x, np.ones(30)]) ** 2, axis=0) / 0.2**2
+    theta = right.init((2, 1), rng, right.SECTION_7)
+    start, eta = softplus(np.split(theta, 2)[1]), 8e-4
+    gone = []
+    for done in (400, 800, 1600, 3200):
+        epochs = done // 2 if gone else done  # since the last time
+        theta = right.fit((2, 1), theta, x, y, 1.0, 0.2, eta, epochs, 30, 1, rng)
+        decayed = np.exp(-2 * eta * done)
+        expected = (curvature + (start**-2 - curvature) * decayed) ** -0.5
+        sigma = softplus(np.split(theta, 2)[1])
+        # rho trembles by sqrt(eta / 4) times the noise of its slope, which is at most 2
+        assert np.abs(np.log(sigma / expected)).max() < 4 * 2 * np.sqrt(eta / 4) + 0.03
+        gone.append(np.abs(np.log(sigma / (start * np.exp(eta * done)))).min())
+    assert gone[0] < 0.1  # where no data have entered
+    assert gone[-1] > 0.5
+
+
 def test_it_fits_on_one_screen_and_a_half() -> None:
     lines = SOURCE.splitlines()
     assert len(lines) <= 150

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from bbb_numpy.studies.kebude import regression
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "derivations.md", *sorted(ROOT.glob("derivations/*.md"))]
 SOURCE = ROOT / "figures" / "derivations.py"
+BOOK = (ROOT / "derivations.md").read_text("utf-8")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
 SHORTEST_DESCRIPTION = 60  # characters: what is to be seen, and not only the name of it
 
@@ -266,20 +269,94 @@ def test_the_drawn_misfit_is_seen_by_neighbours_and_not_by_the_mean(figures):
     assert 0.05 < np.mean(again > seen) < 0.95
 
 
-def test_the_moving_picture_of_the_readme_has_a_frame_for_every_number_of_rows():
-    spec = importlib.util.spec_from_file_location("moving_figure", ROOT / "figures" / "moving.py")
-    moving = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(moving)
-    with Image.open(ROOT / "figures" / "fit.gif") as picture:
-        assert picture.n_frames == len(moving.COUNTS)
+@pytest.mark.equation("D4", "K44")
+def test_the_band_of_plain_opens_as_the_book_says(figures):
+    (learned,), (kept,) = figures.thetas([300]), figures.thetas([300], figures.plain.SECTION_7)
+    at = np.array([[0.0], [2.0], [6.0]])
+    spread, narrow = (figures.predicted(theta, at).epistemic[:, 0] for theta in (learned, kept))
+    text = BOOK.split("## On one screen")[0]
+    said = re.search(r"is ([\d.]+)\sat \$`x = 0`\$, ([\d.]+) where .* and ([\d.]+) at", text)
+    assert spread == pytest.approx([float(number) for number in said.groups()], rel=0.1)
+    assert spread / narrow == pytest.approx([3.3, 4.4, 5.6], rel=0.1)
+    x, y, _ = figures.data()
+    scope = {"np": np}
+    exec("\n".join(re.findall(r">>> (.*)", figures.plain.__doc__)[:3]), scope)
+    assert np.array_equal(x, scope["x"])  # the example of plain.py
+    assert np.array_equal(y, scope["y"])
+
+
+@pytest.mark.long
+@pytest.mark.equation("M10")
+def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_says(figures):
+    at = np.array([[0.0], [2.0], [6.0]])
+    found = figures.exact_epistemic(at, seed=2)  # other draws than those of the picture
+    said = re.search(r"by NUTS, is about\s([\d.]+), ([\d.]+) and ([\d.]+) there", BOOK)
+    assert found == pytest.approx([float(number) for number in said.groups()], rel=0.3)
+
+
+@pytest.mark.equation("K44")
+def test_the_curvature_that_is_drawn_is_that_of_the_likelihood_and_the_prior(figures):
+    """By differences of the network's outputs, weight by weight."""
+    (theta,) = figures.thetas([50])
+    mu, _ = np.split(theta, 2)
+    x, _, _ = figures.data()
+    h, units = 1e-6, np.eye(mu.size)
+    ahead, behind = (figures.plain.forward(figures.NET, mu + s * units, x)[0] for s in (h, -h))
+    slopes = (ahead - behind)[:, :, 0] / (2 * h)  # (P, N)
+    tight = np.concatenate([mu, np.full(mu.size, -40.0)])  # q in one point
+    expected = 1 + np.sum(slopes**2, axis=1) / figures.NOISE**2
+    assert np.allclose(figures.curvature(tight, draws=1), expected, rtol=1e-6)
+
+
+@pytest.mark.equation("K44")
+def test_from_the_start_of_section_7_sigma_follows_the_data_when_the_book_says_so(figures):
+    middle, last = figures.thetas([500, 1000], figures.plain.SECTION_7)
+    stiffness, time = figures.curvature(last, draws=5), figures.RATE * 1000
+    start = figures.plain.softplus(figures.plain.SECTION_7)
+    sigma = figures.plain.softplus(np.split(last, 2)[1])
+    predicted = figures.grown(start, stiffness, time)
+    drift = start * np.exp(time)
+    assert np.mean(np.abs(sigma / predicted - 1) < 0.1) > 0.85
+    assert np.mean(np.abs(drift / predicted - 1) < 0.1) < 0.75  # without data it is not right
+    assert np.corrcoef(np.log(sigma), np.log(predicted))[0, 1] > 0.97
+    half = np.log(1 / (stiffness * start**2) - 1) / (2 * figures.RATE)
+    forgotten = figures.grown(start, stiffness, figures.RATE * half)
+    assert forgotten == pytest.approx((2 * stiffness) ** -0.5)
+    assert [round(half.min(), -2), round(np.median(half), -2)] == [700, 2000]
+    left = [np.sum(figures.plain.softplus(np.split(theta, 2)[1]) < start * np.exp(t) / 2**0.5)
+            for theta, t in ((middle, time / 2), (last, time))]  # fmt: skip
+    assert left[0] == 0 < left[1] < 30  # the stiffest first, between 500 and 1,000 epochs
+
+
+@pytest.mark.long
+@pytest.mark.equation("K44")
+def test_the_weights_of_the_report_would_need_as_many_epochs_as_the_book_says(figures):
+    found = regression.run(2, 4.0, "printed")
+    stiffness = figures.curvature(found.theta, found.data.x, 3.0, 1.0, hidden=100)
+    start = found.numbers.sigma_start
+    epochs = np.log(np.maximum(1 / (stiffness * start**2) - 1, 1)) / 2e-3
+    assert len(stiffness) == 301
+    assert stiffness.max() ** -0.5 < 1.5 * start  # one is near its optimum from the first
+    assert np.median(epochs) == pytest.approx(2900, rel=0.05)
+
+
+def test_the_moving_picture_of_the_readme_is_that_of_plain_in_training(figures):
     assert not image_problems((ROOT / "README.md").read_text("utf-8"), ROOT)
-    x, _ = moving.data()
-    prior = moving.functions(x[:0], x[:0])
-    weights = moving.MODEL.layout.size
-    assert prior.shape == (480, len(moving.GRID))
-    # at x = 0: sum of 20 products of N(0, 1) and tanh(N(0, 1)), and a bias of N(0, 1)
-    z = np.random.default_rng(0).standard_normal(100_000)
-    expected = 20 * np.mean(np.tanh(z) ** 2) + 1
-    assert weights == 61
-    middle = prior[:, len(moving.GRID) // 2].var()
-    assert abs(middle / expected - 1) < 5 * (3 / 480) ** 0.5
+    path = ROOT / "figures" / "training.gif"
+    assert path.stat().st_size < 1e6
+    with Image.open(path) as picture:
+        assert picture.n_frames == len(figures.EPOCHS)
+        sizes = picture.size
+        shares = []
+        for place in (0, picture.n_frames - 1):
+            picture.seek(place)
+            shares.append(np.mean(np.all(np.abs(np.asarray(picture.convert("RGB"), float)
+                                                - (127, 196, 238)) < 12, axis=2)))  # fmt: skip
+    assert sizes == (774, 351)
+    assert 0 < shares[0] < 0.1  # no frame is a solid block of the band's colour
+    assert 0 < shares[1] < 0.1
+    start, last = figures.thetas(figures.EPOCHS[:: len(figures.EPOCHS) - 1])
+    assert np.array_equal(last, figures.thetas([300])[0])  # in one go or frame by frame
+    sigmas = (figures.plain.softplus(np.split(theta, 2)[1]) for theta in (start, last))
+    assert np.sum(np.less(*reversed(list(sigmas)))) == 16  # as the README describes it
+    assert figures.predicted(start).epistemic.max() < figures.predicted(last).epistemic.max()

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import SGD, Adam, Constant, Cosine, Momentum, StepDecay
+from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.training import optimizers
 from bbb_numpy.training.optimizers import OPTIMIZER
 
@@ -49,6 +50,25 @@ def test_momentum_zero_is_plain_descent():
     assert np.allclose(
         run(Momentum(0.1, 0.0), grads, theta)[0], run(SGD(0.1), grads, theta)[0], rtol=1e-15
     )
+
+
+@pytest.mark.equation("K44", "D2", "D3")
+@pytest.mark.parametrize(
+    ("rule", "rate", "share"),
+    [(SGD(1e-3), 1e-3, 0.5), (Momentum(1e-3, 0.9), 1e-2, 0.5), (Adam(0.03), 0.03, 0.8)],
+    ids=["plain", "momentum", "Adam"],
+)
+def test_sigma_leaves_the_start_of_the_report_after_as_many_steps_as_each_rate_allows(
+    rule, rate, share
+):
+    """Along the mean slope (Lambda sigma - 1 / sigma) s(rho), with Lambda = 100."""
+    best, rho = 0.1, np.array([-5.0])
+    start, state, steps = softplus(rho)[0], rule.init(rho), 0
+    while softplus(rho)[0] ** 2 < share * best**2:
+        sigma = softplus(rho)
+        rule.update(rho, (sigma / best**2 - 1 / sigma) * sigmoid(rho), state, 1.0)
+        steps += 1
+    assert steps == pytest.approx(np.log(best / start) / rate, rel=0.1)
 
 
 @pytest.mark.equation("D3")
