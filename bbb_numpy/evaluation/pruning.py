@@ -97,8 +97,8 @@ def signal_to_noise_of(family: Family, theta: Array) -> Array:
 def moments_of_draws(draws: Any) -> tuple[Array, Array]:
     """Return mean and deviation (P,) of draws (T, P) of the weights, T >= 2.
 
-    They say something of one mode only: draws that visit permutations of the hidden units, or
-    a tanh unit with both its signs, have means near 0 for weights that matter.
+    They say something of one mode only. Over draws that visit all orders of the hidden units a
+    weight has the mean of its layer, over both signs of a tanh unit it has the mean 0 (D36).
     """
     draws = np.asarray(draws, float)
     return draws.mean(axis=0), draws.std(axis=0, ddof=1)
