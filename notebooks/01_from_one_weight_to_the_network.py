@@ -20,7 +20,7 @@
 # of it can find and what it cannot, and what a mean field gets wrong. **It needs** calculus with
 # the chain rule, Gaussian densities and some NumPy; no Bayesian statistics
 # ([why a distribution over weights](../derivations/why.md) tells that story). **It takes** about
-# an hour and a half to read, and some ten seconds to run.
+# an hour and a half to read, and half a minute to run.
 #
 # This is the first notebook. After it: [02, a prior that is learned](02_mixture_prior.ipynb).
 #
@@ -66,6 +66,53 @@ def verify(name, value_and_grad, theta, **options):
         assert report.passed, str(report)
         assert report.skipped <= 0.02, "too many coordinates skipped at kinks"
 
+
+# %% [markdown]
+# ## 0. What comes out
+#
+# First the end of the way. A hundred noisy points of $y = x^2$ lie between $-2$ and 2. The program
+# of this notebook learns from them, and is then asked about $x$ between $-6$ and 6.
+
+# %%
+rng = np.random.default_rng(0)
+x = rng.uniform(-2, 2, (100, 1))
+y = x**2 + 0.3 * rng.standard_normal((100, 1))
+net, prior, noise = (1, 20, 1), 1.0, 0.3
+steps = {"eta": 2e-3, "epochs": 300, "batch_size": 10, "samples": 1, "rng": rng}
+theta = plain.fit(net, plain.init(net, rng), x, y, prior, noise, **steps)
+
+line = np.linspace(-6, 6, 121)[:, None]
+mean, epistemic, _ = plain.predict(net, theta, line, noise, 1000, rng)
+at = np.searchsorted(line[:, 0].round(6), (0, 1, 2, 3, 4, 6))
+print("x                            " + "".join(f"{value:6.0f}" for value in line[at, 0]))
+print("epistemic standard deviation " + "".join(f"{value:6.2f}" for value in epistemic[at, 0]))
+assert epistemic[at[5]] > 3 * epistemic[at[2]] > 9 * epistemic[at[0]]
+
+fig, ax = plt.subplots(figsize=(7, 4))
+shown = Predictive(mean, epistemic, np.full_like(mean, noise))
+plots.fit(line, shown, data=(x, y), truth=np.square, ax=ax)
+ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+plt.show()
+
+# %% [markdown]
+# *The parabola's points between two dotted lines at -2 and 2, and the mean on them. Outside it goes
+# on in straight lines, and the band of functions around it, thin among the points, opens. The
+# parabola leaves the band.*
+#
+# The dark band says where the curve may run (mean ± 2 *epistemic* standard deviations), the pale
+# one where a new point may fall. **The band opens where the data end.** Nobody has told the
+# program where that is. It does not open far enough, as Sections 7 and 9 explain.
+#
+# All of it comes from numbers $\mu$ and $\sigma$, one pair for each of 61 weights. The data have
+# pinned down some weights and left the others free:
+
+# %%
+sigma = softplus(np.split(theta, 2)[1])
+first, without_data = softplus(-2.0), softplus(-2.0) * np.exp(2e-3 * 300)  # see Section 9
+print(f"sigma: {first:.3f} at the start, {sigma.min():.3f} to {sigma.max():.3f} at the end")
+print(f"{(sigma < first).sum()} of {sigma.size} fell; without data all would be {without_data:.3f}")
+assert sigma.min() < 0.5 * first
+assert sigma.max() < 0.95 * without_data
 
 # %% [markdown]
 # ## 1. One weight: why a distribution
@@ -905,16 +952,16 @@ verify("fast path", lambda t: fast.value_and_grad(t, eps, x, y, 0.25)[:2], theta
 # %% [markdown]
 # ## 9. The report's cubic
 #
-# The report's second problem is $y = x^3 + N(0, 3^2)$ for $x$ in $[-4, 4]$. Two choices differ from
-# the report: $x$ and $y$ are scaled to unit deviation, and the noise is given its true deviation
-# instead of 1.
+# The report's second problem is $y = x^3 + N(0, 3^2)$ for $x$ in $[-4, 4]$. Three choices differ
+# from the report: $x$ and $y$ are scaled to unit deviation, the noise is given its true deviation
+# instead of 1, and $\sigma$ starts at 0.13, as in Section 0.
 
 # %%
 rng = np.random.default_rng(7)
 x, y, truth = datasets.cubic(rng, rows=500, low=-4, high=4, noise=3)
 x_scale, y_scale = x.std(), y.std()
 net, prior, noise = (1, 50, 1), 1.0, 3 / y_scale
-size = {"eta": 1e-4, "epochs": 400, "batch_size": 25, "samples": 1}
+size = {"eta": 5e-4, "epochs": 400, "batch_size": 25, "samples": 1}
 theta = plain.init(net, rng)
 theta = plain.fit(net, theta, x / x_scale, y / y_scale, prior, noise, **size, rng=rng)
 
@@ -929,10 +976,8 @@ print(
 print(
     f"at -6 and 6: errors {np.round(error[edge])}, epistemic {np.round(shown.epistemic[edge], 1)}"
 )
-sigma = np.median(softplus(np.split(theta, 2)[1]))
-print(f"median sigma {softplus(-5.0):.5f} at the start, {sigma:.5f} at the end")
-assert rmse < 1.5
-assert np.isclose(sigma, softplus(-5.0) * np.exp(1e-4 * 400), rtol=0.01)
+assert rmse < 3  # below the noise
+assert shown.epistemic[edge].min() > 4 * shown.epistemic[inside].mean()
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
 plots.fit(line, shown, data=(x, y), truth=truth, y_limits=(-290, 290), ax=left)
@@ -945,19 +990,82 @@ plt.show()
 
 # %% [markdown]
 # *The cubic, 500 noisy points between -4 and 4, and the fit with its bands. Between the dotted ends
-# of the data the mean lies on the curve; beyond them it runs on as a straight line, in a band that
-# hardly widens, while the curve turns away.*
+# of the data the mean lies near the curve; beyond them it runs on as a straight line, in a band
+# that widens, while the curve turns away. On the right, less the truth, the bands within the data.*
 #
-# Inside the data the mean follows the curve (on the right the truth is subtracted). Outside, the
-# epistemic deviation hardly grows: the mean goes on as a straight line, as that of a ReLU network
-# must, and the cubic leaves the band. The gradients are exact all the same. What is limited is
+# Inside the data the mean follows the curve (on the right the truth is subtracted), and outside
+# the band opens. It does not open nearly as far as the error goes. The gradients are exact all the
+# same. What is limited is the network, which goes on in straight lines, and the mean-field
+# family, which Section 7 showed to be too sure of itself in some directions.
 #
-# - the descent: while $-1/\sigma$ rules K30, an epoch adds $\eta$ to $\rho$ whatever the data say,
-#   so the last $\sigma$ is the first one times $e^{\eta \cdot epochs}$. Adam and a learned noise
-#   deviation do better, with the fast path: `BayesianMLPRegressor`, `bbb-numpy report`;
-# - the mean-field family, which Section 7 showed to be too sure of itself in some directions.
+# ### The report's own start
 #
-# A check of a gradient, and a proof, is about the derivative of $F$. Neither makes $q$ a good
+# The report starts with $\rho = -5$, that is $\sigma = 0.0067$, and stops after 100 epochs with
+# $\eta = 10^{-3}$. Was anything learned of $\sigma$ by then? As long as $-1/\sigma$ rules K30, an
+# epoch adds $\eta$ to $\rho$ whatever the data say, since $s(\rho) \approx \sigma$. With the
+# curvature $\Lambda$ of $F$ for this weight, as in Section 2, the mean slope is
+# $(\Lambda\sigma - 1/\sigma)\,s(\rho)$, and descent takes the *precision* from that of the
+# start to $\Lambda$
+# ([derivation](../derivations/training.md#how-long-sigma-stays-at-its-start)):
+#
+# $$\frac1{\sigma^2} = \Lambda + \Big(\frac1{\sigma_0^2} - \Lambda\Big)\,
+#   e^{-2\eta\,\cdot\,\text{epochs}} .$$
+#
+# The start is forgotten when both parts are equal, after about
+# $\log(\Lambda^{-1/2} / \sigma_0)/\eta$ epochs. One weight with $\Lambda = 100$ shows it, along its
+# mean slope; then the example of Section 0, from both starts.
+
+# %%
+stiffness, eta, start = 100.0, 2e-3, softplus(plain.SECTION_7)
+epochs, rho, path = np.arange(3001), float(plain.SECTION_7), []
+for _ in epochs:
+    path.append(softplus(rho))
+    rho = update(rho, (stiffness * softplus(rho) - 1 / softplus(rho)) * sigmoid(rho), eta)
+decayed = (stiffness + (start**-2 - stiffness) * np.exp(-2 * eta * epochs)) ** -0.5
+forgotten = np.log(1 / (stiffness * start**2) - 1) / (2 * eta)
+print(
+    f"the start is forgotten after {forgotten:.0f} epochs, log(0.1 / {start:.4f}) / eta =", end=" "
+)
+print(f"{np.log(0.1 / start) / eta:.0f}")
+print(f"largest difference of formula and descent {np.abs(path / decayed - 1).max():.1%}")
+assert np.abs(path / decayed - 1).max() < 0.05
+assert np.isclose(path[round(forgotten)], 0.1 / 2**0.5, rtol=0.05)
+
+# %%
+net, prior, noise, marks = (1, 20, 1), 1.0, 0.3, (0, 300, 1000, 2000, 4000)
+end, sigmas = {}, {}
+for name, first in (("-2", -2), ("-5", plain.SECTION_7)):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (100, 1))
+    y = x**2 + 0.3 * rng.standard_normal((100, 1))
+    theta = plain.init(net, rng, first)
+    for before, mark in pairwise((0, *marks)):
+        theta = plain.fit(net, theta, x, y, prior, noise, eta, mark - before, 10, 1, rng)
+        sigmas[name, mark] = softplus(np.split(theta, 2)[1])
+        end[name, mark] = plain.predict(
+            net, theta, np.array([[6.0]]), noise, 1000, np.random.default_rng(1)
+        )[1].item()
+print("epochs, then from rho = -2 and -5: median sigma (without data), epistemic at x = 6")
+for mark in marks:
+    text = [
+        f"{np.median(sigmas[name, mark]):6.3f} ({softplus(first) * np.exp(eta * mark):6.3f})"
+        f"{end[name, mark]:6.2f}"
+        for name, first in (("-2", -2.0), ("-5", -5.0))
+    ]
+    print(f"{mark:5}   " + "     ".join(text))
+grown = start * np.exp(eta * 300)
+print(f"-5, 300 epochs: {np.mean(np.abs(sigmas['-5', 300] / grown - 1) < 0.05):.0%} of the weights")
+print("within 5% of what they would be without data")
+assert end["-2", 300] > 4 * end["-5", 300]
+assert np.isclose(end["-2", 4000], end["-5", 4000], rtol=0.25)
+
+# %% [markdown]
+# From $\rho = -5$ the band after 300 epochs is that of the start: no data have entered, and a
+# sixth of the width is all there is. After 4,000 epochs both starts are at the same place. So a
+# small $\sigma$ at the start is no error, but it costs epochs, and whoever stops early has learned
+# nothing of the uncertainty. Momentum divides the time by ten, and Adam counts steps in the place
+# of epochs: `BayesianMLPRegressor` and `bbb-numpy report` use it. And whatever the start,
+# a check of a gradient, and a proof, is about the derivative of $F$. Neither makes $q$ a good
 # posterior.
 #
 # ## 10. Exercises

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bbb_numpy import plain
 from bbb_numpy.cli.main import main
 from bbb_numpy.gradients import catalogue as names
 from bbb_numpy.learners.inference import INFERENCES
@@ -55,12 +57,12 @@ def test_the_example_is_ten_lines():
 
 
 def test_the_core_that_it_shows_is_that_of_plain_and_its_length_is_right():
-    plain = (ROOT / "bbb_numpy" / "plain.py").read_text(encoding="utf-8")
+    source = (ROOT / "bbb_numpy" / "plain.py").read_text(encoding="utf-8")
     core = block("python")
-    assert textwrap.indent(core, "    ", lambda line: bool(line.strip())) in plain
+    assert textwrap.indent(core, "    ", lambda line: bool(line.strip())) in source
     assert core.startswith("mu, rho = ")
     assert "d_rho = " in core.splitlines()[-1]
-    assert f"the rest of its {len(plain.splitlines())} lines" in README
+    assert f"the rest of its {len(source.splitlines())} lines" in README
 
 
 def anchors(page):
@@ -142,3 +144,23 @@ def test_it_lists_every_short_name():
     for argument, table in arguments.items():
         (row,) = re.findall(rf"^\| {argument} \| (.*) \|$", USING, re.MULTILINE)
         assert set(re.findall(r"`([\w-]+)`", row)) == set(table), argument
+
+
+def test_the_first_picture_of_readme_book_and_first_notebook_is_the_band_of_plain():
+    book = (ROOT / "derivations.md").read_text(encoding="utf-8")
+    for page in (README, book):
+        assert re.search(r"!\[[^\]]*\]\(([^)]+)\)", page)[1] == "figures/band.png"
+        assert page.index("figures/band.png") < page.index("plain.py", page.index("band.png"))
+    assert README.index("figures/band.png") < README.index("make report") < 2000  # one screen
+    assert "figures/band.png" in plain.__doc__
+    notebook = json.loads(
+        (ROOT / "notebooks" / "01_from_one_weight_to_the_network.ipynb").read_text(encoding="utf-8")
+    )
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    assert "image/png" in outputs[1]["data"]
+    printed = dict(
+        re.findall(r"^(x|epistemic).*?((?: +[\d.]+)+)$", "".join(outputs[0]["text"]), re.M)
+    )
+    said = dict(zip(printed["x"].split(), printed["epistemic"].split(), strict=True))
+    shown = re.findall(r"\[ *[\d.]+ *, +([\d.]+) *,", plain.__doc__)
+    assert [float(said[x]) for x in "0246"] == pytest.approx([float(s) for s in shown], abs=0.011)
