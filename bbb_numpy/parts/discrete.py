@@ -29,27 +29,19 @@ def _refuse(y: Array, allowed: Array, what: str) -> None:
         raise ValueError(f"{what}; got {y[row, column]!s} at row {row}, column {column}")
 
 
-@dataclass(frozen=True)
-class BernoulliLikelihood:
-    """P(D|w) = prod s(z)^y (1 - s(z))^(1 - y) with logits z = f(x, w) and y in {0, 1} (D13).
-
-    Several columns are independent yes-or-no questions (multi-label).
-    """
+class _Discrete:
+    """What likelihoods of logits or log rates share: nothing learned, and one slope for each."""
 
     target_kind: ClassVar[str] = "class"
     heavy_tails: ClassVar[bool] = False
 
     def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns need."""
+        """Return how many network outputs `targets` target columns, or classes, need."""
         return targets
 
     def targets(self, heads: int) -> int:
-        """Return how many target columns K belong to `heads` network outputs."""
+        """Return how many target columns K, or classes, belong to `heads` network outputs."""
         return heads
-
-    def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless every number of `y` (B, K) is 0 or 1."""
-        _refuse(y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1")
 
     def blocks(self, outputs: int) -> Blocks:
         """Name the learned blocks: none."""
@@ -58,6 +50,31 @@ class BernoulliLikelihood:
     def init(self, outputs: int, dtype: Any) -> Array:
         """Return the starting values of the learned blocks: none."""
         return np.zeros(0, dtype)
+
+    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent, (S,) or (S, B), back to f: times `saved`, y minus its mean."""
+        return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the expectation of y (S, B, K)."""
+        raise NotImplementedError
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return the aleatoric variance p (1 - p) (S, B, K) of what is 1 with probability p."""
+        p = self.mean(params, f)
+        return p * (1.0 - p)
+
+
+@dataclass(frozen=True)
+class BernoulliLikelihood(_Discrete):
+    """P(D|w) = prod s(z)^y (1 - s(z))^(1 - y) with logits z = f(x, w) and y in {0, 1} (D13).
+
+    Several columns are independent yes-or-no questions (multi-label).
+    """
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise ValueError unless every number of `y` (B, K) is 0 or 1."""
+        _refuse(y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1")
 
     def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
@@ -82,18 +99,9 @@ class BernoulliLikelihood:
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(parts.softplus, axis=-1)
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
-    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent, (S,) or (S, B), back to the logits: times y - sigmoid(z) (D13)."""
-        return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
-
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the probabilities of 1 (S, B, K)."""
         return softplus_parts(f).sigmoid
-
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
-        """Return the aleatoric variance p (1 - p) (S, B, K)."""
-        p = self.mean(params, f)
-        return p * (1.0 - p)
 
     def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
         """Draw targets (S, B, K), 0 or 1."""
@@ -101,22 +109,11 @@ class BernoulliLikelihood:
 
 
 @dataclass(frozen=True)
-class CategoricalLikelihood:
+class CategoricalLikelihood(_Discrete):
     """P(D|w) = prod softmax(z)_y with one logit z_k = f_k(x, w) for each of K classes (D14).
 
     Targets are one-hot rows (B, K); any row of probabilities works, as for soft labels.
     """
-
-    target_kind: ClassVar[str] = "class"
-    heavy_tails: ClassVar[bool] = False
-
-    def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` classes need."""
-        return targets
-
-    def targets(self, heads: int) -> int:
-        """Return how many classes K belong to `heads` network outputs."""
-        return heads
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1."""
@@ -127,14 +124,6 @@ class CategoricalLikelihood:
                 "targets of a categorical likelihood must be one-hot rows that sum to 1; row "
                 f"{wrong[0]} sums to {y[wrong[0]].sum():g}. Encode labels: np.eye(K)[labels]"
             )
-
-    def blocks(self, outputs: int) -> Blocks:
-        """Name the learned blocks: none."""
-        return ()
-
-    def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks: none."""
-        return np.zeros(0, dtype)
 
     def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
@@ -159,18 +148,9 @@ class CategoricalLikelihood:
         rowwise = inner(logs, np.broadcast_to(y, f.shape))
         return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)  # D14
 
-    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent, (S,) or (S, B), back to the logits: times y - softmax(z) (D14)."""
-        return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
-
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the class probabilities (S, B, K)."""
         return np.exp(log_softmax(f))
-
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
-        """Return the aleatoric variance p_k (1 - p_k) of each indicator (S, B, K)."""
-        p = self.mean(params, f)
-        return p * (1.0 - p)
 
     def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
         """Draw one-hot targets (S, B, K)."""
@@ -180,19 +160,10 @@ class CategoricalLikelihood:
 
 
 @dataclass(frozen=True)
-class PoissonLikelihood:
+class PoissonLikelihood(_Discrete):
     """P(D|w) = prod e^(-rate) rate^y / y! with log rate = f(x, w) and counts y (D15)."""
 
     target_kind: ClassVar[str] = "count"
-    heavy_tails: ClassVar[bool] = False
-
-    def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns need."""
-        return targets
-
-    def targets(self, heads: int) -> int:
-        """Return how many target columns K belong to `heads` network outputs."""
-        return heads
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless `y` (B, K) holds counts that `dtype` holds exactly."""
@@ -200,14 +171,6 @@ class PoissonLikelihood:
         exact = 2.0 ** (np.finfo(dtype).nmant + 1)
         what = f"counts above {exact:.0f} are not exact in {np.dtype(dtype)}; count in larger units"
         _refuse(y, y <= exact, what)
-
-    def blocks(self, outputs: int) -> Blocks:
-        """Name the learned blocks: none."""
-        return ()
-
-    def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks: none."""
-        return np.zeros(0, dtype)
 
     def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
@@ -232,10 +195,6 @@ class PoissonLikelihood:
         constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant
         return rowwise, np.subtract(y, rate, out=rate)  # D15
-
-    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent, (S,) or (S, B), back to the log rates: times y - e^f (D15)."""
-        return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return the rates (S, B, K)."""
