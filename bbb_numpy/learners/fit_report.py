@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from ..evaluation.predictive import Source, log_predictive_density
 from ..model.joint import Likelihood, Model
+from ..model.objectives import MLE
 from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..parts.full_rank import FullRank
 from ..parts.posteriors import PointMass
 from ..training import Epoch
 from ..training.optimizers import Adam
@@ -31,6 +33,8 @@ __all__ = ["FitReport", "Trained", "fit_report"]
 Array = NDArray[Any]
 
 VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
+# A function r times as large as those under the prior costs about r^2 / 2 nats
+NARROW = (2 * VERY_STRONG) ** -0.5
 NEGLIGIBLE = 0.05  # nats per row: what a deviation that is a quarter off costs
 CERTAIN = 3.0  # standard errors
 GROSS = 1.0  # nats per row: a density less than 1/e of what another has
@@ -203,7 +207,9 @@ def fit_report(
         chance = max(NEGLIGIBLE, (VERY_STRONG + 0.5 * free) / rows)
         if len(x) < rows and np.isfinite(fit).all():  # the rows themselves are a sample
             chance += CERTAIN * float((fit - base).std()) / len(x) ** 0.5
-        line = nan if density > ignorant + NEGLIGIBLE else ignorant + _gain_of_line(x, y)
+        poor = not density > ignorant + NEGLIGIBLE
+        line = ignorant + _gain_of_line(x, y) if poor else nan
+        reach = _reach(source, x, y, seed) if poor else nan
         largest_x = max(float(data.x.max()), -float(data.x.min()))
         largest_y = max(float(data.y.max()), -float(data.y.min()))
         spread_x = _spread(data.x, x)
@@ -228,10 +234,10 @@ def fit_report(
         spread_y=spread_y,
         bulk_gap=gap,
     )
-    findings = _findings(report, source, trained)
+    findings = _findings(report, source, trained, reach)
     if not findings:
         return report
-    causes = _causes(report, set(findings), source, trained, standardize)
+    causes = _causes(report, set(findings), source, trained, standardize, reach)
     return replace(report, findings=tuple(findings.values()), causes=tuple(causes))
 
 
@@ -324,6 +330,27 @@ def _gain_of_line(x: Array, y: Array) -> float:
     return max(float(gain.max(initial=0.0)), 0.0)
 
 
+def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
+    """Return by how many standard deviations of y functions under the prior vary over the rows.
+
+    The median of functions drawn from it, as it was before training; logits and log rates count
+    as they are. nan without a prior.
+    """
+    model, prior = source.model, source.model.prior
+    if isinstance(getattr(source, "objective", None), MLE):
+        return nan
+    params = Layout(prior.blocks()).views(prior.init(np.float64))
+    w = prior.draw(np.random.default_rng(seed), params, (SAMPLES[0], model.layout.size))
+    f = model.predict(w, x[:: max(1, len(x) // ROWS[0])])[..., : model.outputs]
+    unit = moments(y, True)[1] if model.likelihood.target_kind == "real" else 1.0
+    return float(np.median(f.std(axis=1) / unit))
+
+
+def _is_out_of_reach(report: FitReport, reach: float) -> bool:
+    """Whether all rows cannot pay for a function as large as y, at 10 times less noise for it."""
+    return 0 < reach < NARROW and 0.5 / reach**2 > report.rows * NOISE_TO_UNIT
+
+
 def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
     """Return the change of the loss per row in as many epochs again, and its standard error.
 
@@ -344,7 +371,9 @@ def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
 # What is concluded.
 
 
-def _findings(report: FitReport, source: Source, trained: Trained | None) -> dict[str, str]:
+def _findings(
+    report: FitReport, source: Source, trained: Trained | None, reach: float = nan
+) -> dict[str, str]:
     """Return what is wrong, by a name of its kind."""
     found, kind = {}, source.model.likelihood.target_kind
     if report.rows == 1:
@@ -360,6 +389,8 @@ def _findings(report: FitReport, source: Source, trained: Trained | None) -> dic
             f"of the training rows is {report.log_density:.4g} nats, that of the line "
             f"{report.line:.4g}"
         )
+    elif _is_out_of_reach(report, reach):
+        found["narrow"] = "the fit is no better than ignoring X, and its prior does not let it be"
     # Steep is a pace not below the average one, by which the fit has left the base behind
     fall, gain = -report.slope, report.log_density - report.base
     if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain):
@@ -400,6 +431,7 @@ def _causes(
     source: Source,
     trained: Trained | None,
     standardize: bool,
+    reach: float,
 ) -> list[str]:
     """Return likely causes with their remedies."""
     if "rows" in found:
@@ -427,15 +459,25 @@ def _causes(
             f"a noise scale that is fixed, {model.likelihood}; learn it, as "
             "likelihood='gaussian-learned' and 'student-t-learned' do"
         )
-    if trained is not None:
+    if 0 < reach < NARROW:
+        times = reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
+        unit = "standard deviations of y" if real else "logits or log rates"
+        causes.append(
+            f"a prior that is too narrow: under it functions vary by {reach:.2g} {unit} from row "
+            f"to row, not by about 1; use one about {times:.3g} times as wide"
+        )
+    if trained is not None and not _is_out_of_reach(report, reach):
         causes += _causes_in_training(report, found, trained)
     if causes:
         return causes
+    if trained is None:
+        return ["chains that are not there yet; use a longer warm_up, more draws or 'hmc'"]
     if report.kl < LEAST_KL or "nothing" in found or model.layout.size > report.rows:
+        own = isinstance(getattr(source, "posterior", None), FullRank)
         causes.append(
             f"the posterior has collapsed to the prior: {report.rows} rows do not hold "
-            f"{model.layout.size} weights; use fewer or narrower layers, a narrower prior, more "
-            "rows, or inference='full-rank' or 'map'"
+            f"{model.layout.size} weights; use fewer or narrower layers, more rows, or inference="
+            + ("'full-rank' with its short steps, or 'map'" if own else "'map'")
         )
     return causes or [
         "none that is known; try more epochs, another learning rate, or another prior"

@@ -1,5 +1,6 @@
 """fit_report: a fit that has failed says so, and what to do; one that has not is silent."""
 
+import re
 import warnings
 from dataclasses import fields, replace
 from math import isnan, nan
@@ -12,13 +13,20 @@ from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 
 from bbb_numpy import (
+    MLE,
+    MLP,
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     FullRank,
     GaussianLikelihood,
     GaussianPrior,
+    LaplacePrior,
+    Model,
+    PointMass,
+    Reparameterised,
     Sampling,
+    StudentTPrior,
     load,
     save,
 )
@@ -32,6 +40,7 @@ from bbb_numpy.parts.discrete import (
     CategoricalLikelihood,
     PoissonLikelihood,
 )
+from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import EarlyStopping, Epoch
 from bbb_numpy.training.optimizers import Cosine
 from bbb_numpy.training.recipe import Rows
@@ -102,7 +111,6 @@ FAILURES = {
     ),
     "500 hidden units for 64 rows": (X, Y, {"hidden_layer_sizes": (500,)}, "1501 weights"),
     "counts after one epoch": (X, COUNTS, {"likelihood": "poisson", "epochs": 1}, EPOCHS),
-    "a prior of 1e-3": (X, X[:, 0], {"prior": GaussianPrior(1e-3)}, "collapsed to the prior"),
 }
 
 
@@ -152,17 +160,167 @@ def test_full_rank_steps_that_drown_in_their_own_noise_are_named_as_collapse():
     [message] = said(regressor(inference=FullRank(rho_offset=-4.0), epochs=200), x, y)
     assert "where a straight line is" in message
     assert "collapsed to the prior" in message
+    assert "inference='full-rank' with its short steps, or 'map'" in message
+    for remedy in ("full-rank", "map"):
+        assert not said(regressor(inference=remedy, epochs=200), x, y)
 
 
 def test_draws_that_never_left_their_start_are_named():
     sampling = Sampling("mh", chains=2, draws=5, warm_up=0)
-    assert "worse than ignoring X" in said(regressor(inference=sampling), X, Y)[0]
+    [message] = said(regressor(inference=sampling), X, Y)
+    assert "worse than ignoring X" in message
+    assert "chains that are not there yet; use a longer warm_up, more draws or 'hmc'" in message
+    sampling = Sampling("hmc", chains=2, draws=20, warm_up=100)
+    assert not said(regressor(hidden_layer_sizes=(5,), inference=sampling), X, Y)
 
 
-def test_the_remedies_help():
-    assert not said(regressor(likelihood="student-t-learned"), X, put(Y, 3, 100.0))
-    assert not said(regressor(), X, 1e3 * Y)
-    assert not said(regressor(likelihood="gaussian-learned"), X, Y)
+MANY = np.random.default_rng(3).uniform(-3, 3, (1000, 1))
+WIDE = {"hidden_layer_sizes": (500,)}
+REMEDIES = {  # a fit that fails, and what its message says to do
+    "standardize=True": (X, 1e3 * Y, RAW, X, 1e3 * Y, {}),
+    "try optimizer=Adam(1e-2, schedule=Cosine())": (
+        *(X, Y, {"optimizer": Adam(10.0)}),
+        *(X, Y, {"optimizer": Adam(1e-2, schedule=Cosine())}),
+    ),
+    "try optimizer=Adam(1e-2)": (
+        *(X, Y, {"optimizer": Adam(1e-4)}),
+        *(X, Y, {"optimizer": Adam(1e-2)}),
+    ),
+    "train for more": (X, Y, {"epochs": 100}, X, Y, {"epochs": 300}),
+    "or with smaller batches": (X, Y, {"epochs": 100}, X, Y, {"epochs": 100, "batch_size": 4}),
+    "likelihood='student-t-learned'": (
+        *(X, put(Y, 3, 100.0), {}),
+        *(X, put(Y, 3, 100.0), {"likelihood": "student-t-learned"}),
+    ),
+    "leave out those rows, or if": (
+        *(X, put(Y, 3, 100.0), {}),
+        *(np.delete(X, 3, axis=0), np.delete(Y, 3), {}),
+    ),
+    "leave out those rows, or transform": (
+        *(put(X, (3, 0), 1e3), Y, {}),
+        *(np.delete(X, 3, axis=0), np.delete(Y, 3), {}),
+    ),
+    "or transform the column": (
+        *(put(X, (3, 0), 1e3), Y, {}),
+        *(stats.rankdata(put(X, (3, 0), 1e3))[:, None], Y, {}),
+    ),
+    "'gaussian-learned' and": (
+        *(X, Y, {"likelihood": GaussianLikelihood(0.01)}),
+        *(X, Y, {"likelihood": "gaussian-learned"}),
+    ),
+    "and 'student-t-learned' do": (
+        *(X, Y, {"likelihood": GaussianLikelihood(0.01)}),
+        *(X, Y, {"likelihood": "student-t-learned"}),
+    ),
+    "narrower layers": (X, Y, WIDE, X, Y, {"hidden_layer_sizes": (100,)}),
+    "more rows": (X, Y, WIDE, MANY, np.sin(2 * MANY[:, 0]), WIDE | {"epochs": 30}),
+    "or inference='map'": (X, Y, WIDE, X, Y, WIDE | {"inference": "map", "epochs": 300}),
+}
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_what_a_message_says_to_do_mends_the_fit_that_drew_it(remedy):
+    x, y, params, new_x, new_y, mended = REMEDIES[remedy]
+    [message] = said(regressor(**params), x, y)
+    assert remedy in message
+    model = regressor(**mended)
+    assert said(model, new_x, new_y) == []
+    assert model.fit_report_.log_density > model.fit_report_.base + 0.1  # it has learned from X
+
+
+NARROW = {
+    "a line": (X, X[:, 0], {}),
+    "a sine, which no line describes": (X, Y, {}),
+    "too few epochs for any prior": (X, Y, {"epochs": 50}),
+    "two layers": (X, Y, {"hidden_layer_sizes": (20, 20), "epochs": 600}),
+    "Laplace": (X, Y, {"prior": LaplacePrior(1e-3)}),
+    "no hidden layer": (X, X[:, 0] + Y, {"hidden_layer_sizes": ()}),
+    "counts": (X, COUNTS, {"likelihood": "poisson"}),
+    "classes": (X, CLASSES, {}),
+    "a point": (X, Y, {"inference": "map"}),
+    "draws": (
+        *(X, X[:, 0] + Y),
+        {"hidden_layer_sizes": (5,), "inference": Sampling("hmc", 2, 5, 20)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_a_prior_too_narrow_for_y_is_named_and_the_width_that_is_told_mends_it(name):
+    x, y, params = NARROW[name]
+    params = {"prior": GaussianPrior(1e-3)} | params
+    make = classifier if name == "classes" else regressor
+    [message] = said(make(**params), x, y)
+    [cause] = message.split("Likely cause: ")[1:]
+    assert cause.startswith("a prior that is too narrow: under it functions vary by")
+    for wrong in ("epochs", "narrower", "collapsed"):
+        assert wrong not in cause
+    times = float(re.search(r"about ([\d.e+]+) times as wide", cause)[1])
+    wider = replace(params["prior"], scale=times * params["prior"].scale)
+    model = make(**params | {"prior": wider} | ({"epochs": 300} if "epochs" in params else {}))
+    assert said(model, x, y) == []
+    assert model.fit_report_.log_density > model.fit_report_.base + 0.1
+
+
+def test_a_narrow_prior_with_tails_is_no_obstacle():
+    model = regressor(prior=StudentTPrior(1e-3))  # a large weight costs its logarithm
+    assert said(model, X, Y) == []
+    assert model.fit_report_.log_density > model.fit_report_.base + 0.1
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 10.0, 100.0])
+def test_a_prior_wide_enough_is_not_called_narrow_nor_one_that_is_far_too_wide(scale):
+    prior = GaussianPrior(scale)
+    assert said(regressor(prior=prior, epochs=500), X, Y) == []
+    noise = np.random.default_rng(6).standard_normal(ROWS)  # of which there is nothing to learn
+    assert "narrow:" not in str(said(regressor(prior=prior, epochs=200), X, noise))
+    [message] = said(regressor(prior=prior, hidden_layer_sizes=(500,)), X, Y)
+    assert "collapsed to the prior" in message
+    assert "narrow:" not in message
+
+
+def test_near_the_border_both_causes_are_named():
+    [message] = said(regressor(prior=GaussianPrior(0.2), epochs=50), X, Y)
+    assert "a prior that is too narrow" in message
+    assert "; or too few epochs, 50" in message
+
+
+def reach(prior, sizes, y=Y):
+    model = Model(MLP(sizes), prior, GaussianLikelihood())
+    return fit_report._reach(DrawnWeights(model), X, y[:, None], 0)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 20, 1), (1, 20, 20, 1), (1, 20, 20, 20, 1)])
+def test_the_reach_of_a_relu_network_is_a_power_of_the_width_of_its_prior(sizes):
+    """Of c times as wide a prior the functions are c^layers times as large.
+
+    The last biases do not vary from row to row; from the third layer on others are lower powers.
+    """
+    narrow, wide = (reach(GaussianPrior(scale), sizes) for scale in (0.1, 0.2))
+    layers = len(sizes) - 1
+    assert wide / narrow == pytest.approx(2**layers, rel=1e-12 if layers < 3 else 0.2)
+    assert reach(GaussianPrior(0.1), sizes, y=10 * Y) == pytest.approx(narrow / 10, rel=1e-12)
+
+
+def test_the_reach_of_a_line_is_that_of_its_slope():
+    expected = stats.halfnorm.median() * X.std() / Y.std()  # 32 draws: errors of a fifth
+    assert reach(GaussianPrior(1.0), (1, 1)) == pytest.approx(expected, rel=0.6)
+
+
+def test_what_has_no_prior_has_no_reach():
+    model = Model(MLP((1, 5, 1)), GaussianPrior(1e-3), GaussianLikelihood())
+    source = Reparameterised(model, PointMass(), MLE())
+    assert isnan(fit_report._reach(source, X, Y[:, None], 0))
+    assert said(regressor(prior=GaussianPrior(1e-3), inference="mle"), X, Y) == []
+
+
+@pytest.mark.parametrize(("reach", "beyond"), [(1e-3, True), (0.046, True), (0.047, False)])
+def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(reach, beyond):
+    """100 rows gain at most log 10 each, and r times as large a function costs r^2 / 2."""
+    source = regressor()._plan().build(1, 1, GaussianLikelihood())
+    trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
+    found = fit_report._findings(replace(GOOD, log_density=-1.0), source, trained, reach)
+    assert ("narrow" in found) == beyond
 
 
 # --- fits that do not
