@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import update_wrapper
+from inspect import cleandoc
 from math import nan
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -93,13 +94,99 @@ trains = available_if(_is_trained)
 
 
 class Learner(BaseEstimator):
-    """What both learners do with rows; each has targets and predictions of its own."""
+    """What both learners do with rows; each has targets and predictions of its own.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=None
+        Widths of the hidden layers; ``()`` for none. None is (20,), for classes (50,). Under a
+        mean-field posterior every unit, used or not, adds about noise variance / N to the
+        predictive variance: take more for many rows or little noise.
+    activation : str, default='relu'
+        Of every hidden layer: 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
+    prior : str or object, default=None
+        Of the weights: 'gaussian', 'laplace', 'student-t', 'mixture', ..., or e.g.
+        ``LaplacePrior(0.2)``. None is ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``,
+        since certain classes need large logits.
+    likelihood : str or object, default=None
+        None is ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
+        depends on X, 'student-t' and 'student-t-learned' are for outliers, 'poisson' models
+        counts by their log rate; 'bernoulli' (columns of 0 and 1) and 'categorical' (rows of
+        probabilities) work too. With ``standardize=True`` scales are in units of the
+        standardised target. The classifier takes the last two alone; None is one logit for
+        two classes, one logit per class for more.
+    inference : str or object, default='mean-field'
+        What stands for the posterior. Trained: 'mean-field', 'full-rank' (for small networks), or
+        a single value, 'map' with the prior and 'mle' without. Drawn from the posterior itself,
+        weights together with the scales that are learned, slower but without a family's
+        restrictions: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little, see `MCLMC`).
+        Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
+        While sampling all rows are used at every step; estimator, objective, kl_weights, warm_up,
+        optimizer, early_stopping and validation_fraction are refused, epochs, batch_size and
+        samples unused.
+    estimator : str or class, default=None
+        Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. None is
+        'reparameterised', for the EUBO 'self-normalised'.
+    objective : str or object, default=None
+        None is ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the
+        EUBO are biased on minibatches (D30): prefer a `batch_size` of all rows, and many
+        `samples`.
+    kl_weights : {'proportional', 'geometric'} or callable, default=None
+        How the minibatches of an epoch share the KL term; None is 'proportional'.
+    warm_up : {'none', 'linear', 'cyclical'} or object, default=None
+        Factor on the KL term that rises to 1 during training. None is, in `fit` of a regressor
+        with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'. One that is given runs
+        over the epochs of each call, as a schedule does; 'map' has its prior weighed by it.
+    optimizer : Adam, SGD or Momentum, default=None
+        None is ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
+        call of `fit` or `partial_fit`.
+    epochs : int, default=None
+        Passes over the data; None is 1000, for classes 100. Few data need many epochs, since
+        every weight's standard deviation has to grow towards the prior's; many data need fewer.
+    batch_size : int, default=32
+        Rows per step.
+    samples : int, default=None
+        Weight samples per training step; None is 1, for classes 4.
+    predict_samples : int, default=None
+        Weight samples, or draws, per prediction; None is 100, for classes 500: few underestimate
+        the probability of the classes that only a few of them favour.
+    standardize : bool, default=True
+        Bring inputs and real targets to mean 0 and standard deviation 1 for training (constant
+        columns to 0); undone in everything that is returned. Counts, zeros and ones stay.
+    early_stopping : EarlyStopping, default=None
+        When to end before the last epoch, by the training or a validation loss; None is never.
+    validation_fraction : float, default=0.0
+        Share of the rows held out by `fit` to record (and stop by) a validation loss, >= 0
+        and < 1. `partial_fit` trains on all its rows.
+    dtype : {'float64', 'float32'}, default='float64'
+        Of training and prediction; results are float64.
+    random_state : int or numpy.random.Generator or RandomState, default=None
+        With a whole number, the same data give bit-identical results on the same machine.
+    progress : bool, default=None
+        Show a progress bar; None is only in a terminal or notebook.
+    verbose : bool or int, default=False
+        Print a line for every epoch, or for every so many: its number and its loss, as in
+        `loss_curve_`. After sampling, one line. A progress bar stays below these lines.
+    warm_start : bool, default=False
+        Let `fit` go on from where the last `fit` or `partial_fit` ended, for `epochs` more,
+        with its standardisation, the optimizer's memory and the generator; without a warm-up,
+        unless one is given. Not while sampling.
+    """
 
     task: ClassVar[Task] = REGRESSION
+    # scikit-learn shows what a parameter means where it can link it; here to where it is shown
+    _doc_link_module = "bbb_numpy"
+    _doc_link_template = "#"
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give each learner shared methods of its own, so that Python's errors name its class."""
+        """Give each learner the shared parameters' docstring, and shared methods of its own.
+
+        With methods of its own Python's errors name its class.
+        """
         super().__init_subclass__(**options)
+        if cls.__doc__ and Learner.__doc__:  # there are none under python -OO
+            shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
+            cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
         for name in ("__init__", "fit"):
             method = getattr(cls, name)
             if name not in vars(cls):
@@ -154,86 +241,7 @@ class Learner(BaseEstimator):
         verbose: Any = False,
         warm_start: bool = False,
     ) -> None:
-        """Take note of the settings; `fit` checks them.
-
-        Numbers inside parts are parameters too, for `set_params` and grid searches:
-        ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
-
-        Parameters
-        ----------
-        hidden_layer_sizes : tuple of int, optional
-            Widths of the hidden layers; ``()`` for none. Default (20,), for classes (50,). Under a
-            mean-field posterior every unit, used or not, adds about noise variance / N to the
-            predictive variance: take more for many rows or little noise.
-        activation : {'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'}
-        prior : str or object, optional
-            Of the names or classes in `bbb_numpy.gradients.catalogue`, as the other parts. Default
-            ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``, since certain classes need
-            large logits.
-        likelihood : str or object, optional
-            Default ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
-            depends on X, 'student-t' and 'student-t-learned' are for outliers, 'poisson' models
-            counts by their log rate; 'bernoulli' (columns of 0 and 1) and 'categorical' (rows of
-            probabilities) work too. With ``standardize=True`` scales are in units of the
-            standardised target. The classifier takes the last two alone; default: one logit for
-            two classes, one logit per class for more.
-        inference : {'mean-field', 'full-rank', 'map', 'mle'}, 'hmc', 'nuts', ..., or an object
-            What stands for the posterior. The first four are trained: a `MeanField`, a `FullRank`
-            (for small networks), or a `PointMass` with or without the prior. The others,
-            'mams' and 'mclmc' too, draw from the posterior itself, weights together with the scales
-            that are learned: slower, but without a family's restrictions ('mclmc' is biased a
-            little, see `MCLMC`). Objects have the settings, e.g.
-            ``MeanField(rho_offset=-1.0)`` or ``Sampling("nuts", chains=8)``. While sampling all
-            rows are used at every step; estimator, objective, kl_weights, warm_up, optimizer,
-            early_stopping and validation_fraction are refused, epochs, batch_size and samples
-            unused.
-        estimator : str or class, optional
-            Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. Default:
-            'reparameterised', for the EUBO 'self-normalised'.
-        objective : str or FreeEnergy, Renyi, EUBO, optional
-            Default ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the
-            EUBO are biased on minibatches (D30): prefer a `batch_size` of all rows, and many
-            `samples`.
-        kl_weights : {'proportional', 'geometric'} or callable, optional
-            How the minibatches of an epoch share the KL term.
-        warm_up : {'none', 'linear', 'cyclical'} or LinearWarmUp, CyclicalWarmUp, optional
-            Factor on the KL term that rises to 1 during training; 'none' for none. By default `fit`
-            of a regressor uses ``LinearWarmUp(0.5)`` where there is a KL term (`FreeEnergy`).
-            One that is given runs over the epochs of each call, as a schedule does; 'map' has
-            its prior weighed by it.
-        optimizer : Adam, SGD or Momentum, optional
-            Default ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
-            call of `fit` or `partial_fit`.
-        epochs : int, optional
-            Passes over the data; default 1000, for classes 100. Few data need many epochs, since
-            every weight's deviation has to grow towards the prior's; many data need fewer.
-        batch_size : int
-            Rows per step.
-        samples, predict_samples : int, optional
-            Weight samples per training step, and per prediction: so many of the draws, if sampled.
-            Default 1 and 100, for classes 4 and 500: few samples underestimate the probability of
-            the classes that only a few of them favour.
-        standardize : bool
-            Bring inputs and real targets to mean 0 and deviation 1 for training (constant columns
-            to 0); undone in everything that is returned. Counts, zeros and ones stay as they are.
-        early_stopping : EarlyStopping, optional
-        validation_fraction : float
-            Share of the rows held out by `fit` to record (and stop by) a validation loss, >= 0
-            and < 1. `partial_fit` trains on all its rows.
-        dtype : {'float64', 'float32'}
-            Of training and prediction; results are float64.
-        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            With a whole number, the same data give bit-identical results on the same machine.
-        progress : bool, optional
-            Show a progress bar; by default only in a terminal or notebook.
-        verbose : bool or int
-            Print a line for every epoch, or for every so many: its number and its loss, as in
-            `loss_curve_`. After sampling, one line. A progress bar stays below these lines.
-        warm_start : bool
-            Let `fit` go on from where the last `fit` or `partial_fit` ended, for `epochs` more,
-            with its standardisation, the optimizer's memory and the generator; without a warm-up,
-            unless one is given. Not while sampling.
-        """
+        """Take note of the settings; `fit` checks them."""
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.prior = prior

@@ -39,7 +39,13 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     Probabilities are averages over the posterior of the weights. Their entropy splits into
     what more data would tell (epistemic) and what they would not (aleatoric).
 
-    The settings are those of `Learner`, which the constructor documents.
+    Parameters
+    ----------
+    {parameters of Learner}
+    class_weight : dict of label to weight, or 'balanced', default=None
+        By which the rows of a class count, times their `sample_weight`. Labels that a dict
+        does not name have weight 1; 'balanced' gives every class the same total, and all
+        together that of the rows. Not for `partial_fit`, to which a dict can be given.
 
     Attributes
     ----------
@@ -92,17 +98,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         verbose: Any = False,
         warm_start: bool = False,
     ) -> None:
-        """Take note of the settings; `fit` checks them.
-
-        Parameters
-        ----------
-        class_weight : dict of label to weight, or 'balanced', optional
-            By which the rows of a class count, times their `sample_weight`. Labels that a dict
-            does not name have weight 1; 'balanced' gives every class the same total, and all
-            together that of the rows. Not for `partial_fit`, to which a dict can be given.
-        hidden_layer_sizes, activation, ... :
-            As of `Learner`.
-        """
+        """Take note of the settings; `fit` checks them."""
         given = locals()
         settings = {name: given[name] for name in signature(Learner.__init__).parameters}
         super().__init__(**{name: one for name, one in settings.items() if name != "self"})

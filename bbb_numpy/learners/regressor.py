@@ -30,9 +30,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """Bayesian multilayer perceptron for regression, by variational inference or sampling.
 
     Every weight has a posterior distribution; predictions average over it and come with
-    deviations: epistemic (what more data would remove) and aleatoric (noise).
+    standard deviations: epistemic (what more data would remove) and aleatoric (noise).
 
-    The settings are those of `Learner`, which the constructor documents.
+    Parameters
+    ----------
+    {parameters of Learner}
 
     Attributes
     ----------
@@ -81,11 +83,14 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     Notes
     -----
+    Numbers inside parts are parameters too, for `set_params` and grid searches:
+    ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
+
     Arguments are checked by `fit`, not by the constructor. A call that fails leaves an
-    earlier fit as it was, with one exception: after `NonFiniteError`, and after Ctrl-C, the
-    model holds the state after the last finished epoch (if no epoch was finished, an earlier
-    fit is kept). Ctrl-C while sampling leaves the draws so far; before the first draw it is
-    raised, and an earlier fit is kept.
+    earlier fit as it was, also where a warning is an exception. But after `NonFiniteError`, and
+    after Ctrl-C, the model holds the state after the last finished epoch (if no epoch was
+    finished, an earlier fit is kept). Ctrl-C while sampling leaves the draws so far; before the
+    first draw it is raised, and an earlier fit is kept.
     """
 
     n_outputs_: int

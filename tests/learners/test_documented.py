@@ -1,0 +1,125 @@
+"""documented parameters: whoever asks for help finds every setting, its type and its default."""
+
+import ast
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
+from html import unescape
+
+import pytest
+import sklearn
+
+from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
+from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
+from bbb_numpy.learners.inference import INFERENCES
+from bbb_numpy.learners.plan import CLASSIFICATION, OPTIMIZER, REGRESSION
+
+LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
+pytestmark = pytest.mark.brief
+
+
+def documented(learner):
+    """Parameters by name: their types, and what is said of each on one line."""
+    section = inspect.getdoc(learner).split("Parameters\n----------\n")[1].split("\n\n")[0]
+    blocks = re.findall(r"^(\w+) :(.*)\n((?:    .*(?:\n|$))*)", section, re.MULTILINE)
+    assert section.count("\n") + 1 == sum(2 + text.strip().count("\n") for *_, text in blocks)
+    return {name: (type_.strip(), " ".join(text.split())) for name, type_, text in blocks}
+
+
+def faults(told, signature):
+    """What is wrong with a documentation: a list that a test compares with []."""
+    wanted = {name: one.default for name, one in signature.parameters.items() if name != "self"}
+    found = [f"{name}: not documented" for name in wanted if name not in told]
+    found += [f"{name}: no such parameter" for name in told if name not in wanted]
+    for name in told.keys() & wanted.keys():
+        type_, sep, default = told[name][0].partition(", default=")
+        if not sep or ast.literal_eval(default) != wanted[name]:
+            found.append(f"{name}: the default is {wanted[name]!r}, not {default or 'told'}")
+        if not type_.strip() or not told[name][1].endswith("."):
+            found.append(f"{name}: no type, or no sentence")
+    return sorted(found)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(learner):
+    assert faults(documented(learner), inspect.signature(learner.__init__)) == []
+    assert next(iter(documented(learner))) == "hidden_layer_sizes"
+
+
+def test_a_fault_would_be_found():
+    told = documented(BayesianMLPRegressor)
+    told["epoch"] = told.pop("epochs")
+    told["samples"] = ("int, default=2", "Some.")
+    told["prior"] = (", default=None", "Of weights.")
+    assert faults(told, inspect.signature(BayesianMLPRegressor.__init__)) == [
+        "epoch: no such parameter",
+        "epochs: not documented",
+        "prior: no type, or no sentence",
+        "samples: the default is None, not 2",
+    ]
+
+
+def test_what_none_stands_for_is_what_the_learners_take():
+    told = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
+    for name, one, other in (
+        ("hidden_layer_sizes", REGRESSION.hidden, CLASSIFICATION.hidden),
+        ("epochs", REGRESSION.epochs, CLASSIFICATION.epochs),
+        ("samples", REGRESSION.samples, CLASSIFICATION.samples),
+        ("predict_samples", REGRESSION.predict_samples, CLASSIFICATION.predict_samples),
+    ):
+        assert f"None is {one}, for classes {other}" in told[name]
+    scales = (REGRESSION.prior.scale, CLASSIFICATION.prior.scale)
+    one, other = (f"``GaussianPrior({scale})``" for scale in scales)
+    assert f"None is {one}; for classes {other}" in told["prior"]
+    assert f"GaussianLikelihood({REGRESSION.likelihood.scale}, learn=True)" in told["likelihood"]
+    assert f"LinearWarmUp({REGRESSION.warm_up.share})" in told["warm_up"]
+    assert OPTIMIZER.learning_rate == 1e-2
+    assert "None is ``Adam(1e-2, schedule=Cosine())``" in told["optimizer"]
+
+
+def test_the_names_that_are_told_are_those_that_there_are():
+    types = {name: f"{type_} {text}" for name, (type_, text) in documented(LEARNERS[0]).items()}
+    for name, table in {
+        "activation": ACTIVATIONS,
+        "inference": INFERENCES,
+        "kl_weights": KL_WEIGHTS,
+        "warm_up": WARM_UPS,
+    }.items():
+        assert [one for one in table if f"'{one}'" not in types[name]] == []
+    assert "'mixture'" in types["prior"]
+    assert "mixture" in PRIORS
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_help_and_scikit_learns_table_show_what_a_parameter_means(learner):
+    page = pydoc.plain(pydoc.render_doc(learner))
+    table = unescape(learner()._repr_html_inner())
+    tells = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)  # older have names alone
+    assert "{parameters of" not in page
+    for name, (type_, text) in documented(learner).items():
+        assert f"{name} : {type_}" in page
+        assert (f"{name}: {type_}<br><br>{text[:20]}" in table) == tells, name
+
+
+def test_without_docstrings_there_are_learners_and_no_documentation():
+    code = (
+        "from bbb_numpy import BayesianMLPRegressor as R, BayesianMLPClassifier as C;"
+        "print(R.__doc__, C.__doc__, C(class_weight='balanced').get_params()['epochs'])"
+    )
+    call = [sys.executable, "-OO", "-c", code]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "None", "None"]
+
+
+def test_a_learner_of_ones_own_may_say_nothing_or_something_else():
+    class Silent(BayesianMLPRegressor):
+        pass
+
+    class Own(BayesianMLPRegressor):
+        """A network."""
+
+    assert Silent.__doc__ is None
+    assert documented(Silent) == documented(BayesianMLPRegressor)
+    assert Own.__doc__ == "A network."
