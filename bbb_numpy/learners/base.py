@@ -621,8 +621,22 @@ class Learner(BaseEstimator):
         check_consistent_length(x, targets)
         return Rows(x, targets)
 
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(self.predict_seed_)
+    @np.errstate(over="ignore", invalid="ignore")
+    def _ask(self, function: Callable[..., Any], x: Array, *more: Any, **changes: Any) -> Any:
+        """Return what a function of `evaluation` says of the posterior at standardised rows."""
+        rng = np.random.default_rng(self.predict_seed_)
+        options = {"rng": rng, "samples": self._predict_samples(), **changes}
+        return function(self.estimator_, self.theta_, x, *more, **options)
+
+    def _drawn(
+        self, draw: Callable[..., Any], X: Any, n_samples: int, random_state: Any
+    ) -> tuple[Array, Array]:
+        """Return standardised rows, and at them what is drawn for `n_samples` weight vectors."""
+        x = self._check_rows(X)
+        changes: dict[str, Any] = {"samples": whole("n_samples", n_samples, 1, MOST_SAMPLES)}
+        if random_state is not None:
+            changes["rng"] = check_generator(random_state)
+        return x, self._ask(draw, x, **changes)
 
     def _predict_samples(self) -> int:
         given = self.task.predict_samples if self.predict_samples is None else self.predict_samples

@@ -12,8 +12,7 @@ from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, whole
-from ..numeric.randomness import check_generator
+from ..numeric.arguments import MOST_STEPS, whole
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, check_consistent_length, trains
 from .cautions import need_finite
@@ -275,14 +274,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     def _distribution(self, x: Array) -> ClassPredictive:
         """Return the distribution at standardised rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = predictive.predict_classes(
-                self.estimator_,
-                self.theta_,
-                x,
-                rng=self._generator(),
-                samples=self._predict_samples(),
-            )
+        found = self._ask(predictive.predict_classes, x)
         need_finite("the prediction", found.proba, x)
         proba = found.proba.astype(np.float64)
         proba /= proba.sum(axis=1, keepdims=True)  # exactly, also from float32
@@ -303,13 +295,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         -------
         ndarray (N, C, S)
         """
-        x = self._check_rows(X)
-        n_samples = whole("n_samples", n_samples, 1, MOST_SAMPLES)
-        rng = self._generator() if random_state is None else check_generator(random_state)
-        with np.errstate(over="ignore", invalid="ignore"):
-            p = predictive.sample_functions(
-                self.estimator_, self.theta_, x, rng=rng, samples=n_samples
-            )
+        x, p = self._drawn(predictive.sample_functions, X, n_samples, random_state)
         drawn = np.moveaxis(p, 0, -1).astype(np.float64)  # (N, K, S)
         need_finite("a function drawn from the posterior", drawn, x)
         return np.concatenate([1.0 - drawn, drawn], axis=1) if drawn.shape[1] == 1 else drawn
@@ -330,15 +316,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     def _log_density(self, x: Array, places: NDArray[np.intp]) -> Array:
         """Return the log probability (N,) of the class at each of `places`."""
         targets = _encoded(places, len(self.classes_), self.estimator_.model.likelihood)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = predictive.log_predictive_density(
-                self.estimator_,
-                self.theta_,
-                x,
-                targets,
-                rng=self._generator(),
-                samples=self._predict_samples(),
-            )
+        found = self._ask(predictive.log_predictive_density, x, targets)
         need_finite("the log density of y", found, x)
         return found.astype(np.float64)
 

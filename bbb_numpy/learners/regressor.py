@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
-from ..numeric.randomness import check_generator
+from ..numeric.arguments import MOST_STEPS, flag, whole
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .cautions import need_finite
@@ -211,6 +210,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         found = self.predict_quantiles(X, ends.ravel())
         return found.reshape(*found.shape[:-1], *ends.shape)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def predict_quantiles(self, X: Any, q: Any = 0.5) -> Array:
         """Return quantiles of the predictive mixture itself, in units of y (D46).
 
@@ -235,54 +235,33 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """
         levels = check_levels("q", q)
         x = self._check_rows(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = quantiles(
-                self.estimator_,
-                self.theta_,
-                x,
-                levels,
-                rng=self._generator(),
-                samples=self._predict_samples(),
-            )  # (Q, N, K)
-            found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
+        found = self._ask(quantiles, x, levels)  # (Q, N, K)
+        found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         endless = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
         need_finite("a quantile", np.where(np.isinf(found) & endless, 0.0, found), x)
         found = self._like_y(found)
         return found if levels.ndim else found[..., 0]
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _covariance(self, X: Any) -> Array:
         x = self._check_rows(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = covariance(
-                self.estimator_,
-                self.theta_,
-                x,
-                rng=self._generator(),
-                samples=self._predict_samples(),
-            )
-            found = found * self.y_scale_**2  # (N, N, K)
+        found = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
         finite = np.where(np.isinf(found), 0.0, found)
         heavy = self.estimator_.model.likelihood.heavy_tails
         need_finite("the covariance", finite if heavy else found, x)
         return found[..., 0] if self.y_ndim_ == 1 else found
 
+    @np.errstate(over="ignore", invalid="ignore")
     def predict_distribution(self, X: Any) -> Predictive:
         """Return mean, epistemic and aleatoric deviation in units of y, (N,) or (N, K) each.
 
         Under Student's t with df <= 2 the aleatoric deviation, and so the total, is infinite.
         """
         x = self._check_rows(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            p = predictive.predict(
-                self.estimator_,
-                self.theta_,
-                x,
-                rng=self._generator(),
-                samples=self._predict_samples(),
-            )
-            mean = p.mean * self.y_scale_ + self.y_mean_
-            scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
+        p = self._ask(predictive.predict, x)
+        mean = p.mean * self.y_scale_ + self.y_mean_
+        scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
         moments = scaled[:2] if self.estimator_.model.likelihood.heavy_tails else scaled
         need_finite("the prediction", np.concatenate(moments, axis=1), x)
         return Predictive._make(self._like_y(part) for part in scaled)
@@ -311,15 +290,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def log_predictive_density(self, X: Any, y: Any) -> Array:
         """Return log P(y|x, D) of each row (N,), in nats per row, for y in its own units (D5)."""
         x, targets = self._check_pair(X, y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = predictive.log_predictive_density(
-                self.estimator_,
-                self.theta_,
-                x,
-                targets,
-                rng=self._generator(),
-                samples=self._predict_samples(),
-            )
+        found = self._ask(predictive.log_predictive_density, x, targets)
         need_finite("the log density of y", found, x)
         return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
 
@@ -348,13 +319,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         likelihood.check_targets(array, dtype)
         return standardised(array, self.y_mean_, self.y_scale_, dtype, "y")
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
-        x = self._check_rows(X)
-        n_samples = whole("n_samples", n_samples, 1, MOST_SAMPLES)
-        rng = self._generator() if random_state is None else check_generator(random_state)
-        with np.errstate(over="ignore", invalid="ignore"):
-            drawn = draw(self.estimator_, self.theta_, x, rng=rng, samples=n_samples)  # (S, N, K)
-            drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
+        x, drawn = self._drawn(draw, X, n_samples, random_state)  # (S, N, K)
+        drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
         need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)
 
