@@ -6,8 +6,6 @@ import io
 import json
 import os
 import socket
-import struct
-import tracemalloc
 import types
 import zipfile
 from collections.abc import Callable
@@ -22,7 +20,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric import storing
 from bbb_numpy.numeric.storing import (
     CheckpointError,
     Format,
@@ -339,9 +336,9 @@ def test_a_header_that_is_no_row_of_bytes_is_refused(change, tmp_path):
         read_state(tmp_path / "t.npz", Tree, FORM)
 
 
-def test_a_single_array_is_refused_as_that(tmp_path):
+def test_a_single_array_is_refused(tmp_path):
     np.save(tmp_path / "t.npy", np.zeros(3))
-    with pytest.raises(CheckpointError, match=r"is a single \.npy array"):
+    with pytest.raises(CheckpointError, match=r"no state, or damaged"):
         read_state(tmp_path / "t.npy", Tree, FORM)
 
 
@@ -377,40 +374,24 @@ def test_a_byte_of_an_array_that_is_another_one_is_noticed(place, tmp_path):
         read_state(path, Tree, FORM)
 
 
-@pytest.mark.parametrize(("at", "value"), [(10, 8), (20, 100)])
-def test_an_entry_of_another_length_in_the_archive_counts_as_compressed(at, value, tmp_path):
-    """In the directory: the method, or the length there alone."""
-    path = tmp_path / "t.npz"
-    written(path, head("1"))
-    data = bytearray(path.read_bytes())
-    data[data.rindex(b"PK\x01\x02") + at] = value
-    path.write_bytes(data)
-    with pytest.raises(CheckpointError, match="header is compressed"):
-        read_state(path, Tree, FORM)
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"dict":' * 100_000])
+def test_a_header_that_is_nested_too_deeply_is_refused(content, tmp_path):
+    written(tmp_path / "t.npz", head(content))
+    with pytest.raises(CheckpointError, match="header is not JSON"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
 
 
-DEEP = '[[["\\u00e9"]], 1]'
+class Runs:
+    """What would run code if it were unpickled."""
+
+    def __reduce__(self):
+        return exec, ("raise SystemExit('executed')",)
 
 
-@pytest.mark.parametrize(
-    ("bound", "needed"),
-    [
-        ("HEADER", len(head(DEEP))),
-        ("ESCAPED", len(head(DEEP))),
-        ("MARKS", sum(map(head(DEEP).count, '",[{'))),
-        ("LEVELS", 5),
-    ],
-)
-def test_a_header_that_reaches_a_bound_is_read_and_one_beyond_it_is_not(
-    bound, needed, tmp_path, monkeypatch
-):
-    path = tmp_path / "t.npz"
-    written(path, head(DEEP))
-    monkeypatch.setattr(storing, bound, needed)
-    assert read_state(path, Tree, FORM).anything == ((("é",),), 1)
-    monkeypatch.setattr(storing, bound, needed - 1)
-    with pytest.raises(CheckpointError, match=r"header (is too long|holds too many|is nested)"):
-        read_state(path, Tree, FORM)
+def test_objects_are_refused_and_nothing_is_executed(tmp_path):
+    np.savez(tmp_path / "t.npz", header=np.array([Runs()]))
+    with pytest.raises(CheckpointError, match="Object arrays cannot be loaded"):
+        read_state(tmp_path / "t.npz", Tree, FORM)
 
 
 @pytest.mark.parametrize(
@@ -451,186 +432,27 @@ def test_numbers_too_large_for_a_float_are_refused(tmp_path):
 
 @pytest.mark.parametrize(("old", "new"), [(b"(10000,)", b"(1000 ,)"), (b"<f8", b"<f4")])
 def test_an_array_that_claims_to_be_shorter_is_refused(old, new, tmp_path):
-    """Its own header is damaged: NumPy would stop reading before the sum can be checked."""
+    """Its own header is damaged: NumPy would stop reading there, and the sum is checked first."""
     path = tmp_path / "t.npz"
     write_state(path, Tree(np.arange(1e4)), FORM)
     before, after = path.read_bytes().split(b"anything.npy", 1)
     path.write_bytes(before + b"anything.npy" + after.replace(old, new, 1))
-    with pytest.raises(CheckpointError, match=r"takes .* bytes; it has 80000"):
+    with pytest.raises(CheckpointError, match=r"CRC of anything\.npy"):
         read_state(path, Tree, FORM)
 
 
-def test_bytes_after_an_array_are_refused(tmp_path):
-    write_state(tmp_path / "t.npz", Tree(np.arange(3)), FORM)
-    with (
-        zipfile.ZipFile(tmp_path / "t.npz") as right,
-        zipfile.ZipFile(tmp_path / "more.npz", "w") as wrong,
-    ):
-        for name in right.namelist():
-            wrong.writestr(name, right.read(name) + b"more")
-    with pytest.raises(CheckpointError, match=r"takes .* bytes; it has"):
-        read_state(tmp_path / "more.npz", Tree, FORM)
-
-
-# What a file may cost: every case below takes a hundred megabytes or more if it is believed.
-
-MOST = 64 * 2**20
-ARRAY = head('{"array": "<f8"}')
-
-
-def compressed(path):
-    written(path, ARRAY, [(ONE, npy(np.zeros(2**24)))], packed="any")
-
-
-def compressed_header(path):
-    written(path, head("1") + " " * 2**27, packed="header")
-
-
-def unknown_and_compressed(path):
-    written(path, head("1"), [("weights.npy", npy(np.zeros(2**24)))], packed="w")
-
-
-def claims_a_long_array(path):
-    written(path, ARRAY, [(ONE, described((2**27,)))])
-
-
-def claims_long_text(path):
-    written(path, head('{"array": "<U100000000"}'), [(ONE, described((1,), "<U100000000"))])
-
-
-def claims_a_negative_shape(path):
-    written(path, ARRAY, [(ONE, described((-(2**14), -(2**14)), data=bytes(8)))])
-
-
-def a_long_description(path):
-    """Version 2 of .npy allows 4 GB of it."""
-    long = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**27) + b" " * 2**27
-    written(path, ARRAY, [(ONE, long)])
-
-
-def directory_claims_more(path):
-    written(path, ARRAY, [(ONE, described((2**27,)))])
-    data = path.read_bytes()
-    start = data.rindex(b"PK\x01\x02")
-    sizes = struct.pack("<II", 2**30 + 128, 2**30 + 128)
-    path.write_bytes(data[: start + 20] + sizes + data[start + 28 :])
-
-
-def the_same_bytes_many_times(path):
-    """Sixteen entries of the directory lead to the same eight megabytes."""
-    names = [f"a{i:02d}.npy" for i in range(16)]
-    content = ",".join(f'"a{i:02d}": {{"array": "<f8"}}' for i in range(16))
-    written(path, head('{"dict": {' + content + "}}"), [(names[0], npy(np.zeros(2**20)))])
-    data = path.read_bytes()
-    start, end = data.rindex(b"PK\x01\x02"), data.rindex(b"PK\x05\x06")
-    entry = data[start:end]
-    more = [entry.replace(names[0].encode(), name.encode()) for name in names[1:]]
-    tail = struct.pack("<HHI", 17, 17, end - data.index(b"PK\x01\x02") + 15 * len(entry))
-    path.write_bytes(data[:end] + b"".join(more) + data[end : end + 8] + tail + data[end + 16 :])
-
-
-def a_million_entries(path):
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.npy", npy(np.frombuffer(head("1").encode(), np.uint8)))
-    data = path.read_bytes()
-    start, end = data.rindex(b"PK\x01\x02"), data.rindex(b"PK\x05\x06")
-    entry, many = data[start:end], 2**18
-    tail = struct.pack("<HHI", 0xFFFF, 0xFFFF, len(entry) * many)
-    path.write_bytes(data[:start] + entry * many + data[end : end + 8] + tail + data[end + 16 :])
-
-
-def a_directory_of_128_mb(path):
-    """All of it nothing: the file takes no place on a disk that has holes."""
-    with open(path, "wb") as file:
-        file.truncate(2**27)
-        file.seek(0, os.SEEK_END)
-        file.write(b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 2**27, 0, 0))
-
-
-def texts(path):
-    """One character beyond ASCII makes every other of its text take four bytes."""
-    written(path, head('"' + "a" * (2**24 - 200) + '\\ud83d\\ude00"'))
-
-
-COSTLY = [
-    (compressed, "anything is compressed"),
-    (compressed_header, "header is compressed"),
-    (unknown_and_compressed, "weights is compressed"),
-    (claims_a_long_array, "takes 1073741824 bytes; it has 0"),
-    (claims_long_text, "takes 400000000 bytes; it has 0"),
-    (claims_a_negative_shape, "anything of shape"),
-    (a_long_description, "anything is of version .2, 0. of .npy"),
-    (directory_claims_more, "entries claim 1073742.* bytes, the file has"),
-    (the_same_bytes_many_times, "entries claim .* bytes, the file has|Overlapped"),
-    (a_million_entries, "directory takes more than 1 MB"),
-    (a_directory_of_128_mb, "directory takes more than 1 MB"),
-    (lambda path: written(path, head("1") + " " * 2**24), "header is too long: .* 16 MB"),
-    (texts, "header is too long: .*beyond ASCII 4 MB"),
-    (lambda path: written(path, head("[" + "{}," * 2**22 + "1]")), "too many values"),
-    (lambda path: written(path, head("[" + "{}," * 2**18 + "1]")), "too many values: 5243.. marks"),
-    (lambda path: written(path, head("[" + '"a",' * 2**21 + "1]")), "too many values"),
-    (lambda path: written(path, head("[" + "0.5," * 2**21 + "1]")), "too many values"),
-    (lambda path: written(path, head("[" * 100_000)), "nested too deeply: 100002 levels"),
-    (lambda path: written(path, head('["\\\\", "[\\"[",' + "[" * 98)), "too deeply: 101 levels"),
-    (lambda path: written(path, head('{"dict":' * 500 + "1" + "}" * 500)), "nested too deeply"),
-]
-
-
-@pytest.mark.parametrize(("make", "message"), COSTLY, ids=[message for _, message in COSTLY])
-def test_a_refused_file_costs_less_than_64_mb(make, message, tmp_path):
-    path = tmp_path / "t.npz"
-    make(path)
-    tracemalloc.start()
-    try:
-        with pytest.raises(CheckpointError, match=message) as caught:
-            read_state(path, Tree, FORM)
-        assert tracemalloc.get_traced_memory()[1] < MOST
-    finally:
-        tracemalloc.stop()
-    assert len(str(caught.value)) < 1500
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[" + ",".join(["{}"] * 200_000) + "]", r"anything\[0\] must be a table of one name"),
-        ('{"' + "a" * (2**24 - 1000) + '": {}}', "anything: unknown class 'aaa.* ... .*Scale"),
-        ("[" + ",".join(['{"array": "<f8"}'] * 50_000) + "]", r"anything\[0\] is missing"),
-    ],
-)
-def test_the_longest_headers_are_read_within_the_bound(content, message, tmp_path):
-    path = tmp_path / "t.npz"
-    written(path, head(content))
-    tracemalloc.start()
-    try:
-        with pytest.raises(CheckpointError, match=message):
-            read_state(path, Tree, FORM)
-        assert tracemalloc.get_traced_memory()[1] < MOST
-    finally:
-        tracemalloc.stop()
-
-
-def test_an_unknown_entry_is_not_read(tmp_path, monkeypatch):
-    written(tmp_path / "t.npz", ARRAY, [(ONE, npy(np.ones(3))), ("more.npy", npy(np.ones(9)))])
-    read, shapes = np.lib.format.read_array, []
-
-    def noted(*arguments, **options):
-        found = read(*arguments, **options)
-        shapes.append(found.shape)
-        return found
-
-    monkeypatch.setattr(np.lib.format, "read_array", noted)
+def test_an_entry_that_nobody_asks_for_is_refused(tmp_path):
+    written(
+        tmp_path / "t.npz",
+        head('{"array": "<f8"}'),
+        [(ONE, npy(np.ones(3))), ("more.npy", npy(np.ones(9)))],
+    )
     with pytest.raises(CheckpointError, match=r"has unknown entries \['more'\]"):
         read_state(tmp_path / "t.npz", Tree, FORM)
-    assert (9,) not in shapes
 
 
-def test_an_array_of_another_dtype_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    written(tmp_path / "t.npz", ARRAY, [(ONE, npy(np.ones(3, np.float32)))])
-    read = np.lib.format.read_array
-    monkeypatch.setattr(
-        np.lib.format, "read_array", lambda *a, **k: read(*a, **k).reshape(-1, len(ARRAY))[0]
-    )  # which an array of three numbers is not
+def test_an_array_of_another_dtype_is_refused(tmp_path):
+    written(tmp_path / "t.npz", head('{"array": "<f8"}'), [(ONE, npy(np.ones(3, np.float32)))])
     with pytest.raises(CheckpointError, match="must have dtype '<f8'; got '<f4'"):
         read_state(tmp_path / "t.npz", Tree, FORM)
 
@@ -647,7 +469,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
 
 
 def test_files_of_any_honest_size_are_read(tmp_path):
-    """Ninety levels, a hundred thousand names, an array larger than the bound of refused files."""
+    """Ninety levels, a hundred thousand names, a large array."""
     deep = 1
     for _ in range(90):
         deep = (deep,)
