@@ -1,8 +1,4 @@
-"""The lines of a text file that somebody else made: compressed, in some encoding, or hostile.
-
-Nothing is believed that a file does not show in its first bytes, and no file, however small, makes
-this process hold more than the bounds below.
-"""
+"""The lines of a text file that somebody else made: compressed, or in some encoding."""
 
 from __future__ import annotations
 
@@ -20,8 +16,6 @@ from ..numeric.files import check_regular
 
 __all__ = ["TableError", "lines_of", "shown"]
 
-MOST_BYTES = 1 << 28  # of text, after decompression
-LONGEST_LINE = 1 << 20  # characters
 LONGEST_SHOWN = 40
 GZIP = b"\x1f\x8b"
 MARKS = (  # what begins like this is text in that encoding; the longer mark first
@@ -52,26 +46,6 @@ def shown(text: str, most: int = LONGEST_SHOWN) -> str:
     return f"{text[: most - 10]!r}... ({len(text)} characters)"
 
 
-class _Bounded(io.RawIOBase):
-    """At most MOST_BYTES of a stream."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream, self.left = stream, MOST_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.stream.read(min(len(buffer), 1 << 16))
-        self.left -= len(data)
-        if self.left < 0:
-            raise TableError(
-                f"holds more than {MOST_BYTES >> 20} MB of text; use a part of its rows"
-            )
-        buffer[: len(data)] = data
-        return len(data)
-
-
 @contextmanager
 def lines_of(path: str, encoding: str | None = None) -> Iterator[Iterator[str]]:
     """Yield the lines of a text file with their ends; ``-`` is standard input.
@@ -87,12 +61,15 @@ def lines_of(path: str, encoding: str | None = None) -> Iterator[Iterator[str]]:
     Raises
     ------
     TableError
-        For what is no regular file, no text in this encoding, or beyond the bounds.
+        For what is no regular file, or no text in this encoding.
     """
     name = "standard input" if path == "-" else path
     try:
         with _opened(path) as stream:
-            yield _lines(stream, encoding)
+            text = _decoded(stream, encoding)
+            yield _checked(text)
+            if text is not stream:
+                text.detach()  # whoever has opened the stream closes it
     except TableError as error:
         said = str(error)
         raise TableError(said if said.startswith(name) else f"{name} {said}") from None
@@ -121,30 +98,22 @@ def _opened(path: str) -> Iterator[Any]:
         yield file
 
 
-def _lines(stream: Any, encoding: str | None) -> Iterator[str]:
+def _decoded(stream: Any, encoding: str | None) -> Any:
     if isinstance(stream, io.TextIOBase):  # a standard input that another program has replaced
-        return _bounded(stream)
-    file = _peeking(stream)
+        return stream
+    file = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
     if file.peek(2).startswith(GZIP):
-        file = _peeking(gzip.GzipFile(fileobj=file))
+        file = gzip.GzipFile(fileobj=file)
     start = file.peek(8)
     for mark, kind in NO_TEXT:
         if start.startswith(mark):
             raise TableError(f"is {kind}")
     marked = next((name for mark, name in MARKS if start.startswith(mark)), None)
-    return _bounded(io.TextIOWrapper(file, marked or encoding or "utf-8", newline=""))
+    return io.TextIOWrapper(file, marked or encoding or "utf-8", newline="")
 
 
-def _peeking(stream: Any) -> io.BufferedReader:
-    return io.BufferedReader(_Bounded(stream))
-
-
-def _bounded(text: Any) -> Iterator[str]:
-    number = 0
-    while line := text.readline(LONGEST_LINE):
-        number += 1
-        if len(line) == LONGEST_LINE and not line.endswith("\n"):
-            raise TableError(f"line {number} is longer than {LONGEST_LINE} characters")
+def _checked(lines: Any) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
         if "\0" in line:
             raise TableError(
                 f"line {number} holds the character NUL: it is no text, or has an encoding that "
