@@ -84,7 +84,7 @@ class ClosedFormKL(Sampled):
 
         Arguments and results as `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         weight = self.objective.beta * kl_weight
 
         sample = self.posterior.sample(blocks, noise, buffers)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import ClosedFormPrior, Model
 from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
-from ..numeric.accepting import A, Like
+from ..numeric.accepting import A, Like, brief
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
@@ -259,12 +259,47 @@ class Family:
         w = self.posterior.sample(blocks, eps, buffers).w
         return self.model.evaluate(w, blocks, x, y, buffers).log_likelihood
 
-    def unpacked(self, theta: Array, buffers: Buffers | None) -> Unpacked:
-        """Return the blocks of theta, and a gradient to fill: with this every step begins."""
+    def unpacked(
+        self, theta: Array, noise: Array, x: Array, y: Array, buffers: Buffers | None
+    ) -> Unpacked:
+        """Return the blocks of theta, and a gradient to fill: with this every step begins.
+
+        Raises
+        ------
+        ValueError
+            If an argument is no array, or of a shape that no step has; the likelihood looks at y.
+        """
+        lengths, width, shared, own = self._lengths
+        try:
+            *lead, rows, d_in = x.shape
+            fits = (*lead, d_in) == width and theta.shape == lengths
+            fits = fits and noise.shape == (len(noise), shared + own * rows)
+        except (AttributeError, TypeError, ValueError):  # lists; a number; fewer axes
+            fits = False
+        if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+            raise ValueError(self._of_what_shape(theta, noise, x, y))
         buffers = Buffers() if buffers is None else buffers
         grad = buffers.like(theta)
         views = self.layout.views
         return Unpacked(buffers, buffers.views(theta, views), grad, buffers.views(grad, views))
+
+    @cached_property
+    def _lengths(self) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
+        """The shape of theta, that of x without its rows, and lengths of noise: the step's own."""
+        width = (*self.model.lead, self.model.network.sizes[0])
+        return (self.layout.size,), width, self.noise_per_sample, self.noise_per_row
+
+    def _of_what_shape(self, *given: Any) -> str:
+        """Say which arrays a step takes, and what came."""
+        (size,), (*lead, d_in), shared, own = self._lengths
+        data = "".join(f"{length}, " for length in lead) + "rows"
+        noise = f"{shared} + {own} rows" if own else f"{shared}"
+        came = zip(("theta", "noise", "x", "y"), given, strict=True)
+        return (
+            f"arrays must have shapes theta ({size},), noise (samples, {noise}), x ({data}, "
+            f"{d_in}) and y ({data}, {self.model.outputs}); got "
+            + ", ".join(f"{name}: {brief(value)}" for name, value in came)
+        )
 
     def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
         """Return what changes at the kinks of the objective, one flat bool array.

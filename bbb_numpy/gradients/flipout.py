@@ -95,7 +95,7 @@ class Flipout(Rowwise):
         `Reparameterised.value_and_grad`; `noise` from this class's `draw`, for as many rows as
         `x` has.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         weight, size = self.objective.beta * kl_weight, self.model.layout.size
         parts = self.posterior.factor(blocks, buffers)
         eps = noise[:, :size]

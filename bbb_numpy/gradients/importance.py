@@ -66,7 +66,7 @@ class DoublyReparameterised(Sampled):
         in whose second part only the numbers of prior and likelihood move. Arguments and results
         as `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         sample = self.posterior.sample(blocks, noise, buffers)
         joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)
@@ -133,7 +133,7 @@ class SelfNormalised(Sampled):
         with the weights and their shares :math:`\hat w` frozen. Arguments and results as
         `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         sample = self.posterior.sample(blocks, noise, buffers)
         joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)

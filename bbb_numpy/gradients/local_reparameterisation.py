@@ -93,7 +93,7 @@ class LocalReparameterisation(Rowwise):
         Arguments and results as `Reparameterised.value_and_grad`; `noise` from this class's
         `draw`, for as many rows as `x` has.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         weight, prior = self.objective.beta * kl_weight, closed_form_prior(self.model)
         parts = _variance_parts(blocks["rho"], prior.starts, buffers)
 

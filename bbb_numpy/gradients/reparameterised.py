@@ -130,7 +130,7 @@ class Reparameterised(Sampled):
         terms : LogDensities
             What the value is made of.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         sample = self.posterior.sample(blocks, noise, buffers)  # K1-K4
         joint = self.model.forward(sample.w, blocks, x, y, buffers)  # K31-K36, K11-K16
         log_q = self.posterior.log_density(sample)  # K6-K10
@@ -174,7 +174,7 @@ class StickingTheLanding(Sampled):
 
         Arguments and results as `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         sample = self.posterior.sample(blocks, noise, buffers)
         joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)
@@ -192,7 +192,7 @@ class StickingTheLanding(Sampled):
         self, theta: Array, frozen: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0
     ) -> Any:
         """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20)."""
-        buffers, blocks, _, _ = self.unpacked(theta, None)
+        buffers, blocks, _, _ = self.unpacked(theta, noise, x, y, None)
         w = self.posterior.sample(blocks, noise, buffers).w
         joint = self.model.forward(w, blocks, x, y, buffers)
         scored = self.posterior.at(self.layout.views(frozen), w, buffers)

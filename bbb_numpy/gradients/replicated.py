@@ -80,6 +80,11 @@ class ReplicatedModel(Model):
         return len(self.priors)
 
     @property
+    def lead(self) -> tuple[int, ...]:
+        """The axes of data before those of rows and columns: R."""
+        return (self.replicates,)
+
+    @property
     def _differ(self) -> bool:
         return any(prior != self.priors[0] for prior in self.priors)
 

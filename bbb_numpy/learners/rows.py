@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Integral, Number, Real
+from numbers import Number, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..model.joint import Model
+from ..numeric.accepting import EXACT, cells_of, unrounded, where
 from ..numeric.standardisation import moments, standardised
 from ..parts.weighted import with_weights
 from ..training.recipe import Rows
@@ -75,7 +76,7 @@ def check_inputs(owner: BaseEstimator, x: Any, first: bool = False) -> Array:
     with _as_value_error("X", x):
         array = validate_data(owner, x, reset=first, **LOOSE)
     found = _finite(_float64(array, "X"), "X", getattr(owner, "feature_names_in_", None))
-    return _exact(found, x, "X")
+    return unrounded(found, x, "X")
 
 
 def check_targets(y: Any, name: str = "y") -> Array:
@@ -95,7 +96,7 @@ def check_targets(y: Any, name: str = "y") -> Array:
     _no_mask(y, name)
     with _as_value_error(name, y):
         array = check_array(y, ensure_2d=False, input_name=name, **LOOSE)
-    return _exact(_finite(_float64(array, name), name), y, name)
+    return unrounded(_finite(_float64(array, name), name), y, name)
 
 
 def _one_per_row(y: Any, name: str) -> None:
@@ -118,13 +119,13 @@ def _as_value_error(name: str, given: Any) -> Iterator[None]:
             f"{name} has an inhomogeneous shape; give as many numbers in each row"
         ) from None
     except TypeError:
-        cells = _cells(given)
+        cells = cells_of(given)
         missing = next((i for i, cell in enumerate(cells.ravel()) if _is_missing(cell)), None)
         if missing is None:
             raise
         place = np.unravel_index(missing, cells.shape)
         raise ValueError(
-            f"Input {name} contains a missing value, {cells[place]!r}, at {_where(place)}. Remove "
+            f"Input {name} contains a missing value, {cells[place]!r}, at {where(place)}. Remove "
             "or fill in such rows"
         ) from None
     except OverflowError:
@@ -137,7 +138,7 @@ def _no_mask(value: Any, name: str) -> None:
     if np.ma.is_masked(value):
         place = np.argwhere(np.ma.getmask(value))[0]
         raise ValueError(
-            f"{name} has masked entries, the first at {_where(place)}; remove such rows or fill "
+            f"{name} has masked entries, the first at {where(place)}; remove such rows or fill "
             "them in"
         )
 
@@ -163,37 +164,10 @@ def _finite(array: Array, name: str, names: Array | None = None) -> Array:
         kind = "NaN" if np.isnan(array[place]) else "infinity"
         label = "" if names is None else f" ({names[place[1]]!r})"
         raise ValueError(
-            f"Input {name} contains {kind} at {_where(place)}{label}, and "
+            f"Input {name} contains {kind} at {where(place)}{label}, and "
             f"{int((~finite).sum()) - 1} more NaN or infinite cells. Remove or fill in such rows"
         )
     return array
-
-
-EXACT = 2**53  # float64 holds every whole number up to this one
-
-
-def _exact(array: Array, given: Any, name: str) -> Array:
-    """Return `array`, or raise if whole numbers in what was given were rounded to it."""
-    large = np.argwhere(np.abs(array) >= EXACT)  # where rounding may have led
-    if len(large) and getattr(getattr(given, "dtype", None), "kind", "O") != "f":
-        cells = _cells(given).reshape(array.shape)
-        for place in map(tuple, large.tolist()):
-            if isinstance(cells[place], Integral) and int(cells[place]) != int(array[place]):
-                raise ValueError(
-                    f"{name} holds the whole number {cells[place]!s} at {_where(place)}: beyond "
-                    f"2^53 = {EXACT} float64 rounds them, and neighbours become one number. "
-                    "Subtract an offset, leave out identifiers, or convert to float yourself"
-                )
-    return array
-
-
-def _cells(given: Any) -> Array:
-    """Return what was given as objects; NumPy would ask a data frame for floats first."""
-    return given.to_numpy(object) if hasattr(given, "iloc") else np.asarray(given, object)
-
-
-def _where(place: Iterable[Any]) -> str:
-    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
 
 
 # Targets that are no plain numbers: class labels and counts.

@@ -199,6 +199,11 @@ class Model:
         object.__setattr__(self, "prior", self.prior.for_network(self.network.sizes))
 
     @property
+    def lead(self) -> tuple[int, ...]:
+        """The axes of data before those of rows and columns: none."""
+        return ()
+
+    @property
     def layout(self) -> Layout:
         """The blocks of one flat weight vector, P numbers."""
         return self.network.layout

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
+from numbers import Integral
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,6 +23,7 @@ from .arguments import MOST_SAMPLES, SMALLEST, real, whole
 __all__ = [
     "ANY_NUMBERS",
     "DTYPE",
+    "EXACT",
     "FINITE",
     "FLOATS",
     "FUNCTION",
@@ -43,8 +45,11 @@ __all__ = [
     "Rule",
     "accepts",
     "brief",
+    "cells_of",
     "instead",
     "settle",
+    "unrounded",
+    "where",
 ]
 
 Rule = Callable[[str, Any], Any]
@@ -290,6 +295,34 @@ def _interval(name: str, value: Any) -> tuple[float, float]:
     if not low < high:
         raise ValueError(f"{name} must be (low, high) with low < high; got {low:g}, {high:g}")
     return low, high
+
+
+EXACT = 2**53  # float64 holds every whole number up to this one
+
+
+def unrounded(array: NDArray[Any], given: Any, name: str) -> NDArray[Any]:
+    """Return `array`, or raise if whole numbers in what was given were rounded to it."""
+    large = np.argwhere(np.abs(array) >= EXACT)  # where rounding may have led
+    if len(large) and getattr(getattr(given, "dtype", None), "kind", "O") != "f":
+        cells = cells_of(given).reshape(array.shape)
+        for place in map(tuple, large.tolist()):
+            if isinstance(cells[place], Integral) and int(cells[place]) != int(array[place]):
+                raise ValueError(
+                    f"{name} holds the whole number {cells[place]!s} at {where(place)}: beyond "
+                    f"2^53 = {EXACT} float64 rounds them, and neighbours become one number. "
+                    "Subtract an offset, leave out identifiers, or convert to float yourself"
+                )
+    return array
+
+
+def cells_of(given: Any) -> NDArray[Any]:
+    """Return what was given as objects; NumPy would ask a data frame for floats first."""
+    return given.to_numpy(object) if hasattr(given, "iloc") else np.asarray(given, object)
+
+
+def where(place: Iterable[Any]) -> str:
+    """Name a place by row and column."""
+    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
 
 
 NUMBERS, ANY_NUMBERS = Numbers(), Numbers(finite=False)

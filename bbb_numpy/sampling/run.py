@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import DTYPE, FUNCTION, SAMPLES, Like, Numbers, OneOf, Optional
+from ..numeric.accepting import DTYPE, FUNCTION, SAMPLES, Like, Numbers, OneOf, Optional, unrounded
 from ..numeric.arguments import MOST_STEPS, flag, proper_fraction, whole
 from ..numeric.layout import Layout
 from ..numeric.randomness import check_generator
@@ -170,7 +170,8 @@ def _matrix(name: str, values: Any, dtype: Any) -> Array:
         rows = Numbers((None, None), least=1)(name, values)
     except TypeError as error:  # of data, as from the learners
         raise ValueError(str(error)) from None
-    return np.ascontiguousarray(rows, dtype)
+    exact = unrounded(np.asarray(rows, np.float64), values, name)
+    return np.ascontiguousarray(exact, dtype)
 
 
 def sample_target(

@@ -1,6 +1,7 @@
 """families: what every estimator shares, and the combinations that it refuses."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from problems import INVALID, PAIRS, linear_problem
 
@@ -12,6 +13,7 @@ from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.matrix import estimator, problem
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
+from bbb_numpy.gradients.replicated import replicated
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts import network
@@ -272,3 +274,44 @@ def test_every_sign_of_flipout_is_as_often_plus_as_minus(sizes):
     assert signs.shape[1] == 3 * estimator.noise_per_row
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert np.abs(signs.mean(axis=0)).max() < 5 / 400**0.5
+
+
+STEPS = (Reparameterised, ClosedFormKL, StickingTheLanding, Flipout, LocalReparameterisation)
+NO_STEP = {  # what it is given in place of x, noise, theta or y
+    "x of one axis": ("x", lambda x: x[0]),
+    "x of three axes": ("x", lambda x: x[None]),
+    "x of each sample": ("x", lambda x: np.stack([x, x])),
+    "one column of x": ("x", lambda x: x[:, :1]),
+    "a list": ("x", lambda x: x.tolist()),
+    "a frame": ("x", lambda x: pd.DataFrame(x)),
+    "a number of samples": ("noise", lambda noise: 2),
+    "noise of one axis": ("noise", lambda noise: noise[0]),
+    "noise for other weights": ("noise", lambda noise: noise[:, :-1]),
+    "theta of two axes": ("theta", lambda theta: theta[None]),
+    "y as a list": ("y", lambda y: y.tolist()),
+}
+
+
+@pytest.mark.parametrize("what", NO_STEP)
+@pytest.mark.parametrize("kind", STEPS, ids=lambda kind: kind.__name__)
+def test_a_step_says_which_shapes_it_takes(kind, what):
+    step, rng = kind(Model(NET, GaussianPrior(), GaussianLikelihood())), np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 5, 2))
+    given = {"theta": step.init(rng), "noise": step.draw(rng, 2, 5), "x": x, "y": y}
+    assert np.isfinite(step.value_and_grad(**given)[0])
+    name, change = NO_STEP[what]
+    given[name] = change(given[name])
+    shapes = r"theta \(34,\), noise \(samples, .*\), x \(rows, 2\) and y \(rows, 2\); got "
+    with pytest.raises(ValueError, match=f"arrays must have shapes {shapes}.*{name}: "):
+        step.value_and_grad(**given)
+
+
+def test_replicates_take_rows_of_each():
+    one = Reparameterised(Model(NET, GaussianPrior(), GaussianLikelihood()))
+    both, rng = replicated([one, one]), np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 2, 5, 2))
+    step = both.init(rng), both.draw(rng, 3)
+    assert both.value_and_grad(*step, x, y)[0].shape == (2,)
+    for wrong in (x[0], x[:1], np.concatenate([x, x])):
+        with pytest.raises(ValueError, match=r"x \(2, rows, 2\) and y \(2, rows, 2\); got "):
+            both.value_and_grad(*step, wrong, y)

@@ -51,7 +51,7 @@ class ThroughTheSamples(SelfNormalised):
         buffers: Buffers | None = None,
     ) -> Evaluated:
         """Return the estimate of the upper bound and -sum w^ d log q(g(eps)), total derivatives."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         sample = self.posterior.sample(blocks, noise, buffers)
         joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)
@@ -84,7 +84,7 @@ class Equation5(SelfNormalised):
         buffers: Buffers | None = None,
     ) -> Evaluated:
         """Return the estimate of the upper bound and the gradient that Equation 5 gives."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         sample = self.posterior.sample(blocks, noise, buffers)
         joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)

@@ -64,7 +64,7 @@ class ScoreFunction(Family):
         buffers: Buffers | None = None,
     ) -> Evaluated:
         """Return the free energy and its score-function gradient, as `Reparameterised` does."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         sample = self.posterior.sample(blocks, noise, buffers)
         joint = self.model.forward(sample.w, blocks, x, y, buffers)
         log_q = self.posterior.log_density(sample)
