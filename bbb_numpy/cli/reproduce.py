@@ -77,8 +77,7 @@ def report(args: argparse.Namespace) -> int:
             args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
         )
     print(kebude.summarise(results) if args.details else kebude.opening(results))
-    more = "" if args.details else "; --details prints the tables and all verdicts"
-    print(f"figures, numbers and the whole text are in {args.out}{os.sep}{more}\n")
+    print(f"figures, numbers and the whole text (--details) are in {args.out}{os.sep}\n")
     print(kebude.band(Path(args.out) / "band.png"))
     return 0
 

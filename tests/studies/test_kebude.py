@@ -329,7 +329,7 @@ def test_the_opening_counts_the_runs_whose_sigma_no_data_have_moved(results):
     drifted = with_numbers(results[2, 1.0, "printed"], sigma_end=0.0074, sigma_law=0.0074)
     learned = with_numbers(results[2, 1.0, "printed"], sigma_end=0.1, sigma_law=0.0074)
     text = re.sub(r"\s+", " ", report.opening([drifted, learned]))
-    assert "in 1 of 2 runs learning rate and epochs alone, no data" in text
+    assert "in 1 of 2 runs it is where learning rate and epochs alone take it" in text
 
 
 def test_the_band_is_that_of_the_example_in_plain(tmp_path):
@@ -411,7 +411,7 @@ def test_the_claims_are_left_out_when_a_range_is_missing(results):
 @pytest.mark.parametrize(
     ("numbers", "sentence"),
     [
-        ({"sigma_end": 0.0074, "sigma_law": 0.0074}, "the bands are the initial sigma"),
+        ({"sigma_end": 0.0074, "sigma_law": 0.0074}, "in 1 of 1 runs it is where learning rate and epochs alone take it"),
         ({"coverage": 0.48}, "too narrow: of fresh y it holds 48.0%"),
         ({"coverage": 0.99}, "too wide: of fresh y it holds 99.0%"),
         ({"rmse": 0.17, "truth_sd": 0.165}, "the curve is not learned"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.accepting import OneOf
 from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
@@ -99,15 +100,6 @@ SETTINGS = {
         standardise=True,
     ),
 }
-
-
-class Scale(NamedTuple):
-    """Mean and deviation that standardise x and y."""
-
-    x_mean: float = 0.0
-    x_sd: float = 1.0
-    y_mean: float = 0.0
-    y_sd: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -202,15 +194,8 @@ def run(
     data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)
     fresh = case.draw(data_rng, 2000, *case.data, noise)
 
-    scale = Scale()
-    if how.standardise:
-        scale = Scale(
-            float(data.x.mean()),
-            float(data.x.std() or 1.0),
-            float(data.y.mean()),
-            float(data.y.std() or 1.0),
-        )
-    x, y = (data.x - scale.x_mean) / scale.x_sd, (data.y - scale.y_mean) / scale.y_sd
+    (x_mean, x_sd), (y_mean, y_sd) = (moments(a, how.standardise) for a in data[:2])  # (1,) each
+    x, y = (data.x - x_mean) / x_sd, (data.y - y_mean) / y_sd
     sigma_data = float(data.y.std()) if how.literal else case.noise
     prior = GaussianPrior(how.prior_scale or sigma_data)
     posterior = MeanField(0.01) if how.as_drawn else MeanField()
@@ -234,17 +219,17 @@ def run(
         raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
 
     panel = np.linspace(*((-7.5, 7.5) if how.as_drawn else case.panel), 241)[:, None]
-    everywhere = (np.concatenate([panel, fresh.x]) - scale.x_mean) / scale.x_sd
+    everywhere = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
     p = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
     if how.as_drawn:
         p = p._replace(epistemic=last_layer(estimator, trained.theta, everywhere))
-    moments = [scale.y_mean + scale.y_sd * p.mean, *(scale.y_sd * d for d in p[1:])]
-    on_panel = Predictive._make(m[: len(panel)] for m in moments)
-    on_fresh = Predictive._make(m[len(panel) :] for m in moments)
+    p = Predictive(y_mean + y_sd * p.mean, *(y_sd * deviation for deviation in p[1:]))
+    on_panel = Predictive._make(m[: len(panel)] for m in p)
+    on_fresh = Predictive._make(m[len(panel) :] for m in p)
 
     # A density of y is that of the standardised y over y_sd, so each example costs
     # log(y_sd) nats more: only then do the free energies of both settings compare.
-    shift = len(x) * log(scale.y_sd)
+    shift = len(x) * log(y_sd[0])
     history = tuple(
         e._replace(objective=e.objective + shift, nll=e.nll + shift) for e in trained.history
     )
@@ -254,19 +239,19 @@ def run(
         trained.theta,
         blocks=estimator.layout.slices,
     )
-    sigma = [float(np.median(_sigma(estimator, t))) for t in (state.theta, trained.theta)]
-    blocks = estimator.layout.views(trained.theta)
+    before, blocks = (estimator.layout.views(t) for t in (state.theta, trained.theta))
+    sigma_start, sigma_end = (float(np.median(softplus(b["rho"]))) for b in (before, blocks))
     numbers = Numbers(
         free_energy=_last(history) / len(x),
         prior_scale=prior.scale,
-        noise_learned=scale.y_sd * float(how.likelihood.noise_scale(blocks, 1)[0]),
+        noise_learned=float(y_sd[0] * how.likelihood.noise_scale(blocks, 1)[0]),
         noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
         coverage=float(np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)),
         **_inside_and_outside(case, panel, on_panel, data.truth(panel)),
-        sigma_start=sigma[0],
-        sigma_end=sigma[1],
+        sigma_start=sigma_start,
+        sigma_end=sigma_end,
         sigma_law=(
-            sigma[0] * exp(how.optimizer.learning_rate * len(history))
+            sigma_start * exp(how.optimizer.learning_rate * len(history))
             if isinstance(how.optimizer, SGD)
             else None
         ),
@@ -295,10 +280,6 @@ def _case(problem: int, x_range: float | None) -> Case:
         known = ", ".join(f"{key[0]} with {key[1]:g}" for key in CASES)
         raise ValueError(f"problem and x_range must be one of {known}; got {problem}, {x_range}")
     return CASES[problem, float(chosen)]
-
-
-def _sigma(estimator: Reparameterised, theta: Array) -> Array:
-    return softplus(estimator.layout.views(theta)["rho"])
 
 
 def _last(history: Sequence[Epoch]) -> float:
