@@ -411,7 +411,7 @@ def test_the_claims_are_left_out_when_a_range_is_missing(results):
 @pytest.mark.parametrize(
     ("numbers", "sentence"),
     [
-        ({"sigma_end": 0.0074, "sigma_law": 0.0074}, "in 1 of 1 runs it is where learning rate and epochs alone take it"),
+        ({"sigma_end": 0.0074, "sigma_law": 0.0074}, "in 1 of 1 runs it is where learning rate"),
         ({"coverage": 0.48}, "too narrow: of fresh y it holds 48.0%"),
         ({"coverage": 0.99}, "too wide: of fresh y it holds 99.0%"),
         ({"rmse": 0.17, "truth_sd": 0.165}, "the curve is not learned"),
