@@ -24,6 +24,7 @@ __all__ = [
     "COLUMNS",
     "FILE",
     "PLACES",
+    "REDS",
     "WHITE",
     "Draws",
     "Exact",
@@ -33,6 +34,7 @@ __all__ = [
     "load",
     "mass_of_place",
     "rules",
+    "urn",
 ]
 
 Array = NDArray[Any]
@@ -44,6 +46,7 @@ WHITE = 5  # balls per draw
 PLACES = (1, 3)  # of label 1 and label 0
 # The first day of each rule and its white balls; the first began in 2009, before the file.
 BALLS = (("2009-01-07", 59), ("2015-10-07", 69))
+REDS = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))  # the Powerballs of each rule
 
 
 class Draws(NamedTuple):
@@ -52,6 +55,7 @@ class Draws(NamedTuple):
     days: NDArray[np.datetime64]  # (L,)
     white: Int  # (L, 5)  increasing in every row
     balls: Int  # (L,)  white balls in the urn that day: 59 or 69
+    red: Int | None = None  # (L,)  the Powerball, from an urn of its own; None if not played
 
 
 class Examples(NamedTuple):
@@ -215,27 +219,34 @@ def load(until: Any = None) -> Draws:
     if not (np.diff(days) > np.timedelta64(0, "D")).all():
         row = int(np.flatnonzero(np.diff(days) <= np.timedelta64(0, "D"))[0]) + 2
         raise DamagedDataError(f"{path.name}: the dates must increase; data row {row} does not")
-    values = numbers(path, text[:, 1:6], COLUMNS[1:6])
-    white, balls = values.astype(int), np.zeros(len(days), int)
-    for day, count in BALLS:
-        balls[days >= np.datetime64(day)] = count
-    good = (white == values).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
-    good &= (np.diff(white, axis=1) > 0).all(axis=1)
+    values = numbers(path, text[:, 1:7], COLUMNS[1:7])
+    white, red, balls = values[:, :5].astype(int), values[:, 5].astype(int), urn(days, BALLS)
+    good = (values == values.astype(int)).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
+    good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= urn(days, REDS))
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         raise DamagedDataError(
             f"{path.name}: data row {row + 1} ({days[row]}) must have five increasing white balls "
-            f"from 1 to {balls[row]}; it has {', '.join(text[row, 1:6])}"
+            f"from 1 to {balls[row]} and a Powerball from 1 to {urn(days, REDS)[row]}; it has "
+            f"{', '.join(text[row, 1:7])}"
         )
-    draws = Draws(days, white, balls)
+    draws = Draws(days, white, balls, red)
     return draws if until is None else _until(draws, until)
+
+
+def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int:
+    """Return how many balls were in the urn on each day, by `BALLS` or `REDS`."""
+    balls = np.zeros(len(days), int)
+    for day, count in rules:
+        balls[days >= np.datetime64(day)] = count
+    return balls
 
 
 def _until(draws: Draws, last: np.datetime64) -> Draws:
     keep = draws.days <= last
     if not keep.any():
         raise ValueError(f"no draw until {last}; the first is of {draws.days[0]}")
-    return Draws(draws.days[keep], draws.white[keep], draws.balls[keep])
+    return Draws._make(None if part is None else part[keep] for part in draws)
 
 
 @accepts(draws=A(Draws))

@@ -225,23 +225,28 @@ def captioned(tables: Mapping[str, str]) -> str:
 
 
 class Claim(NamedTuple):
-    """What a source says, beside what was found here."""
+    """What a source says, beside what was found here; or what it does not say: `ours`."""
 
     said: str
-    printed: str  # in the source, as a number where it has one
+    printed: str  # in the source, as a number where it has one; of `ours`: what has to come out
     here: str
     holds: bool | float  # or by how many standard errors the two differ
+    ours: bool = False
 
 
 def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
-    """Lay out which claims of `source` hold, under a caption."""
-    cells = []
-    for said, printed, here, holds in rows:
-        verdict = f"{holds:.1f} s.e. off"
-        if isinstance(holds, bool | np.bool_):
-            verdict = "yes" if holds else "no"
-        cells.append([said, printed, here, verdict])
-    return f"{caption}\n\n{table([f'claim of {source}', 'printed', 'here', 'holds'], cells)}"
+    """Lay out which claims of `source` hold, and apart from them what it does not claim."""
+    laid_out = [caption]
+    for head, ours in (([f"claim of {source}", "printed"], False), (["ours", "expected"], True)):
+        cells = []
+        for said, printed, here, holds, own in rows:
+            verdict = f"{holds:.1f} s.e. off"
+            if isinstance(holds, bool | np.bool_):
+                verdict = "yes" if holds else "no"
+            if own is ours:
+                cells.append([said, printed, here, verdict])
+        laid_out += [table([*head, "here", "holds"], cells)] if cells else []
+    return "\n\n".join(laid_out)
 
 
 def listed(

@@ -142,7 +142,10 @@ def test_the_file_has_the_draws_that_its_description_says():
     assert [(draws.balls == count).sum() for count in (59, 69)] == [204 + 387, 494]
     weekdays = draws.days.astype("datetime64[D]").view("int64") % 7  # 1970-01-01: a Thursday
     assert set(weekdays) == {6, 2}  # Wednesday, Saturday
+    limits = powerball.urn(draws.days, powerball.REDS)
+    assert [draws.red[limits == count].max() for count in (39, 35, 26)] == [39, 35, 26]
     before = examples(draws, until="2017-12-31")
+    assert load(until="2017-12-31").red.shape == (824,)
     assert len(before.number) == 1648
     assert rules(load(until="2017-12-31"))[59] == 591 / 824
 
@@ -209,9 +212,13 @@ def test_the_rule_of_the_day_says_how_many_balls_there_are(root):
         (["2012-01-04,1,2,4,3,5,6,"], r"row 1 \(2012-01-04\) must have five increasing"),
         (["2012-01-04,1,2,3,3,5,6,"], "five increasing"),
         (["2012-01-04,0,2,3,4,5,6,"], "from 1 to 59"),
-        (["2012-01-04,1,2,3,4,60,6,"], "from 1 to 59; it has 1, 2, 3, 4, 60"),
+        (["2012-01-04,1,2,3,4,60,6,"], "from 1 to 59 and .*; it has 1, 2, 3, 4, 60"),
         (["2020-01-04,1,2,3,4,70,6,"], "from 1 to 69"),
         (["2012-01-04,1.5,2,3,4,5,6,"], "five increasing"),
+        (["2012-01-14,1,2,3,4,5,40,"], "a Powerball from 1 to 39; it has 1, 2, 3, 4, 5, 40"),
+        (["2012-01-18,1,2,3,4,5,36,"], "a Powerball from 1 to 35"),
+        (["2016-01-06,1,2,3,4,5,27,"], "a Powerball from 1 to 26"),
+        (["2016-01-06,1,2,3,4,5,0,"], "a Powerball from 1 to 26"),
         (["2012-01-04,x,2,3,4,5,6,"], "holds x where"),
         (["2012-01-04,1,2,3,4,5,6"], "has 7 columns"),
         ([], "no rows"),

@@ -27,6 +27,15 @@ def test_a_claim_holds_or_not_or_is_some_errors_off():
     }
 
 
+def test_what_a_source_does_not_claim_stands_apart_from_what_it_claims():
+    rows = [Claim("s", "1", "1", True), Claim("t", "2", "2", False, ours=True)]
+    text = claims("Caption.", "the paper", rows)
+    assert cells_of(text, "claim of the paper") == {"s": ["1", "1", "yes"]}
+    assert cells_of(text, "ours") == {"t": ["2", "2", "no"]}
+    assert "claim of" not in claims("Caption.", "the paper", rows[1:])  # it printed nothing
+    assert "ours" not in claims("Caption.", "the paper", rows[:1])
+
+
 def test_a_mean_and_its_error_are_scaled_together():
     assert plus_minus(0.51234, 0.0071, 2, 100) == "51.23 +- 0.71"
 

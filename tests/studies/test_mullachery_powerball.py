@@ -30,6 +30,7 @@ from bbb_numpy.studies.mullachery.powerball.models import (
     network,
     train,
 )
+from bbb_numpy.studies.mullachery.powerball.positions import dispersion, positions
 from bbb_numpy.studies.mullachery.powerball.scores import (
     RULE,
     cross_validate,
@@ -38,7 +39,7 @@ from bbb_numpy.studies.mullachery.powerball.scores import (
     under_the_rules,
 )
 from bbb_numpy.studies.mullachery.powerball.study import reproduce, zeros
-from bbb_numpy.studies.mullachery.powerball.tables import claims_of_the_paper
+from bbb_numpy.studies.mullachery.powerball.tables import claims_of_the_paper, widths
 
 needs_data = pytest.mark.skipif(
     not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"
@@ -313,7 +314,7 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(playe
     accuracy, probabilities = cells_of(text, "accuracy, %"), cells_of(text, "probabilities")
     for name, score in numbers["scores"].items():
         held, rules = score["accuracy"], score["true_accuracy"]
-        assert (accuracy[name][1], accuracy[name][4]) == (of(held), of(rules))
+        assert (accuracy[name][1], accuracy[name][4]) == (of(held), of(rules, 3))
         assert rules["mean"] <= numbers["ceiling"] + 1e-12
         assert probabilities[name][0] == of(score["log_loss"], 4, 1)
         assert probabilities[name][2] == of(score["rmse"], 4, 1)
@@ -321,13 +322,28 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(playe
         assert accuracy[name][0] == f"{100 * printed:.2f}"
     held = cells_of(text, "intervals hold, %")
     for name, levels in numbers["coverage"].items():
-        assert held[name][2] == of(levels["0.95"]["balls"], 0)
+        assert held[name][2] == of(levels["0.95"][1], 0)
     claims = cells_of(text, "claim of the paper")
+    assert claims["accuracy of NUTS, 1-5-5-1, %"][0] == "81.23"
     above = numbers["printed"]["Gaussian process"] - numbers["ceiling"]
-    assert claims["points above the ceiling"] == ["-", f"{100 * above:.2f}", "no"]
+    ours = cells_of(text, "ours")
+    said = "the best printed accuracy, points above the ceiling"
+    assert ours[said] == ["<= 0", f"{100 * above:.2f}", "no"]
+    assert said not in claims  # the paper prints no ceiling
+    widths = numbers["all draws"]["NUTS, 1-5-5-1"]["weights"]
+    shown = cells_of(text, "weights")["NUTS, 1-5-5-1, all chains"]
+    assert shown[:2] == [f"{min(widths):.2f}", f"{max(widths):.2f}"]
     assert "nan" not in text
     assert max(map(len, text.split("\n"))) <= 120
-    for name in ("data", "boundaries", "uncertainty", "calibration", "confusion", "weights"):
+    for name in (
+        "data",
+        "buckets",
+        "boundaries",
+        "uncertainty",
+        "calibration",
+        "confusion",
+        "weights",
+    ):
         with Image.open(out / f"{name}.png") as picture:
             assert min(picture.size) > 390
             assert len(set(picture.convert("L").resize((60, 60)).tobytes())) > 10
@@ -363,15 +379,89 @@ def test_the_claims_are_judged_by_the_numbers(monkeypatch):
         name: Fitted(functions.mean(axis=0), 0.0, functions)
         for name, functions in (("sure of 0", sure), ("unsure of 0", unsure))
     }
-    claims = {claim.said: claim for claim in claims_of_the_paper(EXACT, found, asked)}
+    wide = np.array([0.5, 1.5])
+    claims = {claim.said: claim for claim in claims_of_the_paper(EXACT, found, asked, wide)}
     assert claims["accuracy of random forest, %"].holds == pytest.approx((0.85 - 0.8296) / 0.01)
-    assert (
-        claims["accuracy by the network's confusion, %"].here == "83.60"
-    )  # 1 - (0.26 + 0.068) / 2
-    high = claims["'extremely high' at 0: networks"]
-    assert (high.printed, high.here, high.holds) == ("2", "1", False)
+    by_confusion = claims["the network's accuracy by its confusion, %"]
+    assert (by_confusion.here, by_confusion.ours) == ("83.60", True)  # 1 - (0.26 + 0.068) / 2
+    high, weights = claims["uncertainty at 0"], claims["weights, by their deviations"]
+    assert (high.here, high.holds) == ("largest in 1 of 2 networks", False)
+    assert (weights.here, weights.holds) == ("0.50 to 1.50", True)
+    assert not claims["bins 1 and 3"].holds  # of a Poisson distribution the variance is the mean
     del asked["sure of 0"]
-    assert claims_of_the_paper(EXACT, found, asked)[-1].holds
+    rows = claims_of_the_paper(EXACT, found, asked, wide - [0, 0.9])
+    held = {claim.said: claim.holds for claim in rows}
+    assert held["uncertainty at 0"]
+    assert not held["weights, by their deviations"]
+
+
+# Where the numbers lie.
+
+
+@pytest.mark.equation("D37")
+def test_an_order_at_random_gives_back_what_was_drawn():
+    """Positions of unsorted draws, from the sorted ones: every number is as likely at each."""
+    rng, balls, draws = np.random.default_rng(0), 9, 20_000
+    drawn = rng.permuted(np.tile(np.arange(1, balls + 1), (draws, 1)), axis=1)[:, :5]
+    days = np.full(draws, "2014-01-01", "M8[D]")
+    found = positions(data.Draws(days, np.sort(drawn, axis=1), np.full(draws, balls)), seed=1)
+    assert [one.name for one in found][:3] == [
+        "unsorted, position 1",
+        "unsorted, position 3",
+        "sorted, bin 1",
+    ]
+    assert len(found) == 7  # without a Powerball
+    for one in found:
+        assert one.mass.sum() == pytest.approx(1.0)
+        error = np.sqrt(one.mass * (1 - one.mass) / draws)
+        seen = np.bincount(one.seen, minlength=balls + 1) / draws
+        assert (np.abs(seen - one.mass) <= 4.5 * error).all(), one.name
+        mean = one.seen.mean()
+        assert abs(mean - one.mean) < 4 * one.error
+        assert one.error == pytest.approx(one.seen.std() / np.sqrt(draws), rel=0.03)
+    np.testing.assert_allclose(found[0].mass[1:], 1 / balls)
+    white = np.sort(drawn, axis=1)  # planted: the sorted balls as they stand are not flat
+    assert abs(white[:, 0].mean() - found[0].mean) > 50 * found[0].error
+
+
+def test_the_powerball_is_from_the_urn_of_its_day():
+    days = np.array(["2011-01-01", "2014-01-01", "2014-01-04", "2016-01-02"], "M8[D]")
+    white = np.tile(np.arange(1, 6), (4, 1))
+    *_, red = positions(data.Draws(days, white, np.full(4, 59), np.array([39, 35, 1, 26])))
+    assert red.name == "Powerball"
+    assert red.mass[26] == pytest.approx((1 / 39 + 2 / 35 + 1 / 26) / 4)
+    assert red.mass[27] == pytest.approx((1 / 39 + 2 / 35) / 4)
+    assert red.mass[39] == pytest.approx(1 / 39 / 4)
+
+
+def test_a_poisson_distribution_has_dispersion_one_and_bin_1_has_not():
+    mean = 9.0
+    poisson = np.cumprod(np.r_[1.0, mean / np.arange(1, 80)]) * np.exp(-mean)
+    assert dispersion(poisson) == pytest.approx(1.0)
+    n = 59  # w1 of five: variance 5 (n + 1) (n - 5) / (36 * 7), mean (n + 1) / 6
+    wanted = 5 * (n + 1) * (n - 5) / 252 / ((n + 1) / 6)
+    assert dispersion(data.mass_of_place(n, 1)) == pytest.approx(wanted)
+
+
+@needs_data
+def test_the_real_draws_lie_where_the_rules_say():
+    for one in positions(data.load(powerball.UNTIL)):
+        assert abs(one.seen.mean() - one.mean) < 3.5 * one.error, one.name
+
+
+def test_the_network_with_two_layers_is_the_other_reading_of_the_paper():
+    model = network(Setup(), 1.0, layers=2)
+    assert model.network.sizes == (1, 5, 5, 1)
+    fitted = train("NUTS, 1-5-5-1", some_draws(60), 0, QUICK)
+    assert fitted.weights.shape[1] == model.layout.size == 46
+    assert fitted.rhat.shape == (70,)
+
+
+def test_one_chain_is_every_so_manieth_draw():
+    weights = np.arange(24.0).reshape(6, 4)  # 3 draws of 2 chains
+    one, every = widths(Fitted(NUMBERS, 0.0, weights=weights), 2)
+    np.testing.assert_allclose(one, np.std([0, 8, 16]))
+    np.testing.assert_allclose(every, weights.std(axis=0))
 
 
 @needs_data

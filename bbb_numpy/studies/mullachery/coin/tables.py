@@ -130,9 +130,9 @@ def claims_of_the_paper(single: Cell) -> list[Claim]:
     found = single.sampled
     mean = plus_minus(found.mean, found.mean_error, 4)
     z = abs(found.mean - 2.0 / 3.0) / found.mean_error
-    formula = "(h+t+1)!/(h! t!) r^h (1-r)^t, here 2p: off the grid by"
+    formula, integral = "(h+t+1)!/(h! t!) r^h (1-r)^t", f"integral {area:.6f}"
     return [
-        Claim("'p (= p * 1)': its integral", "1", f"{area:.6f}", abs(area - 1.0) < ROUNDING),
-        Claim(formula, "0", f"{off:.0e}", off < ROUNDING),
-        Claim("its mean, by MH, which is given p alone", "2/3", mean, z),
+        Claim("the posterior of p", "p (= p * 1)", integral, abs(area - 1.0) < ROUNDING),
+        Claim("of h heads, t tails", formula, f"2p, off by {off:.0e}", off < ROUNDING),
+        Claim("the mean of 2p, by MH, which is given p alone", "2/3", mean, z, True),
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import pi
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,24 @@ from bbb_numpy.plots.style import (
     GREY,
     PALE,
     VERMILLION,
-    density_of_draws,
     legend_above,
     legend_of_figure,
 )
 
 from .coverage import intervals, undecided
 from .models import NUMBERS, Fitted, Setup, logit, network
+from .positions import positions
 from .scores import RULE, Scores
 
-__all__ = ["boundaries", "calibration", "confusion", "frequencies", "uncertainty", "weights"]
+__all__ = [
+    "boundaries",
+    "buckets",
+    "calibration",
+    "confusion",
+    "frequencies",
+    "uncertainty",
+    "weights",
+]
 
 Array = NDArray[Any]
 BALL = "number of the ball"
@@ -60,7 +67,7 @@ def boundaries(
     full: Mapping[str, Fitted], exact: data.Exact, figure: Figure | None = None
 ) -> Figure:
     """Draw the probabilities of every classifier, and shade where it says bin 1."""
-    figure = _new(figure, 13.0, 6.6)
+    figure = _new(figure, 13.0, 8.4)
     panels = _panels(figure, list(full))
     for ax, fitted in zip(panels, full.values(), strict=False):
         p = fitted.probability
@@ -113,7 +120,7 @@ def uncertainty(
 
 def calibration(scores: Mapping[str, Scores]) -> Figure:
     """Draw how often bin 1 came against how often it was said to come, held out."""
-    figure = Figure(figsize=(13.0, 6.6), layout="constrained")
+    figure = Figure(figsize=(13.0, 8.4), layout="constrained")
     titles = [f"{name}: ECE {found.calibration_error:.3f}" for name, found in scores.items()]
     panels = _panels(figure, titles)
     for ax, (name, found) in zip(panels, scores.items(), strict=False):
@@ -136,7 +143,7 @@ def calibration(scores: Mapping[str, Scores]) -> Figure:
 
 def confusion(scores: Mapping[str, Scores]) -> Figure:
     """Draw the confusion matrix of every classifier, held out, in per cent of each bin."""
-    figure = Figure(figsize=(11.0, 5.6), layout="constrained")
+    figure = Figure(figsize=(9.0, 8.4), layout="constrained")
     for ax, found in zip(_panels(figure, list(scores)), scores.values(), strict=False):
         third, first = found.wrong
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
@@ -151,51 +158,65 @@ def confusion(scores: Mapping[str, Scores]) -> Figure:
     return figure
 
 
-def weights(full: Mapping[str, Fitted], setup: Setup, figure: Figure | None = None) -> Figure:
-    """Draw the posterior density of the weights of each layer, pooled over its units.
+def buckets(draws: data.Draws, figure: Figure | None = None) -> Figure:
+    """Draw how often each number came: at two unsorted positions, in six sorted buckets."""
+    figure = _new(figure, 13.0, 5.6)
+    panels = figure.subplots(2, 4, sharex=True, sharey=True).T.ravel()
+    for ax, one in zip(panels, positions(draws), strict=True):
+        number, seen = np.arange(1, len(one.mass)), np.bincount(one.seen, minlength=len(one.mass))
+        ax.plot(number, seen[1:], ".", color=BLUE, ms=4.5, label="seen")
+        ax.plot(number, len(one.seen) * one.mass[1:], color=BLACK, lw=1.2, label="by the rules")
+        ax.set_title(one.name, fontsize="medium")
+    panels[0].set(xlim=(0, 70))
+    panels[0].set_ylim(bottom=0)
+    figure.supxlabel("number")
+    figure.supylabel(f"draws (of {len(draws.days)})")
+    legend_of_figure(figure, panels[0], 2)
+    return figure
 
-    Units can be exchanged, and the signs around one turned, without changing the function.
+
+def weights(full: Mapping[str, Fitted], setup: Setup, figure: Figure | None = None) -> Figure:
+    """Draw the density of every weight by itself: one chain, all chains, VI, and the prior.
+
+    Units can be exchanged, and the signs around one turned, without changing the function. So by
+    the exact posterior the weights of a block are alike, which a chain in one mode, and VI, deny.
     """
-    figure = _new(figure, 13.0, 6.4)
-    panels = figure.subplots(2, 4, sharey=False)
-    titles = {
-        "W0": "input to hidden",
-        "b0": "bias of hidden",
-        "W1": "hidden to output",
-        "b1": "bias of output",
-    }
-    for row, scale in zip(panels, (1.0, 4.0), strict=True):
-        layout = network(setup, scale).layout
-        for ax, (block, title) in zip(row, titles.items(), strict=True):
-            reach = 0.0
-            for kind, colour, style in (("NUTS", BLUE, "-"), ("VI", VERMILLION, "--")):
-                drawn = full[f"{kind}, prior {scale:g}"].weights
-                assert drawn is not None  # as of every network
-                values = layout.views(drawn)[block].ravel()
-                reach = max(reach, float(np.quantile(np.abs(values), 0.998)))
-                edges = np.linspace(-reach, reach, 46)
-                density_of_draws(ax, values, edges, color=colour, ls=style, lw=1.5, label=kind)
-            line = np.linspace(-reach, reach, 201)
-            prior = np.exp(-0.5 * (line / scale) ** 2) / (scale * np.sqrt(2 * pi))
-            ax.plot(line, prior, ":", color=BLACK, lw=1.5, label="prior")
-            ax.set(xlabel=f"{block}, {title}", ylim=(0, None))
-        row[0].set_ylabel(f"density, prior N(0, {scale**2:g})")
-    for ax in panels[0]:
-        legend_above(ax, 3)
+    figure = _new(figure, 13.0, 8.4)
+    shown = (  # how many chains are left out between two draws
+        ("NUTS, prior 1", "one chain", setup.chains, 1),
+        ("NUTS, prior 1", "all chains", 1, 1),
+        ("VI, prior 1", "", 1, 1),
+        ("NUTS, 1-5-5-1", "one chain", setup.chains, 2),
+    )
+    for ax, (name, which, every, layers) in zip(figure.subplots(4, 1), shown, strict=True):
+        layout = network(setup, 1.0, layers).layout
+        drawn = np.asarray(full[name].weights)[::every]
+        parts = ax.violinplot(drawn, np.arange(drawn.shape[1]), showextrema=False, widths=0.9)
+        for body in parts["bodies"]:
+            body.set(facecolor=BLUE if name.startswith("VI") else VERMILLION, alpha=0.8)
+        ax.plot(drawn.mean(axis=0), "_", color=BLACK, ms=6)
+        ends = np.array([place.stop for place in layout.slices.values()]) - 0.5
+        for line in ends[:-1]:
+            ax.axvline(line, color=GREY, lw=0.8)
+        middles = [(p.start + p.stop - 1) / 2 for p in layout.slices.values()]
+        ax.set_xticks(middles, list(layout.slices))
+        ax.axhspan(-1.96, 1.96, color=PALE, zorder=0)
+        ax.set(xlim=(-0.6, drawn.shape[1] - 0.4), ylim=(-5, 5), ylabel=f"{name}\n{which}")
+    figure.supylabel("value of the weight (95 % of the prior shaded)")
     return figure
 
 
 def _panels(figure: Figure, names: Sequence[str]) -> list[Axes]:
-    """Return the panels of a 2 x 4 grid with shared axes, titled; those without a name are empty.
+    """Return the panels of a 3 x 3 grid with shared axes, titled; those without a name are empty.
 
     Panels above an empty one show their numbers.
     """
-    panels = list(figure.subplots(2, 4, sharex=True, sharey=True).ravel())
+    panels = list(figure.subplots(3, 3, sharex=True, sharey=True).ravel())
     for ax, name in zip(panels, names, strict=False):
         ax.set_title(name, fontsize="medium")
     for ax in panels[len(names) :]:
         ax.set_axis_off()
-    for ax in panels[len(names) - 4 : 4]:
+    for ax in panels[len(names) - 3 : 6]:
         ax.tick_params(labelbottom=True)
     return panels
 

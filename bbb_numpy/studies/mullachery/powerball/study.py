@@ -147,6 +147,7 @@ def reproduce(
     exact, fits, scores = study.exact, study.full, study.scores
     pictures = {
         "data": plots.frequencies(data.examples(draws), exact),
+        "buckets": plots.buckets(draws),
         "boundaries": plots.boundaries(fits, exact),
         "uncertainty": plots.uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
         "calibration": plots.calibration(scores),
@@ -156,69 +157,44 @@ def reproduce(
     for name, figure in pictures.items():
         figure.savefig(out / f"{name}.png", dpi=100)
     sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
-    found = {**sizes, "setup": asdict(setup), **_numbers(study)}
-    write_json(out / "numbers.json", found)
+    write_json(out / "numbers.json", _plain({**sizes, "setup": asdict(setup), **_numbers(study)}))
     return tables.lay_out(draws, exact, scores, fits, study.zero, study.coverage, setup, sizes)
 
 
 def _numbers(study: Study) -> dict[str, Any]:
-    """Return all numbers, for a file."""
+    """Return all numbers, for a file; of draws of weights their deviations and intervals."""
+
+    def fitted(one: Fitted) -> dict[str, Any]:
+        kept = {**one._asdict(), "functions": None, "weights": None}
+        if one.functions is not None and one.weights is not None:
+            low, high = intervals(one.functions, LEVELS[-1])
+            kept |= {"low": low, "high": high, "deviation": one.functions.std(axis=0)}
+            kept |= {"covered": covered(one.functions, study.exact)}
+            kept |= {"weights": one.weights.std(axis=0)}
+        return kept
+
     return {
         "draws": len(study.draws.days),
-        "shares": {str(balls): share for balls, share in study.exact.shares.items()},
+        "shares": study.exact.shares,
         "ceiling": study.exact.accuracy,
         "least log loss": study.exact.log_loss,
-        "exact": _plain(study.exact.probability),
+        "exact": study.exact.probability,
         "printed": PRINTED,
-        "scores": {name: _scores(scores) for name, scores in study.scores.items()},
-        "all draws": {name: _fitted(fitted, study) for name, fitted in study.full.items()},
-        "zero": {str(offset): _zero(fitted) for offset, fitted in study.zero.items()},
-        "coverage": {
-            name: {
-                str(level): {"numbers": found[0]._asdict(), "balls": found[1]._asdict()}
-                for level, found in levels.items()
-            }
-            for name, levels in study.coverage.items()
-        },
+        "scores": study.scores,
+        "all draws": {name: fitted(one) for name, one in study.full.items()},
+        "zero": {offset: fitted(one) for offset, one in study.zero.items()},
+        "coverage": study.coverage,
     }
 
 
-def _scores(scores: Scores) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for key, value in scores._asdict().items():
-        if key == "reliability":
-            plain[key] = {name: _plain(part) for name, part in value._asdict().items()}
-        elif key == "rhat":
-            plain[key] = _plain(value)
-        else:
-            plain[key] = value._asdict() if hasattr(value, "_asdict") else value
-    return plain
-
-
-def _fitted(fitted: Fitted, study: Study) -> dict[str, Any]:
-    plain: dict[str, Any] = {"probability": _plain(fitted.probability), "seconds": fitted.seconds}
-    if fitted.functions is not None:
-        low, high = intervals(fitted.functions, LEVELS[-1])
-        plain |= {"low": _plain(low), "high": _plain(high), "divergent": fitted.divergent}
-        plain["deviation"] = _plain(fitted.functions.std(axis=0))
-        held = covered(fitted.functions, study.exact)
-        plain["covered"] = {str(level): list(shares) for level, shares in held.items()}
-        if fitted.rhat is not None:
-            plain["rhat"] = {"logits": _plain(fitted.rhat), "weights": fitted.weight_rhat}
-    return plain
-
-
-def _zero(fitted: Fitted) -> Mapping[str, float]:
-    assert fitted.functions is not None  # as of every network
-    low, high = intervals(fitted.functions, LEVELS[-1])
-    return {
-        "probability": float(fitted.probability[0]),
-        "deviation": float(fitted.functions[:, 0].std()),
-        "low": float(low[0]),
-        "high": float(high[0]),
-    }
-
-
-def _plain(values: Any) -> list[float | None]:
-    """Return numbers as JSON has them: nan, where nothing can be, as null."""
-    return [float(value) if np.isfinite(value) else None for value in np.asarray(values, float)]
+def _plain(value: Any) -> Any:
+    """Return what JSON has: named parts as tables, arrays as lists, nan as null."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if value != value else value

@@ -9,17 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.data import powerball as data
-from bbb_numpy.studies.comparing import Claim, captioned, claims, table, table_of_columns
+from bbb_numpy.studies.comparing import (
+    Claim,
+    captioned,
+    claims,
+    listed,
+    table,
+    table_of_columns,
+)
 
 from .coverage import LEVELS, Coverage, covered, intervals, undecided
 from .models import BAYESIAN, PRINTED, Fitted, Setup, logit
+from .positions import dispersion, positions
 from .scores import RULE, Interval, Scores
 
 __all__ = ["CONFUSION", "claims_of_the_paper", "lay_out"]
 
 SHOWN = (0, 1, 3, 5, 10, 14, 17, 18, 20, 25, 30, 40, 50, 60, 69)  # of the numbers
 CONFUSION = (0.26, 0.068)  # the paper's: bin-3 balls called bin 1, and the other way round
-NETWORK, PROCESS = BAYESIAN[0], "Gaussian process"
+NETWORK, UNITS = BAYESIAN[0], Setup().hidden
 
 
 def lay_out(
@@ -39,10 +47,8 @@ def lay_out(
             _game(draws, exact, sizes)
         ),
         "Accuracy (%) held out by cross-validation over whole draws (standard error over draws); "
-        "less the exact\nrule's on the same balls; in the long run, by the exact probabilities "
-        "(deviation between fits).": _accuracy(scores),
-        "From the ceiling down, and off the exact rule on the same balls, in standard errors; in "
-        "the long run,\nin points (deviation between fits).": _ceiling(scores, exact),
+        "less the exact\nrule's on the same balls; below the ceiling in standard errors; in the "
+        "long run (deviation between fits).": _accuracy(scores, exact.accuracy),
         "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | number) over "
         "the balls as they\ncome; ECE: expected calibration error in ten bins, of the exact rule "
         "by chance alone.": _probabilities(scores),
@@ -55,15 +61,38 @@ def lay_out(
         "P(bin 1 | 0), with 95 % credible interval and deviation; 'bin 3': functions that say so "
         "at 0; long: all draws.": _zero(at_zero),
         "Held out: how many % of the balls of a bin are called the other.": _confusion(scores),
-        "R-hat of the logit and of the worst weight, divergences: all draws, and at worst in the "
-        "short chains (cv).": _chains(full, scores, exact.limit),
     }
-    judged = claims(
-        "In brackets standard errors; s.e.: how far what is printed is from held-out draws.",
-        "the paper",
-        claims_of_the_paper(exact, scores, at_zero),
+    drawn = {name: one for name, one in full.items() if one.rhat is not None}
+    wide = widths(full[NETWORK], setup.chains)[0]
+    return "\n\n".join(
+        [
+            _positions(draws),
+            captioned(parts),
+            _chains(drawn, scores, exact.limit),
+            _widths(full, setup.chains),
+            claims(
+                "In brackets standard errors; s.e.: what is printed from held-out draws.",
+                "the paper",
+                claims_of_the_paper(exact, scores, at_zero, wide),
+            ),
+        ]
     )
-    return f"{captioned(parts)}\n\n{judged}"
+
+
+def _positions(draws: data.Draws) -> str:
+    return listed(
+        "Where the numbers lie (unsorted: a random order, the file has sorted draws), and by the "
+        "rules.\nOf a Poisson distribution the variance over the mean is 1.",
+        "numbers",
+        ((one.name, one) for one in positions(draws)),
+        {
+            "mean": lambda one: f"{one.seen.mean():.2f}",
+            "by the rules": lambda one: f"{one.mean:.2f}",
+            "s.e. off": lambda one: f"{(one.seen.mean() - one.mean) / one.error:+.1f}",
+            "variance / mean": lambda one: f"{one.seen.var() / one.seen.mean():.1f}",
+            "of the rules": lambda one: f"{dispersion(one.mass):.1f}",
+        },
+    )
 
 
 def _percent(value: float, digits: int = 2) -> str:
@@ -109,34 +138,18 @@ def _luck(exact: data.Exact, draws: int) -> float:
     return float(exact.draw_deviation / np.sqrt(draws))
 
 
-def _accuracy(scores: Mapping[str, Scores]) -> str:
+def _accuracy(scores: Mapping[str, Scores], ceiling: float) -> str:
     every = scores.values()
-    ends = [(s.accuracy.mean, 1.96 * s.accuracy.error) for s in every]
     columns = {
         "accuracy, %": list(scores),
         "printed": [_percent(PRINTED[name]) if name in PRINTED else "-" for name in scores],
         "held out": [_interval(s.accuracy) for s in every],
-        "95 %": [f"{_percent(mean - e, 1)} to {_percent(mean + e, 1)}" for mean, e in ends],
         "above rule": [
             "-" if name == RULE else _interval(s.above_rule) for name, s in scores.items()
         ],
-        "under the rules": [_interval(s.true_accuracy) for s in every],
+        "below ceiling": [f"{(ceiling - s.accuracy.mean) / s.accuracy.error:.1f}" for s in every],
+        "under the rules": [_interval(s.true_accuracy, 3) for s in every],
         "s/fit": [f"{s.seconds:.2f}" for s in every],
-    }
-    return table_of_columns(columns)
-
-
-def _ceiling(scores: Mapping[str, Scores], exact: data.Exact) -> str:
-    ceiling, every = exact.accuracy, scores.values()
-    short = [Interval(ceiling - s.true_accuracy.mean, s.true_accuracy.error) for s in every]
-    columns = {
-        "below": list(scores),
-        "ceiling, s.e.": [f"{(ceiling - s.accuracy.mean) / s.accuracy.error:.1f}" for s in every],
-        "exact rule, s.e.": [
-            f"{abs(s.above_rule.mean) / s.above_rule.error:.1f}" if s.above_rule.error else "-"
-            for s in every
-        ],
-        "in the long run, points": [_interval(one, 3) for one in short],
     }
     return table_of_columns(columns)
 
@@ -233,34 +246,59 @@ def _confusion(scores: Mapping[str, Scores]) -> str:
     return table_of_columns(columns)
 
 
-def _chains(full: Mapping[str, Fitted], scores: Mapping[str, Scores], limit: int) -> str:
-    rows = []
+def _chains(drawn: Mapping[str, Fitted], scores: Mapping[str, Scores], limit: int) -> str:
+    return listed(
+        "R-hat of the logit and of the worst weight, divergences: all draws, and at worst in the "
+        "short chains (cv).",
+        "chains",
+        ((name, (one, scores[name])) for name, one in drawn.items()),
+        {
+            f"at {limit}": lambda both: f"{both[0].rhat[limit]:.3f}",
+            "any ball": lambda both: f"{both[0].rhat[1:].max():.2f}",
+            "weight": lambda both: f"{both[0].weight_rhat:.2f}",
+            "divergences": lambda both: f"{both[0].divergent} of {len(both[0].weights)}",
+            f"cv: at {limit}": lambda both: f"{both[1].rhat[0]:.3f}",
+            "cv: any ball": lambda both: f"{both[1].rhat[1]:.2f}",
+            "cv: divergences": lambda both: f"{both[1].divergent}",
+        },
+    )
+
+
+def widths(fitted: Fitted, chains: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the deviation of every weight (P,): in the first chain, and over all of them."""
+    assert fitted.weights is not None  # as of every network
+    return fitted.weights[::chains].std(axis=0), fitted.weights.std(axis=0)
+
+
+def _widths(full: Mapping[str, Fitted], chains: int) -> str:
+    rows = {}
     for name, fitted in full.items():
-        if fitted.rhat is None or fitted.weights is None:
-            continue
-        short = scores[name]
-        rows.append(
-            [
-                name,
-                f"{fitted.rhat[limit]:.3f}",
-                f"{fitted.rhat[1:].max():.2f}",
-                f"{fitted.weight_rhat:.2f}",
-                f"{fitted.divergent} of {len(fitted.weights)}",
-                f"{short.rhat[0]:.3f}",
-                f"{short.rhat[1]:.2f}",
-                f"{short.divergent}",
-            ]
-        )
-    head = ["chains", f"at {limit}", "any ball", "weight", "divergences"]
-    return table([*head, f"cv: at {limit}", "cv: any ball", "cv: divergences"], rows)
+        if fitted.rhat is not None:
+            rows[f"{name}, one chain"], rows[f"{name}, all chains"] = widths(fitted, chains)
+        elif fitted.weights is not None:
+            rows[name] = fitted.weights.std(axis=0)
+    return listed(
+        "Deviations of single weights. Units can be exchanged: by the exact posterior all weights "
+        "of a block\nare equally wide, one chain need not have gone round.",
+        "weights",
+        rows.items(),
+        {
+            "narrowest": lambda of: f"{of.min():.2f}",
+            "widest": lambda of: f"{of.max():.2f}",
+            "of W0": lambda of: f"{of[:UNITS].min():.2f} to {of[:UNITS].max():.2f}",
+        },
+    )
 
 
 def claims_of_the_paper(
-    exact: data.Exact, scores: Mapping[str, Scores], asked: Mapping[str, Fitted]
+    exact: data.Exact,
+    scores: Mapping[str, Scores],
+    asked: Mapping[str, Fitted],
+    wide: NDArray[Any],
 ) -> list[Claim]:
-    """Judge the printed accuracies, the printed confusion and the sentence about 0.
+    """Judge the printed accuracies, the printed confusion, the sentences about 0 and the weights.
 
-    `asked` are the networks that are asked for number 0.
+    `asked` are the networks that are asked for number 0, `wide` the deviations of single weights.
     """
     found = []
     for name, printed in PRINTED.items():
@@ -279,15 +317,21 @@ def claims_of_the_paper(
     deviations = [_functions(fitted).std(axis=0) for fitted in asked.values()]
     ratios = np.array([d[0] / d[1:].max() for d in deviations])
     more, networks = int((ratios > 1).sum()), len(ratios)
-    apart, above = f"{ratios.min():.2f} to {ratios.max():.2f}", _percent(best - ceiling)
-    same = _percent(network) == _percent(implied)
+    spread = [dispersion(2.0 * exact.mass[label]) for label in (1, 0)]  # a bin each
+    above, same = _percent(best - ceiling), _percent(network) == _percent(implied)
     rows = [
-        ("best accuracy, %; here the ceiling", _percent(best), _percent(ceiling), best <= ceiling),
-        ("points above the ceiling", "-", above, best <= ceiling),
-        ("accuracy by the network's confusion, %", _percent(network), _percent(implied), same),
+        (f"false positives and negatives, %; here bin 1 up to {cut}", shares, of_cut,
+         cut == exact.limit),
+        ("uncertainty at 0", "'extremely high'", f"largest in {more} of {networks} networks",
+         more == networks),
+        ("weights, by their deviations", "'very narrow', 'wide'",
+         f"{wide.min():.2f} to {wide.max():.2f}", bool(wide.max() > 2.0 * wide.min())),
+        ("bins 1 and 3", "'Poisson-like'", "variance / mean {:.1f}, {:.1f}".format(*spread),
+         max(spread) < 2.0),
+    ]  # fmt: skip
+    ours = [
+        ("the best printed accuracy, points above the ceiling", "<= 0", above, best <= ceiling),
+        ("the network's accuracy by its confusion, %", _percent(network), _percent(implied), same),
         ("for that: held-out balls in bin 3, %", "50", _percent(share, 0), abs(share - 0.5) < 0.01),
-        (f"the network's confusion, %; here bin 1 up to {cut}", shares, of_cut, cut == exact.limit),
-        ("'extremely high' at 0: networks", f"{networks}", f"{more}", more == networks),
-        ("deviation at 0 / largest at a ball", "> 1", apart, more == networks),
     ]
-    return found + [Claim(said, printed, here, holds) for said, printed, here, holds in rows]
+    return [*found, *(Claim(*row) for row in rows), *(Claim(*row, True) for row in ours)]
