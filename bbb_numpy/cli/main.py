@@ -39,7 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not argv:
             parser.print_help(sys.stderr)
             return 2
-        args = parser.parse_args(argv)
+        args, strange = parser.parse_known_args(argv)
+        if strange:  # the subcommand's own usage says what it takes
+            args.parser.error(f"unrecognized arguments: {' '.join(strange)}")
         interrupts.in_order()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

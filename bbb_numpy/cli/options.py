@@ -40,7 +40,7 @@ def add_command(
         description=text,
         formatter_class=_Help,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 

@@ -113,6 +113,9 @@ def _as_value_error(name: str, given: Any) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
+        if "could not convert string" in str(error):
+            remedy = "take BayesianMLPClassifier" if name == "y" else "encode it (OneHotEncoder)"
+            raise ValueError(f"{name} must hold numbers: {error}. For text {remedy}") from None
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError(
@@ -146,11 +149,8 @@ def _no_mask(value: Any, name: str) -> None:
 def _float64(array: Array, name: str) -> Array:
     """Convert an array that scikit-learn has let pass."""
     if array.dtype.kind == "O":  # whole numbers that only Python can hold
-        try:
-            with _as_value_error(name, array):
-                array = array.astype(np.float64)
-        except ValueError as error:  # of text, as in pandas' categories, which names no argument
-            raise ValueError(f"{name} must hold numbers: {error}") from None
+        with _as_value_error(name, array):  # of text too, as in pandas' categories
+            array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold numbers; got dtype {array.dtype}. Convert it to float")
     with np.errstate(over="ignore"):  # infinity is reported with its place

@@ -245,6 +245,15 @@ def test_a_wrong_argument_is_named_with_what_is_accepted(typed, complaint, capsy
     assert complaint in capsys.readouterr().err
 
 
+def test_a_strange_option_is_refused_with_the_usage_of_the_command_that_was_typed(capsys):
+    with pytest.raises(SystemExit) as error:
+        main(["predict", "new.csv", "old.csv", "--model", "m.npz"])
+    assert error.value.code == 2
+    said = capsys.readouterr().err
+    assert "usage: bbb-numpy predict MODEL DATA [options]" in said
+    assert "bbb-numpy predict: error: unrecognized arguments: --model m.npz" in said
+
+
 def test_reproduce_writes_text_and_says_where(tmp_path, capsys, monkeypatch):
     module = types.SimpleNamespace(reproduce=lambda out, seed: f"seed {seed}")
     monkeypatch.setattr(repeating, "import_module", lambda name: module)
