@@ -166,7 +166,7 @@ def test_gradcheck_all_names_the_combination_with_a_wrong_formula(capsys, monkey
 def test_gradcheck_exact_proves_every_term(options, capsys):
     assert main(["gradcheck", "--exact", "--layers", "2", "3", "1", *options]) == 0
     out = capsys.readouterr().out
-    name = "plain.py" if "--plain" in options else "MeanField / .* / (relu|tanh)"
+    name = "plain.py" if "--plain" in options else "MeanField / .* / (relu|tanh|gelu)"
     assert re.search(f"\nevery gradient of {name} is proved\nnot looked at: ", out)
     assert "bbb-numpy gradcheck --exact --all does" in out
     assert all(term in out for term in (["plain"] if "--plain" in options else TERMS))
