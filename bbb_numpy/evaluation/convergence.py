@@ -116,6 +116,7 @@ class Convergence:
     chains: int
     lines: tuple[Line, ...]
     unseen: bool = False  # whether E[y|x] was left out: the draws came without x, none was given
+    divergent: int = 0  # draws after a divergence
 
     def worst(self, space: str) -> Line:
         """Return the largest R-hat and smallest sizes of ``'functions'`` or ``'weights'``."""
@@ -163,6 +164,13 @@ class Convergence:
             if self.mixed
             else f"Wanted are R-hat < {GOOD:g} and {ENOUGH} effective draws per chain: draw more."
         )
+        if self.divergent:
+            out.append(
+                f"{self.divergent} of {self.draws * self.chains} draws followed a divergence: these "
+                "chains turn away from a narrow place,\nand what is in there is missing from all of "
+                "them alike, which R-hat does not see. Raise\ntarget_accept, or use another prior "
+                "or parametrisation."
+            )
         if self.unseen:
             out.append(
                 "The functions E[y|x] are not judged, since stored draws come without the data of "
@@ -242,7 +250,8 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     -------
     Convergence
         Printed, a small table. R-hat is split, of ranks and folded ranks, the sizes are bulk and
-        tail (Vehtari et al. 2021).
+        tail (Vehtari et al. 2021). Divergences are told beneath it; what chains of MAMS and MCLMC
+        miss, they do not tell.
 
     Raises
     ------
@@ -272,4 +281,5 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     changing = tuple(line for line in lines if line is not None)
     if not changing:
         raise ValueError("no number ever changes: every proposal was rejected")
-    return Convergence(count, chains, changing, model is not None and x is None)
+    unseen = model is not None and x is None
+    return Convergence(count, chains, changing, unseen, found.divergences)

@@ -55,6 +55,9 @@ SAMPLERS: dict[str, Kernel] = {
     "mh": MetropolisHastings(),
 }
 MOST_BIAS = 0.06  # of the expected bias, above which a warning says so
+# Share of draws after a divergence above which a warning says so, which may be an error to a
+# program; each one is told by `Draws.summary` and by `convergence`
+MOST_DIVERGENT = 0.001
 
 
 def check_sampler(sampler: Any) -> Kernel:
@@ -539,11 +542,12 @@ def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool)
         finished,
         tuple(others),
     )
-    if found.divergences > 0.01 * found.log_density.size:
+    if found.divergences > MOST_DIVERGENT * found.log_density.size:
         warnings.warn(
             f"{found.divergences} divergent transitions among {found.log_density.size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "
-            "there. Raise target_accept (0.9, 0.95, 0.99), or use another prior or hyperprior",
+            "even where R-hat is 1. Raise target_accept (0.9, 0.95, 0.99), or use another prior or "
+            "hyperprior",
             UserWarning,
             stacklevel=4,
         )

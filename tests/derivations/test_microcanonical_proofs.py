@@ -197,8 +197,10 @@ def test_the_bias_of_a_gaussian_in_many_dimensions():
     share = sympy.Symbol("b")
     line = s * tanh(h * s / 2) - h / 2
     line = line.subs(s, sqrt(1 + share * h**2))
-    leading = sympy.series(line, h, 0, 4).removeO()
+    leading = sympy.series(line, h, 0, 6).removeO()
     assert sympy.solve(leading.coeff(h, 3), share) == [Rational(1, 12)]
+    after = leading.coeff(h, 5).subs(share, Rational(1, 12)) + Rational(1, 180) / 2  # of 1 + .. h^4
+    assert after == 0
 
 
 @pytest.mark.equation("D50")
@@ -229,13 +231,57 @@ def test_the_bias_of_each_direction_and_its_bound():
 
 
 @pytest.mark.equation("D50")
-def test_the_acceptance_of_errors_that_are_normal():
-    """E min(1, e^-x) of N(s^2 / 2, s^2) is 2 Phi(-s / 2)."""
-    x, s = sympy.Symbol("x", real=True), sympy.Symbol("s", positive=True)
-    density = exp(-((x - s**2 / 2) ** 2) / (2 * s**2)) / sqrt(2 * sympy.pi) / s
-    mirrored = density.subs(x, -x)
-    equal(sympy.expand_log(log(density * exp(-x) / mirrored), force=True), 0)
-    below = (1 + erf(-s / 2 / sqrt(2))) / 2  # of x < 0, and by the mirror the rest as much
-    for size in (0.3, 1.0, 3.0):
-        accepted = float((2 * below).subs(s, size))
+def test_mean_and_variance_of_energy_errors_in_the_target_and_along_the_chain():
+    """Of N(0, I) per dimension, from E[x^2] = 1 + alpha h^2 and E[x p] = beta, by Taylor."""
+    ring, h, alpha, beta = sympy.ring("h, alpha, beta", sympy.QQ)
+
+    def cut(series):
+        """Up to h^6, and what is linear in the fluctuation beta."""
+        return ring.from_dict({t: c for t, c in series.terms() if t[0] <= 6 and t[2] <= 1})
+
+    def cosh_(square):
+        return cut(1 + square / 2 + square**2 / 24 + square**3 / 720)
+
+    def sinh_(square):  # over its argument
+        return cut(1 + square / 6 + square**2 / 120 + square**3 / 5040)
+
+    def growth_and_turned(variance, product):
+        """G of a half kick, less 1, and E[x p] after it."""
+        square = h**2 * variance / 4  # delta^2
+        pushed = h / 2 * sinh_(square)  # sinh(delta) / s
+        rest = cut(cosh_(square) - product * pushed) - 1
+        inverse = cut(1 - rest + rest**2 - rest**3)
+        return rest, cut((product * cosh_(square) - variance * pushed) * inverse)
+
+    variance = 1 + alpha * h**2
+    first, turned = growth_and_turned(variance, beta)
+    after = cut(variance + 2 * h * turned + h**2)
+    second, _ = growth_and_turned(after, cut(turned + h))
+    works = sum(rest - rest**2 / 2 + rest**3 / 3 for rest in (first, second))
+    error = cut((after - variance) / 2 + works)
+    assert error.coeff(1) == 0
+    mean = {term: c for term, c in error.terms() if term[2] == 0}
+    assert mean == {(6, 0, 0): sympy.QQ(1, 288), (6, 1, 0): -sympy.QQ(12, 288)}
+    # in the target, alpha = 0, it is half of h^6 / 144; along the chain, alpha = 1/12, zero
+    slope = sum(c * h ** t[0] * alpha ** t[1] for t, c in error.terms() if t[2] == 1)
+    slope = slope.compose(alpha, ring(sympy.QQ(1, 12)))  # of the error in E[x p], along the chain
+    in_variance = -(h**4) / 24  # and in E[x^2]: of -12 alpha h^6 / 288, alpha h^2 = E[x^2] - 1
+    # p is uniform: E[x p] fluctuates by V / d, E[x^2] by 2 V^2 / d
+    v = slope**2 * (1 + h**2 / 12) + 2 * in_variance**2
+    leading = {term[0]: c for term, c in v.terms() if term[0] <= 8}
+    assert leading == {6: sympy.QQ(1, 144), 8: sympy.QQ(1, 144 * 20)}
+    # so that (v / 12)^(1/3) = (h^2 / 12) (1 + h^2 / 60), of V - 1 = (h^2 / 12) (1 + h^2 / 15)
+
+
+@pytest.mark.equation("D50")
+def test_the_acceptance_of_errors_that_are_normal_with_mean_0():
+    """E min(1, e^-x) of N(0, q^2) is 1/2 + e^(q^2 / 2) Phi(-q)."""
+    x, q = sympy.Symbol("x", real=True), sympy.Symbol("q", positive=True)
+    density = exp(-(x**2) / (2 * q**2)) / sqrt(2 * sympy.pi) / q
+    moved = density.subs(x, x + q**2)  # N(-q^2, q^2): above 0 there is Phi(-q) of it
+    ratio = density * exp(-x) / (moved * exp(q**2 / 2))
+    equal(sympy.expand(sympy.expand_log(log(ratio), force=True)), 0)
+    above = (1 + erf(-q / sqrt(2))) / 2
+    for size in (0.01, 0.3, 1.0, 3.0, 12.0):
+        accepted = float((Rational(1, 2) + exp(q**2 / 2) * above).subs(q, Rational(str(size))))
         assert energy_variance(accepted, 5) == pytest.approx(size**2 / 5, rel=1e-9)

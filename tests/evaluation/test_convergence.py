@@ -23,6 +23,14 @@ def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(chan
     assert said in str(found)
 
 
+def test_any_divergence_is_told_however_well_chains_agree():
+    clean, one = (str(Convergence(1000, 4, (ENOUGH,), divergent=k)) for k in (0, 1))
+    told = "1 of 4000 draws followed a divergence: these chains turn away from a narrow place"
+    assert told in one
+    assert one.startswith(clean)
+    assert "diverg" not in clean
+
+
 def test_the_worst_of_a_space_has_the_largest_r_hat_and_the_smallest_sizes():
     other = Line("functions", "log density", 1, r_hat=1.2, bulk=500.0, tail=90.0)
     found = Convergence(1000, 4, (ENOUGH, other, replace(other, space="weights", r_hat=9.0)))

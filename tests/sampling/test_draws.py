@@ -92,7 +92,8 @@ def test_the_summary_says_what_was_done():
     draws.stats["acceptance"][:] = 0.825
     draws.stats["divergent"][0, 0] = 1
     text = draws.summary()
-    assert text.startswith("5 draws of 3 chains, acceptance 0.82, step size 0.25, 1 divergent")
+    assert text.startswith("5 draws of 3 chains, acceptance 0.82, step size 0.25, 1 divergent (na")
+    assert "0 divergent, " in made().summary()
     assert text.endswith("105 gradient evaluations"), "NUTS has no bias to speak of"
     assert "(interrupted)" in made(finished=False).summary()
     none = made(draws=0, finished=False).summary()

@@ -8,6 +8,7 @@ acceptance. Then long chains from elsewhere, judged by the scatter of their mean
 import numpy as np
 import pytest
 from problems import exact_posterior, linear_problem
+from scipy import stats
 from targets import (
     Altered,
     Banana,
@@ -245,6 +246,32 @@ def test_chains_find_the_exact_posterior_of_linear_regression(name):
     assert compared(np.einsum("tsi,tsj->tsij", z, z), np.eye(3)).max() < LIMIT
     wrong = (draws.positions - exact.mean - 0.1 / np.sqrt(np.diag(exact.precision))) @ factor
     assert compared(wrong, 0.0).max() > LIMIT, "a tenth of a deviation would be seen"
+
+
+def off_in_the_neck(kernel):
+    """Draws of the funnel, the error of E[v] = 0 in standard errors, and the share of v < -4.
+
+    They begin in the wide part and are as many as one would keep.
+    """
+    start = np.random.default_rng(0).standard_normal((32, 5)) + 2.0 * np.eye(5)[0]
+    draws = sample_target(Funnel(5), start, sampler=kernel, draws=600, warm_up=0, seed=0)
+    v = draws.positions[..., 0]
+    return draws, compared(v, 0.0), np.mean(v < -4)
+
+
+@pytest.mark.equation("M10", "D49")
+def test_hmc_tells_that_it_misses_the_neck_of_a_funnel_and_mams_cannot():
+    exact = stats.norm.cdf(-4 / 3)
+    with pytest.warns(UserWarning, match=r"divergent transitions among 19200.*R-hat is 1"):
+        draws, off, low = off_in_the_neck(HMC(0.5, 4.0, small_steps=0.0))
+    assert 0 < draws.divergences < 0.01 * draws.log_density.size, "few, and worth a line"
+    assert "divergent (narrow places may be missed" in draws.summary()
+    assert off > 2.5
+    assert low < 0.6 * exact
+    draws, off, low = off_in_the_neck(MAMS(2.0, 4.0))  # any warning is an error
+    assert draws.divergences == 0
+    assert off > 4.0
+    assert low < 0.3 * exact
 
 
 @pytest.mark.equation("M10")

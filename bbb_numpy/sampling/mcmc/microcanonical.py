@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, exp, sqrt
-from statistics import NormalDist
+from math import ceil, erfc, exp, sqrt
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -345,12 +344,16 @@ def bias(energy_variance: float) -> float:
 def energy_variance(acceptance: float, size: int) -> float:
     r"""Return v of steps of which Metropolis' rule would accept this share (D50).
 
-    The errors of stationary steps in many dimensions are normal with the variance s^2 = D v and
-    the mean s^2 / 2, of which :math:`2 \Phi(-s/2)` would be accepted.
+    Along the chain errors in many dimensions are normal with the mean 0 and the variance
+    q^2 = D v, of which :math:`\tfrac12 + e^{q^2/2} \Phi(-q)` would be accepted: from 1 down to a
+    half, so that of less than 0.51, q = 35, nothing can be told and v is inf.
     """
-    if not 0.0 < acceptance < 1.0:
-        return 0.0 if acceptance >= 1.0 else np.inf
-    return (2.0 * NormalDist().inv_cdf(0.5 * acceptance)) ** 2 / size
+    low, high = 0.0, 35.0  # where e^(q^2 / 2) and Phi(-q) are still numbers
+    for _ in range(60):
+        q = 0.5 * (low + high)
+        accepted = 0.5 + 0.5 * exp(0.5 * q * q) * erfc(q / sqrt(2.0))  # D50
+        low, high = (low, q) if accepted <= acceptance else (q, high)
+    return np.inf if high == 35.0 else low * low / size
 
 
 def excess(errors: Array, size: int, wanted: float) -> float:
