@@ -104,8 +104,8 @@ REMARKS = {
     "chees": "As HMC, and its warm-up learns the length of the path.",
     "mclmc": "As HMC, with the same bound on steps, which its paths reach: on most sets twice the "
     "gradients of HMC. It rejects nothing, so its draws are biased: by how much, if the posterior "
-    "were a Gaussian, is in the records as `expected_bias`, which follows from their acceptance "
-    "(D50).",
+    "were a Gaussian, follows from their acceptance (D50) and is in the records as "
+    "`expected_bias`.",
     "hmc-heteroscedastic": "As HMC, with settings that were chosen for HMC with one noise.",
     "default": "`BayesianMLPRegressor()`: mean field, 20 units, N(0, 0.5^2), 1000 epochs.",
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance
 from bbb_numpy.uci import records
 from bbb_numpy.uci.trials import Settings, Trial, measure
 
@@ -31,6 +32,22 @@ def changed(old, new, name=""):
 
 def as_stored(found):
     return json.loads(json.dumps(found, allow_nan=False))
+
+
+INPUTS = {"boston": 13, "concrete": 8, "energy": 8, "protein": 9, "wine_red": 11, "yacht": 6}
+INPUTS |= {"power": 4, "kin8nm": 8, "naval": 16}
+
+
+@pytest.mark.equation("D50")
+def test_the_bias_told_of_every_trial_of_mclmc_follows_from_its_acceptance(committed):
+    beside = records.read(COMMITTED.with_name("uci_gap_records.jsonl"))
+    told = [one for one in [*committed.values(), *beside] if "expected_bias" in (one["notes"] or {})]
+    assert len(told) == 145
+    for one in told:
+        units, notes = one["settings"]["units"], one["notes"]
+        size = (INPUTS[one["set"]] + 1) * units + (units + 1) + 1  # weights, biases and the noise
+        wanted = bias(energy_variance(notes["acceptance"], size))
+        assert notes["expected_bias"] == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.long
