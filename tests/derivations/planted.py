@@ -1008,6 +1008,9 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
             "        place *= 0.5\n",
             "        number *= 0.5\n",
         ),
+        Planted(  # a rejected end forgotten, but not its weight
+            CHEES, "end.position - state.center", "new.position - state.center"
+        ),
         Planted(  # one center for all modes
             CHEES,
             "share = 1.0 / min(turn, MEMORY)",
@@ -1044,6 +1047,11 @@ PLANTED: dict[str, tuple[Planted, ...]] = {
     "D50": (
         Planted(
             MICROCANONICAL, "np.cbrt(energy_variance / 12.0)", "np.sqrt(energy_variance / 12.0)"
+        ),
+        Planted(  # the law of errors in the target, q^2 / 2 on average, for that along the chain
+            MICROCANONICAL,
+            "accepted = 0.5 + 0.5 * exp(0.5 * q * q) * erfc(q / sqrt(2.0))",
+            "accepted = erfc(0.5 * q / sqrt(2.0))",
         ),
         Planted(  # a guard that never fires: min(nan, 10) is nan
             MICROCANONICAL, "return ratio if ratio < 10.0 else 10.0", "return min(ratio, 10.0)"

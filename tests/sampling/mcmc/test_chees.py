@@ -286,6 +286,31 @@ def test_the_slope_that_a_step_tells_is_that_of_a_longer_path_of_the_same_jitter
     np.testing.assert_allclose(slope, numeric, rtol=1e-3, atol=1e-3 * np.abs(numeric).max())
 
 
+def error_of_the_slope_told(module=shipped):
+    """Largest error of a step's slope among rejected chains, by the path walked once more."""
+    target = correlated()
+    metric = DenseMetric(target.covariance)
+    start, kernel = target.draw(np.random.default_rng(2), 60), module.ChEES(1.6, 6.4, metric)
+    state = kernel.init(target, start)
+    state = state._replace(center=np.random.default_rng(3).standard_normal((60, 3)))
+    new, info = kernel.step(target, np.random.default_rng(5), state)
+    begin = Phase(start, metric.draw_momentum(np.random.default_rng(5), start), *state[1:3])
+    end = path(target, metric, begin, 1.6, 2)  # half of 6.4
+    away = (start - state.center, end.position - state.center)
+    wanted = criterion_slope(metric, *away, end.momentum, info.acceptance, 3.2)
+    rejected = ~info.accepted & (info.acceptance > 0.01)
+    assert 5 < rejected.sum() < 55
+    return np.abs(new.slope - wanted)[rejected].max() / np.abs(wanted[rejected]).max()
+
+
+@pytest.mark.equation("D47")
+def test_the_slope_is_that_at_the_end_of_the_path_also_where_the_end_is_rejected():
+    """Weighted by its acceptance an end counts, taken or not (D47)."""
+    assert error_of_the_slope_told() < 1e-12
+    wrong = planted(shipped, "end.position - state.center", "new.position - state.center")
+    assert error_of_the_slope_told(wrong) > 0.5
+
+
 @pytest.mark.equation("D47")
 def test_chains_of_different_modes_learn_about_what_they_would_in_one():
     """Each from its own center: from a common one, half way, the path would be 3.0 for 6.0."""
