@@ -536,7 +536,9 @@ plt.show()
 # taken. NUTS doubles the path forwards *and* backwards in time at random. It stops when any subtree
 # of $2, 4, 8, \dots$ points turns back; then every point of the path could have made the same path
 # with the same probability, which
-# [M10](../derivations/samplers.md#m10-the-no-u-turn-sampler-completed) proves.
+# [M10](../derivations/samplers.md#m10-the-no-u-turn-sampler-completed) proves. Points are then
+# chosen by weight. (The paper's pseudocode has a slice variable instead; both are right, see
+# [D52](../derivations/samplers.md#d52-the-slice-form-of-nuts).)
 #
 # A stretch of the path is a `Tree`: its first and last point, the sum of its momenta, one point
 # drawn from it, and the logarithm of its weight, the sum of $e^{H_0 - H}$. Two trees side by side

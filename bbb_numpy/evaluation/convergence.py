@@ -166,10 +166,10 @@ class Convergence:
         )
         if self.divergent:
             out.append(
-                f"{self.divergent} of {self.draws * self.chains} draws followed a divergence: these "
-                "chains turn away from a narrow place,\nand what is in there is missing from all of "
-                "them alike, which R-hat does not see. Raise\ntarget_accept, or use another prior "
-                "or parametrisation."
+                f"{self.divergent} of {self.draws * self.chains} draws followed a divergence: "
+                "there may be a narrow place from which the chains\nturn away, all of them alike, so "
+                "that R-hat does not see it. Raise target_accept, or use\nanother prior or "
+                "parametrisation."
             )
         if self.unseen:
             out.append(

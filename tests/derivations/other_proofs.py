@@ -14,6 +14,11 @@ NOT_ALGEBRA = {
         "an algorithm that leaves a density invariant: by enumeration",
         "tests/sampling/test_invariance.py::test_a_tree_whose_subtrees_are_not_checked_is_caught",
     ),
+    "D52": (
+        "an algorithm that leaves a density invariant: by enumeration",
+        "tests/sampling/mcmc/test_slice_form.py::"
+        "test_what_is_equal_in_the_two_forms_and_what_is_not",
+    ),
     "D38": (
         "a rule for what may be used when",
         "tests/studies/test_mullachery_sp500.py::"
@@ -51,5 +56,7 @@ ENUMERATION = {
     "D47": KERNELS + "test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant",
     "D48": MAMS,
     "D49": MAMS,
+    "D52": "tests/sampling/mcmc/test_slice_form.py::"
+    "test_both_forms_of_nuts_leave_the_weights_of_an_orbit_invariant",
     "M20": KERNELS + "test_annealed_weights_and_places_have_the_expectation_of_the_target",
 }

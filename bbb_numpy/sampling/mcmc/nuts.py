@@ -100,6 +100,8 @@ def _put(into: Any, rows: Array, part: Any) -> None:
 class NUTS:
     """The No-U-Turn sampler (Hoffman and Gelman 2014; Betancourt 2017; M9, M10).
 
+    Points are drawn by weight; the slice form of the first paper is compared with it in D52.
+
     Parameters
     ----------
     step_size : float
@@ -219,7 +221,7 @@ class NUTS:
 
             # one of the leaves so far, each with probability exp(-H) / their sum
             log_weight = np.logaddexp(drawn.log_weight, -error)
-            take = -rng.standard_exponential(len(error)) < -error - log_weight
+            take = -rng.standard_exponential(len(error)) < -error - log_weight  # D52
             drawn = Drawn(drawn.state, drawn.energy, log_weight)
             if take.any():  # of many leaves few are
                 _put(drawn.state, take, _rows(phase.state, take))

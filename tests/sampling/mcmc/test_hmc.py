@@ -145,6 +145,26 @@ def test_a_chain_leaves_a_place_where_the_leapfrog_is_not_stable_with_the_step_s
         assert (end == start).all(axis=1).sum() == staying
 
 
+@pytest.mark.equation("M7")
+def test_chains_wait_together_for_the_small_step_that_lets_them_leave():
+    """It is common to all: runs differ by more than the chains of one, most of which leave at once.
+
+    With steps of three times the limit they wait for some 30 draws, and longer for one accepted.
+    """
+    left = np.zeros((20, 16))
+    for seed, draws in enumerate(left):
+        rng, kernel = np.random.default_rng(seed), HMC(6.0, path=47.0, jitter=0.0)
+        start = rng.standard_normal((16, 2))
+        state, draw = kernel.init(UNIT, start), 0
+        while not draws.all():
+            state, draw = kernel.step(UNIT, rng, state)[0], draw + 1
+            draws[(state.position != start).any(axis=1) & (draws == 0)] = draw
+    together = [np.bincount(run.astype(int)).max() / 16 for run in left]
+    assert np.mean(together) > 0.7
+    assert left.mean(axis=1).std() > 1.5 * left.std(axis=1).mean()
+    assert 20 < left.mean() < 70
+
+
 @pytest.mark.equation("M7", "M12")
 def test_with_the_covariance_as_metric_a_quarter_period_forgets_the_start():
     target = correlated()
