@@ -167,8 +167,8 @@ class Convergence:
         if self.divergent:
             out.append(
                 f"{self.divergent} of {self.draws * self.chains} draws followed a divergence: "
-                "there may be a narrow place from which the chains\nturn away, all of them alike, so "
-                "that R-hat does not see it. Raise target_accept, or use\nanother prior or "
+                "there may be a narrow place from which the chains\nturn away, all of them alike, "
+                "so that R-hat does not see it. Raise target_accept, or use\nanother prior or "
                 "parametrisation."
             )
         if self.unseen:
