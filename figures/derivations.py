@@ -2,7 +2,8 @@
 
 Usage: ``python figures/derivations.py [NAME ...]`` writes all figures, or those that are named,
 into this folder; ``training`` is the README's moving one. Each function that computes stands apart
-from the one that draws, so that the tests can check the numbers without a picture.
+from the one that draws, so that the tests can check the numbers without a picture. (fit.png is
+problem2-range4-should-be.png of ``bbb-numpy report``.)
 """
 
 import sys
