@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Flipout(Rowwise):
     @property
     def noise_per_row(self) -> int:
         """How many signs a row has: of the inputs, the outputs and the bias of each layer."""
-        return sum(d_in + 2 * d_out for d_in, d_out in self.widths())
+        return sum(d_in + 2 * d_out for d_in, d_out in pairwise(self.model.network.sizes))
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
         """Overwrite `noise` (S, P + rows * signs): eps, then signs."""
@@ -62,7 +63,7 @@ class Flipout(Rowwise):
     def _flips(self, noise: Array, rows: int) -> list[Flips]:
         """Cut the signs of each layer out of the flat noise."""
         cut, start = [], self.model.layout.size
-        for d_in, d_out in self.widths():
+        for d_in, d_out in pairwise(self.model.network.sizes):
             signs = []
             for width in (d_in, d_out, d_out):
                 stop = start + rows * width

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,11 +39,6 @@ class Rowwise(Family):
         """View `flat` (P,) as the pairs W (d_in, d_out), b (d_out,) of each layer."""
         views = list(self.model.network.layout.views(flat).values())
         return list(zip(views[0::2], views[1::2], strict=True))
-
-    def widths(self) -> list[tuple[int, int]]:
-        """Return (inputs, outputs) of every layer."""
-        sizes = self.model.network.sizes
-        return list(pairwise(sizes))
 
 
 def sum_outer(a: Array, g: Array, d_weight: Array, d_bias: Array) -> None:

@@ -14,7 +14,7 @@ from problems import COMPLEX_STEP, relative_error
 from scipy import stats
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised, prove
-from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, CHECKED_PRIORS
+from bbb_numpy.gradients.catalogue import ACTIVATIONS, CHECKED_LIKELIHOODS, CHECKED_PRIORS
 from bbb_numpy.model import log_joint
 from bbb_numpy.model.log_joint import CountedRows, LogJoint
 from bbb_numpy.model.objectives import MAP
@@ -34,11 +34,13 @@ UNLEARNED = [name for name in CHECKED_LIKELIHOODS if "learned" not in name]
 REAL = [name for name, one in CHECKED_LIKELIHOODS.items() if one.target_kind == "real"]
 
 
-def problem(prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, named=True):
+def problem(
+    prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, named=True, unit="tanh"
+):
     """A target, and positions of four chains that differ in weights and scales."""
     rng = np.random.default_rng(0)
     part = CHECKED_LIKELIHOODS[likelihood]
-    model = Model(MLP((2, 4, part.heads(2)), "tanh"), CHECKED_PRIORS[prior], part)
+    model = Model(MLP((2, 4, part.heads(2)), unit), CHECKED_PRIORS[prior], part)
     x = rng.standard_normal((7, 2))
     y = rng.standard_normal((7, 2))
     if part.target_kind != "real":  # rows that are counts, answers and classes
@@ -58,6 +60,13 @@ def complex_rows(target, position):
         stepped[:, d] += 1j * COMPLEX_STEP
         out[:, d] = target(stepped)[0].imag / COMPLEX_STEP
     return out
+
+
+@pytest.mark.equation("D33", "D51")
+@pytest.mark.parametrize("unit", ACTIVATIONS)
+def test_the_gradient_is_the_complex_step_with_every_activation(unit):
+    target, position = problem(unit=unit)
+    assert relative_error(target(position)[1], complex_rows(target, position)) < 1e-12
 
 
 @pytest.fixture
