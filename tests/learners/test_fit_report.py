@@ -232,7 +232,7 @@ NARROW = {
     "a line": (X, X[:, 0], {}),
     "a sine, which no line describes": (X, Y, {}),
     "too few epochs for any prior": (X, Y, {"epochs": 50}),
-    "two layers": (X, Y, {"hidden_layer_sizes": (20, 20), "epochs": 600}),
+    "two layers": (X, Y, {"hidden_layer_sizes": (20, 20)}),
     "Laplace": (X, Y, {"prior": LaplacePrior(1e-3)}),
     "no hidden layer": (X, X[:, 0] + Y, {"hidden_layer_sizes": ()}),
     "counts": (X, COUNTS, {"likelihood": "poisson"}),
@@ -248,7 +248,7 @@ NARROW = {
 @pytest.mark.parametrize("name", NARROW)
 def test_a_prior_too_narrow_for_y_is_named_and_the_width_that_is_told_mends_it(name):
     x, y, params = NARROW[name]
-    params = {"prior": GaussianPrior(1e-3)} | params
+    params = {"prior": GaussianPrior(1e-3), "epochs": 400} | params
     make = classifier if name == "classes" else regressor
     [message] = said(make(**params), x, y)
     [cause] = message.split("Likely cause: ")[1:]
@@ -257,7 +257,7 @@ def test_a_prior_too_narrow_for_y_is_named_and_the_width_that_is_told_mends_it(n
         assert wrong not in cause
     times = float(re.search(r"about ([\d.e+]+) times as wide", cause)[1])
     wider = replace(params["prior"], scale=times * params["prior"].scale)
-    model = make(**params | {"prior": wider} | ({"epochs": 300} if "epochs" in params else {}))
+    model = make(**params | {"prior": wider, "epochs": max(params["epochs"], 300)})
     assert said(model, x, y) == []
     assert model.fit_report_.log_density > model.fit_report_.base + 0.1
 
@@ -268,12 +268,12 @@ def test_a_narrow_prior_with_tails_is_no_obstacle():
     assert model.fit_report_.log_density > model.fit_report_.base + 0.1
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("scale", [0.5, 100.0])
 def test_a_prior_wide_enough_is_not_called_narrow_nor_one_that_is_far_too_wide(scale):
     prior = GaussianPrior(scale)
-    assert said(regressor(prior=prior, epochs=500), X, Y) == []
+    assert said(regressor(prior=prior, epochs=300), X, Y) == []
     noise = np.random.default_rng(6).standard_normal(ROWS)  # of which there is nothing to learn
-    assert "narrow:" not in str(said(regressor(prior=prior, epochs=200), X, noise))
+    assert "narrow:" not in str(said(regressor(prior=prior, epochs=100), X, noise))
     [message] = said(regressor(prior=prior, hidden_layer_sizes=(500,)), X, Y)
     assert "collapsed to the prior" in message
     assert "narrow:" not in message
