@@ -52,6 +52,11 @@ LAST = 4  # epochs: the loss is watched over their last quarter, and so many at 
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
 ROWS, SAMPLES = (100, 1000), (32, 100)  # least and most that are looked at
 FREE = 2e8  # multiplications, a few hundredths of a second, that are no matter
+VARIES = {  # what functions have to vary by: a logit of 3 is a probability of 95 %
+    "real": (1.0, "the standard deviation of y"),
+    "class": (3.0, "a logit of 3"),
+    "count": (1.0, "a log rate of 1"),
+}
 BASES = {
     "real": "N(mean(y), var(y))",
     "class": "the base rates",
@@ -331,10 +336,9 @@ def _gain_of_line(x: Array, y: Array) -> float:
 
 
 def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
-    """Return by how many standard deviations of y functions under the prior vary over the rows.
+    """Return how much functions under the prior vary over the rows, in units of `VARIES`.
 
-    The median of functions drawn from it, as it was before training; logits and log rates count
-    as they are. nan without a prior.
+    The median of functions drawn from it, as it was before training; nan without a prior.
     """
     model, prior = source.model, source.model.prior
     if isinstance(getattr(source, "objective", None), MLE):
@@ -342,7 +346,8 @@ def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
     params = Layout(prior.blocks()).views(prior.init(np.float64))
     w = prior.draw(np.random.default_rng(seed), params, (SAMPLES[0], model.layout.size))
     f = model.predict(w, x[:: max(1, len(x) // ROWS[0])])[..., : model.outputs]
-    unit = moments(y, True)[1] if model.likelihood.target_kind == "real" else 1.0
+    kind = model.likelihood.target_kind
+    unit = moments(y, True)[1] if kind == "real" else VARIES[kind][0]
     return float(np.median(f.std(axis=1) / unit))
 
 
@@ -461,10 +466,9 @@ def _causes(
         )
     if 0 < reach < NARROW:
         times = reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
-        unit = "standard deviations of y" if real else "logits or log rates"
         causes.append(
-            f"a prior that is too narrow: under it functions vary by {reach:.2g} {unit} from row "
-            f"to row, not by about 1; use one about {times:.3g} times as wide"
+            f"a prior that is too narrow: under it functions vary from row to row by {reach:.2g} "
+            f"of {VARIES[model.likelihood.target_kind][1]}; use one about {times:.3g} times as wide"
         )
     if trained is not None and not _is_out_of_reach(report, reach):
         causes += _causes_in_training(report, found, trained)
