@@ -45,7 +45,7 @@ LOG_2PI = log(2.0 * np.pi)
 BOX_MULLER_FROM = 1024  # shorter vectors are drawn as fast by the ziggurat
 BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
 HALF_STEPS = 10
-MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]  # of intervals of 1/2; e^-t^2 < 1e-17 further on
+MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]  # of intervals of 1/2; e^-t^2 is 1e-17 then
 # Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of its powers 13, 11, ..., 1 of 1 / nu
 HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
 # Coefficients B_2j / (2j (2j - 1)) of Stirling's series, its powers 11, 9, ..., 1 of 1 / z

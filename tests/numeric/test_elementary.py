@@ -134,6 +134,15 @@ def test_erfc_is_exact_to_the_rounding_of_the_square(x, other):
 
 
 @pytest.mark.equation("D51")
+def test_the_midpoints_of_erfc_end_where_the_next_one_is_below_rounding():
+    points = np.array(numerics.MIDPOINTS)
+    assert points[0] == 0.25
+    assert np.all(np.diff(points) == 0.5)
+    last, left_out = np.exp(-(points[-1] ** 2)), np.exp(-((points[-1] + 0.5) ** 2))
+    assert last > np.finfo(float).eps > 10 * left_out
+
+
+@pytest.mark.equation("D51")
 @given(x=st.floats(-20.0, 20.0))
 def test_complex_step_through_erfc_gives_the_normal_density(x):
     stepped = numerics.erfc(np.array([x + 1e-30j]))[0]
