@@ -54,7 +54,7 @@ METHODS: dict[str, Callable[[Model], Estimator]] = {
 
 @dataclass(frozen=True)
 class Setup:
-    """How a network is trained, whatever the method; inputs and targets are standardised."""
+    """How a network is trained, whatever the method."""
 
     hidden: tuple[int, ...] = (20,)
     activation: str = "tanh"
@@ -64,6 +64,8 @@ class Setup:
     batch_size: int = 40
     learning_rate: float = 1e-2
     samples: int = 1  # of the weights per step; a point needs no more
+    standardise: bool = True  # inputs and targets
+    schedule: Callable[[float, int], float] = Cosine()  # of the learning rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +134,7 @@ def train(
     seed: int,
     members: int = 1,
 ) -> Fitted:
-    """Standardise, train `members` networks from different starts, and return their mixture.
+    """Train `members` networks from different starts, and return their mixture.
 
     Parameters
     ----------
@@ -144,11 +146,11 @@ def train(
         Same seed, same numbers.
     members : int
     """
-    x_scale, y_scale = moments(x, True), moments(y, True)
+    x_scale, y_scale = moments(x, setup.standardise), moments(y, setup.standardise)
     outputs = setup.likelihood.heads(y.shape[1])
     net = MLP((x.shape[1], *setup.hidden, outputs), setup.activation)
     estimator = build(Model(net, GaussianPrior(setup.prior_scale), setup.likelihood))
-    optimizer, thetas = Adam(setup.learning_rate, schedule=Cosine()), []
+    optimizer, thetas = Adam(setup.learning_rate, schedule=setup.schedule), []
     for rng in np.random.default_rng(seed).spawn(members):
         trained = fit(
             estimator,

@@ -1,13 +1,13 @@
 """Wu's first system, -x^4 + 3x^2 + 1, by MLE, MAP and VI (W1, W2).
 
-The slides show a fit and no settings. Ours are in `Setup` and below. How the methods train and
-are judged is `studies.comparing`.
+The slides show a fit and no settings. Ours are in `Setup` and below, those of the tutorial that the
+slides refer to in `tutorial`. How the methods train and are judged is `studies.comparing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbb_numpy.data import Toy
+from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.files import write_json
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.plots import fits as plots
-from bbb_numpy.plots.style import legend_of_figure
+from bbb_numpy.plots.style import BLACK, legend_above, legend_of_figure
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.studies.comparing import (
     METHODS,
@@ -32,9 +34,19 @@ from bbb_numpy.studies.comparing import (
     listed,
     train,
 )
+from bbb_numpy.training.optimizers import Constant
 
-__all__ = ["Study", "claims_of_the_derivations", "measure", "quartic", "quartic_curve", "reproduce",
-           "run"]  # fmt: skip
+__all__ = [
+    "Study",
+    "claims_of_the_derivations",
+    "claims_of_the_tutorial",
+    "measure",
+    "quartic",
+    "quartic_curve",
+    "reproduce",
+    "run",
+    "tutorial",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -50,6 +62,9 @@ PANEL = (-2.5, 2.5)
 FRESH = 2000  # held-out rows per region
 MEMBERS = 5
 MIXTURE = f"{MEMBERS} MAP"  # an ensemble: as many starts, an equal mixture of their predictions
+SIX = np.array([[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]])  # the tutorial's rows, without noise
+TUTORIAL = Setup((32,), "sigmoid", 10.0, GaussianLikelihood(0.1), 2000, len(SIX), 0.1,
+                 standardise=False, schedule=Constant())  # fmt: skip
 
 
 def quartic_curve(x: Array) -> Array:
@@ -103,6 +118,14 @@ def run(
         for name, fitted in fits.items():
             scores[name][region] = judge(fitted, fresh.x, fresh.y, fresh.truth(fresh.x))
     return data, fits, scores
+
+
+def tutorial(seed: int = 0, setup: Setup = TUTORIAL) -> Fitted:
+    """Train as in the tutorial (J. Feldman, 2018): six rows, mu and rho from 0, plain Adam."""
+    return train(
+        lambda model: Reparameterised(model, MeanField(0.0, 0.0, 0.0)),
+        setup, SIX, quartic_curve(SIX), seed=seed,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +188,14 @@ def reproduce(
     """
     found = measure(seed, repeats, setup, progress)
     _draw(found.data, found.fits, out / "fit.png")
+    epochs = setup.epochs if setup else TUTORIAL.epochs
+    fits = [tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)]
+    _draw_tutorial(fits[0], out / "tutorial.png")
+    said = claims_of_the_tutorial(fits)
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": found.scores}
+    numbers["tutorial"] = [claim._asdict() for claim in said]
     write_json(out / "numbers.json", numbers)
-    return _tables(found)
+    return f"{_tables(found)}\n\n{claims('As in the tutorial.', 'the tutorial', said)}"
 
 
 def _tables(found: Study) -> str:
@@ -212,6 +240,25 @@ def claims_of_the_derivations(found: Study) -> list[Claim]:
     ]
 
 
+def claims_of_the_tutorial(fits: Sequence[Fitted]) -> list[Claim]:
+    """Judge what the tutorial says of its fit; sd is the epistemic one, a mean over starts."""
+    x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *SIX]), []
+    mean, sd = np.mean([one.predict(x, 1000)[:2] for one in fits], axis=0)[:, :, 0]
+    for one in fits:
+        noise = one.estimator.draw(np.random.default_rng(one.seed), 1)  # one, as it does
+        found = one.estimator.value_and_grad(one.thetas[0], noise, SIX, quartic_curve(SIX))
+        losses.append(float(found.value))
+    low, high, off = min(losses), max(losses), abs(mean[0] - 1.0) / sd[0]  # the curve is at 1
+    rows, near, far = sd[5:].mean(), sd[1:3].mean(), sd[3:5].mean()
+    wide = f"sd {near:.2f} at +-5, {rows:.2f} at the rows"
+    return [
+        Claim("loss at the end, nats", "278", f"{low:.0f} ... {high:.0f}", low <= 278 <= high),
+        Claim("wide without data", "", wide, bool(near > rows)),
+        Claim("wider further away", "", f"sd {far:.2f} at +-100", bool(far > near)),
+        Claim("the band has the curve at 0", "", f"{off:.0f} sd off", bool(off < 2.0)),
+    ]
+
+
 def _draw(data: Toy, fits: dict[str, Fitted], path: Path) -> None:
     figure = Figure(figsize=(14.0, 4.2), layout="constrained")
     panels = figure.subplots(1, len(fits), sharey=True)
@@ -225,4 +272,16 @@ def _draw(data: Toy, fits: dict[str, Fitted], path: Path) -> None:
         ax.set_ylabel("")
     panels[0].set_ylabel("y (dimensionless)")
     legend_of_figure(figure, panels[0], 6)
+    figure.savefig(path, dpi=100)
+
+
+def _draw_tutorial(fitted: Fitted, path: Path) -> None:
+    figure = Figure(figsize=(10.0, 4.0), layout="constrained")
+    for ax, far in zip(figure.subplots(1, 2), (5.0, 100.0), strict=True):
+        x = np.linspace(-far, far, 401)[:, None]
+        shown, rows = fitted.predict(x, 1000), (SIX, quartic_curve(SIX))
+        plots.fit(x, shown, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax)
+        ax.lines[0].set(markersize=7, color=BLACK)
+        legend_above(ax, 3)
+        ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
     figure.savefig(path, dpi=100)
