@@ -5,6 +5,7 @@ the solution with its table. Then run make_templates.py.
 """
 
 import json
+import re
 from collections.abc import Mapping
 
 from make_templates import HERE
@@ -73,7 +74,8 @@ def main() -> None:
         for bug, row in table.items()
     }
     PAGE.write_text(page(rounded), encoding="utf-8")
-    TABLE.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+    cells = re.sub(r"\[\s+(\w+),\s+(\S+)\s+\]", r"[\1, \2]", json.dumps(rounded, indent=1))
+    TABLE.write_text(cells + "\n", encoding="utf-8")
     lines = [STATEMENT, "which_detector_sees_it = {\n"]
     for name, bug in BUGS.items():
         lines += [f"    # {bug.what}\n    # ({bug.seen})\n", f'    "{name}": set(),\n']

@@ -100,6 +100,11 @@ BUGS: Mapping[str, Bug] = {
             ("- pi / sigma)", "- pi / sigma + pi * (eps**2 - 1) / sigma)"),
         ),
     ),
+    "mean frozen in log q": Bug(
+        "log q is taken at a copy of mu that is no parameter (detached)",
+        "the tutorial behind Wu's quartic (D20)",
+        (("d_mu = d_w.mean(axis=-2)", "d_mu = (d_w - pi * eps / sigma).mean(axis=-2)"),),
+    ),
     "softplus without its derivative": Bug(
         "the slope for sigma is used as that for rho", "K23", ((" / (1 + np.exp(-rho))\n", "\n"),)
     ),

@@ -174,6 +174,37 @@ def test_the_direct_part_has_mean_zero_and_may_be_left_out():
 
 
 @pytest.mark.equation("D20")
+def test_a_frozen_mean_is_right_on_average_and_its_variance_is_known():
+    """log q at a copy of mu, with rho a parameter: K30 for rho, the path alone for mu."""
+    e, m, r, copy = reals("e m r copy")
+    d = softplus(r)
+    a = reals("a:5")  # U = -log P(w, D), of fourth order
+    cost = log_gaussian(W[0], copy, d) + sum(a[k] * W[0] ** k for k in range(5))
+    sampled = cost.subs(W[0], m + d * e)
+    slope = diff(sum(a[k] * W[0] ** k for k in range(5)), W[0]).subs(W[0], m + d * e)
+    equal(diff(sampled, m).subs(copy, m), slope - e / d)
+    equal(diff(sampled, r).subs(copy, m), (slope * e - 1 / d) * sigmoid(r))  # K30
+
+    deviation = positives("deviation")
+    U = sum(a[k] * W[0] ** k for k in range(5))
+    moved = {W[0]: m + deviation * e}
+    full = diff(U, W[0]).subs(moved)
+    curvature = expectation(diff(U, W[0], 2).subs(moved), e)
+    equal(expectation(e * full, e), deviation * curvature)  # Stein
+    frozen = full - e / deviation
+    equal(expectation(frozen, e), expectation(full, e))
+
+    def variance(line):
+        return expectation(line**2, e) - expectation(line, e) ** 2
+
+    gain = variance(frozen) - variance(full)
+    equal(gain, 1 / deviation**2 - 2 * curvature)
+    # at the best deviation K30 has mean 0, and the sign of the gain is another
+    best = sympy.solve(expectation(full * e - 1 / deviation, e), a[2])[0]
+    equal(gain.subs(a[2], best), -1 / deviation**2)
+
+
+@pytest.mark.equation("D20")
 def test_the_score_alone_is_unbiased_with_a_baseline():
     # one weight, a quadratic log joint; expectations over the noise of both samples
     e, (mean, deviation, a, b) = reals("e:2"), (MU[0], DEVIATION[0], *reals("a b"))

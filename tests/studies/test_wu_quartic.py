@@ -10,9 +10,13 @@ import pytest
 from PIL import Image
 from problems import linear_problem
 
+from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import MAP
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.studies import comparing
 from bbb_numpy.studies.comparing import (
@@ -30,12 +34,16 @@ from bbb_numpy.studies.wu.quartic import (
     MIXTURE,
     NOISE,
     REGIONS,
+    SIX,
+    TUTORIAL,
     Study,
     claims_of_the_derivations,
+    claims_of_the_tutorial,
     quartic,
     quartic_curve,
     reproduce,
     run,
+    tutorial,
 )
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
@@ -158,6 +166,92 @@ def test_shifting_and_scaling_the_data_moves_the_prediction_with_them():
     np.testing.assert_allclose(two.total, 10 * one.total, rtol=1e-6)
 
 
+# The tutorial behind it.
+
+
+def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
+    fitted = tutorial(0, replace(TUTORIAL, epochs=1))
+    np.testing.assert_allclose(quartic_curve(SIX)[:, 0], [-3, 0.2224, 3, 3, 0.2224, -3])
+    model = fitted.estimator.model
+    assert (model.network.sizes, model.network.activation) == ((1, 32, 1), "sigmoid")
+    assert (model.prior.scale, model.likelihood.scale) == (10.0, 0.1)
+    # one step of plain Adam from 0, in its own units: all parameters have moved by 0.1
+    assert (TUTORIAL.epochs, TUTORIAL.schedule(1999, 2000)) == (2000, 1.0)
+    np.testing.assert_allclose(np.abs(fitted.thetas[0]), 0.1, rtol=1e-4)
+    assert np.ravel([fitted.x_scale, fitted.y_scale]).tolist() == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_what_the_tutorial_says_is_judged_by_its_fits():
+    class Made:
+        """A fit whose moments and loss are given."""
+
+        seed, thetas = 3, (np.zeros(1),)
+
+        def __init__(self, loss, far):
+            self.estimator, self.loss, self.far = self, loss, far
+
+        def predict(self, x, samples):
+            sd = np.where(np.abs(x) > 50, self.far, np.where(np.abs(x) > 4, 1.0, 0.3))
+            return Predictive(np.full_like(x, 3.0), sd, np.full_like(x, 0.1))
+
+        def draw(self, rng, samples):
+            return None
+
+        def value_and_grad(self, theta, noise, x, y):
+            return Made(self.loss, self.far)
+
+        @property
+        def value(self):
+            return self.loss
+
+    found = claims_of_the_tutorial([Made(250.0, 1.5), Made(300.0, 1.5)])
+    assert [claim.holds for claim in found] == [True, True, True, False]
+    assert [claim.here for claim in found] == [
+        "250 ... 300", "sd 1.00 at +-5, 0.30 at the rows", "sd 1.50 at +-100", "7 sd off",
+    ]  # fmt: skip
+    for losses in ((300.0, 320.0), (250.0, 270.0)):
+        found = claims_of_the_tutorial([Made(loss, 0.5) for loss in losses])
+        assert [claim.holds for claim in found] == [False, True, False, False]
+
+
+@pytest.mark.equation("D20")
+@pytest.mark.parametrize(("rho", "noisier"), [(-3.0, True), (-0.3, False)])
+def test_a_mean_frozen_in_log_q_is_right_on_average_and_noisier_where_sigma_is_small(rho, noisier):
+    """Simulated, 1-2-1 sigmoid: mean and variance of d_mu with and without the score of mu."""
+    rng, size, draws = np.random.default_rng(8), 7, 2000
+    model = Model(MLP((1, 2, 1), "sigmoid"), GaussianPrior(2.0), GaussianLikelihood(1.5))
+    full, frozen = Reparameterised(model), StickingTheLanding(model)  # the same for mu
+    mu, sigma, y = rng.standard_normal(size), np.log1p(np.exp(rho)), quartic_curve(SIX)
+    theta = np.concatenate([mu, np.full(size, rho)])
+    noise = [full.draw(rng, 1) for _ in range(draws)]
+    d, path = (
+        np.array([one.value_and_grad(theta, eps, SIX, y).grad[:size].copy() for eps in noise])
+        for one in (full, frozen)
+    )
+    gap = path - d
+    assert np.all(np.abs(gap.mean(axis=0)) < 4 * gap.std(axis=0) / sqrt(draws))
+    # E of the second derivatives: differences of the slope of -log P(w, D) at other draws of w
+    point, step = Reparameterised(model, PointMass(0.3), MAP()), 1e-4
+    second = np.zeros((150, size))
+    for row in second:
+        w = mu + sigma * rng.standard_normal(size)
+        for j in range(size):
+            up, down = (
+                point.value_and_grad(w + sign * step * np.eye(size)[j], noise[0][:, :0], SIX, y)
+                .grad[j]
+                .copy()
+                for sign in (1, -1)
+            )
+            row[j] = (up - down) / (2 * step)
+    gain = 1 / sigma**2 - 2 * second.mean(axis=0)
+    scattered = (path - path.mean(axis=0)) ** 2 - (d - d.mean(axis=0)) ** 2
+    errors = np.hypot(scattered.std(axis=0) / sqrt(draws), 2 * second.std(axis=0) / sqrt(150))
+    assert np.all(np.abs(scattered.mean(axis=0) - gain) < 4 * errors)
+    last = slice(None) if noisier else slice(-1, None)  # the output's bias: its sigma is too wide
+    assert np.all((gain[last] > 0) == noisier)
+    assert np.all(np.abs(gain[last]) > 4 * errors[last])  # and the simulation says so too
+
+
 # The experiment.
 
 
@@ -235,14 +329,18 @@ def test_no_method_foresees_the_quartic_outside(scores):
 
 def test_everything_is_written_and_every_number_in_the_table_was_computed(tmp_path):
     printed = reproduce(tmp_path, seed=2, repeats=2, setup=replace(SHORT, epochs=3))
-    stored = json.loads((tmp_path / "numbers.json").read_text())["mean and standard error"]
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    stored = numbers["mean and standard error"]
+    for said in numbers["tutorial"]:
+        assert re.search(rf"{re.escape(said['said'])} .*{re.escape(said['here'])}", printed)
     for method in (*METHODS, MIXTURE):
         for region in REGIONS:
             cells = [f"{m:.3f} ({e:.3f})" for m, e in stored[method][region].values()]
             row = r"\s+".join(map(re.escape, [f"{region}, {method}", *cells]))
             assert re.search(row, printed)
-    with Image.open(tmp_path / "fit.png") as picture:
-        assert min(picture.size) > 400
+    for name in ("fit.png", "tutorial.png"):
+        with Image.open(tmp_path / name) as picture:
+            assert min(picture.size) >= 400
     assert "2 data sets" in printed
 
 
