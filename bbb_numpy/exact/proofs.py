@@ -199,7 +199,7 @@ def prove(
         check_blocks(blocks, theta.size)
     asked = _Asked(value_and_grad, arguments, _namer(blocks, coordinate), seed)
     try:
-        proof, path = _prove_at(asked, theta)
+        proof, path = _prove_at(asked, theta)  # D44
     except _Stopped as stopped:
         return Proof(stopped.verdict, theta.size, reason=stopped.reason)
     ways, paths = [{found} for found in path], {tuple(path)}
