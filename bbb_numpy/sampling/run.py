@@ -257,7 +257,7 @@ def sample_target(
     -----
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; when a checkpoint
-        cannot be written, as on a full disk; when more than 1 % of the draws diverged: the
+        cannot be written, as on a full disk; when more than 1 in 1,000 draws diverged: the
         posterior has places that the chains do not reach; when a long run stays on one core
         because of its target; and when 'mclmc' makes variances off by more than 6 %.
 
