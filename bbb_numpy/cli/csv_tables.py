@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain, islice
@@ -275,16 +274,14 @@ def _ragged(
     )
 
 
-def write_csv(path: str, columns: Mapping[str, Array]) -> None:
-    """Write columns of equal length with full precision; ``-`` is standard output.
+def write_csv(path: str, table: DataFrame) -> None:
+    """Write a table with full precision, replacing an older one only when all is written.
 
-    An older file is replaced only when all is written.
+    ``-`` is standard output.
     """
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows([list(columns), *rows])
+    text = table.to_csv(index=False, lineterminator="\n")
     if path == "-":
         with naming(Path("standard output")):
-            print(text.getvalue(), end="", flush=True)
+            print(text, end="", flush=True)
     else:
-        write_text(Path(path), text.getvalue())
+        write_text(Path(path), text)

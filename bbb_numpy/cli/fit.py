@@ -134,6 +134,8 @@ def _print_convergence(draws: Draws) -> None:
 
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
+    from pandas import DataFrame
+
     from ..learners.checkpoint import CheckpointError, load
     from ..learners.classifier import BayesianMLPClassifier
 
@@ -166,7 +168,8 @@ def predict(args: argparse.Namespace) -> int:
             print(f"{missing} of {len(table)} rows get no prediction", file=sys.stderr)
     inputs = encoded(table.rows(rows), columns, args.unknown)
     found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
-    write_csv(args.output, {name: _spread(part, rows, len(table)) for name, part in found.items()})
+    cells = DataFrame(found, rows).astype(object)  # a whole number beside a gap stays one
+    write_csv(args.output, cells.reindex(range(len(table))))
     if args.plot:
         _plot(model, inputs, None, (names[0], "prediction"), args.plot)
     return 0
@@ -199,15 +202,6 @@ def _classes(model: Any, inputs: DataFrame) -> dict[str, Array]:
     for place, label in enumerate(model.classes_.tolist()):
         columns[f"probability_{label}"] = found.proba[:, place]
     return {**columns, "epistemic": found.epistemic, "entropy": found.total}
-
-
-def _spread(values: Array, rows: Sequence[int], count: int) -> Array:
-    """Return values at their rows among `count`, empty cells at the others."""
-    if len(values) == count:
-        return values
-    spread = np.full(count, "", object)
-    spread[np.asarray(rows)] = values.tolist()
-    return spread
 
 
 def _plot(

@@ -93,17 +93,14 @@ def _cost(theta: Array) -> tuple[Any, Array]:
 def _gradients() -> list[Subject]:
     theta = np.array([0.7, -1.2, 0.4, 1.1, -0.3])
 
-    def wrong(change: Callable[[Array, Array], Array]) -> Callable[[Array], tuple[Any, Array]]:
+    def made(
+        change: Callable[[Array, Array], Array] = lambda g, t: g,
+        factor: float = 1.0,
+        shift: float = 0.0,
+    ) -> Callable[[Array], tuple[Any, Array]]:
         def value_and_grad(theta: Array) -> tuple[Any, Array]:
             value, grad = _cost(theta)
-            return value, change(grad, theta)
-
-        return value_and_grad
-
-    def scaled(factor: float, shift: float) -> Callable[[Array], tuple[Any, Array]]:
-        def value_and_grad(theta: Array) -> tuple[Any, Array]:
-            value, grad = _cost(theta)
-            return factor * value + shift, factor * grad
+            return factor * value + shift, factor * change(grad, theta)
 
         return value_and_grad
 
@@ -113,35 +110,33 @@ def _gradients() -> list[Subject]:
     return [
         Subject("a right gradient", True, (_cost, theta)),
         Subject("a right gradient near 0", True, (_cost, 1e-3 * theta)),
-        Subject("a right gradient of a cost of a million", True, (scaled(1e6, 0.0), theta)),
-        Subject("a right gradient of a cost of a millionth", True, (scaled(1e-6, 0.0), theta)),
-        Subject(
-            "a right gradient of a cost with a large constant", True, (scaled(1.0, 1e4), theta)
-        ),
+        Subject("a right gradient of a cost of a million", True, (made(factor=1e6), theta)),
+        Subject("a right gradient of a cost of a millionth", True, (made(factor=1e-6), theta)),
+        Subject("a right gradient of a cost with a large constant", True, (made(shift=1e4), theta)),
         Subject("a right gradient in one dimension", True, (_cost, theta[:1])),
-        Subject("the sign of the whole gradient", False, (wrong(lambda g, t: -g), theta)),
-        Subject("a gradient of twice the size", False, (wrong(lambda g, t: 2 * g), theta)),
-        Subject("one derivative that is 0", False, (wrong(entry(2, 0.0)), theta)),
-        Subject("the sign of the last derivative", False, (wrong(entry(-1 + 5, -1.0)), theta)),
+        Subject("the sign of the whole gradient", False, (made(lambda g, t: -g), theta)),
+        Subject("a gradient of twice the size", False, (made(lambda g, t: 2 * g), theta)),
+        Subject("one derivative that is 0", False, (made(entry(2, 0.0)), theta)),
+        Subject("the sign of the last derivative", False, (made(entry(-1 + 5, -1.0)), theta)),
         Subject(
-            "one derivative too large by 1/1000 of itself", False, (wrong(entry(1, 1.001)), theta)
+            "one derivative too large by 1/1000 of itself", False, (made(entry(1, 1.001)), theta)
         ),
         Subject(
             "two errors that cancel in the sum of the derivatives",
             False,
-            (wrong(lambda g, t: g + np.array([0.5, -0.5, 0, 0, 0])), theta),
+            (made(lambda g, t: g + np.array([0.5, -0.5, 0, 0, 0])), theta),
         ),
         Subject(
             "an error that is wrong only where theta is negative",
             False,
-            (wrong(lambda g, t: g + 0.3 * (t.real < -1)), theta),
+            (made(lambda g, t: g + 0.3 * (t.real < -1)), theta),
         ),
         Subject(
             "a gradient of a cost of a millionth, too large by 1/1000 of itself",
             False,
-            (lambda t: (1e-6 * _cost(t)[0], 1.001e-6 * _cost(t)[1]), theta),
+            (made(lambda g, t: 1.001 * g, 1e-6), theta),
         ),
-        Subject("a gradient that is nan", False, (wrong(lambda g, t: g * np.nan), theta)),
+        Subject("a gradient that is nan", False, (made(lambda g, t: g * np.nan), theta)),
     ]
 
 

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,13 +79,13 @@ def _graded(
     ) as process:
         assert process.stdout is not None
         running.add(process)
-        timer = Timer(seconds + SPARE, _end, [process])
+        began, timer = time.monotonic(), Timer(seconds + SPARE, _end, [process])
         timer.start()
         try:
             line = process.stdout.readline()
             by = 0 if line else process.wait() - 128  # as a shell counts
         finally:
-            in_time = timer.is_alive()
+            late = time.monotonic() - began > seconds + SPARE
             timer.cancel()
             _end(process)
             running.remove(process)
@@ -94,7 +95,7 @@ def _graded(
         return Verdict(**found, findings=findings)
     except (ValueError, TypeError, KeyError, AttributeError):
         why = f"its process ended{f' by signal {by}' if by > 0 else ''} before it was graded"
-        if by == SIGALRM or not in_time:
+        if late or by == SIGALRM:
             why = f"it took more than {seconds:g} s: an endless loop?"
         return Verdict(name_of(path), False, "stopped", why)
 

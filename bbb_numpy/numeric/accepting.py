@@ -175,49 +175,40 @@ class Numbers:
         return len(shape) == len(wanted) and all(a in (None, b) for a, b in pairs)
 
 
-class A:
-    """An object of one of these classes."""
+def A(*kinds: type) -> Rule:
+    """Return a rule for an object of one of these classes."""
 
-    def __init__(self, *kinds: type) -> None:
-        self.kinds = kinds
-
-    def __call__(self, name: str, value: Any) -> Any:
-        """Return `value` as it is."""
-        if not isinstance(value, self.kinds):
-            wanted = " or ".join(kind.__name__ for kind in self.kinds)
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
             raise TypeError(f"{name} must be an object of type {wanted}; got {instead(value)}")
         return value
 
+    return check
 
-class Like:
-    """An object with these methods: one of the package's, which an example names, or one's own."""
 
-    def __init__(self, example: str, *methods: str) -> None:
-        self.example = example
-        self.methods = methods
+def Like(example: str, *methods: str) -> Rule:
+    """Return a rule for an object with these methods: one such as the example, or one's own."""
 
-    def __call__(self, name: str, value: Any) -> Any:
-        """Return `value` as it is."""
-        has = all(callable(getattr(value, method, None)) for method in self.methods)
+    def check(name: str, value: Any) -> Any:
+        has = all(callable(getattr(value, method, None)) for method in methods)
         if isinstance(value, type | ModuleType) or not has:  # np.random has methods, too
-            raise TypeError(
-                f"{name} must be an object such as {self.example}; got {instead(value)}"
-            )
+            raise TypeError(f"{name} must be an object such as {example}; got {instead(value)}")
         return value
 
+    return check
 
-class OneOf:
-    """One of these texts."""
 
-    def __init__(self, *texts: str) -> None:
-        self.texts = texts
+def OneOf(*texts: str) -> Rule:
+    """Return a rule for one of these texts."""
 
-    def __call__(self, name: str, value: Any) -> str:
-        """Return `value` as it is."""
-        if not isinstance(value, str) or value not in self.texts:
-            wanted = ", ".join(map(repr, self.texts))
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, str) or value not in texts:
+            wanted = ", ".join(map(repr, texts))
             raise ValueError(f"{name} must be one of {wanted}; got {brief(value)}")
         return value
+
+    return check
 
 
 def Optional(rule: Rule) -> Rule:

@@ -98,13 +98,7 @@ class Buffers:
 
 
 class EachThreadsBuffers(threading.local):
-    """Buffers by size of what is computed, of each thread its own; a copy begins with none.
-
-    Attributes
-    ----------
-    kept : dict of int to dict of int to Buffers
-        Of the thread that looks.
-    """
+    """Buffers by size of what is computed, of each thread its own; a copy begins with none."""
 
     def __init__(self) -> None:
         self.kept: dict[int, defaultdict[int, Buffers]] = {}
@@ -113,7 +107,7 @@ class EachThreadsBuffers(threading.local):
         return EachThreadsBuffers, ()
 
     def of(self, size: int) -> defaultdict[int, Buffers]:
-        """Return this thread's buffers for one size; of the last five sizes at most."""
+        """Return this thread's buffers for one size; of five sizes at most."""
         if size not in self.kept and len(self.kept) > 4:
             self.kept.clear()
         return self.kept.setdefault(size, defaultdict(Buffers))

@@ -7,6 +7,7 @@ import os
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +62,7 @@ def test_a_dash_reads_standard_input(monkeypatch):
 @given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
 def test_numbers_survive_writing_and_reading_bit_for_bit(values, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("csv") / "t.csv")
-    write_csv(path, {"v": np.array(values), "w": -np.array(values)})
+    write_csv(path, pd.DataFrame({"v": values, "w": -np.array(values)}))
     found = np.asarray(read_csv(path).numbers(["v", "w"]))
     assert np.array_equal(found, np.column_stack([values, -np.array(values)]))
 
@@ -298,7 +299,7 @@ def test_without_pandas_one_line_says_what_to_install(csv_file, monkeypatch):
 
 
 def test_a_dash_writes_the_header_and_the_rows_to_standard_output(capsys):
-    write_csv("-", {"a": np.array([1.0, 0.1]), "b": np.array([2.0, 3.0])})
+    write_csv("-", pd.DataFrame({"a": [1.0, 0.1], "b": [2.0, 3.0]}))
     assert capsys.readouterr().out == "a,b\n1.0,2.0\n0.1,3.0\n"
 
 
