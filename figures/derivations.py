@@ -8,6 +8,7 @@ problem2-range4-should-be.png of ``bbb-numpy report``.)
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import log, pi
 from pathlib import Path
 from statistics import NormalDist
@@ -28,6 +29,7 @@ from bbb_numpy.model.objectives import LogDensities, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
 from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.network import forward
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.parts.student_t import StudentTPrior
 from bbb_numpy.plots import fits
@@ -780,7 +782,109 @@ def powerball() -> Figure:
     return figure
 
 
+# K31, D51, W3: a neuron, a network, and the two graphs of reparameterisation
+
+NEURON_INPUTS, NEURON_WEIGHTS, NEURON_BIAS = (1.0, -2.0, 0.5), (0.6, 0.3, -1.2), 0.2
+
+
+def neuron(activation: str) -> float:
+    """Return the output of the neuron of the picture: a network of one unit that is passed on."""
+    w = np.array([*NEURON_WEIGHTS, NEURON_BIAS, 1.0, 0.0])
+    found, _ = forward(MLP((3, 1, 1), activation), w[None], np.array([NEURON_INPUTS]), Buffers())
+    return float(found.item())
+
+
+def node(ax: Axes, at: tuple[float, float], text: str, shape: str = "o", size: float = 900) -> None:
+    """Draw a node with its text: a circle, a diamond or a square."""
+    ax.scatter(*at, s=size, marker=shape, facecolor="white", edgecolor=BLACK, zorder=2)
+    ax.text(*at, text, ha="center", va="center", zorder=3)
+
+
+def edge(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    text: str = "",
+    colour: str = BLACK,
+    bend: float = 0.0,
+    away: tuple[float, float] = (0, 0.1),
+) -> None:
+    """Draw an arrow between two nodes, with a text at its middle."""
+    way = {"arrowstyle": "->", "color": colour, "shrinkA": 17, "shrinkB": 17,
+           "connectionstyle": f"arc3,rad={bend}"}  # fmt: skip
+    ax.annotate("", end, start, arrowprops=way)
+    middle = [(a + b) / 2 + c for a, b, c in zip(start, end, away, strict=True)]
+    box = {"color": "white", "pad": 1.0} if text else None
+    ax.text(*middle, text, color=colour, ha="center", va="center", fontsize="small", bbox=box)
+
+
+def blank(ax: Axes, title: str) -> None:
+    """Take the frame away, and leave a title."""
+    ax.set_axis_off()
+    ax.set_title(title, loc="left", fontsize="medium")
+
+
+def network() -> Figure:
+    """Draw a neuron with its numbers, and a network of such neurons."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for row, (x, w) in enumerate(zip(NEURON_INPUTS, NEURON_WEIGHTS, strict=True)):
+        node(left, (0, 2 - row), f"${x:g}$")
+        factor = f"$\\times {w:g}$" if w > 0 else f"$\\times ({w:g})$"
+        edge(left, (0, 2 - row), (1.5, 1), factor, away=(-0.1, 0.07 * (1 - row)))
+    z = float(np.dot(NEURON_INPUTS, NEURON_WEIGHTS) + NEURON_BIAS)
+    node(left, (1.5, 1), "$\\Sigma$")
+    edge(left, (1.5, 2), (1.5, 1), f"+ {NEURON_BIAS:g}", away=(0.25, 0.25))
+    node(left, (2.9, 1), "$s$", "s")
+    edge(left, (1.5, 1), (2.9, 1), f"$z = {z:g}$", away=(0, 0.16))
+    edge(left, (2.9, 1), (4.2, 1), "")
+    left.text(4.25, 1, f"{neuron('sigmoid'):.3f}", ha="left", va="center")
+    left.set(xlim=(-0.4, 5), ylim=(-0.5, 2.5))
+    blank(left, "A neuron: weighted sum, bias, sigmoid")
+    sizes = (3, 4, 4, 1)
+    places = [[(1.3 * k, (n - 1) / 2 - j) for j in range(n)] for k, n in enumerate(sizes)]
+    for before, after in pairwise(places):
+        for start in before:
+            for end in after:
+                right.plot(*zip(start, end, strict=True), color=GREY, lw=0.8, zorder=1)
+    for layer, name in zip(places, ("x", "a_0", "a_1", "f"), strict=True):
+        for at in layer:
+            node(right, at, f"${name}$", size=500)
+    for k in range(3):
+        right.text(1.3 * k + 0.65, -2.1, f"$W_{k}, b_{k}$", ha="center", fontsize="small")
+    right.set(xlim=(-0.4, 4.3), ylim=(-2.4, 2))
+    blank(right, "A network 3-4-4-1, K31 to K36")
+    return figure
+
+
+def two_graphs() -> Figure:
+    """Draw where the gradient is stopped by a random node, and where it is not."""
+    figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for ax, reparameterised in ((left, False), (right, True)):
+        node(ax, (0, 0), "$\\theta$", "D", 700)
+        node(ax, (1.6, 0), "$w$", "D" if reparameterised else "o", 700 if reparameterised else 900)
+        node(ax, (3.2, 0), "$f$", "D", 700)
+        edge(ax, (0, 0), (1.6, 0))
+        edge(ax, (1.6, 0), (3.2, 0))
+        edge(ax, (0, 0), (3.2, 0), "directly", bend=0.45, away=(0, -0.72))
+        edge(ax, (3.2, 0), (1.6, 0), "$\\partial f / \\partial w$", VERMILLION, 0.4, (0, 0.52))
+        if reparameterised:
+            node(ax, (1.6, 1.5), "$\\epsilon$")
+            edge(ax, (1.6, 1.5), (1.6, 0))
+            slope = "$\\partial w / \\partial \\theta$"
+            edge(ax, (1.6, 0), (0, 0), slope, VERMILLION, 0.4, (0, 0.52))
+        else:
+            ax.text(0.8, 0.5, "?", color=VERMILLION, ha="center")
+        ax.set(xlim=(-0.5, 3.7), ylim=(-1.1, 2))
+    blank(left, "Original: $w \\sim q(w \\mid \\theta)$")
+    blank(right, "Reparameterised: $w = t(\\theta, \\epsilon)$")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
+    "network": network,
+    "two-graphs": two_graphs,
     "band": band,
     "leaving": leaving,
     "floor": floor,

@@ -360,3 +360,21 @@ def test_the_moving_picture_of_the_readme_is_that_of_plain_in_training(figures):
     sigmas = (figures.plain.softplus(np.split(theta, 2)[1]) for theta in (start, last))
     assert np.sum(np.less(*reversed(list(sigmas)))) == 16  # as the README describes it
     assert figures.predicted(start).epistemic.max() < figures.predicted(last).epistemic.max()
+
+
+def test_the_neuron_of_the_picture_has_the_output_that_is_drawn(figures):
+    z = np.dot(figures.NEURON_INPUTS, figures.NEURON_WEIGHTS) + figures.NEURON_BIAS
+    assert figures.neuron("sigmoid") == pytest.approx(1 / (1 + np.exp(-z)), rel=1e-14)
+    left = figures.network().axes[0]
+    drawn = {text.get_text() for text in left.texts}
+    assert {f"{figures.neuron('sigmoid'):.3f}", f"$z = {z:g}$"} <= drawn
+
+
+def test_only_the_reparameterised_graph_leads_back_to_theta(figures):
+    left, right = figures.two_graphs().axes
+    theta = (0, 0)
+    back = [
+        sum(arrow.xy == theta for arrow in ax.texts if hasattr(arrow, "arrow_patch"))
+        for ax in (left, right)
+    ]
+    assert back == [0, 1]
