@@ -134,6 +134,5 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write text, numbers, arrays and tables of them as JSON; raises ValueError for nan."""
-    text = json.dumps(content, indent=1, allow_nan=False, default=np.ndarray.tolist)
-    write_text(path, text + "\n")
+    """Write text, numbers and tables of them as JSON; raises ValueError for nan and infinity."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -4,4 +4,9 @@
 `models`, what is trained; `scores`, what is measured; `tables` and `plots`, what is printed and
 drawn; `study`, whose ``reproduce(out, seed)`` writes pictures and numbers to a folder and returns
 the tables. What fits one module is one. `comparing` and `linear_gaussian` serve several studies.
+
+The arguments of ``reproduce``: `out`, a Path, the folder, made if missing; `seed`, of all that is
+random; `progress`, to show a bar or not, by default only to a person; and where there are more of
+them, smaller ones for a quick look. Without its data a study raises MissingDataError, which says
+where to get them.
 """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbb_numpy.training import Recipe
@@ -19,6 +21,7 @@ from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Likelihood, Model
 from ..model.objectives import MAP, MLE
 from ..numeric.elementary import logsumexp
+from ..numeric.files import write_json
 from ..numeric.standardisation import moments
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
@@ -37,10 +40,12 @@ __all__ = [
     "claims",
     "judge",
     "listed",
+    "plain",
     "plus_minus",
     "table",
     "table_of_columns",
     "train",
+    "write",
 ]
 
 Array = NDArray[Any]
@@ -188,6 +193,29 @@ def judge(fitted: Fitted, x: Array, y: Array, truth: Array) -> dict[str, float]:
         "coverage": float(np.mean(np.abs(y - p.mean) < 1.96 * p.total)),
         "epistemic": float(p.epistemic.mean()),
     }
+
+
+def write(out: Path, pictures: Mapping[str, Figure], numbers: Any, stem: str = "numbers") -> None:
+    """Write pictures as PNG and numbers as JSON to a folder, made if missing."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, figure in pictures.items():
+        figure.savefig(out / f"{name}.png", dpi=100)
+    write_json(out / f"{stem}.json", plain(numbers))
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON has: named parts as tables, arrays as lists, nan as null."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {part.name: getattr(value, part.name) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if value != value else value
 
 
 def average(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, float]]:

@@ -1,9 +1,13 @@
 """How the studies lay out what they found."""
 
+import json
+
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from tables import cells_of
 
-from bbb_numpy.studies.comparing import Claim, claims, plus_minus, table_of_columns
+from bbb_numpy.studies.comparing import Claim, claims, plain, plus_minus, table_of_columns, write
 
 
 def test_columns_stand_under_their_heads():
@@ -34,6 +38,21 @@ def test_what_a_source_does_not_claim_stands_apart_from_what_it_claims():
     assert cells_of(text, "ours") == {"t": ["2", "2", "no"]}
     assert "claim of" not in claims("Caption.", "the paper", rows[1:])  # it printed nothing
     assert "ours" not in claims("Caption.", "the paper", rows[:1])
+
+
+def test_numbers_of_all_kinds_are_written_as_tables_and_lists(tmp_path):
+    claim = Claim("s", "1", "1", np.float64(0.5))
+    numbers = {1.0: claim, "a": [np.arange(2), (np.nan, None)], "b": np.bool_(True)}
+    write(tmp_path / "new" / "out", {"p": Figure(figsize=(1, 1))}, numbers, "found")
+    assert json.loads((tmp_path / "new" / "out" / "found.json").read_text()) == {
+        "1.0": {"said": "s", "printed": "1", "here": "1", "holds": 0.5, "ours": False},
+        "a": [[0, 1], [None, None]],
+        "b": True,
+    }
+    assert (tmp_path / "new" / "out" / "p.png").stat().st_size > 100
+    with pytest.raises(ValueError, match="Out of range float"):
+        write(tmp_path, {}, np.inf)
+    assert plain(np.array([[1.5, np.nan]])) == [[1.5, None]]
 
 
 def test_a_mean_and_its_error_are_scaled_together():

@@ -434,13 +434,15 @@ def test_the_powerball_is_from_the_urn_of_its_day():
     assert red.mass[39] == pytest.approx(1 / 39 / 4)
 
 
-def test_a_poisson_distribution_has_dispersion_one_and_bin_1_has_not():
+@pytest.mark.equation("D37")
+def test_a_poisson_distribution_has_dispersion_one_and_no_bin_has():
     mean = 9.0
     poisson = np.cumprod(np.r_[1.0, mean / np.arange(1, 80)]) * np.exp(-mean)
     assert dispersion(poisson) == pytest.approx(1.0)
-    n = 59  # w1 of five: variance 5 (n + 1) (n - 5) / (36 * 7), mean (n + 1) / 6
-    wanted = 5 * (n + 1) * (n - 5) / 252 / ((n + 1) / 6)
-    assert dispersion(data.mass_of_place(n, 1)) == pytest.approx(wanted)
+    for balls in (12, 59, 69):
+        for place in range(1, 6):
+            wanted = (6 - place) * (balls - 5) / 42
+            assert dispersion(data.mass_of_place(balls, place)) == pytest.approx(wanted)
 
 
 @needs_data

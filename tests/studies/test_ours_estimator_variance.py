@@ -66,9 +66,11 @@ def test_the_tables_are_in_the_order_of_variance_and_of_variance_times_time(repr
     end = numbers["relative to the reparameterised"]["network, end"]
     names = first_column(text, "estimator               start, mu")
     assert sorted(names) == sorted(NAMES)
-    sizes = [end[name]["location"][0] * end[name]["scale"][0] for name in names]
+    sizes = [end[name]["location"]["mean"] * end[name]["scale"]["mean"] for name in names]
     assert sizes == sorted(sizes, reverse=True)
-    costs = [end[name]["cost"][0] for name in first_column(text, "estimator               time")]
+    costs = [
+        end[name]["cost"]["mean"] for name in first_column(text, "estimator               time")
+    ]
     assert costs == sorted(costs)
     assert len(costs) == len(NAMES)
 
@@ -105,7 +107,7 @@ def test_the_order_on_the_trained_network(reproduced):
     end = reproduced[2]["relative to the reparameterised"]["network, end"]
 
     def seen(name, block):
-        value, error = end[name][block]
+        value, error = end[name][block].values()
         return value - 5 * error, value + 5 * error
 
     assert seen("local reparam.", "scale")[1] < 0.3  # rows no longer share their noise
@@ -116,11 +118,11 @@ def test_the_order_on_the_trained_network(reproduced):
     assert seen("reparameterised ±", "location")[1] < 1
     assert seen("reparameterised ±", "scale")[0] < 2
     (odd, odd_error), (even, even_error) = (
-        end["reparameterised ±"][block] for block in ("location", "scale")
+        end["reparameterised ±"][block].values() for block in ("location", "scale")
     )
     assert even - odd > 5 * np.hypot(odd_error, even_error)
     start = reproduced[2]["relative to the reparameterised"]["network, start"]
-    assert start["sticking the landing"]["location"][0] > 50  # eps / sigma with a tiny sigma
+    assert start["sticking the landing"]["location"]["mean"] > 50  # eps / sigma with a tiny sigma
 
 
 def test_every_estimator_has_the_mean_of_the_reparameterised_one(reproduced):
@@ -192,7 +194,9 @@ def test_at_the_posterior_the_score_function_is_the_evidence_times_the_reports_g
 @pytest.mark.equation("D20")
 def test_every_weight_is_charged_with_the_noise_of_the_whole_cost(reproduced):
     end = reproduced[2]["relative to the reparameterised"]["network, end"]
-    plain, baseline = (end[name]["location"][0] for name in ("score function", "score, baseline"))
+    plain, baseline = (
+        end[name]["location"]["mean"] for name in ("score function", "score, baseline")
+    )
     assert plain > 10 * baseline > 1000
 
 

@@ -47,7 +47,7 @@ def test_the_printed_numbers_are_those_of_the_file(reproduced):
         block = text[text.index(f"q: {case['name']}.") :]
         last = re.search(r"^1000 +(\S+) +(\S+) +(\S+)", block, re.MULTILINE)
         for cell, kind in zip(last.groups(), scores.KINDS, strict=True):
-            assert cell == concise(*case["bounds"][kind][-1])
+            assert cell == concise(*case["bounds"][kind][-1].values())
 
 
 def judged(*cases, gap=0.0):

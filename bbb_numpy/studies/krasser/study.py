@@ -7,11 +7,11 @@ which leave their domain (R8).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import Done, counted, steps, unseen
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .models import SETTINGS, Domain, Numbers, Result, domains, run
@@ -60,18 +60,9 @@ def reproduce(
 ) -> str:
     """Run all settings, write pictures and ``numbers.json`` into `out`, return the tables.
 
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-        Of the pictures and the first table; ranges are over `seeds` seeds from this one on.
-    epochs, seeds, fast : int, int, (int, int)
-        Fewer for a quick look; `fast` are seeds and epochs at the raised learning rate.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
+    The pictures and the first table are of `seed`, ranges of `seeds` from it on; `fast` are seeds
+    and epochs at the raised learning rate.
     """
-    out.mkdir(parents=True, exist_ok=True)
     work = len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1]
     with steps(work, progress) as done:
         found = measure(seed, epochs, seeds, fast, done)
@@ -81,11 +72,8 @@ def reproduce(
         "noise": plots.noise(found.first["noise"], found.first["cold"]),
         "raw-prior": plots.raw(found.raised),
     }
-    for name, figure in pictures.items():
-        figure.savefig(out / f"{name}.png", dpi=100)
-    rows = {name: [asdict(n) for n in some] for name, some in found.numbers.items()}
     left = {name: _counts(domain) for name, domain in found.raised.items()}
-    write_json(out / "numbers.json", {"settings": rows, "domains": left})
+    write(out, pictures, {"settings": found.numbers, "domains": left})
     return tables.lay_out(found.numbers, found.raised, found.epochs)
 
 

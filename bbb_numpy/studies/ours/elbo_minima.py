@@ -19,24 +19,13 @@ from numpy.typing import NDArray
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    finish,
-    plain_numbers,
-)
+from bbb_numpy.plots import style
 from bbb_numpy.progress import counted, steps
-from bbb_numpy.studies.comparing import Claim, claims, listed
+from bbb_numpy.studies.comparing import Claim, claims, listed, write
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
@@ -50,7 +39,8 @@ MODEL = Model(MLP((1, UNITS, 1), "tanh"), GaussianPrior(2.0), GaussianLikelihood
 ESTIMATOR = ClosedFormKL(MODEL, MeanField(1.0, -3.0), antithetic=True)
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
 PLACES = np.linspace(0.0, 1.0, 41)[:, None]  # on the way from one theta to another
-LOOKS = ((BLUE, "-"), (VERMILLION, "--"), (GREEN, "-."), (PURPLE, ":"), (GREY, "--"), (ORANGE, "-"))
+COLOURS = (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.GREY, style.ORANGE)
+LOOKS = tuple(zip(COLOURS, ("-", "--", "-.", ":", "--", "-"), strict=True))
 
 
 class Study(NamedTuple):
@@ -158,9 +148,7 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None, **size: in
     `size` is that of a shorter run, as for `search`.
     """
     found = search(seed, progress=progress, **size)
-    out.mkdir(parents=True, exist_ok=True)
-    draw(found).savefig(out / "elbo-minima.png", dpi=100)
-    write_json(out / "elbo-minima.json", found._asdict())
+    write(out, {"elbo-minima": draw(found)}, found, "elbo-minima")
     kinds = ((f"{k}", found.energies[found.kinds == k]) for k in range(found.kinds.max() + 1))
     barriers = {name: float(way.max() - max(way[0], way[-1])) for name, way in found.ways.items()}
     return "\n\n".join(
@@ -205,18 +193,18 @@ def draw(found: Study) -> Figure:
     figure = Figure(figsize=(13.0, 4.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     grid = np.linspace(-3.0, 3.0, 121)[:, None]
-    middle.plot(found.x, found.y, ".", color=BLACK, label="data")
-    for kind, (own, (colour, style)) in enumerate(zip(np.unique(found.kinds), LOOKS, strict=False)):
+    middle.plot(found.x, found.y, ".", color=style.BLACK, label="data")
+    for kind, (own, (colour, line)) in enumerate(zip(np.unique(found.kinds), LOOKS, strict=False)):
         which, name = np.flatnonzero(found.kinds == own), f"function {kind}"
         left.plot(which + 1, found.energies[which], "osD^vP"[kind], color=colour, label=name)
         mean = moments(found.thetas[which[0]], grid)[0]
-        middle.plot(grid, mean, ls=style, color=colour, label=name)
-    for (name, way), (colour, style) in zip([*found.ways.items()][1:], LOOKS, strict=False):
-        right.plot(PLACES, way, color=colour, ls=style, label=name)
+        middle.plot(grid, mean, ls=line, color=colour, label=name)
+    for (name, way), (colour, line) in zip([*found.ways.items()][1:], LOOKS, strict=False):
+        right.plot(PLACES, way, color=colour, ls=line, label=name)
     for ax in (left, right):
         ax.set_yscale("log")
-        plain_numbers(ax.yaxis, minor="24")
-    finish(left, "start, by what it reached", "free energy (nats)", 2)
-    finish(middle, "x (dimensionless)", "mean of f(x) (dimensionless)", 2)
-    finish(right, "place on the way from the best theta (its share)", "free energy (nats)", 2)
+        style.plain_numbers(ax.yaxis, minor="24")
+    style.finish(left, "start, by what it reached", "free energy (nats)", 2)
+    style.finish(middle, "x (dimensionless)", "mean of f(x) (dimensionless)", 2)
+    style.finish(right, "place on the way from the best theta (its share)", "free energy (nats)", 2)
     return figure

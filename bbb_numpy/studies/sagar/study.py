@@ -14,8 +14,8 @@ import numpy as np
 
 from bbb_numpy.progress import Done, counted, unseen
 from bbb_numpy.progress import steps as count_steps
+from bbb_numpy.studies.comparing import write
 
-from ...numeric.files import write_json
 from .. import linear_gaussian as exactly
 from ..linear_gaussian import Regression
 from . import plots, tables
@@ -94,17 +94,8 @@ def reproduce(
 ) -> str:
     """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
 
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-    steps, samples, runs : int, tuple of int, int
-        Fewer for a quick look: steps of each training, the M that are compared, runs of each.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
+    Steps of each training, the M that are compared, and runs of each.
     """
-    out.mkdir(parents=True, exist_ok=True)
     work = len(VARIANTS) + len(ON_REGRESSION) + 2 * len(APART) + len(BATCHES) + runs * len(samples)
     with count_steps(work, progress) as done:
         found = measure(seed, steps, samples, runs, done)
@@ -113,27 +104,20 @@ def reproduce(
         "trajectories": plots.trajectories(found.mean, found.paths, found.regression, corrected),
         "samples": plots.samples(found.regression, found.by_samples, found.by_batch),
     }
-    for name, figure in pictures.items():
-        figure.savefig(out / f"{name}.png", dpi=100)
     numbers = {
         "gaussian mean": _final(found.mean, found.paths),
         "regression": _final(found.regression, found.of_regression),
         "paths apart": found.apart,
         "d U / d rho": found.slopes,
-        "by batch": [row._asdict() for row in found.by_batch],
-        "by samples": [
-            row._replace(ratios=row.ratios.tolist())._asdict() for row in found.by_samples
-        ],
-        "weights": [row._asdict() for row in found.weights],
+        "by batch": found.by_batch,
+        "by samples": found.by_samples,
+        "weights": found.weights,
     }
-    write_json(out / "numbers.json", numbers)
+    write(out, pictures, numbers)
     return tables.lay_out(found)
 
 
 def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
     best = exactly.inclusive_optimum(exactly.exact(problem))
     ends = {"exact": best, **{name: path.last for name, path in paths.items()}}
-    return {
-        name: {"mean": q.mean.tolist(), "deviation": q.deviation.tolist()}
-        for name, q in ends.items()
-    }
+    return {name: {"mean": q.mean, "deviation": q.deviation} for name, q in ends.items()}

@@ -220,28 +220,12 @@ def reproduce(
 ) -> str:
     """Play, write ``bandit.png``, ``numbers.json`` and ``bandit.txt`` into `out`; return the last.
 
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing. One that holds a part of the same runs is gone on with; a
-        finished one is read.
-    seed : int
-        Of mushrooms, luck, starts and training.
-    settings : Settings, optional
-        Less, for a quick look.
-    agents : sequence of Agent
-        Names must differ.
-    mushrooms : Mushrooms, optional
-        Others than those of the data folder.
-    jobs : int
-        Processes; the numbers do not depend on it.
-    progress : bool, optional
-        Show a progress bar with the time left; by default only in a terminal or notebook.
+    A folder that holds a part of the same runs is gone on with; a finished one is read. Names of
+    `agents` must differ; `mushrooms` are others than those of the data folder; the numbers do not
+    depend on how many processes, `jobs`, there are.
 
     Raises
     ------
-    MissingDataError
-        Without the data; says where to get them.
     ValueError
         If `out` holds runs of another seed or of other settings, or a damaged file.
     OSError

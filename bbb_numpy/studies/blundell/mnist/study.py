@@ -149,27 +149,13 @@ def reproduce(
 ) -> str:
     """Train, choose, test and prune; write ``mnist.png`` and ``numbers.json``; return the tables.
 
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing. Holds the state after every epoch: the same call goes on from
-        there, with the same numbers bit for bit (on the same machine, with as many BLAS threads),
-        and returns at once when all is done.
-    seed : int
-        Of starts, orders of the images and weight draws; not with `settings`, which have their own.
-    settings : Settings, optional
-        Smaller, for a quick look.
-    candidates : sequence of Candidate
-        At least one for each method.
-    found : MNIST, optional
-        Default: from the data folder.
-    progress : bool, optional
-        Show a progress bar; by default only in a terminal.
+    The folder holds the state after every epoch: the same call goes on from there, with the same
+    numbers bit for bit (on the same machine, with as many BLAS threads), and returns at once when
+    all is done. `settings` have a seed of their own; `candidates`, at least one for each method;
+    `found`, images other than those of the data folder.
 
     Raises
     ------
-    MissingDataError, DamagedDataError
-        Without the data; says where to get them.
     ValueError
         If `out` holds a run of another seed or other settings, or a damaged file.
     """

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .models import PRIORS, Prior
@@ -78,27 +78,19 @@ def reproduce(
 ) -> str:
     """Compute, write pictures and ``coin.json`` into `out`, return the tables.
 
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-        Of the tosses and of the chains.
-    budget : (int, int, int)
-        Chains, draws and warm-up steps of each; fewer for a quick look.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
+    `budget`: chains, draws and warm-up steps of each.
     """
-    out.mkdir(parents=True, exist_ok=True)
     study = compute(seed, budget, progress)
-    plots.posteriors(study.cells, TRUTH).savefig(out / "coin-posteriors.png", dpi=100)
-    plots.one_head(study.single, study.paths, TRUTH).savefig(out / "coin-one-head.png", dpi=100)
+    pictures = {
+        "coin-posteriors": plots.posteriors(study.cells, TRUTH),
+        "coin-one-head": plots.one_head(study.single, study.paths, TRUTH),
+    }
     found = {
-        "tosses": study.tosses.tolist(),
+        "tosses": study.tosses,
         "cells": [_numbers(cell) for cell in study.every],
         "one head": _numbers(study.single),
     }
-    write_json(out / "coin.json", found)
+    write(out, pictures, found, "coin")
     return tables.lay_out(study.every, study.single, study.paths, budget, TRUTH)
 
 
@@ -111,15 +103,6 @@ def _path(prior: Prior, tosses: Array) -> Array:
 
 def _numbers(cell: Cell) -> dict[str, Any]:
     ways = {"closed form": cell.exact, "grid": cell.grid, "metropolis": cell.sampled}
-    kept = {
-        way: {name: value for name, value in found._asdict().items() if value == value}
-        for way, found in ways.items()
-        if found is not None
-    }
-    return {
-        "prior": cell.prior.title,
-        "heads": cell.heads,
-        "tails": cell.tails,
-        "acceptance": cell.acceptance,
-        **kept,
-    }
+    kept = {way: found for way, found in ways.items() if found is not None}
+    of_cell = {"heads": cell.heads, "tails": cell.tails, "acceptance": cell.acceptance}
+    return {"prior": cell.prior.title, **of_cell, **kept}

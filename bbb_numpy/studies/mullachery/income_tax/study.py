@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bbb_numpy.data import income_tax as data
 from bbb_numpy.data.income_tax import Cells
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import steps
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .models import MODELS, Effort
@@ -43,31 +42,8 @@ def compute(seed: int = 0, effort: Effort | None = None, progress: bool | None =
 def reproduce(
     out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
 ) -> str:
-    """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables.
-
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-        Of the folds, the training and the chains.
-    effort : Effort, optional
-        Less, for a quick look.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-
-    Raises
-    ------
-    MissingDataError
-        Without the data; says where to get them.
-    """
-    out.mkdir(parents=True, exist_ok=True)
+    """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables."""
     study = compute(seed, effort, progress)
-    plots.draw(study.cells, study.results).savefig(out / "tax.png", dpi=100)
-    found: dict[str, Any] = {
-        "seed": seed,
-        "facts": tables.facts(study.cells),
-        "models": {name: one._asdict() for name, one in study.scores.items()},
-    }
-    write_json(out / "numbers.json", found)
+    found = {"seed": seed, "facts": tables.facts(study.cells), "models": study.scores}
+    write(out, {"tax": plots.draw(study.cells, study.results)}, found)
     return tables.lay_out(study.cells, study.scores)

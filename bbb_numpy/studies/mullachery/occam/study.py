@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .models import LABELS, Budget, Labelled, label_models
@@ -48,37 +48,24 @@ def compute(seed: int = 0, budget: Budget | None = None, progress: bool | None =
 def reproduce(
     out: Path, seed: int = 0, *, budget: Budget | None = None, progress: bool | None = None
 ) -> str:
-    """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables.
-
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-        Of data sets, prior draws and chains.
-    budget : Budget, optional
-        Less for a quick look.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-    """
+    """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables."""
     budget = budget or Budget()
-    out.mkdir(parents=True, exist_ok=True)
     study = compute(seed, budget, progress)
-    plots.razor(study.models, study.regressions).savefig(out / "occam.png", dpi=100)
-    write_json(out / "occam.json", _numbers(study))
+    picture = plots.razor(study.models, study.regressions)
+    write(out, {"occam": picture}, _numbers(study), "occam")
     return tables.lay_out(study.models, study.checks, study.regressions, budget)
 
 
 def _numbers(study: Study) -> dict[str, Any]:
     return {
         "labels": {
-            name: {"probability": m.probability.tolist(), "error": m.error.tolist()}
+            name: {"probability": m.probability, "error": m.error}
             for name, m in study.models.items()
         },
         "checks": [
             {
                 "model": check.model,
-                "labels": LABELS[check.labels].tolist(),
+                "labels": LABELS[check.labels],
                 "log_probability": check.known,
                 "its error": check.known_error,
                 "annealed": check.run.log_evidence,
@@ -88,11 +75,7 @@ def _numbers(study: Study) -> dict[str, Any]:
         ],
         "divergences": divergences(study.models),
         "regressions": [
-            {
-                "source": one.source,
-                "y": one.y[:, 0].tolist(),
-                "found": {name: found._asdict() for name, found in one.found.items()},
-            }
+            {"source": one.source, "y": one.y[:, 0], "found": one.found}
             for one in study.regressions
         ],
     }

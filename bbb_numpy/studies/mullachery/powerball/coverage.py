@@ -34,14 +34,9 @@ def undecided(exact: data.Exact) -> NDArray[np.int_]:
 
 
 def covered(functions: Array, exact: data.Exact) -> dict[float, tuple[float, float]]:
-    """Return by level how often the interval at a number holds its exact probability.
+    """Return by level of how many numbers, and balls, the interval holds the exact probability.
 
     Numbers that one bin alone can hold do not count: no network says exactly 0 or 1.
-
-    Returns
-    -------
-    dict
-        By level: the share of the numbers, and of the balls (numbers as often as they come).
     """
     where = undecided(exact)
     truth, share = exact.probability[where], {}
@@ -61,24 +56,10 @@ def simulated(
     sets: int,
     done: Done = unseen,
 ) -> dict[str, Coverage]:
-    """Return the mean of `covered` over new data sets, and its standard error.
+    """Return by classifier the mean of `covered` over new data sets, and its standard error.
 
     Intervals at neighbouring numbers are right or wrong together, so one data set says little;
-    but more draws can be had, from the rules.
-
-    Parameters
-    ----------
-    shares : mapping of int to float
-        Of the rules, by balls in the urn.
-    draws : int
-        Of each data set.
-    setup : Setup
-    seed, sets : int
-
-    Returns
-    -------
-    dict
-        By classifier.
+    but more draws can be had, `draws` in each of the `sets`, from the `shares` of the rules.
     """
     exact = data.exact(shares)
     found: dict[str, list[dict[float, tuple[float, float]]]] = {name: [] for name in BAYESIAN}

@@ -222,13 +222,5 @@ BAYESIAN = tuple(METHODS)[:4]  # 1-5-1: judged by their functions, too
 
 
 def train(name: str, rows: data.Examples, seed: int, setup: Setup) -> Fitted:
-    """Train a classifier of `METHODS` on examples.
-
-    Raises
-    ------
-    KeyError
-        If there is none of that name.
-    KeyboardInterrupt
-        After Ctrl-C: half a chain is no result.
-    """
+    """Train a classifier of `METHODS`; KeyboardInterrupt after Ctrl-C: half a chain is none."""
     return METHODS[name](rows, seed, setup)

@@ -51,13 +51,7 @@ def per_draw(scores: Array, draw: Array) -> Interval:
     All scores of one draw, its two balls in every repeat, are averaged first: only draws are
     independent, so the error is the deviation of these averages over sqrt(draws). It is that of
     new draws for given classifiers; how these vary with their training rows is measured apart,
-    without noise, by `under_the_rules`.
-
-    Parameters
-    ----------
-    scores : ndarray (M,)
-    draw : ndarray (M,) of int
-        Which draw each belongs to.
+    without noise, by `under_the_rules`. `draw` (M,) says to which draw each belongs.
     """
     of = np.bincount(draw, scores) / np.bincount(draw)
     return Interval(float(of.mean()), float(of.std(ddof=1) / np.sqrt(len(of))))
@@ -106,17 +100,7 @@ def cross_validate(
 ) -> dict[str, Scores]:
     """Judge all classifiers and the exact rule by repeated cross-validation over whole draws.
 
-    Parameters
-    ----------
-    rows : Examples
-    exact : Exact
-        With the shares of the rules of these rows.
-    setup : Setup
-    seed : int
-    count, repeats : int
-        Folds, and how often the draws are shuffled and parted anew.
-    done : callable
-        Is told the cost of each fit.
+    There are `count` folds, and the draws are shuffled and parted anew `repeats` times.
     """
     rng = np.random.default_rng(seed)
     rule = np.pad(np.nan_to_num(exact.probability), (0, len(NUMBERS) - exact.mass.shape[1]))

@@ -8,15 +8,13 @@ probability and every credible interval should be.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bbb_numpy.data import powerball as data
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import Done, counted, steps, unseen
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .coverage import LEVELS, Coverage, covered, intervals, simulated
@@ -118,31 +116,11 @@ def reproduce(
 ) -> str:
     """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
 
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-        Of shuffles, chains and simulated draws.
-    setup : Setup, optional
-        Shorter chains for a quick look.
-    folds, repeats : int
-        Of the cross-validation.
-    sets : int
-        Data sets played by the rules, to judge the credible intervals.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-
-    Raises
-    ------
-    MissingDataError
-        If the draws are not in the data folder; says where to get them.
-    ModuleNotFoundError
-        Without scikit-learn, whose classifiers are compared.
+    Shorter chains in `setup`; `folds` and `repeats` of the cross-validation; `sets` of data played
+    by the rules. Without scikit-learn, whose classifiers are compared: ModuleNotFoundError.
     """
     setup = Setup() if setup is None else setup
     draws = data.load(UNTIL)
-    out.mkdir(parents=True, exist_ok=True)
     study = compute(draws, seed, setup, folds, repeats, sets, progress)
     exact, fits, scores = study.exact, study.full, study.scores
     pictures = {
@@ -154,10 +132,8 @@ def reproduce(
         "confusion": plots.confusion(scores),
         "weights": plots.weights(fits, setup),
     }
-    for name, figure in pictures.items():
-        figure.savefig(out / f"{name}.png", dpi=100)
     sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
-    write_json(out / "numbers.json", _plain({**sizes, "setup": asdict(setup), **_numbers(study)}))
+    write(out, pictures, {**sizes, "setup": setup, **_numbers(study)})
     return tables.lay_out(draws, exact, scores, fits, study.zero, study.coverage, setup, sizes)
 
 
@@ -185,16 +161,3 @@ def _numbers(study: Study) -> dict[str, Any]:
         "zero": {offset: fitted(one) for offset, one in study.zero.items()},
         "coverage": study.coverage,
     }
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON has: named parts as tables, arrays as lists, nan as null."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if value != value else value

@@ -60,7 +60,6 @@ def lay_out(
         ),
         "P(bin 1 | 0), with 95 % credible interval and deviation; 'bin 3': functions that say so "
         "at 0; long: all draws.": _zero(at_zero),
-        "Held out: how many % of the balls of a bin are called the other.": _confusion(scores),
     }
     drawn = {name: one for name, one in full.items() if one.rhat is not None}
     wide = widths(full[NETWORK], setup.chains)[0]
@@ -231,17 +230,6 @@ def _zero(asked: Mapping[str, Fitted]) -> str:
         "R-hat": [
             "-" if fitted.rhat is None else f"{fitted.rhat[0]:.2f}" for fitted in asked.values()
         ],
-    }
-    return table_of_columns(columns)
-
-
-def _confusion(scores: Mapping[str, Scores]) -> str:
-    shares = {name: found.wrong for name, found in scores.items()}
-    shares["the paper's network, printed"] = CONFUSION
-    columns = {
-        "called the wrong bin, %": list(shares),
-        "of bin-3 balls": [_percent(third, 1) for third, _ in shares.values()],
-        "of bin-1 balls": [_percent(first, 1) for _, first in shares.values()],
     }
     return table_of_columns(columns)
 

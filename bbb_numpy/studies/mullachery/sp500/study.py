@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbb_numpy.data import sp500 as data
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import steps
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .models import FORECASTERS, Effort
@@ -58,34 +58,16 @@ def compute(seed: int = 0, effort: Effort | None = None, progress: bool | None =
 def reproduce(
     out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
 ) -> str:
-    """Run everything, write ``forecasts.png`` and ``numbers.json`` into `out`, return the tables.
-
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-    effort : Effort, optional
-        Less, for a quick look.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-
-    Raises
-    ------
-    MissingDataError
-        Without the data; says where to get them.
-    """
-    out.mkdir(parents=True, exist_ok=True)
+    """Run everything, write ``forecasts.png`` and ``numbers.json``, return the tables."""
     study = compute(seed, effort, progress)
-    plots.draw(study.walk, study.scores).savefig(out / "forecasts.png", dpi=100)
     found = {
         "seed": seed,
-        "facts": study.facts._asdict(),
+        "facts": study.facts,
         "accuracy with a planted leak": study.leaked,
-        "forecasters": {name: one._asdict() for name, one in study.scores.items()},
-        "second table": study.second_facts._asdict(),
-        "its forecasters": {name: one._asdict() for name, one in study.second_scores.items()},
+        "forecasters": study.scores,
+        "second table": study.second_facts,
+        "its forecasters": study.second_scores,
     }
-    write_json(out / "numbers.json", found)
+    write(out, {"forecasts": plots.draw(study.walk, study.scores)}, found)
     prices = {"first": study.facts, "second": study.second_facts}
     return tables.lay_out(prices, study.walk, study.scores, study.leaked, study.second_scores)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .models import linear_places, network_places
@@ -30,27 +30,9 @@ def measure_all(seed: int, progress: bool | None = None) -> Study:
 
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables.
-
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-        Of data, training and noise.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-    """
+    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
     found = measure_all(seed, progress)
-    out.mkdir(parents=True, exist_ok=True)
     figure = plots.variances(found.noises, found.spots, order(found.noises["network, end"]))
-    figure.savefig(out / "estimator-variance.png", dpi=100)
-    rows = {
-        "relative to the reparameterised": {
-            place: {name: noise._asdict() for name, noise in rows.items()}
-            for place, rows in found.noises.items()
-        },
-        "against samples": {name: [s._asdict() for s in row] for name, row in found.spots.items()},
-    }
-    write_json(out / "estimator-variance.json", rows)
+    rows = {"relative to the reparameterised": found.noises, "against samples": found.spots}
+    write(out, {"estimator-variance": figure}, rows, "estimator-variance")
     return tables.lay_out(found)

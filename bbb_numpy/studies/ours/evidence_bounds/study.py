@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.studies import linear_gaussian as exact
+from bbb_numpy.studies.comparing import write
 
 from . import plots, tables
 from .models import choices, problem
@@ -35,21 +35,8 @@ def measure_all(seed: int, progress: bool | None = None) -> Study:
 
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure, write ``evidence-bounds.png`` and ``.json``, and return the tables.
-
-    Parameters
-    ----------
-    out : Path
-        Folder, made if missing.
-    seed : int
-        Of the data and of all samples.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-    """
+    """Measure, write ``evidence-bounds.png`` and ``.json``, and return the tables."""
     found = measure_all(seed, progress)
-    out.mkdir(parents=True, exist_ok=True)
-    plots.bounds(found.cases, COUNTS).savefig(out / "evidence-bounds.png", dpi=100)
-    rows = [{**case._asdict(), "q": [part.tolist() for part in case.q]} for case in found.cases]
-    stored = {"log_evidence": found.log_evidence, "counts": COUNTS, "cases": rows}
-    write_json(out / "evidence-bounds.json", stored)
+    stored = {"log_evidence": found.log_evidence, "counts": COUNTS, "cases": found.cases}
+    write(out, {"evidence-bounds": plots.bounds(found.cases, COUNTS)}, stored, "evidence-bounds")
     return tables.lay_out(found)

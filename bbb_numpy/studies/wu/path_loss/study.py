@@ -11,9 +11,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.progress import Done, counted, steps
-from bbb_numpy.studies.comparing import METHODS, average
+from bbb_numpy.studies.comparing import METHODS, average, write
 
 from . import plots, tables
 from .models import BASE, HOW, WHY, Variant
@@ -73,23 +72,7 @@ def reproduce(
 ) -> str:
     """Run everything; write ``maps.png``, ``why.png``, ``how.png`` and ``numbers.json``.
 
-    Parameters
-    ----------
-    out : Path
-        An existing folder.
-    seed : int
-        Of the first data set, which is the one in the maps.
-    repeats : int
-        Data sets, from which every standard error comes.
-    effort : float
-        Factor on all epochs, for a quick look.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-
-    Returns
-    -------
-    str
-        The tables.
+    `repeats` data sets, from which every standard error comes; `effort`, a factor on all epochs.
     """
     found = measure_all(seed, repeats, effort, progress)
     numbers = {
@@ -100,8 +83,6 @@ def reproduce(
         "how": found.how,
         "bias and spread": found.split,
     }
-    write_json(out / "numbers.json", numbers)
-    plots.draw_maps(found.methods).savefig(out / "maps.png", dpi=100)
-    plots.draw_why(found.why, found.runs).savefig(out / "why.png", dpi=100)
-    plots.draw_how(found.how).savefig(out / "how.png", dpi=100)
+    maps, why = plots.draw_maps(found.methods), plots.draw_why(found.why, found.runs)
+    write(out, {"maps": maps, "why": why, "how": plots.draw_how(found.how)}, numbers)
     return tables.lay_out(found)
