@@ -19,40 +19,30 @@ __all__ = ["EXERCISES"]
     y=real(),
     returns="crps",
     tags="D34",
-    wrong=[
-        (
-            "np.mean(abs(draws[:, None] - draws)) / 2",
-            "np.mean(abs(draws[:, None] - draws))",
-            "the half before the second term is missing.",
-        ),
-        (
-            "- np.mean(abs(draws[:, None] - draws)) / 2",
-            "",
-            "the second term is missing: the score would not be proper, and the sharpest "
-            "statement would win.",
-        ),
-        (
-            "- np.mean(abs(draws[:, None] - draws)) / 2",
-            "+ np.mean(abs(draws[:, None] - draws)) / 2",
-            "the sign of the second term: spread is credited, not punished.",
-        ),
-        (
-            "np.mean(abs(draws - y))",
-            "abs(np.mean(draws) - y)",
-            "this is the error of the mean; the mean of the errors is asked for.",
-        ),
-        (
-            "np.mean(abs(draws - y))",
-            "np.mean((draws - y) ** 2)",
-            "errors are squared; the CRPS has absolute ones.",
-        ),
-        (
-            "np.mean(abs(draws[:, None] - draws)) / 2",
-            "np.sum(abs(draws[:, None] - draws)) / (2 * len(draws) * (len(draws) - 1))",
-            "this is the fair form, divided by T (T - 1): unbiased for the distribution that was "
-            "drawn from. Asked for is the score of the draws as they are (D34, step 7).",
-        ),
-    ],
+    wrong={
+        "np.mean(abs(draws[:, None] - draws)) / 2": {
+            "np.mean(abs(draws[:, None] - draws))": "the half before the second term is missing.",
+            "np.sum(abs(draws[:, None] - draws)) / (2 * len(draws) * (len(draws) - 1))": (
+                "this is the fair form, divided by T (T - 1): unbiased for the distribution that "
+                "was drawn from. Asked for is the score of the draws as they are (D34, step 7)."
+            ),
+        },
+        "- np.mean(abs(draws[:, None] - draws)) / 2": {
+            "": (
+                "the second term is missing: the score would not be proper, and the sharpest "
+                "statement would win."
+            ),
+            "+ np.mean(abs(draws[:, None] - draws)) / 2": (
+                "the sign of the second term: spread is credited, not punished."
+            ),
+        },
+        "np.mean(abs(draws - y))": {
+            "abs(np.mean(draws) - y)": (
+                "this is the error of the mean; the mean of the errors is asked for."
+            ),
+            "np.mean((draws - y) ** 2)": "errors are squared; the CRPS has absolute ones.",
+        },
+    },
 )
 def crps_of_draws(draws: Any, y: Any) -> Any:
     """CRPS of T draws at a target."""
@@ -66,28 +56,16 @@ def crps_of_draws(draws: Any, y: Any) -> Any:
     returns="share",
     tags="D35",
     sizes={"B": 16},
-    wrong=[
-        (
-            "(low <= y) & (y <= high)",
-            "(y <= high)",
-            "only the upper end is looked at.",
-        ),
-        (
-            "(low <= y) & (y <= high)",
-            "(low <= y)",
-            "only the lower end is looked at.",
-        ),
-        (
-            "(low <= y) & (y <= high)",
-            "(low > y) | (y > high)",
-            "this is the share outside.",
-        ),
-        (
-            "(low <= y) & (y <= high)",
-            "(abs(y - (low + high) / 2) <= (high - low))",
-            "the interval is twice as wide: its half-width is half of high - low.",
-        ),
-    ],
+    wrong={
+        "(low <= y) & (y <= high)": {
+            "(y <= high)": "only the upper end is looked at.",
+            "(low <= y)": "only the lower end is looked at.",
+            "(low > y) | (y > high)": "this is the share outside.",
+            "(abs(y - (low + high) / 2) <= (high - low))": (
+                "the interval is twice as wide: its half-width is half of high - low."
+            ),
+        },
+    },
 )
 def coverage(low: Any, high: Any, y: Any) -> Any:
     """Share of the targets inside their intervals."""
@@ -99,33 +77,29 @@ def coverage(low: Any, high: Any, y: Any) -> Any:
     tails=whole(3, 0, 1, 2),
     returns="log_bayes_factor",
     tags="M18 M20 M21",
-    wrong=[
-        (
-            "- (heads + tails) * np.log(0.5)",
-            "",
-            "the fair coin's evidence is missing: this is the log evidence of the other model.",
-        ),
-        (
-            "- (heads + tails) * np.log(0.5)",
-            "+ (heads + tails) * np.log(0.5)",
-            "the sign of the fair coin's evidence: a ratio is a difference of logarithms.",
-        ),
-        (
-            "np.arange(1, heads + tails + 2)",
-            "np.arange(1, heads + tails + 1)",
-            "(h + t + 1)! stands below, not (h + t)!: the integral over r gives one more factor.",
-        ),
-        (
-            "return above - below",
-            "return above",
-            "1 / (h + t + 1)! is missing in the integral over r (M18).",
-        ),
-        (
-            "log_factorial(heads) + log_factorial(tails)\n",
-            "(heads * np.log(heads / (heads + tails)) + tails * np.log(tails / (heads + tails)))\n",
-            "the best r is put in: the evidence averages over r, and pays for that.",
-        ),
-    ],
+    wrong={
+        "- (heads + tails) * np.log(0.5)": {
+            "": "the fair coin's evidence is missing: this is the log evidence of the other model.",
+            "+ (heads + tails) * np.log(0.5)": (
+                "the sign of the fair coin's evidence: a ratio is a difference of logarithms."
+            ),
+        },
+        "np.arange(1, heads + tails + 2)": {
+            "np.arange(1, heads + tails + 1)": (
+                "(h + t + 1)! stands below, not (h + t)!: the integral over r gives one more "
+                "factor."
+            ),
+        },
+        "return above - below": {
+            "return above": "1 / (h + t + 1)! is missing in the integral over r (M18).",
+        },
+        "log_factorial(heads) + log_factorial(tails)\n": {
+            "(heads * np.log(heads / (heads + tails)) "
+            "+ tails * np.log(tails / (heads + tails)))\n": (
+                "the best r is put in: the evidence averages over r, and pays for that."
+            ),
+        },
+    },
 )
 def occams_razor(heads: Any, tails: Any) -> Any:
     """Log Bayes factor of a coin of unknown bias against a fair one."""

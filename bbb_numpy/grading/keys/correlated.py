@@ -18,29 +18,21 @@ __all__ = ["EXERCISES"]
     eps=real("SP"),
     returns="w",
     tags="M1",
-    wrong=[
-        (
-            "eps @ np.tril(C).T",
-            "eps @ np.tril(C)",
-            "C is not transposed: rows of eps are vectors, and w = mu + C eps for each.",
-        ),
-        (
-            "eps @ np.tril(C).T",
-            "eps @ C.T",
-            "what stands above the diagonal of C counts: only its lower triangle is there.",
-        ),
-        (
-            "eps @ np.tril(C).T",
-            "eps @ (np.tril(C) @ np.tril(C).T)",
-            "eps is multiplied by the covariance C C^T; its factor C is enough.",
-        ),
-        ("eps @ np.tril(C).T", "eps * np.diag(C)", "only the diagonal is used: mean field."),
-        (
-            "eps @ np.tril(C).T",
-            "eps @ np.tril(C, -1).T",
-            "the diagonal of C is left out.",
-        ),
-    ],
+    wrong={
+        "eps @ np.tril(C).T": {
+            "eps @ np.tril(C)": (
+                "C is not transposed: rows of eps are vectors, and w = mu + C eps for each."
+            ),
+            "eps @ C.T": (
+                "what stands above the diagonal of C counts: only its lower triangle is there."
+            ),
+            "eps @ (np.tril(C) @ np.tril(C).T)": (
+                "eps is multiplied by the covariance C C^T; its factor C is enough."
+            ),
+            "eps * np.diag(C)": "only the diagonal is used: mean field.",
+            "eps @ np.tril(C, -1).T": "the diagonal of C is left out.",
+        },
+    },
 )
 def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
     """S samples of N(mu, C C^T)."""
@@ -54,40 +46,28 @@ def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
     eps=real("SP"),
     returns="d_C d_rho",
     tags="M3",
-    wrong=[
-        (
-            "np.tril(outer, -1)",
-            "outer - np.diag(np.diag(outer))",
-            "there are slopes above the diagonal, where C has no numbers: as printed in the "
-            "paper (M3).",
-        ),
-        (
-            "d_w.T @ eps / len(eps)",
-            "eps.T @ d_w / len(eps)",
-            "it is transposed: row i belongs to w_i, column j to eps_j.",
-        ),
-        ("d_w.T @ eps / len(eps)", "d_w.T @ eps", "the mean over samples is a sum here."),
-        (
-            "np.diag(outer) - 1 / diagonal",
-            "np.diag(outer)",
-            "the entropy's slope -1 / C_kk is missing (M4).",
-        ),
-        (
-            "np.diag(outer) - 1 / diagonal",
-            "np.diag(outer) + 1 / diagonal",
-            "the sign of 1 / C_kk: F holds minus the entropy.",
-        ),
-        (
-            "np.diag(outer) - 1 / diagonal",
-            "np.diag(outer) - 1 / len(eps) / diagonal",
-            "the entropy is divided by the number of samples.",
-        ),
-        (
-            " / (1 + np.exp(-rho))",
-            "",
-            "softplus without its derivative: C_kk = softplus(rho_k) (K24).",
-        ),
-    ],
+    wrong={
+        "np.tril(outer, -1)": {
+            "outer - np.diag(np.diag(outer))": (
+                "there are slopes above the diagonal, where C has no numbers: as printed in the "
+                "paper (M3)."
+            ),
+        },
+        "d_w.T @ eps / len(eps)": {
+            "eps.T @ d_w / len(eps)": "it is transposed: row i belongs to w_i, column j to eps_j.",
+            "d_w.T @ eps": "the mean over samples is a sum here.",
+        },
+        "np.diag(outer) - 1 / diagonal": {
+            "np.diag(outer)": "the entropy's slope -1 / C_kk is missing (M4).",
+            "np.diag(outer) + 1 / diagonal": "the sign of 1 / C_kk: F holds minus the entropy.",
+            "np.diag(outer) - 1 / len(eps) / diagonal": (
+                "the entropy is divided by the number of samples."
+            ),
+        },
+        " / (1 + np.exp(-rho))": {
+            "": "softplus without its derivative: C_kk = softplus(rho_k) (K24).",
+        },
+    },
 )
 def gradient_for_the_factor(C: Any, rho: Any, d_w: Any, eps: Any) -> Any:
     """Slopes for the strict lower triangle of C and for the raw diagonal."""
@@ -101,38 +81,28 @@ def gradient_for_the_factor(C: Any, rho: Any, d_w: Any, eps: Any) -> Any:
     below=real("P"),
     returns="entropy",
     tags="M4 M16",
-    wrong=[
-        (
-            "np.sum(np.log(diagonal))",
-            "2 * np.sum(np.log(diagonal))",
-            "this is log det of the covariance; half of it is log det C.",
-        ),
-        (
-            "np.sum(np.log(diagonal))",
-            "-np.sum(np.log(diagonal))",
-            "the sign: a wider distribution has more entropy.",
-        ),
-        (
-            "(1 + np.log(2 * np.pi))",
-            "np.log(2 * np.pi)",
-            "E[eps^2] / 2 = 1/2 of every weight is missing.",
-        ),
-        (
-            "len(diagonal) / 2 * (1 + np.log(2 * np.pi))",
-            "(1 + np.log(2 * np.pi)) / 2",
-            "the constant is counted once; every weight has one.",
-        ),
-        (
-            "np.sum(np.log(diagonal))",
-            "np.sum(np.log(diagonal)) + np.sum(np.log(1 + below**2)) / 2",
-            "numbers below the diagonal do not change the determinant.",
-        ),
-        (
-            "np.sum(np.log(diagonal)) + len(diagonal) / 2 * (1 + np.log(2 * np.pi))",
-            "-np.sum(np.log(diagonal)) - len(diagonal) / 2 * (1 + np.log(2 * np.pi))",
-            "this is E[log q], which the paper calls the entropy; it is minus the entropy (M4).",
-        ),
-    ],
+    wrong={
+        "np.sum(np.log(diagonal))": {
+            "2 * np.sum(np.log(diagonal))": (
+                "this is log det of the covariance; half of it is log det C."
+            ),
+            "-np.sum(np.log(diagonal))": "the sign: a wider distribution has more entropy.",
+            "np.sum(np.log(diagonal)) + np.sum(np.log(1 + below**2)) / 2": (
+                "numbers below the diagonal do not change the determinant."
+            ),
+        },
+        "(1 + np.log(2 * np.pi))": {
+            "np.log(2 * np.pi)": "E[eps^2] / 2 = 1/2 of every weight is missing.",
+        },
+        "len(diagonal) / 2 * (1 + np.log(2 * np.pi))": {
+            "(1 + np.log(2 * np.pi)) / 2": "the constant is counted once; every weight has one.",
+        },
+        "np.sum(np.log(diagonal)) + len(diagonal) / 2 * (1 + np.log(2 * np.pi))": {
+            "-np.sum(np.log(diagonal)) - len(diagonal) / 2 * (1 + np.log(2 * np.pi))": (
+                "this is E[log q], which the paper calls the entropy; it is minus the entropy (M4)."
+            ),
+        },
+    },
 )
 def entropy_of_full_rank(diagonal: Any, below: Any) -> Any:
     """Entropy of N(mu, C C^T)."""
@@ -146,34 +116,24 @@ def entropy_of_full_rank(diagonal: Any, below: Any) -> Any:
     returns="value d_zeta",
     slopes={"d_zeta": "zeta"},
     tags="M14 M15 M17",
-    wrong=[
-        (
-            "a * zeta - b * np.exp(zeta)",
-            "(a - 1) * zeta - b * np.exp(zeta)",
-            "the Jacobian is missing: this is the posterior under another prior (M14). Value and "
-            "gradient agree, so no gradient check sees it.",
-        ),
-        (
-            "a * zeta - b * np.exp(zeta)",
-            "(a - 2) * zeta - b * np.exp(zeta)",
-            "the sign of the Jacobian: log |d theta / d zeta| = + zeta.",
-        ),
-        (
-            "a - b * np.exp(zeta)\n",
-            "a - 1 - b * np.exp(zeta)\n",
-            "the slope of the Jacobian, 1, is missing.",
-        ),
-        (
-            "a - b * np.exp(zeta)\n",
-            "(a - 1) / np.exp(zeta) - b\n",
-            "this is the slope for theta: multiply by d theta / d zeta and add the Jacobian's.",
-        ),
-        (
-            "a - b * np.exp(zeta)\n",
-            "a - b + 0 * zeta\n",
-            "the chain rule: theta = exp(zeta) moves with zeta by exp(zeta).",
-        ),
-    ],
+    wrong={
+        "a * zeta - b * np.exp(zeta)": {
+            "(a - 1) * zeta - b * np.exp(zeta)": (
+                "the Jacobian is missing: this is the posterior under another prior (M14). Value "
+                "and gradient agree, so no gradient check sees it."
+            ),
+            "(a - 2) * zeta - b * np.exp(zeta)": (
+                "the sign of the Jacobian: log |d theta / d zeta| = + zeta."
+            ),
+        },
+        "a - b * np.exp(zeta)\n": {
+            "a - 1 - b * np.exp(zeta)\n": "the slope of the Jacobian, 1, is missing.",
+            "(a - 1) / np.exp(zeta) - b\n": (
+                "this is the slope for theta: multiply by d theta / d zeta and add the Jacobian's."
+            ),
+            "a - b + 0 * zeta\n": "the chain rule: theta = exp(zeta) moves with zeta by exp(zeta).",
+        },
+    },
 )
 def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
     """Unnormalised Gamma(a, b) densities of theta = exp(zeta), in zeta, and their slope."""
@@ -185,24 +145,22 @@ def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
     r=unit(),
     returns="reverse inclusive gap",
     tags="D28 D8",
-    wrong=[
-        (
-            "1 - r**2, ",
-            "1 + 0 * r, ",
-            "this is the marginal variance, which the inclusive divergence finds; the reverse one "
-            "finds 1 over the diagonal of the precision.",
-        ),
-        ("1 - r**2, ", "1 / (1 - r**2), ", "this is the precision's diagonal itself."),
-        ("1 - r**2, ", "(1 - r**2) ** 0.5, ", "this is the deviation; asked for is the variance."),
-        (
-            "1 + 0 * r, ",
-            "1 - r**2, ",
-            "the inclusive divergence matches the marginal variances.",
-        ),
-        ("-np.log(1 - r**2) / 2", "np.log(1 - r**2) / 2", "the sign: a divergence is positive."),
-        ("-np.log(1 - r**2) / 2", "-np.log(1 - r**2)", "the half is missing."),
-        ("-np.log(1 - r**2) / 2", "-np.log(1 - r) / 2", "r is not squared."),
-    ],
+    wrong={
+        "1 - r**2, ": {
+            "1 + 0 * r, ": (
+                "this is the marginal variance, which the inclusive divergence finds; the reverse "
+                "one finds 1 over the diagonal of the precision."
+            ),
+            "1 / (1 - r**2), ": "this is the precision's diagonal itself.",
+            "(1 - r**2) ** 0.5, ": "this is the deviation; asked for is the variance.",
+        },
+        "1 + 0 * r, ": {"1 - r**2, ": "the inclusive divergence matches the marginal variances."},
+        "-np.log(1 - r**2) / 2": {
+            "np.log(1 - r**2) / 2": "the sign: a divergence is positive.",
+            "-np.log(1 - r**2)": "the half is missing.",
+            "-np.log(1 - r) / 2": "r is not squared.",
+        },
+    },
 )
 def price_of_mean_field(r: Any) -> Any:
     """Variances by reverse and inclusive KL for correlation r, and the gap."""

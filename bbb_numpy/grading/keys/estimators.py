@@ -20,42 +20,30 @@ __all__ = ["EXERCISES"]
     returns="value d_mu d_rho",
     slopes={"d_mu": "mu", "d_rho": "rho"},
     tags="D18",
-    wrong=[
-        (
-            "sigma / prior**2 - 1 / sigma",
-            "sigma / prior**2",
-            "the slope of -log sigma is missing: sigma would shrink to 0.",
-        ),
-        (
-            "sigma / prior**2 - 1 / sigma",
-            "sigma / prior**2 + 1 / sigma",
-            "the sign of 1 / sigma: -log sigma has the slope -1 / sigma.",
-        ),
-        (
-            "sigma / prior**2 - 1 / sigma",
-            "1 / prior**2 - 1 / sigma",
-            "sigma is missing: sigma^2 / 2 has the slope sigma.",
-        ),
-        (
-            " / (1 + np.exp(-rho))",
-            "",
-            "softplus without its derivative: multiply by the sigmoid (K24).",
-        ),
-        (", mu / prior**2,", ", mu,", "the prior's scale is forgotten in the slope for mu."),
-        (
-            "(sigma**2 + mu**2) / (2 * prior**2)",
-            "mu**2 / (2 * prior**2)",
-            "E[w^2] is mu^2 + sigma^2: sigma^2 is missing.",
-        ),
-        ("np.log(prior / sigma)", "np.log(sigma / prior)", "the fraction is upside down."),
-        (" - 0.5", "", "the -1/2 of every weight is missing."),
-        (
-            "np.sum(np.log",
-            "np.mean(np.log",
-            "the KL is divided by the number of weights, as some published code does: they are "
-            "independent, and their divergences add up.",
-        ),
-    ],
+    wrong={
+        "sigma / prior**2 - 1 / sigma": {
+            "sigma / prior**2": "the slope of -log sigma is missing: sigma would shrink to 0.",
+            "sigma / prior**2 + 1 / sigma": (
+                "the sign of 1 / sigma: -log sigma has the slope -1 / sigma."
+            ),
+            "1 / prior**2 - 1 / sigma": "sigma is missing: sigma^2 / 2 has the slope sigma.",
+        },
+        " / (1 + np.exp(-rho))": {
+            "": "softplus without its derivative: multiply by the sigmoid (K24).",
+        },
+        ", mu / prior**2,": {", mu,": "the prior's scale is forgotten in the slope for mu."},
+        "(sigma**2 + mu**2) / (2 * prior**2)": {
+            "mu**2 / (2 * prior**2)": "E[w^2] is mu^2 + sigma^2: sigma^2 is missing.",
+        },
+        "np.log(prior / sigma)": {"np.log(sigma / prior)": "the fraction is upside down."},
+        " - 0.5": {"": "the -1/2 of every weight is missing."},
+        "np.sum(np.log": {
+            "np.mean(np.log": (
+                "the KL is divided by the number of weights, as some published code does: they are "
+                "independent, and their divergences add up."
+            ),
+        },
+    },
 )
 def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
     """KL from a mean-field Gaussian to the prior, and its gradient."""
@@ -71,30 +59,22 @@ def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
     h=real("S"),
     returns="d_mu d_sigma",
     tags="W4 W5 D20 D26",
-    wrong=[
-        (
-            "h[:, None] * eps / sigma,",
-            "h[:, None] * eps,",
-            "1 / sigma is missing: d log q / d mu = (w - mu) / sigma^2 = eps / sigma.",
-        ),
-        (
-            "h[:, None] * eps / sigma,",
-            "-h[:, None] * eps / sigma,",
-            "the sign: this is d log q / d w.",
-        ),
-        (
-            "(eps**2 - 1) / sigma",
-            "eps**2 / sigma",
-            "the -1 of the normalising constant 1 / sigma is missing.",
-        ),
-        ("(eps**2 - 1) / sigma", "(1 - eps**2) / sigma", "the sign of the score for sigma."),
-        ("(eps**2 - 1) / sigma", "(eps**2 - 1)", "1 / sigma is missing in the score for sigma."),
-        (
-            "(eps**2 - 1) / sigma",
-            "-1 / sigma + 0 * eps",
-            "this is the total derivative along w = mu + sigma eps; the score holds w fixed.",
-        ),
-    ],
+    wrong={
+        "h[:, None] * eps / sigma,": {
+            "h[:, None] * eps,": (
+                "1 / sigma is missing: d log q / d mu = (w - mu) / sigma^2 = eps / sigma."
+            ),
+            "-h[:, None] * eps / sigma,": "the sign: this is d log q / d w.",
+        },
+        "(eps**2 - 1) / sigma": {
+            "eps**2 / sigma": "the -1 of the normalising constant 1 / sigma is missing.",
+            "(1 - eps**2) / sigma": "the sign of the score for sigma.",
+            "(eps**2 - 1)": "1 / sigma is missing in the score for sigma.",
+            "-1 / sigma + 0 * eps": (
+                "this is the total derivative along w = mu + sigma eps; the score holds w fixed."
+            ),
+        },
+    },
 )
 def score_function_estimator(mu: Any, sigma: Any, eps: Any, h: Any) -> Any:
     """Gradient of E[h(w)] from values of h alone."""
@@ -112,36 +92,28 @@ def score_function_estimator(mu: Any, sigma: Any, eps: Any, h: Any) -> Any:
     pi=positive(),
     returns="d_mu d_rho",
     tags="D20 W4 W5",
-    wrong=[
-        (
-            "d_w - pi * eps / sigma",
-            "d_w",
-            "log q's slope is missing altogether: its path through w, -eps / sigma, stays; only "
-            "the direct part is left out.",
-        ),
-        (
-            "d_w - pi * eps / sigma",
-            "d_w + pi * eps / sigma",
-            "the sign: d log q / d w = -eps / sigma.",
-        ),
-        ("d_w - pi * eps / sigma", "d_w - eps / sigma", "the share pi of log q is missing."),
-        (
-            "d_w - pi * eps / sigma",
-            "d_w - pi * eps / sigma**2",
-            "-(w - mu) / sigma^2 is -eps / sigma: sigma is divided by twice.",
-        ),
-        (
-            "path * eps, axis=0)",
-            "path * eps - pi / sigma, axis=0)",
-            "-pi / sigma is there as well: then log q is counted in two forms.",
-        ),
-        (
-            " / (1 + np.exp(-rho))",
-            "",
-            "softplus without its derivative: multiply by the sigmoid (K24).",
-        ),
-        ("path * eps, axis=0)", "path, axis=0)", "eps is missing: w moves with sigma by eps."),
-    ],
+    wrong={
+        "d_w - pi * eps / sigma": {
+            "d_w": (
+                "log q's slope is missing altogether: its path through w, -eps / sigma, stays; "
+                "only the direct part is left out."
+            ),
+            "d_w + pi * eps / sigma": "the sign: d log q / d w = -eps / sigma.",
+            "d_w - eps / sigma": "the share pi of log q is missing.",
+            "d_w - pi * eps / sigma**2": (
+                "-(w - mu) / sigma^2 is -eps / sigma: sigma is divided by twice."
+            ),
+        },
+        "path * eps, axis=0)": {
+            "path * eps - pi / sigma, axis=0)": (
+                "-pi / sigma is there as well: then log q is counted in two forms."
+            ),
+            "path, axis=0)": "eps is missing: w moves with sigma by eps.",
+        },
+        " / (1 + np.exp(-rho))": {
+            "": "softplus without its derivative: multiply by the sigmoid (K24).",
+        },
+    },
 )
 def sticking_the_landing(sigma: Any, rho: Any, eps: Any, d_w: Any, pi: Any) -> Any:
     """Return the gradient without the direct part of log q."""
@@ -161,20 +133,18 @@ def cube(w: Any) -> Any:
     eps=real("SP"),
     returns="estimate",
     tags="D23",
-    wrong=[
-        ("mu - sigma * eps", "mu + sigma * eps", "the second half is the first one again."),
-        (
-            "mu - sigma * eps",
-            "-mu - sigma * eps",
-            "the mean is mirrored as well: only the noise changes its sign.",
-        ),
-        (" / 2", "", "1/2 is missing: it is the mean of the two."),
-        (
-            "h(mu - sigma * eps))",
-            "-h(mu - sigma * eps))",
-            "the difference is the odd part, which is to go; the sum is asked for.",
-        ),
-    ],
+    wrong={
+        "mu - sigma * eps": {
+            "mu + sigma * eps": "the second half is the first one again.",
+            "-mu - sigma * eps": "the mean is mirrored as well: only the noise changes its sign.",
+        },
+        " / 2": {"": "1/2 is missing: it is the mean of the two."},
+        "h(mu - sigma * eps))": {
+            "-h(mu - sigma * eps))": (
+                "the difference is the odd part, which is to go; the sum is asked for."
+            ),
+        },
+    },
 )
 def antithetic_noise(h: Any, mu: Any, sigma: Any, eps: Any) -> Any:
     """Mean of h over samples and their mirror images."""
@@ -191,44 +161,26 @@ def antithetic_noise(h: Any, mu: Any, sigma: Any, eps: Any) -> Any:
     returns="z",
     tags="D21",
     sizes={"B": 2, "I": 2, "H": 2},
-    wrong=[
-        (
-            "a**2 @ sigma**2 + sigma_b**2",
-            "a**2 @ sigma**2 + sigma_b",
-            "sigma_b is not squared: sqrt(x^2 sigma^2 + sigma_b), as in published code.",
-        ),
-        (
-            "a**2 @ sigma**2 + sigma_b**2",
-            "a**2 @ sigma + sigma_b**2",
-            "sigma is not squared: variances add up, not deviations.",
-        ),
-        (
-            "a**2 @ sigma**2 + sigma_b**2",
-            "a**2 @ sigma + sigma_b",
-            "no sigma is squared: variances add up, not deviations.",
-        ),
-        (
-            "a**2 @ sigma**2 + sigma_b**2",
-            "abs(a) @ sigma**2 + sigma_b**2",
-            "the inputs are not squared: the variance of a w is a^2 sigma^2.",
-        ),
-        (
-            "a**2 @ sigma**2 + sigma_b**2",
-            "(a @ sigma) ** 2 + sigma_b**2",
-            "deviations are added up before squaring: independent weights add variances.",
-        ),
-        (
-            "a**2 @ sigma**2 + sigma_b**2",
-            "a**2 @ sigma**2",
-            "the bias is as uncertain as the weights: sigma_b^2 is missing.",
-        ),
-        ("variance**0.5 * zeta", "variance * zeta", "the root is missing: noise has a deviation."),
-        (
-            "variance**0.5 * zeta",
-            "variance**0.5 * zeta[:1]",
-            "all rows share one noise; here every row has its own.",
-        ),
-    ],
+    wrong={
+        "a**2 @ sigma**2 + sigma_b**2": {
+            "a**2 @ sigma**2 + sigma_b": (
+                "sigma_b is not squared: sqrt(x^2 sigma^2 + sigma_b), as in published code."
+            ),
+            "a**2 @ sigma + sigma_b**2": "sigma is not squared: variances add up, not deviations.",
+            "a**2 @ sigma + sigma_b": "no sigma is squared: variances add up, not deviations.",
+            "abs(a) @ sigma**2 + sigma_b**2": (
+                "the inputs are not squared: the variance of a w is a^2 sigma^2."
+            ),
+            "(a @ sigma) ** 2 + sigma_b**2": (
+                "deviations are added up before squaring: independent weights add variances."
+            ),
+            "a**2 @ sigma**2": "the bias is as uncertain as the weights: sigma_b^2 is missing.",
+        },
+        "variance**0.5 * zeta": {
+            "variance * zeta": "the root is missing: noise has a deviation.",
+            "variance**0.5 * zeta[:1]": "all rows share one noise; here every row has its own.",
+        },
+    },
 )
 def local_reparameterisation(
     a: Any, mu: Any, sigma: Any, mu_b: Any, sigma_b: Any, zeta: Any

@@ -18,24 +18,14 @@ __all__ = ["EXERCISES"]
     rho=real("P"),
     returns="sigma",
     tags="D7 K3",
-    wrong=[
-        ("np.log(1 + np.exp(rho))", "np.exp(rho)", "this is exp(rho), not softplus."),
-        (
-            "np.log(1 + np.exp(rho))",
-            "rho * (rho > 0)",
-            "this is ReLU, softplus's limit: sigma would be 0 for negative rho.",
-        ),
-        (
-            "np.log(1 + np.exp(rho))",
-            "abs(rho) + np.log(1 + np.exp(-abs(rho)))",
-            "|rho| stands where max(rho, 0) belongs.",
-        ),
-        (
-            "np.log(1 + np.exp(rho))",
-            "np.log(1 + np.exp(-abs(rho)))",
-            "max(rho, 0) is missing.",
-        ),
-    ],
+    wrong={
+        "np.log(1 + np.exp(rho))": {
+            "np.exp(rho)": "this is exp(rho), not softplus.",
+            "rho * (rho > 0)": "this is ReLU, softplus's limit: sigma would be 0 for negative rho.",
+            "abs(rho) + np.log(1 + np.exp(-abs(rho)))": "|rho| stands where max(rho, 0) belongs.",
+            "np.log(1 + np.exp(-abs(rho)))": "max(rho, 0) is missing.",
+        },
+    },
     extremes=[
         (np.array([800.0]), np.array([800.0])),
         (np.array([-40.0]), np.array([np.exp(-40.0)])),
@@ -52,23 +42,17 @@ def stable_softplus(rho: Any) -> Any:
     returns="share",
     tags="G7",
     sizes={"S": 4},
-    wrong=[
-        (
-            "np.exp(log_weights) / np.sum(np.exp(log_weights))",
-            "np.exp(log_weights + np.min(log_weights))",
-            "as printed: the minimum is added, and the sum is not divided by.",
-        ),
-        (
-            "np.exp(log_weights) / np.sum(np.exp(log_weights))",
-            "np.exp(log_weights - np.max(log_weights))",
-            "they are not divided by their sum.",
-        ),
-        (
-            "np.exp(log_weights) / np.sum(np.exp(log_weights))",
-            "log_weights / np.sum(log_weights)",
-            "the logarithms are divided by their sum; exponentiate first.",
-        ),
-    ],
+    wrong={
+        "np.exp(log_weights) / np.sum(np.exp(log_weights))": {
+            "np.exp(log_weights + np.min(log_weights))": (
+                "as printed: the minimum is added, and the sum is not divided by."
+            ),
+            "np.exp(log_weights - np.max(log_weights))": "they are not divided by their sum.",
+            "log_weights / np.sum(log_weights)": (
+                "the logarithms are divided by their sum; exponentiate first."
+            ),
+        },
+    },
     extremes=[
         (np.array([-1000.0, -1000.0]), np.array([0.5, 0.5])),
         (np.array([800.0, 800.0]), np.array([0.5, 0.5])),

@@ -19,25 +19,23 @@ __all__ = ["EXERCISES"]
     returns="value d_f",
     slopes={"d_f": "f"},
     tags="K14 K15 K16 K37",
-    wrong=[
-        ("-(y - f) / noise**2", "(y - f) / noise**2", "the sign: -(y - f), as y - f falls with f."),
-        ("-(y - f) / noise**2", "-(y - f)", "1 / noise^2 is missing in the slope."),
-        ("-(y - f) / noise**2", "-(y - f) / noise", "noise is not squared in the slope."),
-        (
-            "-(y - f) / noise**2",
-            "-(y - f) / noise**2 / len(y)",
-            "the slope is divided by the number of rows: the likelihood is a sum (K15).",
-        ),
-        (
-            "(y - f) ** 2 / (2 * noise**2) + np.log(noise)",
-            "(y - f) ** 2 / 2",
-            "the noise is taken for 1, as in the report (K16).",
-        ),
-        ("+ np.log(noise)", "", "log(noise) of every row is missing."),
-        ("+ np.log(2 * np.pi) / 2", "", "log(2 pi) / 2 of every row is missing."),
-        ("/ (2 * noise**2)", "/ noise**2", "the 2 of 2 noise^2 is missing."),
-        ("np.sum(", "np.mean(", "the likelihood is divided by the number of rows (K15)."),
-    ],
+    wrong={
+        "-(y - f) / noise**2": {
+            "(y - f) / noise**2": "the sign: -(y - f), as y - f falls with f.",
+            "-(y - f)": "1 / noise^2 is missing in the slope.",
+            "-(y - f) / noise": "noise is not squared in the slope.",
+            "-(y - f) / noise**2 / len(y)": (
+                "the slope is divided by the number of rows: the likelihood is a sum (K15)."
+            ),
+        },
+        "(y - f) ** 2 / (2 * noise**2) + np.log(noise)": {
+            "(y - f) ** 2 / 2": "the noise is taken for 1, as in the report (K16).",
+        },
+        "+ np.log(noise)": {"": "log(noise) of every row is missing."},
+        "+ np.log(2 * np.pi) / 2": {"": "log(2 pi) / 2 of every row is missing."},
+        "/ (2 * noise**2)": {"/ noise**2": "the 2 of 2 noise^2 is missing."},
+        "np.sum(": {"np.mean(": "the likelihood is divided by the number of rows (K15)."},
+    },
 )
 def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     """Minus the log likelihood of targets with Gaussian noise, and its slope."""
@@ -52,34 +50,30 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     returns="value d_f d_t",
     slopes={"d_f": "f", "d_t": "t"},
     tags="D1",
-    wrong=[
-        (
-            "len(y) - np.sum(",
-            "-np.sum(",
-            "the slope of t itself is missing: then the noise grows without end.",
-        ),
-        ("len(y) - np.sum(", "1 - np.sum(", "t is counted once; every row has one."),
-        ("len(y) - np.sum(", "len(y) + np.sum(", "the sign of the square's slope."),
-        (
-            "np.sum((y - f) ** 2) * np.exp(-2 * t)",
-            "np.sum((y - f) ** 2) * np.exp(-2 * t) / 2",
-            "the 2 of exp(-2 t) comes down and cancels the half.",
-        ),
-        (
-            "np.sum((y - f) ** 2) * np.exp(-2 * t)",
-            "np.sum((y - f) ** 2) * np.exp(-3 * t)",
-            "this is the slope for sigma = exp(t), in part; for t it is multiplied by sigma.",
-        ),
-        ("-(y - f) * np.exp(-2 * t)", "-(y - f)", "1 / noise^2 is missing in the slope for f."),
-        (
-            "-(y - f) * np.exp(-2 * t)",
-            "-(y - f) * np.exp(-t)",
-            "the noise is not squared in the slope for f.",
-        ),
-        ("t + (y", "-t + (y", "the sign of t = log noise."),
-        ("t + (y", "(y", "t = log noise of every row is missing."),
-        (", d_t", ", d_t / len(y)", "the slope for t is divided by the number of rows."),
-    ],
+    wrong={
+        "len(y) - np.sum(": {
+            "-np.sum(": "the slope of t itself is missing: then the noise grows without end.",
+            "1 - np.sum(": "t is counted once; every row has one.",
+            "len(y) + np.sum(": "the sign of the square's slope.",
+        },
+        "np.sum((y - f) ** 2) * np.exp(-2 * t)": {
+            "np.sum((y - f) ** 2) * np.exp(-2 * t) / 2": (
+                "the 2 of exp(-2 t) comes down and cancels the half."
+            ),
+            "np.sum((y - f) ** 2) * np.exp(-3 * t)": (
+                "this is the slope for sigma = exp(t), in part; for t it is multiplied by sigma."
+            ),
+        },
+        "-(y - f) * np.exp(-2 * t)": {
+            "-(y - f)": "1 / noise^2 is missing in the slope for f.",
+            "-(y - f) * np.exp(-t)": "the noise is not squared in the slope for f.",
+        },
+        "t + (y": {
+            "-t + (y": "the sign of t = log noise.",
+            "(y": "t = log noise of every row is missing.",
+        },
+        ", d_t": {", d_t / len(y)": "the slope for t is divided by the number of rows."},
+    },
 )
 def learned_noise(f: Any, y: Any, t: Any) -> Any:
     """Minus the log likelihood with noise exp(t), without its constant, and its slopes."""
@@ -95,35 +89,27 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
     returns="value d_mean d_v",
     slopes={"d_mean": "mean", "d_v": "v"},
     tags="D12",
-    wrong=[
-        (
-            "(1 - (y - mean) ** 2 * np.exp(-v)) / 2",
-            "1 - (y - mean) ** 2 * np.exp(-v)",
-            "the half is missing: v is the log of the variance, not of the deviation.",
-        ),
-        (
-            "(1 - (y - mean) ** 2 * np.exp(-v)) / 2",
-            "-((y - mean) ** 2) * np.exp(-v) / 2",
-            "the slope of v / 2 is missing.",
-        ),
-        (
-            "(1 - (y - mean) ** 2 * np.exp(-v)) / 2",
-            "(1 + (y - mean) ** 2 * np.exp(-v)) / 2",
-            "the sign of the square's slope.",
-        ),
-        (
-            "(v + (y - mean) ** 2 * np.exp(-v)) / 2",
-            "v + (y - mean) ** 2 * np.exp(-2 * v) / 2",
-            "v is taken for the log of the deviation; it is that of the variance.",
-        ),
-        ("-(y - mean) * np.exp(-v)", "-(y - mean)", "the slope for the mean lacks 1 / variance."),
-        (
-            "-(y - mean) * np.exp(-v)",
-            "-(y - mean) * np.exp(-2 * v)",
-            "v is taken for the log of the deviation in the slope for the mean.",
-        ),
-        ("np.sum(", "np.mean(", "the likelihood is divided by the number of rows."),
-    ],
+    wrong={
+        "(1 - (y - mean) ** 2 * np.exp(-v)) / 2": {
+            "1 - (y - mean) ** 2 * np.exp(-v)": (
+                "the half is missing: v is the log of the variance, not of the deviation."
+            ),
+            "-((y - mean) ** 2) * np.exp(-v) / 2": "the slope of v / 2 is missing.",
+            "(1 + (y - mean) ** 2 * np.exp(-v)) / 2": "the sign of the square's slope.",
+        },
+        "(v + (y - mean) ** 2 * np.exp(-v)) / 2": {
+            "v + (y - mean) ** 2 * np.exp(-2 * v) / 2": (
+                "v is taken for the log of the deviation; it is that of the variance."
+            ),
+        },
+        "-(y - mean) * np.exp(-v)": {
+            "-(y - mean)": "the slope for the mean lacks 1 / variance.",
+            "-(y - mean) * np.exp(-2 * v)": (
+                "v is taken for the log of the deviation in the slope for the mean."
+            ),
+        },
+        "np.sum(": {"np.mean(": "the likelihood is divided by the number of rows."},
+    },
 )
 def noise_that_depends_on_the_input(mean: Any, v: Any, y: Any) -> Any:
     """Minus the log likelihood with log variance v, without its constant, and its slopes."""
@@ -137,36 +123,29 @@ def noise_that_depends_on_the_input(mean: Any, v: Any, y: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D13",
-    wrong=[
-        ("s - y", "y - s", "the sign: the slope of minus the log likelihood is s(z) - y."),
-        ("s - y", "s", "the label is missing in the slope."),
-        (
-            "s - y",
-            "(s - y) / (s * (1 - s))",
-            "this is the slope for the probability; for the logit it is multiplied by s (1 - s).",
-        ),
-        (
-            "s - y",
-            "(s - y) * s * (1 - s)",
-            "this is the slope of the squared error, as if the target were real.",
-        ),
-        (
-            "np.log(1 + np.exp(z)) - y * z",
-            "np.log(1 + np.exp(-z)) - y * z",
-            "the sign of z in one place: each label has its own.",
-        ),
-        (
-            "np.log(1 + np.exp(z)) - y * z",
-            "y * z - np.log(1 + np.exp(z))",
-            "this is the log likelihood; minus it is asked for.",
-        ),
-        (
-            "np.sum(np.log(1 + np.exp(z)) - y * z)",
-            "-np.sum(y * np.log(s))",
-            "only rows of label 1 count: those of label 0 have -log(1 - s).",
-        ),
-        ("np.sum(", "np.mean(", "the likelihood is divided by the number of rows."),
-    ],
+    wrong={
+        "s - y": {
+            "y - s": "the sign: the slope of minus the log likelihood is s(z) - y.",
+            "s": "the label is missing in the slope.",
+            "(s - y) / (s * (1 - s))": (
+                "this is the slope for the probability; for the logit it is multiplied by s (1 - "
+                "s)."
+            ),
+            "(s - y) * s * (1 - s)": (
+                "this is the slope of the squared error, as if the target were real."
+            ),
+        },
+        "np.log(1 + np.exp(z)) - y * z": {
+            "np.log(1 + np.exp(-z)) - y * z": "the sign of z in one place: each label has its own.",
+            "y * z - np.log(1 + np.exp(z))": "this is the log likelihood; minus it is asked for.",
+        },
+        "np.sum(np.log(1 + np.exp(z)) - y * z)": {
+            "-np.sum(y * np.log(s))": (
+                "only rows of label 1 count: those of label 0 have -log(1 - s)."
+            ),
+        },
+        "np.sum(": {"np.mean(": "the likelihood is divided by the number of rows."},
+    },
 )
 def two_classes(z: Any, y: Any) -> Any:
     """Minus the log likelihood of labels with logits z, and its slope."""
@@ -180,26 +159,22 @@ def two_classes(z: Any, y: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D14",
-    wrong=[
-        ("p - chosen", "chosen - p", "the sign: the slope is softmax(z) minus the label."),
-        ("p - chosen", "p", "the label is missing in the slope."),
-        (
-            "p - chosen",
-            "(p - chosen) / len(y)",
-            "the slope is divided by the number of rows: the likelihood is a sum.",
-        ),
-        ("np.sum(np.log(", "np.mean(np.log(", "the likelihood is divided by the number of rows."),
-        (
-            "np.sum(np.log(np.sum(e, axis=1)) - np.sum(chosen * z, axis=1))",
-            "-np.sum(chosen * z)",
-            "log of the sum of exponentials is missing.",
-        ),
-        (
-            "np.sum(e, axis=1, keepdims=True)",
-            "np.sum(e)",
-            "the exponentials of all rows are added up; each row has its own sum.",
-        ),
-    ],
+    wrong={
+        "p - chosen": {
+            "chosen - p": "the sign: the slope is softmax(z) minus the label.",
+            "p": "the label is missing in the slope.",
+            "(p - chosen) / len(y)": (
+                "the slope is divided by the number of rows: the likelihood is a sum."
+            ),
+        },
+        "np.sum(np.log(": {"np.mean(np.log(": "the likelihood is divided by the number of rows."},
+        "np.sum(np.log(np.sum(e, axis=1)) - np.sum(chosen * z, axis=1))": {
+            "-np.sum(chosen * z)": "log of the sum of exponentials is missing.",
+        },
+        "np.sum(e, axis=1, keepdims=True)": {
+            "np.sum(e)": "the exponentials of all rows are added up; each row has its own sum.",
+        },
+    },
 )
 def several_classes(z: Any, y: Any) -> Any:
     """Minus the log likelihood of classes with logits z, and its slope."""
@@ -215,27 +190,21 @@ def several_classes(z: Any, y: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D15",
-    wrong=[
-        ("np.exp(z) - y\n", "y - np.exp(z)\n", "the sign of the slope."),
-        (
-            "np.exp(z) - y\n",
-            "1 - y / np.exp(z)\n",
-            "this is the slope for the rate; for its logarithm it is multiplied by the rate.",
-        ),
-        ("np.exp(z) - y\n", "np.exp(z)\n", "the count is missing in the slope."),
-        (
-            "np.exp(z) - y * z",
-            "z - y * np.log(z**2) / 2",
-            "z is taken for the rate; it is its logarithm.",
-        ),
-        (
-            "np.exp(z) - y * z",
-            "y * z - np.exp(z)",
-            "this is the log likelihood; minus it is asked for.",
-        ),
-        ("np.exp(z) - y * z", "-y * z", "the rate itself is missing: it makes the sum 1."),
-        ("np.sum(", "np.mean(", "the likelihood is divided by the number of rows."),
-    ],
+    wrong={
+        "np.exp(z) - y\n": {
+            "y - np.exp(z)\n": "the sign of the slope.",
+            "1 - y / np.exp(z)\n": (
+                "this is the slope for the rate; for its logarithm it is multiplied by the rate."
+            ),
+            "np.exp(z)\n": "the count is missing in the slope.",
+        },
+        "np.exp(z) - y * z": {
+            "z - y * np.log(z**2) / 2": "z is taken for the rate; it is its logarithm.",
+            "y * z - np.exp(z)": "this is the log likelihood; minus it is asked for.",
+            "-y * z": "the rate itself is missing: it makes the sum 1.",
+        },
+        "np.sum(": {"np.mean(": "the likelihood is divided by the number of rows."},
+    },
 )
 def counts(z: Any, y: Any) -> Any:
     """Minus the log likelihood of counts with log rates z, without log y!, and its slope."""

@@ -14,7 +14,7 @@ def formula(
     returns: str,
     tags: str,
     slopes: dict[str, str] | None = None,
-    wrong: Sequence[tuple[str, str, str]] = (),
+    wrong: Mapping[str, Mapping[str, str]] | None = None,
     sizes: Mapping[str, int] = SIZES,
     extremes: Sequence[tuple[Any, ...]] = (),
     **arguments: Argument,
@@ -29,8 +29,8 @@ def formula(
         Entries of the book.
     slopes : dict, optional
         Blocks that are derivatives of the first, and by which argument.
-    wrong : sequence of (old, new, says)
-        Known mistakes: edits of the source, each of which fits once.
+    wrong : mapping of old to mapping of new to what is said, optional
+        Known mistakes: edits of the source, where each `old` stands once.
     sizes, extremes
         As in `Formula`.
     **arguments
@@ -45,7 +45,11 @@ def formula(
             arguments=arguments,
             returns=tuple(returns.split()),
             slopes=slopes or {},
-            wrong=tuple(Wrong(*one) for one in wrong),
+            wrong=tuple(
+                Wrong(old, new, says)
+                for old, mistakes in (wrong or {}).items()
+                for new, says in mistakes.items()
+            ),
             sizes={**SIZES, **sizes},
             extremes=tuple(extremes),
         )

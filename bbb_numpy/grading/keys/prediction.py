@@ -18,45 +18,36 @@ __all__ = ["EXERCISES"]
     returns="mean epistemic total",
     tags="D4 R10",
     sizes={"S": 4},
-    wrong=[
-        (
-            "(len(f) - 1)",
-            "len(f)",
-            "the squares are divided by S; of a sample of S functions the variance is divided by "
-            "S - 1.",
-        ),
-        (
-            "epistemic + noise**2",
-            "2500 * epistemic",
-            "the epistemic deviation is multiplied by fifty, as in a published figure, and the "
-            "noise is missing.",
-        ),
-        (
-            "epistemic + noise**2",
-            "epistemic",
-            "the noise of y is missing in the total: a band of the mean is drawn as a band of y.",
-        ),
-        (
-            "epistemic + noise**2",
-            "epistemic + noise",
-            "the noise is a deviation: square it before it is added to a variance.",
-        ),
-        (
-            "epistemic + noise**2",
-            "(epistemic**0.5 + noise) ** 2",
-            "deviations are added; the variances of independent numbers add up.",
-        ),
-        (
-            "epistemic + noise**2",
-            "epistemic + noise**2 / len(f)",
-            "the noise is divided by S: it does not shrink when more functions are drawn.",
-        ),
-        (
-            "np.sum((f - mean) ** 2, axis=0)",
-            "np.sum(f**2, axis=0)",
-            "the mean is not subtracted before squaring.",
-        ),
-    ],
+    wrong={
+        "(len(f) - 1)": {
+            "len(f)": (
+                "the squares are divided by S; of a sample of S functions the variance is divided "
+                "by S - 1."
+            ),
+        },
+        "epistemic + noise**2": {
+            "2500 * epistemic": (
+                "the epistemic deviation is multiplied by fifty, as in a published figure, and the "
+                "noise is missing."
+            ),
+            "epistemic": (
+                "the noise of y is missing in the total: a band of the mean is drawn as a band of "
+                "y."
+            ),
+            "epistemic + noise": (
+                "the noise is a deviation: square it before it is added to a variance."
+            ),
+            "(epistemic**0.5 + noise) ** 2": (
+                "deviations are added; the variances of independent numbers add up."
+            ),
+            "epistemic + noise**2 / len(f)": (
+                "the noise is divided by S: it does not shrink when more functions are drawn."
+            ),
+        },
+        "np.sum((f - mean) ** 2, axis=0)": {
+            "np.sum(f**2, axis=0)": "the mean is not subtracted before squaring.",
+        },
+    },
 )
 def mean_and_variances(f: Any, noise: Any) -> Any:
     """Mean, epistemic and total variance of the predictive distribution."""
@@ -69,26 +60,26 @@ def mean_and_variances(f: Any, noise: Any) -> Any:
     log_density=real("SB"),
     returns="log_predictive",
     tags="D5",
-    wrong=[
-        (
-            "np.log(np.mean(np.exp(log_density), axis=0))",
-            "np.mean(log_density, axis=0)",
-            "this is the mean of the logarithms; the density is averaged first. By Jensen's "
-            "inequality this is too small.",
-        ),
-        ("np.mean(", "np.sum(", "1/S is missing: the densities are added up, not averaged."),
-        ("np.log(np.mean(", "(np.mean(", "the logarithm is missing."),
-        (
-            "np.log(np.mean(",
-            "-np.log(np.mean(",
-            "this is the negative log density, a loss; the log density is asked for.",
-        ),
-        (
-            "axis=0))",
-            "axis=0)).sum().repeat(log_density.shape[1])",
-            "rows are added up; each row has a log density of its own.",
-        ),
-    ],
+    wrong={
+        "np.log(np.mean(np.exp(log_density), axis=0))": {
+            "np.mean(log_density, axis=0)": (
+                "this is the mean of the logarithms; the density is averaged first. By Jensen's "
+                "inequality this is too small."
+            ),
+        },
+        "np.mean(": {"np.sum(": "1/S is missing: the densities are added up, not averaged."},
+        "np.log(np.mean(": {
+            "(np.mean(": "the logarithm is missing.",
+            "-np.log(np.mean(": (
+                "this is the negative log density, a loss; the log density is asked for."
+            ),
+        },
+        "axis=0))": {
+            "axis=0)).sum().repeat(log_density.shape[1])": (
+                "rows are added up; each row has a log density of its own."
+            ),
+        },
+    },
     extremes=[
         (np.array([[-1000.0], [-1000.0]]), np.array([-1000.0])),
         (np.array([[800.0], [0.0]]), np.array([800.0 - np.log(2.0)])),
@@ -105,20 +96,16 @@ def log_predictive_density(log_density: Any) -> Any:
     x=real("B"),
     returns="mean at_the_mean",
     tags="R9",
-    wrong=[
-        (
-            "(mu**2 + sigma**2) * x**2",
-            "mu**2 * x**2",
-            "this is the prediction of the mean weight; E[w^2] has sigma^2 as well.",
-        ),
-        ("(mu**2 + sigma**2) * x**2", "sigma**2 * x**2", "mu^2 is missing in E[w^2]."),
-        (
-            "(mu**2 + sigma**2) * x**2",
-            "(mu**2 + sigma) * x**2",
-            "sigma is a deviation: E[w^2] = mu^2 + sigma^2.",
-        ),
-        ("(mu**2 + sigma**2) * x**2", "(mu + sigma) ** 2 * x**2", "this is w^2 at w = mu + sigma."),
-    ],
+    wrong={
+        "(mu**2 + sigma**2) * x**2": {
+            "mu**2 * x**2": (
+                "this is the prediction of the mean weight; E[w^2] has sigma^2 as well."
+            ),
+            "sigma**2 * x**2": "mu^2 is missing in E[w^2].",
+            "(mu**2 + sigma) * x**2": "sigma is a deviation: E[w^2] = mu^2 + sigma^2.",
+            "(mu + sigma) ** 2 * x**2": "this is w^2 at w = mu + sigma.",
+        },
+    },
 )
 def mean_of_functions(mu: Any, sigma: Any, x: Any) -> Any:
     """Mean of (w x)^2 over w, and (w x)^2 at the mean of w."""
@@ -129,38 +116,26 @@ def mean_of_functions(mu: Any, sigma: Any, x: Any) -> Any:
     p=positive("SC"),
     returns="total aleatoric epistemic",
     tags="D29",
-    wrong=[
-        (
-            "aleatoric = -np.mean(np.sum(p * np.log(p), axis=1))",
-            "aleatoric = -np.sum(mean * np.log(mean))",
-            "this is the entropy of the mean; aleatoric is the mean of the entropies.",
-        ),
-        (
-            "total = -np.sum(mean * np.log(mean))",
-            "total = -np.mean(np.sum(p * np.log(p), axis=1))",
-            "this is the mean of the entropies; total is the entropy of the mean.",
-        ),
-        (
-            "total - aleatoric",
-            "aleatoric - total",
-            "the sign: the entropy of the mean is the larger one.",
-        ),
-        (
-            "total - aleatoric",
-            "total + aleatoric",
-            "the parts add up to the total: epistemic is the difference.",
-        ),
-        (
-            "total = -np.sum(mean * np.log(mean))",
-            "total = np.sum(mean * np.log(mean))",
-            "the sign of the entropy.",
-        ),
-        (
-            "total = -np.sum(mean * np.log(mean))",
-            "total = -np.sum(mean * np.log(mean) / np.log(2))",
-            "these are bits; the book counts in nats.",
-        ),
-    ],
+    wrong={
+        "aleatoric = -np.mean(np.sum(p * np.log(p), axis=1))": {
+            "aleatoric = -np.sum(mean * np.log(mean))": (
+                "this is the entropy of the mean; aleatoric is the mean of the entropies."
+            ),
+        },
+        "total = -np.sum(mean * np.log(mean))": {
+            "total = -np.mean(np.sum(p * np.log(p), axis=1))": (
+                "this is the mean of the entropies; total is the entropy of the mean."
+            ),
+            "total = np.sum(mean * np.log(mean))": "the sign of the entropy.",
+            "total = -np.sum(mean * np.log(mean) / np.log(2))": (
+                "these are bits; the book counts in nats."
+            ),
+        },
+        "total - aleatoric": {
+            "aleatoric - total": "the sign: the entropy of the mean is the larger one.",
+            "total + aleatoric": "the parts add up to the total: epistemic is the difference.",
+        },
+    },
 )
 def entropy_of_a_class(p: Any) -> Any:
     """Entropy of the predicted class, split."""

@@ -18,25 +18,25 @@ __all__ = ["EXERCISES"]
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="K11 K12 K13 K21",
-    wrong=[
-        (
-            "np.log(prior) + w**2",
-            "-np.log(prior) + w**2",
-            "the sign of log(prior), as printed in K18: minus a log density has + log(prior).",
-        ),
-        ("np.log(prior) + w**2", "w**2", "log(prior) of every weight is missing."),
-        (
-            "np.log(prior) + w**2",
-            "np.log(prior) / len(w) + w**2",
-            "log(prior) is counted once; every weight has one.",
-        ),
-        ("+ np.log(2 * np.pi) / 2", "", "log(2 pi) / 2 of every weight is missing."),
-        ("/ (2 * prior**2)", "/ (2 * prior)", "prior is a deviation: square it."),
-        ("/ (2 * prior**2)", "/ prior**2", "the 2 of 2 prior^2 is missing."),
-        ("w / prior**2", "w", "the prior's scale is forgotten in the slope (K21)."),
-        ("w / prior**2", "w / prior", "prior is not squared in the slope (K21)."),
-        ("np.sum(", "np.mean(", "the mean over weights stands where the sum belongs."),
-    ],
+    wrong={
+        "np.log(prior) + w**2": {
+            "-np.log(prior) + w**2": (
+                "the sign of log(prior), as printed in K18: minus a log density has + log(prior)."
+            ),
+            "w**2": "log(prior) of every weight is missing.",
+            "np.log(prior) / len(w) + w**2": "log(prior) is counted once; every weight has one.",
+        },
+        "+ np.log(2 * np.pi) / 2": {"": "log(2 pi) / 2 of every weight is missing."},
+        "/ (2 * prior**2)": {
+            "/ (2 * prior)": "prior is a deviation: square it.",
+            "/ prior**2": "the 2 of 2 prior^2 is missing.",
+        },
+        "w / prior**2": {
+            "w": "the prior's scale is forgotten in the slope (K21).",
+            "w / prior": "prior is not squared in the slope (K21).",
+        },
+        "np.sum(": {"np.mean(": "the mean over weights stands where the sum belongs."},
+    },
 )
 def gaussian_prior(w: Any, prior: Any) -> Any:
     """Minus the log density of N(0, prior^2), and its slope."""
@@ -50,15 +50,21 @@ def gaussian_prior(w: Any, prior: Any) -> Any:
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="D16",
-    wrong=[
-        ("np.log(2 * b)", "np.log(b)", "the 2 of 2 b is missing: the density has two sides."),
-        ("np.log(2 * b)", "-np.log(2 * b)", "the sign of log(2 b)."),
-        ("abs(w) / b", "w / b", "the sign of w counts: the density is that of |w|."),
-        ("abs(w) / b", "w**2 / b", "this is the square; Laplace has the absolute value."),
-        ("np.sign(w * 1.0) / b", "1 / b + 0 * w", "the slope has the sign of w."),
-        ("np.sign(w * 1.0) / b", "np.sign(w * 1.0)", "1 / b is missing in the slope."),
-        ("np.sign(w * 1.0) / b", "w / b", "the slope of |w| is the sign of w, not w."),
-    ],
+    wrong={
+        "np.log(2 * b)": {
+            "np.log(b)": "the 2 of 2 b is missing: the density has two sides.",
+            "-np.log(2 * b)": "the sign of log(2 b).",
+        },
+        "abs(w) / b": {
+            "w / b": "the sign of w counts: the density is that of |w|.",
+            "w**2 / b": "this is the square; Laplace has the absolute value.",
+        },
+        "np.sign(w * 1.0) / b": {
+            "1 / b + 0 * w": "the slope has the sign of w.",
+            "np.sign(w * 1.0)": "1 / b is missing in the slope.",
+            "w / b": "the slope of |w| is the sign of w, not w.",
+        },
+    },
 )
 def laplace_prior(w: Any, b: Any) -> Any:
     """Minus the log density of Laplace's distribution, and its slope."""
@@ -73,45 +79,34 @@ def laplace_prior(w: Any, b: Any) -> Any:
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="R4 R5",
-    wrong=[
-        (
-            "wide * w / s1**2 + (1 - wide) * w / s2**2",
-            "pi * w / s1**2 + (1 - pi) * w / s2**2",
-            "the components are weighted by pi; in the slope they are weighted by their "
-            "responsibilities at w (R5).",
-        ),
-        (
-            "wide * w / s1**2 + (1 - wide) * w / s2**2",
-            "(1 - wide) * w / s1**2 + wide * w / s2**2",
-            "the responsibilities are exchanged (R5).",
-        ),
-        (
-            "wide * w / s1**2 + (1 - wide) * w / s2**2",
-            "wide * w / s1 + (1 - wide) * w / s2",
-            "the deviations are not squared in the slope (R5).",
-        ),
-        (
-            "(2 * s1**2)) / s1\n",
-            "(2 * s1**2))\n",
-            "1 / s1 of the first density is missing: the components would not be densities (R4).",
-        ),
-        (
-            "-np.sum(np.log(first + second) - np.log(2 * np.pi) / 2)",
-            "-np.sum(np.log(first + second))",
-            "log(2 pi) / 2 of every weight is missing.",
-        ),
-        (
-            "-np.sum(np.log(first + second) - np.log(2 * np.pi) / 2)",
+    wrong={
+        "wide * w / s1**2 + (1 - wide) * w / s2**2": {
+            "pi * w / s1**2 + (1 - pi) * w / s2**2": (
+                "the components are weighted by pi; in the slope they are weighted by their "
+                "responsibilities at w (R5)."
+            ),
+            "(1 - wide) * w / s1**2 + wide * w / s2**2": "the responsibilities are exchanged (R5).",
+            "wide * w / s1 + (1 - wide) * w / s2": (
+                "the deviations are not squared in the slope (R5)."
+            ),
+        },
+        "(2 * s1**2)) / s1\n": {
+            "(2 * s1**2))\n": (
+                "1 / s1 of the first density is missing: the components would not be densities "
+                "(R4)."
+            ),
+        },
+        "-np.sum(np.log(first + second) - np.log(2 * np.pi) / 2)": {
+            "-np.sum(np.log(first + second))": "log(2 pi) / 2 of every weight is missing.",
             "-np.sum(pi * np.log(first / pi) + (1 - pi) * np.log(second / (1 - pi)) "
-            "- np.log(2 * np.pi) / 2)",
-            "logarithms are mixed; the densities are, and then one takes the logarithm (R4).",
-        ),
-        (
-            "pi = 1 / (1 + np.exp(-a))",
-            "pi = 1 / (1 + np.exp(a))",
-            "the sign of a, or the two components, are exchanged.",
-        ),
-    ],
+            "- np.log(2 * np.pi) / 2)": (
+                "logarithms are mixed; the densities are, and then one takes the logarithm (R4)."
+            ),
+        },
+        "pi = 1 / (1 + np.exp(-a))": {
+            "pi = 1 / (1 + np.exp(a))": "the sign of a, or the two components, are exchanged.",
+        },
+    },
 )
 def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
     """Minus the log density of two Gaussians mixed, and its slope."""
@@ -129,35 +124,27 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
     returns="value d_w d_t",
     slopes={"d_w": "w", "d_t": "t"},
     tags="D17",
-    wrong=[
-        (
-            "len(w) - np.sum(w**2)",
-            "-np.sum(w**2)",
-            "the slope of log(prior) is missing: then the scale grows without end.",
-        ),
-        (
-            "len(w) - np.sum(w**2)",
-            "1 - np.sum(w**2)",
-            "log(prior) is counted once; every weight has one.",
-        ),
-        (
-            "len(w) - np.sum(w**2)",
-            "len(w) + np.sum(w**2)",
-            "the sign of the square's slope: a wider prior makes w^2 / s^2 smaller.",
-        ),
-        (
-            "np.sum(w**2) * np.exp(-2 * t)\n",
-            "np.sum(w**2) * np.exp(-3 * t)\n",
-            "this is the slope for s = exp(t); for t it is multiplied by s.",
-        ),
-        ("t + w**2", "-t + w**2", "the sign of t = log s: minus a log density has + log s."),
-        (
-            "w * np.exp(-2 * t), ",
-            "w * np.exp(-t), ",
-            "the slope is w / s^2 with s = exp(t): the square is missing.",
-        ),
-        ("w * np.exp(-2 * t), ", "w, ", "the prior's scale is forgotten in the slope for w."),
-    ],
+    wrong={
+        "len(w) - np.sum(w**2)": {
+            "-np.sum(w**2)": (
+                "the slope of log(prior) is missing: then the scale grows without end."
+            ),
+            "1 - np.sum(w**2)": "log(prior) is counted once; every weight has one.",
+            "len(w) + np.sum(w**2)": (
+                "the sign of the square's slope: a wider prior makes w^2 / s^2 smaller."
+            ),
+        },
+        "np.sum(w**2) * np.exp(-2 * t)\n": {
+            "np.sum(w**2) * np.exp(-3 * t)\n": (
+                "this is the slope for s = exp(t); for t it is multiplied by s."
+            ),
+        },
+        "t + w**2": {"-t + w**2": "the sign of t = log s: minus a log density has + log s."},
+        "w * np.exp(-2 * t), ": {
+            "w * np.exp(-t), ": "the slope is w / s^2 with s = exp(t): the square is missing.",
+            "w, ": "the prior's scale is forgotten in the slope for w.",
+        },
+    },
 )
 def learned_prior_scale(w: Any, t: Any) -> Any:
     """Minus the log density of N(0, exp(2 t)), without its constant, and its slopes."""

@@ -18,34 +18,24 @@ __all__ = ["EXERCISES"]
     back=positive(),
     returns="alpha",
     tags="M6",
-    wrong=[
-        (
-            "there * back / (here * forth)",
-            "there / here",
-            "the proposal's ratio is missing: right for symmetric proposals alone.",
-        ),
-        (
-            "there * back / (here * forth)",
-            "there * forth / (here * back)",
-            "the proposal's ratio is upside down: from there back stands above.",
-        ),
-        (
-            "there * back / (here * forth)",
-            "here * forth / (there * back)",
-            "the fraction is upside down: better places would be refused.",
-        ),
-        (
-            "ratio if ratio < 1 else 1 + 0 * ratio",
-            "ratio",
-            "the minimum with 1 is missing: it is a probability.",
-        ),
-        (
-            "ratio if ratio < 1 else 1 + 0 * ratio",
-            "ratio / (1 + ratio)",
-            "this is Barker's rule: valid, but it refuses more than it must; asked for is "
-            "Metropolis and Hastings'.",
-        ),
-    ],
+    wrong={
+        "there * back / (here * forth)": {
+            "there / here": "the proposal's ratio is missing: right for symmetric proposals alone.",
+            "there * forth / (here * back)": (
+                "the proposal's ratio is upside down: from there back stands above."
+            ),
+            "here * forth / (there * back)": (
+                "the fraction is upside down: better places would be refused."
+            ),
+        },
+        "ratio if ratio < 1 else 1 + 0 * ratio": {
+            "ratio": "the minimum with 1 is missing: it is a probability.",
+            "ratio / (1 + ratio)": (
+                "this is Barker's rule: valid, but it refuses more than it must; asked for is "
+                "Metropolis and Hastings'."
+            ),
+        },
+    },
 )
 def acceptance_probability(here: Any, there: Any, forth: Any, back: Any) -> Any:
     """Metropolis and Hastings' acceptance probability."""
@@ -59,33 +49,25 @@ def acceptance_probability(here: Any, there: Any, forth: Any, back: Any) -> Any:
     returns="T",
     tags="M5 M6",
     sizes={"N": 3},
-    wrong=[
-        (
-            "kernel[i, i] = 1 - sum(kernel[i, j] for j in range(n) if j != i)",
-            "kernel[i, i] = q[i, i]",
-            "what is refused is lost: a refused step stays, so the diagonal holds the rest.",
-        ),
-        (
-            "q[i, j] * (ratio if ratio < 1 else 1)",
-            "q[i, j]",
-            "this is the proposal itself, which has no detailed balance (the printed proof).",
-        ),
-        (
-            "p[j] * q[j, i] / (p[i] * q[i, j])",
-            "p[j] / p[i]",
-            "the proposal's ratio is missing: q is not symmetric here.",
-        ),
-        (
-            "q[i, j] * (ratio if ratio < 1 else 1)",
-            "(ratio if ratio < 1 else 1)",
-            "this is the acceptance probability; a step is proposed first, and then accepted.",
-        ),
-        (
-            "p[j] * q[j, i] / (p[i] * q[i, j])",
-            "p[i] * q[i, j] / (p[j] * q[j, i])",
-            "the fraction is upside down.",
-        ),
-    ],
+    wrong={
+        "kernel[i, i] = 1 - sum(kernel[i, j] for j in range(n) if j != i)": {
+            "kernel[i, i] = q[i, i]": (
+                "what is refused is lost: a refused step stays, so the diagonal holds the rest."
+            ),
+        },
+        "q[i, j] * (ratio if ratio < 1 else 1)": {
+            "q[i, j]": (
+                "this is the proposal itself, which has no detailed balance (the printed proof)."
+            ),
+            "(ratio if ratio < 1 else 1)": (
+                "this is the acceptance probability; a step is proposed first, and then accepted."
+            ),
+        },
+        "p[j] * q[j, i] / (p[i] * q[i, j])": {
+            "p[j] / p[i]": "the proposal's ratio is missing: q is not symmetric here.",
+            "p[i] * q[i, j] / (p[j] * q[j, i])": "the fraction is upside down.",
+        },
+    },
 )
 def transition_matrix(p: Any, q: Any) -> Any:
     """Kernel of Metropolis and Hastings on N states."""
@@ -112,39 +94,29 @@ def slope_of_a_quartic(q: Any) -> Any:
     slope=given(slope_of_a_quartic),
     returns="new_q new_r",
     tags="M8",
-    wrong=[
-        (
-            "half + step / 2 * slope(new_q)",
-            "half",
-            "the last half step of the momentum is missing.",
-        ),
-        (
-            "half + step / 2 * slope(new_q)",
-            "half + step / 2 * slope(q)",
-            "the last half step uses the slope at the old place.",
-        ),
-        (
-            "half + step / 2 * slope(new_q)",
-            "half + step * slope(new_q)",
-            "the last step of the momentum is a whole one; half a step at each end.",
-        ),
-        (
-            "half = r + step / 2 * slope(q)",
-            "half = r + step * slope(q)",
-            "the first step of the momentum is a whole one; half a step at each end.",
-        ),
-        (
-            "half = r + step / 2 * slope(q)",
-            "half = r - step / 2 * slope(q)",
-            "the sign of the first half step: the momentum grows uphill of log pi.",
-        ),
-        ("new_q = q + step * half", "new_q = q + step * r", "the place moves by the old momentum."),
-        (
-            "new_q = q + step * half",
-            "new_q = q + step / 2 * half",
-            "the place moves half a step; it moves a whole one, the momentum two halves.",
-        ),
-    ],
+    wrong={
+        "half + step / 2 * slope(new_q)": {
+            "half": "the last half step of the momentum is missing.",
+            "half + step / 2 * slope(q)": "the last half step uses the slope at the old place.",
+            "half + step * slope(new_q)": (
+                "the last step of the momentum is a whole one; half a step at each end."
+            ),
+        },
+        "half = r + step / 2 * slope(q)": {
+            "half = r + step * slope(q)": (
+                "the first step of the momentum is a whole one; half a step at each end."
+            ),
+            "half = r - step / 2 * slope(q)": (
+                "the sign of the first half step: the momentum grows uphill of log pi."
+            ),
+        },
+        "new_q = q + step * half": {
+            "new_q = q + step * r": "the place moves by the old momentum.",
+            "new_q = q + step / 2 * half": (
+                "the place moves half a step; it moves a whole one, the momentum two halves."
+            ),
+        },
+    },
 )
 def leapfrog(q: Any, r: Any, step: Any, slope: Any) -> Any:
     """One leapfrog step."""
@@ -160,35 +132,31 @@ def leapfrog(q: Any, r: Any, step: Any, slope: Any) -> Any:
     new_r=real("P"),
     returns="log_ratio",
     tags="M7",
-    wrong=[
-        (
-            "(log_pi - r @ r / 2)",
-            "(log_pi + r @ r / 2)",
-            "the sign of the first kinetic energy: fast starts would be refused.",
-        ),
-        (
-            "new_log_pi - new_r @ new_r / 2",
-            "new_log_pi",
-            "the kinetic energies are missing, at the end at least: the ratio is that of "
-            "Metropolis' walk.",
-        ),
-        (
-            "new_log_pi - new_r @ new_r / 2 - (log_pi - r @ r / 2)",
-            "new_log_pi - log_pi",
-            "the kinetic energies are missing: this is right for a symmetric walk, not for a "
-            "trajectory.",
-        ),
-        (
-            "new_log_pi - new_r @ new_r / 2 - (log_pi - r @ r / 2)",
-            "new_log_pi - new_r @ new_r - (log_pi - r @ r)",
-            "the halves of the kinetic energies are missing.",
-        ),
-        (
-            "new_log_pi - new_r @ new_r / 2 - (log_pi - r @ r / 2)",
-            "log_pi - r @ r / 2 - (new_log_pi - new_r @ new_r / 2)",
-            "the sign: this is the new energy minus the old; the ratio falls when energy rises.",
-        ),
-    ],
+    wrong={
+        "(log_pi - r @ r / 2)": {
+            "(log_pi + r @ r / 2)": (
+                "the sign of the first kinetic energy: fast starts would be refused."
+            ),
+        },
+        "new_log_pi - new_r @ new_r / 2": {
+            "new_log_pi": (
+                "the kinetic energies are missing, at the end at least: the ratio is that of "
+                "Metropolis' walk."
+            ),
+        },
+        "new_log_pi - new_r @ new_r / 2 - (log_pi - r @ r / 2)": {
+            "new_log_pi - log_pi": (
+                "the kinetic energies are missing: this is right for a symmetric walk, not for a "
+                "trajectory."
+            ),
+            "new_log_pi - new_r @ new_r - (log_pi - r @ r)": (
+                "the halves of the kinetic energies are missing."
+            ),
+            "log_pi - r @ r / 2 - (new_log_pi - new_r @ new_r / 2)": (
+                "the sign: this is the new energy minus the old; the ratio falls when energy rises."
+            ),
+        },
+    },
 )
 def log_acceptance_of_hmc(log_pi: Any, new_log_pi: Any, r: Any, new_r: Any) -> Any:
     """Logarithm of the acceptance ratio of a trajectory."""
@@ -202,25 +170,22 @@ def log_acceptance_of_hmc(log_pi: Any, new_log_pi: Any, r: Any, new_r: Any) -> A
     r_right=real("P"),
     returns="at_left at_right",
     tags="M9",
-    wrong=[
-        (
-            "(right - left) @ r_left",
-            "(left - right) @ r_left",
-            "the sign, as in the paper's middle term: the distance grows to the right.",
-        ),
-        (
-            "(right - left) @ r_right",
-            "(left - right) @ r_right",
-            "the sign, as in the paper's middle term: the distance grows with r at the right end.",
-        ),
-        ("(right - left) @ r_left", "right @ r_left", "the left end is not subtracted."),
-        ("(right - left) @ r_right", "right @ r_right", "the left end is not subtracted."),
-        (
-            "(right - left) @ r_left",
-            "(right - left) @ r_right",
-            "both numbers use the momentum at the right end.",
-        ),
-    ],
+    wrong={
+        "(right - left) @ r_left": {
+            "(left - right) @ r_left": (
+                "the sign, as in the paper's middle term: the distance grows to the right."
+            ),
+            "right @ r_left": "the left end is not subtracted.",
+            "(right - left) @ r_right": "both numbers use the momentum at the right end.",
+        },
+        "(right - left) @ r_right": {
+            "(left - right) @ r_right": (
+                "the sign, as in the paper's middle term: the distance grows with r at the right "
+                "end."
+            ),
+            "right @ r_right": "the left end is not subtracted.",
+        },
+    },
 )
 def u_turn(left: Any, right: Any, r_left: Any, r_right: Any) -> Any:
     """Slopes of half the squared distance between the ends."""

@@ -20,19 +20,21 @@ __all__ = ["EXERCISES"]
     eta=positive(),
     returns="new_mu new_rho",
     tags="K43 K44",
-    wrong=[
-        ("mu - eta * d_mu", "mu + eta * d_mu", "this climbs: descend against the gradient (K43)."),
-        ("rho - eta * d_rho", "rho + eta * d_rho", "this climbs: descend against it (K44)."),
-        ("rho - eta * d_rho", "rho - eta * d_mu", "rho is moved by the gradient for mu."),
-        ("mu - eta * d_mu", "mu - eta * d_rho", "mu is moved by the gradient for rho."),
-        (
-            "rho - eta * d_rho",
-            "np.log(1 + np.exp(rho)) - eta * d_rho",
-            "sigma is moved; what is stored and moved is rho (K44).",
-        ),
-        ("mu - eta * d_mu", "mu - d_mu", "the learning rate is missing."),
-        ("rho - eta * d_rho", "rho - d_rho", "the learning rate is missing."),
-    ],
+    wrong={
+        "mu - eta * d_mu": {
+            "mu + eta * d_mu": "this climbs: descend against the gradient (K43).",
+            "mu - eta * d_rho": "mu is moved by the gradient for rho.",
+            "mu - d_mu": "the learning rate is missing.",
+        },
+        "rho - eta * d_rho": {
+            "rho + eta * d_rho": "this climbs: descend against it (K44).",
+            "rho - eta * d_mu": "rho is moved by the gradient for mu.",
+            "np.log(1 + np.exp(rho)) - eta * d_rho": (
+                "sigma is moved; what is stored and moved is rho (K44)."
+            ),
+            "rho - d_rho": "the learning rate is missing.",
+        },
+    },
 )
 def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     """One step of gradient descent."""
@@ -45,45 +47,34 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     total=whole(8, 4, 16),
     returns="cost",
     tags="K18 D6",
-    wrong=[
-        (
-            "complexity * len(nll) / total",
-            "complexity",
-            "every minibatch pays the whole complexity: an epoch pays it once per minibatch.",
-        ),
-        (
-            "complexity * len(nll) / total",
-            "complexity / total",
-            "the share is 1/N: right for one row at a time, too little by the factor B for B rows.",
-        ),
-        (
-            "complexity * len(nll) / total",
-            "complexity / len(nll)",
-            "the complexity is divided by the rows of the minibatch; its share is B/N.",
-        ),
-        (
-            "complexity * len(nll) / total",
-            "complexity / len(nll) / total",
-            "the complexity is divided by the batch and by the data set, as some published code "
-            "does: too little by the factor B^2.",
-        ),
-        (
-            "complexity * len(nll) / total",
-            "complexity * total / len(nll)",
-            "the share is upside down: B/N, not N/B.",
-        ),
-        (
-            "np.sum(nll)",
-            "np.mean(nll)",
-            "the likelihood is averaged over rows: then the share would be 1/N, not B/N.",
-        ),
-        (
-            "np.sum(nll)",
-            "np.sum(nll) * total / len(nll)",
-            "the likelihood is scaled up to all data. With the whole complexity beside it this "
-            "estimates F; here an epoch's costs add up to F.",
-        ),
-    ],
+    wrong={
+        "complexity * len(nll) / total": {
+            "complexity": (
+                "every minibatch pays the whole complexity: an epoch pays it once per minibatch."
+            ),
+            "complexity / total": (
+                "the share is 1/N: right for one row at a time, too little by the factor B for B "
+                "rows."
+            ),
+            "complexity / len(nll)": (
+                "the complexity is divided by the rows of the minibatch; its share is B/N."
+            ),
+            "complexity / len(nll) / total": (
+                "the complexity is divided by the batch and by the data set, as some published "
+                "code does: too little by the factor B^2."
+            ),
+            "complexity * total / len(nll)": "the share is upside down: B/N, not N/B.",
+        },
+        "np.sum(nll)": {
+            "np.mean(nll)": (
+                "the likelihood is averaged over rows: then the share would be 1/N, not B/N."
+            ),
+            "np.sum(nll) * total / len(nll)": (
+                "the likelihood is scaled up to all data. With the whole complexity beside it this "
+                "estimates F; here an epoch's costs add up to F."
+            ),
+        },
+    },
 )
 def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
     """Its own likelihood and its share of the complexity."""
@@ -94,28 +85,20 @@ def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
     parts=whole(4, 1, 2, 3),
     returns="shares",
     tags="D6 D24",
-    wrong=[
-        (
-            "(2**parts - 1)",
-            "2**parts",
-            "they do not add up to 1: divide by 2^M - 1, the sum of 1, 2, ..., 2^(M - 1).",
-        ),
-        (
-            "2 ** (parts - i)",
-            "2 ** (i - 1)",
-            "the order is turned round: the first minibatch pays most.",
-        ),
-        (
-            "2 ** (parts - i)",
-            "2 ** (parts - i + 1)",
-            "the exponent is M - i with i from 1: each share is twice what it should be.",
-        ),
-        (
-            "2 ** (parts - i) / (2**parts - 1)",
-            "0 * i + 1 / parts",
-            "these are equal shares.",
-        ),
-    ],
+    wrong={
+        "(2**parts - 1)": {
+            "2**parts": (
+                "they do not add up to 1: divide by 2^M - 1, the sum of 1, 2, ..., 2^(M - 1)."
+            ),
+        },
+        "2 ** (parts - i)": {
+            "2 ** (i - 1)": "the order is turned round: the first minibatch pays most.",
+            "2 ** (parts - i + 1)": (
+                "the exponent is M - i with i from 1: each share is twice what it should be."
+            ),
+        },
+        "2 ** (parts - i) / (2**parts - 1)": {"0 * i + 1 / parts": "these are equal shares."},
+    },
 )
 def geometric_shares(parts: Any) -> Any:
     """Blundell et al.'s shares of the complexity."""
@@ -135,37 +118,27 @@ def geometric_shares(parts: Any) -> Any:
     tiny=positive(),
     returns="new_theta new_m new_v",
     tags="D3",
-    wrong=[
-        (
-            "new_m / (1 - beta1**t)",
-            "new_m",
-            "m is not corrected: it began at 0 and is too small by 1 - beta1^t at first.",
-        ),
-        (
-            "new_v / (1 - beta2**t)",
-            "new_v",
-            "v is not corrected: it began at 0 and is too small by 1 - beta2^t at first.",
-        ),
-        (
-            "new_v / (1 - beta2**t)",
-            "new_v / (1 - beta2)",
-            "v is divided by 1 - beta2 at every step; the correction is 1 - beta2^t.",
-        ),
-        (
-            "v_hat**0.5 + tiny",
-            "(v_hat + tiny) ** 0.5",
-            "tiny stands under the root: it is added to the root.",
-        ),
-        ("v_hat**0.5 + tiny", "v_hat + tiny", "the root of v is missing."),
-        ("(1 - beta2) * grad**2", "(1 - beta2) * grad", "the gradient is not squared in v."),
-        ("(1 - beta1) * grad", "grad", "the factor 1 - beta1 is missing: m is an average."),
-        (
-            "(1 - beta2) * grad**2",
-            "(1 - beta2) * new_m**2",
-            "v averages the squared gradient, not the square of m.",
-        ),
-        ("theta - eta", "theta + eta", "this climbs."),
-    ],
+    wrong={
+        "new_m / (1 - beta1**t)": {
+            "new_m": "m is not corrected: it began at 0 and is too small by 1 - beta1^t at first.",
+        },
+        "new_v / (1 - beta2**t)": {
+            "new_v": "v is not corrected: it began at 0 and is too small by 1 - beta2^t at first.",
+            "new_v / (1 - beta2)": (
+                "v is divided by 1 - beta2 at every step; the correction is 1 - beta2^t."
+            ),
+        },
+        "v_hat**0.5 + tiny": {
+            "(v_hat + tiny) ** 0.5": "tiny stands under the root: it is added to the root.",
+            "v_hat + tiny": "the root of v is missing.",
+        },
+        "(1 - beta2) * grad**2": {
+            "(1 - beta2) * grad": "the gradient is not squared in v.",
+            "(1 - beta2) * new_m**2": "v averages the squared gradient, not the square of m.",
+        },
+        "(1 - beta1) * grad": {"grad": "the factor 1 - beta1 is missing: m is an average."},
+        "theta - eta": {"theta + eta": "this climbs."},
+    },
 )
 def adam_step(
     theta: Any, m: Any, v: Any, grad: Any, t: Any, eta: Any, beta1: Any, beta2: Any, tiny: Any

@@ -19,43 +19,29 @@ __all__ = ["EXERCISES"]
     noise=positive(),
     returns="mean variance",
     tags="D8",
-    wrong=[
-        (
-            "precision = 1 / prior**2 + (x @ x) / noise**2",
-            "precision = (x @ x) / noise**2",
-            "the prior is missing: this is least squares, to which one adds 1/prior^2.",
-        ),
-        (
-            "precision = 1 / prior**2 + (x @ x) / noise**2",
-            "precision = 1 / prior + (x @ x) / noise",
-            "deviations stand where variances belong: square prior and noise.",
-        ),
-        (
-            "precision = 1 / prior**2 + (x @ x) / noise**2",
-            "precision = prior**2 + (x @ x) * noise**2",
-            "variances are added where precisions belong: what adds up is 1 / variance.",
-        ),
-        (
-            "precision = 1 / prior**2 + (x @ x) / noise**2",
-            "precision = 1 / prior**2 + (x @ x)",
-            "the data are counted with noise 1: divide x.x by noise^2.",
-        ),
-        (
-            "(x @ y) / noise**2 / precision",
-            "(x @ y) / precision",
-            "the linear term is x.y / noise^2: the noise is missing in it.",
-        ),
-        (
-            "1 / precision",
-            "precision",
-            "this is the precision; the variance is one over it.",
-        ),
-        (
-            "1 / precision",
-            "1 / precision**0.5",
-            "this is the deviation; asked for is the variance.",
-        ),
-    ],
+    wrong={
+        "precision = 1 / prior**2 + (x @ x) / noise**2": {
+            "precision = (x @ x) / noise**2": (
+                "the prior is missing: this is least squares, to which one adds 1/prior^2."
+            ),
+            "precision = 1 / prior + (x @ x) / noise": (
+                "deviations stand where variances belong: square prior and noise."
+            ),
+            "precision = prior**2 + (x @ x) * noise**2": (
+                "variances are added where precisions belong: what adds up is 1 / variance."
+            ),
+            "precision = 1 / prior**2 + (x @ x)": (
+                "the data are counted with noise 1: divide x.x by noise^2."
+            ),
+        },
+        "(x @ y) / noise**2 / precision": {
+            "(x @ y) / precision": "the linear term is x.y / noise^2: the noise is missing in it.",
+        },
+        "1 / precision": {
+            "precision": "this is the precision; the variance is one over it.",
+            "1 / precision**0.5": "this is the deviation; asked for is the variance.",
+        },
+    },
 )
 def completing_the_square(x: Any, y: Any, prior: Any, noise: Any) -> Any:
     """Posterior of one weight under y = w x + noise."""
@@ -70,33 +56,25 @@ def completing_the_square(x: Any, y: Any, prior: Any, noise: Any) -> Any:
     noise=positive(),
     returns="prediction total",
     tags="D8 D4",
-    wrong=[
-        (
-            "x**2 * variance + noise**2",
-            "x**2 * variance",
-            "the noise of the new y is missing: this is the epistemic part alone.",
-        ),
-        (
-            "x**2 * variance + noise**2",
-            "variance + noise**2 + 0 * x",
-            "the uncertain slope is multiplied by x, so its variance by x^2.",
-        ),
-        (
-            "x**2 * variance + noise**2",
-            "abs(x) * variance + noise**2",
-            "x is not squared: the variance of x w is x^2 times that of w.",
-        ),
-        (
-            "x**2 * variance + noise**2",
-            "x**2 * variance + noise",
-            "the noise is a deviation: square it before it is added to a variance.",
-        ),
-        (
-            "x**2 * variance + noise**2",
-            "(abs(x) * variance**0.5 + noise) ** 2",
-            "deviations are added; of independent numbers the variances add up.",
-        ),
-    ],
+    wrong={
+        "x**2 * variance + noise**2": {
+            "x**2 * variance": (
+                "the noise of the new y is missing: this is the epistemic part alone."
+            ),
+            "variance + noise**2 + 0 * x": (
+                "the uncertain slope is multiplied by x, so its variance by x^2."
+            ),
+            "abs(x) * variance + noise**2": (
+                "x is not squared: the variance of x w is x^2 times that of w."
+            ),
+            "x**2 * variance + noise": (
+                "the noise is a deviation: square it before it is added to a variance."
+            ),
+            "(abs(x) * variance**0.5 + noise) ** 2": (
+                "deviations are added; of independent numbers the variances add up."
+            ),
+        },
+    },
 )
 def posterior_predictive(mean: Any, variance: Any, x: Any, noise: Any) -> Any:
     """Mean and variance of new targets."""
@@ -110,34 +88,24 @@ def posterior_predictive(mean: Any, variance: Any, x: Any, noise: Any) -> Any:
     noise=positive(),
     returns="log_evidence",
     tags="D8 M20",
-    wrong=[
-        (
-            "x**2 * prior**2 + noise**2",
-            "noise**2",
-            "the prior's spread is missing: this is the likelihood at w = 0.",
-        ),
-        (
-            "x**2 * prior**2 + noise**2",
-            "prior**2 + noise**2",
-            "the weight reaches y multiplied by x: its variance counts x^2 times.",
-        ),
-        (
-            "- np.log(2 * np.pi * variance) / 2",
-            "- np.log(2 * np.pi * variance)",
-            "log of a square root is half the logarithm.",
-        ),
-        (
-            "- np.log(2 * np.pi * variance) / 2",
-            "- np.log(variance) / 2",
-            "the constant log(2 pi) / 2 is missing; evidences are compared between models, so "
-            "constants count.",
-        ),
-        (
-            "- np.log(2 * np.pi * variance) / 2",
-            "+ np.log(2 * np.pi * variance) / 2",
-            "the sign of the logarithm: a wider distribution has a lower density.",
-        ),
-    ],
+    wrong={
+        "x**2 * prior**2 + noise**2": {
+            "noise**2": "the prior's spread is missing: this is the likelihood at w = 0.",
+            "prior**2 + noise**2": (
+                "the weight reaches y multiplied by x: its variance counts x^2 times."
+            ),
+        },
+        "- np.log(2 * np.pi * variance) / 2": {
+            "- np.log(2 * np.pi * variance)": "log of a square root is half the logarithm.",
+            "- np.log(variance) / 2": (
+                "the constant log(2 pi) / 2 is missing; evidences are compared between models, so "
+                "constants count."
+            ),
+            "+ np.log(2 * np.pi * variance) / 2": (
+                "the sign of the logarithm: a wider distribution has a lower density."
+            ),
+        },
+    },
 )
 def evidence_of_one_datum(y: Any, x: Any, prior: Any, noise: Any) -> Any:
     """Log density of y when w is integrated out."""
@@ -151,35 +119,23 @@ def evidence_of_one_datum(y: Any, x: Any, prior: Any, noise: Any) -> Any:
     flips=zero_one("N"),
     returns="heads tails",
     tags="M18 M19",
-    wrong=[
-        (
-            "beta + len(flips) - np.sum(flips)",
-            "beta + len(flips)",
-            "all flips are added to beta; tails are n minus heads.",
-        ),
-        (
-            "beta + len(flips) - np.sum(flips)",
-            "beta + np.sum(flips)",
-            "heads are added to beta; tails belong there.",
-        ),
-        (
-            "alpha + np.sum(flips)",
-            "alpha + np.sum(flips) - 1",
-            "this is the printed table of pseudo-counts, alpha - 1 heads; the posterior's "
-            "parameter is alpha + heads.",
-        ),
-        (
-            "beta + len(flips) - np.sum(flips)",
-            "beta + len(flips) - np.sum(flips) - 1",
-            "this is the printed table of pseudo-counts, beta - 1 tails; the posterior's "
-            "parameter is beta + tails.",
-        ),
-        (
-            "alpha + np.sum(flips)",
-            "np.sum(flips)",
-            "the prior's alpha is forgotten.",
-        ),
-    ],
+    wrong={
+        "beta + len(flips) - np.sum(flips)": {
+            "beta + len(flips)": "all flips are added to beta; tails are n minus heads.",
+            "beta + np.sum(flips)": "heads are added to beta; tails belong there.",
+            "beta + len(flips) - np.sum(flips) - 1": (
+                "this is the printed table of pseudo-counts, beta - 1 tails; the posterior's "
+                "parameter is beta + tails."
+            ),
+        },
+        "alpha + np.sum(flips)": {
+            "alpha + np.sum(flips) - 1": (
+                "this is the printed table of pseudo-counts, alpha - 1 heads; the posterior's "
+                "parameter is alpha + heads."
+            ),
+            "np.sum(flips)": "the prior's alpha is forgotten.",
+        },
+    },
 )
 def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
     """Parameters of the Beta posterior of a coin."""
@@ -193,32 +149,29 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
     prior=positive(),
     returns="kl",
     tags="D18",
-    wrong=[
-        (
-            "np.log(prior / deviation)",
-            "np.log(deviation / prior)",
-            "the logarithm's fraction is upside down: KL must be large where q is narrow.",
-        ),
-        ("- 0.5", "", "the -1/2 is missing: KL of a density with itself must be 0."),
-        (
-            "deviation**2 + (mean - prior_mean) ** 2",
-            "(mean - prior_mean) ** 2",
-            "E[(w - m)^2] is the squared distance of the means and the variance of q.",
-        ),
-        (
-            "/ (2 * prior**2)",
-            "/ (2 * deviation**2)",
-            "the square is divided by q's variance: the density inside log p is the prior's.",
-        ),
-        ("/ (2 * prior**2)", "/ prior**2", "the 2 of 2 prior^2 is missing."),
-        (
-            "np.log(prior / deviation) + (deviation**2 + (mean - prior_mean) ** 2) "
-            "/ (2 * prior**2)",
+    wrong={
+        "np.log(prior / deviation)": {
+            "np.log(deviation / prior)": (
+                "the logarithm's fraction is upside down: KL must be large where q is narrow."
+            ),
+        },
+        "- 0.5": {"": "the -1/2 is missing: KL of a density with itself must be 0."},
+        "deviation**2 + (mean - prior_mean) ** 2": {
+            "(mean - prior_mean) ** 2": (
+                "E[(w - m)^2] is the squared distance of the means and the variance of q."
+            ),
+        },
+        "/ (2 * prior**2)": {
+            "/ (2 * deviation**2)": (
+                "the square is divided by q's variance: the density inside log p is the prior's."
+            ),
+            "/ prior**2": "the 2 of 2 prior^2 is missing.",
+        },
+        "np.log(prior / deviation) + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)": {
             "np.log(deviation / prior) + (prior**2 + (mean - prior_mean) ** 2) "
-            "/ (2 * deviation**2)",
-            "this is KL(p || q), the other way round.",
-        ),
-    ],
+            "/ (2 * deviation**2)": ("this is KL(p || q), the other way round."),
+        },
+    },
 )
 def kl_of_two_normals(mean: Any, deviation: Any, prior_mean: Any, prior: Any) -> Any:
     """KL(q || p) of two normal distributions, in nats."""
