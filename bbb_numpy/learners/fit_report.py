@@ -464,6 +464,8 @@ def _causes(
             f"a noise scale that is fixed, {model.likelihood}; learn it, as "
             "likelihood='gaussian-learned' and 'student-t-learned' do"
         )
+    if (beta := getattr(getattr(source, "objective", None), "beta", 1.0)) > 1.0:
+        causes.append(f"a KL term that counts {beta:g} times; use objective='elbo'")
     if 0 < reach < NARROW:
         times = reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
         causes.append(

@@ -18,6 +18,7 @@ from bbb_numpy import (
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    FreeEnergy,
     FullRank,
     GaussianLikelihood,
     GaussianPrior,
@@ -219,6 +220,10 @@ REMEDIES = {  # a fit that fails, and what its message says to do
     "and 'student-t-learned' do": (
         *(X, Y, {"likelihood": GaussianLikelihood(0.01)}),
         *(X, Y, {"likelihood": "student-t-learned"}),
+    ),
+    "use objective='elbo'": (
+        *(X, Y, {"objective": FreeEnergy(100.0)}),
+        *(X, Y, {"objective": "elbo"}),
     ),
     "narrower layers": (X, Y, WIDE, X, Y, {"hidden_layer_sizes": (100,)}),
     "more rows": (X, Y, WIDE, MANY, np.sin(2 * MANY[:, 0]), WIDE | {"epochs": 30}),
