@@ -311,30 +311,16 @@ def add_parsers(commands: Commands) -> None:
         help="prove instead of check: in exact arithmetic, without rounding or a step",
     )
     parser.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
-    parser.add_argument(
-        "--layers",
-        type=at_least_one,
-        nargs="+",
-        default=ONE["layers"],
-        help="d_in, hidden widths, K",
-    )
-    parser.add_argument(
-        "--samples", type=at_least_one, default=ONE["samples"], help="weight samples S"
-    )
-    parser.add_argument("--batch", type=at_least_one, default=ONE["batch"], help="rows B")
+    parser.add_argument("--layers", type=at_least_one, nargs="+", help="d_in, hidden widths, K")
+    parser.add_argument("--samples", type=at_least_one, help="weight samples S")
+    parser.add_argument("--batch", type=at_least_one, help="rows B")
     parser.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    parser.add_argument("--prior-scale", type=above_zero, default=ONE["prior_scale"])
-    parser.add_argument("--noise-scale", type=above_zero, default=ONE["noise_scale"])
+    parser.add_argument("--prior-scale", type=above_zero)
+    parser.add_argument("--noise-scale", type=above_zero)
     parser.add_argument("--fixed-noise", action="store_true", help="do not learn the noise")
-    parser.add_argument(
-        "--rho", type=float, default=ONE["rho"], help="centre of rho; it spreads by 1"
-    )
-    parser.add_argument(
-        "--kl-weight",
-        type=above_zero,
-        default=ONE["kl_weight"],
-        help="pi_i of the minibatch",
-    )
+    parser.add_argument("--rho", type=float, help="centre of rho; it spreads by 1")
+    parser.add_argument("--kl-weight", type=above_zero, help="pi_i of the minibatch")
+    parser.set_defaults(**ONE)
     parser.add_argument("--method", choices=["both", *sorted(BARS)], help="(both)")
     parser.add_argument(
         "--most", type=at_least_one, default=MOST, help="coordinates per block at most"
