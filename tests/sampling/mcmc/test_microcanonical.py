@@ -403,7 +403,8 @@ def mean_and_error(values):
 
 @pytest.mark.equation("D50")
 @pytest.mark.parametrize(
-    ("size", "chains", "h"), [(100, 400, 0.645), (1000, 50, 0.645), (1000, 50, 0.95)]
+    ("size", "chains", "h"),
+    [(100, 400, 0.645), (100, 400, 0.95), (1000, 50, 0.645), (1000, 50, 0.95)],
 )
 def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(size, chains, h):
     """In standard errors; and the law of errors in the target would tell another bias.
