@@ -387,6 +387,8 @@ def test_the_claims_are_judged_by_the_numbers(monkeypatch):
     high, weights = claims["uncertainty at 0"], claims["weights, by their deviations"]
     assert (high.here, high.holds) == ("largest in 1 of 2 networks", False)
     assert (weights.here, weights.holds) == ("0.50 to 1.50", True)
+    alike = claims["input weights of units, widest over narrowest"]
+    assert (alike.here, alike.holds, alike.ours) == ("3.00", False, True)
     assert not claims["bins 1 and 3"].holds  # of a Poisson distribution the variance is the mean
     del asked["sure of 0"]
     rows = claims_of_the_paper(EXACT, found, asked, wide - [0, 0.9])

@@ -317,7 +317,9 @@ def claims_of_the_paper(
         ("bins 1 and 3", "'Poisson-like'", "variance / mean {:.1f}, {:.1f}".format(*spread),
          max(spread) < 2.0),
     ]  # fmt: skip
+    inputs = wide[:UNITS].max() / wide[:UNITS].min()
     ours = [
+        ("input weights of units, widest over narrowest", "1", f"{inputs:.2f}", inputs < 1.2),
         ("the best printed accuracy, points above the ceiling", "<= 0", above, best <= ceiling),
         ("the network's accuracy by its confusion, %", _percent(network), _percent(implied), same),
         ("for that: held-out balls in bin 3, %", "50", _percent(share, 0), abs(share - 0.5) < 0.01),
