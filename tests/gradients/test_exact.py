@@ -37,9 +37,11 @@ def case_of(which, far_left):
 
 
 def unproved_gradients(combinations):
-    """What is not proved, by name."""
+    """What is not proved, by name: the first three."""
     found = {}
     for which in combinations:
+        if len(found) == 3:
+            break
         proof = prove_gradient(VALID.index(which), which)
         if not proof.proved:
             found[str(which)] = str(proof)
@@ -68,6 +70,8 @@ def test_far_left_the_slope_of_q_at_fixed_weights_is_rounded_and_not_called_prov
 def unproved_values(combinations):
     found = {}
     for which in combinations:
+        if len(found) == 3:
+            break
         proof = prove_value(case_of(which, far_left=-4.0), VALID.index(which))
         if not proof.proved:
             found[str(which)] = str(proof)
