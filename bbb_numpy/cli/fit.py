@@ -134,8 +134,6 @@ def _print_convergence(draws: Draws) -> None:
 
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
-    from pandas import DataFrame
-
     from ..learners.checkpoint import CheckpointError, load
     from ..learners.classifier import BayesianMLPClassifier
 
@@ -168,6 +166,8 @@ def predict(args: argparse.Namespace) -> int:
             print(f"{missing} of {len(table)} rows get no prediction", file=sys.stderr)
     inputs = encoded(table.rows(rows), columns, args.unknown)
     found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
+    from pandas import DataFrame  # without which `load` or `read` has said what is missing
+
     cells = DataFrame(found, rows).astype(object)  # a whole number beside a gap stays one
     write_csv(args.output, cells.reindex(range(len(table))))
     if args.plot:
