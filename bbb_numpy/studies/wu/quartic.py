@@ -191,11 +191,12 @@ def reproduce(
     epochs = setup.epochs if setup else TUTORIAL.epochs
     fits = [tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)]
     _draw_tutorial(fits[0], out / "tutorial.png")
-    said = claims_of_the_tutorial(fits)
+    said, off = claims_of_the_tutorial(fits)
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": found.scores}
     numbers["tutorial"] = [claim._asdict() for claim in said]
     write_json(out / "numbers.json", numbers)
-    return f"{_tables(found)}\n\n{claims('As in the tutorial.', 'the tutorial', said)}"
+    what = f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
+    return f"{_tables(found)}\n\n{claims(what, 'the tutorial', said)}"
 
 
 def _tables(found: Study) -> str:
@@ -240,8 +241,11 @@ def claims_of_the_derivations(found: Study) -> list[Claim]:
     ]
 
 
-def claims_of_the_tutorial(fits: Sequence[Fitted]) -> list[Claim]:
-    """Judge what the tutorial says of its fit; sd is the epistemic one, a mean over starts."""
+def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
+    """Judge what the tutorial says of its fit, and return the error at 0, which it does not judge.
+
+    The unit sd is the epistemic standard deviation, a mean over starts.
+    """
     x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *SIX]), []
     mean, sd = np.mean([one.predict(x, 1000)[:2] for one in fits], axis=0)[:, :, 0]
     for one in fits:
@@ -255,8 +259,7 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> list[Claim]:
         Claim("loss at the end, nats", "278", f"{low:.0f} ... {high:.0f}", low <= 278 <= high),
         Claim("wide without data", "", wide, bool(near > rows)),
         Claim("wider further away", "", f"sd {far:.2f} at +-100", bool(far > near)),
-        Claim("the band has the curve at 0", "", f"{off:.0f} sd off", bool(off < 2.0)),
-    ]
+    ], float(off)
 
 
 def _draw(data: Toy, fits: dict[str, Fitted], path: Path) -> None:
