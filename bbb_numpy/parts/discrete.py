@@ -9,17 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.elementary import for_outputs, inner, log_factorial, log_softmax, softplus_parts
+from .likelihoods import BasicLikelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
 Array = NDArray[Any]
 MOST_LOG_RATE = 43.6
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
-
-
-def _same_shape(f: Array, y: Array) -> None:
-    if y.shape != f.shape[1:]:
-        raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
 
 
 def _refuse(y: Array, allowed: Array, what: str) -> None:
@@ -29,27 +24,10 @@ def _refuse(y: Array, allowed: Array, what: str) -> None:
         raise ValueError(f"{what}; got {y[row, column]!s} at row {row}, column {column}")
 
 
-class _Discrete:
+class _Discrete(BasicLikelihood):
     """What likelihoods of logits or log rates share: nothing learned, and one slope for each."""
 
     target_kind: ClassVar[str] = "class"
-    heavy_tails: ClassVar[bool] = False
-
-    def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns, or classes, need."""
-        return targets
-
-    def targets(self, heads: int) -> int:
-        """Return how many target columns K, or classes, belong to `heads` network outputs."""
-        return heads
-
-    def blocks(self, outputs: int) -> Blocks:
-        """Name the learned blocks: none."""
-        return ()
-
-    def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks: none."""
-        return np.zeros(0, dtype)
 
     def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
         """Pull a cotangent, (S,) or (S, B), back to f: times `saved`, y minus its mean."""
@@ -94,7 +72,7 @@ class BernoulliLikelihood(_Discrete):
         slope : ndarray (S, B, K)
             d log P/dz = y - sigmoid(z).
         """
-        _same_shape(f, y)
+        check_shape(f, y)
         parts = softplus_parts(f)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(parts.softplus, axis=-1)
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
@@ -143,7 +121,7 @@ class CategoricalLikelihood(_Discrete):
         slope : ndarray (S, B, K)
             d log P/dz = y - softmax(z).
         """
-        _same_shape(f, y)
+        check_shape(f, y)
         logs = log_softmax(f)  # (S, B, K)
         rowwise = inner(logs, np.broadcast_to(y, f.shape))
         return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)  # D14
@@ -190,7 +168,7 @@ class PoissonLikelihood(_Discrete):
         slope : ndarray (S, B, K)
             d log P/df = y - e^f.
         """
-        _same_shape(f, y)
+        check_shape(f, y)
         rate = np.exp(f)
         constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant

@@ -30,6 +30,47 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def check_shape(f: Array, y: Array) -> None:
+    """Raise unless `y` (B, K) fits the outputs `f` (S, B, K)."""
+    if y.shape != f.shape[1:]:
+        raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
+
+
+class BasicLikelihood:
+    """What most likelihoods share: one output for each target, and numbers learned for each."""
+
+    target_kind: ClassVar[str] = "real"
+    heavy_tails: ClassVar[bool] = False
+
+    def _starts(self) -> dict[str, float]:
+        """Return by name what each output learns: the unconstrained starting values."""
+        return {}
+
+    def heads(self, targets: int) -> int:
+        """Return how many network outputs `targets` target columns, or classes, need."""
+        return targets
+
+    def targets(self, heads: int) -> int:
+        """Return how many target columns K, or classes, belong to `heads` network outputs."""
+        return heads
+
+    def check_targets(self, y: Array, dtype: Any) -> None:
+        """Raise unless `y` can be targets: any finite number can."""
+
+    def blocks(self, outputs: int) -> Blocks:
+        """Name the learned blocks for K = `outputs`, (K,) each, or none."""
+        return tuple((name, (outputs,)) for name in self._starts())
+
+    def init(self, outputs: int, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        return np.repeat(np.array([*self._starts().values()], dtype), outputs)
+
+    def mean(self, params: dict[str, Array], f: Array) -> Array:
+        """Return E[y|x, w] (S, B, K): the outputs themselves."""
+        return f
 
 
 class GaussianResiduals(NamedTuple):
@@ -40,7 +81,7 @@ class GaussianResiduals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussianLikelihood:
+class GaussianLikelihood(BasicLikelihood):
     """P(D|w) = prod over rows and outputs of N(y; f(x, w), sigma_y^2) (K14-K16, D1).
 
     The report fixes sigma_y = 1 (K14), with which its first problem cannot be learnt:
@@ -62,31 +103,12 @@ class GaussianLikelihood:
     scale: float = 1.0
     learn: bool = False
 
-    target_kind: ClassVar[str] = "real"
-    heavy_tails: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         standard_deviation("scale of the noise", self.scale)
         flag("learn", self.learn)
 
-    def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns need."""
-        return targets
-
-    def targets(self, heads: int) -> int:
-        """Return how many target columns K belong to `heads` network outputs."""
-        return heads
-
-    def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise unless `y` can be targets: any finite number can."""
-
-    def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Name the learned blocks for K = `outputs`: ``log_noise`` (K,) or none."""
-        return (("log_noise", (outputs,)),) if self.learn else ()
-
-    def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector."""
-        return np.full(outputs if self.learn else 0, log(self.scale), dtype)
+    def _starts(self) -> dict[str, float]:
+        return {"log_noise": log(self.scale)} if self.learn else {}
 
     def log_density(
         self, params: dict[str, Array], f: Array, y: Array
@@ -147,10 +169,6 @@ class GaussianLikelihood:
             return np.exp(params["log_noise"])
         return np.full(outputs, self.scale)
 
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
-        """Return E[y|x, w] (S, B, K): the outputs themselves."""
-        return f
-
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance, broadcastable to outputs `f` (S, B, K)."""
         return self.noise_scale(params, f.shape[-1])[..., None, :] ** 2
@@ -171,7 +189,7 @@ class HeteroscedasticResiduals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HeteroscedasticLikelihood:
+class HeteroscedasticLikelihood(BasicLikelihood):
     r"""P(D|w) = prod N(y; m(x, w), sigma(x, w)^2): the noise depends on x (D12).
 
     The network has two heads of K outputs each: first the means m, then raw numbers h with
@@ -190,9 +208,6 @@ class HeteroscedasticLikelihood:
     """
 
     floor: float = 1e-3
-
-    target_kind: ClassVar[str] = "real"
-    heavy_tails: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         standard_deviation("floor", self.floor)
@@ -215,17 +230,6 @@ class HeteroscedasticLikelihood:
                 f"and a raw deviation; got {heads} outputs. Use an even last size"
             )
         return heads // 2
-
-    def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise unless `y` can be targets: any finite number can."""
-
-    def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Name the learned blocks: none, the network's second head carries the noise."""
-        return ()
-
-    def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks: none."""
-        return np.zeros(0, dtype)
 
     def _heads(self, f: Array) -> tuple[Array, Array, SoftplusParts]:
         """Return m, sigma (S, B, K) and the softplus parts of h."""

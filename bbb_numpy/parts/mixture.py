@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ..numeric.elementary import (
     softplus_parts,
     write_gradient,
 )
+from .priors import BasicPrior
 
 __all__ = ["ScaleMixturePrior"]
 
@@ -49,7 +50,7 @@ class Responsibilities(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScaleMixturePrior:
+class ScaleMixturePrior(BasicPrior):
     r"""P(w) = prod_j [pi N(w_j; 0, sigma1^2) + (1 - pi) N(w_j; 0, sigma2^2)] (R4).
 
     Fixed as Blundell et al. (2015) use it, or learned as Krasser does. The learned numbers are
@@ -82,8 +83,6 @@ class ScaleMixturePrior:
     sigma2: float = 0.1
     learn: bool = False
 
-    kink: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         flag("learn", self.learn)
         if fraction("pi", self.pi) == 0.0:
@@ -102,10 +101,6 @@ class ScaleMixturePrior:
                 f"a learned sigma2 must start above {2 * SMALLEST:g}; got {self.sigma2:g}: such a "
                 "prior has collapsed onto 0 before the first step"
             )
-
-    def for_network(self, sizes: tuple[int, ...]) -> ScaleMixturePrior:
-        """Return itself: it is the same for every network."""
-        return self
 
     def blocks(self) -> Blocks:
         """Name the learned blocks: ``prior_mixture`` (3,) = (t1, t2, a), or none."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,29 @@ __all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior", "LayerwiseGaussi
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
+Self = TypeVar("Self", bound="BasicPrior")
+
+
+class BasicPrior:
+    """What most priors share: they fit every network, and learn a few numbers or none."""
+
+    kink: ClassVar[bool] = False
+
+    def _starts(self) -> dict[str, float]:
+        """Return by name what is learned: the unconstrained starting values."""
+        return {}
+
+    def for_network(self: Self, sizes: tuple[int, ...]) -> Self:
+        """Return itself: it is the same for every network."""
+        return self
+
+    def blocks(self) -> Blocks:
+        """Name the learned blocks, (1,) each, or none."""
+        return tuple((name, (1,)) for name in self._starts())
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values of the learned blocks, one flat vector."""
+        return np.array([*self._starts().values()], dtype)
 
 
 class Weighed(NamedTuple):
@@ -44,7 +67,7 @@ class ExpectedLogPrior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussianPrior:
+class GaussianPrior(BasicPrior):
     """P(w) = prod_j N(w_j; 0, scale^2) (K11-K13, D17).
 
     The report sets the scale to "the data's" deviation sigma_data; here it is a number of
@@ -66,8 +89,6 @@ class GaussianPrior:
     scale: float = 1.0
     learn: bool = False
 
-    kink: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
         flag("learn", self.learn)
@@ -77,17 +98,8 @@ class GaussianPrior:
         """All weights are one group."""
         return
 
-    def for_network(self, sizes: tuple[int, ...]) -> GaussianPrior:
-        """Return itself: it is the same for every network."""
-        return self
-
-    def blocks(self) -> Blocks:
-        """Name the learned blocks: ``prior_log_scale`` (1,) or none."""
-        return (("prior_log_scale", (1,)),) if self.learn else ()
-
-    def init(self, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector."""
-        return np.full(1 if self.learn else 0, log(self.scale), dtype)
+    def _starts(self) -> dict[str, float]:
+        return {"prior_log_scale": log(self.scale)} if self.learn else {}
 
     def deviation(self, params: dict[str, Array]) -> float:
         """Return the standard deviation of one weight under the prior."""
@@ -154,7 +166,7 @@ class GaussianPrior:
 
 
 @dataclass(frozen=True)
-class LaplacePrior:
+class LaplacePrior(BasicPrior):
     """P(w) = prod_j exp(-|w_j| / scale) / (2 scale), heavier tails than a Gaussian (D16).
 
     Parameters
@@ -174,18 +186,6 @@ class LaplacePrior:
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
-
-    def for_network(self, sizes: tuple[int, ...]) -> LaplacePrior:
-        """Return itself: it is the same for every network."""
-        return self
-
-    def blocks(self) -> Blocks:
-        """Name the learned blocks: none."""
-        return ()
-
-    def init(self, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks: none."""
-        return np.zeros(0, dtype)
 
     def deviation(self, params: dict[str, Array]) -> float:
         """Return the standard deviation of one weight under the prior."""

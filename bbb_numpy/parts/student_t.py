@@ -25,11 +25,12 @@ from ..numeric.elementary import (
     log1p,
     write_gradient,
 )
+from .likelihoods import BasicLikelihood, check_shape
+from .priors import BasicPrior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
 Array = NDArray[Any]
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 FEWEST, MOST = 1e-3, 1e9  # degrees of freedom: all mass in the tails, and a Gaussian
 
 
@@ -86,7 +87,7 @@ def _deviation(scale: Any, nu: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class StudentTPrior:
+class StudentTPrior(BasicPrior):
     """P(w) = prod_j t(w_j; nu, 0, scale): most weights small, a few as large as they like (D42).
 
     Parameters
@@ -109,24 +110,14 @@ class StudentTPrior:
     df: float = 4.0
     learn: bool = False
 
-    kink: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
         _degrees(self.df)
         flag("learn", self.learn)
 
-    def for_network(self, sizes: tuple[int, ...]) -> StudentTPrior:
-        """Return itself: it is the same for every network."""
-        return self
-
-    def blocks(self) -> Blocks:
-        """Name the learned blocks: ``prior_log_scale`` and ``prior_log_df``, (1,) each, or none."""
-        return (("prior_log_scale", (1,)), ("prior_log_df", (1,))) if self.learn else ()
-
-    def init(self, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector."""
-        return np.array([log(self.scale), log(self.df)] if self.learn else [], dtype)
+    def _starts(self) -> dict[str, float]:
+        log_scale, log_df = log(self.scale), log(self.df)
+        return {"prior_log_scale": log_scale, "prior_log_df": log_df} if self.learn else {}
 
     def deviation(self, params: dict[str, Array]) -> float:
         """Return the standard deviation of one weight under the prior; infinite for nu <= 2."""
@@ -194,7 +185,7 @@ class StudentTPrior:
 
 
 @dataclass(frozen=True)
-class StudentTLikelihood:
+class StudentTLikelihood(BasicLikelihood):
     """P(D|w) = prod over rows and outputs of t(y; nu, f(x, w), scale): noise with outliers (D43).
 
     The pull of a row on the network, which under Gaussian noise grows with its distance, is
@@ -224,7 +215,6 @@ class StudentTLikelihood:
     df: float = 4.0
     learn: bool = False
 
-    target_kind: ClassVar[str] = "real"
     heavy_tails: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -232,25 +222,8 @@ class StudentTLikelihood:
         _degrees(self.df)
         flag("learn", self.learn)
 
-    def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns need."""
-        return targets
-
-    def targets(self, heads: int) -> int:
-        """Return how many target columns K belong to `heads` network outputs."""
-        return heads
-
-    def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise unless `y` can be targets: any finite number can."""
-
-    def blocks(self, outputs: int) -> Blocks:
-        """Name the learned blocks for K = `outputs`: ``log_noise``, ``log_df`` (K,), or none."""
-        return (("log_noise", (outputs,)), ("log_df", (outputs,))) if self.learn else ()
-
-    def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector."""
-        start = [log(self.scale), log(self.df)] if self.learn else []
-        return np.repeat(np.array(start, dtype), outputs)
+    def _starts(self) -> dict[str, float]:
+        return {"log_noise": log(self.scale), "log_df": log(self.df)} if self.learn else {}
 
     def _numbers(self, params: dict[str, Array]) -> Numbers:
         """Return the density's numbers: floats, (1, K) for all samples, or (S, 1, K)."""
@@ -273,8 +246,7 @@ class StudentTLikelihood:
         y : ndarray (B, K)
             Targets.
         """
-        if y.shape != f.shape[1:]:
-            raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
+        check_shape(f, y)
         numbers = self._numbers(params)
         residual = np.subtract(y, f, out=np.empty_like(f))
         ratio = residual * residual * numbers.precision
@@ -316,10 +288,6 @@ class StudentTLikelihood:
         if self.learn:
             return np.exp(params["log_noise"])
         return np.full(outputs, self.scale)
-
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
-        """Return E[y|x, w] (S, B, K): the outputs themselves; for nu <= 1 the median."""
-        return f
 
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance, broadcastable to outputs `f`; infinite for nu <= 2."""
