@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,8 @@ class ScaleMixturePrior(BasicPrior):
     sigma1: float = 1.0
     sigma2: float = 0.1
     learn: bool = False
+
+    kink: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         flag("learn", self.learn)

@@ -31,8 +31,6 @@ Self = TypeVar("Self", bound="BasicPrior")
 class BasicPrior:
     """What most priors share: they fit every network, and learn a few numbers or none."""
 
-    kink: ClassVar[bool] = False
-
     def _starts(self) -> dict[str, float]:
         """Return by name what is learned: the unconstrained starting values."""
         return {}
@@ -88,6 +86,8 @@ class GaussianPrior(BasicPrior):
 
     scale: float = 1.0
     learn: bool = False
+
+    kink: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)

@@ -110,6 +110,8 @@ class StudentTPrior(BasicPrior):
     df: float = 4.0
     learn: bool = False
 
+    kink: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
         _degrees(self.df)
