@@ -11,8 +11,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.training import Recipe
-
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive
 from ..gradients.catalogue import Estimator
@@ -27,7 +25,7 @@ from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass
 from ..parts.priors import GaussianPrior
-from ..training import fit, start
+from ..training import Recipe, fit, start
 from ..training.optimizers import Adam, Cosine
 
 __all__ = [
@@ -39,6 +37,7 @@ __all__ = [
     "captioned",
     "claims",
     "judge",
+    "learn",
     "listed",
     "plain",
     "plus_minus",
@@ -155,26 +154,27 @@ def train(
     outputs = setup.likelihood.heads(y.shape[1])
     net = MLP((x.shape[1], *setup.hidden, outputs), setup.activation)
     estimator = build(Model(net, GaussianPrior(setup.prior_scale), setup.likelihood))
-    optimizer, thetas = Adam(setup.learning_rate, schedule=setup.schedule), []
-    for rng in np.random.default_rng(seed).spawn(members):
-        trained = fit(
-            estimator,
-            start(estimator, rng, optimizer),
-            (x - x_scale[0]) / x_scale[1],
-            (y - y_scale[0]) / y_scale[1],
-            Recipe(
-                optimizer=optimizer,
-                epochs=setup.epochs,
-                batch_size=setup.batch_size,
-                samples=setup.samples,
-            ),
-            rng=rng,
-            progress=False,
-        )
-        if trained.stopped == "interrupted":
-            raise KeyboardInterrupt
-        thetas.append(trained.theta)
-    return Fitted(estimator, tuple(thetas), x_scale, y_scale, seed)
+    recipe = Recipe(
+        optimizer=Adam(setup.learning_rate, schedule=setup.schedule),
+        epochs=setup.epochs,
+        batch_size=setup.batch_size,
+        samples=setup.samples,
+    )
+    rows = (x - x_scale[0]) / x_scale[1], (y - y_scale[0]) / y_scale[1]
+    rngs = np.random.default_rng(seed).spawn(members)
+    thetas = tuple(learn(estimator, *rows, recipe, rng) for rng in rngs)
+    return Fitted(estimator, thetas, x_scale, y_scale, seed)
+
+
+def learn(
+    estimator: Estimator, x: Array, y: Array, recipe: Recipe, rng: np.random.Generator
+) -> Array:
+    """Train from a new start and return what was learned; Ctrl-C ends the study, too."""
+    begin = start(estimator, rng, recipe.optimizer)
+    trained = fit(estimator, begin, x, y, recipe, rng=rng, progress=False)
+    if trained.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return trained.theta
 
 
 def judge(fitted: Fitted, x: Array, y: Array, truth: Array) -> dict[str, float]:

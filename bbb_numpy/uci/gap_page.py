@@ -116,12 +116,10 @@ def section(records: Iterable[Record]) -> str:
 
 def _open(found: Sequence[Gap]) -> str:
     """Say which cells are still open, or rest on fewer gaps than others of their set."""
-    most = {
-        name: max(one.inputs for one in found if one.set == name)
-        for name in GAP_SETS
-        if any(one.set == name for one in found)
-    }
     have = {(one.set, one.method): one.inputs for one in found}
+    most: dict[str, int] = {}
+    for one in found:
+        most[one.set] = max(most.get(one.set, 0), one.inputs)
     lines = []
     for name in GAP_SETS:
         absent = [LABELS[method] for method in LABELS if (name, method) not in have]

@@ -296,68 +296,52 @@ def default(
 def _sampled(kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE) -> Method:
     """Return the method that draws from the posterior of weights and noise."""
 
+    def draw(
+        x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+    ) -> Fit:
+        """Draw with several chains, each of which begins at a point estimate of its own."""
+        size = settings.start_steps, settings.start_batch
+        starts = _points(x, y, candidate, settings, rng.spawn(settings.chains), *size, likelihood)
+        whole = model(x.shape[1], candidate, settings, likelihood)
+        with warnings.catch_warnings():  # how many diverged is recorded, and the bias
+            warnings.filterwarnings(
+                "ignore", message=".*divergent transitions", category=UserWarning
+            )
+            warnings.filterwarnings("ignore", message=".*is not adjusted", category=UserWarning)
+            draws = sample(
+                whole,
+                x,
+                y,
+                sampler=kernel(settings),
+                chains=settings.chains,
+                groups=1,  # each worker has a trial of its own
+                start=np.stack([one.thetas[0] for one in starts]),
+                draws=settings.draws,
+                warm_up=settings.warm_up,
+                thin=settings.thin,
+                hyperpriors={name: HalfCauchy(1.0) for name, _ in whole.learned()},
+                seed=rng,
+                dtype=settings.dtype,
+                progress=False,
+            )
+        kernel_used: Any = draws.kernel
+        target: Any = draws.target
+        notes = {
+            "acceptance": float(draws.stats["acceptance"].mean()),
+            "divergent": float(draws.divergences),
+            "gradients_per_draw": float(draws.stats["gradients"].mean()),
+            "step_size": float(kernel_used.step_size),
+        }
+        if getattr(kernel_used, "unadjusted", False):
+            notes["expected_bias"] = draws.expected_bias
+        return Fit((DrawnWeights(target.model),), (draws.flat,), None, notes, draws)
+
     def method(
         x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
     ) -> list[Fit]:
-        return [
-            _draw(kernel(settings), likelihood, x, y, candidate, settings, rng)
-            for candidate, rng in zip(candidates, rngs, strict=True)
-        ]
+        return [draw(x, y, c, settings, rng) for c, rng in zip(candidates, rngs, strict=True)]
 
     return method
-
-
-def _draw(
-    kernel: Any,
-    likelihood: Likelihood,
-    x: Array,
-    y: Array,
-    candidate: Candidate,
-    settings: Settings,
-    rng: np.random.Generator,
-) -> Fit:
-    """Draw with several chains, each of which begins at a point estimate of its own."""
-    starts = _points(
-        x,
-        y,
-        candidate,
-        settings,
-        rng.spawn(settings.chains),
-        steps=settings.start_steps,
-        batch_size=settings.start_batch,
-        likelihood=likelihood,
-    )
-    whole = model(x.shape[1], candidate, settings, likelihood)
-    with warnings.catch_warnings():  # how many diverged is recorded, and the bias
-        warnings.filterwarnings("ignore", message=".*divergent transitions", category=UserWarning)
-        warnings.filterwarnings("ignore", message=".*is not adjusted", category=UserWarning)
-        draws = sample(
-            whole,
-            x,
-            y,
-            sampler=kernel,
-            chains=settings.chains,
-            groups=1,  # each worker has a trial of its own
-            start=np.stack([one.thetas[0] for one in starts]),
-            draws=settings.draws,
-            warm_up=settings.warm_up,
-            thin=settings.thin,
-            hyperpriors={name: HalfCauchy(1.0) for name, _ in whole.learned()},
-            seed=rng,
-            dtype=settings.dtype,
-            progress=False,
-        )
-    kernel_used: Any = draws.kernel
-    target: Any = draws.target
-    notes = {
-        "acceptance": float(draws.stats["acceptance"].mean()),
-        "divergent": float(draws.divergences),
-        "gradients_per_draw": float(draws.stats["gradients"].mean()),
-        "step_size": float(kernel_used.step_size),
-    }
-    if getattr(kernel_used, "unadjusted", False):
-        notes["expected_bias"] = draws.expected_bias
-    return Fit((DrawnWeights(target.model),), (draws.flat,), None, notes, draws)
 
 
 def _hmc(settings: Settings) -> HMC:

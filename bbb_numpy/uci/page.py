@@ -143,23 +143,21 @@ def page(records: Iterable[Record], command: str, gaps: Sequence[Record] = ()) -
         "![RMSE and NLL of every set and method](uci_scores.png)\n\n"
         "![Coverage of central intervals less their level](uci_calibration.png)\n\n"
         "![Histograms of the predictive distribution function at the targets](uci_pit.png)",
-        "## What was to be reached\n\n"
-        + _target(
+        "## What was to be reached",
+        _target(
             f"The mean-field family ({_names(FAMILY)}) against Bayes by Backprop's best public "
             "implementation",
             against_baseline(rows),
             alone(against_baseline, rows, FAMILY),
-        )
-        + "\n\n"
-        + _target(
+        ),
+        _target(
             f"Sampling ({_names(SAMPLERS)}) with the same gradient against the best of the "
             "Bayesian networks listed (Sagar's column, reported false, is no number to reach)",
             against_best(rows),
             alone(against_best, rows, SAMPLERS),
             GOALS["best"],
-        )
-        + "\n\n"
-        + _target(
+        ),
+        _target(
             "The default learner, nothing chosen, against MC dropout with a grid search per split",
             against_dropout(rows),
             alone(against_dropout, rows, DEFAULT),

@@ -6,7 +6,7 @@ in grey. Nothing here uses pyplot: figures are returned, `page.write` saves them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,9 +65,7 @@ def scores(records: Iterable[Record]) -> Figure:
     A mean far outside is put at the edge, with its number.
     """
     found = {key: cell for key, cell in cells(records).items() if cell.scores}
-    _need(found)
-    sets = list(dict.fromkeys(name for name, _ in found))
-    methods = _order(method for _, method in found)
+    sets, methods = _present(found)
     blocks = _blocks(sets)
     wide, high = len(blocks[0]), len(blocks)
     size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
@@ -166,9 +164,7 @@ def calibration(records: Iterable[Record]) -> Figure:
     Above 0 the intervals are too wide. Bars: one standard error over the splits.
     """
     found = _stacked(records, "coverage")
-    _need(found)
-    sets = list(dict.fromkeys(name for name, _ in found))
-    present = _order(method for _, method in found)
+    sets, present = _present(found)
     known = [method for _, group in GROUPS for method in group]
     rest = [method for method in present if method not in known]
     groups = [
@@ -247,9 +243,7 @@ def pit(records: Iterable[Record]) -> Figure:
     A hump says that predictive distributions are too wide, a bowl too narrow, a slope biased.
     """
     found = _stacked(records, "pit")
-    _need(found)
-    sets = list(dict.fromkeys(name for name, _ in found))
-    methods = _order(method for _, method in found)
+    sets, methods = _present(found)
     each = 1.7 if len(sets) <= ABREAST else 1.3
     size = (1.2 + each * len(sets), 0.7 + 0.95 * len(methods))
     figure = Figure(figsize=size, layout="constrained")
@@ -298,9 +292,7 @@ def gaps(records: Iterable[Record]) -> Figure:
     is as sure where it has seen nothing.
     """
     found = gap_page.cells(records)
-    _need(found)
-    sets = list(dict.fromkeys(one.set for one in found))
-    methods = _order(one.method for one in found)
+    sets, methods = _present([one[:2] for one in found])
     size = (2.0 + 2.3 * len(sets), 1.2 + 3 * (0.55 + 0.26 * len(methods)))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(3, len(sets), squeeze=False, sharey=True)
@@ -368,13 +360,12 @@ def _stacked(records: Iterable[Record], key: str) -> dict[tuple[str, str], Array
     return {where: np.array(found, float) for where, found in rows.items()}
 
 
-def _need(found: Sized) -> None:
+def _present(found: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Return the sets and the methods of pairs of both, in the order of print."""
     if not found:
         raise ValueError("no trial has finished, so there is nothing to draw")
-
-
-def _order(methods: Iterable[str]) -> list[str]:
-    return known_first(methods, LABELS)
+    sets = list(dict.fromkeys(name for name, _ in found))
+    return sets, known_first((method for _, method in found), LABELS)
 
 
 def _short(method: str) -> str:

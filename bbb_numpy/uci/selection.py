@@ -69,41 +69,30 @@ def select_and_fit(
     if method in AS_IT_IS:
         only = fit(x, y, method, [Candidate(None)], settings, [seed, 0])[0]
         return only, {"by": "nothing", "tried": {}}
-    if method in BY_BOUND:
-        return _by_bound(x, y, method, settings, seed)
+    by_bound = method in BY_BOUND
     rng = np.random.default_rng([seed, 2])
     order, held_out = rng.permutation(len(x)), max(1, int(HELD_OUT * len(x)))
     folds = [order[k * held_out : (k + 1) * held_out] for k in range(settings.folds)]
     tried: dict[Candidate, float] = {}
+    fits: dict[Candidate, Fit] = {}  # to all training rows, of methods compared by their bound
 
     def compare(some: Sequence[Candidate]) -> Candidate:
         for batch in alike(some):
-            losses = [_losses(x, y, method, batch, settings, seed, out) for out in folds]
-            tried.update(zip(batch, np.mean(losses, axis=0).tolist(), strict=True))
+            if by_bound:
+                found = _fits(x, y, method, batch, settings, [seed, 0])
+                fits.update(
+                    {c: one for c, one in zip(batch, found, strict=True) if one is not None}
+                )
+                losses = [inf if one is None or one.bound is None else one.bound for one in found]
+            else:
+                each = [_losses(x, y, method, batch, settings, seed, out) for out in folds]
+                losses = np.mean(each, axis=0).tolist()
+            tried.update(zip(batch, losses, strict=True))
         return _lowest(tried)
 
     best = compare(refinements(method, compare(candidates(method))))
-    final = fit(x, y, method, [best], settings, [seed, 0])[0]
-    return final, _chosen(best, tried, "validation")
-
-
-def _by_bound(
-    x: Array, y: Array, method: str, settings: Settings, seed: int
-) -> tuple[Fit, dict[str, Any]]:
-    fits: dict[Candidate, Fit] = {}
-    bounds: dict[Candidate, float] = {}
-
-    def compare(some: Sequence[Candidate]) -> Candidate:
-        for batch in alike(some):
-            found = _fits(x, y, method, batch, settings, [seed, 0])
-            for candidate, one in zip(batch, found, strict=True):
-                bounds[candidate] = inf if one is None or one.bound is None else one.bound
-                if one is not None:
-                    fits[candidate] = one
-        return _lowest(bounds)
-
-    best = compare(refinements(method, compare(candidates(method))))
-    return fits[best], _chosen(best, bounds, "bound")
+    final = fits[best] if by_bound else fit(x, y, method, [best], settings, [seed, 0])[0]
+    return final, _chosen(best, tried, "bound" if by_bound else "validation")
 
 
 def _lowest(tried: dict[Candidate, float]) -> Candidate:

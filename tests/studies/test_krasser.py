@@ -17,8 +17,7 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.studies.krasser import models
 from bbb_numpy.studies.krasser.models import SETTINGS, Domain, Setting, Trace, domains, run, train
 from bbb_numpy.studies.krasser.raw_mixture import RawMixturePrior
-from bbb_numpy.studies.krasser.study import reproduce
-from bbb_numpy.studies.krasser.tables import claims_of_the_post
+from bbb_numpy.studies.krasser.study import claims_of_the_post, reproduce
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,8 @@ import pytest
 from tables import cells_of, check_picture
 
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
-from bbb_numpy.studies.mullachery.coin import models as coin
 from bbb_numpy.studies.mullachery.coin import scores
-from bbb_numpy.studies.mullachery.coin.study import STAGES, reproduce
-from bbb_numpy.studies.mullachery.coin.tables import claims_of_the_paper
+from bbb_numpy.studies.mullachery.coin.study import STAGES, claims_of_the_paper, reproduce
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,7 @@ def reproduced(tmp_path_factory):
 def test_it_writes_numbers_and_pictures(reproduced):
     text, out, numbers = reproduced
     assert max(map(len, text.splitlines())) <= 110
-    assert len(numbers["cells"]) == len(coin.PRIORS) * len(STAGES)
+    assert len(numbers["cells"]) == len(scores.PRIORS) * len(STAGES)
     for name in ("coin-posteriors.png", "coin-one-head.png"):
         check_picture(out / name, 1000, 10)
 
@@ -43,7 +41,7 @@ def test_the_printed_numbers_are_those_of_the_file(reproduced):
 
 
 def test_the_claims_are_judged_by_the_numbers():
-    single = scores.measure(coin.PRIORS[0], 1, 0, np.random.default_rng(0), (20, 50, 10))
+    single = scores.measure(scores.PRIORS[0], 1, 0, np.random.default_rng(0), (20, 50, 10))
     area, formula, mean = claims_of_the_paper(single)
     assert (area.here, area.holds, formula.holds) == ("integral 0.500000", False, True)
     assert mean.holds == pytest.approx(abs(single.sampled.mean - 2 / 3) / single.sampled.mean_error)
@@ -105,23 +103,23 @@ def test_the_grid_is_exact_for_the_triangular_prior(heads, tails):
         return 4 * sum(terms)
 
     evidence = half(heads, tails) + half(tails, heads)
-    _, density, found = scores.grid(coin.triangular(), heads, tails)
+    _, density, found = scores.grid(scores.triangular(), heads, tails)
     assert np.mean(density) == pytest.approx(1.0, abs=1e-12)
     assert found.log_evidence == pytest.approx(np.log(float(evidence)), abs=1e-7)
 
 
-@pytest.mark.parametrize("prior", coin.PRIORS, ids=lambda prior: prior.title)
+@pytest.mark.parametrize("prior", scores.PRIORS, ids=lambda prior: prior.title)
 def test_densities_integrate_to_one_and_slopes_are_theirs(prior):
     r = (np.arange(100_000) + 0.5) / 100_000
     assert np.mean(np.exp(prior.log_density(r))) == pytest.approx(1.0, abs=1e-6)
-    target, places, step = coin.Coin(prior, 3, 5), np.array([[0.07], [0.3], [0.62], [0.9]]), 1e-6
+    target, places, step = scores.Coin(prior, 3, 5), np.array([[0.07], [0.3], [0.62], [0.9]]), 1e-6
     slope = target(places)[1][:, 0]
     rise = (target(places + step)[0] - target(places - step)[0]) / (2 * step)
     assert np.allclose(slope, rise, rtol=1e-6, atol=1e-6)
 
 
 def test_outside_zero_to_one_the_density_is_zero():
-    value, slope = coin.Coin(coin.PRIORS[0], 3, 5)(np.array([[-0.1], [0.0], [1.0], [1.7]]))
+    value, slope = scores.Coin(scores.PRIORS[0], 3, 5)(np.array([[-0.1], [0.0], [1.0], [1.7]]))
     assert np.array_equal(value, [-np.inf] * 4)
     assert not slope.any()
 
@@ -130,7 +128,7 @@ class Careless(MetropolisHastings):
     """Accepts every candidate inside (0, 1): the posterior of a uniform prior and no data."""
 
     def step(self, target, rng, state):
-        flat = coin.Coin(coin.PRIORS[0], 0, 0)
+        flat = scores.Coin(scores.PRIORS[0], 0, 0)
         return super().step(flat, rng, flat_state(flat, state))
 
 
@@ -140,7 +138,7 @@ def flat_state(target, state):
 
 @pytest.mark.equation("M18")
 def test_a_chain_that_ignores_the_likelihood_is_caught():
-    target, found = coin.Coin(coin.PRIORS[0], 7, 3), {}
+    target, found = scores.Coin(scores.PRIORS[0], 7, 3), {}
     for kernel in (MetropolisHastings, Careless):
         rng = np.random.default_rng(0)
         sampler = kernel(GaussianWalk(0.4))
@@ -150,7 +148,7 @@ def test_a_chain_that_ignores_the_likelihood_is_caught():
             state, _ = sampler.step(target, rng, state)
             kept.append(state.position[:, 0])
         found[kernel] = scores.moments(np.array(kept[100:]))
-    exact = coin.PRIORS[0].conjugate.observe(7, 3).mean
+    exact = scores.PRIORS[0].conjugate.observe(7, 3).mean
     errors = {k: abs(f.mean - exact) / f.mean_error for k, f in found.items()}
     assert errors[MetropolisHastings] < 4
     assert errors[Careless] > 20

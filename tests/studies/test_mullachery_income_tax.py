@@ -16,7 +16,6 @@ from bbb_numpy.data.locate import DamagedDataError, MissingDataError
 from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_numpy.studies.mullachery.income_tax import models, plots, scores
 from bbb_numpy.studies.mullachery.income_tax import study as income_tax
-from bbb_numpy.studies.mullachery.income_tax import tables as printed
 from bbb_numpy.studies.mullachery.income_tax.models import (
     MODELS,
     NUTS_NAME,
@@ -247,7 +246,7 @@ def test_the_claims_are_judged_by_the_numbers(cells):
             coverage_90_small_cells=shares[0], coverage_90_large_cells=shares[1]
         )
         numbers[NUTS_NAME] = numbers[NUTS_NAME]._replace(nll_gained=(0.3, 0.1))
-        first, *_, small, large = printed.claims_of_the_paper(numbers)
+        first, *_, small, large = income_tax.claims_of_the_paper(numbers)
         assert (first.here, first.holds) == ("0.300 +- 0.100", pytest.approx(3.0))
         assert (small.holds, large.holds) == (holds, holds)
 
@@ -294,8 +293,8 @@ def test_chains_that_stand_still_are_told_as_infinite_and_can_be_written(monkeyp
     note = models._r_hats(None, None)
     assert note == {"r-hat, largest": None, "r-hat, median": 2.0}
     notes = [note, {"r-hat, largest": 1.2, "r-hat, median": 1.0}]
-    assert [printed._r_hat(notes, "largest", end) for end in (max, min)] == ["inf", "1.20"]
-    assert [printed._r_hat(notes, "median", end) for end in (max, min)] == ["2.00", "1.00"]
+    assert [income_tax._r_hat(notes, "largest", end) for end in (max, min)] == ["inf", "1.20"]
+    assert [income_tax._r_hat(notes, "median", end) for end in (max, min)] == ["2.00", "1.00"]
 
 
 def test_error_bars_and_markers_of_several_models_stand_side_by_side(cells):

@@ -14,8 +14,7 @@ from bbb_numpy.sampling.annealing import evidence
 from bbb_numpy.studies import linear_gaussian as closed
 from bbb_numpy.studies.mullachery.occam import models as occam
 from bbb_numpy.studies.mullachery.occam import scores
-from bbb_numpy.studies.mullachery.occam.study import reproduce
-from bbb_numpy.studies.mullachery.occam.tables import claims_of_the_paper
+from bbb_numpy.studies.mullachery.occam.study import claims_of_the_paper, reproduce
 
 RNG = np.random.default_rng
 SMALL = occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2)

@@ -16,7 +16,7 @@ from bbb_numpy.data.sp500 import HISTORY, INPUTS, Prices, inputs, rows, splits
 from bbb_numpy.studies.mullachery.sp500 import models, scores
 from bbb_numpy.studies.mullachery.sp500 import study as sp500
 from bbb_numpy.studies.mullachery.sp500.models import FORECASTERS, NUTS_NAME, Effort
-from bbb_numpy.studies.mullachery.sp500.tables import claims_of_the_paper
+from bbb_numpy.studies.mullachery.sp500.study import claims_of_the_paper
 
 QUICK = Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
 

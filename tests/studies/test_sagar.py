@@ -16,7 +16,7 @@ from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.studies import linear_gaussian as exactly
 from bbb_numpy.studies.linear_gaussian import Gaussian
-from bbb_numpy.studies.sagar import models, tables
+from bbb_numpy.studies.sagar import models, study
 from bbb_numpy.studies.sagar.models import VARIANTS, Falling, Variant, follow
 from bbb_numpy.studies.sagar.printed import (
     Equation5,
@@ -348,7 +348,7 @@ def short():
 
 
 def test_each_printed_line_fails_and_the_corrected_one_does_not(short):
-    held = [claim.holds for claim in tables.claims_of_the_paper(short)]
+    held = [claim.holds for claim in study.claims_of_the_paper(short)]
     assert held[:6] == [False, False, False, True, False, False]
     assert held[6] > 4  # standard errors
 
@@ -361,7 +361,7 @@ def test_a_line_that_did_not_fail_would_hold(short):
         paths=dict.fromkeys(short.paths, exact_path(short)),
         slopes=short.slopes | {"Equation 5 as printed": (short.slopes["exact"][0], 0.1)},
     )
-    *held, errors = (claim.holds for claim in tables.claims_of_the_paper(right))
+    *held, errors = (claim.holds for claim in study.claims_of_the_paper(right))
     assert held == [True] * 6
     assert errors == 0
 
@@ -372,12 +372,12 @@ def exact_path(found):
 
 
 def test_enough_samples_are_those_whose_worst_run_is_near(short):
-    near = tables.NEAR
+    near = study.NEAR
     rows = [
         models.BySamples(samples, excess, np.ones(3), 0.5)
         for samples, excess in ((1, [9.0]), (10, [near / 2, near * 2]), (100, [near / 2]))
     ]
-    lines = tables.lay_out(replace(short, by_samples=rows)).splitlines()
+    lines = study.lay_out(replace(short, by_samples=rows)).splitlines()
     table = lines[next(i for i, line in enumerate(lines) if line.startswith("M  ")) :]
     assert [line.split()[3] for line in table[2:5]] == ["no", "no", "yes"]
 

@@ -12,17 +12,21 @@ from PIL import Image
 from bbb_numpy.data import path_loss as data
 from bbb_numpy.data.path_loss import Building, Scene, field, receivers, walls
 from bbb_numpy.evaluation.predictive import Predictive
-from bbb_numpy.studies.wu.path_loss import scores, study
-from bbb_numpy.studies.wu.path_loss.models import BASE, EXACT, HOW, NOISE_HEAD, NOISE_LIMIT, WHY
-from bbb_numpy.studies.wu.path_loss.scores import (
+from bbb_numpy.studies.wu.path_loss import models, study
+from bbb_numpy.studies.wu.path_loss.models import (
+    BASE,
+    EXACT,
+    HOW,
+    NOISE_HEAD,
+    NOISE_LIMIT,
+    WHY,
     Measured,
     bias_and_spread,
     compare,
     measure,
     rank_correlation,
 )
-from bbb_numpy.studies.wu.path_loss.study import reproduce
-from bbb_numpy.studies.wu.path_loss.tables import claims_of_the_slides
+from bbb_numpy.studies.wu.path_loss.study import claims_of_the_slides, reproduce
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 
@@ -438,8 +442,8 @@ def test_the_coverage_is_that_of_the_interval(by_name):
 
 
 def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr(scores, "CELLS", 16)
-    monkeypatch.setattr(scores, "FRESH", 100)
+    monkeypatch.setattr(models, "CELLS", 16)
+    monkeypatch.setattr(models, "FRESH", 100)
     monkeypatch.setattr(study, "HOW", [v for v in HOW if v.count < 1000])
     printed = reproduce(tmp_path, seed=3, repeats=2, effort=0.004)
     numbers = json.loads((tmp_path / "numbers.json").read_text())
@@ -469,7 +473,7 @@ def test_the_wishes_of_the_slides_are_judged_by_the_best_that_is_told_x_and_y():
     how["128-128"] = average(rmse=0.5)
     how[HOW[-2].name] = average(rmse=NOISE_LIMIT + 0.3)
     how[HOW[-1].name] = average(rmse=1e-9)
-    found = claims_of_the_slides(scores.Study(1, {}, {}, {}, why, how, {}))
+    found = claims_of_the_slides(models.Study(1, {}, {}, {}, why, how, {}))
     assert [claim.said.split(": ")[1] for claim in found[:3]] == ["VI", "5 MLE", "128-128"]
     assert [claim.holds for claim in found[:5]] == [False, True, False, False, True]
     assert found[5].holds == pytest.approx(3.0)

@@ -172,7 +172,7 @@ def reproduce(
     if done is not None:
         return tables.lay_out(done)
     images = prepare(data.load() if found is None else found, settings)
-    _write(out / SETTINGS, record)
+    write_json(out / SETTINGS, record)
     searched, chosen = train_all(out, images, settings, candidates, progress)
     numbers, weights = measure(images, settings, chosen)
     search = [
@@ -185,7 +185,7 @@ def reproduce(
         load(path, c, settings).seconds
         for c, path in ((c, out / f"state-{i}.npz") for i, c in enumerate(candidates))
     )
-    _write(out / FINISHED, numbers)
+    write_json(out / FINISHED, numbers)
     return tables.lay_out(numbers)
 
 
@@ -234,7 +234,3 @@ def _read(path: Path) -> dict[str, Any] | None:
             f"{path} cannot be read: {error}. Delete it, or name another folder"
         ) from None
     return found
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    write_json(path, content)

@@ -25,7 +25,8 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
-from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.studies.comparing import learn
+from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 __all__ = ["MODELS", "NUTS_NAME", "Effort", "Mixture", "Task", "class_mean", "least_squares"]
@@ -135,19 +136,8 @@ def _mixture(
 
 def _train(ready: Prepared, task: Task, rng: np.random.Generator) -> tuple[Any, Array]:
     estimator = ClosedFormKL(ready.model, MeanField(0.3, -4.0))
-    optimizer = Adam(1e-2, schedule=Cosine())
-    trained = fit(
-        estimator,
-        start(estimator, rng, optimizer),
-        ready.x,
-        ready.y,
-        Recipe(optimizer=optimizer, epochs=task.effort.epochs, batch_size=250),
-        rng=rng,
-        progress=False,
-    )
-    if trained.stopped == "interrupted":
-        raise KeyboardInterrupt
-    return estimator, trained.theta
+    recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=task.effort.epochs, batch_size=250)
+    return estimator, learn(estimator, ready.x, ready.y, recipe, rng)
 
 
 def _variational(hidden: bool, by_cell: bool) -> Callable[[Task], Mixture]:

@@ -25,7 +25,8 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
-from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.studies.comparing import learn
+from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 __all__ = [
@@ -145,20 +146,13 @@ def nuts(task: Task) -> Forecast:
 def variational(task: Task) -> Forecast:
     """Train a mean-field posterior of the same network on the same rows."""
     model, x, y, test = _prepared(task)
-    estimator, optimizer = ClosedFormKL(model, MeanField(0.1, -3.0)), Adam(1e-2, schedule=Cosine())
-    rng = np.random.default_rng([*task.seed, 2])
-    trained = fit(
-        estimator,
-        start(estimator, rng, optimizer),
-        x,
-        y,
-        Recipe(optimizer=optimizer, epochs=task.effort.epochs, batch_size=250),
-        rng=rng,
-        progress=False,
+    estimator, rng = (
+        ClosedFormKL(model, MeanField(0.1, -3.0)),
+        np.random.default_rng([*task.seed, 2]),
     )
-    if trained.stopped == "interrupted":
-        raise KeyboardInterrupt
-    proba = _proba(estimator, trained.theta, test, rng, task.effort.samples)
+    recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=task.effort.epochs, batch_size=250)
+    theta = learn(estimator, x, y, recipe, rng)
+    proba = _proba(estimator, theta, test, rng, task.effort.samples)
     return Forecast(proba, proba > 0.5, {})
 
 

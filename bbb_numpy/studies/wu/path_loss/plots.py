@@ -13,8 +13,7 @@ from matplotlib.patches import Rectangle
 from bbb_numpy.data.path_loss import Scene
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, finish, plain_numbers
 
-from .models import BASE, NOISE_LIMIT
-from .scores import EDGE, Average, Measured, rms
+from .models import BASE, EDGE, NOISE_LIMIT, Average, Measured, rms
 
 
 def draw_maps(methods: Mapping[str, Measured], figure: Figure | None = None) -> Figure:
