@@ -204,10 +204,9 @@ def prove(
         return Proof(stopped.verdict, theta.size, reason=stopped.reason)
     ways, paths = [{found} for found in path], {tuple(path)}
     # without comparisons there is one path; where digits agree for a reason that the field does not
-    # know, other thetas may show that they need not
-    for there in islice(_moved(theta, random.Random(seed)), points if path or not proof else 0):
-        if proof.verdict == "refuted":
-            break
+    # know, two other thetas may show that they need not
+    tries = {"proved": points if path else 0, "refuted": 0}.get(proof.verdict, min(points, 2))
+    for there in islice(_moved(theta, random.Random(seed)), tries):
         try:
             other, path = _prove_at(asked, there)
         except _Stopped:
