@@ -32,6 +32,7 @@ __all__ = [
     "still",
     "untangled",
     "variables",
+    "within",
 ]
 
 Array = NDArray[Any]
@@ -61,6 +62,9 @@ def _compared(operation: Callable[[float, float], bool]) -> Callable[[Any, Any],
             raise Untraceable(
                 "two different numbers of the same size are compared: this theta lies on a kink "
                 "or a tie. Take another"
+                if self.b or other.b
+                else "data are compared with a number that they equal: pass labels and masks as "
+                "integers or booleans"
             )
         found = operation(self.v, other.v)
         self.goes(found)
@@ -111,6 +115,8 @@ class Number:
                 found = self.known[x] = self.constant(x)
             return found
         if isinstance(x, Number):
+            if x.modulus != self.modulus:
+                raise Untraceable("a number of an earlier call is used: the function keeps it")
             return x
         if isinstance(x, float | int | Real):  # Real, which is slow to ask, comes last
             return self.constant(x)
@@ -173,8 +179,12 @@ class Number:
             return (n * self.log()).exp()
         whole = halves % 2 == 0
         factor, out = self if whole else self.sqrt(), self.constant(1)
-        for _ in range(abs(int(halves)) // (2 if whole else 1)):
-            out = out * factor
+        times = abs(int(halves)) // (2 if whole else 1)
+        while times:
+            if times % 2:
+                out = out * factor
+            times //= 2
+            factor = factor * factor if times else factor
         return out if n >= 0 else 1 / out
 
     def __rpow__(self, base: Any) -> Any:
@@ -279,14 +289,16 @@ class Laws:
         self.draw = random.Random(seed)
         self.p = _prime(self.draw)
         self.half = (self.p + 1) // 2
-        self.path: list[bool] = []  # what the comparisons found
-        self.squares: dict[int, int] = {}  # t^2 -> |t|
+        self.path: list[bool] = []  # what the comparisons found, and the signs of squares' roots
+        self.squares: dict[int, tuple[int, bool]] = {}  # t^2 -> |t|, and whether it is t
+        self.moved = False  # whether an argument does
         self.loose = False  # whether a root was drawn that does not exist
         self.exps: dict[int, int] = {0: 1}  # t -> e^t
         self.logs: dict[int, int] = {1: 0}  # e^t -> t
         self.roots: dict[int, int] = {}
         self.erfs: dict[int, int] = {0: 0}
         self.recent: list[tuple[int, int, int]] = []  # t, e^t, e^-t
+        self.logged: list[tuple[int, int, int]] = []  # those found by log
         self.last = 0, 1
         for power in range(1, 4):
             pair = self.constant(power * math.log(2)), 1 << power, pow(1 << power, -1, self.p)
@@ -331,7 +343,7 @@ class Laws:
 
     def _met(self) -> list[tuple[int, int, int]]:
         """Return the last pairs, the newest first, and the powers of two."""
-        return self.recent[:-MEMORY:-1] + self.recent[:3]
+        return self.recent[:-MEMORY:-1] + self.logged[:-MEMORY:-1] + self.recent[:3]
 
     def _sum(self, t: int) -> int:
         """Return e^t = e^s e^(t - s) = e^(t + s) / e^s if both of either are known, else 0."""
@@ -376,6 +388,7 @@ class Laws:
             t = self.random()
         self._enter(t, u, over)
         self.recent.append((t, u, over))
+        self.logged.append((t, u, over))
         return t
 
     def sqrt(self, u: int) -> int:
@@ -386,7 +399,9 @@ class Laws:
         root; what needs r^2 = u is found at another point, where there is one.
         """
         if u in self.squares:
-            return self.squares[u]
+            root, positive = self.squares[u]
+            self.path.append(positive)
+            return root
         if u not in self.roots:
             r = pow(u, (self.p + 1) // 4, self.p)  # p = 3 mod 4
             exists = r * r % self.p == u
@@ -426,6 +441,7 @@ class Residue(Number):
     @classmethod
     def variable(cls, v: float, tangent: Any) -> Number:
         """Return a random residue."""
+        cls.laws.moved |= tangent != 0
         return cls(cls.laws.random(), tangent, v)
 
     @classmethod
@@ -436,6 +452,8 @@ class Residue(Number):
     @classmethod
     def inverse(cls, a: int) -> int:
         """Return 1 / a, by Euclid's algorithm."""
+        if a == 0:
+            raise Untraceable("a division by 0")
         return pow(a, -1, cls.modulus)
 
     @classmethod
@@ -451,7 +469,7 @@ class Residue(Number):
         """Take note that the root of the square is |t|."""
         if self.v != 0 and not math.isnan(self.v):
             root = self.a if self.v > 0 else -self.a % self.modulus
-            self.laws.squares[self.a * self.a % self.modulus] = root
+            self.laws.squares[self.a * self.a % self.modulus] = root, self.v > 0
 
 
 class Long(Number):
@@ -460,6 +478,7 @@ class Long(Number):
     __slots__ = ()
     known: ClassVar[dict[Any, Number]] = {}
     draw: ClassVar[random.Random]
+    shake: ClassVar[int] = 0  # if not 0: floats stand for numbers that they may be rounded from
     modulus = Decimal("Infinity")  # a remainder that leaves every number as it is
     rounded = True
 
@@ -471,12 +490,19 @@ class Long(Number):
             return cls(int(power) * LOG_2, Decimal(0), float(x))
         if isinstance(x, Fraction):
             return cls(Decimal(x.numerator) / Decimal(x.denominator), Decimal(0), float(x))
-        return cls(Decimal(float(x)), Decimal(0), float(x))
+        return cls(cls._meant(float(x)), Decimal(0), float(x))
 
     @classmethod
     def variable(cls, v: float, tangent: Any) -> Number:
         """Return the float as it is."""
-        return cls(Decimal(v), Decimal(tangent), v)
+        return cls(cls._meant(float(v)), Decimal(tangent), float(v))
+
+    @classmethod
+    def _meant(cls, x: float) -> Decimal:
+        """Return the float, or a number that is rounded to it, unless it has few digits."""
+        if not cls.shake or not math.isfinite(x) or x.as_integer_ratio()[0].bit_length() < 30:
+            return Decimal(x)
+        return Decimal(x) * (1 + Decimal(random.Random(x * cls.shake).choice((-1, 1))) / 2**53)
 
     @classmethod
     def tangent(cls) -> Decimal:
@@ -542,14 +568,13 @@ def _log(v: float) -> float:
 
 
 def exact(values: Any, kind: type[Number], moving: bool = False) -> Any:
-    """Return floats and arrays of them, alone or in tuples, as exact numbers at a random point.
+    """Return floats and arrays of them, alone or in tuples, lists and dicts, as exact numbers.
 
     They stand still, or move in a random direction. Everything else (whole numbers, fractions,
     truth values, names) is returned as it is.
     """
-    if isinstance(values, tuple):
-        made = [exact(value, kind, moving) for value in values]
-        return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
+    if isinstance(values, tuple | list | dict):
+        return within(values, lambda value: exact(value, kind, moving))
     if isinstance(values, float):  # np.float64 is one
         return kind.variable(float(values), kind.tangent() if moving else 0)
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
@@ -557,6 +582,16 @@ def exact(values: Any, kind: type[Number], moving: bool = False) -> Any:
             values, [kind.tangent() if moving else 0 for _ in range(values.size)], kind
         )
     return values
+
+
+def within(values: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a tuple, list or dict of what each entry becomes."""
+    if isinstance(values, dict):
+        return {key: change(value) for key, value in values.items()}
+    made = [change(value) for value in values]
+    if isinstance(values, list):
+        return made
+    return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
 
 
 def variables(values: Array, tangents: Any, kind: type[Number]) -> Array:
@@ -585,6 +620,7 @@ def untangled(seed: int) -> type[Residue]:
     return type("Residue", (Residue,), own)
 
 
-def long(seed: int) -> type[Long]:
+def long(seed: int, shake: int = 0) -> type[Long]:
     """Return numbers of sixty digits whose random directions are their own."""
-    return type("Long", (Long,), {"__slots__": (), "known": {}, "draw": random.Random(seed)})
+    own = {"__slots__": (), "known": {}, "draw": random.Random(seed), "shake": shake}
+    return type("Long", (Long,), own)

@@ -300,7 +300,85 @@ REST = {
     ),
 }  # fmt: skip
 
-ALL = ROOTS | CONSTANTS | ABSENT | PATHS | STATE | REST
+RNG = np.random.default_rng(0)
+K = RNG.standard_normal((200, 4))
+GRAM = K.T @ K
+# --- found by an adversary: each was called proved, or refuted though right
+SIGNS = {
+    "|t| at positive thetas alone": Attack(
+        lambda t: (np.sqrt(t * t).sum(), np.ones_like(t)), (TWO,), "refuted", "at another theta"
+    ),
+    "|t| by a norm": Attack(
+        lambda t: (np.linalg.norm(t), np.ones_like(t)), (TWO[:1],), "refuted", "at another theta"
+    ),
+    "a power of 3/2 at positive thetas": Attack(
+        lambda t: (((t**2) ** 1.5).sum(), 3 * t**2), (TWO,), "refuted", "at another theta"
+    ),
+    "residuals of one sign": Attack(
+        lambda t, x, y: (np.sqrt((x @ t - y) ** 2).sum(), x.sum(0)),
+        (TWO, np.array([[1.0, 2.0], [2.0, 0.5]]), np.array([0.25, 0.5])),
+        "refuted",
+        "at another theta",
+    ),
+    "a sixth power at positive thetas": Attack(
+        lambda t: (np.sqrt(t**6).sum(), 3 * t**2), (TWO[:1],), "refuted", ""
+    ),
+    "the root of a square that was not computed": Attack(
+        lambda t: (np.sqrt(t * t + 2 * t + 1).sum(), np.ones_like(t)), (TWO[:1],), "refuted", ""
+    ),
+}
+HIDDEN = {
+    "weights in a dict": Attack(
+        lambda t, d: ((d["w"] * t**2).sum(), 2 * t * d["w"] / d["w"].sum()),
+        (TWO, {"w": np.array([0.25, 0.75])}),
+        "not proved",
+        "integers",
+    ),
+    "weights in a list": Attack(
+        lambda t, w: ((np.array(w) * t**2).sum(), 2 * t * np.array(w) / sum(w)),
+        (TWO, [0.25, 0.75]),
+        "not proved",
+        "integers",
+    ),
+    "exact numbers are recognised at a small theta": Attack(
+        lambda t: ((t**2).sum(), 2 * t if t.dtype == object else 40 * t),
+        (1e-5 * TWO,),
+        "not proved",
+        "asks for the dtype",
+    ),
+    "a float constant at the optimum": Attack(
+        lambda t: ((3 * (t - 0.1) ** 2).sum(), 6 * t - 0.6),
+        (np.array([0.1]),),
+        "not proved",
+        "rounding",
+    ),
+    "a matrix that was multiplied with floats": Attack(
+        lambda t, k, g: (0.5 * ((k @ t) ** 2).sum(), g @ t),
+        (RNG.standard_normal(4), K, GRAM),
+        "not proved",
+        "rounding",
+    ),
+    "many roots whose squares matter": Attack(
+        lambda t: (np.sqrt(t).sum(), 0.5 * np.sqrt(t) / t),
+        (np.arange(1.0, 10.0),),
+        "not proved",
+        "exist together",
+    ),
+    "data that a comparison meets": Attack(
+        lambda t, y: ((t * (y == 1)).sum(), (y == 1) + 0 * t),
+        (TWO, np.array([0.0, 1.0])),
+        "not traceable",
+        "data are compared",
+    ),
+    "a plain number among exact ones": Attack(
+        lambda t: (np.exp(np.maximum(t, 0)).sum(), np.exp(t) * (t > 0)),
+        (BELOW,),
+        "not traceable",
+        "write 0 * t",
+    ),
+}  # fmt: skip
+
+ALL = SIGNS | HIDDEN | ROOTS | CONSTANTS | ABSENT | PATHS | STATE | REST
 
 
 def asked(attack):
@@ -315,6 +393,11 @@ def test_a_wrong_program_is_refuted_or_refused_with_its_reason(name):
     assert not proof
     assert proof.verdict == ALL[name].verdict
     assert ALL[name].said in str(proof)
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_no_seed_proves_what_is_wrong_at_other_signs(name):
+    assert not any(prove(ALL[name].program, *ALL[name].at, seed=seed) for seed in range(1, 13))
 
 
 @pytest.mark.parametrize("name", ROOTS | CONSTANTS)
@@ -339,6 +422,7 @@ SAME = {
     "2^61": (lambda t: t * 2.0**61, lambda t: t, 0.5, "refuted"),
     "a constant": (lambda t: t, lambda t: t + 2.0**-30, 0.5, "refuted"),
     "infinity": (lambda t: 1 / t, lambda t: 2 / t, 0.0, "not proved"),
+    "nothing that moves": (lambda x: x * x, lambda x: 2 * x, 2, "not proved"),
 }
 
 
@@ -438,6 +522,36 @@ def test_without_comparisons_no_other_theta_is_tried():
     once = len(seen)
     prove(counted, TWO, points=1000)
     assert len(seen) == 2 * once
+
+
+def test_values_are_the_same_on_their_path():
+    same = prove_same(lambda t: np.maximum(t, 0 * t), lambda t: t, 1.2)
+    assert str(same) == "proved: the two values are the same, on this path of 1 comparisons"
+    assert not prove_same(lambda t: np.maximum(t, 0 * t), lambda t: t, -1.2)
+
+
+def test_what_cannot_be_asked_is_refused_at_the_door():
+    def rows_of(t, rows):
+        return sum((row * t).sum() for row in rows), sum(rows) + 0 * t
+
+    with pytest.raises(TypeError, match="an iterator, empty after one call"):
+        prove(rows_of, TWO, (np.ones(2) for _ in range(2)))
+    assert prove(lambda t, rows: (sum((r * t).sum() for r in rows), sum(rows)), TWO, [TWO, TWO])
+    with pytest.raises(ValueError, match="theta is empty"):
+        prove(lambda t: (t.sum(), t), np.zeros(0))
+    with pytest.raises(ValueError, match="points must be >= 0; got -1"):
+        prove(relu, TWO, np.ones(2), points=-1)
+    assert prove(relu, TWO, np.ones(2), seed=np.int64(3))
+
+
+def test_a_softmax_of_more_exponentials_than_are_remembered_is_proved():
+    def softmax(t, y):
+        z = t.reshape(-1, 10)
+        log_sums = np.log(np.exp(z).sum(1, keepdims=True))
+        return (log_sums[:, 0] - (z * y).sum(1)).sum(), (np.exp(z - log_sums) - y).ravel()
+
+    y = np.eye(10, dtype=int)[np.arange(110) % 10]
+    assert prove(softmax, np.random.default_rng(0).standard_normal(1100), y)
 
 
 def test_where_it_fails_is_returned():
