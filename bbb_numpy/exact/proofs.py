@@ -168,8 +168,9 @@ def prove(
         float64: it chooses the path of comparisons.
     *arguments
         Data, noise and constants. Floats and arrays of floats, also in tuples, lists and dicts, are
-        exact too, and the proof is for all their values on the same path. Other constants should be whole numbers or halves,
-        quarters, ...: ``1 / 0.7`` is rounded, and a value and a gradient may round it differently.
+        exact too, and the proof is for all their values on the same path. Other constants should be
+        whole numbers or halves, quarters, ...: ``1 / 0.7`` is rounded, and a value and a gradient
+        may round it differently.
     blocks : mapping of str to slice, optional
         Named parts of theta, for the names of coordinates. Default: one block ``theta``.
     coordinate : callable, optional
