@@ -57,7 +57,7 @@ Array = NDArray[Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
 
 POINTS = 32  # that are tried where there are roots
-AGREED = 6  # of them have to agree, and all of those at which the roots exist
+AGREED = 4  # of them have to agree, and all of those at which the roots exist
 SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
 SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
 ROUNDED = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
@@ -334,7 +334,8 @@ def _moved(theta: Array, draw: random.Random) -> Iterator[Array]:
 
 def _prove_at(asked: _Asked, theta: Array) -> tuple[Proof, Any]:
     """Return the proof on the path of one theta, and the laws that hold the path."""
-    same, kind = _in_fields(partial(_sides, asked, theta), asked.seed)
+    sides = partial(_sides, asked, theta)
+    first = _at_point(sides, asked.seed, 0)
     agree, digits = False, DIGITS
     for digits in (DIGITS, 5 * DIGITS):  # the more where most of sixty cancel
         with localcontext(_context(digits)):
@@ -347,7 +348,8 @@ def _prove_at(asked: _Asked, theta: Array) -> tuple[Proof, Any]:
             break
     if not exists:
         raise _Stopped("not proved", NOWHERE)
-    if same and agree:
+    same, kind = _in_fields(sides, asked.seed, first) if agree else (False, first[0])
+    if same:
         reason = _otherwise_in_floats(asked, theta, value, grad)
         proof = Proof("not proved" if reason else "proved", theta.size, reason=reason)
     else:
@@ -361,12 +363,19 @@ def _sides(asked: _Asked, theta: Array, kind: Any) -> list[Any]:
     return [value.b, sum(g.a * d for g, d in zip(grad, direction, strict=True)) % kind.modulus]
 
 
-def _in_fields(sides: Callable[[Any], list[Any]], seed: int) -> tuple[bool, Any]:
+def _at_point(sides: Callable[[Any], list[Any]], seed: int, point: int) -> tuple[Any, list[Any]]:
+    """Return the residues of one random point, and what is there."""
+    kind = untangled(seed * POINTS + point)
+    return kind, sides(kind)
+
+
+def _in_fields(
+    sides: Callable[[Any], list[Any]], seed: int, first: tuple[Any, list[Any]] | None = None
+) -> tuple[bool, Any]:
     """Return whether two residues are the same, at all random points where their roots exist."""
     agreed = 0
     for point in range(POINTS):
-        kind = untangled(seed * POINTS + point)
-        one, other = sides(kind)
+        kind, (one, other) = (point == 0 and first) or _at_point(sides, seed, point)
         if one == other:
             agreed += 1
         elif not kind.laws.loose:
