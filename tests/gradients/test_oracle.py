@@ -83,7 +83,7 @@ def by_autograd(loss, case):
         def half_step(nu):
             return gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * anp.log(nu / 2)
 
-    with np.errstate(over="ignore"):  # its slope of tanh is 1 / cosh^2, which overflows where it is 0
+    with np.errstate(over="ignore"):  # of cosh^2 in its slope of tanh
         return autograd.value_and_grad(lambda theta: loss(Autograd, theta, case))(case.theta)
 
 
