@@ -12,7 +12,7 @@ Shapes: S weight samples, B rows, P weights and biases, K outputs, L layers. Eve
     noise    deviation of y around the network's output, 1 in the report
 
 It learns x^2 in [-2, 2], and says at 0, 2, 4, 6 the mean, epistemic and total deviation of y. The
-band opens where the data end (figures/band.png); from SECTION_7 it would be a sixth as wide.
+band is wide beyond the data (figures/band.png), and a sixth as wide at 6 from SECTION_7.
 
 >>> rng = np.random.default_rng(0)
 >>> x = rng.uniform(-2, 2, (100, 1))

@@ -61,7 +61,7 @@ def titled(ax: Axes, title: str) -> None:
     ax.set_title(title, loc="left", fontsize="medium", pad=34)
 
 
-# The example of plain.py: a band that opens where the data end, and what becomes of sigma
+# The example of plain.py: a band that is wide beyond the data, and what becomes of sigma
 
 NET, NOISE, RATE = (1, 20, 1), 0.3, 2e-3
 LINE = np.linspace(-6, 6, 121)[:, None]
@@ -114,6 +114,15 @@ def curvature(theta: Any, rows: Any = None, prior: float = 1.0, noise: float = N
     return prior**-2 + squares / draws / noise**2
 
 
+def without_data(rho: float, epochs: int, rate: float = RATE) -> Any:
+    """Return sigma (epochs + 1,) when descent follows the first term of K30 alone."""
+    sigmas = []
+    for _ in range(epochs + 1):
+        sigmas.append(plain.softplus(rho))
+        rho = plain.update(rho, -plain.sigmoid(rho) / sigmas[-1], rate)
+    return np.array(sigmas)
+
+
 def grown(sigma: Any, stiffness: Any, time: Any) -> Any:
     """Return where descent takes a small sigma in `time`, learning rate times epochs.
 
@@ -158,11 +167,11 @@ def leaving() -> Figure:
     left.plot(epochs, slow, color=GREY, lw=0.4, alpha=0.6)
     left.plot([], [], color=GREY, lw=0.8, label="each of 61 weights")
     left.plot(epochs, np.median(slow, axis=1), color=BLUE, lw=2.2, label="median")
-    left.plot(epochs, slow[0].mean() * np.exp(time), color=BLACK, ls="--", lw=1,
-              label="without data")  # fmt: skip
+    free = without_data(plain.SECTION_7, 4000)[epochs]
+    left.plot(epochs, free, color=BLACK, ls="--", lw=1, label="without data")
     stiff = np.quantile(curvature(found[plain.SECTION_7][20]), (0.5, 1.0))
     for each in stiff:
-        left.plot(epochs, grown(slow[0].mean(), each, time), color=VERMILLION, ls=":", lw=1.8,
+        left.plot(epochs, grown(slow[0].mean(), each, time), color=BLACK, ls=":", lw=1.8,
                   label="predicted: median, stiffest" if each == stiff[0] else None)  # fmt: skip
     left.set(yscale="log", ylim=(0.005, 2), ylabel="sigma of a weight")
     for rho, style, label in ((-2, "--", "0.13"), (plain.SECTION_7, "-", "0.007")):

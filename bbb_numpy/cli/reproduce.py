@@ -69,7 +69,7 @@ LARGE = "mnist"  # its products gain from a second BLAS thread, those of all oth
 
 
 def report(args: argparse.Namespace) -> int:
-    """Train on the report's problems, print what happened, write the figures."""
+    """Train on the report's problems and as in plain.py, print what happened, write the figures."""
     from ..studies.kebude import report as kebude  # Matplotlib: a quarter of a second
 
     with naming(Path(args.out)):
@@ -144,9 +144,13 @@ def add_parsers(commands: Commands) -> None:
     printed.add_argument(
         "--setting",
         choices=list(SETTINGS),
-        help="as the report prints it, as its program drew it, sigma_data literally, mended (all)",
+        help="printed: as the report's text has it; as-drawn: as its program drew the figures; "
+        "literal: sigma_data is the standard deviation of y; should-be: with the errors "
+        "corrected (all)",
     )
-    printed.add_argument("--seed", type=at_least_zero, default=0)
+    printed.add_argument(
+        "--seed", type=at_least_zero, default=0, help="of the data, the start and the noise"
+    )
     printed.add_argument("--details", action="store_true", help="print all tables and verdicts")
     printed.add_argument("--out", default="report", help="folder to write to")
 

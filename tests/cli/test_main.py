@@ -340,6 +340,15 @@ def test_help_shows_no_none(capsys):
     assert "None" not in capsys.readouterr().out
 
 
+def test_the_help_of_report_explains_every_setting_and_says_what_else_is_run(capsys):
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert all(f"{name}: " in text for name in repeating.SETTINGS)
+    assert "plain.py" in text
+    assert "--seed SEED of the data, the start and the noise (default: 0)" in text
+
+
 def subcommands(text):
     """Return the names that a --help lists."""
     return re.findall(r"^    (\S+)(?: |$)", text, re.MULTILINE)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "derivations.md", *sorted(ROOT.glob("derivations/*.md"))]
 SOURCE = ROOT / "figures" / "derivations.py"
 BOOK = (ROOT / "derivations.md").read_text("utf-8")
+TRAINING = (ROOT / "derivations" / "training.md").read_text("utf-8")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
 SHORTEST_DESCRIPTION = 60  # characters: what is to be seen, and not only the name of it
 
@@ -292,6 +293,26 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
     found = figures.exact_epistemic(at, seed=2)  # other draws than those of the picture
     said = re.search(r"by NUTS, is about\s([\d.]+), ([\d.]+) and ([\d.]+) there", BOOK)
     assert found == pytest.approx([float(number) for number in said.groups()], rel=0.3)
+    assert "in the middle and beyond |x| = 2.5, above it in between" in BOOK
+    (learned,) = figures.thetas([300])
+    at = np.array([[-3.0], [-2.0], [-1.5], [0.0], [1.5], [2.0], [3.0]])
+    share = figures.predicted(learned, at).epistemic[:, 0] / figures.exact_epistemic(at, seed=2)
+    assert (share[[0, 3, 6]] < 0.8).all()
+    assert (share[[1, 2, 4, 5]] > 1.2).all()
+
+
+@pytest.mark.long
+@pytest.mark.equation("D4")
+def test_after_more_epochs_the_band_is_as_wide_at_6_as_the_first_pages_say(figures):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    epochs, late, early = re.search(
+        r"\(after ([\d,]+) it is about ([\d.]+) in place of ([\d.]+)\)", readme
+    ).groups()
+    assert f"after {epochs} epochs in place of 300 it is {late} at" in BOOK
+    found = figures.thetas([300, int(epochs.replace(",", ""))])
+    spread = [figures.predicted(each, np.array([[6.0]])).epistemic[0, 0] for each in found]
+    assert spread[0] == pytest.approx(float(early), rel=0.1)
+    assert spread[1] == pytest.approx(float(late), rel=0.2)  # it trembles, from 1.3 to 1.8
 
 
 @pytest.mark.equation("K44")
@@ -315,17 +336,48 @@ def test_from_the_start_of_section_7_sigma_follows_the_data_when_the_book_says_s
     start = figures.plain.softplus(figures.plain.SECTION_7)
     sigma = figures.plain.softplus(np.split(last, 2)[1])
     predicted = figures.grown(start, stiffness, time)
-    drift = start * np.exp(time)
+    drift = figures.without_data(figures.plain.SECTION_7, 1000)
     assert np.mean(np.abs(sigma / predicted - 1) < 0.1) > 0.85
-    assert np.mean(np.abs(drift / predicted - 1) < 0.1) < 0.75  # without data it is not right
+    assert np.mean(np.abs(drift[-1] / predicted - 1) < 0.1) < 0.75  # without data it is not right
     assert np.corrcoef(np.log(sigma), np.log(predicted))[0, 1] > 0.97
     half = np.log(1 / (stiffness * start**2) - 1) / (2 * figures.RATE)
     forgotten = figures.grown(start, stiffness, figures.RATE * half)
     assert forgotten == pytest.approx((2 * stiffness) ** -0.5)
     assert [round(half.min(), -2), round(np.median(half), -2)] == [700, 2000]
-    left = [np.sum(figures.plain.softplus(np.split(theta, 2)[1]) < start * np.exp(t) / 2**0.5)
-            for theta, t in ((middle, time / 2), (last, time))]  # fmt: skip
+    left = [np.sum(figures.plain.softplus(np.split(theta, 2)[1]) < free / 2**0.5)
+            for theta, free in ((middle, drift[500]), (last, drift[1000]))]  # fmt: skip
     assert left[0] == 0 < left[1] < 30  # the stiffest first, between 500 and 1,000 epochs
+
+
+@pytest.mark.equation("K44")
+def test_from_a_larger_start_sigma_ends_where_the_book_says_with_data_and_without(figures):
+    (last,) = figures.thetas([300])
+    start, free = figures.without_data(-2.0, 300)[[0, -1]]
+    share = figures.plain.softplus(np.split(last, 2)[1]) / start
+    said = re.search(r"between ([\d.]+) and\s([\d.]+) times the start\. .* at ([\d.]+) times .*"
+                     r" not\s\$`e\^\{0\.6\} = ([\d.]+)`\$", TRAINING, re.DOTALL)  # fmt: skip
+    found = [share.min(), share.max(), free / start, np.exp(0.6)]
+    assert found == pytest.approx([float(number) for number in said.groups()], rel=0.02)
+    (near,) = re.findall(r"(\d+) of them stand near that", TRAINING)
+    assert np.sum(share > 0.7 * free / start) == int(near)
+    # and from 0.0067 the exponential is no longer right where sigma is no longer small
+    free = figures.without_data(figures.plain.SECTION_7, 3000)
+    above = free[0] * np.exp(figures.RATE * np.arange(3001)) / free
+    assert (above[free > 0.2] > 1.2).all()
+    assert (above[free < 0.1] < 1.11).all()
+
+
+@pytest.mark.long
+@pytest.mark.equation("K44")
+def test_the_data_take_over_after_as_many_epochs_as_the_book_says(figures):
+    said = re.search(r"they took\s(\d+) and ([\d,]+):", TRAINING).groups()
+    epochs = np.arange(0, 4001, 50)
+    found = np.array(figures.thetas(epochs, figures.plain.SECTION_7))
+    sigmas = figures.plain.softplus(np.split(found, 2, axis=1)[1])
+    free = figures.without_data(figures.plain.SECTION_7, 4000)[epochs]
+    left = np.sum(sigmas < free[:, None] / 2**0.5, axis=1)
+    taken = [epochs[np.argmax(left > some)] for some in (0, 30)]
+    assert taken == pytest.approx([int(number.replace(",", "")) for number in said], abs=100)
 
 
 @pytest.mark.long

@@ -409,7 +409,8 @@ def mean_and_error(values):
 def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(size, chains, h):
     """In standard errors; and the law of errors in the target would tell another bias.
 
-    v = (h^6 / 144) (1 + h^2 / 20), and the share (v / 12)^(1/3) leaves out 3/5 of its square.
+    v = (h^6 / 144) (1 + h^2 / 20 + O(h^4)), and the share (v / 12)^(1/3) leaves out 3/5 of its
+    square.
     """
     rng, kernel = np.random.default_rng(0), MCLMC(h * sqrt(size))
     start = sqrt(stationary_variance(h)) * rng.standard_normal((chains, size))
