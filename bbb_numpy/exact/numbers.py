@@ -502,7 +502,9 @@ class Long(Number):
         """Return the float, or a number that is rounded to it, unless it has few digits."""
         if not cls.shake or not math.isfinite(x) or x.as_integer_ratio()[0].bit_length() < 30:
             return Decimal(x)
-        return Decimal(x) * (1 + Decimal(random.Random(x * cls.shake).choice((-1, 1))) / 2**53)
+        digits = abs(math.frexp(x)[0])  # 0.49, -0.49 and 0.98 were rounded alike
+        up_or_down = random.Random(digits * cls.shake).choice((-1, 1))
+        return Decimal(x) * (1 + Decimal(up_or_down) / 2**53)
 
     @classmethod
     def tangent(cls) -> Decimal:

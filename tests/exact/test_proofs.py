@@ -98,6 +98,13 @@ def test_constants_that_are_rounded_differently_are_named_as_such():
     assert prove(passed, POINT, 0.7).proved
 
 
+def test_a_constant_and_its_double_are_rounded_alike_so_that_a_small_error_beside_them_is_one():
+    def one_entry_off(theta):
+        return (theta**2 / (2 * 0.7**2)).sum(), theta / 0.7**2 + np.array([0, 1e-13, 0])
+
+    assert prove(one_entry_off, 20 * POINT, points=0).verdict == "refuted"
+
+
 def solved(theta):
     return np.linalg.solve(np.eye(3), theta).sum(), np.ones(3)
 
