@@ -2,7 +2,8 @@
 
 `plain` is the report on one screen. The folders are floors, each importing from those before it
 only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluation`, `learners`,
-`data`, `plots`, `uci`, `studies`, `grading`, `cli`. `gradcheck` and `exact` stand beside them.
+`plots`, `cli`. `gradcheck` and `exact` stand beside them. `bbb_studies` repeats the sources on this
+library, and `bbb_course` grades the exercises.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from bbb_numpy import MLP, Adam, GaussianLikelihood, GaussianPrior, Model, Reparameterised
 from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.replicates import fit_replicates
+from bbb_studies.replicates import fit_replicates
 from benchmarks import results
 from benchmarks.problems import Array
 from benchmarks.round_robin import Spread, spread

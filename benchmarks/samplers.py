@@ -87,7 +87,7 @@ def regression() -> Posterior:
 
 def powerball() -> Posterior:
     """Return the Powerball classification; needs BBB_NUMPY_DATA."""
-    from bbb_numpy.data import powerball as data
+    from bbb_studies.data import powerball as data
 
     found = data.examples(data.load())
     x = np.log1p(np.asarray(found.number, float)).reshape(-1, 1)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bbb_numpy.uci import gaps, page, pictures
-from bbb_numpy.uci.records import FOLDER, Record, line, read
+from bbb_studies.uci import gaps, page, pictures
+from bbb_studies.uci.records import FOLDER, Record, line, read
 
 HERE = Path(__file__).parent
 COMMAND = """\

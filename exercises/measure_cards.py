@@ -1,6 +1,6 @@
 """Run every detector on every bug and write what they saw: the key of the last exercise.
 
-``python exercises/measure_cards.py`` takes half a minute, writes bbb_numpy/grading/cards.json and
+``python exercises/measure_cards.py`` takes half a minute, writes bbb_course/cards.json and
 the solution with its table. Then run make_templates.py.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from make_templates import HERE
 
-from bbb_numpy.grading.cards import BUGS, DETECTORS, TABLE, measure
+from bbb_course.cards import BUGS, DETECTORS, TABLE, measure
 
 PAGE = HERE / "solutions" / "which_detector_sees_it.md"
 SOLUTION = HERE / "solutions" / "12_what_can_go_wrong" / "4_which_detector_sees_it.py"
@@ -23,7 +23,7 @@ have seen them was not run. Think about each: which of six detectors sees it?
 
 The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches
 and three weights, one of them a bias; the design is orthogonal, so that the mean field holds the
-exact posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detectors are:
+exact posterior. (Its source, `bbb_course.cards`, is short.) The detectors are:
 
     gradient check    the complex step against the gradient, at fixed noise
     value             an epoch's cost at fixed noise against log q - log P(w) - log P(D|w)

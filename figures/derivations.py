@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from bbb_numpy import MLP, GaussianLikelihood, Model, plain, sample
-from bbb_numpy.data.powerball import exact
 from bbb_numpy.evaluation.calibration import pit
 from bbb_numpy.evaluation.model_checks import QUANTITIES
 from bbb_numpy.evaluation.predictive import Predictive
@@ -50,6 +49,7 @@ from bbb_numpy.plots.style import (
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 from bbb_numpy.training.optimizers import SGD, Adam, Momentum, Optimizer
+from bbb_studies.data.powerball import exact
 
 HERE = Path(__file__).parent
 SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations/why.md

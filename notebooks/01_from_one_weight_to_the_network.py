@@ -47,13 +47,13 @@ import numpy as np
 from IPython.display import HTML
 
 import bbb_numpy as bbb
-from bbb_numpy import data as datasets
 from bbb_numpy import gradcheck, plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE
+from bbb_studies import data as datasets
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 

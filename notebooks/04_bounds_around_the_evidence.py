@@ -44,12 +44,12 @@ from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, PURPLE, VERMILLION, legend_of_figure
-from bbb_numpy.studies import linear_gaussian as exact
-from bbb_numpy.studies.ours.estimates import concise
-from bbb_numpy.studies.ours.evidence_bounds import models, plots, scores
 from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.advi import ADVI
-from bbb_numpy.training.transforms import Blockwise, Log
+from bbb_studies import linear_gaussian as exact
+from bbb_studies.advi import ADVI
+from bbb_studies.ours.estimates import concise
+from bbb_studies.ours.evidence_bounds import models, plots, scores
+from bbb_studies.transforms import Blockwise, Log
 
 plt.rcParams.update({"figure.dpi": 150})
 

@@ -40,7 +40,6 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bbb_numpy.data import path_loss as radio
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
@@ -52,7 +51,8 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, ORANGE, legend_above
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_numpy.training.replicates import fit_replicates
+from bbb_studies.data import path_loss as radio
+from bbb_studies.replicates import fit_replicates
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 

@@ -43,8 +43,6 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
 from bbb_numpy import training
-from bbb_numpy.data import powerball as data
-from bbb_numpy.data.locate import MissingDataError
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.elementary import sigmoid
@@ -66,6 +64,8 @@ from bbb_numpy.plots.style import (
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_studies.data import powerball as data
+from bbb_studies.data.locate import MissingDataError
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 PRINTED = {  # the paper's accuracies

@@ -45,9 +45,9 @@ import bbb_numpy as bbb
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.numeric.elementary import logsumexp
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION
-from bbb_numpy.uci import tables
-from bbb_numpy.uci.pictures import STYLES
-from bbb_numpy.uci.records import read
+from bbb_studies.uci import tables
+from bbb_studies.uci.pictures import STYLES
+from bbb_studies.uci.records import read
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 

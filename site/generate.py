@@ -33,7 +33,7 @@ START = (
 DEFINED = frozenset(book.DEFINED)
 FLOORS = (  # in reading order
     "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
-    "evaluation", "learners", "data", "plots", "uci", "studies", "cli",
+    "evaluation", "learners", "plots", "cli",
 )  # fmt: skip
 OVERVIEWS = """- **[Every equation](tags/index.md)** has a page with its derivation, the lines of
   code that carry it, and its proof and tests side by side.

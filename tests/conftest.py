@@ -97,7 +97,7 @@ def thread():
 @pytest.fixture(scope="session")
 def processes():
     """Two processes, which several tests share: to start them takes longer than most tests."""
-    from bbb_numpy.uci.workers import local
+    from bbb_studies.uci.workers import local
 
     with local(2) as client:
         yield lambda *jobs: nullcontext(client)

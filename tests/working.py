@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bbb_numpy.uci.running import run
-from bbb_numpy.uci.workers import local
 from bbb_numpy.version import __version__
+from bbb_studies.uci.running import run
+from bbb_studies.uci.workers import local
 
 # where processes of their own find this module and the package
 PATH = os.pathsep.join(map(str, Path(__file__).resolve().parents[:2]))

@@ -1,9 +1,8 @@
 """From gradients to a trained theta.
 
 `loop`: `fit`, epochs and minibatches. `recipe`: its settings. `optimizers`: the update rules (K43,
-K44). `state`: what training changes and records. `stopping`: when it ends early. `replicates`:
-several problems at once. `ensembles`: starts for samplers. `advi`, `transforms`: the same as `loop`
-for densities of constrained numbers (M13-M17).
+K44). `state`: what training changes and records. `stopping`: when it ends early. `ensembles`:
+starts for samplers.
 """
 
 from .loop import fit, start, train

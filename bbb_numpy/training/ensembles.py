@@ -20,12 +20,10 @@ from ..model.joint import Model
 from ..model.objectives import MAP
 from ..numeric.accepting import ANY_NUMBERS, DTYPE, SAMPLES, A
 from ..numeric.randomness import check_generator
-from ..parts.likelihoods import GaussianLikelihood
 from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
 from .recipe import Recipe
-from .replicates import fit_replicates
 from .state import Training
 
 __all__ = ["ensemble_starts"]
@@ -48,7 +46,6 @@ def ensemble_starts(
 ) -> Array:
     """Train a deep ensemble and return its members as starts for `sample`.
 
-    With a `GaussianLikelihood` all members are trained as one computation, by `fit_replicates`.
     Learned scales of the prior are held at the values that the model was made with, and start
     there: a density of weights and their scale together has no maximum.
 
@@ -123,12 +120,7 @@ def _trained(
     rngs: Sequence[np.random.Generator],
     progress: bool | None,
 ) -> list[Training]:
-    """Train the members, side by side where that can be done."""
-    count = len(begin)
-    together = isinstance(member.model.likelihood, GaussianLikelihood)
-    if together and recipe.early_stopping is None:
-        members, xs, ys = [member] * count, [x] * count, [y] * count
-        return fit_replicates(members, begin, xs, ys, recipe, rngs=rngs, progress=progress)
+    """Train the members, one after the other."""
     found = []
     for one, rng in zip(begin, rngs, strict=True):
         found.append(fit(member, one, x, y, recipe, rng=rng, progress=progress))

@@ -33,7 +33,7 @@ from scipy import sparse
 import bbb_numpy
 from bbb_numpy import *
 from bbb_numpy import plots, data, training
-from bbb_numpy.data import income_tax, locate, mnist, mushroom, path_loss, powerball, sp500, uci
+from bbb_studies.data import income_tax, locate, mnist, mushroom, path_loss, powerball, sp500, uci
 from bbb_numpy.evaluation import (
     arviz_export, calibration, convergence, model_checks, predictive, pruning, quantiles,
     reliability)
@@ -43,11 +43,11 @@ from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.numeric.storing import CheckpointError
 from bbb_numpy.plots import calibration as calibration_plots, fits, moving, weights
-from bbb_numpy.sampling import annealing, mcmc
+from bbb_studies import annealing, mcmc
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from bbb_numpy.sampling.run import sample_target
 from bbb_numpy.training import Recipe, advi, ensembles, transforms
-from bbb_numpy.training.replicates import fit_replicates
+from bbb_studies.replicates import fit_replicates
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((12, 2))

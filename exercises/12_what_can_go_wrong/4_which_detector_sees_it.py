@@ -6,7 +6,7 @@ have seen them was not run. Think about each: which of six detectors sees it?
 
 The program is Bayesian linear regression by Bayes by Backprop, with four rows in two minibatches
 and three weights, one of them a bias; the design is orthogonal, so that the mean field holds the
-exact posterior. (Its source, `bbb_numpy.grading.cards`, is short.) The detectors are:
+exact posterior. (Its source, `bbb_course.cards`, is short.) The detectors are:
 
     gradient check    the complex step against the gradient, at fixed noise
     value             an epoch's cost at fixed noise against log q - log P(w) - log P(D|w)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from bbb_numpy.gradients.replicated import replicated
-from bbb_numpy.training.replicates import stack, unstack
+from bbb_studies.replicated import replicated
+from bbb_studies.replicates import stack, unstack
 from benchmarks import replicates
 from benchmarks.replicates import ALONE, BATCH, OPTIMIZER, Result, Shape
 

@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture
 def without_pictures(monkeypatch):
     """Nothing is drawn: pictures take longer than small trials."""
-    pictures = pytest.importorskip("bbb_numpy.uci.pictures")
+    pictures = pytest.importorskip("bbb_studies.uci.pictures")
     nothing = SimpleNamespace(savefig=lambda path, dpi: None)
     for name in ("scores", "calibration", "pit"):
         draw = getattr(pictures, name)

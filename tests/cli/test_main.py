@@ -24,7 +24,6 @@ from bbb_numpy import (
     save,
 )
 from bbb_numpy.cli import gradcheck as checking
-from bbb_numpy.cli import reproduce as repeating
 from bbb_numpy.cli.csv_tables import read_csv
 from bbb_numpy.cli.main import COMMANDS, main
 from bbb_numpy.gradcheck import BARS
@@ -32,6 +31,7 @@ from bbb_numpy.gradients import matrix
 from bbb_numpy.learners.checkpoint import load
 from bbb_numpy.model.objectives import TERMS
 from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_studies.cli import reproduce as repeating
 
 pytestmark = pytest.mark.brief
 
@@ -294,7 +294,7 @@ def test_a_text_that_is_read_again_does_not_grow(tmp_path, capsys, monkeypatch):
 
 ONE_THREAD = """
 import sys, types
-from bbb_numpy.cli import reproduce as repeating
+from bbb_studies.cli import reproduce as repeating
 from bbb_numpy.cli.main import main
 
 def reproduce(out, seed):
@@ -331,7 +331,7 @@ def test_the_environment_is_as_it_was_after_an_experiment(tmp_path, monkeypatch)
 
 def test_every_experiment_of_the_command_line_is_there():
     for study in repeating.STUDIES.values():
-        assert callable(import_module(f"bbb_numpy.studies.{study.module}").reproduce)
+        assert callable(import_module(f"bbb_studies.{study.module}").reproduce)
 
 
 def test_help_shows_no_none(capsys):
@@ -722,7 +722,7 @@ def test_a_study_whose_pictures_find_no_space_names_its_folder(tmp_path, monkeyp
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("bbb_numpy.studies.mullachery.coin.study.reproduce", full)
+    monkeypatch.setattr("bbb_studies.mullachery.coin.study.reproduce", full)
     out = tmp_path / "coin"
     assert main(["reproduce", "coin", "--out", str(out)]) == 2
     assert f"{out}: No space left on device" in capsys.readouterr().err

@@ -39,9 +39,9 @@ from bbb_numpy.sampling.mcmc.metropolis import (
     MetropolisHastings,
 )
 from bbb_numpy.sampling.mcmc.states import State
-from bbb_numpy.studies.mullachery.coin import conjugate
-from bbb_numpy.training.advi import ADVI, Approximation, Transformed
-from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+from bbb_studies.advi import ADVI, Approximation, Transformed
+from bbb_studies.mullachery.coin import conjugate
+from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 # M1 to M4: two weights
 MU, RHO, EPS, W, D_W = reals("mu:2"), reals("rho:2"), reals("e:2"), reals("w:2"), reals("d:2")

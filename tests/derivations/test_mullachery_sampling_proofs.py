@@ -26,12 +26,12 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.evaluation.model_checks import Check, posterior_check, reweight
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.discrete import BernoulliLikelihood
-from bbb_numpy.sampling.annealing import anneal
 from bbb_numpy.sampling.mcmc.adaptation import DualAveraging, Moments
 from bbb_numpy.sampling.mcmc.hmc import HMC
 from bbb_numpy.sampling.mcmc.metrics import DenseMetric
 from bbb_numpy.sampling.mcmc.states import Info
-from bbb_numpy.studies.mullachery.occam.models import sum_over_weights
+from bbb_studies.annealing import anneal
+from bbb_studies.mullachery.occam.models import sum_over_weights
 
 
 @pytest.mark.equation("M7")

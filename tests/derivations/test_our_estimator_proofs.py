@@ -38,8 +38,8 @@ from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, LogDensities, Renyi, log_weights
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.studies import linear_gaussian
-from bbb_numpy.studies.ours.estimator_variance.models import ScoreFunction
+from bbb_studies import linear_gaussian
+from bbb_studies.ours.estimator_variance.models import ScoreFunction
 
 # A weight and a bias, two rows, two samples
 MU, RHO, EPS = reals("mu:2"), reals("rho:2"), matrix("e", 2, 2)

@@ -41,7 +41,6 @@ from bbb_numpy import (
     gradcheck,
     plain,
 )
-from bbb_numpy.data import powerball
 from bbb_numpy.evaluation import calibration, quantiles, reliability
 from bbb_numpy.evaluation.predictive import (
     Predictive,
@@ -53,7 +52,6 @@ from bbb_numpy.evaluation.predictive import (
 from bbb_numpy.evaluation.pruning import decibels, signal_to_noise
 from bbb_numpy.exact import prove
 from bbb_numpy.exact.numbers import untangled
-from bbb_numpy.gradients.replicated import replicated
 from bbb_numpy.learners.rows import class_weights
 from bbb_numpy.model.kl_weights import geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.log_joint import LogJoint
@@ -73,9 +71,11 @@ from bbb_numpy.parts.priors import LaplacePrior
 from bbb_numpy.parts.student_t import StudentTLikelihood, StudentTPrior
 from bbb_numpy.parts.weighted import Weighted, with_weights
 from bbb_numpy.sampling.draws import DrawnWeights
-from bbb_numpy.studies import linear_gaussian
-from bbb_numpy.studies.ours import elbo_minima
 from bbb_numpy.training.optimizers import Momentum
+from bbb_studies import linear_gaussian
+from bbb_studies.data import powerball
+from bbb_studies.ours import elbo_minima
+from bbb_studies.replicated import replicated
 
 mu, rho, eps, w, x, y = reals("mu rho epsilon w x y")
 sigma, s, v, nu = positives("sigma s v nu")

@@ -22,11 +22,11 @@ from algebra import (
 from sympy import Rational, diff, exp, log
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
-from bbb_numpy.data import path_loss
 from bbb_numpy.model.objectives import MAP, MLE
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward
 from bbb_numpy.parts.posteriors import PointMass
+from bbb_studies.data import path_loss
 
 # A weight and a bias, two rows
 W, X, Y = reals("w:2"), reals("x:2"), reals("y:2")

@@ -20,8 +20,8 @@ from bbb_numpy.evaluation.model_checks import (
 )
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import LogNormal
-from bbb_numpy.sampling.annealing import evidence
-from bbb_numpy.studies import linear_gaussian as closed
+from bbb_studies import linear_gaussian as closed
+from bbb_studies.annealing import evidence
 
 RNG = np.random.default_rng
 NUMBERS = {"log_evidence": -3.0, "error": 0.1}

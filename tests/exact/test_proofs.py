@@ -6,7 +6,7 @@ import pytest
 import bbb_numpy
 from bbb_numpy import plain
 from bbb_numpy.exact import Proof, prove, prove_same
-from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 POINT = np.array([0.3, -0.7, 1.9])
 

@@ -13,7 +13,6 @@ from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.matrix import estimator, problem
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
-from bbb_numpy.gradients.replicated import replicated
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts import network
@@ -23,6 +22,7 @@ from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior
+from bbb_studies.replicated import replicated
 
 NET = MLP((2, 3, 2))
 

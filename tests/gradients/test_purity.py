@@ -16,7 +16,6 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Student
 from bbb_numpy.gradients.catalogue import CHECKED_PRIORS
 from bbb_numpy.gradients.matrix import SURROGATES, estimator, problem
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.gradients.replicated import ReplicatedModel, replicated
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.log_joint import CountedRows, LogJoint
 from bbb_numpy.model.objectives import MAP
@@ -25,6 +24,7 @@ from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts import network
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
+from bbb_studies.replicated import ReplicatedModel, replicated
 from tests.gradients.test_matrix import small_cases
 from tests.parts.test_purity import LooksIntoTheBuffers, blank, scales_the_weights
 

@@ -32,7 +32,6 @@ from bbb_numpy import (
     save,
 )
 from bbb_numpy.cli.main import main
-from bbb_numpy.data import income_tax, locate, mnist, mushroom, powerball, sp500
 from bbb_numpy.learners import fit_report
 from bbb_numpy.learners.fit_report import FitReport, Trained
 from bbb_numpy.learners.rows import Prepared
@@ -45,6 +44,7 @@ from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import EarlyStopping, Epoch
 from bbb_numpy.training.optimizers import Cosine
 from bbb_numpy.training.recipe import Rows
+from bbb_studies.data import income_tax, locate, mnist, mushroom, powerball, sp500
 
 ROWS = 64  # two batches
 X = np.random.default_rng(0).uniform(-3, 3, (ROWS, 1))

@@ -37,7 +37,6 @@ from bbb_numpy import (
     save,
     training,
 )
-from bbb_numpy.gradients.replicated import replicated
 from bbb_numpy.learners.base import Learner
 from bbb_numpy.learners.checkpoint import CheckpointError
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
@@ -50,6 +49,7 @@ from bbb_numpy.sampling.mcmc import HMC
 from bbb_numpy.training import EarlyStopping, Recipe
 from bbb_numpy.training.optimizers import SGD
 from bbb_numpy.training.stopping import HeldOut
+from bbb_studies.replicated import replicated
 
 pytestmark = pytest.mark.brief
 

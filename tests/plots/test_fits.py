@@ -70,7 +70,7 @@ def test_no_legend_covers_the_panel():
 
 def test_pyplot_is_never_loaded():
     code = (
-        "import sys, bbb_numpy.plots.fits, bbb_numpy.studies.kebude.report;"
+        "import sys, bbb_numpy.plots.fits, bbb_studies.kebude.report;"
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

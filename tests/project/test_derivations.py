@@ -525,7 +525,7 @@ def test_every_entry_links_code_and_a_test_that_carry_its_tag() -> None:
 
 
 def test_an_entry_leads_to_a_notebook_and_to_the_exercise_that_name_it() -> None:
-    from bbb_numpy.grading.keys import chapters as graded
+    from bbb_course.keys import chapters as graded
 
     exercises = {
         f"exercises/{chapter}/{number}_{one.name}.py": set(one.tags)

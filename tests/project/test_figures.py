@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bbb_numpy.studies.kebude import regression
+from bbb_studies.kebude import regression
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "derivations.md", *sorted(ROOT.glob("derivations/*.md"))]

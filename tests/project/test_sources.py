@@ -12,7 +12,7 @@ from project.test_errata import ERRATA
 from project.test_errata import rows as accusations
 
 from bbb_numpy.cli.main import _parser
-from bbb_numpy.uci.methods import METHODS
+from bbb_studies.uci.methods import METHODS
 
 PAGE = ROOT / "docs/sources.md"
 TEXT = PAGE.read_text(encoding="utf-8")

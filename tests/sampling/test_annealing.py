@@ -11,17 +11,6 @@ from targets import Banana, correlated
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import LogNormal
-from bbb_numpy.sampling import annealing
-from bbb_numpy.sampling.annealing import (
-    SCHEDULES,
-    Annealed,
-    anneal,
-    between,
-    equalised,
-    evidence,
-    pilot,
-    powers,
-)
 from bbb_numpy.sampling.mcmc import (
     HMC,
     GaussianWalk,
@@ -31,7 +20,18 @@ from bbb_numpy.sampling.mcmc import (
     MetropolisHastings,
     StudentWalk,
 )
-from bbb_numpy.studies import linear_gaussian as closed
+from bbb_studies import annealing
+from bbb_studies import linear_gaussian as closed
+from bbb_studies.annealing import (
+    SCHEDULES,
+    Annealed,
+    anneal,
+    between,
+    equalised,
+    evidence,
+    pilot,
+    powers,
+)
 
 RNG = np.random.default_rng
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbb_numpy.data.mushroom import Mushrooms
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.studies.blundell.bandit import models, plots, tables
-from bbb_numpy.studies.blundell.bandit import study as bandit
-from bbb_numpy.studies.blundell.bandit.models import (
+from bbb_studies.blundell.bandit import models, plots, tables
+from bbb_studies.blundell.bandit import study as bandit
+from bbb_studies.blundell.bandit.models import (
     AGENTS,
     Agent,
     Settings,
@@ -23,9 +22,10 @@ from bbb_numpy.studies.blundell.bandit.models import (
     regret,
     training_steps,
 )
-from bbb_numpy.studies.blundell.bandit.saved import path_of
-from bbb_numpy.studies.blundell.bandit.study import advance, measure, reproduce, slices
-from bbb_numpy.uci import workers
+from bbb_studies.blundell.bandit.saved import path_of
+from bbb_studies.blundell.bandit.study import advance, measure, reproduce, slices
+from bbb_studies.data.mushroom import Mushrooms
+from bbb_studies.uci import workers
 
 SMALL = Settings(
     interactions=200, runs=2, hidden=(5,), memory=50, batch=8, steps=2, dense=40, sparse=4

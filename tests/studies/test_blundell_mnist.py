@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbb_numpy.data.mnist import MNIST
 from bbb_numpy.evaluation.pruning import matrices
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.kl_weights import geometric_kl_weights
-from bbb_numpy.studies.blundell.mnist import models, scores
-from bbb_numpy.studies.blundell.mnist import study as mnist
-from bbb_numpy.studies.blundell.mnist.models import CANDIDATES, GRID, Candidate, Settings
-from bbb_numpy.studies.blundell.mnist.tables import claims_of_the_paper, lay_out
+from bbb_studies.blundell.mnist import models, scores
+from bbb_studies.blundell.mnist import study as mnist
+from bbb_studies.blundell.mnist.models import CANDIDATES, GRID, Candidate, Settings
+from bbb_studies.blundell.mnist.tables import claims_of_the_paper, lay_out
+from bbb_studies.data.mnist import MNIST
 
 TINY = Settings(
     hidden=10, train=1200, validation=200, test=200, batch=32, search=2, epochs=(6, 7, 8), draws=4,

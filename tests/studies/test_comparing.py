@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from tables import cells_of
 
-from bbb_numpy.studies.comparing import Claim, claims, plain, plus_minus, table_of_columns, write
+from bbb_studies.comparing import Claim, claims, plain, plus_minus, table_of_columns, write
 
 
 def test_columns_stand_under_their_heads():

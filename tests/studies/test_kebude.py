@@ -17,9 +17,9 @@ from tables import check_picture
 from bbb_numpy import plain
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.predictive import Predictive
-from bbb_numpy.studies.kebude import regression, report
-from bbb_numpy.studies.kebude.regression import CASES, SETTINGS, _inside_and_outside
 from bbb_numpy.training.optimizers import SGD
+from bbb_studies.kebude import regression, report
+from bbb_studies.kebude.regression import CASES, SETTINGS, _inside_and_outside
 
 QUICK = {"rows": 40, "epochs": 3}
 

@@ -9,15 +9,15 @@ import pytest
 from tables import check_picture
 
 from bbb_numpy import MLP, GaussianPrior, MeanField, Model, Reparameterised, check
-from bbb_numpy.data.krasser import one_period, ten_sine
 from bbb_numpy.evaluation.predictive import Predictive, sample_functions
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.studies.krasser import models
-from bbb_numpy.studies.krasser.models import SETTINGS, Domain, Setting, Trace, domains, run, train
-from bbb_numpy.studies.krasser.raw_mixture import RawMixturePrior
-from bbb_numpy.studies.krasser.study import claims_of_the_post, reproduce
+from bbb_studies.data.krasser import one_period, ten_sine
+from bbb_studies.krasser import models
+from bbb_studies.krasser.models import SETTINGS, Domain, Setting, Trace, domains, run, train
+from bbb_studies.krasser.raw_mixture import RawMixturePrior
+from bbb_studies.krasser.study import claims_of_the_post, reproduce
 
 
 @pytest.fixture(scope="module")

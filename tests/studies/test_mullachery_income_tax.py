@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from tables import cells_of
 
-from bbb_numpy.data import income_tax as data
-from bbb_numpy.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
-from bbb_numpy.data.locate import DamagedDataError, MissingDataError
 from bbb_numpy.evaluation.convergence import function_r_hats
-from bbb_numpy.studies.mullachery.income_tax import models, plots, scores
-from bbb_numpy.studies.mullachery.income_tax import study as income_tax
-from bbb_numpy.studies.mullachery.income_tax.models import (
+from bbb_studies.data import income_tax as data
+from bbb_studies.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
+from bbb_studies.data.locate import DamagedDataError, MissingDataError
+from bbb_studies.mullachery.income_tax import models, plots, scores
+from bbb_studies.mullachery.income_tax import study as income_tax
+from bbb_studies.mullachery.income_tax.models import (
     MODELS,
     NUTS_NAME,
     Effort,

@@ -10,18 +10,18 @@ import pytest
 from PIL import Image
 from tables import cells_of
 
-from bbb_numpy.data import powerball as data
-from bbb_numpy.data.locate import ENVIRONMENT, MissingDataError
-from bbb_numpy.studies.mullachery.powerball import models, scores
-from bbb_numpy.studies.mullachery.powerball import study as powerball
-from bbb_numpy.studies.mullachery.powerball.coverage import (
+from bbb_studies.data import powerball as data
+from bbb_studies.data.locate import ENVIRONMENT, MissingDataError
+from bbb_studies.mullachery.powerball import models, scores
+from bbb_studies.mullachery.powerball import study as powerball
+from bbb_studies.mullachery.powerball.coverage import (
     covered,
     intervals,
     play,
     simulated,
     undecided,
 )
-from bbb_numpy.studies.mullachery.powerball.models import (
+from bbb_studies.mullachery.powerball.models import (
     BAYESIAN,
     METHODS,
     NUMBERS,
@@ -30,16 +30,16 @@ from bbb_numpy.studies.mullachery.powerball.models import (
     network,
     train,
 )
-from bbb_numpy.studies.mullachery.powerball.positions import dispersion, positions
-from bbb_numpy.studies.mullachery.powerball.scores import (
+from bbb_studies.mullachery.powerball.positions import dispersion, positions
+from bbb_studies.mullachery.powerball.scores import (
     RULE,
     cross_validate,
     folds,
     per_draw,
     under_the_rules,
 )
-from bbb_numpy.studies.mullachery.powerball.study import reproduce, zeros
-from bbb_numpy.studies.mullachery.powerball.tables import claims_of_the_paper, widths
+from bbb_studies.mullachery.powerball.study import reproduce, zeros
+from bbb_studies.mullachery.powerball.tables import claims_of_the_paper, widths
 
 needs_data = pytest.mark.skipif(
     not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from tables import cells_of
 
-from bbb_numpy.data import sp500 as data
-from bbb_numpy.data.locate import DamagedDataError, MissingDataError
-from bbb_numpy.data.sp500 import HISTORY, INPUTS, Prices, inputs, rows, splits
-from bbb_numpy.studies.mullachery.sp500 import models, scores
-from bbb_numpy.studies.mullachery.sp500 import study as sp500
-from bbb_numpy.studies.mullachery.sp500.models import FORECASTERS, NUTS_NAME, Effort
-from bbb_numpy.studies.mullachery.sp500.study import claims_of_the_paper
+from bbb_studies.data import sp500 as data
+from bbb_studies.data.locate import DamagedDataError, MissingDataError
+from bbb_studies.data.sp500 import HISTORY, INPUTS, Prices, inputs, rows, splits
+from bbb_studies.mullachery.sp500 import models, scores
+from bbb_studies.mullachery.sp500 import study as sp500
+from bbb_studies.mullachery.sp500.models import FORECASTERS, NUTS_NAME, Effort
+from bbb_studies.mullachery.sp500.study import claims_of_the_paper
 
 QUICK = Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
 
@@ -364,7 +364,7 @@ def test_nothing_beats_climatology_beyond_its_error_by_much(tmp_path):
 
 def test_the_datasets_need_numpy_alone():
     code = (
-        "import sys, bbb_numpy.data.sp500, bbb_numpy.data.income_tax\n"
+        "import sys, bbb_studies.data.sp500, bbb_studies.data.income_tax\n"
         "assert not {'matplotlib', 'sklearn', 'pandas', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,7 +7,7 @@ import pytest
 from tables import cells_of, check_picture
 
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.studies.ours import elbo_minima as minima
+from bbb_studies.ours import elbo_minima as minima
 
 RNG = np.random.default_rng
 X = np.linspace(-2, 2, minima.ROWS)[:, None]

@@ -15,10 +15,10 @@ from bbb_numpy import (
     Reparameterised,
 )
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.studies import linear_gaussian as exact
-from bbb_numpy.studies.ours.estimates import Estimate
-from bbb_numpy.studies.ours.estimator_variance import models, scores, tables
-from bbb_numpy.studies.ours.estimator_variance.study import reproduce
+from bbb_studies import linear_gaussian as exact
+from bbb_studies.ours.estimates import Estimate
+from bbb_studies.ours.estimator_variance import models, scores, tables
+from bbb_studies.ours.estimator_variance.study import reproduce
 
 RNG = np.random.default_rng
 NAMES = list(models.ESTIMATORS)

@@ -10,10 +10,10 @@ from tables import check_picture
 from bbb_numpy import GaussianLikelihood, MeanField, Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.priors import LaplacePrior
-from bbb_numpy.studies import linear_gaussian as exact
-from bbb_numpy.studies.ours.estimates import Estimate, concise
-from bbb_numpy.studies.ours.evidence_bounds import models, scores, tables
-from bbb_numpy.studies.ours.evidence_bounds.study import reproduce
+from bbb_studies import linear_gaussian as exact
+from bbb_studies.ours.estimates import Estimate, concise
+from bbb_studies.ours.evidence_bounds import models, scores, tables
+from bbb_studies.ours.evidence_bounds.study import reproduce
 
 RNG = np.random.default_rng
 

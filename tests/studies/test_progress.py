@@ -5,8 +5,8 @@ from importlib import import_module
 
 import pytest
 
-from bbb_numpy.cli.reproduce import STUDIES
 from bbb_numpy.progress import counted, steps
+from bbb_studies.cli.reproduce import STUDIES
 
 
 def test_a_bar_that_ends_elsewhere_than_it_said_is_noticed():
@@ -20,7 +20,7 @@ def test_a_bar_that_ends_elsewhere_than_it_said_is_noticed():
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=list(STUDIES))
 def test_every_experiment_has_a_bar_and_takes_the_arguments_of_its_full_run(study):
-    module = import_module(f"bbb_numpy.studies.{study.module}")
+    module = import_module(f"bbb_studies.{study.module}")
     accepted = inspect.signature(module.reproduce)
     assert accepted.parameters["progress"].default is None
     assert hasattr(module, "full") is bool(study.full)

@@ -14,17 +14,17 @@ from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.model.objectives import EUBO, LogDensities
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid, softplus
-from bbb_numpy.studies import linear_gaussian as exactly
-from bbb_numpy.studies.linear_gaussian import Gaussian
-from bbb_numpy.studies.sagar import models, study
-from bbb_numpy.studies.sagar.models import VARIANTS, Falling, Variant, follow
-from bbb_numpy.studies.sagar.printed import (
+from bbb_studies import linear_gaussian as exactly
+from bbb_studies.linear_gaussian import Gaussian
+from bbb_studies.sagar import models, study
+from bbb_studies.sagar.models import VARIANTS, Falling, Variant, follow
+from bbb_studies.sagar.printed import (
     Equation5,
     ThroughTheSamples,
     printed_weights,
     shifted_weights,
 )
-from bbb_numpy.studies.sagar.study import measure, reproduce
+from bbb_studies.sagar.study import measure, reproduce
 
 
 @pytest.fixture(scope="module")

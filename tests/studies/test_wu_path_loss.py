@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bbb_numpy.data import path_loss as data
-from bbb_numpy.data.path_loss import Building, Scene, field, receivers, walls
 from bbb_numpy.evaluation.predictive import Predictive
-from bbb_numpy.studies.wu.path_loss import models, study
-from bbb_numpy.studies.wu.path_loss.models import (
+from bbb_studies.data import path_loss as data
+from bbb_studies.data.path_loss import Building, Scene, field, receivers, walls
+from bbb_studies.wu.path_loss import models, study
+from bbb_studies.wu.path_loss.models import (
     BASE,
     EXACT,
     HOW,
@@ -26,7 +26,7 @@ from bbb_numpy.studies.wu.path_loss.models import (
     measure,
     rank_correlation,
 )
-from bbb_numpy.studies.wu.path_loss.study import claims_of_the_slides, reproduce
+from bbb_studies.wu.path_loss.study import claims_of_the_slides, reproduce
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 

@@ -18,8 +18,10 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.studies import comparing
-from bbb_numpy.studies.comparing import (
+from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_studies import comparing
+from bbb_studies.comparing import (
     METHODS,
     Claim,
     Setup,
@@ -29,7 +31,7 @@ from bbb_numpy.studies.comparing import (
     table,
     train,
 )
-from bbb_numpy.studies.wu.quartic import (
+from bbb_studies.wu.quartic import (
     DATA,
     MIXTURE,
     NOISE,
@@ -45,8 +47,6 @@ from bbb_numpy.studies.wu.quartic import (
     run,
     tutorial,
 )
-from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import Adam, Cosine
 
 SHORT = Setup(epochs=300, likelihood=GaussianLikelihood(0.25))
 

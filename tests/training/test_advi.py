@@ -27,10 +27,10 @@ from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric
-from bbb_numpy.training.advi import ADVI, Transformed, fit
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine
 from bbb_numpy.training.state import NonFiniteError
-from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+from bbb_studies.advi import ADVI, Transformed, fit
+from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 WIDE = (MeanField(0.5, -0.5, 1.0), FullRank(0.5, -0.5, 1.0))
 FAMILIES = pytest.mark.parametrize("posterior", WIDE, ids=["mean field", "full rank"])

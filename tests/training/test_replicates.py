@@ -20,7 +20,6 @@ from bbb_numpy import (
 from bbb_numpy.exact import prove
 from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
-from bbb_numpy.gradients.replicated import ReplicatedModel, replicated
 from bbb_numpy.model.kl_weights import LinearWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi, free_energy
 from bbb_numpy.parts.full_rank import FullRank
@@ -29,7 +28,8 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
 from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.replicates import fit_replicates, stack, unstack
+from bbb_studies.replicated import ReplicatedModel, replicated
+from bbb_studies.replicates import fit_replicates, stack, unstack
 
 R, ROWS = 3, 21
 LEARNED = GaussianLikelihood(0.3, learn=True)
@@ -257,7 +257,7 @@ class _SamplesAndReplicates(ReplicatedModel):
 
 @pytest.mark.parametrize("wrong", [_SwapsRows, _OthersNoise, _SamplesAndReplicates])
 def test_mixed_up_replicates_are_seen(wrong, monkeypatch):
-    monkeypatch.setattr("bbb_numpy.gradients.replicated.ReplicatedModel", wrong)
+    monkeypatch.setattr("bbb_studies.replicated.ReplicatedModel", wrong)
     alone, together = both(estimators(), samples=2)
     with pytest.raises(AssertionError):
         assert_same(alone, together)
@@ -265,7 +265,7 @@ def test_mixed_up_replicates_are_seen(wrong, monkeypatch):
 
 @pytest.mark.parametrize("wrong", [_OthersNoise, _SamplesAndReplicates])
 def test_the_gradient_check_sees_a_noise_scale_of_another_replicate(wrong, monkeypatch):
-    monkeypatch.setattr("bbb_numpy.gradients.replicated.ReplicatedModel", wrong)
+    monkeypatch.setattr("bbb_studies.replicated.ReplicatedModel", wrong)
     _, together, theta, noise, xs, ys = joint_case()
 
     def summed(theta):

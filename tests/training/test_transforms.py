@@ -11,7 +11,7 @@ from problems import changed, complex_gradient, seeds
 
 from bbb_numpy.gradcheck import check
 from bbb_numpy.numeric.layout import Layout
-from bbb_numpy.training.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 SIZE = 3
 MIXED = Blockwise(

@@ -26,7 +26,6 @@ from enumeration import (
 from problems import COMPLEX_STEP
 from scipy import stats
 
-from bbb_numpy.sampling import annealing, mcmc
 from bbb_numpy.sampling.mcmc import (
     DenseMetric,
     DiagonalMetric,
@@ -39,6 +38,7 @@ from bbb_numpy.sampling.mcmc import (
     microcanonical,
     nuts,
 )
+from bbb_studies import annealing, mcmc
 
 MICROCANONICAL = ("MAMS", "MCLMC")  # the second is biased: what it does is seen in the first
 EXACT = 1e-12

@@ -1,0 +1,389 @@
+"""Bug x detector: which test sees which mistake? The key is computed by running them.
+
+One small program, Bayesian linear regression by Bayes by Backprop with minibatches, whose exact
+answers are known (D8); mistakes from published papers and code, planted as edits of its source; six
+detectors. `measure` runs them all; the table of what each saw is ``cards.json``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.gradcheck import check
+
+from .exercise import Exercise, Finding, Verdict
+
+__all__ = ["BUGS", "DETECTORS", "Cards", "key", "measure", "program"]
+
+Array = NDArray[Any]
+TABLE = Path(__file__).with_name("cards.json")
+LOG_2PI = float(np.log(2 * np.pi))
+PRIOR, NOISE = 1.5, 0.8
+# four rows, three weights (the first is the bias), orthogonal: the mean field holds the posterior
+X = np.array([[1.0, 1, 1], [1, -1, 1], [1, 1, -1], [1, -1, -1]])
+BATCHES = (slice(0, 2), slice(2, 4))
+ENOUGH = 0.9  # share of the cells
+
+
+# --- the program; `...` stands for any number of data sets side by side
+
+
+def share(rows: int, total: int) -> float:
+    """Return the share of the complexity that a minibatch pays."""
+    return rows / total
+
+
+def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Draw noise (..., S, P)."""
+    return rng.standard_normal(shape)
+
+
+def weights(mu: Any, rho: Any, eps: Any) -> Any:
+    """Return weights (..., S, P)."""
+    sigma = np.log(1 + np.exp(rho))[..., None, :]
+    return mu[..., None, :] + sigma * eps
+
+
+def value_and_grad(mu: Any, rho: Any, eps: Any, x: Any, y: Any, pi: Any) -> Any:
+    """Return the cost (...) of a minibatch and its gradient."""
+    sigma = np.log(1 + np.exp(rho))[..., None, :]
+    w = weights(mu, rho, eps)
+    r = y[..., None, :] - w @ x.T
+    kl = np.sum(-np.log(sigma) + np.log(PRIOR) - eps**2 / 2 + w**2 / (2 * PRIOR**2), axis=-1)
+    nll = np.sum(r**2 / (2 * NOISE**2) + np.log(NOISE) + LOG_2PI / 2, axis=-1)
+    d_w = pi * w / PRIOR**2 - r @ x / NOISE**2
+    d_mu = d_w.mean(axis=-2)
+    d_sigma = (d_w * eps - pi / sigma).mean(axis=-2)
+    return (pi * kl + nll).mean(axis=-1), d_mu, d_sigma / (1 + np.exp(-rho))
+
+
+def band(epistemic: Any) -> Any:
+    """Return the half-width of the interval that shall hold 95 % of new targets."""
+    return 1.96 * np.sqrt(epistemic**2 + NOISE**2)
+
+
+PARTS = (share, draw, weights, value_and_grad, band)
+
+
+class Bug(NamedTuple):
+    """A mistake: what it is, where it was seen, and the edits that plant it."""
+
+    what: str
+    seen: str
+    edits: tuple[tuple[str, str], ...]
+
+
+BUGS: Mapping[str, Bug] = {
+    "sign of log prior": Bug(
+        "the value has - log(prior) where + belongs",
+        "printed in K18",
+        (("+ np.log(PRIOR) -", "- np.log(PRIOR) -"),),
+    ),
+    "plus one over sigma": Bug(
+        "the slope of -log sigma has the other sign", "K30", (("- pi / sigma", "+ pi / sigma"),)
+    ),
+    "no eps": Bug("d_rho lacks the factor eps", "K28", (("d_w * eps", "d_w"),)),
+    "score counted twice": Bug(
+        "the direct partial derivatives of log q are added to the total ones",
+        "Wu's split form, W4 and W5, added to K21 and K30",
+        (
+            ("d_mu = d_w.mean(axis=-2)", "d_mu = (d_w + pi * eps / sigma).mean(axis=-2)"),
+            ("- pi / sigma)", "- pi / sigma + pi * (eps**2 - 1) / sigma)"),
+        ),
+    ),
+    "mean frozen in log q": Bug(
+        "log q is taken at a copy of mu that is no parameter (detached)",
+        "the tutorial behind Wu's quartic (D20)",
+        (("d_mu = d_w.mean(axis=-2)", "d_mu = (d_w - pi * eps / sigma).mean(axis=-2)"),),
+    ),
+    "softplus without its derivative": Bug(
+        "the slope for sigma is used as that for rho", "K23", ((" / (1 + np.exp(-rho))\n", "\n"),)
+    ),
+    "likelihood divided by n": Bug(
+        "the mean over rows stands in place of the sum, in value and gradient",
+        "K18 with a mean squared error",
+        (
+            ("nll = np.sum(", "nll = 1 / len(x) * np.sum("),
+            ("- r @ x / NOISE**2", "- r @ x / NOISE**2 / len(x)"),
+        ),
+    ),
+    "whole KL in every minibatch": Bug(
+        "each minibatch pays the complexity of the data set",
+        "published code",
+        (("return rows / total", "return 1.0"),),
+    ),
+    "KL divided by layers": Bug(
+        "the complexity is averaged over weight matrix and bias",
+        "published code",
+        (("return rows / total", "return rows / total / 2"),),
+    ),
+    "KL divided by weights": Bug(
+        "the complexity is averaged over the weights",
+        "published code",
+        (("return rows / total", "return rows / total / 3"),),
+    ),
+    "KL divided by batch and data set": Bug(
+        "the complexity is divided by the rows of the batch and of the data set",
+        "published code",
+        (("return rows / total", "return 1 / (rows * total)"),),
+    ),
+    "noise other than the gradient's": Bug(
+        "the gradient for rho uses other noise than the weights did",
+        "the program published beside the report",
+        (("d_w * eps", "d_w * np.roll(eps, 1, axis=-2)"),),
+    ),
+    "sigma of the bias unsquared": Bug(
+        "the variance of the bias is taken to be sigma",
+        "the program published beside the report",
+        (("+ sigma * eps", "+ np.where(np.arange(3) == 0, np.sqrt(sigma), sigma) * eps"),),
+    ),
+    "bands of fifty": Bug(
+        "the band is 3 times 50 epistemic deviations",
+        "the program published beside the report",
+        (("1.96 * np.sqrt(epistemic**2 + NOISE**2)", "3 * 50 * epistemic"),),
+    ),
+    "band without noise": Bug(
+        "the band of the mean is shown as that of new targets",
+        "Krasser's figures (R10)",
+        (("np.sqrt(epistemic**2 + NOISE**2)", "epistemic"),),
+    ),
+    "uniform noise": Bug(
+        "eps is uniform between -1 and 1",
+        "K1",
+        (("rng.standard_normal(shape)", "rng.uniform(-1.0, 1.0, shape)"),),
+    ),
+}
+
+
+def program(edits: tuple[tuple[str, str], ...] = ()) -> SimpleNamespace:
+    """Return the program with some edits, each of which must fit once."""
+    text = "\n".join(inspect.getsource(part) for part in PARTS)
+    for old, new in edits:
+        if text.count(old) != 1:
+            raise ValueError(f"{old!r} occurs {text.count(old)} times")
+        text = text.replace(old, new)
+    scope = dict(globals())
+    exec(compile(text, "<program>", "exec"), scope)
+    return SimpleNamespace(**{part.__name__: scope[part.__name__] for part in PARTS})
+
+
+# --- exact answers
+
+
+def _posterior(y: Array) -> tuple[Array, float]:
+    """Return means (..., P) and the deviation that all weights have."""
+    precision = len(X) / NOISE**2 + 1 / PRIOR**2
+    return y @ X / NOISE**2 / precision, precision**-0.5
+
+
+def _expected(mu: Array, rho: Array, y: Array) -> Array:
+    """Return E[F] over noise, all data, and its gradient, from the closed forms (D18, D8)."""
+    sigma = np.log1p(np.exp(rho))
+    kl = np.sum(np.log(PRIOR / sigma) + (sigma**2 + mu**2) / (2 * PRIOR**2) - 0.5)
+    r = y - X @ mu
+    squares = r @ r + len(X) * np.sum(sigma**2)
+    value = kl + squares / (2 * NOISE**2) + len(X) * (np.log(NOISE) + LOG_2PI / 2)
+    d_mu = mu / PRIOR**2 - X.T @ r / NOISE**2
+    d_sigma = sigma / PRIOR**2 - 1 / sigma + len(X) * sigma / NOISE**2
+    # log q and log P lack log 2 pi both; E[eps^2] / 2 is in the KL
+    return np.concatenate([[value], d_mu, d_sigma / (1 + np.exp(-rho))])
+
+
+def _data(rng: np.random.Generator, sets: int) -> tuple[Array, Array]:
+    """Return weights from the prior (sets, P) and targets (sets, N)."""
+    w = PRIOR * rng.standard_normal((sets, X.shape[1]))
+    return w, w @ X.T + NOISE * rng.standard_normal((sets, len(X)))
+
+
+MU, RHO = np.array([0.4, -0.7, 0.2]), np.array([-0.6, 0.3, -1.1])
+
+
+def _epoch(one: SimpleNamespace, eps: Array, y: Array, batches: Any = BATCHES) -> Array:
+    """Return the value and gradient of all minibatches added up."""
+    total = np.zeros(1 + 2 * MU.size)
+    for rows in batches:
+        pi = one.share(len(X[rows]), len(X))
+        value, d_mu, d_rho = one.value_and_grad(MU, RHO, eps, X[rows], y[rows], pi)
+        total += np.concatenate([[value], d_mu, d_rho])
+    return total
+
+
+# --- detectors: each returns whether it sees something, and the number by which
+
+
+def gradient_check(one: SimpleNamespace) -> tuple[bool, float]:
+    """Compare the gradient with the complex step (D9)."""
+    rng = np.random.default_rng(1)
+    eps, y = one.draw(rng, (4, 3)), _data(rng, 1)[1][0]
+
+    def of_theta(theta: Array) -> tuple[Any, Array]:
+        mu, rho = np.split(theta, 2)
+        rows = BATCHES[0]
+        pi = one.share(2, len(X))
+        value, d_mu, d_rho = one.value_and_grad(mu, rho, eps, X[rows], y[rows], pi)
+        return value, np.concatenate([d_mu, d_rho])
+
+    report = check(of_theta, np.concatenate([MU, RHO]))
+    return not report.passed, report.error
+
+
+def value_at_fixed_noise(one: SimpleNamespace) -> tuple[bool, float]:
+    """Compare the epoch's value with log q - log P(w) - log P(D|w), from the densities."""
+    rng = np.random.default_rng(2)
+    eps, y = one.draw(rng, (4, 3)), _data(rng, 1)[1][0]
+    sigma = np.log1p(np.exp(RHO))
+    w = MU + sigma * eps
+
+    def log_normal(z: Array, mean: Any, deviation: Any) -> Array:
+        return -((z - mean) ** 2) / (2 * deviation**2) - np.log(deviation) - LOG_2PI / 2
+
+    right = (
+        log_normal(w, MU, sigma).sum(axis=1)
+        - log_normal(w, 0.0, PRIOR).sum(axis=1)
+        - log_normal(y, w @ X.T, NOISE).sum(axis=1)
+    ).mean()
+    off = abs(_epoch(one, eps, y)[0] - right)
+    return bool(off > 1e-9), float(off)
+
+
+def mean_over_noise(one: SimpleNamespace) -> tuple[bool, float]:
+    """Compare the means over noise with the closed forms, in standard errors."""
+    rng = np.random.default_rng(3)
+    y = _data(rng, 1)[1][0]
+    found = np.array([_epoch(one, one.draw(rng, (100, 3)), y) for _ in range(400)])
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    off = np.max(np.abs(found.mean(axis=0) - _expected(MU, RHO, y)) / error)
+    return bool(off > 5.0), float(off)
+
+
+def invariance(one: SimpleNamespace) -> tuple[bool, float]:
+    """Cut the data into minibatches in other ways: with the same weights, costs add up the same."""
+    rng = np.random.default_rng(4)
+    eps, y = one.draw(rng, (4, 3)), _data(rng, 1)[1][0]
+    cuts = ((slice(0, 4),), BATCHES, (slice(0, 1), slice(1, 4)))
+    found = np.array([_epoch(one, eps, y, batches) for batches in cuts])
+    off = np.max(np.ptp(found, axis=0))
+    return bool(off > 1e-9), float(off)
+
+
+@cache
+def _trained(which: str) -> tuple[Array, Array, Array, Array]:
+    """Train on 300 data sets side by side; return weights, targets, and theta."""
+    one = program(BUGS[which].edits if which else ())
+    rng = np.random.default_rng(5)
+    w, y = _data(rng, 300)
+    theta = np.zeros((2, *w.shape))
+    theta[1] = -1.0
+    m, v = np.zeros_like(theta), np.zeros_like(theta)
+    steps = 1200
+    for t in range(1, steps + 1):
+        grad = np.zeros_like(theta)
+        for rows in BATCHES:
+            eps = one.draw(rng, (len(w), 8, 3))
+            pi = one.share(2, len(X))
+            with np.errstate(over="ignore", invalid="ignore"):
+                _, d_mu, d_rho = one.value_and_grad(*theta, eps, X[rows], y[:, rows], pi)
+            grad += np.clip(np.stack([d_mu, d_rho]), -1e6, 1e6)
+        m, v = 0.9 * m + 0.1 * grad, 0.99 * v + 0.01 * grad**2
+        rate = 0.05 * min(1.0, 2 * (1 - t / steps)) ** 2 + 1e-4
+        theta -= rate * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.99**t)) + 1e-12)
+        theta[1] = np.clip(theta[1], -30.0, 30.0)
+    return w, y, theta[0], theta[1]
+
+
+def _convergence(which: str) -> tuple[bool, float]:
+    """Compare where training ends with the exact posterior, in its deviations."""
+    _, y, mu, rho = _trained(which)
+    mean, deviation = _posterior(y)
+    of_means = np.sqrt(np.mean((mu - mean) ** 2)) / deviation
+    of_deviations = np.max(np.abs(np.log(np.logaddexp(0, rho).mean(axis=0) / deviation)))
+    off = float(max(of_means, of_deviations))
+    return bool(off > 0.15), off
+
+
+def _coverage(which: str) -> tuple[bool, float]:
+    """Count new targets inside the bands that shall hold 95 %."""
+    one = program(BUGS[which].edits if which else ())
+    w, _, mu, rho = _trained(which)
+    rng = np.random.default_rng(6)
+    f = one.weights(mu, rho, one.draw(rng, (len(w), 200, 3))) @ X.T
+    new = (w @ X.T)[None] + NOISE * rng.standard_normal((20, len(w), len(X)))
+    inside = np.abs(new - f.mean(axis=1)) <= one.band(f.std(axis=1, ddof=1))
+    held = float(inside.mean())
+    return bool(abs(held - 0.95) > 0.02), held
+
+
+Detector = Callable[[str], tuple[bool, float]]
+
+
+def _on(detector: Callable[[SimpleNamespace], tuple[bool, float]]) -> Detector:
+    return lambda which: detector(program(BUGS[which].edits if which else ()))
+
+
+DETECTORS: Mapping[str, Detector] = {
+    "gradient check": _on(gradient_check),
+    "value": _on(value_at_fixed_noise),
+    "mean over noise": _on(mean_over_noise),
+    "invariance": _on(invariance),
+    "convergence": _convergence,
+    "coverage": _coverage,
+}
+
+
+def measure(which: str, detector: str) -> tuple[bool, float]:
+    """Run one detector on the program with one bug; ``""`` is the right program.
+
+    Returns
+    -------
+    seen : bool
+    number : float
+        By which it is seen: an error, standard errors, a share.
+    """
+    return DETECTORS[detector](which)
+
+
+def key() -> dict[str, dict[str, tuple[bool, float]]]:
+    """Return what each detector saw of each bug, as it was measured."""
+    table: dict[str, dict[str, tuple[bool, float]]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cards(Exercise):
+    """An exercise whose answer is a table: for each bug the detectors that see it."""
+
+    def judge(self, answer: Any) -> Verdict:
+        """Compare the table with what was measured."""
+        table = key()
+        if not isinstance(answer, Mapping) or set(answer) != set(BUGS):
+            said = f"it must be a dict with the bugs {', '.join(BUGS)}"
+            return Verdict(self.name, False, "unusable", said)
+        for bug, seen in answer.items():
+            odd = [one for one in seen if one not in DETECTORS]
+            if odd:
+                said = f"{bug!r}: {odd[0]!r} is no detector; they are {', '.join(DETECTORS)}"
+                return Verdict(self.name, False, "unusable", said)
+        if not any(answer.values()):
+            return Verdict(self.name, False, "not answered", "it is not answered yet")
+        findings, cells = [], len(BUGS) * len(DETECTORS)
+        for bug in BUGS:
+            for detector in DETECTORS:
+                seen, number = table[bug][detector]
+                if seen != (detector in answer[bug]):
+                    does = "sees it" if seen else "does not see it"
+                    findings.append(Finding(f"{bug}, {detector}", f"{does} ({number:.3g})"))
+        right = cells - len(findings)
+        head = f"{right} of {cells} cells are as measured; {ENOUGH:.0%} are asked for"
+        score = {"right": float(right), "cells": float(cells)}
+        passed = right >= ENOUGH * cells
+        return Verdict(self.name, passed, "scored", head, tuple(findings), score=score)

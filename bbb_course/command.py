@@ -1,0 +1,106 @@
+"""``bbb-numpy grade``: answers to the exercises, proved or diagnosed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from bbb_numpy.cli.options import Commands, above_zero, add_command, at_least_one
+
+from .exports import FORMATS, export
+from .keys import chapters, find, name_of
+from .sandbox import grade_files
+
+__all__ = ["add_parsers", "grade"]
+
+
+def grade(args: argparse.Namespace) -> int:
+    """Grade answers to the exercises: prove them, or say what is wrong."""
+    if args.list:
+        if args.answers or args.export:
+            raise ValueError("--list shows all exercises; leave out the rest")
+        return _list()
+    if not args.answers:
+        raise ValueError(
+            "name a file or a folder of answers, for instance exercises/02_free_energy"
+        )
+    if args.out and not args.export:
+        raise ValueError("--out is the folder of --export")
+    paths = _files(args.answers)
+    for path in paths:
+        find(name_of(path))
+    if args.export:
+        if args.json:
+            raise ValueError("--json is for verdicts; leave it out with --export")
+        for written in export(args.export, paths, Path(args.out or f"{args.export}_export")):
+            print(f"wrote {written}")
+        return 0
+    verdicts = []
+    for path, verdict in zip(paths, grade_files(paths, args.seconds, args.megabytes), strict=True):
+        verdicts.append(verdict)
+        if not args.json:
+            print(verdict if verdict.passed else f"\n{verdict}\n  in {path}\n", flush=True)
+    passed = sum(one.passed for one in verdicts)
+    if args.json:
+        rows = [
+            {"file": str(path), **one.as_dict()} for path, one in zip(paths, verdicts, strict=True)
+        ]
+        print(json.dumps({"passed": passed, "of": len(rows), "answers": rows}, indent=1))
+    else:
+        print(f"{passed} of {len(verdicts)} pass")
+    return 0 if passed == len(verdicts) else 1
+
+
+def _list() -> int:
+    for chapter, some in chapters().items():
+        for number, one in enumerate(some, 1):
+            print(f"{chapter}/{number}_{one.name:<34}{' '.join(one.tags)}")
+    return 0
+
+
+def _files(given: list[str]) -> list[Path]:
+    """Return the answers that files and folders hold; the solutions only where they are named."""
+    found: list[Path] = []
+    for text in given:
+        path = Path(text)
+        if path.is_dir():
+            inside = [
+                one
+                for one in sorted(path.rglob("*.py"))
+                if "solutions" not in one.relative_to(path).parts[:-1] and one.name[0].isdigit()
+            ]
+            if not inside:
+                raise ValueError(f"there is no answer in {path}: none of its files is numbered")
+            found += inside
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise ValueError(f"there is no file or folder {path}")
+    return found
+
+
+def add_parsers(commands: Commands) -> None:
+    """Add the subcommand grade."""
+    parser = add_command(commands, "grade", grade)
+    parser.description = (
+        "Grade answers to the exercises: each is proved in exact arithmetic, or told by term and "
+        "block what is wrong; where nobody knows the mistake, it gets the smallest case that "
+        "fails. An answer is code, and grading runs it: in a process of its own with limits of "
+        "time and memory, which are against accidents and no jail."
+    )
+    parser.add_argument("answers", nargs="*", metavar="FILE", help="files, or folders of them")
+    parser.add_argument("--list", action="store_true", help="show all exercises")
+    parser.add_argument("--json", action="store_true", help="print verdicts for programs")
+    parser.add_argument(
+        "--seconds", type=above_zero, default=20.0, help="time limit for each answer"
+    )
+    parser.add_argument(
+        "--megabytes", type=at_least_one, default=1024, help="memory limit for each answer"
+    )
+    parser.add_argument(
+        "--export",
+        choices=FORMATS,
+        help="instead of grading, write tests for Otter-Grader, or source notebooks for nbgrader",
+    )
+    parser.add_argument("--out", help="folder of the export")

@@ -1,0 +1,134 @@
+"""Exports of exercises for two graders of courses: Otter-Grader and nbgrader.
+
+For Otter-Grader a test file in its exception-based format, ``tests/NAME.py``. For nbgrader the
+instructor's source notebook, ``source/CHAPTER/NAME.ipynb`` with metadata of schema 3: the
+statement, a cell with the solution between its marks, and a locked cell of tests. Both call
+`judge`, so what a student reads there is the proof or the diagnosis.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .keys import name_of
+
+__all__ = ["FORMATS", "export"]
+
+FORMATS = ("otter", "nbgrader")
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+
+OTTER = """OK_FORMAT = False
+
+from otter.test_files import test_case
+
+name = "{name}"
+points = 1
+
+
+@test_case(points=1, hidden=False)
+def test_{name}(env):
+    from bbb_course import judge
+
+    assert "{name}" in env, "{name} is not defined"
+    verdict = judge("{name}", env["{name}"])
+    assert verdict.passed, str(verdict)
+"""
+
+TESTS = """from bbb_course import judge
+
+verdict = judge("{name}", {name})
+assert verdict.passed, str(verdict)
+print(verdict)"""
+
+
+def export(form: str, paths: Sequence[Path], folder: Path) -> list[Path]:
+    """Write the tests of exercises for another grader.
+
+    Parameters
+    ----------
+    form : {'otter', 'nbgrader'}
+    paths : sequence of Path
+        Files named as their exercises; solutions, for nbgrader, which makes the students' notebooks
+        of them itself.
+    folder : Path
+        Where to write.
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    ValueError
+        If a file has no marked solution, for nbgrader.
+    """
+    written = []
+    for path in paths:
+        name = name_of(path)
+        if form == "otter":
+            target, text = folder / "tests" / f"{name}.py", OTTER.format(name=name)
+        else:
+            chapter = path.resolve().parent.name
+            target = folder / "source" / chapter / f"{path.stem}.ipynb"
+            text = json.dumps(_notebook(path, name), indent=1) + "\n"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        written.append(target)
+    return written
+
+
+def _notebook(path: Path, name: str) -> dict[str, Any]:
+    """Return a source notebook of nbgrader."""
+    text = path.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise ValueError(
+            f"{path} has no solution between its marks; nbgrader makes the students' version of "
+            "exercises/solutions"
+        )
+    tree = ast.parse(text)
+    statement = ast.get_docstring(tree) or name
+    code = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :]).strip()
+    marks = {"schema_version": 3, "task": False}
+    cells = [
+        _cell("markdown", f"statement-{name}", statement, {}),
+        _cell(
+            "code",
+            f"answer-{name}",
+            code,
+            {"grade": False, "solution": True, "locked": False, "grade_id": name, **marks},
+        ),
+        _cell(
+            "code",
+            f"tests-{name}",
+            TESTS.format(name=name),
+            {
+                "grade": True,
+                "solution": False,
+                "locked": True,
+                "points": 1,
+                "grade_id": f"{name}-tests",
+                **marks,
+            },
+        ),
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def _cell(kind: str, name: str, source: str, marks: dict[str, Any]) -> dict[str, Any]:
+    cell: dict[str, Any] = {
+        "cell_type": kind,
+        "id": name[:64].replace("_", "-"),
+        "metadata": {"nbgrader": marks} if marks else {},
+        "source": source,
+    }
+    return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}

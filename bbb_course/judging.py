@@ -1,0 +1,463 @@
+"""Judge an answer: proof, diagnosis by block, smallest failing case.
+
+Every sentence about a mistake is proved: the answer's block *is* that of the right answer with that
+mistake in it, for all numbers on the path of the cases (D44). An answer that cannot be traced is
+compared in floats, and so are those of exercises with whole numbers only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.exact import prove, prove_same
+
+from .exercise import NAMES, Answer, Finding, Formula, Verdict
+from .keys import find
+
+__all__ = ["Unusable", "judge", "judge_formula"]
+
+Array = NDArray[Any]
+CASES = (1, 2)  # seeds of the arguments of the proofs
+PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds for its path alone
+WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
+ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
+TRIES = 12  # small cases of each size
+
+
+class Unusable(Exception):
+    """The answer cannot be graded, and why."""
+
+
+class Found(NamedTuple):
+    """How the block of an answer compares with another."""
+
+    same: bool
+    proved: bool = True
+    reason: str = ""
+
+
+def judge(name: str, answer: Any) -> Verdict:
+    """Grade the answer to an exercise, in this process.
+
+    Parameters
+    ----------
+    name : str
+        Of the exercise.
+    answer : callable, or mapping for the exercise ``which_detector_sees_it``
+        What the student wrote.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    ValueError
+        If there is no such exercise.
+    """
+    exercise = find(name)
+    if isinstance(exercise, Formula):
+        return judge_formula(exercise, answer)
+    return exercise.judge(answer)
+
+
+def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
+    """Grade a function that can be compared exactly."""
+    try:
+        _check_shapes(exercise, answer)
+    except NotImplementedError:
+        return Verdict(exercise.name, False, "not answered", "it is not answered yet")
+    except Unusable as error:
+        return Verdict(exercise.name, False, "unusable", str(error))
+    found = [
+        _compare(exercise, answer, exercise.right, i) if general.same else general
+        for i, general in enumerate(_of_other_sizes(exercise, answer))
+    ]
+    wrong = [i for i, one in enumerate(found) if not one.same]
+    if not wrong:
+        return _overflow(exercise, answer) or _passed(exercise, answer, found)
+    findings = []
+    for i in wrong:
+        says = _diagnosis(exercise, answer, i)
+        if says:
+            findings.append(Finding(exercise.returns[i], says))
+    head = _what_is_right(exercise, answer, found)
+    if len(findings) == len(wrong):
+        return Verdict(exercise.name, False, "known mistake", head, tuple(findings))
+    unknown = [exercise.returns[i] for i in wrong if exercise.returns[i] not in dict(findings)]
+    cases = {name: _smallest(exercise, answer, exercise.returns.index(name)) for name in unknown}
+    for name in [name for name, case in cases.items() if not case]:  # floats do not see it
+        findings.append(Finding(name, found[exercise.returns.index(name)].reason))
+        del cases[name]
+    return Verdict(exercise.name, False, "wrong", head, tuple(findings), cases)
+
+
+# --- comparing
+
+
+def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the blocks of an answer.
+
+    Raises
+    ------
+    Unusable
+        If it raises, other than NotImplementedError, or returns too few or too many blocks.
+    """
+    copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
+    try:
+        with np.errstate(all="ignore"):
+            blocks = exercise.blocks(answer(*copies))
+    except (NotImplementedError, MemoryError):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [one for one in frames if not one.filename.startswith(np.__path__[0])][-1]
+        place = f" in line {own.lineno}, `{own.line}`" if own.line else ""
+        shapes = ", ".join(
+            f"{name} {np.shape(value)}"
+            for name, value in zip(exercise.arguments, arguments, strict=True)
+            if not callable(value)
+        )
+        raise Unusable(
+            f"it raises {type(error).__name__}{place}: {error} (for arguments of the shapes "
+            f"{shapes})"
+        ) from None
+    for name, before, after in zip(exercise.arguments, arguments, copies, strict=True):
+        if isinstance(before, np.ndarray) and not np.array_equal(before, after):
+            raise Unusable(f"it changes its argument {name} in place; work on a copy")
+    return blocks
+
+
+def _check_shapes(exercise: Formula, answer: Answer) -> None:
+    if not callable(answer):
+        raise Unusable(f"{exercise.name} must be a function; it is {answer!r}")
+    for seed in CASES:
+        arguments = exercise.draw(seed)
+        found = _run(exercise, answer, arguments)
+        right = exercise.blocks(exercise.right(*arguments))
+        for name, block, expected in zip(exercise.returns, found, right, strict=True):
+            if block is None:
+                raise Unusable(f"it returns None for {name}; does a `return` lack?")
+            if np.shape(block) != np.shape(expected):
+                raise Unusable(
+                    f"{name} must have the shape {np.shape(expected)}; it has {np.shape(block)}"
+                )
+            if np.asarray(block).dtype.kind not in "fiub":
+                raise Unusable(f"{name} must be real numbers; it is {block!r}")
+
+
+def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
+    """Return the answer's block as one number: the sum of its entries, each times a random one."""
+
+    def number(*arguments: Any) -> Any:
+        found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()
+        weights = random.Random(block)
+        return sum((weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1]))
+
+    return number
+
+
+def _of_other_sizes(exercise: Formula, answer: Answer) -> list[Found]:
+    """Compare all blocks with what is right, in floats, where there is one more of everything."""
+    larger = replace(exercise, sizes={letter: n + 1 for letter, n in exercise.sizes.items()})
+    found = []
+    for block in range(len(exercise.returns)):
+        try:
+            at = [larger.draw(seed) for seed in PATHS[:2]]
+            same = all(_close(exercise, answer, exercise.right, block, one) for one in at)
+        except (Unusable, NotImplementedError):
+            same = False
+        found.append(Found(same, reason="it is wrong where there is more of something"))
+    return found
+
+
+def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Found:
+    """Compare one block of two answers: in floats on many paths, and exactly if that can be done.
+
+    Floats come first, as they are quick, and see the paths that the proofs do not take.
+    """
+    for seed in PATHS:
+        if not _close(exercise, answer, other, block, exercise.draw(seed)):
+            return Found(False, reason="its floats are others")
+    if all(one.kind in WHOLE for one in exercise.arguments.values()):
+        return Found(True, False, f"its numbers are whole: compared in {len(PATHS)} cases")
+    proved = True
+    for seed in CASES:
+        arguments = exercise.draw(seed)
+        try:
+            proof = prove_same(
+                _projected(exercise, answer, block),
+                _projected(exercise, other, block),
+                *arguments,
+                seed=seed,
+            )
+        except Exception as error:  # the values are no numbers, nan for instance
+            return Found(False, reason=f"it cannot be compared: {error}")
+        if proof.verdict == "refuted":
+            return Found(False, reason=str(proof.wrong[0]))
+        if proof.verdict == "not traceable":
+            return Found(True, False, f"in floats; it is not proved, as {proof.reason}")
+        proved &= proof.proved
+    by_identities = "to twelve digits, but by identities that the proof does not know"
+    return Found(True, proved, "" if proved else by_identities)
+
+
+def _close(
+    exercise: Formula, answer: Answer, other: Answer, block: int, arguments: tuple[Any, ...]
+) -> bool:
+    ours = np.asarray(_run(exercise, answer, arguments)[block], float)
+    with np.errstate(all="ignore"):
+        theirs = np.asarray(exercise.blocks(other(*arguments))[block], float)
+    if ours.shape != theirs.shape:
+        return False
+    scale = np.max(np.abs(theirs), initial=0.0, where=np.isfinite(theirs))
+    return bool(np.allclose(ours, theirs, rtol=0, atol=ROUNDING * max(scale, 1.0), equal_nan=True))
+
+
+# --- what is right
+
+
+def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
+    """Prove that the blocks of derivatives are those of the answer's own value."""
+    names = list(exercise.arguments)
+    places = [names.index(by) for by in exercise.slopes.values()]
+    blocks = [exercise.returns.index(name) for name in exercise.slopes]
+    total = 0
+    for seed in CASES:
+        drawn = exercise.draw(seed)
+        moved = [np.asarray(drawn[i]) for i in places]
+        cuts = np.cumsum([one.size for one in moved])[:-1].tolist()
+
+        def value_and_grad(
+            theta: Any, *rest: Any, cuts: Any = cuts, moved: Any = moved
+        ) -> tuple[Any, Array]:
+            arguments = list(rest)
+            for i, part, like in zip(places, np.split(theta, cuts), moved, strict=True):
+                arguments[i] = part.reshape(like.shape) if like.ndim else part[0]
+            found = exercise.blocks(answer(*arguments))
+            slopes = [np.ravel(np.asarray(found[i], object)) for i in blocks]
+            return found[0], np.concatenate(slopes)
+
+        theta = np.concatenate([one.ravel() for one in moved])
+        total = theta.size
+        try:
+            proof = prove(value_and_grad, theta, *drawn, points=0, seed=seed)
+        except Exception:
+            return False, total
+        if not proof:
+            return False, total
+    return True, total
+
+
+def _passed(exercise: Formula, answer: Answer, found: list[Found]) -> Verdict:
+    unproved = next((one for one in found if not one.proved), None)
+    if unproved is not None:
+        head = f"right, {unproved.reason}"
+        return Verdict(exercise.name, True, "right", head)
+    head = f"proved: {_listed(exercise.returns)} in exact arithmetic"
+    if exercise.slopes:
+        derivatives, total = _slopes_proved(exercise, answer)
+        if derivatives:
+            head = (
+                f"proved: the value is the formula's, and all {total} derivatives are those of "
+                "the value"
+            )
+    return Verdict(exercise.name, True, "proved", head)
+
+
+def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
+    """Return a verdict if the answer, whose formula is right, fails in floats at an extreme."""
+    for *arguments, right in exercise.extremes:
+        ours = np.asarray(_run(exercise, answer, tuple(arguments))[0], float)
+        if not np.allclose(ours, right, rtol=1e-12, atol=0):
+            names = zip(exercise.arguments, arguments, strict=True)
+            case = {name: _shown(value) for name, value in names}
+            name = exercise.returns[0]
+            case |= {f"your {name}": _shown(ours), f"right {name}": _shown(right)}
+            head = "the formula is right, but floats overflow or cancel"
+            return Verdict(exercise.name, False, "wrong", head, cases={name: case})
+    return None
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    *first, last = names
+    verb = "are" if first else "is"
+    return f"{', '.join(first)} and {last} {verb} right" if first else f"{last} {verb} right"
+
+
+def _what_is_right(exercise: Formula, answer: Answer, found: list[Found]) -> str:
+    right = [name for name, one in zip(exercise.returns, found, strict=True) if one.same]
+    wrong = [name for name, one in zip(exercise.returns, found, strict=True) if not one.same]
+    verb = "are" if len(wrong) > 1 else "is"
+    parts = [_listed(right)] if right else []
+    parts.append(f"{', '.join(wrong)} {verb} wrong")
+    slopes = set(exercise.slopes)
+    if slopes and exercise.returns[0] in wrong and _slopes_proved(exercise, answer)[0]:
+        parts.append("the derivatives are exactly those of this other value")
+    return "; ".join(parts)
+
+
+# --- what is wrong
+
+
+def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
+    """Return what is wrong with a block, if it is a known mistake, two of them, or a factor."""
+    general = ((says, _after(exercise, change, block)) for says, change in _generic(exercise))
+    for says, variant in itertools.chain(_edited(exercise, 1), general, _edited(exercise, 2)):
+        try:
+            if not _compare(exercise, answer, variant, block).same:
+                continue
+            if not _compare(exercise, variant, exercise.right, block).same:
+                return says  # else the answer is right there, and wrong for other sizes
+        except Unusable:  # the mistake gives another shape, or none
+            continue
+    return ""
+
+
+def _edited(exercise: Formula, number: int) -> Iterator[tuple[str, Answer]]:
+    """Return the right answer with each mistake, or each pair of them, and what to say."""
+    for mistakes in itertools.combinations(exercise.wrong, number):
+        variant = exercise.edited(*mistakes)
+        if variant is not None:
+            yield " And: ".join(one.says for one in mistakes), variant
+
+
+def _times(right: Any, by: Any) -> Any:
+    return right * by
+
+
+def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
+    yield "its sign is the other way round", lambda right: -right
+    yield "it is half of what is right", lambda right: right / 2
+    yield "it is twice what is right", lambda right: right * 2
+    for letter in exercise.letters:
+        size = exercise.sizes[letter]
+        if size > 2:
+            what = f"the number of {NAMES[letter]} {letter}"
+            yield f"it is divided by {what}, once too often", partial(_times, by=1 / size)
+            yield f"it is multiplied by {what}, once too often", partial(_times, by=size)
+    yield "it is transposed", lambda right: right.T
+    yield "it is the square of what is right", lambda right: right * right
+    yield "it is one over what is right", lambda right: 1 / right
+
+
+def _after(exercise: Formula, change: Callable[[Any], Any], block: int) -> Answer:
+    def changed(*arguments: Any) -> Any:
+        right = list(exercise.blocks(exercise.right(*arguments)))
+        right[block] = change(np.asarray(right[block]))
+        return right[0] if len(right) == 1 else tuple(right)
+
+    return changed
+
+
+def _smallest(exercise: Formula, answer: Answer, block: int) -> dict[str, Any]:
+    """Return the smallest case in which a block of the answer is wrong, with numbers.
+
+    The fewest samples, rows and units, and the simplest numbers; {} if floats see none.
+    """
+    for shapes in (False, True):  # wrong numbers say more than another shape
+        for arguments in _small_cases(exercise):
+            if _fails(exercise, answer, arguments, block, shapes):
+                simple = _simpler(exercise, answer, arguments, block, shapes)
+                return _fails(exercise, answer, simple, block, shapes)
+    for seed in (*CASES, *PATHS):
+        case = _fails(exercise, answer, exercise.draw(seed), block)
+        if case:
+            return case
+    return {}
+
+
+def _small_cases(exercise: Formula) -> Iterator[tuple[Any, ...]]:
+    """Return arguments of growing sizes, with numbers that people can read."""
+    letters = exercise.letters
+    choices = itertools.product(*(range(1, exercise.sizes[letter] + 1) for letter in letters))
+    for sizes in sorted(choices, key=lambda some: (sum(some), some)):
+        at = dict(zip(letters, sizes, strict=True))
+        for among in (1, 2, 3, 5):
+            rng = np.random.default_rng(among)
+            for _ in range(1 if among == 1 else TRIES):
+                yield tuple(one.small(rng, at, among) for one in exercise.arguments.values())
+
+
+def _simpler(
+    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int, shapes: bool
+) -> tuple[Any, ...]:
+    """Return arguments that fail as well, with as many zeros and ones as there can be."""
+    best = list(arguments)
+    for i, one in enumerate(exercise.arguments.values()):
+        if one.kind == "given":
+            continue
+        for index in np.ndindex(np.shape(best[i])):
+            for simple in (0.0, 1.0) if one.kind == "real" else (1.0,):
+                tried = list(best)
+                if one.shape:
+                    tried[i] = np.copy(best[i])
+                    tried[i][index] = simple
+                else:
+                    tried[i] = simple
+                if one.kind in ("real", "positive") and _fails(
+                    exercise, answer, tuple(tried), block, shapes
+                ):
+                    best = tried
+                    break
+    return tuple(best)
+
+
+def _fails(
+    exercise: Formula,
+    answer: Answer,
+    arguments: tuple[Any, ...],
+    block: int,
+    shapes: bool = True,
+) -> dict[str, Any]:
+    """Return the case with numbers if the answer is wrong there, else {}.
+
+    With `shapes` a case in which it raises, or has another shape, is one as well.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            right = exercise.blocks(exercise.right(*arguments))
+    except Exception:  # no case for this exercise
+        return {}
+    if not all(np.isfinite(np.asarray(one, float)).all() for one in right):
+        return {}
+    shown = {name: _shown(value) for name, value in zip(exercise.arguments, arguments, strict=True)}
+    try:
+        ours = _run(exercise, answer, arguments)
+    except (Unusable, NotImplementedError) as error:
+        return {**shown, "yours": str(error)} if shapes else {}
+    name, found, expected = exercise.returns[block], ours[block], right[block]
+    if np.shape(found) != np.shape(expected):
+        wrong_shape = {
+            **shown,
+            f"your {name}": f"of shape {np.shape(found)}",
+            f"right {name}": f"of shape {np.shape(expected)}",
+        }
+        return wrong_shape if shapes else {}
+    mine, theirs = np.asarray(found, float), np.asarray(expected, float)
+    scale = max(np.max(np.abs(theirs), initial=0.0), 1.0)
+    if np.allclose(mine, theirs, rtol=0, atol=ROUNDING * scale):
+        return {}
+    return {**shown, f"your {name}": _shown(mine), f"right {name}": _shown(theirs)}
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as JSON and people can read it."""
+    if callable(value):
+        return f"the function {getattr(value, '__name__', value)}"
+    if isinstance(value, np.ndarray):
+        return [_shown(one) for one in value] if value.ndim else _shown(value.item())
+    if isinstance(value, np.generic):
+        return _shown(value.item())
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if np.isfinite(value) else str(value)
+    return value

@@ -1,0 +1,185 @@
+"""Grade files in processes of their own, with limits of time and memory.
+
+An answer is code that is run. The limits are against accidents, an endless loop or an array of a
+terabyte; they are no jail: what a stranger sent belongs into a container. But whatever an answer
+does to its process, to that process's parent or to its group, the others get their grades.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from bbb_numpy.numeric.threads import ONE_THREAD
+
+from .exercise import Finding, Verdict
+from .judging import judge
+from .keys import find, name_of
+
+__all__ = ["grade_file", "grade_files", "work"]
+
+WORK = [sys.executable, "-c", "from bbb_course.sandbox import work; work()"]
+# A shell between the command and the answer, which may end its parent: then the shell ends
+GUARD = [] if os.name == "nt" else ["sh", "-c", '"$@"; exit $?', "sh"]
+SIGALRM = getattr(signal, "SIGALRM", -1)
+SPARE = 10.0  # seconds that a process may take to start, beyond the limit of its file
+
+
+def grade_files(
+    paths: Sequence[Path], seconds: float = 20.0, megabytes: int = 1024
+) -> Iterator[Verdict]:
+    """Grade files, each in a process of its own; yield the verdicts in the order of the files.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Named as the exercises.
+    seconds : float
+        Time for each file. Exercises that are scored by running the answer often have
+        more: a multiple that they say.
+    megabytes : int
+        Memory beyond what the grader itself holds, where the system can limit it.
+    """
+    running: set[subprocess.Popen[bytes]] = set()
+
+    def graded(path: Path) -> Verdict:
+        return _graded(path, seconds * find(name_of(path)).patience, megabytes, running)
+
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        yield from pool.map(graded, paths)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in [*running]:
+            _end(process)
+
+
+def _graded(
+    path: Path, seconds: float, megabytes: int, running: set[subprocess.Popen[bytes]]
+) -> Verdict:
+    """Return what a new process says of a file, or why it says nothing."""
+    root = str(Path(__file__).resolve().parents[1])  # the same package, installed or not
+    places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with subprocess.Popen(
+        [*GUARD, *WORK, str(path), str(seconds), str(megabytes)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **ONE_THREAD, "PYTHONPATH": places},
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        running.add(process)
+        began, timer = time.monotonic(), Timer(seconds + SPARE, _end, [process])
+        timer.start()
+        try:
+            line = process.stdout.readline()
+            by = 0 if line else process.wait() - 128  # as a shell counts
+        finally:
+            late = time.monotonic() - began > seconds + SPARE
+            timer.cancel()
+            _end(process)
+            running.remove(process)
+    try:
+        found: dict[str, Any] = json.loads(line)
+        findings = tuple(Finding(**one) for one in found.pop("findings"))
+        return Verdict(**found, findings=findings)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        why = f"its process ended{f' by signal {by}' if by > 0 else ''} before it was graded"
+        if late or by == SIGALRM:
+            why = f"it took more than {seconds:g} s: an endless loop?"
+        return Verdict(name_of(path), False, "stopped", why)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and what it has started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "nt":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+# --- in the process of an answer
+
+
+def work() -> None:
+    """Grade the file of the command line within its limits, and print the verdict as JSON."""
+    path, seconds, megabytes = sys.argv[1:]
+    out = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # what the answer prints
+    _limit(float(seconds), int(megabytes))
+    try:
+        verdict = grade_file(Path(path))
+    except BaseException as error:  # of the grader, or one that nobody expects
+        said = f"grading it failed: {type(error).__name__}: {error}"
+        verdict = Verdict(name_of(Path(path)), False, "stopped", said)
+    os.write(out, json.dumps(verdict.as_dict()).encode() + b"\n")
+
+
+def _limit(seconds: float, megabytes: int) -> None:
+    """Limit this process: its time, memory, and the size of files that it writes."""
+    try:
+        import resource
+    except ImportError:  # not on Windows: the time is limited by who started this process
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)  # then it ends by SIGALRM
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, 10_000_000))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            held = int(file.read().split()[0]) * resource.getpagesize()
+        most = held + megabytes * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    except (OSError, ValueError):  # no such limit on this system
+        pass
+
+
+def grade_file(path: Path) -> Verdict:
+    """Grade one file in this process, without limits.
+
+    Parameters
+    ----------
+    path : Path
+        Named as the exercise, digits before it aside; it defines a function, or a table, of the
+        exercise's name.
+
+    Returns
+    -------
+    Verdict
+    """
+    name = name_of(path)
+    find(name)
+    scope: dict[str, Any] = {"__name__": name, "__file__": str(path)}
+    try:
+        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
+    except NotImplementedError:
+        return Verdict(name, False, "not answered", "it is not answered yet")
+    except MemoryError:
+        return Verdict(name, False, "stopped", "it needs more memory than the limit")
+    except SystemExit:
+        return Verdict(name, False, "stopped", "it ends its process: leave out exit()")
+    except SyntaxError as error:
+        return Verdict(name, False, "unusable", f"line {error.lineno}: {error.msg}")
+    except Exception as error:
+        said = f"it cannot be imported: {type(error).__name__}: {error}"
+        return Verdict(name, False, "unusable", said)
+    if name not in scope:
+        return Verdict(name, False, "unusable", f"it does not define {name}")
+    try:
+        return judge(name, scope[name])
+    except MemoryError:
+        return Verdict(name, False, "stopped", "it needs more memory than the limit")
+    except SystemExit:
+        return Verdict(name, False, "stopped", "it ends its process: leave out exit()")

@@ -1,0 +1,316 @@
+r"""Automatic differentiation variational inference, gradients by hand.
+
+The recipe of Mullachery et al. after Kucukelbir et al. (2017): constrained numbers theta are
+mapped to real ones, zeta = T(theta) (M14, M15); q is Gaussian there, of any posterior with an
+entropy; noise eta gives zeta = mu + C eta (M16); and the gradient of
+
+.. math:: -\mathrm{ELBO}(\phi) = -E_{N(\eta; 0, I)}\big[\log p(x, T^{-1}(\zeta))
+          + \log|\det J_{T^{-1}}(\zeta)|\big] - H[q(\zeta; \phi)]
+
+is that of the sampled mean (M17). By M13 it is KL(q || posterior) less the log evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.numeric.accepting import ANY_NUMBERS, FUNCTION, GENERATOR, A, Optional
+from bbb_numpy.numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.elementary import standard_normal
+from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.progress import tqdm
+from bbb_numpy.training.optimizers import OPTIMIZER, Adam, Cosine, Optimizer
+from bbb_numpy.training.state import NonFiniteError, Training
+
+from .transforms import Blockwise, Transform
+
+__all__ = ["ADVI", "Approximation", "Estimate", "Transformed", "fit"]
+
+Array = NDArray[Any]
+LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)
+START = MeanField(0.1, -1.0, 0.01)  # deviations of 0.31: within a factor 10 of most in real space
+RULE = Adam(0.05, schedule=Cosine())
+
+
+@dataclass(frozen=True)
+class Transformed:
+    r"""The log density of zeta = T(theta), from that of theta (M14): a target for samplers too.
+
+    .. math:: \log p(x, \zeta) = \log p(x, T^{-1}(\zeta)) + \log|\det J_{T^{-1}}(\zeta)|
+
+    Parameters
+    ----------
+    log_joint : callable
+        From theta (S, K), all within their ranges, to the log density (S,), which may lack a
+        constant, and its gradient (S, K).
+    transforms : Transform
+        `Blockwise`, or a single transform for all of theta.
+    """
+
+    log_joint: LogDensity
+    transforms: Transform
+
+    def __call__(self, zeta: Array) -> tuple[Array, Array]:
+        """Return the log density (S,) of zeta (S, K), and its gradient (S, K)."""
+        theta = self.transforms.inverse(zeta)  # (S, K)
+        value, d_theta = self.log_joint(theta)
+        if np.shape(value) != zeta.shape[:-1] or np.shape(d_theta) != zeta.shape:
+            raise ValueError(
+                f"log_joint must return values {zeta.shape[:-1]} and gradients {zeta.shape} for "
+                f"theta {zeta.shape}; got {np.shape(value)} and {np.shape(d_theta)}"
+            )
+        value = value + self.transforms.log_det(zeta)  # M14
+        slope = self.transforms.pull_back(zeta, d_theta)  # M17: J^T d log p/d theta
+        return value, slope + self.transforms.log_det_slope(zeta)
+
+
+class Estimate(NamedTuple):
+    """A Monte Carlo mean and its standard error, in nats."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class ADVI:
+    """A log joint over constrained theta, and Gaussians over zeta = T(theta).
+
+    Parameters
+    ----------
+    log_joint : callable
+        From theta (S, K) to log p(x, theta) (S,), constants kept if the ELBO is to bound the log
+        evidence, and its gradient for theta (S, K).
+    transforms : Blockwise
+        Names, shapes and ranges of the K numbers; ``Blockwise.real(target.layout)`` for a
+        log joint of real numbers.
+    posterior : MeanField or FullRank
+        The family of q(zeta; phi), which also says where phi starts.
+    """
+
+    log_joint: LogDensity
+    transforms: Blockwise
+    posterior: MeanField | FullRank = START
+
+    def __post_init__(self) -> None:
+        FUNCTION("log_joint", self.log_joint)
+        if not isinstance(self.transforms, Blockwise):
+            raise TypeError(
+                "transforms must be a Blockwise, which says how many numbers there are: wrap a "
+                'single transform as Blockwise((("theta", (3,), Logit()),)), with () for one '
+                f"number; got {self.transforms!r}"
+            )
+        A(MeanField, FullRank)("posterior", self.posterior)  # whose entropy is known
+        if isinstance(self.posterior, FullRank):
+            self.posterior.check_size(self.size)
+
+    @property
+    def size(self) -> int:
+        """How many numbers K theta holds."""
+        return self.transforms.layout.size
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The blocks of phi: 'mu', 'rho', and with full rank 'lower'."""
+        return Layout(self.posterior.blocks(self.size))
+
+    @cached_property
+    def target(self) -> Transformed:
+        """The log joint of x and zeta (M14)."""
+        return Transformed(self.log_joint, self.transforms)
+
+    def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
+        """Draw the starting phi."""
+        return self.posterior.init(rng, self.size, dtype)
+
+    def draw(self, rng: np.random.Generator, samples: int, dtype: Any = np.float64) -> Array:
+        """Draw the noise eta ~ N(0, I) (samples, K)."""
+        return standard_normal(
+            rng, np.empty((samples, self.posterior.noise_size(self.size)), dtype)
+        )
+
+    def standardise(self, phi: Array, zeta: Array) -> Array:
+        """Return eta = C^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det C| (M16)."""
+        return self.posterior.at(self.layout.views(phi), zeta, Buffers()).eps  # M16
+
+    def log_q(self, phi: Array, zeta: Array) -> Array:
+        """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det C| (M16)."""
+        sample: Any = self.posterior.at(self.layout.views(phi), zeta, Buffers())
+        return self.posterior.log_density(sample)
+
+    def value_and_grad(
+        self, phi: Array, eta: Array, buffers: Buffers | None = None
+    ) -> tuple[Any, Array]:
+        r"""Return the negative ELBO of the S noise vectors, and its gradient for phi (M13, M17).
+
+        .. math:: \nabla_\mu &= -\tfrac1S \sum_s g_s, \qquad
+                  g = J_{T^{-1}}^\top \nabla_\theta \log p + \nabla_\zeta \log|\det J_{T^{-1}}| \\
+                  \nabla_C &= -\mathrm{tril}\big(\tfrac1S \sum_s g_s \eta_s^\top\big)
+                  - \mathrm{diag}(1/C_{kk})
+
+        The entropy is exact, K/2 (1 + log 2 pi) + log |det C| (M4); only the joint is sampled.
+
+        Parameters
+        ----------
+        phi : ndarray
+            Flat, as `layout` names it. Real, or complex for a complex step.
+        eta : ndarray (S, K)
+            From `draw`.
+        buffers : Buffers, optional
+            Reuses the buffers of the previous call, the returned gradient among them.
+
+        Returns
+        -------
+        value : scalar
+            In nats.
+        grad : ndarray
+            Shape and dtype of `phi`.
+        """
+        buffers = Buffers() if buffers is None else buffers
+        grad = buffers.like(phi)
+        blocks, d_phi = self.layout.views(phi), self.layout.views(grad)
+        sample: Any = self.posterior.sample(blocks, eta, buffers)  # zeta = mu + C eta
+        log_p, slope = self.target(sample.w)  # (S,), (S, K)
+        entropy = self.posterior.entropy(sample.parts).value
+        self.posterior.pull_back(sample, slope / -len(eta), None, d_phi)  # M17
+        self.posterior.add_entropy_vjp(sample.parts, -1.0, 0.0, d_phi)
+        return -np.mean(log_p) - entropy, grad  # M13: -(E log p + H)
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """The q that `fit` found."""
+
+    problem: ADVI
+    phi: Array
+    history: Array  # (steps,)  the sampled negative ELBO before each step, in nats
+    stopped: str = ""  # or 'interrupted'
+
+    def _zeta(self, rng: np.random.Generator, count: int) -> Array:
+        count = whole("count", count, 1, MOST_SAMPLES)
+        GENERATOR("rng", rng)
+        eta = self.problem.draw(rng, count, self.phi.dtype)
+        blocks = self.problem.layout.views(self.phi)
+        return self.problem.posterior.sample(blocks, eta, Buffers()).w
+
+    def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """Draw theta (count, K) = T^-1(zeta), each within its range."""
+        return self.problem.transforms.inverse(self._zeta(rng, count))
+
+    def named(self, theta: Array) -> dict[str, Array]:
+        """Return the blocks of theta (..., K) by name, (..., *shape) each; views."""
+        return self.problem.transforms.layout.views(theta)
+
+    def log_density(self, theta: Array) -> Array:
+        """Return log q (S,) as a density of theta (S, K): log q(zeta) - log |det J| (M14)."""
+        zeta = self.problem.transforms.forward(theta)
+        return self.problem.log_q(self.phi, zeta) - self.problem.transforms.log_det(zeta)
+
+    def elbo(self, rng: np.random.Generator, samples: int = 1000) -> Estimate:
+        """Estimate the ELBO as the mean of log p(x, zeta) - log q(zeta), with standard error.
+
+        With q sampled too, unlike in `value_and_grad`, its scatter falls as q nears the
+        posterior: where they are equal every sample gives the log evidence.
+        """
+        samples = whole("samples", samples, 2, MOST_SAMPLES)
+        zeta = self._zeta(rng, samples)
+        each = self.problem.target(zeta)[0] - self.problem.log_q(self.phi, zeta)  # (S,)
+        return Estimate(float(np.mean(each)), float(np.std(each, ddof=1)) / sqrt(samples))
+
+
+def fit(
+    problem: ADVI,
+    *,
+    rng: np.random.Generator,
+    steps: int = 2000,
+    samples: int = 10,
+    optimizer: Optimizer = RULE,
+    start: Array | None = None,
+    progress: bool | None = None,
+) -> Approximation:
+    """Maximise the ELBO over phi by stochastic gradient steps.
+
+    Parameters
+    ----------
+    problem : ADVI
+    rng : numpy.random.Generator
+        The only source of randomness: first the start, then the noise of each step.
+    steps, samples : int
+        Updates, and noise vectors S of each; >= 1.
+    optimizer : SGD, Momentum or Adam
+        Its schedule runs once over all steps. Default: Adam(0.05) with half a cosine to 0.
+    start : ndarray, optional
+        phi, for example of ``posterior.pack(...)``; by default ``problem.init(rng)``.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal or notebook.
+
+    Returns
+    -------
+    Approximation
+        After Ctrl-C with the steps so far, and `stopped` = 'interrupted'.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If sizes are below 1, `start` does not fit, or `rng` or `optimizer` are none.
+    NonFiniteError
+        When the ELBO or its gradient is nan or infinite; carries the last phi where both were
+        finite.
+    """
+    A(ADVI)("problem", problem)
+    steps = whole("steps", steps, 1, MOST_STEPS)
+    samples = whole("samples", samples, 1, MOST_SAMPLES)
+    GENERATOR("rng", rng)
+    Optional(flag)("progress", progress)
+    start = Optional(ANY_NUMBERS)("start", start)
+    OPTIMIZER("optimizer", optimizer)
+    phi = problem.init(rng) if start is None else np.array(start, np.result_type(start, np.float32))
+    if phi.shape != (problem.layout.size,) or not np.isfinite(phi).all():
+        raise ValueError(
+            f"start must have shape ({problem.layout.size},) and be finite; got shape {phi.shape}. "
+            "Make it with the posterior's pack(mean, ...)"
+        )
+    state, buffers, history = optimizer.init(phi), Buffers(), []
+    known, stopped = phi.copy(), ""
+    hidden = None if progress is None else not progress
+    try:
+        with (
+            np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+            tqdm(total=steps, unit="step", leave=False, disable=hidden) as bar,
+        ):
+            for step in range(steps + 1):  # the last one measures the last update
+                eta = problem.draw(rng, samples, phi.dtype)
+                value, grad = problem.value_and_grad(phi, eta, buffers.rewind())
+                if not (isfinite(value) and np.isfinite(grad).all()):
+                    raise NonFiniteError(_diagnosis(value, step, phi), Training(known, state))
+                np.copyto(known, phi)
+                if step == steps:
+                    break
+                history.append(float(value))
+                optimizer.update(phi, grad, state, optimizer.schedule(step, steps))
+                bar.set_postfix_str(f"ELBO {-float(value):.5g}", refresh=False)
+                bar.update()
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    return Approximation(problem, known, np.array(history), stopped)
+
+
+def _diagnosis(value: Any, step: int, phi: Array) -> str:
+    cause = "log_joint or its gradient is not finite at some theta within the ranges"
+    if step:
+        cause += ", or the steps are too long: lower the learning rate, or take more samples"
+    if not np.isfinite(phi).all():
+        cause = "the previous update made phi non-finite: lower the learning rate"
+    return (
+        f"the negative ELBO is {value} in step {step} (counted from 0), or its gradient is not "
+        f"finite. Likely cause: {cause}. The last finite phi is kept."
+    )

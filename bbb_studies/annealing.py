@@ -1,0 +1,405 @@
+r"""The evidence P(D) by annealed importance sampling (M20).
+
+Chains start in the prior, where P(D) plays no part, and move to the posterior by way of
+
+.. math:: f_t(w) = P(w)\, P(D \mid w)^{\beta_t}, \qquad 0 = \beta_0 < \dots < \beta_T = 1
+
+Before each move a chain multiplies its weight by :math:`f_t / f_{t-1}`, where it stands. The
+mean of the weights is unbiased for P(D), however badly the chains mix (Neal 2001); mixing only
+decides the variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import exp, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.accepting import (
+    ANY_NUMBERS,
+    FUNCTION,
+    SAMPLES,
+    A,
+    Each,
+    Like,
+    Numbers,
+    OneOf,
+    Rule,
+    accepts,
+)
+from bbb_numpy.numeric.arguments import MOST_SAMPLES, MOST_STEPS, proper_fraction, whole
+from bbb_numpy.numeric.elementary import logsumexp, sigmoid
+from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric, Kernel, State, Target
+from bbb_numpy.sampling.mcmc.adaptation import first_step_size, retuned, tunable
+from bbb_numpy.sampling.mcmc.states import evaluate
+
+__all__ = [
+    "SCHEDULES",
+    "Annealed",
+    "Path",
+    "Pilot",
+    "anneal",
+    "between",
+    "equalised",
+    "evidence",
+    "pilot",
+    "powers",
+]
+
+Array = NDArray[Any]
+Path = Callable[[float], Target]
+SCHEDULES = ("geometric", "sigmoidal")
+
+
+def _positions(name: str, value: Any) -> Array:
+    array = Numbers((None, None), least=1)(name, value)
+    return array if array.dtype == np.float32 else array.astype(np.float64)
+
+
+def _schedule(name: str, value: Any) -> Array:
+    rises = np.diff(schedule := Numbers((None,), least=2)(name, value).astype(np.float64))
+    if not ((rises > 0).all() or (rises < 0).all()):
+        raise ValueError(f"{name} must rise from each power to the next, or fall; got {schedule}")
+    return schedule
+
+
+ALONG: dict[str, Rule] = {
+    "path": FUNCTION,
+    "start": _positions,
+    "schedule": _schedule,
+    "rng": Like("numpy.random.default_rng(0)", "random"),  # or one that deals out all cases
+    "sweeps": partial(whole, least=1, most=MOST_STEPS),
+}
+GAIN = 0.5  # of log step size per temperature, for each unit of acceptance missed
+
+
+class Annealed(NamedTuple):
+    """Weighted chains at the end of the path, and what their weights say of log Z."""
+
+    log_weights: Array  # (S,)  nats
+    positions: Array  # (S, D)  with these weights, draws of the posterior
+    powers: Array  # (T + 1,)
+    acceptance: Array  # (T,)  mean over chains
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the mean weight, in nats; low by about error^2 / 2 on average (M20)."""
+        return float(logsumexp(self.log_weights)) - log(len(self.log_weights))
+
+    @property
+    def error(self) -> float:
+        """Standard error of `log_evidence`: relative standard error of the mean weight (M20).
+
+        Trust it where `effective_chains` is a large share of all, and `lower` not far below.
+        """
+        shares = self._shares() * len(self.log_weights)
+        return float(shares.std(ddof=1) / len(shares) ** 0.5)
+
+    @property
+    def effective_chains(self) -> float:
+        """1 / sum of squared shares: chains of equal weight that would do as well."""
+        return float(1.0 / np.sum(self._shares() ** 2))
+
+    @property
+    def lower(self) -> float:
+        """Mean of the log weights: below log Z on average, by Jensen's inequality (M20)."""
+        return float(np.mean(self.log_weights))
+
+    def _shares(self) -> Array:
+        return np.exp(self.log_weights - logsumexp(self.log_weights))
+
+
+class Pilot(NamedTuple):
+    """What throw-away chains have learned about the way."""
+
+    kernels: tuple[Any, ...]  # T, tuned to each power
+    spread: Array  # (T,)  deviation of log f_t - log f_(t-1), per unit of power
+
+
+def powers(steps: int, kind: str = "geometric", first: float = 1e-4) -> Array:
+    """Return powers (T + 1,) that rise from 0 to 1.
+
+    Parameters
+    ----------
+    steps : int
+    kind : {'geometric', 'sigmoidal'}
+        Geometric: 0, then first^(1 - t/T), by equal factors up to 1: where prior and posterior
+        are far apart a tiny power already matters. Sigmoidal: s(8 t/T - 4), stretched to [0, 1].
+    first : float
+        Of a geometric schedule, above 0 and below 1.
+
+    Raises
+    ------
+    ValueError
+        For an unknown `kind`, or numbers out of range.
+    """
+    steps = whole("steps", steps, 1, 10**8)
+    OneOf(*SCHEDULES)("kind", kind)
+    place = np.arange(steps + 1) / steps
+    if kind == "geometric":
+        proper_fraction("first", first)
+        return np.concatenate([[0.0], first ** (1.0 - place[1:])])
+    curve = sigmoid(8.0 * place - 4.0)
+    return (curve - curve[0]) / (curve[-1] - curve[0])
+
+
+@accepts(schedule=Numbers((None,)), spread=Numbers((None,)), steps=SAMPLES)
+def equalised(schedule: Array, spread: Array, steps: int) -> Array:
+    """Return T powers between which log f_t - log f_(t-1) scatters alike (M20).
+
+    The variance of a log weight is about the sum of those of its T terms, each the square of
+    spread times step; for a given T the sum is least where all are equal.
+
+    Parameters
+    ----------
+    schedule, spread : ndarray (T' + 1,), (T',)
+        Of a pilot, and what it found.
+    steps : int
+    """
+    if len(spread) == 0 or len(schedule) != len(spread) + 1 or (np.diff(schedule) <= 0).any():
+        raise ValueError(
+            "schedule must rise, with one number more than spread, which has one at least; got "
+            f"lengths {len(schedule)} and {len(spread)}"
+        )
+    if (spread < 0).any():
+        raise ValueError(f"spread must hold numbers >= 0; got {spread.min():g}")
+    spread = spread + 1e-6 * spread.mean() + 1e-300  # rising strictly, even without data
+    length = np.concatenate([[0.0], np.cumsum(spread * np.diff(schedule))])
+    found = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
+    found[0], found[-1] = schedule[0], schedule[-1]
+    return found
+
+
+@accepts(start=FUNCTION, end=FUNCTION)
+def between(start: Target, end: Target) -> Path:
+    """Return the path of densities start^(1 - beta) end^beta, of any two targets."""
+
+    def path(power: float) -> Target:
+        def target(position: Array) -> tuple[Array, Array]:
+            (v0, g0), (v1, g1) = start(position), end(position)
+            return (1.0 - power) * v0 + power * v1, (1.0 - power) * g0 + power * g1
+
+        return target
+
+    return path
+
+
+@accepts(kernels=Each(Like("HMC() or NUTS()", "step")), **ALONG)
+def anneal(
+    path: Path,
+    start: Array,
+    kernels: Sequence[Kernel],
+    schedule: Array,
+    rng: np.random.Generator,
+    sweeps: int = 1,
+) -> Annealed:
+    """Carry chains along the path, and weight them (M20).
+
+    Parameters
+    ----------
+    path : callable
+        ``path(power)`` is a target.
+    start : ndarray (S, D)
+        Independent draws from ``path(schedule[0])``.
+    kernels : sequence of T kernels
+        The t-th leaves ``path(schedule[t + 1])`` invariant. They must not have learned from
+        these chains: a kernel chosen by where its chain has been need not leave anything
+        invariant, and the mean weight is then biased. `pilot` learns them from others.
+    schedule : ndarray (T + 1,)
+        Powers. Falling ones, from draws of the posterior, weight by 1 / Z.
+    sweeps : int
+        Moves at each power.
+
+    Returns
+    -------
+    Annealed
+        Weighted by Z(last power) / Z(first power).
+
+    Raises
+    ------
+    ValueError
+        If there are not as many kernels as steps of the schedule.
+    """
+    steps = len(schedule) - 1
+    if len(kernels) != steps:
+        raise ValueError(f"{steps} steps of the schedule need {steps} kernels; got {len(kernels)}")
+    state = State(start, *evaluate(path(float(schedule[0])), start))
+    log_weights, acceptance = np.zeros(len(start)), np.empty(steps)
+    for t, kernel in enumerate(kernels):
+        target = path(float(schedule[t + 1]))
+        state, rise = _reweight(target, state)  # M20
+        log_weights += rise
+        for _ in range(sweeps):
+            state, info = kernel.step(target, rng, state)
+        acceptance[t] = info.acceptance.mean()
+    return Annealed(log_weights, state.position, schedule, acceptance)
+
+
+def _reweight(target: Target, state: State) -> tuple[State, Array]:
+    """Return the state under another target, and log f_new - log f_old (S,) where it stood.
+
+    Chains of density 0 go on as copies of one that has some: their weight is 0 for good, and a
+    kernel cannot start from there.
+    """
+    new = State(state.position, *evaluate(target, state.position))
+    dead = np.isneginf(new.log_density)
+    with np.errstate(invalid="ignore"):  # -inf at both powers: 0 times -inf was no number at 0
+        rise = np.where(dead, -np.inf, new.log_density - state.log_density)
+    if dead.all():
+        raise ValueError(
+            "no chain has a density above 0 at the next power; check the data and the prior, or "
+            "take more chains and smaller steps"
+        )
+    if np.isposinf(rise).any():
+        raise ValueError(
+            "a chain has a density of 0 at one power and more at the next: its weight would be "
+            "infinite; start must hold draws from path(schedule[0])"
+        )
+    alive = int(np.argmin(dead))
+    kept = np.where(dead, alive, np.arange(len(dead)))
+    return State._make(part[kept] for part in new), rise
+
+
+@accepts(**ALONG)
+def pilot(
+    path: Path,
+    start: Array,
+    kernel: Any,
+    schedule: Array,
+    rng: np.random.Generator,
+    sweeps: int = 1,
+    target_accept: float | None = None,
+) -> Pilot:
+    """Tune `kernel` to every power, with chains that are thrown away (M20).
+
+    Each power gets the variances of all chains at the power before it as its diagonal metric,
+    and the step size that the acceptances up to there led to: from each power to the next its
+    logarithm rises by half of what the acceptance exceeds the wanted one.
+
+    Parameters
+    ----------
+    path, start, schedule, sweeps
+        As for `anneal`; `start` independent of the chains that will be weighted.
+    kernel : HMC, NUTS, or MetropolisHastings with a walk or Langevin
+    target_accept : float, optional
+        Wanted mean acceptance, by default the kernel's own.
+
+    Raises
+    ------
+    TypeError
+        If the kernel has nothing to tune.
+    """
+    part = tunable(kernel)
+    if part is None:
+        raise TypeError(
+            "a pilot tunes kernels that have step_size and tuned(step_size, metric); got "
+            f"{getattr(kernel, 'proposal', kernel)!r}. Pass one kernel for each step of the "
+            "schedule to anneal instead"
+        )
+    if getattr(part, "unadjusted", False):
+        raise ValueError(
+            "kernel must leave each density as it is, and MCLMC is biased; use MAMS, HMC or NUTS"
+        )
+    wanted = part.target_accept if target_accept is None else target_accept
+    proper_fraction("target_accept", wanted)
+    state = State(start, *evaluate(path(float(schedule[0])), start))
+    step_size, tuned, spread = part.step_size, [], np.empty(len(schedule) - 1)
+    for t, power in enumerate(schedule[1:]):
+        target = path(float(power))
+        state, rise = _reweight(target, state)
+        with np.errstate(all="ignore"):  # from 1e154 on squares overflow
+            spread[t] = rise[np.isfinite(rise)].std() / abs(power - schedule[t])
+        metric = DiagonalMetric(state.position.var(axis=0) + 1e-12)
+        if t == 0:
+            step_size = first_step_size(target, rng, metric, state, step_size)
+        full = retuned(kernel, step_size, metric)
+        tuned.append(full)
+        for _ in range(sweeps):
+            state, info = full.step(target, rng, state)
+        step_size *= exp(GAIN * (float(info.acceptance.mean()) - wanted))
+    return Pilot(tuple(tuned), spread)
+
+
+@accepts(joint=A(LogJoint))
+def evidence(
+    joint: LogJoint,
+    *,
+    chains: int = 100,
+    steps: int = 200,
+    schedule: Array | None = None,
+    kernel: Any = None,
+    sweeps: int = 1,
+    pilot_chains: int = 50,
+    seed: Any = None,
+) -> Annealed:
+    """Estimate the log evidence of a model by annealing from its prior (M20).
+
+    Pilots come first, and are thrown away: one along a geometric schedule, to find the powers if
+    none are given, and one along these powers, to tune the kernel.
+
+    Parameters
+    ----------
+    joint : LogJoint
+        Model, data and hyperpriors. The evidence integrates over weights *and* learned numbers.
+    chains : int
+        Independent weights S >= 2.
+    steps : int
+        T. Twice the steps halve the variance of the log weights, if the chains keep up.
+    schedule : ndarray (T + 1,), optional
+        Powers from 0 to 1, see `powers`; by default `equalised`.
+    kernel : HMC, NUTS or MetropolisHastings, optional
+        By default ``HMC(small_steps=0.0)``.
+    sweeps : int
+        Moves at each power.
+    pilot_chains : int
+        S of each pilot.
+    seed : int, SeedSequence or Generator, optional
+
+    Notes
+    -----
+    All chains may miss a narrow mode that holds most of the posterior. Then the estimate is low,
+    and its `error` does not know: compare a run of several times the steps.
+    """
+    if not isinstance(seed, np.random.SeedSequence | np.random.Generator | None):
+        seed = whole("seed", seed, 0, None)
+    rng = np.random.default_rng(seed)
+    # Every density has one path only: none of them is wasted on small steps
+    kernel = HMC(small_steps=0.0) if kernel is None else kernel
+    Like("HMC() or NUTS()", "init", "step")("kernel", kernel)
+    chains = whole("chains", chains, 2, MOST_SAMPLES)
+    pilot_chains = whole("pilot_chains", pilot_chains, 2, MOST_SAMPLES)
+    steps = whole("steps", steps, 1, MOST_SAMPLES)
+
+    def path(power: float) -> Target:
+        return replace(joint, power=power)
+
+    if schedule is not None:
+        schedule = ANY_NUMBERS("schedule", schedule)
+        rises = schedule.ndim == 1 and schedule.size and np.all(np.diff(schedule) > 0)
+        if not rises or schedule[0] != 0.0 or schedule[-1] != 1.0:
+            raise ValueError(
+                "schedule must rise from 0, the prior, to 1, the posterior, e.g. powers(100); got "
+                f"{schedule}"
+            )
+    if schedule is None:
+        start = joint.draw_prior(rng, pilot_chains)
+        with np.errstate(all="ignore"):  # draws of a wide prior may overflow
+            scatter = np.nan_to_num(joint.log_likelihood(start).std(), nan=np.inf)
+        rough = powers(steps, "geometric", float(1.0 / scatter.clip(10.0, 1e12)))
+        found = pilot(path, start, kernel, rough, rng, sweeps)
+        if not np.isfinite(found.spread).all():
+            raise ValueError(
+                "the log likelihoods of draws from the prior lie too far apart (1e154 nats) to "
+                "choose powers; narrow the prior, bring x and y to standard units, or give a "
+                "schedule"
+            )
+        schedule = equalised(rough, found.spread, steps)
+    start = joint.draw_prior(rng, pilot_chains)
+    kernels = pilot(path, start, kernel, schedule, rng, sweeps).kernels
+    return anneal(path, joint.draw_prior(rng, chains), kernels, schedule, rng, sweeps)

@@ -1,0 +1,1 @@
+"""Subcommands of ``bbb-numpy``: `reproduce` (and report), `uci`, `compare`."""

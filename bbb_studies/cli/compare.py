@@ -1,0 +1,115 @@
+"""``bbb-numpy compare``: the methods of the UCI benchmark on a table of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+
+from bbb_numpy.cli.csv_tables import TableError
+from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one, at_least_two
+from bbb_numpy.cli.problem import Problem, add_data_options, read_problem
+from bbb_numpy.cli.text_files import shown
+
+from ..uci import own, records
+from ..uci.methods import METHODS, SAMPLERS, Settings
+from .uci import changed_settings
+
+__all__ = ["add_parsers", "compare"]
+
+USUAL = ("mean-field", "ensemble", "hmc")
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Compare methods on random splits of a table; goes on where it was interrupted."""
+    try:
+        from bbb_numpy.evaluation import calibration  # noqa: F401 (of what the trials are scored by)
+        from bbb_numpy.evaluation.convergence import import_arviz
+
+        from ..uci import page, workers
+        from ..uci.running import run
+    except ModuleNotFoundError as error:
+        name = str(error.name).partition(".")[0]
+        raise ImportError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
+    args.method = tuple(dict.fromkeys(args.method or USUAL))
+    if set(args.method) & set(SAMPLERS):
+        import_arviz()  # which judges chains; that it is missing is said before any work
+    problem = read_problem(args)
+    _check(problem)
+    out = Path(args.out)
+    records.prepare(out)
+    x, y = problem.inputs.to_numpy(), problem.y[:, None]
+    digest = own.keep(out, x, y)
+    settings, name = Settings(**changed_settings(args)), own.set_name(problem.source)
+    trials = [
+        own.OwnTrial(name, method, split, digest, settings)
+        for method in args.method
+        for split in range(args.splits)
+    ]
+    outcome = run(
+        trials,
+        out,
+        partial(workers.local, args.workers),
+        partial(own.measure, str((out / own.DATA).resolve())),
+        args.progress,
+        resume=args.resume,
+        retry_failed=args.retry_failed,
+        cost=partial(own.expected_cost, len(y)),
+    )
+    print(problem.said())
+    print(page.write_own(out, [*outcome.records, *outcome.failed], _command(args)))
+    print(f"\n{outcome.said()}")
+    print(f"± is the standard error over splits. Records, tables and pictures are in {out}/")
+    if outcome.failed:
+        print("failed trials are tried again with --retry-failed", file=sys.stderr)
+    return 1 if outcome.failed else 0
+
+
+def _check(problem: Problem) -> None:
+    """Refuse rows that no split can be made of."""
+    count = len(problem.y)
+    if count < own.FEWEST:
+        raise TableError(
+            f"{problem.source}: {count} rows are too few; at least {own.FEWEST} are needed"
+        )
+    if (problem.y == problem.y[0]).all():
+        raise TableError(
+            f"{problem.source}: the target {shown(problem.target)} is the same in all rows"
+        )
+
+
+def _command(args: argparse.Namespace) -> str:
+    """Return the command that makes these records, as one would type it."""
+    words = ["bbb-numpy", "compare", args.data, "--target", args.target]
+    for name in ("inputs", "leave_out", "categories", "method"):
+        if getattr(args, name):
+            words += [f"--{name.replace('_', '-')}", *getattr(args, name)]
+    names = ("separator", "decimal", "thousands", "encoding", "splits", "units", "seed", "workers")
+    for name in names:
+        if getattr(args, name) is not None:
+            words += [f"--{name}", str(getattr(args, name))]
+    flags = ("drop_missing", "quick")
+    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(args, name)]
+    return shlex.join([*words, "--out", args.out])
+
+
+def add_parsers(commands: Commands) -> None:
+    """Add the subcommand compare."""
+    parser = add_command(commands, "compare", compare, "DATA --target NAME [options]")
+    add_data_options(parser, task=False)
+    parser.add_argument(
+        "--method",
+        nargs="+",
+        choices=list(METHODS),
+        metavar="METHOD",
+        help=f"of {', '.join(METHODS)} ({', '.join(USUAL)})",
+    )
+    parser.add_argument(
+        "--splits", type=at_least_two, default=10, help="random ones, a tenth of the rows to test"
+    )
+    parser.add_argument("--workers", type=at_least_one, help="processes (one for each usable CPU)")
+    parser.add_argument("--out", default="compare", help="folder of records, tables and pictures")
+    parser.add_argument("--units", type=at_least_one, help="hidden units (50)")
+    add_run_options(parser)

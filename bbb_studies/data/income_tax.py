@@ -1,0 +1,177 @@
+"""Income tax per return by ZIP code and class of income: Vermont, 2016 (Mullachery et al.).
+
+The paper names the set and leaves it unfinished. The task made of it here: the logarithm of the
+income tax of an average return (A06500 / N1, in thousand USD) of one cell, which is one ZIP code
+and one of six classes of adjusted gross income, from what its returns state before any tax is
+computed. `LEAKS` lists the columns that may not be inputs, and why.
+"""
+
+from __future__ import annotations
+
+import csv
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.numeric.accepting import brief
+from bbb_numpy.numeric.arguments import whole
+
+from .locate import DamagedDataError, locate, numbers, read
+
+__all__ = ["AMOUNTS", "CLASSES", "COUNTS", "FILE", "INPUTS", "LEAKS", "Cells", "folds", "load"]
+
+Array = NDArray[Any]
+SET, FILE = "irs_vermont", "vt_zip_agi_2016.csv"
+NO_PLACE = ("0", "00000", "99999")  # the state's total, and all other codes
+CLASSES = ("below 25", "25 to 50", "50 to 75", "75 to 100", "100 to 200", "200 and more")
+
+# Columns in thousand USD, used as shares of A00100, the adjusted gross income.
+AMOUNTS = {
+    "A00200": "wages",
+    "A00300": "interest",
+    "A00600": "dividends",
+    "A00900": "business",
+    "A01000": "capital gains",
+    "A01400": "IRA distributions",
+    "A01700": "pensions",
+    "A02500": "social security",
+    "A26270": "partnerships",
+    "A19300": "mortgage interest",
+    "A18500": "real estate taxes",
+    "A19700": "contributions",
+}
+# Columns of counts, used per return.
+COUNTS = {
+    "MARS1": "single",
+    "MARS2": "joint",
+    "MARS4": "head of household",
+    "N2": "exemptions",
+    "ELDERLY": "aged 60 or more",
+    "N04470": "itemising",
+}
+# A typical income of each class: with the indicators of the classes beside it, the income itself
+# would tell nearly the same twice, and samplers crawl along directions that the data leave open.
+TYPICAL = np.log([12.0, 36.0, 61.0, 87.0, 138.0, 380.0])
+INPUTS = (
+    "log income per return, less that typical of the class",
+    *(f"{name} / income" for name in AMOUNTS.values()),
+    *(f"{name} / returns" for name in COUNTS.values()),
+    "log returns",
+    *(f"class {name}" for name in CLASSES[1:]),
+)
+LEAKS = {
+    "A06500, N06500": "the target, and how many returns have it",
+    "A05800, N05800": "income tax before credits: the target plus the credits used",
+    "A10300, N10300": "total tax liability: the target plus other taxes",
+    "A10600, N10600, A11901, N11901, A11902, N11902": "payments, tax due and refunds, which "
+    "together give the total tax liability",
+    "A07100 to A07260, A59660 to A11560 and their N": "credits: granted against the target, most "
+    "of them by a rule of it",
+    "A09600, N09600, A05780, N05780": "parts of the income tax before credits",
+    "A09400, A85530, A85300, A09750 and their N": "other taxes of the same return",
+    "A85770, A85775 and their N": "premium tax credits, settled with the tax",
+    "A04800, N04800": "taxable income: no tax, but the only argument of the tax table",
+    "A18425, N18425, A18300, N18300, A04470": "state income tax, alone or in a sum: Vermont "
+    "computed it from federal taxable income",
+}
+
+
+class Cells(NamedTuple):
+    """One row for each cell of ZIP code and class that was kept, N in all."""
+
+    x: Array  # (N, d_in)  the columns of `INPUTS`
+    y: Array  # (N, 1)  log of the income tax per return in thousand USD
+    place: NDArray[np.str_]  # (N,)  ZIP code
+    income_class: NDArray[np.int_]  # (N,)  0 to 5, see `CLASSES`
+    returns: Array  # (N,)  number of returns, rounded to 10 by the IRS
+    dropped: dict[str, int]  # reason -> rows left out
+
+
+def load() -> Cells:
+    """Read the file and return the cells that can be used, and what was dropped and why.
+
+    Raises
+    ------
+    MissingDataError
+        If the file is not there; says where to get it.
+    DamagedDataError
+        If a column is missing or holds no numbers.
+    """
+    path = locate(SET, FILE)
+    with path.open(encoding="utf-8") as file:
+        header = next(csv.reader(file), [])
+    needed = ["ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", *AMOUNTS, *COUNTS]
+    absent = [name for name in needed if name not in header]
+    if absent:
+        raise DamagedDataError(f"{FILE} has no column {', '.join(absent)}")
+    text = read(path, header)
+    place = text[:, header.index("ZIPCODE")]
+    values = numbers(path, text[:, [header.index(name) for name in needed[1:]]], needed[1:])
+    column = dict(zip(needed[1:], values.T, strict=True))
+
+    reasons = {
+        "state total and all other codes": np.isin(place, NO_PLACE),
+        "no returns shown (suppressed by the IRS)": column["N1"] == 0,
+        "income tax shown as 0 (suppressed by the IRS)": column["A06500"] <= 0,
+        "no positive income": column["A00100"] <= 0,
+    }
+    kept, dropped = np.ones(len(place), bool), {}
+    for reason, found in reasons.items():
+        dropped[reason] = int((kept & found).sum())
+        kept &= ~found
+    column = {name: values[kept] for name, values in column.items()}
+    income, returns = column["A00100"], column["N1"]
+    income_class = column["AGI_STUB"].astype(int) - 1
+    if not np.isin(income_class, range(len(CLASSES))).all():
+        raise DamagedDataError(f"{FILE}: AGI_STUB must be 1 to {len(CLASSES)}")
+    x = np.column_stack(
+        [
+            np.log(income / returns) - TYPICAL[income_class],
+            *(column[name] / income for name in AMOUNTS),
+            *(column[name] / returns for name in COUNTS),
+            np.log(returns),
+            np.eye(len(CLASSES))[income_class, 1:],
+        ]
+    )
+    y = np.log(column["A06500"] / returns)[:, None]
+    return Cells(x, y, place[kept], income_class, returns, dropped)
+
+
+def _distinct(place: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    array = np.asarray(place, None if hasattr(place, "dtype") else object)
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"place must be a vector of one name for each row; got {brief(place)}")
+    try:
+        return np.unique(array, return_inverse=True)
+    except TypeError:  # of several types
+        raise TypeError(
+            f"place must hold names of one type, which can be sorted; got {brief(place)}"
+        ) from None
+
+
+def folds(
+    place: NDArray[np.str_], count: int = 5, seed: int = 0
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return `count` pairs of training and test rows that keep every ZIP code whole.
+
+    The six cells of one code are alike: across a random split they would tell on each other.
+
+    Parameters
+    ----------
+    place : ndarray (N,)
+        Whatever must stay together.
+    count : int
+        From 2 to the number of places.
+    seed : int
+    """
+    names, code = _distinct(place)
+    if not 2 <= whole("count", count, 2) <= len(names):
+        raise ValueError(f"count must be from 2 to the {len(names)} places; got {count}")
+    order = np.random.default_rng(whole("seed", seed, 0, None)).permutation(len(names))
+    fold = np.empty(len(names), int)
+    fold[order] = np.arange(len(names)) % count
+    return [
+        (np.flatnonzero(fold[code] != which), np.flatnonzero(fold[code] == which))
+        for which in range(count)
+    ]

@@ -1,0 +1,118 @@
+"""The two regression problems of the report's Section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.numeric.accepting import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts
+from bbb_numpy.numeric.arguments import spread
+
+__all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
+
+Array = NDArray[Any]
+
+
+class Toy(NamedTuple):
+    """A data set whose true curve is known."""
+
+    x: Array  # (N, 1)
+    y: Array  # (N, 1)
+    truth: Callable[[Array], Array]  # the curve without noise, elementwise
+
+
+@accepts(x=Numbers(limit=1e100))
+def sine_curve(x: Array) -> Array:
+    r"""Return :math:`x + 0.3\sin 2\pi x + 0.3\sin 4\pi x`, elementwise."""
+    return x + 0.3 * np.sin(2.0 * np.pi * x) + 0.3 * np.sin(4.0 * np.pi * x)
+
+
+@accepts(x=Numbers(limit=1e100))
+def cubic_curve(x: Array) -> Array:
+    """Return ``x^3``, elementwise."""
+    return x**3
+
+
+@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
+def sine(
+    rng: np.random.Generator,
+    rows: int = 500,
+    low: float = 0.0,
+    high: float = 0.5,
+    noise: float = 0.02,
+) -> Toy:
+    r"""Draw the report's first problem (Blundell et al. 2015, Section 5.2).
+
+    .. math:: y = x + 0.3\sin 2\pi(x + \epsilon) + 0.3\sin 4\pi(x + \epsilon) + \epsilon
+
+    One :math:`\epsilon` per row serves all three places, so y is the curve at
+    :math:`x + \epsilon`. Its scatter around the curve at x is therefore
+    :math:`|f'(x)|` times that of :math:`\epsilon`: 0.063 (root mean square) on [0, 0.5], not 0.02.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws all x first, then all noise.
+    rows : int
+        N >= 1. The report does not say how many.
+    low, high : float
+        x ~ U(low, high).
+    noise : float
+        Standard deviation of epsilon, >= 0, in units of x and y. The report writes
+        N(0, 0.02); read as a variance (deviation 0.14) the noise would drown the curve.
+
+    Returns
+    -------
+    Toy
+        float64.
+
+    Raises
+    ------
+    ValueError
+        If rows < 1, the range is empty or the noise is negative or not finite.
+    """
+    INTERVAL("the range", (low, high))
+    x = rng.uniform(low, high, (rows, 1))  # (N, 1)
+    eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
+    return Toy(x, sine_curve(x + eps), sine_curve)
+
+
+@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
+def cubic(
+    rng: np.random.Generator,
+    rows: int = 500,
+    low: float = -4.0,
+    high: float = 4.0,
+    noise: float = 3.0,
+) -> Toy:
+    r"""Draw the report's second problem, :math:`y = x^3 + \epsilon` (Balan et al. 2015).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws all x first, then all noise.
+    rows : int
+        N >= 1. The report: 500, 300 and 125 for the three ranges.
+    low, high : float
+        x ~ U(low, high). The report: [-4, 4], [-2.5, 2.5] and [-1, 1].
+    noise : float
+        Standard deviation of epsilon, >= 0, in units of y. The report's N(0, 9) is a
+        variance.
+
+    Returns
+    -------
+    Toy
+        float64.
+
+    Raises
+    ------
+    ValueError
+        If rows < 1, the range is empty or the noise is negative or not finite.
+    """
+    INTERVAL("the range", (low, high))
+    x = rng.uniform(low, high, (rows, 1))  # (N, 1)
+    eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
+    return Toy(x, cubic_curve(x) + eps, cubic_curve)

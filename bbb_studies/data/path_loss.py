@@ -1,0 +1,289 @@
+"""Wu's second system: the power of a radio signal over a plane with buildings (W6).
+
+Places are in metres, power in dBm, losses in dB. `Scene` holds the numbers, `field` is the map
+without shadowing, `receivers` draws measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.numeric.accepting import FUNCTION, GENERATOR, A, Numbers, Optional, accepts
+from bbb_numpy.numeric.arguments import not_negative, positive, real, whole
+
+__all__ = [
+    "Building",
+    "Receivers",
+    "Scene",
+    "features",
+    "field",
+    "grid",
+    "inside",
+    "near_edge",
+    "receivers",
+    "walls",
+]
+
+Array = NDArray[Any]
+PLACES = Numbers((None, 2))
+CELLS = partial(whole, least=1, most=10_000)
+RECEIVERS = partial(whole, least=1, most=10_000)  # their covariance is a matrix
+MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
+
+
+class Building(NamedTuple):
+    """A rectangle with sides along the axes, and what each of its walls costs."""
+
+    left: float  # m
+    bottom: float  # m
+    right: float  # m
+    top: float  # m
+    wall_loss: float  # dB for every wall on the straight line to the transmitter
+
+
+@dataclass(frozen=True)
+class Scene:
+    r"""Every number of the path-loss model (W6).
+
+    .. math:: y^{[\ell]} = P_T - P_0 - 10 \lambda \log_{10} \frac{d(p, p_a^{[\ell]})}{d_0}
+              - \sum_j \varphi_{c_j}(p) + \eta^{[\ell]}
+
+    Parameters
+    ----------
+    width, height : float
+        The plane is [0, width] x [0, height], in m.
+    transmitters : tuple of (float, float)
+        Places p_a of the transmitters, in m, one column of y each.
+    power : float
+        Transmitted power P_T, in dBm.
+    reference_loss : float
+        Loss P_0 at the reference distance, in dB; 40 dB is free space at 2.4 GHz and 1 m.
+    exponent : float
+        Path-loss exponent lambda > 0; 2 is free space.
+    reference_distance : float
+        d_0 > 0, in m. Smaller distances count as d_0, where the model would diverge.
+    buildings : tuple of Building
+        phi of a building is its `wall_loss` times the number of its walls on the straight line
+        from transmitter to receiver: 2 behind it, 1 in it.
+    shadowing : float
+        Deviation >= 0 of eta ~ N(0, shadowing^2), in dB.
+    correlation : float
+        Distance >= 0 in m over which the correlation of eta falls to 1/e, exponentially
+        (Gudmundson 1991); 0 makes it independent from place to place.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, a building has no area, or there is no transmitter.
+    """
+
+    width: float = 100.0
+    height: float = 100.0
+    transmitters: tuple[tuple[float, float], ...] = ((42.0, 42.0),)
+    power: float = 20.0
+    reference_loss: float = 40.0
+    exponent: float = 2.5
+    reference_distance: float = 1.0
+    buildings: tuple[Building, ...] = (
+        Building(12.0, 55.0, 34.0, 75.0, 6.0),
+        Building(48.0, 58.0, 62.0, 88.0, 5.0),
+        Building(55.0, 15.0, 80.0, 30.0, 7.0),
+        Building(74.0, 50.0, 90.0, 66.0, 4.0),
+        Building(14.0, 8.0, 26.0, 22.0, 5.0),
+    )
+    shadowing: float = 2.0
+    correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("width", "height", "exponent", "reference_distance"):
+            positive(name, getattr(self, name))
+        for name in ("shadowing", "correlation"):
+            not_negative(name, getattr(self, name))
+        for name in ("power", "reference_loss"):
+            real(name, getattr(self, name), -1e6, 1e6)
+        if not len(PLACES("transmitters", self.transmitters)):
+            raise ValueError(
+                "transmitters must be at least one (x, y) in m, e.g. ((42.0, 42.0),); got none"
+            )
+        A(tuple, list)("buildings", self.buildings)
+        for building in self.buildings:
+            left, bottom, right, top, loss = Numbers((5,))("buildings: each", building).tolist()
+            if not (-np.inf < left < right < np.inf and -np.inf < bottom < top < np.inf):
+                raise ValueError(f"a building needs left < right and bottom < top; got {building}")
+            not_negative("wall_loss", loss)
+
+
+class Receivers(NamedTuple):
+    """Measurements of L transmitters at N places."""
+
+    places: Array  # (N, 2)  m
+    y: Array  # (N, L)  dBm, with shadowing
+    truth: Array  # (N, L)  dBm, without
+
+
+@accepts(scene=A(Scene), places=PLACES, transmitter=partial(whole, least=0))
+def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]:
+    """Count the walls of every building on the straight line to a transmitter (W6).
+
+    The line is clipped to the two slabs whose intersection is the rectangle. It crosses a wall
+    where it gets past it: one that only touches a corner or runs along a wall crosses none, and
+    neither end crosses the wall on which it lies.
+
+    Parameters
+    ----------
+    scene : Scene
+    places : ndarray (N, 2)
+        In m.
+    transmitter : int
+
+    Returns
+    -------
+    ndarray (N, J) of int
+        0, 1 or 2 for each of J buildings.
+    """
+    _check_transmitter(scene, transmitter)
+    start = np.asarray(scene.transmitters[transmitter], float)
+    corners = np.reshape([building[:4] for building in scene.buildings], (-1, 2, 2)).astype(float)
+    step = (np.asarray(places, float) - start)[:, None, :]  # (N, 1, 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = (corners - start) / step[..., None, :]  # (N, J, low or high, axis)
+    low, high = ends.min(axis=2), ends.max(axis=2)  # (N, J, 2)
+    # A line along an axis is in the other axis' slab everywhere or nowhere.
+    within = (corners[:, 0] < start) & (start < corners[:, 1])  # (J, 2)
+    along = np.broadcast_to(step == 0.0, low.shape)
+    low = np.where(along, np.where(within, -np.inf, np.inf), low)
+    high = np.where(along, np.where(within, np.inf, -np.inf), high)
+    enter, leave = low.max(axis=2), high.min(axis=2)  # (N, J)  as shares of the line
+    hit = np.maximum(enter, 0.0) < np.minimum(leave, 1.0)
+    return hit * ((enter > 0.0).astype(int) + (leave < 1.0))
+
+
+def _check_transmitter(scene: Scene, transmitter: int) -> None:
+    there = len(scene.transmitters)
+    if transmitter >= there:
+        raise ValueError(f"transmitter must be below {there}, their number; got {transmitter}")
+
+
+def _log_distance(scene: Scene, places: Array, transmitter: int) -> Array:
+    """Return log10(d / d_0) (N,), with distances below d_0 counted as d_0."""
+    away = np.asarray(places, float) - scene.transmitters[transmitter]
+    return np.log10(np.maximum(np.hypot(*away.T) / scene.reference_distance, 1.0))
+
+
+@accepts(scene=A(Scene), places=PLACES)
+def field(scene: Scene, places: Array) -> Array:
+    """Return the received power without shadowing (N, L), in dBm: the first four terms of W6.
+
+    Parameters
+    ----------
+    scene : Scene
+    places : ndarray (N, 2)
+        In m; L is the number of transmitters.
+    """
+    wall_losses = np.array([building.wall_loss for building in scene.buildings])
+    columns = [
+        scene.power
+        - scene.reference_loss
+        - 10.0 * scene.exponent * _log_distance(scene, places, which)  # W6
+        - walls(scene, places, which) @ wall_losses
+        for which in range(len(scene.transmitters))
+    ]
+    return np.stack(columns, axis=1)
+
+
+@accepts(scene=A(Scene), places=PLACES, transmitter=partial(whole, least=0))
+def features(scene: Scene, places: Array, transmitter: int = 0) -> Array:
+    """Return log10(d / d_0) and the walls of each building (N, 1 + J).
+
+    `field` is linear in them.
+    """
+    _check_transmitter(scene, transmitter)
+    log_distance = _log_distance(scene, places, transmitter)[:, None]
+    return np.hstack([log_distance, walls(scene, places, transmitter)])
+
+
+@accepts(scene=A(Scene), places=PLACES)
+def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
+    """Return which places (N, 2) lie in a building, its walls included."""
+    x, y = np.asarray(places, float).T[:, :, None]  # (N, 1) each
+    left, bottom, right, top = np.reshape([b[:4] for b in scene.buildings], (-1, 4)).T
+    return np.any((left <= x) & (x <= right) & (bottom <= y) & (y <= top), axis=1)
+
+
+@accepts(scene=A(Scene), places=PLACES, radius=not_negative)
+def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
+    """Return which places (N, 2) have a jump of `field` about `radius` m or less away.
+
+    True where the walls to any transmitter differ between the place and one of 16 around it.
+    """
+    angles = np.arange(16) * np.pi / 8.0
+    found = np.zeros(len(places), bool)
+    for which in range(len(scene.transmitters)):
+        here = walls(scene, places, which)
+        for angle in angles:
+            there = places + radius * np.array([np.cos(angle), np.sin(angle)])
+            found |= np.any(walls(scene, there, which) != here, axis=1)
+    return found
+
+
+@accepts(scene=A(Scene), cells=CELLS)
+def grid(scene: Scene, cells: int = 50) -> Array:
+    """Return the centres (cells^2, 2) of equal cells of the plane, in m, row by row from below."""
+    middle = (np.arange(cells) + 0.5) / cells
+    x, y = np.meshgrid(middle * scene.width, middle * scene.height)
+    return np.stack([x.ravel(), y.ravel()], axis=1)
+
+
+@accepts(scene=A(Scene), rng=GENERATOR, count=RECEIVERS, area=Optional(FUNCTION))
+def receivers(
+    scene: Scene,
+    rng: np.random.Generator,
+    count: int = 400,
+    area: Callable[[Array], NDArray[np.bool_]] | None = None,
+) -> Receivers:
+    """Draw measurements at places that are uniform over the plane, or over a part of it.
+
+    Parameters
+    ----------
+    scene : Scene
+    rng : numpy.random.Generator
+        Draws all places first, then all shadowing.
+    count : int
+        Number of receivers N >= 1.
+    area : callable, optional
+        From places (n, 2) to which of them are allowed, e.g.
+        ``lambda places: ~inside(scene, places)``.
+
+    Returns
+    -------
+    Receivers
+
+    Raises
+    ------
+    ValueError
+        If `count` is below 1, or `area` allows (almost) no place.
+    """
+    size = (scene.width, scene.height)
+    places: Array = np.empty((0, 2))
+    for _ in range(MOST_DRAWS):
+        new = rng.uniform(0.0, size, (count, 2))
+        places = np.concatenate([places, new if area is None else new[area(new)]])
+        if len(places) >= count:
+            break
+    else:
+        raise ValueError("area allows almost no place of the plane; allow a larger part of it")
+    places = places[:count]
+    truth = field(scene, places)
+    eta = scene.shadowing * rng.standard_normal(truth.shape)  # (N, L)
+    if scene.correlation:
+        apart = np.hypot(*(places[:, None] - places).transpose(2, 0, 1))  # (N, N)
+        # Two receivers at one place would make it singular.
+        covariance = np.exp(-apart / scene.correlation) + 1e-10 * np.eye(count)
+        eta = np.linalg.cholesky(covariance) @ eta
+    return Receivers(places, truth + eta, truth)

@@ -1,0 +1,276 @@
+r"""US Powerball draws, and the exact probabilities that belong to them (floor 5, D37).
+
+Five white balls of N are drawn without replacement and sorted, w1 < ... < w5. The paper's task:
+given the number of one ball, is it from bin 1 (w1, label 1) or bin 3 (w3, label 0)? The rules of
+the game answer it: `exact` has P(bin 1 | number) and what no classifier can beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import comb, sqrt
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.numeric.accepting import A, Optional, accepts, brief
+from bbb_numpy.numeric.arguments import not_negative, whole
+
+from .locate import DamagedDataError, locate, numbers, read
+
+__all__ = [
+    "BALLS",
+    "COLUMNS",
+    "FILE",
+    "PLACES",
+    "REDS",
+    "WHITE",
+    "Draws",
+    "Exact",
+    "Examples",
+    "exact",
+    "examples",
+    "load",
+    "mass_of_place",
+    "rules",
+    "urn",
+]
+
+Array = NDArray[Any]
+Int = NDArray[np.int_]
+FILE = "powerball_2010_2020.csv"
+COLUMNS = ("date", "w1", "w2", "w3", "w4", "w5", "powerball", "multiplier")
+MOST_BALLS = 10_000
+WHITE = 5  # balls per draw
+PLACES = (1, 3)  # of label 1 and label 0
+# The first day of each rule and its white balls; the first began in 2009, before the file.
+BALLS = (("2009-01-07", 59), ("2015-10-07", 69))
+REDS = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))  # the Powerballs of each rule
+
+
+class Draws(NamedTuple):
+    """Draws in the order of their days."""
+
+    days: NDArray[np.datetime64]  # (L,)
+    white: Int  # (L, 5)  increasing in every row
+    balls: Int  # (L,)  white balls in the urn that day: 59 or 69
+    red: Int | None = None  # (L,)  the Powerball, from an urn of its own; None if not played
+
+
+class Examples(NamedTuple):
+    """Two examples per draw, its own after each other."""
+
+    number: Int  # (2L,)  of one ball
+    label: Int  # (2L,)  1 from bin 1 (w1), 0 from bin 3 (w3)
+    draw: Int  # (2L,)  which draw: both examples of one belong on the same side of a split
+    balls: Int  # (2L,)  in the urn: known that day, and not given to the classifiers
+
+
+class Exact(NamedTuple):
+    """The joint distribution of bin and number for one of the two balls at random."""
+
+    mass: Array  # (2, N + 1)  P(label, number) at numbers 0 to N; row 0 is bin 3, row 1 bin 1
+    shares: Mapping[int, float]  # of the draws, by balls in the urn
+
+    @property
+    def probability(self) -> Array:
+        """P(bin 1 | number) (N + 1,); nan where the number cannot come."""
+        total = self.mass.sum(axis=0)
+        return np.divide(self.mass[1], total, out=np.full(total.shape, np.nan), where=total > 0)
+
+    @property
+    def accuracy(self) -> float:
+        """The most that any classifier reaches on average: that of the likelier bin."""
+        return float(self.mass.max(axis=0).sum())
+
+    @property
+    def limit(self) -> int:
+        """The largest number for which bin 1 is the likelier bin."""
+        return int(np.flatnonzero(self.mass[1] > self.mass[0]).max())
+
+    @property
+    def log_loss(self) -> float:
+        """The least mean -log p(label | number), in nats: the entropy of the bin given it."""
+        possible = self.mass[self.mass > 0]
+        total = np.broadcast_to(self.mass.sum(axis=0), self.mass.shape)[self.mass > 0]
+        return float(possible @ np.log(total / possible))
+
+    @property
+    def draw_deviation(self) -> float:
+        """Deviation of the accuracy of the likelier bin on the two balls of one draw.
+
+        On L draws it is this / sqrt(L). The two balls of one draw are not independent.
+        """
+        first = self.mass[1] > self.mass[0]
+        mean = square = 0.0
+        for balls, share in self.shares.items():
+            low, high = _pairs(balls)
+            right = 0.5 * (first[low].astype(float) + ~first[high])
+            weight = share * (high - low - 1.0) * _choose(balls - high, 2) / comb(balls, WHITE)
+            mean += float(weight @ right)
+            square += float(weight @ right**2)
+        return sqrt(max(square - mean**2, 0.0))
+
+
+def _choose(top: Int, size: int) -> Array:
+    return np.array([comb(int(number), size) for number in top], float)
+
+
+def _pairs(balls: int) -> tuple[Int, Int]:
+    """Return all (w1, w3) that can come, as two arrays."""
+    low, high = np.meshgrid(np.arange(1, balls + 1), np.arange(1, balls + 1), indexing="ij")
+    possible = high > low + 1
+    return low[possible], high[possible]
+
+
+def mass_of_place(balls: int, place: int) -> Array:
+    r"""Return P(w_k = v) at v = 0 to `balls` (balls + 1,), for place k (D37).
+
+    .. math:: P(w_k = v) = \binom{v - 1}{k - 1} \binom{N - v}{5 - k} \Big/ \binom N5
+
+    Parameters
+    ----------
+    balls : int
+        Balls in the urn N >= 5.
+    place : int
+        1 for the smallest of the five, to 5.
+
+    Raises
+    ------
+    ValueError
+        If either is out of its range.
+    """
+    balls = whole("balls", balls, WHITE, MOST_BALLS)
+    place = whole("place", place, 1, WHITE)
+    ways = [comb(v - 1, place - 1) * comb(balls - v, WHITE - place) for v in range(1, balls + 1)]
+    return np.array([0, *ways], float) / comb(balls, WHITE)  # D37
+
+
+def exact(shares: int | Mapping[int, float]) -> Exact:
+    """Return the exact joint distribution of bin and number (D37).
+
+    Parameters
+    ----------
+    shares : int, or mapping of int to float
+        Balls in the urn; or their shares of the draws, which sum to 1, for a classifier that is
+        not told by which rule a ball was drawn.
+
+    Raises
+    ------
+    ValueError
+        If the shares are negative or do not sum to 1.
+    """
+    given = {shares: 1.0} if isinstance(shares, Integral) else shares
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "shares must be a number of balls, or a mapping of such numbers to shares; got "
+            f"{brief(shares)}"
+        )
+    given = {
+        whole("shares: a number of balls", balls, WHITE, MOST_BALLS): not_negative("shares", share)
+        for balls, share in given.items()
+    }
+    if not given or min(given.values()) < 0 or abs(sum(given.values()) - 1.0) > 1e-9:
+        raise ValueError(f"the shares of the rules must be >= 0 and sum to 1; got {given}")
+    mass = np.zeros((2, max(given) + 1))
+    for balls, share in given.items():
+        for label, place in ((1, PLACES[0]), (0, PLACES[1])):
+            mass[label, : balls + 1] += 0.5 * share * mass_of_place(balls, place)
+    return Exact(mass, given)
+
+
+def _day(name: str, value: Any) -> np.datetime64:
+    given: Any = value if isinstance(value, str | np.datetime64) else "NaT"
+    try:
+        day = np.datetime64(given, "D")
+    except ValueError:
+        day = np.datetime64("NaT", "D")
+    if np.isnat(day):
+        raise ValueError(f"{name} must be a day such as '2017-12-31'; got {brief(value)}")
+    return day
+
+
+@accepts(until=Optional(_day))
+def load(until: Any = None) -> Draws:
+    """Load the draws from the data folder.
+
+    Parameters
+    ----------
+    until : str, optional
+        Last day to keep, e.g. ``"2017-12-31"``.
+
+    Raises
+    ------
+    MissingDataError
+        If the file is not there; says where to get it and where to put it.
+    DamagedDataError
+        If it is not what it should be: header, days that do not increase, balls that the rules
+        of the day do not allow or that do not increase.
+    ValueError
+        If `until` is no day, or leaves no draw.
+    """
+    path = locate("powerball", FILE)
+    text = read(path, COLUMNS)
+    try:
+        days = text[:, 0].astype("datetime64[D]")
+    except ValueError as error:
+        raise DamagedDataError(f"{path.name}: a date is not as 2010-02-03: {error}") from None
+    if not (np.diff(days) > np.timedelta64(0, "D")).all():
+        row = int(np.flatnonzero(np.diff(days) <= np.timedelta64(0, "D"))[0]) + 2
+        raise DamagedDataError(f"{path.name}: the dates must increase; data row {row} does not")
+    values = numbers(path, text[:, 1:7], COLUMNS[1:7])
+    white, red, balls = values[:, :5].astype(int), values[:, 5].astype(int), urn(days, BALLS)
+    good = (values == values.astype(int)).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
+    good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= urn(days, REDS))
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        raise DamagedDataError(
+            f"{path.name}: data row {row + 1} ({days[row]}) must have five increasing white balls "
+            f"from 1 to {balls[row]} and a Powerball from 1 to {urn(days, REDS)[row]}; it has "
+            f"{', '.join(text[row, 1:7])}"
+        )
+    draws = Draws(days, white, balls, red)
+    return draws if until is None else _until(draws, until)
+
+
+def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int:
+    """Return how many balls were in the urn on each day, by `BALLS` or `REDS`."""
+    balls = np.zeros(len(days), int)
+    for day, count in rules:
+        balls[days >= np.datetime64(day)] = count
+    return balls
+
+
+def _until(draws: Draws, last: np.datetime64) -> Draws:
+    keep = draws.days <= last
+    if not keep.any():
+        raise ValueError(f"no draw until {last}; the first is of {draws.days[0]}")
+    return Draws._make(None if part is None else part[keep] for part in draws)
+
+
+@accepts(draws=A(Draws))
+def rules(draws: Draws) -> dict[int, float]:
+    """Return the share of the draws by number of balls in the urn."""
+    counts = dict(zip(*np.unique(draws.balls, return_counts=True), strict=True))
+    return {int(balls): float(count) / len(draws.balls) for balls, count in counts.items()}
+
+
+@accepts(draws=A(Draws), until=Optional(_day))
+def examples(draws: Draws, until: Any = None) -> Examples:
+    """Return both examples of every draw, up to and including the day `until`.
+
+    Raises
+    ------
+    ValueError
+        If `until` is no day, or leaves no draw.
+    """
+    draws = draws if until is None else _until(draws, until)
+    count = len(draws.days)
+    return Examples(
+        draws.white[:, [place - 1 for place in PLACES]].ravel(),
+        np.tile([1, 0], count),
+        np.repeat(np.arange(count), 2),
+        np.repeat(draws.balls, 2),
+    )

@@ -1,0 +1,320 @@
+"""One experiment of the report: data, training, prediction, and the numbers it is judged by.
+
+`run` can be read from top to bottom. `bbb_studies.kebude.report` runs them all: problem 1,
+and problem 2 on three ranges, each in the settings that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.evaluation.predictive import BAND, Predictive, predict
+from bbb_numpy.gradcheck import check
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.joint import Model
+from bbb_numpy.numeric.accepting import OneOf
+from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.numeric.standardisation import moments
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.training import Epoch, Recipe, fit, start
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer
+from bbb_studies.data import Toy, cubic, sine
+
+__all__ = ["CASES", "SETTINGS", "Case", "Numbers", "Result", "Setting", "run"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem of the report's Section 2 on one range."""
+
+    problem: int
+    x_range: float  # data lie in [-x_range, x_range], for problem 1 in [0, x_range]
+    rows: int  # the report's sample count; it names none for problem 1
+    draw: Callable[..., Toy]
+    data: tuple[float, float]
+    panel: tuple[float, float]  # x of the figure; its ends stand for "outside the data"
+    y_limits: tuple[float, float]  # the same for all settings, so that they compare
+    noise: float  # standard deviation of epsilon; the report's prior has it too (errata.md)
+
+    @property
+    def interval(self) -> str:
+        """The range of the data as text."""
+        return f"[{self.data[0]:g}, {self.data[1]:g}]"
+
+
+CASES = {
+    (case.problem, case.x_range): case
+    for case in (
+        Case(2, 4.0, 500, cubic, (-4.0, 4.0), (-6.0, 6.0), (-230.0, 230.0), 3.0),
+        Case(2, 2.5, 300, cubic, (-2.5, 2.5), (-6.0, 6.0), (-130.0, 130.0), 3.0),
+        Case(2, 1.0, 125, cubic, (-1.0, 1.0), (-6.0, 6.0), (-60.0, 60.0), 3.0),
+        Case(1, 0.5, 500, sine, (0.0, 0.5), (-0.5, 1.0), (-2.6, 2.6), 0.02),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a case is trained; the network is always the report's, 1-100-1 with ReLU."""
+
+    title: str
+    optimizer: Optimizer
+    epochs: int
+    batch_size: int
+    samples: int
+    prior_scale: float | None  # None: sigma_data, the noise of the case
+    likelihood: GaussianLikelihood
+    standardise: bool
+    ranges: tuple[float, ...] = (4.0, 2.5, 1.0, 0.5)  # of the cases that have this setting
+    as_drawn: bool = False  # what the program behind the report's figures does (errata.md)
+    literal: bool = False  # sigma_data is "the data's standard deviation", as Section 4.2 says
+
+
+PRINTED = Setting("as printed", SGD(1e-3), 100, 1, 1, None, GaussianLikelihood(1.0), False)
+SETTINGS = {
+    "printed": PRINTED,
+    "as-drawn": replace(PRINTED, title="as drawn", ranges=(4.0, 2.5, 1.0), as_drawn=True),
+    "literal": replace(PRINTED, title="literally", ranges=(4.0,), literal=True),
+    # In standardised units, weights of prior deviation s make functions of variance
+    # 100 s^4 (1 + x^2) / 2 + s^2: a deviation of 1.6 at x = 1 for s = 0.4, but 10 for s = 1,
+    # which a mean field over 100 units cannot bring down where the data are few.
+    "should-be": Setting(
+        "as it should be",
+        Adam(3e-2, schedule=Cosine()),
+        epochs=600,
+        batch_size=25,
+        samples=4,
+        prior_scale=0.4,
+        likelihood=GaussianLikelihood(0.5, learn=True),
+        standardise=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What Section 8 is about, as numbers; deviations in units of y."""
+
+    free_energy: float  # nats per example, of y in its own units; last tenth of training
+    rmse: float  # of the predictive mean to the true curve, inside the data range
+    truth_sd: float  # deviation of the true curve there: the rmse of a constant
+    prior_scale: float  # standard deviation of a weight, in units of the network's weights
+    noise_learned: float  # or fixed
+    noise_true: float  # root mean square of fresh y around the true curve
+    coverage: float  # of fresh y in the data range, by the central 95 % interval
+    truth_in_epistemic: float  # share of the data range where truth is in mean +- 2 epistemic
+    truth_in_total: float  # the same with mean +- 2 total deviations
+    truth_left: float  # outside, the truth leaves mean +- 2 total deviations first here ...
+    truth_right: float  # ... and here; the end of the panel if it does not
+    epistemic_inside: float  # mean epistemic deviation inside the data range
+    epistemic_left: float  # epistemic deviation at the left end of the panel
+    epistemic_right: float
+    ratio: float  # mean of the last two over epistemic_inside
+    misses: float  # |mean - truth| / total deviation at the ends of the panel, the larger
+    bend_outside: float  # of the mean: 0 a straight line, 1 as bent as the truth
+    bend_panel: float  # of the mean over the whole panel, on the same scale
+    sigma_start: float  # median deviation of the weights, in units of the network's weights
+    sigma_end: float
+    sigma_law: float | None  # sigma_start exp(learning rate * epochs), for plain SGD
+    gradient_error: float  # largest relative error of all coordinates, by complex step
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One experiment: data, training, predictions and numbers."""
+
+    case: Case
+    setting: Setting
+    seed: int
+    data: Toy
+    theta: Array
+    history: tuple[Epoch, ...]  # nats, of y in its own units
+    x: Array  # (G, 1)  the panel
+    predictive: Predictive  # (G, 1) each, in units of y
+    numbers: Numbers
+
+    @property
+    def name(self) -> str:
+        """File name without suffix."""
+        key = next(key for key, value in SETTINGS.items() if value.title == self.setting.title)
+        return f"problem{self.case.problem}-range{self.case.x_range:g}-{key}"
+
+
+def run(
+    problem: int = 2,
+    x_range: float | None = None,
+    setting: str = "should-be",
+    *,
+    seed: int = 0,
+    rows: int | None = None,
+    epochs: int | None = None,
+) -> Result:
+    """Draw data, train, predict and measure.
+
+    Parameters
+    ----------
+    problem : {1, 2}
+    x_range : {4.0, 2.5, 1.0}, optional
+        For problem 2. Default: the first range that `CASES` has for the problem.
+    setting : {'printed', 'as-drawn', 'literal', 'should-be'}
+        As drawn epsilon is three times as large, and "epistemic" is `last_layer`.
+    seed : int
+        The data do not depend on the setting else. Same seed, same numbers.
+    rows, epochs : int, optional
+        Instead of the report's.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ValueError
+        If there is no such problem, range or setting.
+    """
+    how = SETTINGS[OneOf(*SETTINGS)("setting", setting)]
+    case = _case(problem, x_range)
+    if case.x_range not in how.ranges:
+        raise ValueError(
+            f"setting {setting!r} has the ranges {how.ranges} of problem 2; got {case.x_range:g}"
+        )
+    data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
+    noise = case.noise**2 if how.as_drawn else case.noise  # a variance as a standard deviation
+    data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)
+    fresh = case.draw(data_rng, 2000, *case.data, noise)
+
+    (x_mean, x_sd), (y_mean, y_sd) = (moments(a, how.standardise) for a in data[:2])  # (1,) each
+    x, y = (data.x - x_mean) / x_sd, (data.y - y_mean) / y_sd
+    sigma_data = float(data.y.std()) if how.literal else case.noise
+    prior = GaussianPrior(how.prior_scale or sigma_data)
+    posterior = MeanField(0.01) if how.as_drawn else MeanField()
+    estimator = Reparameterised(Model(MLP((1, 100, 1)), prior, how.likelihood), posterior)
+    state = start(estimator, train_rng, how.optimizer)
+    trained = fit(
+        estimator,
+        state,
+        x,
+        y,
+        Recipe(
+            optimizer=how.optimizer,
+            epochs=how.epochs if epochs is None else epochs,
+            batch_size=how.batch_size,
+            samples=how.samples,
+        ),
+        rng=train_rng,
+    )
+
+    if trained.stopped == "interrupted":
+        raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
+
+    panel = np.linspace(*((-7.5, 7.5) if how.as_drawn else case.panel), 241)[:, None]
+    everywhere = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
+    p = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
+    if how.as_drawn:
+        p = p._replace(epistemic=last_layer(estimator, trained.theta, everywhere))
+    p = Predictive(y_mean + y_sd * p.mean, *(y_sd * deviation for deviation in p[1:]))
+    on_panel = Predictive._make(m[: len(panel)] for m in p)
+    on_fresh = Predictive._make(m[len(panel) :] for m in p)
+
+    # A density of y is that of the standardised y over y_sd, so each example costs
+    # log(y_sd) nats more: only then do the free energies of both settings compare.
+    shift = len(x) * log(y_sd[0])
+    history = tuple(
+        e._replace(objective=e.objective + shift, nll=e.nll + shift) for e in trained.history
+    )
+    eps = estimator.draw(predict_rng, 2)
+    gradient = check(
+        lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], 8 / len(x)),
+        trained.theta,
+        blocks=estimator.layout.slices,
+    )
+    before, blocks = (estimator.layout.views(t) for t in (state.theta, trained.theta))
+    sigma_start, sigma_end = (float(np.median(softplus(b["rho"]))) for b in (before, blocks))
+    numbers = Numbers(
+        free_energy=_last(history) / len(x),
+        prior_scale=prior.scale,
+        noise_learned=float(y_sd[0] * how.likelihood.noise_scale(blocks, 1)[0]),
+        noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
+        coverage=float(np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)),
+        **_inside_and_outside(case, panel, on_panel, data.truth(panel)),
+        sigma_start=sigma_start,
+        sigma_end=sigma_end,
+        sigma_law=(
+            sigma_start * exp(how.optimizer.learning_rate * len(history))
+            if isinstance(how.optimizer, SGD)
+            else None
+        ),
+        gradient_error=gradient.error,
+    )
+    return Result(case, how, seed, data, trained.theta, history, panel, on_panel, numbers)
+
+
+def last_layer(estimator: Reparameterised, theta: Array, x: Array) -> Array:
+    """Return the standard deviation (N, 1) that the report's program draws at x (N, 1).
+
+    It is that of the last layer alone, behind fixed hidden units, and the sigma of the bias is
+    not squared: sqrt(a^2 sigma_W^2 + sigma_b). The program draws the units anew at every x; here
+    they are those of the mean weights.
+    """
+    q, net = estimator.layout.views(theta), estimator.model.network.layout
+    mu, sigma = net.views(q["mu"]), net.views(softplus(q["rho"]))
+    a = np.maximum(x @ mu["W0"] + mu["b0"], 0.0)  # (N, H)
+    return np.sqrt(a**2 @ sigma["W1"] ** 2 + sigma["b1"])
+
+
+def _case(problem: int, x_range: float | None) -> Case:
+    ranges = [key[1] for key in CASES if key[0] == problem]
+    chosen = ranges[0] if ranges and x_range is None else x_range
+    if chosen not in ranges:
+        known = ", ".join(f"{key[0]} with {key[1]:g}" for key in CASES)
+        raise ValueError(f"problem and x_range must be one of {known}; got {problem}, {x_range}")
+    return CASES[problem, float(chosen)]
+
+
+def _last(history: Sequence[Epoch]) -> float:
+    """Mean free energy of the last tenth of training: one epoch alone is noisy."""
+    return float(np.mean([e.objective for e in history[-max(1, len(history) // 10) :]]))
+
+
+def _inside_and_outside(case: Case, x: Array, p: Predictive, truth: Array) -> dict[str, float]:
+    """Compare the prediction with the truth inside and outside the data range."""
+    x, truth, mean, epistemic, total = (a[:, 0] for a in (x, truth, p.mean, p.epistemic, p.total))
+    low, high = case.data
+    inside = (x >= low) & (x <= high)
+    error = np.abs(mean - truth)
+    lost = error > BAND * total
+    ends = [0, -1]
+    return {
+        "rmse": float(np.sqrt(np.mean(error[inside] ** 2))),
+        "truth_sd": float(truth[inside].std()),
+        "truth_in_epistemic": float(np.mean(error[inside] <= BAND * epistemic[inside])),
+        "truth_in_total": float(np.mean(~lost[inside])),
+        "truth_left": float(x[lost & (x < low)].max(initial=x[0])),
+        "truth_right": float(x[lost & (x > high)].min(initial=x[-1])),
+        "epistemic_inside": float(epistemic[inside].mean()),
+        "epistemic_left": float(epistemic[0]),
+        "epistemic_right": float(epistemic[-1]),
+        "ratio": float(epistemic[ends].mean() / epistemic[inside].mean()),
+        "misses": float((error[ends] / total[ends]).max()),
+        "bend_outside": 0.5 * sum(_bend(x[s], mean[s], truth[s]) for s in (x <= low, x >= high)),
+        "bend_panel": _bend(x, mean, truth),
+    }
+
+
+def _bend(x: Array, mean: Array, truth: Array) -> float:
+    """Return the distance of `mean` from its straight line, over that of `truth` from its."""
+    line = np.stack([np.ones_like(x), x], axis=1)
+    project = line @ np.linalg.pinv(line)
+    away = [float(np.sqrt(np.mean((v - project @ v) ** 2))) for v in (mean, truth)]
+    return away[0] / away[1]

@@ -1,0 +1,214 @@
+"""Bayesian linear regression, where every bound has a closed form (D8, D28).
+
+Without a hidden layer, with Gaussian noise and a Gaussian prior, the posterior is Gaussian. The
+studies of bounds and variances are judged by it, and so are tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.catalogue import Estimator
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import LogDensities
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.elementary import LOG_2PI, softplus
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.priors import GaussianPrior
+
+__all__ = [
+    "Exact",
+    "Gaussian",
+    "Regression",
+    "draw",
+    "elbo",
+    "eubo",
+    "exact",
+    "exact_noise",
+    "gaussian",
+    "inclusive_optimum",
+    "kl",
+    "log_densities",
+    "renyi",
+    "renyi_divergence",
+    "reverse_optimum",
+]
+
+Array = NDArray[Any]
+
+
+class Gaussian(NamedTuple):
+    """A Gaussian over the P weights [W; b]."""
+
+    mean: Array  # (P,)
+    covariance: Array  # (P, P)
+
+    @property
+    def deviation(self) -> Array:
+        """Marginal deviation of every weight (P,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+class Regression(NamedTuple):
+    """A linear model and its data."""
+
+    model: Model
+    x: Array  # (N, d_in)
+    y: Array  # (N, 1)
+
+
+class Exact(NamedTuple):
+    """The posterior and the log evidence, in nats (D8)."""
+
+    posterior: Gaussian
+    precision: Array  # (P, P)  inverse covariance of the posterior
+    log_evidence: float
+
+
+def draw(
+    rng: np.random.Generator,
+    rows: int = 40,
+    d_in: int = 2,
+    correlation: float = 0.8,
+    noise: float = 0.3,
+    prior: float = 1.5,
+) -> Regression:
+    """Draw a regression whose inputs all have this correlation and mean 1.
+
+    The mean of the inputs makes weights and bias correlated under the posterior, too.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    rows, d_in : int
+    correlation : float
+        Between any two inputs, from 0 up to, not including, 1.
+    noise, prior : float
+        Deviations of the noise (units of y) and of the prior.
+    """
+    common = rng.standard_normal((rows, 1))
+    own = rng.standard_normal((rows, d_in))
+    x = 1.0 + correlation**0.5 * common + (1.0 - correlation) ** 0.5 * own
+    weights = prior * rng.standard_normal((d_in, 1))
+    y = x @ weights + prior * rng.standard_normal() + noise * rng.standard_normal((rows, 1))
+    return Regression(Model(MLP((d_in, 1)), GaussianPrior(prior), GaussianLikelihood(noise)), x, y)
+
+
+def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
+    """Return posterior and log evidence, the latter as a Gaussian density of y (D8).
+
+    Parameters
+    ----------
+    problem : Regression
+        Its noise deviation is that of the likelihood object.
+    prior_scale : float, optional
+        Instead of the prior's own, for instance a learned one.
+
+    Raises
+    ------
+    TypeError
+        If prior or likelihood is no Gaussian.
+    """
+    prior, likelihood = problem.model.prior, problem.model.likelihood
+    if not isinstance(prior, GaussianPrior) or not isinstance(likelihood, GaussianLikelihood):
+        raise TypeError(
+            "the closed form needs GaussianPrior and GaussianLikelihood; "
+            f"got {type(prior).__name__} and {type(likelihood).__name__}"
+        )
+    s, sigma = prior.scale if prior_scale is None else prior_scale, likelihood.scale
+    y = problem.y[:, 0]
+    design = np.column_stack([problem.x, np.ones(len(y))])  # (N, P)
+    precision = design.T @ design / sigma**2 + np.eye(design.shape[1]) / s**2
+    covariance = np.linalg.inv(precision)
+    mean = np.linalg.solve(precision, design.T @ y / sigma**2)
+    of_y = sigma**2 * np.eye(len(y)) + s**2 * design @ design.T  # (N, N)
+    quadratic = float(y @ np.linalg.solve(of_y, y))
+    log_evidence = -0.5 * (quadratic + _log_det(of_y) + len(y) * LOG_2PI)
+    return Exact(Gaussian(mean, covariance), precision, log_evidence)
+
+
+def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
+    """Return the q that `theta` describes."""
+    blocks = estimator.layout.views(theta)
+    if isinstance(estimator.posterior, FullRank):
+        factor = estimator.posterior.factor(blocks, Buffers()).lower
+    else:
+        factor = np.diag(softplus(blocks["rho"]))
+    return Gaussian(blocks["mu"].copy(), factor @ factor.T)
+
+
+def reverse_optimum(truth: Exact) -> Gaussian:
+    """Return the independent Gaussians of least KL(q || posterior): 1 / sqrt(Lambda_jj) (D28)."""
+    return Gaussian(truth.posterior.mean, np.diag(1.0 / np.diag(truth.precision)))  # D28
+
+
+def inclusive_optimum(truth: Exact) -> Gaussian:
+    """Return the independent Gaussians of least KL(posterior || q): the marginals (D28)."""
+    return Gaussian(truth.posterior.mean, np.diag(np.diag(truth.posterior.covariance)))  # D28
+
+
+def kl(p: Gaussian, q: Gaussian) -> float:
+    """Return KL(p || q) in nats."""
+    gap = q.mean - p.mean
+    inside = np.trace(np.linalg.solve(q.covariance, p.covariance))
+    inside += gap @ np.linalg.solve(q.covariance, gap) - len(gap)
+    return 0.5 * float(inside + _log_det(q.covariance) - _log_det(p.covariance))
+
+
+def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
+    r"""Return :math:`\frac{1}{\alpha-1}\log\int q^\alpha p^{1-\alpha}` in nats.
+
+    ``q^alpha p^(1-alpha)`` is a Gaussian of precision alpha Q + (1 - alpha) R, with Q and R those
+    of q and p. Where that is not positive definite the integral is infinite, and the divergence
+    +inf for alpha > 1, -inf for alpha < 0.
+    """
+    if alpha == 1.0:
+        return kl(q, p)
+    if alpha == 0.0:
+        return 0.0
+    precision_q, precision_p = np.linalg.inv(q.covariance), np.linalg.inv(p.covariance)
+    mixed = alpha * precision_q + (1.0 - alpha) * precision_p
+    if np.linalg.eigvalsh(mixed).min() <= 0.0:
+        return float("inf") if alpha > 1.0 else -float("inf")
+    gap = q.mean - p.mean
+    # alpha (1 - alpha) gap^T Q mixed^-1 R gap is what completing the square leaves
+    left = alpha * (1.0 - alpha) * gap @ precision_q @ np.linalg.solve(mixed, precision_p @ gap)
+    logs = _log_det(mixed) - alpha * _log_det(precision_q) - (1.0 - alpha) * _log_det(precision_p)
+    return float(-0.5 * (left + logs) / (alpha - 1.0))
+
+
+def elbo(truth: Exact, q: Gaussian) -> float:
+    """Return log P(D) - KL(q || posterior)."""
+    return truth.log_evidence - kl(q, truth.posterior)
+
+
+def eubo(truth: Exact, q: Gaussian) -> float:
+    """Return log P(D) + KL(posterior || q)."""
+    return truth.log_evidence + kl(truth.posterior, q)
+
+
+def renyi(truth: Exact, q: Gaussian, alpha: float) -> float:
+    """Return Renyi's bound of infinitely many samples, log P(D) - D_alpha(q || posterior)."""
+    return truth.log_evidence - renyi_divergence(alpha, q, truth.posterior)
+
+
+def exact_noise(size: int) -> Array:
+    """Return noise (2P, P) of mean 0 and covariance I: exact for what is quadratic in it (D8)."""
+    return np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
+
+
+def log_densities(
+    estimator: Estimator, theta: Array, noise: Array, problem: Regression
+) -> LogDensities:
+    """Return the three log densities (S,) that ``value_and_grad`` meets on its way."""
+    return estimator.value_and_grad(theta, noise, problem.x, problem.y).terms
+
+
+def _log_det(matrix: Array) -> float:
+    _, value = np.linalg.slogdet(matrix)
+    return float(value)

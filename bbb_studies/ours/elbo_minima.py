@@ -1,0 +1,210 @@
+"""One data set, many starts: the minima of the free energy, and what lies between them (D53).
+
+A mean field over a network 1-3-1, for which the free energy can be had without noise: the units
+are independent, and each sees its inputs through one Gaussian number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+from math import log, pi, sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.model.joint import Model
+from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.plots import style
+from bbb_numpy.progress import counted, steps
+from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_studies.comparing import Claim, claims, listed, write
+
+__all__ = ["Study", "bend", "free_energy", "images", "moments", "nearest", "reproduce", "search"]
+
+Array = NDArray[Any]
+UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24
+CONSTANT = ROWS * log(NOISE * sqrt(2.0 * pi))  # of every free energy
+APART = 0.1  # root mean square difference on the data from which on two functions are two
+MODEL = Model(MLP((1, UNITS, 1), "tanh"), GaussianPrior(2.0), GaussianLikelihood(NOISE))
+ESTIMATOR = ClosedFormKL(MODEL, MeanField(1.0, -3.0), antithetic=True)
+NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
+PLACES = np.linspace(0.0, 1.0, 41)[:, None]  # on the way from one theta to another
+COLOURS = (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.GREY, style.ORANGE)
+LOOKS = tuple(zip(COLOURS, ("-", "--", "-.", ":", "--", "-"), strict=True))
+
+
+class Study(NamedTuple):
+    """Where the starts ended, lowest first, and free energies in nats."""
+
+    x: Array  # (N, 1)
+    y: Array  # (N, 1)
+    thetas: Array  # (starts, 2P)
+    energies: Array  # (starts,)
+    kinds: Array  # (starts,)  of int: which function each means, 0 that of the first
+    ways: dict[str, Array]  # at `PLACES` between the first and another
+
+
+def moments(theta: Array, x: Array) -> tuple[Array, Array]:
+    """Return mean and variance (N,) of f(x) under q, by quadrature over each unit's input."""
+    mu, rho = theta.reshape(2, -1)
+    (w, b, v), (sw, sb, sv) = (part[:-1].reshape(3, UNITS) for part in (mu, softplus(rho)))
+    inputs = (x * w + b)[..., None] + np.sqrt((x * sw) ** 2 + sb**2)[..., None] * NODES
+    first, second = (np.tanh(inputs) ** k @ SHARES / sqrt(2.0 * pi) for k in (1, 2))  # (N, UNITS)
+    variance = second @ (v**2 + sv**2) - first**2 @ v**2
+    return first @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
+
+
+def free_energy(theta: Array, x: Array, y: Array) -> float:
+    """Return F = -ELBO in nats: E (y - f)^2 is (y - E f)^2 + Var f (D53)."""
+    mean, variance = moments(theta, x)
+    noise = np.zeros((2, len(theta) // 2))
+    kl = ESTIMATOR.value_and_grad(theta, noise, x[:0], y[:0]).value  # of no rows: the KL alone
+    return float(kl + np.sum((y[:, 0] - mean) ** 2 + variance) / (2.0 * NOISE**2) + CONSTANT)
+
+
+def images(theta: Array) -> Iterator[Array]:
+    """Yield theta with its units exchanged and turned in all ways, itself first (D53)."""
+    mu, rho = (part[:-1].reshape(3, UNITS) for part in theta.reshape(2, -1))
+    for order in map(list, permutations(range(UNITS))):
+        for signs in product((1.0, -1.0), repeat=UNITS):
+            image = theta.reshape(2, -1).copy()
+            image[:, :-1] = (mu * signs)[:, order].ravel(), rho[:, order].ravel()  # D53
+            yield image.ravel()
+
+
+def nearest(theta: Array, other: Array) -> Array:
+    """Return the image of `theta` that is nearest to `other`: it is then aligned."""
+    return min(images(theta), key=lambda image: float(np.linalg.norm(image - other)))
+
+
+def path(a: Array, point: Array, b: Array, t: Any) -> Array:
+    """Return the places t on the parabola from a to b that `point` bends; its middle: straight."""
+    return (1.0 - t) ** 2 * a + 2.0 * t * (1.0 - t) * point + t**2 * b
+
+
+def bend(
+    a: Array, b: Array, x: Array, y: Array, rng: np.random.Generator, count: int = 2000
+) -> Array:
+    """Return the point for which the mean of F over the path is low (Garipov et al. 2018)."""
+    point, optimizer = 0.5 * (a + b), Adam(0.05)
+    memory = optimizer.init(point)
+    for step, t in enumerate(rng.uniform(size=count)):
+        noise, at = ESTIMATOR.draw(rng, 8), path(a, point, b, t)
+        slope = 2.0 * t * (1.0 - t) * ESTIMATOR.value_and_grad(at, noise, x, y).grad
+        optimizer.update(point, slope, memory, Cosine()(step, count))
+    return point
+
+
+def search(
+    seed: int, starts: int = STARTS, epochs: int = 3000, progress: bool | None = None
+) -> Study:
+    """Train from every start, see which functions were found, and walk between them."""
+    rng, optimizer, found = np.random.default_rng(seed), Adam(0.05, schedule=Cosine()), []
+    x = np.linspace(-2.0, 2.0, ROWS)[:, None]
+    y = np.sin(3.0 * x) + NOISE * rng.standard_normal((ROWS, 1))
+    recipe = Recipe(optimizer=optimizer, epochs=epochs, batch_size=ROWS, samples=4)
+    with steps(starts, progress) as done:
+        for own in counted(rng.spawn(starts), done):
+            begin = start(ESTIMATOR, own, optimizer)
+            found.append(fit(ESTIMATOR, begin, x, y, recipe, rng=own, progress=False))
+            if found[-1].stopped == "interrupted":
+                raise KeyboardInterrupt
+    thetas = sorted((state.theta for state in found), key=lambda theta: free_energy(theta, x, y))
+    energies, means = zip(*((free_energy(t, x, y), moments(t, x)[0]) for t in thetas), strict=True)
+    kinds, first = np.empty(starts, int), [means[0]]
+    for i, mean in enumerate(means):
+        near = np.sqrt(np.mean((first - mean) ** 2, axis=1)) < APART
+        kinds[i] = near.argmax() if near.any() else len(first)
+        first += [] if near.any() else [mean]
+    best = thetas[0]
+    turned, exchanged = (list(images(best))[i] for i in (1, 2**UNITS))
+    ends = {"itself, a unit turned": turned, "itself, two units exchanged": exchanged}
+    for name, kind in (("its function again", 0), ("another function", 1)):
+        for i in 1 + np.flatnonzero(kinds[1:] == kind)[:1]:
+            ends |= {name: thetas[i], f"{name}, aligned": nearest(thetas[i], best)}
+    points = {name: (0.5 * (best + end), end) for name, end in ends.items()}
+    if (end := ends.get("another function, aligned")) is not None:
+        points["the same by a bend"] = bend(best, end, x, y, rng), end
+    ways = {
+        name: np.array([free_energy(at, x, y) for at in path(best, point, end, PLACES)])
+        for name, (point, end) in points.items()
+    }
+    return Study(x, y, np.array(thetas), np.array(energies), kinds, ways)
+
+
+def reproduce(out: Path, seed: int = 0, progress: bool | None = None, **size: int) -> str:
+    """Run the study; write ``elbo-minima.png`` and ``.json`` to the folder, return the tables.
+
+    `size` is that of a shorter run, as for `search`.
+    """
+    found = search(seed, progress=progress, **size)
+    write(out, {"elbo-minima": draw(found)}, found, "elbo-minima")
+    kinds = ((f"{k}", found.energies[found.kinds == k]) for k in range(found.kinds.max() + 1))
+    barriers = {name: float(way.max() - max(way[0], way[-1])) for name, way in found.ways.items()}
+    return "\n\n".join(
+        [
+            listed(
+                f"1-{UNITS}-1, {ROWS} rows: the functions that {len(found.kinds)} starts found.",
+                "function",
+                kinds,
+                {
+                    "starts": lambda part: f"{len(part)}",
+                    "bound, nats": lambda part: f"{-part[0]:.2f}",
+                    "worst": lambda part: f"{-part[-1]:.2f}",
+                },
+            ),
+            listed(
+                "From the best theta to another: how far the bound falls below both ends, nats.",
+                "to",
+                barriers.items(),
+                {"barrier": lambda fall: f"{fall:.2f}"},
+            ),
+            claims("What D53 says.", "derivations.md", claims_of_the_derivations(found)),
+        ]
+    )
+
+
+def claims_of_the_derivations(found: Study) -> list[Claim]:
+    """Compare with what D53 says must come out."""
+    all_equal = [free_energy(image, found.x, found.y) for image in images(found.thetas[0])]
+    centre = moments(np.mean(list(images(found.thetas[0])), axis=0), found.x)[0]
+    apart, flat = float(np.ptp(all_equal)), float(np.ptp(centre))
+    level = np.sum((found.y - found.y.mean()) ** 2) / (2.0 * NOISE**2) + CONSTANT
+    best, less = float(found.energies[0]), "F of the best, less than any symmetric theta has"
+    return [
+        Claim(f"F of its {len(all_equal)} images, apart", "0", f"{apart:.0e}", apart < 1e-9),
+        Claim("their mean is a constant function, off by", "0", f"{flat:.0e}", flat < 1e-9),
+        Claim(less, f"< {level:.1f}", f"{best:.1f}: not convex", best < level),
+    ]
+
+
+def draw(found: Study) -> Figure:
+    """Draw the free energies reached, the functions they mean, and the ways between."""
+    figure = Figure(figsize=(13.0, 4.4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    grid = np.linspace(-3.0, 3.0, 121)[:, None]
+    middle.plot(found.x, found.y, ".", color=style.BLACK, label="data")
+    for kind, (own, (colour, line)) in enumerate(zip(np.unique(found.kinds), LOOKS, strict=False)):
+        which, name = np.flatnonzero(found.kinds == own), f"function {kind}"
+        left.plot(which + 1, found.energies[which], "osD^vP"[kind], color=colour, label=name)
+        mean = moments(found.thetas[which[0]], grid)[0]
+        middle.plot(grid, mean, ls=line, color=colour, label=name)
+    for (name, way), (colour, line) in zip([*found.ways.items()][1:], LOOKS, strict=False):
+        right.plot(PLACES, way, color=colour, ls=line, label=name)
+    for ax in (left, right):
+        ax.set_yscale("log")
+        style.plain_numbers(ax.yaxis, minor="24")
+    style.finish(left, "start, by what it reached", "free energy (nats)", 2)
+    style.finish(middle, "x (dimensionless)", "mean of f(x) (dimensionless)", 2)
+    style.finish(right, "place on the way from the best theta (its share)", "free energy (nats)", 2)
+    return figure

@@ -1,0 +1,242 @@
+"""Training problems of one shape at once, each as `training.fit` trains it.
+
+A small network spends most of a step on the way into NumPy's functions, not inside them.
+Replicates, e.g. the splits of a data set, go that way once for all of them, see
+`bbb_studies.replicated`.
+
+Each draws from its own generator what it would draw alone, and theta becomes what it would become
+alone on the same machine, bit for bit, but in two cases where one term of a step is rounded
+otherwise: a prior that learns its scale with S > 1, and a fixed `GaussianPrior` of another scale
+for each replicate. The recorded history may differ in the last digit of its sums over S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.numeric.accepting import A, Each, Optional
+from bbb_numpy.numeric.arguments import flag
+from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.training.loop import Diverged, minimise
+from bbb_numpy.training.optimizers import Memory, Optimizer
+from bbb_numpy.training.recipe import Recipe
+from bbb_numpy.training.state import Epoch, NonFiniteError, Training
+from bbb_studies.replicated import replicated
+
+__all__ = ["fit_replicates", "stack", "unstack"]
+
+Array = NDArray[Any]
+
+
+def stack(layout: Layout, vectors: Sequence[Array]) -> Array:
+    """Return R vectors of `layout` as one, each block of all R side by side."""
+    return np.concatenate([vector[where] for where in layout.slices.values() for vector in vectors])
+
+
+def unstack(layout: Layout, flat: Array, count: int) -> list[Array]:
+    """Return the R = `count` vectors that `stack` put together."""
+    blocks = [
+        flat[count * where.start : count * where.stop].reshape(count, -1)
+        for where in layout.slices.values()
+    ]
+    return [np.concatenate([block[r] for block in blocks]) for r in range(count)]
+
+
+def fit_replicates(
+    estimators: Sequence[Reparameterised],
+    trainings: Sequence[Training],
+    xs: Sequence[Array],
+    ys: Sequence[Array],
+    recipe: Recipe | None = None,
+    *,
+    rngs: Sequence[np.random.Generator],
+    progress: bool | None = None,
+) -> list[Training]:
+    """Do what `training.fit` does for each of R replicates, all in one computation.
+
+    Parameters
+    ----------
+    estimators : sequence of Reparameterised
+        See `replicated`.
+    trainings : sequence of Training
+        From `training.start`, or from an earlier fit; all after the same number of steps.
+    xs, ys : sequences of ndarray (N, d_in), (N, K)
+        The rows of each; N is the same for all.
+    recipe : Recipe, optional
+        The same for all. Early stopping needs a fit for each.
+    rngs : sequence of numpy.random.Generator
+        One for each, used as `training.fit` uses it.
+    progress : bool, optional
+        As in `training.fit`.
+
+    Returns
+    -------
+    list of Training
+        One for each, as the states passed in, which are not changed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        On replicates that differ in shape or parts, see `replicated`.
+    NonFiniteError
+        When the free energy of a replicate is nan or infinite; names the replicate and carries
+        its last state known to be finite. The others are unharmed: train them again without it.
+    """
+    recipe = Recipe() if recipe is None else recipe
+    A(Recipe)("recipe", recipe)
+    Optional(flag)("progress", progress)
+    lists: tuple[tuple[str, Any, type], ...] = (
+        ("estimators", estimators, Reparameterised),
+        ("trainings", trainings, Training),
+        ("xs", xs, object),
+        ("ys", ys, object),
+        ("rngs", rngs, np.random.Generator),
+    )
+    for name, part, kind in lists:
+        Each(A(kind))(name, part)
+    if recipe.early_stopping is not None:
+        raise ValueError("replicates end together: early_stopping needs a training.fit for each")
+    together, count = SideBySide(estimators), len(estimators)
+    if not len(trainings) == len(xs) == len(ys) == len(rngs) == count:
+        lengths = [len(part) for part in (estimators, trainings, xs, ys, rngs)]
+        raise ValueError(
+            f"estimators, trainings, xs, ys and rngs must have one entry each; got {lengths}"
+        )
+    single, model = estimators[0].layout, estimators[0].model
+    state = _together(single, trainings, recipe.optimizer)
+    dtype = state.theta.dtype
+    x = _rows(xs, "xs", model.network.sizes[0], dtype)
+    y = _rows(ys, "ys", model.outputs, dtype)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"xs have {x.shape[1]} rows, ys {y.shape[1]}; they must be as many")
+    batches, shares = recipe.batches(estimators[0], x.shape[1])
+    before = [training.history for training in trainings]
+    try:
+        found = minimise(
+            together,
+            state,
+            RowsOfEach(x, y),
+            recipe,
+            batches,
+            shares,
+            rngs,
+            progress=progress,
+            finite=lambda values: bool(np.isfinite(values).all()),
+            number=lambda values: values.astype(float),
+        )
+    except Diverged as failure:
+        raise _failure(failure, _apart(single, failure.known, before)) from None
+    if found.stopped:  # half-trained replicates are of no use to anyone
+        raise KeyboardInterrupt
+    return _apart(single, found, before)
+
+
+class RowsOfEach(NamedTuple):
+    """The rows of all replicates."""
+
+    x: Array  # (R, N, d_in)
+    y: Array  # (R, N, K)
+
+    def shuffled(self, rngs: Sequence[np.random.Generator]) -> RowsOfEach:
+        """Return copies, each replicate's rows in an order of its own."""
+        out = RowsOfEach(np.empty_like(self.x), np.empty_like(self.y))
+        for r, rng in enumerate(rngs):
+            order = rng.permutation(self.x.shape[1])
+            out.x[r], out.y[r] = self.x[r][order], self.y[r][order]
+        return out
+
+
+class SideBySide:
+    """R estimators as one, each with the noise that it would draw alone."""
+
+    def __init__(self, estimators: Sequence[Reparameterised]) -> None:
+        self.value_and_grad = replicated(estimators).value_and_grad  # values (R,)
+        self.estimators = estimators
+
+    def noise_shape(self, samples: int, rows: int) -> tuple[int, int]:
+        """Return the shape (S, R P) of the noise of one step."""
+        samples, width = self.estimators[0].noise_shape(samples, rows)
+        return samples, len(self.estimators) * width
+
+    def fill(self, rngs: Sequence[np.random.Generator], noise: Array) -> None:
+        """Draw for each replicate what it would draw alone, side by side (S, R P)."""
+        width = noise.shape[1] // len(rngs)
+        alone = np.empty((len(noise), width), noise.dtype)
+        for r, (estimator, rng) in enumerate(zip(self.estimators, rngs, strict=True)):
+            estimator.fill(rng, alone)  # (S, P)
+            noise[:, r * width : (r + 1) * width] = alone
+
+
+def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimizer) -> Training:
+    """Return one state of all replicates, with an empty history."""
+    first = trainings[0]
+    names = optimizer.init(first.theta).arrays.keys()
+    for r, one in enumerate(trainings):
+        memory = one.optimizer_state
+        if one.theta.shape != (single.size,) or one.theta.dtype != first.theta.dtype:
+            raise ValueError(
+                f"theta of replicate {r} has shape {one.theta.shape} and dtype {one.theta.dtype}; "
+                f"needed are ({single.size},) and {first.theta.dtype}, as for replicate 0"
+            )
+        if memory.arrays.keys() != names or memory.steps != first.optimizer_state.steps:
+            raise ValueError(
+                f"replicate {r} was trained for {memory.steps} steps with memory "
+                f"{sorted(memory.arrays)}, replicate 0 for {first.optimizer_state.steps}; all must "
+                f"have been started with {type(optimizer).__name__} and be equally far"
+            )
+    memory = Memory(
+        first.optimizer_state.steps,
+        {
+            name: stack(single, [t.optimizer_state.arrays[name] for t in trainings])
+            for name in names
+        },
+    )
+    return Training(stack(single, [training.theta for training in trainings]), memory)
+
+
+def _apart(single: Layout, state: Training, before: list[list[Epoch]]) -> list[Training]:
+    """Return the state of each replicate, its epochs after those `before`."""
+    count, memory = len(before), state.optimizer_state
+    thetas = unstack(single, state.theta, count)
+    arrays = {name: unstack(single, array, count) for name, array in memory.arrays.items()}
+    out, recorded = [], cast(Any, state.history)  # sums (R,) in place of numbers
+    for r in range(count):
+        mine = {name: parts[r] for name, parts in arrays.items()}
+        epochs = [
+            Epoch(float(e.objective[r]), float(e.kl[r]), float(e.nll[r]), e.learning_rate, nan)
+            for e in recorded
+        ]
+        out.append(Training(thetas[r], Memory(memory.steps, mine), before[r] + epochs))
+    return out
+
+
+def _rows(given: Sequence[Array], name: str, width: int, dtype: Any) -> Array:
+    """Return the rows of all replicates (R, N, width) in `dtype`, or say what does not fit."""
+    shapes = {np.shape(rows) for rows in given}
+    shape = shapes.pop()
+    if shapes or len(shape) != 2 or shape[1] != width or shape[0] == 0:
+        raise ValueError(
+            f"{name} must hold arrays of one shape (rows, {width}), rows >= 1; got "
+            f"{sorted({shape} | shapes)}. Train sets of another size in another call"
+        )
+    with np.errstate(over="ignore"):
+        out = np.array(given, dtype)
+    if not np.isfinite(out).all():
+        raise ValueError(f"{name} contain nan or infinity as {dtype}; remove or impute such rows")
+    return out
+
+
+def _failure(failure: Diverged, known: list[Training]) -> NonFiniteError:
+    which = int(np.flatnonzero(~np.isfinite(failure.value))[0])
+    return NonFiniteError(
+        f"free energy of replicate {which} is {failure.value[which]} in epoch {failure.epoch}, "
+        f"step {failure.step} (all counted from 0); lower the learning rate, or train the others "
+        "without it and this one with training.fit, which says more",
+        known[which],
+    )

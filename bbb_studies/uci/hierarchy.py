@@ -1,0 +1,150 @@
+r"""One method's chance of being better than another, across splits and across sets.
+
+Within a set (the correlated Bayesian t-test of Corani and Benavoli 2015): training parts of n
+splits overlap, so their differences d_1, ..., d_n are not independent. With a correlation
+rho = (test rows) / (all rows), as Nadeau and Bengio (2003) take it, and the reference prior, the
+mean difference delta of the set has the posterior
+
+    delta = mean(d) + scale * t_{n-1},   scale^2 = (1/n + rho / (1 - rho)) var(d).
+
+Across sets (after Corani, Benavoli, Demsar, Mangili and Zaffalon 2017): sets are draws of a wider
+population, delta_i ~ N(delta_0, tau^2), with a flat delta_0 and a half-Cauchy tau. A Student t is a
+mixture of normals over a Gamma precision g, and each of them is convolved with N(delta_0, tau^2) in
+closed form:
+
+    L_i(delta_0, tau) = E_g N(mean_i; delta_0, tau^2 + scale_i^2 / g),   g ~ Gamma(nu/2, rate nu/2).
+
+Two numbers are left, and they are integrated on a grid: no sampler, no seed. The chance that the
+first method is the better one on another set like these is E[Phi(-delta_0 / tau)], lower scores
+being better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from bbb_numpy.numeric.accepting import Numbers
+
+from .tables import LABELS, Record, frame, known_first
+
+__all__ = [
+    "CORRELATION",
+    "Difference",
+    "chance",
+    "chances",
+    "correlated",
+    "differences",
+    "markdown",
+]
+
+Array = NDArray[Any]
+CORRELATION = 0.1  # a tenth of the rows is for testing
+SPREAD = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
+FEWEST_SETS = 3
+PRECISIONS = 40  # of the mixture that a Student t is
+REACH, POINTS = 5.0, 81  # of the grids of delta_0 and log tau
+SMALLEST = 1e-9  # of a scale: two methods that are one
+
+
+class Difference(NamedTuple):
+    """The posterior of the mean difference of one set: location + scale * t with nu degrees."""
+
+    mean: float
+    scale: float
+    freedom: int
+
+    @property
+    def below(self) -> float:
+        """The chance that the mean difference is below 0."""
+        if self.scale <= SMALLEST:
+            return 0.5 if self.mean == 0 else float(self.mean < 0)
+        return float(stats.t.cdf(-self.mean / self.scale, self.freedom))
+
+
+def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Difference:
+    """Return what differences (n,), n >= 2, of overlapping splits say of their mean."""
+    d = np.asarray(Numbers((None,), finite=False, least=2)("gaps", list(gaps)), float)
+    inflated = 1.0 / len(d) + correlation / (1.0 - correlation)
+    return Difference(float(d.mean()), float(np.sqrt(inflated * d.var(ddof=1))), len(d) - 1)
+
+
+def chance(sets: Sequence[Difference]) -> float:
+    """Return the chance that the first method is below the second on another set like these.
+
+    Raises
+    ------
+    ValueError
+        With fewer than three sets: then they say nothing of how sets differ.
+    """
+    if len(sets) < FEWEST_SETS:
+        raise ValueError(f"sets must be {FEWEST_SETS} at least; got {len(sets)}")
+    means = np.array([one.mean for one in sets])
+    scales = np.maximum([one.scale for one in sets], SMALLEST)
+    unit = max(float(np.ptp(means)), float(scales.max()))
+    u = np.linspace(-REACH, REACH, POINTS)
+    centre = float(np.median(means)) + unit * np.sinh(u)  # (U,) values of delta_0
+    tau = unit * np.exp(np.linspace(-8.0, 6.0, POINTS))  # (V,)
+    # a flat prior of delta_0, half-Cauchy of tau; the grids' own densities are their slopes
+    logs = np.log(np.cosh(u))[:, None] + (np.log(tau) - np.log1p((tau / SPREAD) ** 2))
+    for mean, scale, freedom in zip(means, scales, [one.freedom for one in sets], strict=True):
+        middles = (np.arange(PRECISIONS) + 0.5) / PRECISIONS
+        g = stats.gamma.ppf(middles, freedom / 2.0, scale=2.0 / freedom)
+        variance = tau[:, None] ** 2 + scale**2 / g  # (V, G)
+        squares = (mean - centre)[:, None, None] ** 2 / variance  # (U, V, G)
+        logs = logs + special.logsumexp(-0.5 * (squares + np.log(variance)), axis=-1)
+    weights = np.exp(logs - logs.max())
+    better = special.ndtr(-centre[:, None] / tau)
+    return float((weights * better).sum() / weights.sum())
+
+
+def _scores(records: Iterable[Record], metric: str) -> Any:
+    """Return scores by (set, split) and method; RMSE as logarithms, so that units are no matter."""
+    table = frame(records)
+    fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
+    wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
+    return np.log(wide) if metric == "rmse" else wide
+
+
+def differences(records: Iterable[Record], one: str, other: str, metric: str) -> dict[str, Any]:
+    """Return the `Difference` one - other of each set with two splits of both at least."""
+    wide = _scores(records, metric)
+    if one not in wide or other not in wide:
+        return {}
+    gaps = (wide[one] - wide[other]).dropna()
+    grouped = gaps.groupby(level="set")
+    return {name: correlated(values) for name, values in grouped if len(values) > 1}
+
+
+def chances(records: Sequence[Record], metric: str) -> dict[tuple[str, str], float]:
+    """Return for each two methods the chance that the first is better on another set.
+
+    Pairs with fewer than three sets in common are left out.
+    """
+    methods = known_first({one["method"] for one in records}, LABELS)
+    found = {}
+    for place, one in enumerate(methods):
+        for other in methods[place + 1 :]:
+            sets = [*differences(records, one, other, metric).values()]
+            if len(sets) >= FEWEST_SETS:
+                first = chance(sets)
+                found[one, other], found[other, one] = first, 1.0 - first
+    return found
+
+
+def markdown(records: Sequence[Record], metric: str) -> str:
+    """Return a table, in percent: the method of the row better than that of the column."""
+    found = chances(records, metric)
+    methods = known_first({method for pair in found for method in pair}, LABELS)
+    if not methods:
+        return f"No two methods share {FEWEST_SETS} sets of two splits yet."
+    short = [LABELS.get(method, method) for method in methods]
+    lines = [f"| {metric.upper()} | {' | '.join(short)} |", "|---" * (len(methods) + 1) + "|"]
+    for label, one in zip(short, methods, strict=True):
+        row = [f"{100 * found[one, two]:.0f}" if (one, two) in found else "–" for two in methods]
+        lines.append(f"| {label} | {' | '.join(row)} |")
+    return "\n".join(lines)

@@ -1,0 +1,373 @@
+"""Pictures of the scores, of coverage and of PIT values; colours as in `bbb_numpy.plots.style`.
+
+A method has one marker, one line style and one colour in all of them, so they can be told apart
+in grey. Nothing here uses pyplot: figures are returned, `page.write` saves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, PURPLE, VERMILLION
+
+from . import gap_page
+from .published import BASELINE, COLUMNS, METRICS, best
+from .tables import LABELS, Cell, Record, cells, known_first, succeeded
+from .trials import LEVELS
+
+__all__ = ["calibration", "gaps", "pit", "scores"]
+
+Array = NDArray[Any]
+DARK_ORANGE = "#B87F00"
+STYLES: dict[str, tuple[str, str, Any]] = {  # colour (its shades: kin), marker, line
+    "mean-field": (BLUE, "o", "-"),
+    "local-reparam": ("#56A0D3", "s", "--"),
+    "full-rank": (PURPLE, "D", "-."),
+    "renyi": (BLACK, "^", ":"),
+    "eubo": (DARK_ORANGE, "v", (0, (6, 1, 1, 1, 1, 1))),
+    "map": (GREY, "X", "--"),
+    "ensemble": (GREEN, "p", "-."),
+    "hmc": (VERMILLION, "P", "-"),
+    "nuts": ("#8F3F00", "*", ":"),
+    "chees": ("#A8327D", ">", "-."),
+    "mclmc": ("#7A6A00", "8", "--"),
+    "hmc-heteroscedastic": ("#E08A5A", "d", (0, (6, 1, 1, 1))),
+    "default": ("#003E66", "<", (0, (4, 2))),
+}
+OTHER = (BLACK, "h", "-")
+SHORT = {
+    "local-reparam": "local reparam.",
+    "eubo": "inclusive KL",
+    "renyi": "Rényi",
+    "hmc-heteroscedastic": "HMC, noise of x",
+}
+GROUPS = (
+    ("variational", ("mean-field", "local-reparam", "full-rank", "renyi", "eubo", "default")),
+    ("points", ("map", "ensemble")),
+    ("samplers", ("hmc", "nuts", "chees", "mclmc", "hmc-heteroscedastic")),
+)
+ABREAST = 5  # sets side by side; more go below
+OFF = 0.2  # a panel of coverage ends here; curves may leave it
+TALL = 3.0  # a panel of PIT values ends here; higher bars have their height beside them
+FAR = 2.5  # a panel ends this many times its useful width above the lowest number
+
+
+def scores(records: Iterable[Record]) -> Figure:
+    """Draw mean RMSE and NLL of every set and method with standard errors.
+
+    Lines mark the best of the Bayesian networks listed, and Bayes by Backprop's public number.
+    A mean far outside is put at the edge, with its number.
+    """
+    found = {key: cell for key, cell in cells(records).items() if cell.scores}
+    sets, methods = _present(found)
+    blocks = _blocks(sets)
+    wide, high = len(blocks[0]), len(blocks)
+    size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(2 * high, wide, squeeze=False, sharey=True)
+    for place, block in enumerate(blocks):
+        for row, metric in zip(axes[2 * place : 2 * place + 2], METRICS, strict=True):
+            for ax, name in zip(row, block, strict=False):
+                own = {method: cell for (one, method), cell in found.items() if one == name}
+                _scores(ax, name, metric, own, methods)
+            for ax in row[len(block) :]:
+                ax.remove()
+            row[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
+            row[0].set_ylim(len(methods) - 0.4, -0.6)  # shared; the first method on top
+    labels = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
+    columns = 3 if wide > 3 else 1
+    figure.legend(
+        labels.values(),
+        labels,
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def _scores(
+    ax: Axes, name: str, metric: str, own: Mapping[str, Cell], methods: Sequence[str]
+) -> None:
+    means = {method: cell.scores[metric] for method, cell in own.items()}
+    bars = [best(name, metric)[0]] if name in COLUMNS else []
+    baseline = BASELINE.score(name, metric)
+    bars += [] if baseline is None else [baseline]
+    values = np.array([score.mean for score in means.values()])
+    low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
+    width = usual - low
+    if not bars:  # nothing published says what is far
+        width = max([width, *(score.error for score in means.values() if score.count > 1)])
+    width = width or 0.1 * abs(low) or 1.0
+    limit = low + FAR * width
+    shown = [score for score in means.values() if score.mean <= limit]
+    ends = [s.mean + sign * np.nan_to_num(s.error) for s in shown for sign in (-1, 1)]
+    low, high = min([*ends, *bars, low]), max([*ends, *bars], default=limit)
+    margin = 0.12 * (high - low or width)
+    ax.set_xlim(low - 0.5 * margin, high + margin)
+    for bar, colour, style, label in zip(
+        bars,
+        (BLACK, GREY),
+        ("--", ":"),
+        ("best Bayesian network listed", "Bayes by Backprop, best public implementation"),
+        strict=False,
+    ):
+        ax.axvline(bar, color=colour, linestyle=style, linewidth=1.4, label=label, zorder=1)
+    for method, score in means.items():
+        colour, marker, _ = STYLES.get(method, OTHER)
+        at = methods.index(method)
+        if score.mean > limit:
+            ax.plot(high + 0.75 * margin, at, marker=">", color=colour, markersize=6)
+            ax.annotate(
+                f"{score.mean:.3g}",
+                (high + 0.75 * margin, at),
+                (-7, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize=8,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+            )
+            continue
+        ax.errorbar(
+            score.mean,
+            at,
+            xerr=np.nan_to_num(score.error),
+            color=colour,
+            marker=marker,
+            markersize=9 if marker == "*" else 6.5,
+            capsize=3,
+            linewidth=1.2,
+            linestyle="",
+            zorder=3,
+        )
+    ax.plot([], [], "k", marker="|", markersize=7, linewidth=1.2, label="mean ± standard error")
+    for at in range(len(methods)):
+        ax.axhline(at, color="#DDDDDD", linewidth=0.6, zorder=0)
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if metric == "rmse":
+        ax.set_title(name.replace("_", " "), fontsize="medium")
+    ax.set_xlabel("RMSE (units of y)" if metric == "rmse" else "NLL (nats per point)")
+
+
+def calibration(records: Iterable[Record]) -> Figure:
+    """Draw the coverage of central intervals less their level, averaged over splits.
+
+    Above 0 the intervals are too wide. Bars: one standard error over the splits.
+    """
+    found = _stacked(records, "coverage")
+    sets, present = _present(found)
+    known = [method for _, group in GROUPS for method in group]
+    rest = [method for method in present if method not in known]
+    groups = [
+        (title, [method for method in present if method in (*members, *extra)])
+        for (title, members), extra in zip(GROUPS, ((), rest, ()), strict=True)
+    ]
+    groups = [group for group in groups if group[1]]
+    blocks = _blocks(sets)
+    wide = len(blocks[0])
+    pairs = [(block, group) for block in blocks for group in groups]
+    figure = Figure(figsize=(2.2 + 2.3 * wide, 0.6 + 2.5 * len(pairs)), layout="constrained")
+    axes = figure.subplots(len(pairs), wide, squeeze=False, sharex=True, sharey="row")
+    for place, (row, (block, (title, members))) in enumerate(zip(axes, pairs, strict=True)):
+        for ax in row[len(block) :]:
+            ax.remove()
+        row = row[: len(block)]
+        for ax, name in zip(row, block, strict=True):
+            if place % len(groups) == 0:
+                ax.set_title(name.replace("_", " "), fontsize="medium")
+            if place % len(groups) == len(groups) - 1:
+                ax.set_xlabel("level of the interval")
+                ax.tick_params(labelbottom=True)
+            ax.axhline(0.0, color=GREY, linewidth=1.0, zorder=1)
+            for i, method in enumerate(members):
+                if (name, method) in found:
+                    _coverage(ax, method, found[name, method], i)
+        low, high = row[0].get_ylim()
+        row[0].set_ylim(max(low, -OFF), min(high, OFF))
+        row[0].set_ylabel(f"{title}\ncoverage − level")
+    for row, (_, members) in zip(axes, groups, strict=False):  # beside the first block
+        handles: dict[str, Any] = {}
+        for ax in figure.axes:
+            handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+        shown = [_short(method) for method in members if _short(method) in handles]
+        row[wide - 1].legend(
+            [handles[label] for label in shown],
+            shown,
+            loc="center left",
+            bbox_to_anchor=(1.02, 0.5),
+            frameon=False,
+            fontsize=9,
+            handlelength=3.2,
+        )
+    axes[0, 0].set_xlim(0.0, 1.0)
+    axes[0, 0].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    return figure
+
+
+def _coverage(ax: Axes, method: str, shares: Array, place: int) -> None:
+    """Draw one curve; markers of different methods at different levels, lest they overlap."""
+    colour, marker, style = STYLES.get(method, OTHER)
+    off = shares.mean(axis=0) - LEVELS
+    ax.plot(
+        LEVELS,
+        off,
+        color=colour,
+        linestyle=style,
+        linewidth=1.4,
+        marker=marker,
+        markevery=(place % 4, 4),
+        markersize=5.5,
+        label=_short(method),
+        zorder=3,
+    )
+    if len(shares) > 1:
+        error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+        at = slice(place % 4, None, 4)
+        ax.errorbar(
+            LEVELS[at], off[at], error[at], fmt="none", color=colour, linewidth=0.9, zorder=2
+        )
+
+
+def pit(records: Iterable[Record]) -> Figure:
+    """Draw the histogram of F(y) for every set and method, all splits together.
+
+    A hump says that predictive distributions are too wide, a bowl too narrow, a slope biased.
+    """
+    found = _stacked(records, "pit")
+    sets, methods = _present(found)
+    each = 1.7 if len(sets) <= ABREAST else 1.3
+    size = (1.2 + each * len(sets), 0.7 + 0.95 * len(methods))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(methods), len(sets), squeeze=False, sharex=True, sharey=True)
+    for row, method in zip(axes, methods, strict=True):
+        for ax, name in zip(row, sets, strict=True):
+            ax.set_ylim(0.0, TALL)
+            ax.axhline(1.0, color=BLACK, linestyle="--", linewidth=0.9, zorder=3)
+            counts = found[name, method].sum(axis=0) if (name, method) in found else np.zeros(0)
+            if counts.sum() > 0:
+                bins = len(counts)
+                density = counts * bins / counts.sum()
+                tall = np.flatnonzero(density > TALL)
+                for run in (
+                    np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []
+                ):
+                    at = run[np.argmax(density[run])]  # of neighbours the highest
+                    side = "left" if at < bins / 2 else "right"
+                    text = f" {density[at]:.1f} "
+                    ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
+                ax.bar(
+                    np.arange(bins) / bins,
+                    density,
+                    width=1.0 / bins,
+                    align="edge",
+                    color=PALE,
+                    edgecolor=BLUE,
+                    linewidth=0.7,
+                )
+        row[0].set_ylabel(_short(method).replace(" ", "\n"), rotation=0, ha="right", va="center")
+        row[0].set_yticks([0, 1, 2, 3])
+    for ax, name in zip(axes[0], sets, strict=True):
+        ax.set_title(name.replace("_", " "), fontsize="medium")
+    for ax in axes[-1]:
+        ax.set_xlabel("F(y)")
+    axes[-1, 0].set_xlim(0.0, 1.0)
+    axes[-1, 0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    figure.supylabel("density of F(y); dashed: uniform", fontsize="medium")
+    return figure
+
+
+def gaps(records: Iterable[Record]) -> Figure:
+    """Draw NLL, coverage and epistemic deviation outside the gaps (open) and inside (filled).
+
+    Means over the gaps of a set. Of the deviation the ratio inside / outside: 1 is a posterior that
+    is as sure where it has seen nothing.
+    """
+    found = gap_page.cells(records)
+    sets, methods = _present([one[:2] for one in found])
+    size = (2.0 + 2.3 * len(sets), 1.2 + 3 * (0.55 + 0.26 * len(methods)))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(3, len(sets), squeeze=False, sharey=True)
+    for column, name in zip(axes.T, sets, strict=True):
+        column[0].set_title(name.replace("_", " "), fontsize="medium")
+        column[1].axvline(gap_page.LEVEL, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
+        column[2].axvline(1.0, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
+        for ax, label in zip(
+            column,
+            (
+                "NLL (nats per point)",
+                f"coverage of {gap_page.LEVEL:.0%} intervals",
+                "deviation, inside / outside",
+            ),
+            strict=True,
+        ):
+            ax.set_xlabel(label)
+            for at in range(len(methods)):
+                ax.axhline(at, color="#DDDDDD", linewidth=0.6, zorder=0)
+        _gaps(column, [one for one in found if one.set == name], methods)
+    for row in axes:
+        row[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
+        row[0].set_ylim(len(methods) - 0.4, -0.6)
+    for face, label in (("none", "outside the gap"), (BLACK, "inside")):
+        axes[0, 0].plot([], [], "o", color=BLACK, markerfacecolor=face, label=label)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _gaps(column: Sequence[Axes], own: Sequence[gap_page.Gap], methods: Sequence[str]) -> None:
+    """Draw the methods of one set; an NLL far above the others' is at the edge, with its number."""
+    values = np.array([one.nll for one in own])
+    limit = values[:, 0].max() + FAR * max(float(np.ptp(values[:, 0])), 1.0)
+    for one in own:
+        colour, marker, _ = STYLES.get(one.method, OTHER)
+        at = methods.index(one.method)
+        for ax, pair in zip(column, (one.nll, one.coverage), strict=False):
+            shown = [min(value, limit) for value in pair] if ax is column[0] else list(pair)
+            ax.plot(shown, [at, at], color=colour, linewidth=1.2, zorder=2)
+            for value, face in zip(shown, ("white", colour), strict=True):
+                ax.plot(value, at, marker, color=colour, markerfacecolor=face, zorder=3)
+        if one.nll[1] > limit:
+            column[0].annotate(
+                f"{one.nll[1]:.3g} →",
+                (limit, at),
+                (-6, 4),
+                textcoords="offset points",
+                ha="right",
+                fontsize=8,
+            )
+        if np.isfinite(one.growth):
+            column[2].plot(one.growth, at, marker, color=colour, zorder=3)
+
+
+def _blocks(sets: Sequence[str]) -> list[list[str]]:
+    """Return the sets in rows of panels."""
+    return [list(sets[begin : begin + ABREAST]) for begin in range(0, len(sets), ABREAST)]
+
+
+def _stacked(records: Iterable[Record], key: str) -> dict[tuple[str, str], Array]:
+    """Return one row per split of a list in the metrics, by set and method."""
+    rows: dict[tuple[str, str], list[Any]] = {}
+    for one in succeeded(records):
+        rows.setdefault((one["set"], one["method"]), []).append(one["metrics"][key])
+    return {where: np.array(found, float) for where, found in rows.items()}
+
+
+def _present(found: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Return the sets and the methods of pairs of both, in the order of print."""
+    if not found:
+        raise ValueError("no trial has finished, so there is nothing to draw")
+    sets = list(dict.fromkeys(name for name, _ in found))
+    return sets, known_first((method for _, method in found), LABELS)
+
+
+def _short(method: str) -> str:
+    return SHORT.get(method, LABELS.get(method, method))

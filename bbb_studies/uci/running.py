@@ -1,0 +1,250 @@
+"""Run trials on workers, record each as soon as it is finished, skip those recorded.
+
+Nothing here touches a trial's numbers: they depend on the trial alone, not on where it runs, the
+number of workers, the order, or what was interrupted when.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from distributed import Client
+
+from bbb_numpy.numeric.arguments import positive
+from bbb_numpy.numeric.threads import one_blas_thread
+from bbb_numpy.progress import tqdm
+from bbb_numpy.version import __version__
+
+from . import records
+from .records import Record, said_versions
+from .workers import work
+
+__all__ = ["Outcome", "Work", "attempt", "run"]
+
+
+class Work(Protocol):
+    """A trial: a frozen dataclass of text, numbers and further dataclasses, with a key."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def key(self) -> str:
+        """Its name, unlike that of any other trial of the run."""
+
+
+T = TypeVar("T", bound=Work)
+Measure = Callable[[T], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left."""
+
+    records: tuple[Record, ...]  # of the trials that succeeded, in the order asked for
+    failed: tuple[Record, ...]  # of those that failed
+    done: int  # trials measured now, others had been recorded
+    messages: tuple[str, ...]  # for a person: what was set aside, and why
+    seconds: float
+
+    def said(self) -> str:
+        """Return how many trials there are of each kind."""
+        count, failed = len(self.records), len(self.failed)
+        return (
+            f"{self.done} trials measured now in {self.seconds:.0f} s, "
+            f"{count} of {count + failed} finished, {failed} failed"
+        )
+
+
+def run(
+    trials: Iterable[T],
+    out: Path,
+    workers: Callable[[], AbstractContextManager[Client]],
+    measure: Measure[T],
+    progress: bool | None = None,
+    *,
+    resume: bool = True,
+    retry_failed: bool = False,
+    cost: Callable[[T], float] | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Measure all trials that are not recorded yet.
+
+    Parameters
+    ----------
+    trials : iterable of Work
+        With different keys.
+    out : Path
+        Its folder `records` gets a file for each trial; made if missing.
+    workers : function that returns a context manager
+        Called if there is anything to measure; e.g. ``partial(workers.local, 2)``.
+    measure : callable
+        From a trial to what is recorded of it, JSON throughout. Must be picklable.
+    progress : bool, optional
+        Show a bar with the time left; by default only to a person.
+    resume : bool
+        False sets earlier records aside.
+    retry_failed : bool
+        Run trials again that are recorded as failed.
+    cost : callable, optional
+        Expected seconds of a trial, in any unit: the longest begin first, and the time left
+        accounts for it.
+    tell : callable, optional
+        Gets each message; by default they are printed on stderr.
+
+    Raises
+    ------
+    OSError
+        Before any work, if the folder cannot be used.
+    WorkersError
+        If the workers cannot go on. Finished trials are recorded.
+    KeyboardInterrupt
+        On Ctrl-C. Finished trials are recorded, the others cancelled.
+    """
+    begun = perf_counter()
+    wanted: dict[str, T] = {}
+    for trial in trials:
+        if trial.key in wanted:
+            raise ValueError(f"each trial must be given once; got {trial.key} again")
+        wanted[trial.key] = trial
+    asked = {key: _asked(trial) for key, trial in wanted.items()}
+    price = {key: 1.0 if cost is None else positive("cost", cost(t)) for key, t in wanted.items()}
+    records.prepare(out)
+    messages = [] if resume else _begin_anew(out)
+    known, more = _recorded(out, asked)
+    messages += more
+    todo = [
+        trial
+        for key, trial in sorted(wanted.items(), key=lambda item: -price[item[0]])
+        if key not in known or (retry_failed and known[key]["status"] == "failed")
+    ]
+    with _bar([price[trial.key] for trial in todo], progress, tell) as (bar, say):
+        for message in messages:
+            say(message)
+
+        def keep(trial: T, text: str) -> tuple[T, ...]:
+            key = trial.key
+            record = {"key": key, **asked[key], **json.loads(text), **asked[key]}
+            known[key] = _kept(out, record, asked[key])
+            if known[key]["status"] == "failed":
+                say(f"{key} failed: {record['error']}")
+            bar.update(price[key])
+            return ()
+
+        if todo:
+            with workers() as client:
+                for trial in work(client, partial(attempt, measure), todo, keep, bar.refresh):
+                    why = "KilledWorker: its worker died, again while it ran alone"
+                    keep(trial, json.dumps(_failure(why, None)))
+    found = [known[key] for key in wanted]
+    return Outcome(
+        tuple(record for record in found if record["status"] == "ok"),
+        tuple(record for record in found if record["status"] == "failed"),
+        len(todo),
+        tuple(messages),
+        perf_counter() - begun,
+    )
+
+
+def _asked(trial: Work) -> Record:
+    """Return what a record must say to be of this trial, as JSON gives it back."""
+    fields: Record = json.loads(json.dumps(asdict(trial), allow_nan=False))
+    return fields
+
+
+def _begin_anew(out: Path) -> list[str]:
+    """Set all records aside; return what to say about it."""
+    earlier = sorted((out / records.FOLDER).rglob("*.json"))
+    return [f"earlier records are kept in {records.set_aside(out, earlier)}"] if earlier else []
+
+
+def _recorded(out: Path, asked: Mapping[str, Record]) -> tuple[dict[str, Record], list[str]]:
+    """Return what is known of the trials asked for; set aside what does not count, and say so."""
+    known: dict[str, Record] = {}
+    other: dict[Path, str] = {}
+    for key, wanted in asked.items():
+        path = records.path_of(out, key)
+        if not path.exists():
+            continue
+        try:
+            record = records.parse(path.read_text("utf-8"))
+        except ValueError as error:  # of the encoding too
+            other[path] = f"{key} (damaged: {error})"
+            continue
+        why = _difference(record, wanted)
+        if why:
+            other[path] = f"{key} ({why})"
+        else:
+            known[key] = record
+    if not other:
+        return known, []
+    aside = records.set_aside(out, other)
+    return known, [
+        f"{len(other)} recorded trials do not count and are run again: {'; '.join(other.values())}."
+        f" Their records are kept in {aside}"
+    ]
+
+
+def _kept(out: Path, record: Record, asked: Record) -> Record:
+    """Write a record, unless another run has finished the same trial and this one failed."""
+    path = records.path_of(out, record["key"])
+    if record["status"] == "failed" and path.exists():
+        with suppress(records.RecordsError):
+            there = records.parse(path.read_text("utf-8"))
+            if there["status"] == "ok" and not _difference(there, asked):
+                return there
+    records.write(out, record)
+    return record
+
+
+def _difference(record: Record, asked: Record) -> str:
+    """Say in what a record differs from what is asked for; '' if in nothing."""
+    version = (record.get("versions") or {}).get("bbb_numpy")
+    pairs = {"bbb_numpy": (version, __version__)}
+    for name, now in asked.items():
+        then = record.get(name)
+        if isinstance(now, dict) and isinstance(then, dict):
+            pairs |= {part: (then.get(part), now.get(part)) for part in {**then, **now}}
+        else:
+            pairs[name] = (then, now)
+    return ", ".join(f"{name} {a}, now {b}" for name, (a, b) in pairs.items() if a != b)
+
+
+@contextmanager
+def _bar(
+    costs: Sequence[float], progress: bool | None, tell: Callable[[str], None] | None
+) -> Iterator[tuple[Any, Callable[[str], None]]]:
+    """Yield a bar in units of cost, and how to tell something above it."""
+    hidden = None if progress is None else not progress
+    layout = "{percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} [{elapsed}<{remaining}]"
+    with tqdm(  # smoothing=0: several trials end together, then none for long
+        total=sum(costs), bar_format=layout, smoothing=0, leave=False, disable=hidden
+    ) as bar:
+        yield bar, tell or (lambda message: bar.write(message, file=sys.stderr))
+
+
+def attempt(measure: Measure[T], trial: T) -> str:
+    """Measure one trial, in a worker, and return its record as JSON, a failed one too.
+
+    Text always finds its way back; an exception or an array of a trial's own might not.
+    """
+    one_blas_thread()  # for good: a worker may have several trials at a time
+    wall, cpu = perf_counter(), process_time()
+    try:
+        return json.dumps({**measure(trial), "status": "ok", "error": None}, allow_nan=False)
+    except Exception as error:
+        seconds = {"wall": perf_counter() - wall, "cpu": process_time() - cpu}
+        return json.dumps(_failure(f"{type(error).__name__}: {error}", seconds))
+
+
+def _failure(error: str, seconds: dict[str, float] | None) -> Record:
+    unknown = dict.fromkeys(("seed", "chosen", "metrics", "notes", "rows"))
+    said = {"status": "failed", "error": error, "seconds": seconds, "versions": said_versions()}
+    return {**unknown, **said}

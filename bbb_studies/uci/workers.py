@@ -1,0 +1,240 @@
+"""Workers of dask.distributed, one BLAS thread each: processes of this machine, or a cluster.
+
+dask sends work to them, starts processes anew that died and does their work again. A product of
+matrices is summed in the same order whatever runs beside it, since no worker has a second thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from itertools import count
+from signal import SIG_IGN, SIGINT, signal
+from typing import TypeVar
+
+import dask.config
+import threadpoolctl  # noqa: F401  numeric.threads does nothing without it
+from distributed import Client, Future, KilledWorker, LocalCluster, Worker, WorkerPlugin, wait
+from distributed.comm.addressing import get_address_host_port
+from distributed.comm.core import CommClosedError
+from distributed.utils import silence_logging_cmgr
+
+from bbb_numpy.numeric.arguments import positive, whole
+from bbb_numpy.numeric.threads import ONE_THREAD
+
+__all__ = ["WorkersError", "cluster", "local", "work"]
+
+BEAT = 1.0  # seconds between movements of the clock
+RESUME = "what is finished is recorded, the same command goes on from there"
+LOCAL = {
+    "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
+    "distributed.scheduler.worker-saturation": 1.0,  # no worker holds work that another could do
+    # All of it, since Dask's own has a limit for malloc, by which every array of 128 kB and more
+    # is asked of the system anew: a fifth of the training of a network of 22,201 weights
+    "distributed.nanny.pre-spawn-environ": dict(ONE_THREAD),
+}
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class WorkersError(OSError):
+    """The workers cannot go on; what is finished is recorded."""
+
+
+class _LeaveInterruptsToTheParent(WorkerPlugin):
+    """Ctrl-C in a terminal reaches all its processes; the parent ends the others."""
+
+    def setup(self, worker: Worker) -> None:
+        signal(SIGINT, SIG_IGN)
+
+
+@contextmanager
+def local(jobs: int | None = None) -> Iterator[Client]:
+    """Start processes of this machine, which end with the block, or with this process.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        How many; by default one for each usable CPU.
+    """
+    jobs = None if jobs is None else whole("jobs", jobs, 1)
+    with (
+        dask.config.set(LOCAL),
+        LocalCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",  # a free port, for a server that nobody needs
+            scheduler_kwargs={"dashboard": False},
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+        ) as here,
+        Client(here, set_as_default=False) as client,
+    ):
+        client.register_plugin(_LeaveInterruptsToTheParent())
+        try:
+            yield client
+        except BaseException:
+            here.sync(_stop, here)
+            raise
+
+
+async def _stop(here: LocalCluster) -> None:
+    """End workers in the middle of their work; dask would wait for it for seconds."""
+    nannies = list(here.workers.values())
+    closing = asyncio.gather(*(nanny.close() for nanny in nannies))
+    await asyncio.sleep(0.1)  # from now on they start no other process in its place
+    for nanny in nannies:
+        if nanny.process is not None and nanny.process.process is not None:
+            await nanny.process.process.kill()
+    await closing
+
+
+@contextmanager
+def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
+    """Connect to a cluster that somebody has started; its workers need bbb_numpy.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, e.g. ``tcp://192.168.0.1:8786``.
+    timeout : float
+        Seconds to wait for an answer.
+
+    Raises
+    ------
+    ValueError
+        If the address is none.
+    ConnectionError
+        If no scheduler answers there.
+    """
+    timeout = positive("timeout", timeout)
+    address = address if "://" in address else f"tcp://{address}"
+    try:
+        host, port = get_address_host_port(address, strict=True)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the scheduler's address must be like tcp://HOST:PORT; got {address!r}"
+        ) from None
+    with silence_logging_cmgr(logging.CRITICAL):  # dask logs each failed attempt with its stack
+        try:
+            _probe(host, port, timeout, address.startswith("tls"))
+            client = Client(address, timeout=timeout, set_as_default=False)
+        except (OSError, AssertionError) as error:  # dask asserts where it should time out
+            raise ConnectionError(
+                f"no dask scheduler answers at {address} within {timeout:g} s "
+                f"({error or type(error).__name__}); start one with `dask scheduler`, or run on "
+                "this machine"
+            ) from None
+        with client:
+            yield client
+
+
+def _probe(host: str, port: int, timeout: float, encrypted: bool) -> None:
+    """Raise OSError unless something at the port speaks first, as a dask scheduler does.
+
+    A dask client would wait for ever for a server of another kind to answer.
+    """
+    with socket.create_connection((host, port), timeout) as connection:
+        if not encrypted and not connection.recv(1):
+            raise ConnectionResetError("it hung up")
+
+
+def work(
+    client: Client,
+    task: Callable[[T], R],
+    todo: Iterable[T],
+    keep: Callable[[T, R], Iterable[T]],
+    beat: Callable[[], object],
+) -> list[T]:
+    """Do all that is to do, begun in its order, and what follows from it.
+
+    dask gives up a piece of work whose worker has died several times, and with it what was only
+    waiting there. So each that was given up is done once more, alone: if its workers die again, it
+    is to blame.
+
+    Parameters
+    ----------
+    client : Client
+    task : picklable callable
+        From a piece of work to what comes of it.
+    todo : iterable
+        Pieces of work, hashable or not, picklable.
+    keep : callable
+        Called with each finished piece and what came of it; returns the pieces that can be done
+        now.
+    beat : callable
+        Called about once a second.
+
+    Returns
+    -------
+    list
+        The pieces to blame for the death of their workers.
+
+    Raises
+    ------
+    WorkersError
+        If a piece cannot be done there at all, or the scheduler is gone.
+    KeyboardInterrupt
+        On Ctrl-C. What is finished then is kept.
+    """
+    to_blame = []
+    for suspect in _together(client, task, todo, keep, beat):
+        to_blame += _together(client, task, [suspect], keep, beat)
+    return to_blame
+
+
+def _together(
+    client: Client,
+    task: Callable[[T], R],
+    todo: Iterable[T],
+    keep: Callable[[T, R], Iterable[T]],
+    beat: Callable[[], object],
+) -> list[T]:
+    """Do all at the same time; return the pieces that dask gave up."""
+    flying: dict[Future[R], T] = {}
+    submitted = count()
+    lost = []
+
+    def submit(pieces: Iterable[T]) -> None:
+        for piece in pieces:  # pure=False: the same piece again is done again
+            flying[client.submit(task, piece, pure=False, priority=-next(submitted))] = piece
+
+    try:
+        submit(todo)
+        while flying:
+            for future in _finished(client, flying):
+                piece = flying[future]
+                try:
+                    result = future.result()
+                except KilledWorker:
+                    lost.append(piece)
+                except (ImportError, RuntimeError) as error:  # what dask says of bad workers
+                    raise WorkersError(
+                        f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
+                        f"installed there? {RESUME}"
+                    ) from error
+                else:
+                    submit(keep(piece, result))
+                del flying[future]  # after it is kept, should Ctrl-C come between
+            beat()
+    except (CancelledError, CommClosedError) as error:
+        raise WorkersError(f"the scheduler is gone; {RESUME}") from error
+    except BaseException:
+        for future, piece in flying.items():
+            if future.status == "finished":
+                keep(piece, future.result())
+        raise
+    return lost
+
+
+def _finished(client: Client, futures: Iterable[Future[R]]) -> Iterable[Future[R]]:
+    """Wait for a moment for what is finished."""
+    with client.as_current(), suppress(TimeoutError):
+        return wait(list(futures), BEAT, "FIRST_COMPLETED").done
+    return ()

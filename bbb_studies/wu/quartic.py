@@ -1,0 +1,290 @@
+"""Wu's first system, -x^4 + 3x^2 + 1, by MLE, MAP and VI (W1, W2).
+
+The slides show a fit and no settings. Ours are in `Setup` and below, those of the tutorial that the
+slides refer to in `tutorial`. How the methods train and are judged is `studies.comparing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.numeric.files import write_json
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.plots import fits as plots
+from bbb_numpy.plots.style import BLACK, legend_above, legend_of_figure
+from bbb_numpy.progress import Done, counted, steps, unseen
+from bbb_numpy.training.optimizers import Constant
+from bbb_studies.comparing import (
+    METHODS,
+    Claim,
+    Fitted,
+    Setup,
+    average,
+    claims,
+    judge,
+    listed,
+    train,
+)
+from bbb_studies.data import Toy
+
+__all__ = [
+    "Study",
+    "claims_of_the_derivations",
+    "claims_of_the_tutorial",
+    "measure",
+    "quartic",
+    "quartic_curve",
+    "reproduce",
+    "run",
+    "tutorial",
+]  # fmt: skip
+
+Array = NDArray[Any]
+
+NOISE = 0.2  # deviation of y around the curve
+ROWS = 40
+DATA = ((-1.5, -0.6), (0.2, 1.5))  # where the training data lie
+REGIONS = {
+    "data": DATA,
+    "gap": (DATA[0][1:] + DATA[1][:1],),
+    "outside": ((-2.0, DATA[0][0]), (DATA[1][1], 2.0)),
+}
+PANEL = (-2.5, 2.5)
+FRESH = 2000  # held-out rows per region
+MEMBERS = 5
+MIXTURE = f"{MEMBERS} MAP"  # an ensemble: as many starts, an equal mixture of their predictions
+SIX = np.array([[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]])  # the tutorial's rows, without noise
+TUTORIAL = Setup((32,), "sigmoid", 10.0, GaussianLikelihood(0.1), 2000, len(SIX), 0.1,
+                 standardise=False, schedule=Constant())  # fmt: skip
+
+
+def quartic_curve(x: Array) -> Array:
+    """Return ``-x^4 + 3x^2 + 1``, elementwise."""
+    return -(x**4) + 3.0 * x**2 + 1.0
+
+
+def quartic(
+    rng: np.random.Generator,
+    rows: int,
+    intervals: Sequence[tuple[float, ...]],
+    noise: float = NOISE,
+) -> Toy:
+    """Draw x uniformly over the union of `intervals`, and y around `quartic_curve`."""
+    ends = np.array(intervals)  # (I, 2)
+    lengths = ends[:, 1] - ends[:, 0]
+    which = rng.choice(len(ends), (rows, 1), p=lengths / lengths.sum())
+    x = ends[which, 0] + lengths[which] * rng.uniform(size=(rows, 1))
+    return Toy(x, quartic_curve(x) + noise * rng.standard_normal((rows, 1)), quartic_curve)
+
+
+def run(
+    seed: int = 0, setup: Setup | None = None, done: Done = unseen
+) -> tuple[Toy, dict[str, Fitted], dict[str, dict[str, dict[str, float]]]]:
+    """Draw data, train every method, and judge each in every region.
+
+    With `setup` left out the noise deviation of the data is given to the model; then the
+    likelihood is bounded, which it is not when an interpolating network learns it (W1).
+
+    Returns
+    -------
+    data : Toy
+    fits : dict
+        By method.
+    scores : dict
+        Of method, then region, then `judge`.
+    """
+    data_rng = np.random.default_rng(seed)
+    data = quartic(data_rng, ROWS, DATA)
+    if setup is None:
+        setup = Setup(likelihood=GaussianLikelihood(NOISE / float(data.y.std())))
+    fits = {
+        name: train(build, setup, *data[:2], seed=seed)
+        for name, build in counted(METHODS.items(), done)
+    }
+    fits[MIXTURE] = train(METHODS["MAP"], setup, *data[:2], seed=seed, members=MEMBERS)
+    done(MEMBERS)
+    scores: dict[str, dict[str, dict[str, float]]] = {name: {} for name in fits}
+    for region, intervals in REGIONS.items():
+        fresh = quartic(data_rng, FRESH, intervals)
+        for name, fitted in fits.items():
+            scores[name][region] = judge(fitted, fresh.x, fresh.y, fresh.truth(fresh.x))
+    return data, fits, scores
+
+
+def tutorial(seed: int = 0, setup: Setup = TUTORIAL) -> Fitted:
+    """Train as in the tutorial (J. Feldman, 2018): six rows, mu and rho from 0, plain Adam."""
+    return train(
+        lambda model: Reparameterised(model, MeanField(0.0, 0.0, 0.0)),
+        setup, SIX, quartic_curve(SIX), seed=seed,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Several data sets: mean and standard error of every number, and the fits to the first."""
+
+    repeats: int
+    scores: dict[str, dict[str, dict[str, tuple[float, float]]]]  # of method, region, `judge`
+    data: Toy
+    fits: dict[str, Fitted]
+
+    def growth(self, method: str) -> list[float]:
+        """Return the epistemic deviation in the gap and outside over that within the data."""
+        inside, *others = (self.scores[method][region]["epistemic"][0] for region in REGIONS)
+        return [other / inside for other in others]
+
+
+def measure(
+    seed: int, repeats: int, setup: Setup | None = None, progress: bool | None = None
+) -> Study:
+    """Run the experiment `repeats` times, from `seed` on."""
+    with steps(repeats * (len(METHODS) + MEMBERS), progress) as done:
+        runs = [run(seed + repeat, setup, done) for repeat in range(repeats)]
+    data, fits, _ = runs[0]
+    scores = {
+        method: {
+            region: average([scores[method][region] for _, _, scores in runs]) for region in REGIONS
+        }
+        for method in fits
+    }
+    return Study(repeats, scores, data, fits)
+
+
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    repeats: int = 8,
+    setup: Setup | None = None,
+    progress: bool | None = None,
+) -> str:
+    """Run the experiment `repeats` times; write ``fit.png`` and ``numbers.json``.
+
+    Parameters
+    ----------
+    out : Path
+        An existing folder.
+    seed : int
+        Of the first repetition, which is the one in the picture.
+    repeats : int
+        Data sets, each with starts of its own.
+    setup : Setup, optional
+        Instead of the default, for a quick look.
+    progress : bool, optional
+        Show a progress bar; by default only to a person.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
+    found = measure(seed, repeats, setup, progress)
+    _draw(found.data, found.fits, out / "fit.png")
+    epochs = setup.epochs if setup else TUTORIAL.epochs
+    fits = [tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)]
+    _draw_tutorial(fits[0], out / "tutorial.png")
+    said, off = claims_of_the_tutorial(fits)
+    numbers = {"seed": seed, "repeats": repeats, "mean and standard error": found.scores}
+    numbers["tutorial"] = [claim._asdict() for claim in said]
+    write_json(out / "numbers.json", numbers)
+    what = f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
+    return f"{_tables(found)}\n\n{claims(what, 'the tutorial', said)}"
+
+
+def _tables(found: Study) -> str:
+    intervals = " and ".join(f"[{low:g}, {high:g}]" for low, high in DATA)
+    scores = {
+        f"{region}, {method}": found.scores[method][region]
+        for region in REGIONS
+        for method in found.scores
+    }
+    return "\n\n".join(
+        [
+            listed(
+                f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean (s.e.).",
+                f"{found.repeats} data sets",
+                scores.items(),
+                {name: _cell(name) for name in scores["data, VI"]},
+            ),
+            listed(
+                f"Epistemic deviation over that within the data, x in {intervals}.",
+                "",
+                ((name, found.growth(name)) for name in ("VI", MIXTURE)),
+                {"in the gap": lambda g: f"{g[0]:.1f}", "outside": lambda g: f"{g[1]:.1f}"},
+            ),
+            claims("What W2 says.", "derivations.md", claims_of_the_derivations(found)),
+        ]
+    )
+
+
+def _cell(name: str) -> Callable[[dict[str, tuple[float, float]]], str]:
+    return lambda numbers: f"{numbers[name][0]:.3f} ({numbers[name][1]:.3f})"
+
+
+def claims_of_the_derivations(found: Study) -> list[Claim]:
+    """Judge what derivations.md (W2) says of this experiment."""
+    one, several = max(found.growth("VI")), min(found.growth(MIXTURE))
+    held = max(scores["outside"]["coverage"][0] for scores in found.scores.values())
+    less = f"VI widens less without data than {MIXTURE} do"
+    blind = "no method foresees -x^4: outside, 95 % intervals hold"
+    return [
+        Claim(less, "<", f"{one:.1f} < {several:.1f}", one < several),
+        Claim(blind, "< 50 %", f"{held:.0%}", held < 0.5),
+    ]
+
+
+def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
+    """Judge what the tutorial says of its fit, and return the error at 0, which it does not judge.
+
+    The unit sd is the epistemic standard deviation, a mean over starts.
+    """
+    x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *SIX]), []
+    mean, sd = np.mean([one.predict(x, 1000)[:2] for one in fits], axis=0)[:, :, 0]
+    for one in fits:
+        noise = one.estimator.draw(np.random.default_rng(one.seed), 1)  # one, as it does
+        found = one.estimator.value_and_grad(one.thetas[0], noise, SIX, quartic_curve(SIX))
+        losses.append(float(found.value))
+    low, high, off = min(losses), max(losses), abs(mean[0] - 1.0) / sd[0]  # the curve is at 1
+    rows, near, far = sd[5:].mean(), sd[1:3].mean(), sd[3:5].mean()
+    wide = f"sd {near:.2f} at +-5, {rows:.2f} at the rows"
+    return [
+        Claim("loss at the end, nats", "278", f"{low:.0f} ... {high:.0f}", low <= 278 <= high),
+        Claim("wide without data", "", wide, bool(near > rows)),
+        Claim("wider further away", "", f"sd {far:.2f} at +-100", bool(far > near)),
+    ], float(off)
+
+
+def _draw(data: Toy, fits: dict[str, Fitted], path: Path) -> None:
+    figure = Figure(figsize=(14.0, 4.2), layout="constrained")
+    panels = figure.subplots(1, len(fits), sharey=True)
+    x = np.linspace(*PANEL, 301)[:, None]
+    for ax, (name, fitted) in zip(panels, fits.items(), strict=True):
+        shown = fitted.predict(x, 500)
+        plots.fit(x, shown, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax)
+        ax.axvspan(DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0, label="gap in the data")
+        ax.legend().remove()  # one for all panels
+        ax.set_xlabel(f"x (dimensionless)\n{name}")
+        ax.set_ylabel("")
+    panels[0].set_ylabel("y (dimensionless)")
+    legend_of_figure(figure, panels[0], 6)
+    figure.savefig(path, dpi=100)
+
+
+def _draw_tutorial(fitted: Fitted, path: Path) -> None:
+    figure = Figure(figsize=(10.0, 4.0), layout="constrained")
+    for ax, far in zip(figure.subplots(1, 2), (5.0, 100.0), strict=True):
+        x = np.linspace(-far, far, 401)[:, None]
+        shown, rows = fitted.predict(x, 1000), (SIX, quartic_curve(SIX))
+        plots.fit(x, shown, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax)
+        ax.lines[0].set(markersize=7, color=BLACK)
+        legend_above(ax, 3)
+        ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+    figure.savefig(path, dpi=100)

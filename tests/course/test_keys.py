@@ -1,0 +1,351 @@
+"""Keys of the exercises: each known mistake gets its sentence, each right answer its proof."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bbb_course import judge
+from bbb_course.exercise import Formula, Verdict, Wrong
+from bbb_course.judging import judge_formula
+from bbb_course.keys import chapters, exercises, find, name_of
+from bbb_course.keys.making import formula
+from bbb_numpy import Adam, ScaleMixturePrior, plain, prove_same
+from bbb_numpy.evaluation.calibration import crps_draws
+from bbb_numpy.numeric.buffers import Buffers
+
+ROOT = Path(__file__).resolve().parents[2]
+FORMULAS = {name: one for name, one in exercises().items() if isinstance(one, Formula)}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")  # a mistake at n = 0
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_known_mistake_gets_its_sentence(name):
+    exercise = FORMULAS[name]
+    for mistake in exercise.wrong:
+        answer = exercise.edited(mistake)
+        assert answer is not None, mistake.old
+        verdict = judge(name, answer)
+        assert not verdict.passed
+        assert verdict.verdict == "known mistake", f"{mistake}\n{verdict}"
+        assert mistake.says in [finding.says for finding in verdict.findings], verdict
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_right_answer_is_proved_and_its_slopes_are_derivatives_of_its_value(name):
+    exercise = FORMULAS[name]
+    verdict = judge_formula(exercise, exercise.right)
+    if exercise.extremes:  # the formula alone overflows there
+        assert verdict.headline == "the formula is right, but floats overflow or cancel"
+    elif name in ("geometric_shares", "occams_razor"):  # of whole numbers: nothing moves
+        assert verdict.verdict == "right"
+    else:
+        assert verdict.verdict == "proved", verdict
+        assert ("derivatives" in verdict.headline) == bool(exercise.slopes)
+
+
+def test_a_planted_error_in_the_slopes_of_a_key_would_be_seen():
+    exercise = FORMULAS["gaussian_prior"]
+    wrong = exercise.edited(exercise.wrong[5])
+    assert "derivatives" not in judge_formula(replace(exercise, right=wrong), wrong).headline
+    assert "derivatives" in judge_formula(exercise, exercise.right).headline
+
+
+def test_the_answers_are_those_of_the_library():
+    rng = np.random.default_rng(0)
+    mu, rho, eps = *rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
+    x, y = np.column_stack([rng.standard_normal((4, 2)), np.ones(4)]), rng.standard_normal(4)
+    value, d_mu, d_rho = find("value_and_gradient").right(mu, rho, eps, x, y, 0.7, 0.4, 0.5)
+    theta = np.concatenate([mu, rho])
+    of_plain = plain.value_and_grad((2, 1), theta, eps, x[:, :2], y[:, None], 0.7, 0.4, 0.5)
+    assert np.allclose(value, of_plain[0], rtol=1e-13)
+    assert np.allclose(np.concatenate([d_mu, d_rho]), of_plain[1], rtol=1e-12)
+
+    arrays = [rng.standard_normal(shape) for shape in [(5, 2), (2, 3), 3, (3, 2), 2, (5, 2)]]
+    x, W0, b0, W1, b1, y = arrays
+    w = np.concatenate([W0.ravel(), b0, W1.ravel(), b1])[None]
+    f, tape = plain.forward((2, 3, 2), w, x)
+    slopes = find("backward_pass").right(*arrays)[1:]
+    assert np.allclose(np.concatenate([np.ravel(s) for s in slopes]), plain.vjp(tape, f - y)[0])
+
+    w, a = rng.standard_normal(3), 0.3
+    prior = ScaleMixturePrior(1 / (1 + np.exp(-a)), 1.2, 0.4)
+    of_library = prior.log_density({}, w[None], Buffers())[0]
+    assert np.allclose(find("scale_mixture_prior").right(w, a, 1.2, 0.4)[0], -of_library)
+
+    draws = rng.standard_normal(7)
+    of_library = crps_draws(draws[:, None], np.array([0.3]))
+    assert np.allclose(find("crps_of_draws").right(draws, 0.3), of_library)
+
+    adam, theta = Adam(0.01), rng.standard_normal(3)
+    key, m, v = theta.copy(), np.zeros(3), np.zeros(3)
+    state = adam.init(theta)
+    for t in (1, 2, 3):
+        grad = rng.standard_normal(3)
+        key, m, v = find("adam_step").right(
+            key, m, v, grad, t, 0.01, adam.beta1, adam.beta2, adam.epsilon
+        )
+        adam.update(theta, grad, state, 1.0)
+    assert np.allclose(theta, key, rtol=1e-12)
+
+
+def test_the_kernel_of_the_key_leaves_p_as_it_is():
+    rng = np.random.default_rng(0)
+    p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4), 4)
+    kernel = find("transition_matrix").right(p, q)
+    assert np.allclose(p @ kernel, p)
+    assert not np.allclose(p @ q, p)
+
+
+@formula(returns="value half", tags="K1", mu=FORMULAS["softplus"].arguments["rho"],
+         x=FORMULAS["sticking_the_landing"].arguments["eps"])  # fmt: skip
+def plain_key(mu, x):
+    value = np.sum(mu * x, axis=1)
+    return value, mu / 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda mu, x: (-(x @ mu), mu / 2), "its sign is the other way round"),
+        (lambda mu, x: (x @ mu / 2, mu / 2), "it is half of what is right"),
+        (lambda mu, x: (2 * x @ mu, mu / 2), "it is twice what is right"),
+        (lambda mu, x: (x @ mu / 3, mu / 2), "divided by the number of weights P"),
+        (lambda mu, x: (x @ mu * len(mu), mu / 2), "multiplied by the number of weights P"),
+        (lambda mu, x: ((x @ mu) ** 2, mu / 2), "the square of what is right"),
+        (lambda mu, x: (1 / (x @ mu), mu / 2), "one over what is right"),
+    ],
+)
+def test_general_mistakes_are_named_without_an_entry_in_the_key(answer, says):
+    verdict = judge_formula(plain_key, answer)
+    assert verdict.verdict == "known mistake"
+    assert [finding.block for finding in verdict.findings] == ["value"]
+    assert says in verdict.findings[0].says
+    assert verdict.headline == "half is right; value is wrong"
+
+
+def test_two_mistakes_at_once_are_both_named():
+    exercise = FORMULAS["value_and_gradient"]
+    named = {mistake.new: mistake for mistake in exercise.wrong}
+    two = named["- r @ x / len(x) / noise**2"], named["(pi / sigma + d_w * eps)"]
+    verdict = judge("value_and_gradient", exercise.edited(*two))
+    says = dict(verdict.findings)
+    assert says["d_mu"] == two[0].says
+    assert two[0].says in says["d_rho"]
+    assert two[1].says in says["d_rho"]
+
+
+def test_an_unknown_mistake_gets_the_smallest_case_with_numbers():
+    verdict = judge("softplus", lambda rho: np.log1p(np.exp(rho)) + 0.25 * np.tanh(rho))
+    assert verdict.verdict == "wrong"
+    assert verdict.cases["sigma"] == {
+        "rho": [1.0],  # at 0 it is right
+        "your sigma": [1.50366],
+        "right sigma": [1.31326],
+    }
+
+    def of_several_rows(complexity, nll, total):
+        return complexity * len(nll) / total + np.sum(nll) + 0.1 * (len(nll) > 1)
+
+    verdict = judge("cost_of_a_minibatch", of_several_rows)
+    assert len(verdict.cases["cost"]["nll"]) == 2
+    assert verdict.cases["cost"]["your cost"] == verdict.cases["cost"]["right cost"] + 0.1
+
+
+def test_all_that_does_not_matter_in_the_smallest_case_is_zero_or_one():
+    right = FORMULAS["value_and_gradient"].right
+
+    def answer(mu, rho, eps, x, y, prior, noise, pi):
+        value, d_mu, d_rho = right(mu, rho, eps, x, y, prior, noise, pi)
+        return value + 0.3 * np.log(noise) ** 2, d_mu, d_rho
+
+    case = dict(judge("value_and_gradient", answer).cases["value"])
+    assert case.pop("noise") in (0.5, 2.0)
+    assert case.pop("your value") != case.pop("right value")
+    assert case == {
+        "mu": [0.0], "rho": [0.0], "eps": [[0.0]], "x": [[0.0]], "y": [0.0], "prior": 1.0,
+        "pi": 1.0,
+    }  # fmt: skip
+
+
+def test_wrong_numbers_are_shown_before_another_shape():
+    right = FORMULAS["backward_pass"].right
+
+    def answer(x, W0, b0, W1, b1, y):
+        value, d_W0, d_b0, d_W1, d_b1 = right(x, W0, b0, W1, b1, y)
+        return value, d_W0.T + 0.1 * x, d_b0, d_W1, d_b1
+
+    case = judge("backward_pass", answer).cases["d_W0"]
+    assert isinstance(case["your d_W0"], list)
+
+    def of_one_shape(rho):
+        return np.log(1 + np.exp(rho)) if len(rho) == 3 else np.zeros(7)
+
+    verdict = judge("softplus", of_one_shape)  # the proofs have three weights
+    assert not verdict.passed
+    assert verdict.cases["sigma"]["your sigma"] == "of shape (7,)"
+    case = judge("softplus", lambda rho: 2.5 * of_one_shape(rho)).cases["sigma"]
+    assert len(case["rho"]) == 3
+
+
+def test_an_answer_for_four_rows_alone_does_not_pass():
+    assert not judge("coverage", lambda low, high, y: np.sum((low <= y) & (y <= high)) / 16).passed
+    right = FORMULAS["mean_and_variances"].right
+
+    def raises(f, noise):
+        return right(f.reshape(4, 4), noise)
+
+    assert not judge("mean_and_variances", raises).passed
+
+
+def test_blocks_are_judged_alone_one_by_a_name_and_one_by_a_case():
+    right = FORMULAS["gaussian_likelihood"].right
+
+    def answer(f, y, noise):
+        value, d_f = right(f, y, noise)
+        return value * noise, -d_f
+
+    verdict = judge("gaussian_likelihood", answer)
+    assert set(verdict.cases) == {"value"}
+    assert [finding.block for finding in verdict.findings] == ["d_f"]
+
+
+def test_an_error_that_floats_do_not_see_is_refuted():
+    def answer(mu, rho, prior):
+        value, d_mu, d_rho = FORMULAS["complexity_in_closed_form"].right(mu, rho, prior)
+        return value, d_mu * (1 + 2.0**-40), d_rho
+
+    verdict = judge("complexity_in_closed_form", answer)
+    assert not verdict.passed
+    assert verdict.findings[0].block == "d_mu"
+    assert re.search(r"too (large|small) by .*e-1", verdict.findings[0].says)
+
+
+def test_another_value_with_its_own_right_gradient_is_called_that():
+    exercise = FORMULAS["gaussian_prior"]
+
+    def answer(w, prior):
+        value, d_w = exercise.right(w, prior)
+        return value + np.sum(w**3), d_w + 3 * w**2
+
+    assert "exactly those of this other value" in judge("gaussian_prior", answer).headline
+    wrong = judge("gaussian_prior", lambda w, prior: (np.sum(w**3), w))
+    assert "other value" not in wrong.headline
+
+
+def test_a_right_formula_written_otherwise_is_proved():
+    def answer(mu, rho, eps):
+        return mu + (rho + np.log(1 + np.exp(-rho))) * eps
+
+    assert judge("from_noise_to_weights", answer).passed
+
+
+def test_what_cannot_be_traced_is_compared_in_floats_and_is_told_so():
+    verdict = judge("softplus", lambda rho: np.logaddexp(0, rho))
+    assert verdict.passed
+    assert verdict.verdict == "right"
+    assert "not proved, as np.logaddexp" in verdict.headline
+    verdict = judge("softplus", lambda rho: np.logaddexp(0, -rho))
+    assert "the sign of rho" in verdict.findings[0].says
+
+
+def test_where_only_floats_are_compared_an_error_of_a_ten_millionth_is_an_error():
+    verdict = judge("softplus", lambda rho: np.logaddexp(0, rho) + 1e-7)
+    assert not verdict.passed
+    assert verdict.cases
+
+
+def test_an_answer_that_is_wrong_on_another_path_than_the_proof_took_is_noticed():
+    def answer(here, there, forth, back):
+        ratio = there * back / (here * forth)
+        return ratio if ratio < 2.5 else 1 + 0 * ratio
+
+    assert not judge("acceptance_probability", answer).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda rho: None, "returns None for sigma"),
+        (lambda rho: rho[0], r"sigma must have the shape \(3,\); it has \(\)"),
+        (lambda rho: rho @ np.ones(4), "raises ValueError in line"),
+        (lambda: 0, "raises TypeError"),
+        (lambda rho: rho * 1j, "must be real numbers"),
+        (3, "must be a function"),
+    ],
+)
+def test_what_cannot_be_graded_says_why_in_one_line(answer, says):
+    verdict = judge("softplus", answer)
+    assert verdict.verdict == "unusable"
+    assert re.search(says, verdict.headline)
+    assert "\n" not in str(verdict)
+
+
+def test_an_error_inside_numpy_is_shown_where_the_answer_called_it():
+    def answer(rho):
+        return np.linalg.solve(np.ones((2, 3)), rho)
+
+    assert "raises LinAlgError in line" in judge("softplus", answer).headline
+    assert "`return np.linalg.solve(" in judge("softplus", answer).headline
+
+
+def test_numbers_that_are_not_finite_are_texts_or_null_in_json():
+    exercise = FORMULAS["gaussian_prior"]
+    verdict = judge("gaussian_prior", lambda w, prior: (np.inf, exercise.right(w, prior)[1]))
+    assert verdict.cases["value"]["your value"] == "inf"
+    nan = Verdict("x", False, "scored", "", score={"bias": np.nan})
+    for one in (verdict, nan):
+        json.dumps(one.as_dict(), allow_nan=False)
+
+
+def test_changed_arguments_and_missing_blocks_are_named():
+    def in_place(w, prior):
+        w /= prior
+        return np.sum(w), w
+
+    assert "changes its argument w in place" in judge("gaussian_prior", in_place).headline
+    one = judge("gaussian_prior", lambda w, prior: np.sum(w)).headline
+    assert "returns one thing; asked for are value, d_w" in one
+
+
+def test_a_formula_that_overflows_is_right_and_does_not_pass():
+    verdict = judge("stable_softplus", lambda rho: np.log1p(np.exp(rho)))
+    assert not verdict.passed
+    assert verdict.cases["sigma"] == {
+        "rho": [800.0], "your sigma": ["inf"], "right sigma": [800.0],
+    }  # fmt: skip
+    cancels = judge("stable_softplus", lambda rho: np.log(1 + np.exp(-abs(rho))) + rho * (rho > 0))
+    assert cancels.cases["sigma"]["your sigma"] == [0.0]
+
+
+def test_an_edit_that_does_not_fit_is_no_variant():
+    exercise = FORMULAS["softplus"]
+    assert exercise.edited(Wrong("np.tan", "np.sin", "")) is None
+    assert exercise.edited(Wrong("rho", "r", "")) is None  # it stands there twice
+
+
+def test_every_tag_is_an_entry_of_the_book_and_every_chapter_has_three_to_six_exercises():
+    pages = [ROOT / "derivations.md", *(ROOT / "derivations").glob("*.md")]
+    entries = {
+        tag for page in pages for tag in re.findall(r"^#+ (\w+):", page.read_text("utf-8"), re.M)
+    }
+    for one in exercises().values():
+        assert one.tags
+        assert set(one.tags) <= entries, one.name
+    assert [len(some) in range(3, 7) for some in chapters().values()] == 12 * [True]
+
+
+def test_an_unknown_exercise_is_refused():
+    with pytest.raises(ValueError, match="no exercise is called 'softplos'"):
+        judge("softplos", None)
+    assert name_of(Path("x/3_leapfrog.py")) == name_of(Path("leapfrog.py")) == "leapfrog"
+
+
+def test_what_is_said_of_a_mistake_is_a_proof():
+    exercise = FORMULAS["softplus"]
+    arguments = exercise.draw(1)
+    variant = exercise.edited(exercise.wrong[0])
+    assert prove_same(lambda rho: variant(rho)[0], lambda rho: np.exp(rho)[0], *arguments).proved

@@ -1,0 +1,259 @@
+"""Exercises that are scored: checks, cards, an estimator, and the calibration homework."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bbb_course import cards, judge, lottery, variance
+from bbb_course.checks import CHECK_A_GRADIENT, CHECK_A_SAMPLER, CHECK_CALIBRATION
+from bbb_course.keys import exercises
+from bbb_numpy.gradcheck import check
+from bbb_studies.data import powerball
+
+SOLUTIONS = Path(__file__).resolve().parents[2] / "exercises" / "solutions"
+CHECKS = (CHECK_A_GRADIENT, CHECK_A_SAMPLER, CHECK_CALIBRATION)
+
+
+def solution(name):
+    (path,) = SOLUTIONS.rglob(f"*_{name}.py")
+    return runpy.run_path(str(path))[name]
+
+
+# --- grade the test
+
+
+@pytest.mark.parametrize("exercise", CHECKS, ids=lambda one: one.name)
+def test_a_check_that_accepts_all_finds_nothing_and_one_that_refuses_all_only_raises_alarms(
+    exercise,
+):
+    accepting = exercise.judge(lambda *arguments: True)
+    assert accepting.score["score"] == 0
+    assert not accepting.passed
+    refusing = exercise.judge(lambda *arguments: False)
+    right = sum(one.right for one in exercise.subjects())
+    assert right >= 5
+    assert refusing.score["found"] == refusing.score["planted"] >= 8
+    assert refusing.score["score"] == refusing.score["planted"] - right
+    assert not refusing.passed
+
+
+@pytest.mark.equation("M5")
+def test_a_check_for_detailed_balance_alone_raises_false_alarms_and_misses_chains_that_stay():
+    def detailed_balance(kernel, p):
+        flow = p[:, None] * kernel
+        return np.allclose(flow, flow.T)
+
+    verdict = judge("check_a_sampler", detailed_balance)
+    said = [says for _, says in verdict.findings]
+    assert "a kernel with a current in a circle, without detailed balance is right" in said[0]
+    assert "a chain that never moves" in said
+    assert "a chain of period 2 that has p as its stationary distribution" in said
+    assert verdict.score["false alarms"] == 1
+
+
+def test_the_right_kernels_leave_p_and_the_wrong_ones_are_wrong():
+    for what, right, (kernel, p) in CHECK_A_SAMPLER.subjects():
+        far = np.linalg.matrix_power(kernel, 100_000)
+        negative = "negative" in what  # all but that is right
+        assert np.allclose(far, p, atol=1e-9) == (right or negative), what
+        assert bool((kernel < 0).any()) == negative, what
+
+
+@pytest.mark.equation("D9")
+def test_the_gradients_shown_are_right_and_wrong_as_they_claim():
+    for what, right, (value_and_grad, theta) in CHECK_A_GRADIENT.subjects():
+        assert check(value_and_grad, theta).passed == right, what
+
+
+@pytest.mark.equation("D9")
+def test_an_absolute_tolerance_misses_the_small_gradient_and_only_that():
+    """The mistake that the exercise teaches: np.allclose calls all below 1e-8 equal."""
+
+    def check_a_gradient(value_and_grad, theta, **tolerance):
+        steps = 1e-6 * np.eye(theta.size)
+        sides = [(value_and_grad(theta + h)[0], value_and_grad(theta - h)[0]) for h in steps]
+        slopes = np.array([above - below for above, below in sides]) / 2e-6
+        return np.allclose(slopes, value_and_grad(theta)[1], **tolerance)
+
+    def missed(**tolerance):
+        verdict = judge("check_a_gradient", lambda *given: check_a_gradient(*given, **tolerance))
+        return [says for block, says in verdict.findings if block == "not seen"]
+
+    assert missed() == ["a gradient of a cost of a millionth, too large by 1/1000 of itself"]
+    assert missed(atol=0) == []
+
+
+@pytest.mark.equation("D35")
+def test_coverage_alone_does_not_see_bands_too_wide_here_and_too_narrow_there():
+    def coverage(draws, y):
+        low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+        return abs(np.mean((low <= y) & (y <= high)) - 0.9) < 0.04
+
+    missed = [says for _, says in judge("check_calibration", coverage).findings]
+    assert "too wide in most rows and far too narrow in the others" in missed
+
+
+def test_a_check_that_raises_is_told_where():
+    verdict = judge("check_a_gradient", lambda value_and_grad, theta: 1 / 0)
+    assert "raises ZeroDivisionError on a right gradient" in verdict.headline
+
+
+def test_a_check_that_changes_what_it_is_shown_does_not_spoil_the_next():
+    right = solution("check_a_sampler")
+
+    def meddles(kernel, p):
+        accepts = right(kernel, p)
+        p[:] = 0
+        return accepts
+
+    assert judge("check_a_sampler", meddles).passed
+
+
+# --- bug x detector
+
+CHEAP = ("gradient check", "value", "invariance", "mean over noise")
+
+
+def test_no_cheap_detector_sees_anything_in_the_right_program():
+    assert not any(cards.measure("", one)[0] for one in CHEAP)
+
+
+@pytest.mark.parametrize("bug", cards.BUGS)
+def test_the_key_is_what_the_cheap_detectors_see(bug):
+    for detector in CHEAP[: 3 + (bug in ("score counted twice", "uniform noise"))]:
+        assert cards.measure(bug, detector)[0] == cards.key()[bug][detector][0], detector
+
+
+def test_convergence_and_coverage_of_one_bug_are_as_in_the_key():
+    for detector in ("convergence", "coverage"):
+        seen, number = cards.measure("bands of fifty", detector)
+        stored = cards.key()["bands of fifty"][detector]
+        assert seen == stored[0]
+        assert number == pytest.approx(stored[1], abs=0.02)
+
+
+@pytest.mark.long
+def test_the_whole_key_is_what_the_detectors_see():
+    for bug in cards.BUGS:
+        for detector in cards.DETECTORS:
+            assert cards.measure(bug, detector)[0] == cards.key()[bug][detector][0], bug
+    assert not any(cards.measure("", one)[0] for one in cards.DETECTORS)
+
+
+def test_every_bug_is_seen_by_one_detector_and_every_detector_misses_one():
+    key = cards.key()
+    assert list(key) == list(cards.BUGS)
+    assert all(any(seen for seen, _ in row.values()) for row in key.values())
+    for detector in cards.DETECTORS:
+        assert {row[detector][0] for row in key.values()} == {True, False}
+
+
+def test_an_edit_that_does_not_fit_the_program_is_refused():
+    with pytest.raises(ValueError, match="'sigma' occurs 7 times"):
+        cards.program((("sigma", "tau"),))
+
+
+def test_the_cards_are_compared_cell_by_cell():
+    answer = {bug: set(seen) for bug, seen in solution("which_detector_sees_it").items()}
+    answer["bands of fifty"] = {"convergence"}
+    verdict = judge("which_detector_sees_it", answer)
+    assert verdict.passed
+    assert [finding.block for finding in verdict.findings] == [
+        "bands of fifty, convergence", "bands of fifty, coverage",
+    ]  # fmt: skip
+    assert verdict.findings[1].says == "sees it (1)"
+    everything = {bug: set(cards.DETECTORS) for bug in cards.BUGS}
+    assert not judge("which_detector_sees_it", everything).passed
+    empty = dict.fromkeys(cards.BUGS, ())
+    assert judge("which_detector_sees_it", empty).verdict == "not answered"
+    odd = judge("which_detector_sees_it", {**answer, "no eps": {"luck"}})
+    assert "'luck' is no detector" in odd.headline
+    assert "must be a dict with the bugs" in judge("which_detector_sees_it", {}).headline
+
+
+# --- your own estimator
+
+
+def test_the_report_s_own_estimator_is_unbiased_and_not_enough():
+    def report(mu, rho, eps, slope):
+        sigma = np.logaddexp(0, rho)
+        d_w = slope(mu + sigma * eps)
+        d_rho = ((d_w * eps).mean(axis=0) - 1 / sigma) / (1 + np.exp(-rho))
+        return d_w.mean(axis=0), d_rho
+
+    verdict = judge("your_own_estimator", report)
+    assert verdict.score["variance against the report's"] == pytest.approx(1.0)
+    assert [finding.block for finding in verdict.findings] == ["variance"]
+
+
+def test_a_biased_estimator_and_one_that_pays_more_are_refused():
+    verdict = judge("your_own_estimator", lambda mu, rho, eps, slope: (0 * mu, 0 * rho))
+    assert "it is biased" in verdict.findings[0].says
+    verdict = judge(
+        "your_own_estimator", lambda mu, rho, eps, slope: slope(np.tile(eps, (2, 1)))[:2]
+    )
+    assert "asks for 8 slopes" in verdict.headline
+
+
+@pytest.mark.equation("K21", "K30")
+def test_the_mean_by_quadrature_is_that_of_the_report_s_estimator():
+    rng = np.random.default_rng(0)
+    found = variance.of_the_report(variance.MU, variance.RHO, rng.standard_normal((1_000_000, 2)))
+    assert np.allclose(found, variance.right_mean(variance.MU, variance.RHO), atol=0.02)
+
+
+# --- the calibration homework
+
+
+@pytest.mark.equation("D37")
+def test_who_states_the_truth_loses_nothing_and_who_states_a_half_loses_what_the_entropy_says():
+    truth = powerball.exact(69)
+    assert lottery.regret(np.nan_to_num(truth.probability[1:])) == pytest.approx(0, abs=1e-5)
+    assert lottery.regret(np.full(69, 0.5)) == pytest.approx(np.log(2) - truth.log_loss)
+
+
+def test_a_history_has_the_frequencies_of_the_rules():
+    some = map(lottery.history, range(40))
+    numbers, labels = (np.concatenate(one) for one in zip(*some, strict=True))
+    truth = powerball.exact(69)
+    for label in (0, 1):
+        found = np.bincount(numbers[labels == label], minlength=70) / len(numbers)
+        error = np.sqrt(truth.mass[label] / len(numbers)) + 1e-12
+        assert np.max(np.abs(found - truth.mass[label]) / error) < 5
+
+
+def test_intervals_too_narrow_or_too_wide_and_frequencies_alone_are_refused():
+    smooth = solution("powerball")
+
+    def narrow(numbers, labels, balls):
+        p, low, high = smooth(numbers, labels, balls)
+        return p, p + 0.3 * (low - p), p + 0.3 * (high - p)
+
+    def wide(numbers, labels, balls):
+        return smooth(numbers, labels, balls)[0], np.zeros(balls), np.ones(balls)
+
+    def frequencies(numbers, labels, balls):
+        total = np.bincount(numbers, minlength=balls + 1)[1:] + 1.0
+        p = (np.bincount(numbers, labels, balls + 1)[1:] + 0.5) / total
+        error = 1.645 * np.sqrt(p * (1 - p) / total)
+        return p, np.clip(p - error, 0, 1), np.clip(p + error, 0, 1)
+
+    said = {name: dict(judge("powerball", one).findings) for name, one in locals().items()
+            if name in ("narrow", "wide", "frequencies")}  # fmt: skip
+    assert "too narrow" in said["narrow"]["coverage"]
+    assert "too wide" in said["wide"]["coverage"]
+    assert "regret" not in said["wide"]
+    assert "at most 0.01 is asked for" in said["frequencies"]["regret"]
+
+
+def test_probabilities_beyond_one_are_refused():
+    verdict = judge("powerball", lambda n, y, balls: (np.full(balls, 1.5),) * 3)
+    assert "probability must be 69 numbers from 0 to 1" in verdict.headline
+
+
+def test_all_scored_exercises_have_a_solution_that_passes_in_the_book():
+    scored = [name for name, one in exercises().items() if not hasattr(one, "arguments")]
+    assert len(scored) == 6
+    assert all(callable(solution(name)) or name.startswith("which") for name in scored)

@@ -1,0 +1,193 @@
+"""`bbb-numpy compare`: the methods of the UCI benchmark on a table of one's own."""
+
+import csv
+import shutil
+
+import numpy as np
+import pytest
+from tests.uci.test_running import dask
+from tests.uci.test_trials import TINY, without_time
+
+from bbb_numpy.cli.main import main
+from bbb_studies.data.uci import standard_splits
+from bbb_studies.uci import own, records, workers
+from bbb_studies.uci.methods import Settings
+from bbb_studies.uci.own import OwnTrial, keep, measure, set_name
+from bbb_studies.uci.trials import fit_part, score
+
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
+WRITTEN = {
+    *("records", "data.npz", "table.md", "table.csv", "trials.csv"),
+    *("scores.png", "calibration.png", "pit.png"),
+}
+
+
+def rows(count=60, seed=5):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((count, 2))
+    return x, 3.0 + 2.0 * x[:, :1] + 0.2 * rng.standard_normal((count, 1))
+
+
+def table(path, shift=0.0):
+    x, y = rows()
+    colours = np.where(x[:, 1] > 0, "red", "blue")
+    lines = (f"{a},{b},{c + shift}" for a, b, c in zip(x[:, 0], colours, y[:, 0], strict=True))
+    path.write_text("\n".join(["a,colour,y", *lines]))
+    return path
+
+
+@pytest.fixture
+def there(tmp_path, monkeypatch, threads):
+    """A folder with a table, and threads in place of processes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(workers, "local", threads)
+    return table(tmp_path / "mine.csv")
+
+
+@pytest.fixture
+def quick(there, without_pictures):
+    """The same without pictures."""
+    return there
+
+
+def compare(*words, data="mine.csv", method=("map",)):
+    given = ["compare", data, "--target", "y", "--quick", "--splits", "2", "--workers", "2"]
+    return main([*given, "--method", *method, "--out", "out", *words])
+
+
+def recorded(out):
+    found = {record["key"]: record for record in records.read(out / records.FOLDER)}
+    return {key: without_time(found[key]) for key in sorted(found)}
+
+
+def test_a_comparison_writes_records_one_table_and_pictures(there, capsys):
+    out = there.parent / "out"
+    assert compare(method=("map", "mean-field")) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == WRITTEN
+    found = recorded(out)
+    assert set(found) == {f"mine.csv/{m}/0{k}" for m in ("map", "mean-field") for k in (0, 1)}
+    assert "60 rows, 2 inputs (a, colour) as 3 features, target y: regression" in said.out
+    assert "4 of 4 finished, 0 failed" in said.out
+    for method in ("map", "mean-field"):
+        errors = [one["metrics"]["rmse"] for key, one in found.items() if f"/{method}/" in key]
+        error = np.std(errors, ddof=1) / np.sqrt(2)
+        assert f"{np.mean(errors):.3f} ± {error:.3f}" in said.out
+    text = (out / "table.md").read_text(encoding="utf-8")
+    assert "published" not in text.lower()
+    assert "bbb-numpy compare mine.csv --target y --method map mean-field --splits 2" in text
+    with open(out / "trials.csv", newline="", encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 4
+    for picture in out.glob("*.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_second_call_measures_nothing_and_another_folder_gives_the_same_numbers(quick, capsys):
+    assert compare() == 0
+    first = recorded(quick.parent / "out")
+    capsys.readouterr()
+    assert compare() == 0
+    assert "0 trials measured now" in capsys.readouterr().out
+    assert recorded(quick.parent / "out") == first
+    shutil.move(quick.parent / "out", quick.parent / "moved")
+    assert compare("--out", "moved") == 0
+    assert "0 trials measured now" in capsys.readouterr().out
+    assert compare("--out", "new") == 0
+    assert recorded(quick.parent / "new") == first
+
+
+def test_records_of_other_rows_do_not_count(quick, capsys):
+    assert compare() == 0
+    first = recorded(quick.parent / "out")
+    table(quick, shift=1.0)
+    capsys.readouterr()
+    assert compare() == 0
+    said = capsys.readouterr()
+    assert "2 trials measured now" in said.out
+    assert "do not count and are run again: mine.csv/map/00 (data " in said.err
+    now = recorded(quick.parent / "out")
+    assert now["mine.csv/map/00"]["data"] != first["mine.csv/map/00"]["data"]
+
+
+def test_a_trial_is_fitted_to_nine_tenths_and_scored_on_the_others(tmp_path):
+    x, y = rows()
+    digest = keep(tmp_path, x, y)
+    trial = OwnTrial("mine.csv", "map", 3, digest, TINY)
+    found = measure(str(tmp_path / own.DATA), trial)
+    test = standard_splits(60, 20)[3]
+    train = np.setdiff1d(np.arange(60), test)
+    assert found["rows"] == {"train": 54, "test": 6}
+    fit, chosen, scaled = fit_part(x[train], y[train], "map", TINY, trial.seed)
+    assert found["chosen"] == chosen
+    assert found["metrics"] == score(fit, scaled, x[test], y[test], trial)[0]
+
+
+def test_what_a_trial_computes_depends_on_its_rows_and_not_on_the_name_of_the_file(tmp_path):
+    digest = keep(tmp_path, *rows())
+    path = str(tmp_path / own.DATA)
+    one, other = (OwnTrial(name, "map", 0, digest, TINY) for name in ("a.csv", "b.csv"))
+    assert without_time(measure(path, one)) == without_time(measure(path, other))
+    x, y = rows()
+    y[0] += 1e-9
+    assert keep(tmp_path, x, y) != digest
+    seeds = {OwnTrial("a.csv", "map", split, digest, TINY).seed for split in range(9)}
+    assert len(seeds) == 9
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("boston", "boston.table"),
+        ("prices.csv", "prices.csv"),
+        ("a b/ü.csv", "a_b__.csv"),
+        (".hidden", "hidden.table"),
+        ("standard input", "standard_input.table"),
+        ("x" * 300 + ".csv", "x" * 56 + ".csv"),
+    ],
+)
+def test_a_table_has_a_name_that_is_a_folder_and_no_uci_set(source, name):
+    assert set_name(source) == name
+    assert "." in name.strip(".")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message"),
+    [
+        ("a,y\n" + "1,x\n2,z\n" * 15, (), "'x' is no number, as the target of regression must be"),
+        ("a,y\n" + "1,x\n2,z\n" * 15, (), "for classes: bbb-numpy evaluate"),
+        ("a,y\n" + "1,1\n2,2\n" * 9, (), "18 rows are too few; at least 20 are needed"),
+        ("a,y\n" + "1,1\n2,1\n" * 15, (), "the target 'y' is the same in all rows"),
+        ("a,y\n" + "1,1\n2,2\n" * 15, ("--out", "t.csv"), "the output folder t.csv is a file"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_in_one_line(text, words, message, quick, capsys):
+    (quick.parent / "t.csv").write_text(text)
+    assert compare(*words, data="t.csv") == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert message in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [("--method", "mcmc"), ("--splits", "1"), ("--workers", "0")])
+def test_impossible_options_are_refused_by_the_parser(words, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(["compare", "mine.csv", "--target", "y", *words])
+    assert error.value.code == 2
+    assert words[0] in capsys.readouterr().err
+
+
+def test_a_trial_of_an_unknown_method_is_refused():
+    with pytest.raises(ValueError, match="there is no method 'x'; there are mean-field"):
+        OwnTrial("a.csv", "x", 0, "0", Settings())
+
+
+def test_what_the_command_says_to_repeat_is_what_was_typed(quick, capsys):
+    words = ("--leave-out", "colour", "--seed", "3", "--decimal", ".", "--drop-missing")
+    assert compare(*words) == 0
+    text = (quick.parent / "out" / "table.md").read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith("bbb-numpy compare"))
+    capsys.readouterr()
+    assert main(line.split()[1:]) == 0
+    assert "0 trials measured now" in capsys.readouterr().out

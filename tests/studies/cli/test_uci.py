@@ -1,0 +1,346 @@
+"""`bbb-numpy uci`: records, tables and pictures, or one line that says why not."""
+
+import csv
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import working
+from tests.data.test_uci import needs_data
+from tests.uci.test_running import dask
+from tests.uci.test_trials import toy
+
+from bbb_numpy.cli.main import main
+from bbb_numpy.numeric.threads import one_blas_thread
+from bbb_studies.cli import uci as benchmarking
+from bbb_studies.data.locate import ENVIRONMENT
+from bbb_studies.uci import gaps, records, trials, workers
+from bbb_studies.uci.trials import METHODS, SETS, Trial, measure, settings_for
+
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
+WRITTEN = {
+    *("records", "table.md", "table.csv", "trials.csv"),
+    *("scores.png", "calibration.png", "pit.png"),
+}
+
+
+@pytest.fixture
+def small_with_pictures(monkeypatch, threads):
+    """A small set by any name, and threads, which see it, in place of processes."""
+    monkeypatch.setattr(benchmarking.sets, "load", lambda name, splits=None: toy())
+    monkeypatch.setattr(trials, "_data", lambda name, splits: toy())
+    monkeypatch.setattr(workers, "local", threads)
+
+
+@pytest.fixture
+def small(small_with_pictures, without_pictures):
+    """The same without pictures."""
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+def uci(out, *words, data=("boston",), method=("map",), splits=2):
+    given = ["uci", "--quick", "--data", *data, "--method", *method, "--splits", str(splits)]
+    where = [] if "--scheduler" in words else ["--jobs", "2"]
+    return main([*given, *where, "--out", str(out), *words])
+
+
+def numbers(out):
+    """What was recorded, without times."""
+    found = {record["key"]: record for record in records.read(out / records.FOLDER)}
+    return {key: {**found[key], "seconds": None} for key in sorted(found)}
+
+
+def table(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def one_line(capsys):
+    """Return what was said on standard error, if it was one line."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("bbb-numpy uci: ")
+    return line
+
+
+def test_a_run_writes_records_tables_and_pictures_and_says_what_it_did(
+    small_with_pictures, out, capsys
+):
+    assert uci(out, method=("map", "mean-field")) == 0
+    said = capsys.readouterr()
+    assert set(numbers(out)) == {f"boston/{m}/0{k}" for m in ("map", "mean-field") for k in (0, 1)}
+    assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == WRITTEN
+    for path in out.glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+    assert "4 trials measured now" in said.out
+    assert "4 of 4 finished, 0 failed" in said.out
+    assert str(out) in said.out
+    assert said.err == ""
+    by_hand = [record["metrics"]["rmse"] for key, record in numbers(out).items() if "map" in key]
+    assert f"{sum(by_hand) / 2:.3f}" in said.out
+    assert "boston" in (out / "table.md").read_text(encoding="utf-8")
+    assert len(table(out / "trials.csv")) == 4
+    assert table(out / "table.csv")
+
+
+def test_a_second_call_measures_nothing_and_changes_no_record(small, out, capsys, monkeypatch):
+    assert uci(out) == 0
+    before, text = numbers(out), (out / "table.csv").read_text()
+    monkeypatch.setattr(benchmarking, "measure", lambda trial: pytest.fail("is recorded already"))
+    capsys.readouterr()
+    assert uci(out) == 0
+    assert "0 trials measured now" in (said := capsys.readouterr().out)
+    assert "2 of 2 finished" in said
+    assert numbers(out) == before
+    assert (out / "table.csv").read_text() == text
+
+
+def test_what_is_named_twice_is_measured_once_and_resuming_can_be_asked_for(small, out, capsys):
+    assert uci(out, data=("boston", "boston"), method=("map", "map"), splits=1) == 0
+    assert "1 of 1 finished" in capsys.readouterr().out
+    assert uci(out, "--resume", splits=1) == 0
+    assert "0 trials measured now" in capsys.readouterr().out
+
+
+def test_more_methods_and_splits_are_added_to_what_is_there(small, out, capsys):
+    assert uci(out, splits=1) == 0
+    first = numbers(out)
+    assert uci(out, method=("map", "ensemble"), splits=2) == 0
+    assert "3 trials measured now" in capsys.readouterr().out
+    assert numbers(out)["boston/map/00"] == first["boston/map/00"]
+    assert len(numbers(out)) == 4
+
+
+def test_other_settings_are_measured_again_and_it_is_said_why(small, out, capsys):
+    assert uci(out, splits=1) == 0
+    capsys.readouterr()
+    assert uci(out, "--units", "7", splits=1) == 0
+    said = capsys.readouterr()
+    assert "boston/map/00 (units 50, now 7)" in said.err
+    assert "1 trials measured now" in said.out
+    assert numbers(out)["boston/map/00"]["settings"]["units"] == 7
+    assert uci(out, "--no-resume", splits=1) == 0
+    assert "records.previous-2" in capsys.readouterr().err
+    assert numbers(out)["boston/map/00"]["settings"]["units"] == 50
+
+
+def test_the_number_of_jobs_and_the_order_of_words_change_no_number(small, out, tmp_path):
+    assert uci(out, method=("map", "renyi")) == 0
+    other = tmp_path / "other"
+    assert uci(other, "--jobs", "1", method=("renyi", "map")) == 0
+    assert numbers(out) == numbers(other)
+
+
+def test_options_reach_the_trials(small, out):
+    assert uci(out, "--units", "5", "--seed", "9", data=("protein",), splits=1) == 0
+    ((key, record),) = numbers(out).items()
+    assert key == "protein/map/00"
+    quick = settings_for("protein", **(benchmarking.QUICK | {"units": 5, "seed": 9}))
+    assert record["settings"] == vars(quick)
+    assert record["seed"] == Trial("protein", "map", 0, quick).seed
+
+
+def test_the_published_page_names_the_command_that_repeats_it(small, out):
+    assert uci(out, "--units", "5") == 0
+    command = "bbb-numpy uci --data boston --method map --splits 2 --units 5 --seed 0 --jobs 2"
+    assert f"{command} --quick --out {out}" in (out / "table.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_every_method_runs_on_every_set(small, out):
+    assert uci(out, data=SETS, method=tuple(METHODS), splits=1) == 0
+    assert len(numbers(out)) == 9 * 11
+
+
+def test_gap_splits_have_records_and_a_page_of_their_own(small, out, monkeypatch, capsys):
+    data = toy(60)
+    monkeypatch.setattr(gaps, "load", lambda name: data)
+    monkeypatch.setattr(benchmarking.sets, "load", lambda name: data)
+    command = ["uci", "--gap", "--quick", "--data", "yacht", "--method", "map", "hmc"]
+    assert main([*command, "--jobs", "1", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "| yacht | MAP | 3 | " in said
+    assert "6 of 6 finished" in said
+    assert {path.name for path in (out / "gaps").iterdir()} == {"records", "table.md", "gaps.png"}
+    text = (out / "gaps" / "table.md").read_text(encoding="utf-8")
+    assert "](gaps.png)" in text
+    assert "--gap --quick" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--gap", "--data", "protein"], "there are no gap splits of protein"),
+        (["--gap", "--splits", "3"], "--splits none to count"),
+    ],
+)
+def test_what_has_no_gap_splits_is_said(small, out, capsys, words, message):
+    assert main(["uci", *words, "--out", str(out)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def failing(trial):
+    if trial.split == 1:
+        raise ArithmeticError("planted")
+    return measure(trial)
+
+
+def test_a_failing_trial_is_named_and_the_others_are_finished(small, out, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(benchmarking, "measure", failing)
+        assert uci(out, splits=3) == 1
+    said = capsys.readouterr()
+    assert "boston/map/01 failed: ArithmeticError: planted" in said.err
+    assert "--retry-failed" in said.err
+    assert "boston, map, split 1: ArithmeticError: planted" in said.out
+    assert "2 of 3 finished, 1 failed" in said.out
+    assert "2 finished, 1 failed" in (out / "table.md").read_text(encoding="utf-8")
+    assert uci(out, splits=3) == 1  # recorded as failed, and left so
+    assert "0 trials measured now" in capsys.readouterr().out
+    assert uci(out, "--retry-failed", splits=3) == 0
+    assert "1 trials measured now" in capsys.readouterr().out
+
+
+def test_if_every_trial_fails_the_tables_say_so(small, out, capsys, monkeypatch):
+    monkeypatch.setattr(benchmarking, "measure", lambda trial: 1 / 0)
+    assert uci(out) == 1
+    assert "0 of 2 finished, 2 failed" in capsys.readouterr().out
+    assert len(table(out / "trials.csv")) == 2
+
+
+# What cannot be done is said in one line, before any work
+
+
+@pytest.fixture
+def idle(monkeypatch):
+    """Fails where anything is measured."""
+    monkeypatch.setattr(workers, "local", lambda jobs: pytest.fail("began to work"))
+
+
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        (["--data", "iris"], ["'iris'", *SETS]),
+        (["--data", "boston", "Energy"], ["'Energy'", *SETS]),
+        (["--data", "boston,energy"], ["'boston,energy'", *SETS]),
+        (["--method", "hcm"], ["'hcm'", *METHODS]),
+        (["--method", "all"], ["'all'", *METHODS]),
+        (["--data"], ["--data", "at least one"]),
+        (["--splits", "0"], ["--splits", "whole number >= 1; got 0"]),
+        (["--jobs", "two"], ["--jobs", "whole number >= 1; got 'two'"]),
+        (["--units", "-3"], ["--units", "whole number >= 1; got -3"]),
+        (["--seed", "1.5"], ["--seed", "whole number >= 0"]),
+    ],
+    ids=" ".join,
+)
+def test_an_unknown_word_is_named_with_all_that_there_are(words, listed, idle, out, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["uci", "--out", str(out), *words])
+    assert caught.value.code == 2
+    *usage, line = capsys.readouterr().err.splitlines()
+    assert usage[0].startswith("usage: bbb-numpy uci")
+    assert all(word in line for word in listed)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["unset", "empty"])
+def test_missing_data_are_named_with_where_to_get_and_put_them(
+    kind, idle, out, tmp_path, capsys, monkeypatch
+):
+    datasets = pytest.importorskip("sklearn.datasets")
+
+    def no_network(**asked):
+        raise OSError("no network")
+
+    monkeypatch.setattr(datasets, "fetch_openml", no_network)
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv(ENVIRONMENT, "" if kind == "unset" else str(tmp_path / "data"))
+    assert uci(out) == 2
+    line = one_line(capsys)
+    assert "boston.csv of the data set 'boston' is missing" in line
+    assert "no network" in line
+    assert "StatLib" in line
+    put = tmp_path / "data" / "boston" / "boston.csv"
+    wanted = [f"set {ENVIRONMENT}=FOLDER"] if kind == "unset" else [f"put it at {put}"]
+    assert all(part in line for part in wanted)
+    assert not out.exists()
+
+
+def test_a_data_folder_that_is_not_there_is_named(idle, out, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "nowhere"))
+    assert uci(out) == 2
+    assert f"{ENVIRONMENT} is set to '{tmp_path / 'nowhere'}', which is not there" in one_line(
+        capsys
+    )
+
+
+def test_an_output_that_is_a_file_is_named_and_left_alone(small, idle, out, capsys):
+    out.write_text("precious")
+    for folder in (out, out / "below"):
+        assert uci(folder) == 2
+        assert f"the output folder {folder} is a file, or lies below one" in one_line(capsys)
+    assert out.read_text() == "precious"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
+def test_an_output_that_cannot_be_written_is_named(small, idle, out, capsys):
+    out.mkdir(mode=0o500)
+    assert uci(out) == 2
+    assert f"cannot write to the output folder {out}" in one_line(capsys)
+
+
+@pytest.mark.parametrize("name", ["dask", "pandas", "scipy", "threadpoolctl"])
+def test_without_the_extra_it_is_said_in_one_line_what_to_install(name, out):
+    code = (
+        "import sys; sys.modules[sys.argv[1]] = None\n"
+        "from bbb_numpy.cli.main import main\n"
+        "sys.exit(main(['uci', '--out', sys.argv[2]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, name, str(out)],
+        env=os.environ | {"PYTHONPATH": working.PATH},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    said = f"bbb-numpy uci: it needs {name}; pip install 'bbb-numpy[uci]' brings it"
+    assert done.stderr.splitlines() == [said]
+    assert not out.exists()
+
+
+def test_a_scheduler_that_cannot_be_reached_is_named(small, idle, out, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]  # free again below
+    assert uci(out, "--scheduler", f"tcp://127.0.0.1:{port}") == 2
+    assert f"no dask scheduler answers at tcp://127.0.0.1:{port}" in one_line(capsys)
+    assert uci(out, "--scheduler", "nonsense") == 2
+    assert "must be like tcp://HOST:PORT" in one_line(capsys)
+    assert uci(out, "--scheduler", f"127.0.0.1:{port}", "--jobs", "2") == 2
+    assert "--jobs counts processes of this machine" in one_line(capsys)
+
+
+@needs_data
+def test_processes_measure_the_published_set_as_this_process_does(out, capsys):
+    assert uci(out, method=("map", "mean-field")) == 0
+    assert "4 of 4 finished, 0 failed" in capsys.readouterr().out
+    found = numbers(out)
+    assert {record["rows"]["train"] for record in found.values()} == {455}
+    trial = Trial("boston", "map", 1, settings_for("boston", **benchmarking.QUICK))
+    one_blas_thread()
+    here = measure(trial)
+    assert {**found[trial.key], **here, "seconds": None} == found[trial.key]
+    # even short runs know more than the mean of the target, whose RMSE is 9
+    assert all(record["metrics"]["rmse"] < 6 for record in found.values())
+    assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == WRITTEN
+    capsys.readouterr()
+    assert uci(out, splits=1) == 0
+    assert "0 trials measured now" in capsys.readouterr().out
+    assert numbers(out) == found

@@ -1,0 +1,246 @@
+"""Powerball: sorted draws counted exactly, and the file checked by the rules of the game."""
+
+import os
+from itertools import combinations
+from math import comb, log, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bbb_studies.data import powerball
+from bbb_studies.data.locate import ENVIRONMENT, DamagedDataError, MissingDataError
+from bbb_studies.data.powerball import COLUMNS, FILE, exact, examples, load, mass_of_place, rules
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"
+)
+
+
+def every_draw(balls):
+    return np.array(list(combinations(range(1, balls + 1), 5)))  # sorted, equally likely
+
+
+@pytest.mark.equation("D37")
+@pytest.mark.parametrize("balls", [5, 6, 9, 16])
+def test_the_mass_of_a_place_counts_all_draws(balls):
+    draws = every_draw(balls)
+    for place in range(1, 6):
+        counted = np.bincount(draws[:, place - 1], minlength=balls + 1) / len(draws)
+        np.testing.assert_allclose(mass_of_place(balls, place), counted, rtol=1e-14)
+
+
+@pytest.mark.equation("D37")
+@settings(max_examples=40, deadline=None)
+@given(balls=st.integers(5, 120), place=st.integers(1, 5))
+def test_the_mass_of_a_place_sums_to_one_and_has_the_known_mean(balls, place):
+    mass = mass_of_place(balls, place)
+    assert mass.sum() == pytest.approx(1.0, rel=1e-12)
+    # By symmetry the five gaps are equal on average: E w_k = k (N + 1) / 6.
+    assert mass @ np.arange(balls + 1) == pytest.approx(place * (balls + 1) / 6, rel=1e-12)
+    np.testing.assert_allclose(mass[1:], mass_of_place(balls, 6 - place)[:0:-1], rtol=1e-12)
+
+
+@pytest.mark.equation("D37")
+@pytest.mark.parametrize("balls", [59, 69])
+def test_the_odds_are_a_ratio_of_two_products(balls):
+    v = np.arange(3, balls - 1)
+    odds = (balls - v - 2) * (balls - v - 3) / (6 * (v - 1) * (v - 2))
+    p = exact(balls).probability
+    np.testing.assert_allclose(p[3 : balls - 1], odds / (1 + odds), rtol=1e-12)
+    assert (p[1:3] == 1).all()  # no ball below them for bin 3 to be third
+    assert np.isnan(p[[0, balls - 1, balls]]).all()  # neither bin can hold these
+    assert (np.diff(p[1 : balls - 1]) <= 0).all()
+
+
+@pytest.mark.equation("D37")
+@pytest.mark.parametrize(("balls", "percent", "limit"), [(59, 84.60, 17), (69, 84.43, 20)])
+def test_the_ceiling_is_the_one_of_the_rules(balls, percent, limit):
+    found = exact(balls)
+    assert 100 * found.accuracy == pytest.approx(percent, abs=0.005)
+    assert found.limit == limit
+
+
+@pytest.mark.equation("D37")
+@pytest.mark.parametrize("balls", [8, 12])
+def test_no_classifier_beats_the_ceiling(balls):
+    """Every one of the 2^N classifiers, on every draw."""
+    draws, found = every_draw(balls), exact(balls)
+    best = 0.0
+    for code in range(2**balls):
+        says_first = (code >> np.arange(-1, balls).clip(0)) & 1
+        right = says_first[draws[:, 0]] + 1 - says_first[draws[:, 2]]
+        best = max(best, right.mean() / 2)
+    assert best == pytest.approx(found.accuracy, rel=1e-12)
+
+
+@pytest.mark.equation("D37")
+def test_no_forecast_has_less_log_loss():
+    found = exact({10: 0.25, 13: 0.75})
+    p, mass = found.probability, found.mass
+    possible = np.flatnonzero(mass.sum(axis=0))
+
+    def loss(q):
+        q = np.clip(q[possible], 1e-300, 1)
+        return -(mass[1, possible] @ np.log(q)) - mass[0, possible] @ np.log(
+            np.maximum(1 - q, 1e-300)
+        )
+
+    assert loss(p) == pytest.approx(found.log_loss, rel=1e-12)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-2, 1e-1):
+        for _ in range(20):
+            other = np.clip(p + size * rng.standard_normal(p.shape), 1e-9, 1 - 1e-9)
+            assert loss(other) > found.log_loss
+
+
+@pytest.mark.equation("D37")
+def test_the_deviation_of_a_draw_counts_both_of_its_balls():
+    balls = 11
+    draws, found = every_draw(balls), exact(balls)
+    right = ((draws[:, 0] <= found.limit) * 1.0 + (draws[:, 2] > found.limit)) / 2
+    assert right.mean() == pytest.approx(found.accuracy, rel=1e-12)
+    assert found.draw_deviation == pytest.approx(right.std(), rel=1e-12)
+    # The two are not independent, and treating them as such is wrong.
+    assert found.draw_deviation != pytest.approx(
+        sqrt(0.5 * right.mean() * (1 - right.mean())), rel=0.01
+    )
+
+
+@pytest.mark.equation("D37")
+def test_a_classifier_that_knows_the_rule_is_not_worse():
+    shares = {59: 0.7, 69: 0.3}
+    knows = sum(share * exact(balls).accuracy for balls, share in shares.items())
+    assert exact(shares).accuracy <= knows
+    knows = sum(share * exact(balls).log_loss for balls, share in shares.items())
+    assert exact(shares).log_loss >= knows
+    assert exact(shares).mass.sum() == pytest.approx(1.0)
+    assert exact({59: 1.0, 69: 0.0}).accuracy == pytest.approx(exact(59).accuracy, rel=1e-15)
+
+
+@pytest.mark.parametrize("shares", [{}, {59: 0.5}, {59: 1.5, 69: -0.5}])
+def test_shares_that_are_none_are_refused(shares):
+    with pytest.raises(ValueError, match=r"shares .*>= 0"):
+        exact(shares)
+
+
+@pytest.mark.parametrize(("balls", "place"), [(4, 1), (59, 0), (59, 6)])
+def test_an_urn_without_five_balls_and_a_sixth_place_are_refused(balls, place):
+    with pytest.raises(ValueError, match=r"balls|place"):
+        mass_of_place(balls, place)
+
+
+# The file.
+
+
+@needs_data
+def test_the_file_has_the_draws_that_its_description_says():
+    draws = load()
+    assert len(draws.days) == 1085
+    assert (str(draws.days[0]), str(draws.days[-1])) == ("2010-02-03", "2020-07-01")
+    assert [(draws.balls == count).sum() for count in (59, 69)] == [204 + 387, 494]
+    weekdays = draws.days.astype("datetime64[D]").view("int64") % 7  # 1970-01-01: a Thursday
+    assert set(weekdays) == {6, 2}  # Wednesday, Saturday
+    limits = powerball.urn(draws.days, powerball.REDS)
+    assert [draws.red[limits == count].max() for count in (39, 35, 26)] == [39, 35, 26]
+    before = examples(draws, until="2017-12-31")
+    assert load(until="2017-12-31").red.shape == (824,)
+    assert len(before.number) == 1648
+    assert rules(load(until="2017-12-31"))[59] == 591 / 824
+
+
+@needs_data
+def test_both_examples_of_a_draw_stand_together():
+    draws = load()
+    found = examples(draws)
+    np.testing.assert_array_equal(found.number[found.label == 1], draws.white[:, 0])
+    np.testing.assert_array_equal(found.number[found.label == 0], draws.white[:, 2])
+    assert (np.bincount(found.draw) == 2).all()
+    assert (found.draw[0::2] == found.draw[1::2]).all()
+    np.testing.assert_array_equal(found.balls, draws.balls[found.draw])
+
+
+@needs_data
+@pytest.mark.equation("D37")
+def test_the_draws_agree_with_the_rules():
+    """Pearson's statistic of w1 and w3 over tenths, and the best classifier's accuracy."""
+    draws = load()
+    for balls in (59, 69):
+        white = draws.white[draws.balls == balls]
+        for place in (1, 3):
+            mass = mass_of_place(balls, place)
+            edges = np.searchsorted(np.cumsum(mass), np.arange(0.1, 0.95, 0.1))
+            cells = np.searchsorted(edges, np.arange(balls + 1))
+            wanted = np.bincount(cells, mass, 10) * len(white)
+            counts = np.bincount(cells[white[:, place - 1]], minlength=10)
+            assert ((counts - wanted) ** 2 / wanted).sum() < 9 + 4 * sqrt(18)  # chi2, 9 degrees
+        found = exact(balls)
+        right = (white[:, 0] <= found.limit).mean() / 2 + (white[:, 2] > found.limit).mean() / 2
+        assert abs(right - found.accuracy) < 3 * found.draw_deviation / sqrt(len(white))
+
+
+@needs_data
+@pytest.mark.parametrize("until", ["yesterday", "2009-12-31"])
+def test_a_last_day_that_leaves_nothing_is_refused(until):
+    with pytest.raises(ValueError, match="until"):
+        load(until=until)
+
+
+def written(root, *rows):
+    (root / "powerball").mkdir(exist_ok=True)
+    text = "\n".join([",".join(COLUMNS), *rows])
+    (root / "powerball" / FILE).write_text(text + "\n")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    return tmp_path
+
+
+def test_the_rule_of_the_day_says_how_many_balls_there_are(root):
+    written(root, "2015-10-03,6,26,33,44,46,4,2", "2015-10-07,18,30,40,48,69,16,")
+    np.testing.assert_array_equal(load().balls, [59, 69])
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["2012-01-04,1,2,3,4,5,6,"] * 2, "dates must increase; data row 2"),
+        (["4.1.2012,1,2,3,4,5,6,"], "not as 2010-02-03"),
+        (["2012-01-04,1,2,4,3,5,6,"], r"row 1 \(2012-01-04\) must have five increasing"),
+        (["2012-01-04,1,2,3,3,5,6,"], "five increasing"),
+        (["2012-01-04,0,2,3,4,5,6,"], "from 1 to 59"),
+        (["2012-01-04,1,2,3,4,60,6,"], "from 1 to 59 and .*; it has 1, 2, 3, 4, 60"),
+        (["2020-01-04,1,2,3,4,70,6,"], "from 1 to 69"),
+        (["2012-01-04,1.5,2,3,4,5,6,"], "five increasing"),
+        (["2012-01-14,1,2,3,4,5,40,"], "a Powerball from 1 to 39; it has 1, 2, 3, 4, 5, 40"),
+        (["2012-01-18,1,2,3,4,5,36,"], "a Powerball from 1 to 35"),
+        (["2016-01-06,1,2,3,4,5,27,"], "a Powerball from 1 to 26"),
+        (["2016-01-06,1,2,3,4,5,0,"], "a Powerball from 1 to 26"),
+        (["2012-01-04,x,2,3,4,5,6,"], "holds x where"),
+        (["2012-01-04,1,2,3,4,5,6"], "has 7 columns"),
+        ([], "no rows"),
+    ],
+)
+def test_a_file_that_breaks_the_rules_is_refused(root, rows, said):
+    written(root, *rows)
+    with pytest.raises(DamagedDataError, match=said):
+        load()
+
+
+def test_without_the_file_the_error_says_where_to_get_it(root):
+    with pytest.raises(MissingDataError, match="New York State open data"):
+        load()
+
+
+@pytest.mark.equation("D37")
+def test_the_first_numbers_by_hand():
+    """Bin 1 is number 1 when 1 is drawn: 5/N. The rest follows from Pascal's triangle."""
+    assert mass_of_place(59, 1)[1] == pytest.approx(5 / 59)
+    assert mass_of_place(59, 3)[3] == pytest.approx(comb(56, 2) / comb(59, 5))
+    entropy = exact(6)  # w1 in {1, 2}, w3 in {3, 4}: the bins never meet
+    assert entropy.accuracy == 1.0
+    assert entropy.log_loss == 0.0
+    assert powerball.exact(7).log_loss < log(2)

@@ -1,0 +1,128 @@
+"""The two toy problems have the curves, ranges and noise that the report writes down."""
+
+import numpy as np
+import pytest
+
+from bbb_studies.data import Toy, cubic, cubic_curve, sine, sine_curve
+
+PROBLEMS = {"sine": (sine, 0.0, 0.5, 0.02), "cubic": (cubic, -4.0, 4.0, 3.0)}
+problems = pytest.mark.parametrize(
+    ("draw", "low", "high", "noise"), PROBLEMS.values(), ids=PROBLEMS
+)
+ROWS = 40_000
+
+
+def in_standard_errors(values, expected):
+    return abs(values.mean() - expected) / (values.std(ddof=1) / np.sqrt(values.size))
+
+
+@problems
+def test_there_are_500_rows_of_one_column_by_default(draw, low, high, noise):
+    data = draw(np.random.default_rng(0))
+    assert isinstance(data, Toy)
+    assert data.x.shape == data.y.shape == (500, 1)
+    assert data.x.dtype == data.y.dtype == np.float64
+
+
+@problems
+def test_x_is_uniform_on_its_range(draw, low, high, noise):
+    x = draw(np.random.default_rng(1), ROWS).x
+    assert low <= x.min() < x.max() <= high
+    centre, width = (low + high) / 2, high - low
+    assert in_standard_errors(x, centre) < 4
+    assert in_standard_errors((x - centre) ** 2, width**2 / 12) < 4
+    assert in_standard_errors((x - centre) ** 4, width**4 / 80) < 4
+
+
+def test_the_cubic_scatters_by_a_standard_deviation_of_3_and_not_a_variance_of_3():
+    data = cubic(np.random.default_rng(2), ROWS)
+    residual = data.y - data.x**3
+    assert in_standard_errors(residual, 0.0) < 4
+    assert in_standard_errors(residual**2, 9.0) < 4
+    assert in_standard_errors(residual**4, 3 * 9.0**2) < 4
+    assert abs(np.corrcoef(data.x[:, 0], residual[:, 0])[0, 1]) < 4 / np.sqrt(ROWS)
+
+
+def recovered_eps(data):
+    """Solve y = g(x + eps), g(u) = u + 0.3 sin(2 pi u) + 0.3 sin(4 pi u), where g rises."""
+    x, y = data.x[:, 0], data.y[:, 0]
+    rising = x < 0.05  # g rises between -0.16 and 0.16, 5 deviations away on both sides
+    low, high = x[rising] - 0.11, x[rising] + 0.11
+    for _ in range(60):
+        middle = (low + high) / 2
+        g = middle + 0.3 * np.sin(2 * np.pi * middle) + 0.3 * np.sin(4 * np.pi * middle)
+        low, high = np.where(g < y[rising], middle, low), np.where(g < y[rising], high, middle)
+    return (low + high) / 2 - x[rising]
+
+
+def test_the_sine_problem_has_one_eps_inside_and_outside_of_the_sines():
+    """Then y = g(x + eps) for one g, and the eps that this needs is N(0, 0.02^2)."""
+    eps = recovered_eps(sine(np.random.default_rng(3), ROWS))
+    assert in_standard_errors(eps, 0.0) < 4
+    assert in_standard_errors(eps**2, 0.02**2) < 4
+
+
+def test_two_separate_eps_would_be_noticed():
+    """Negative control: with another eps outside the sines the recovered one is too narrow."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(0, 0.5, (ROWS, 1))
+    inside, outside = 0.02 * rng.standard_normal((2, ROWS, 1))
+    y = sine_curve(x + inside) - inside + outside
+    assert in_standard_errors(recovered_eps(Toy(x, y, sine_curve)) ** 2, 0.02**2) > 4
+
+
+def test_the_scatter_of_the_sine_problem_is_the_slope_times_eps():
+    """Var(y|x) = f'(x)^2 0.02^2 to first order: the 0.063 that a model has to learn."""
+    data = sine(np.random.default_rng(5), ROWS, noise=0.002)  # small: first order suffices
+    angle = 2 * np.pi * data.x
+    slope = 1 + 0.6 * np.pi * np.cos(angle) + 1.2 * np.pi * np.cos(2 * angle)
+    standardised = (data.y - data.truth(data.x)) / (0.002 * slope)
+    steep = np.abs(slope) > 1
+    assert in_standard_errors(standardised[steep] ** 2, 1.0) < 4
+    # and not only to first order: x by midpoints, eps by Gauss and Hermite
+    eps, weights = np.polynomial.hermite_e.hermegauss(20)
+    x = (np.arange(1000) + 0.5)[:, None] / 2000
+    square = (sine_curve(x + 0.02 * eps) - sine_curve(x)) ** 2
+    exact = np.mean(square @ weights) / weights.sum()
+    assert np.sqrt(exact) == pytest.approx(0.063, abs=0.001)
+    coarse = sine(np.random.default_rng(6), ROWS)
+    assert in_standard_errors((coarse.y - coarse.truth(coarse.x)) ** 2, exact) < 4
+
+
+@problems
+def test_without_noise_y_is_the_true_curve(draw, low, high, noise):
+    data = draw(np.random.default_rng(7), 50, noise=0.0)
+    assert np.array_equal(data.y, data.truth(data.x))
+
+
+def test_the_curves_have_known_values():
+    assert np.array_equal(cubic_curve(np.array([-2.0, 0.0, 3.0])), [-8.0, 0.0, 27.0])
+    quarters = np.array([0.0, 0.125, 0.25, 0.5])
+    at_eighth = 0.125 + 0.3 * np.sqrt(0.5) + 0.3
+    np.testing.assert_allclose(sine_curve(quarters), [0.0, at_eighth, 0.55, 0.5], atol=1e-15)
+
+
+@problems
+def test_same_seed_same_data_and_other_seed_other_data(draw, low, high, noise):
+    one, two, other = (draw(np.random.default_rng(seed), 20) for seed in (8, 8, 9))
+    assert np.array_equal(one.x, two.x)
+    assert np.array_equal(one.y, two.y)
+    assert not np.array_equal(one.y, other.y)
+
+
+@problems
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rows": 0}, "rows must be a whole number >= 1; got 0"),
+        ({"rows": 2.5}, "rows must be a whole number"),
+        ({"low": 1.0, "high": 1.0}, "low < high; got 1, 1"),
+        ({"low": float("nan")}, "low must be finite"),
+        ({"high": float("inf")}, "high must be finite"),
+        ({"noise": -1.0}, "noise must be finite and >= 0, .*got -1.0"),
+        ({"noise": float("nan")}, "noise must be finite"),
+    ],
+)
+def test_a_wrong_argument_is_named(draw, low, high, noise, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        draw(np.random.default_rng(0), **wrong)

@@ -1,0 +1,146 @@
+"""The nine UCI sets: the published rows, the published splits, and nothing else."""
+
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import datasets as sklearn_datasets
+
+from bbb_studies.data.locate import ENVIRONMENT, DamagedDataError, MissingDataError, find
+from bbb_studies.data.uci import NAMES, load, standard_splits
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no UCI sets"
+)
+SHAPES = {
+    "boston": (506, 13, 20, 51, 22.5328),
+    "concrete": (1030, 8, 20, 103, 35.818),
+    "energy": (768, 8, 20, 77, 22.3072),
+    "protein": (45730, 9, 5, 4573, 7.74853),
+    "wine_red": (1599, 11, 20, 160, 5.63602),
+    "yacht": (308, 6, 20, 31, 10.49536),
+    "power": (9568, 4, 20, 957, 454.36501),
+    "kin8nm": (8192, 8, 20, 819, 0.7142835),
+    "naval": (11934, 16, 20, 1193, 0.975),
+}
+
+
+def test_the_splits_follow_the_published_recipe():
+    parts = standard_splits(506, 3)
+    # The first row numbers of three published splits.
+    assert [list(part[:4]) for part in parts] == [
+        [431, 115, 470, 216],
+        [474, 39, 157, 420],
+        [59, 31, 69, 355],
+    ]
+    for part in parts:
+        assert len(set(part)) == len(part) == 51
+
+
+@needs_data
+@pytest.mark.parametrize("name", NAMES)
+def test_a_set_has_the_published_rows_and_splits(name):
+    rows, inputs, splits, held_out, mean = SHAPES[name]
+    found = load(name)
+    assert found.x.shape == (rows, inputs)
+    assert found.y.shape == (rows, 1)
+    assert len(found.names) == inputs + 1
+    assert found.y.mean() == pytest.approx(mean, rel=1e-5)
+    assert len(found.test_rows) == splits
+    for split in range(splits):
+        training = found.training_rows(split)
+        assert len(found.test_rows[split]) == held_out
+        assert sorted([*training, *found.test_rows[split]]) == list(range(rows))
+    published = find(name, "test_splits.txt")
+    if published:
+        np.testing.assert_array_equal(found.test_rows, np.loadtxt(published, dtype=int))
+
+
+@needs_data
+def test_naval_is_the_trap_that_it_is_said_to_be():
+    found = load("naval")
+    constant = [name for name, x in zip(found.names, found.x.T, strict=False) if np.ptp(x) == 0]
+    assert constant == ["gt_compressor_inlet_temperature", "gt_compressor_inlet_pressure"]
+    assert len(np.unique(found.y)) == 51
+    assert len(np.unique(found.x, axis=0)) == len(found.x)
+
+
+@needs_data
+def test_more_splits_begin_with_the_published_ones():
+    few, many = load("boston"), load("boston", splits=50)
+    assert len(many.test_rows) == 50
+    np.testing.assert_array_equal(few.test_rows, many.test_rows[:20])
+
+
+def as_from_openml(monkeypatch, frame):
+    monkeypatch.delenv(ENVIRONMENT)
+    monkeypatch.setattr(sklearn_datasets, "fetch_openml", lambda **_: SimpleNamespace(frame=frame))
+
+
+@needs_data
+def test_openml_gives_the_same_set(monkeypatch):
+    here = load("energy")
+    table = np.hstack([here.y, here.x])  # another order of the columns
+    names = [here.names[-1], *here.names[:-1]]
+    as_from_openml(monkeypatch, pd.DataFrame(table, columns=[n.upper() for n in names]))
+    there = load("energy")
+    np.testing.assert_array_equal(there.x, here.x)
+    np.testing.assert_array_equal(there.y, here.y)
+    np.testing.assert_array_equal(there.test_rows, here.test_rows)
+
+
+@needs_data
+@pytest.mark.parametrize("planted", ["two rows swapped", "a point lost", "a row lost"])
+def test_other_rows_or_another_order_are_refused(monkeypatch, planted):
+    here = load("wine_red")
+    table = np.hstack([here.x, here.y])
+    if planted == "two rows swapped":
+        table[[700, 1200]] = table[[1200, 700]]
+        assert (table[700] != table[1200]).any()
+    elif planted == "a point lost":
+        table[1598, 0] *= 10.0
+    else:
+        table = table[1:]
+    as_from_openml(monkeypatch, pd.DataFrame(table, columns=list(here.names)))
+    with pytest.raises(DamagedDataError, match=r"published order|has 1598 rows"):
+        load("wine_red")
+
+
+def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    (tmp_path / "concrete").mkdir()
+    (tmp_path / "concrete" / "concrete.csv").write_text("cement;water\n1;2\n")
+    with pytest.raises(DamagedDataError, match="must begin with the line cement,"):
+        load("concrete")
+
+
+def test_an_unknown_set_is_refused_with_the_list_of_those_there_are():
+    with pytest.raises(ValueError, match="'iris'; there are boston, concrete, energy"):
+        load("iris")
+
+
+def test_a_set_that_is_nowhere_says_where_it_comes_from(tmp_path, monkeypatch):
+    def fetch(**_):
+        raise OSError("no network")
+
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setattr(sklearn_datasets, "fetch_openml", fetch)
+    with pytest.raises(MissingDataError, match="no network") as caught:
+        load("concrete")
+    assert str(tmp_path / "concrete" / "concrete.csv") in str(caught.value)
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["yacht", "power", "kin8nm", "naval"])
+def test_a_further_set_in_another_order_is_refused(tmp_path, monkeypatch, name):
+    here = load(name)
+    table = np.hstack([here.x, here.y])
+    table[[3, -7]] = table[[-7, 3]]
+    (tmp_path / name).mkdir()
+    path = tmp_path / name / (f"{name}.csv.gz" if name in ("kin8nm", "naval") else f"{name}.csv")
+    np.savetxt(path, table, delimiter=",", header=",".join(here.names), comments="", fmt="%.17g")
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    with pytest.raises(DamagedDataError, match="published order"):
+        load(name)

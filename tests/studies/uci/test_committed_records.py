@@ -1,0 +1,71 @@
+"""Trials of which the records are committed repeat, bit for bit, where the same code is run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance
+from bbb_studies.uci import records
+from bbb_studies.uci.trials import Settings, Trial, measure
+
+COMMITTED = Path(__file__).parents[2] / "benchmarks" / "uci_records.jsonl"
+KEYS = [
+    f"boston/{method}/00"
+    for method in (
+        "mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo", "ensemble", "hmc",
+    )
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return {record["key"]: record for record in records.read(COMMITTED)}
+
+
+def changed(old, new, name=""):
+    """Name the numbers of two records that differ, and by how much."""
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        return [text for key in old for text in changed(old[key], new[key], f"{name}.{key}")]
+    return [] if old == new else [f"{name[1:]}: {old} then, {new} now"]
+
+
+def as_stored(found):
+    return json.loads(json.dumps(found, allow_nan=False))
+
+
+INPUTS = {"boston": 13, "concrete": 8, "energy": 8, "protein": 9, "wine_red": 11, "yacht": 6}
+INPUTS |= {"power": 4, "kin8nm": 8, "naval": 16}
+
+
+@pytest.mark.equation("D50")
+def test_the_bias_told_of_every_trial_of_mclmc_follows_from_its_acceptance(committed):
+    beside = records.read(COMMITTED.with_name("uci_gap_records.jsonl"))
+    told = [
+        one for one in [*committed.values(), *beside] if "expected_bias" in (one["notes"] or {})
+    ]
+    assert len(told) == 145
+    for one in told:
+        units, notes = one["settings"]["units"], one["notes"]
+        size = (INPUTS[one["set"]] + 1) * units + (units + 1) + 1  # weights, biases and the noise
+        wanted = bias(energy_variance(notes["acceptance"], size))
+        assert notes["expected_bias"] == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", KEYS)
+def test_a_committed_trial_repeats_bit_for_bit(committed, key):
+    old = committed[key]
+    if differ := changed(old["versions"], records.said_versions()):
+        pytest.skip("last bits are those of other versions: " + "; ".join(differ))
+    trial = Trial(old["set"], old["method"], old["split"], Settings(**old["settings"]))
+    new = as_stored(measure(trial))
+    told = ("seed", "chosen", "metrics", "notes", "rows")
+    assert changed({name: old[name] for name in told}, {name: new[name] for name in told}) == []
+
+
+def test_a_difference_in_the_last_bit_is_named():
+    old = {"metrics": {"rmse": 0.3, "pit": [1, 2]}, "seed": 4}
+    new = {"metrics": {"rmse": 0.1 + 0.2, "pit": [1, 2]}, "seed": 4}
+    assert changed(old, old) == []
+    assert changed(old, new) == ["metrics.rmse: 0.3 then, 0.30000000000000004 now"]

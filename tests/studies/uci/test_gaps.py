@@ -1,0 +1,178 @@
+"""Gap splits: no training row is in the gap, and the page says what the records hold."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.uci.test_trials import TINY, toy
+
+from bbb_studies.uci import gap_page, gaps, pictures
+from bbb_studies.uci.gaps import GapTrial, gap, measure
+from bbb_studies.uci.trials import Trial
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+
+
+def check_the_gap(values):
+    part = gap(values)
+    outer = values[np.r_[part.train, part.outside]]
+    inside = values[part.inside]
+    low, high = inside.min(), inside.max()
+    assert not ((outer >= low) & (outer <= high)).any()
+    assert (outer < low).sum() >= len(values) // 3
+    assert (outer > high).sum() >= len(values) // 3
+    everyone = np.concatenate(part)
+    assert sorted(everyone) == list(range(len(values)))
+    assert len(part.outside) == round(0.1 * (len(part.train) + len(part.outside)))
+
+
+@pytest.mark.parametrize("rows", [30, 100, 307])
+def test_no_row_of_the_outer_thirds_is_in_the_gap(rows):
+    check_the_gap(np.random.default_rng(rows).normal(size=rows))
+
+
+def test_rows_that_share_the_values_at_its_ends_are_outside():
+    check_the_gap(np.repeat([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 20))
+    values = np.repeat([0.0, 1.0, 2.0], 20)
+    assert set(values[gap(values).inside]) == {1.0}
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(60), np.repeat([0.0, 1.0], 30), np.arange(60) // 20 // 2]
+)
+def test_too_few_values_have_no_gap(values):
+    assert gap(values) is None
+
+
+def test_a_gap_that_training_rows_enter_does_not_pass_that_check(monkeypatch):
+    values = np.random.default_rng(0).normal(size=60)
+    part = gap(values)
+    leaking = part._replace(train=np.r_[part.train, part.inside[:1]], inside=part.inside[1:])
+    monkeypatch.setattr("tests.uci.test_gaps.gap", lambda values: leaking)
+    with pytest.raises(AssertionError):
+        check_the_gap(values)
+
+
+def test_there_is_a_trial_for_each_input_that_has_a_gap(monkeypatch):
+    data = toy(60)
+    x = data.x.copy()
+    x[:, 1] = np.arange(60) % 2
+    monkeypatch.setattr(gaps, "load", lambda name: data._replace(x=x))
+    found = gaps.trials(("yacht",), ("map", "hmc"), units=4)
+    assert [one.key for one in found] == [
+        *("yacht/map/00", "yacht/map/02", "yacht/hmc/00", "yacht/hmc/02")
+    ]
+    assert {one.settings.units for one in found} == {4}
+    assert len({one.seed for one in found}) == 4
+    assert all(gaps.expected_cost(one) > 0 for one in found)
+    with pytest.raises(ValueError, match="no gaps in 'protein'"):
+        GapTrial("protein", "map", 0)
+    with pytest.raises(ValueError, match="no method 'hcm'"):
+        GapTrial("yacht", "hcm", 0)
+    with pytest.raises(ValueError, match="input 1 of yacht has too few values"):
+        measure(GapTrial("yacht", "map", 1, TINY))
+
+
+@pytest.mark.parametrize("method", ["map", "hmc"])
+def test_rows_in_the_gap_and_beside_it_cannot_influence_a_fit(monkeypatch, method):
+    data, seen = toy(60), []
+    part = gap(data.x[:, 0])
+
+    def fitted(x, y, *rest):
+        seen.append((x.tobytes(), y.tobytes()))
+        return gaps_fit(x, y, *rest)
+
+    gaps_fit = gaps.fit_part
+    monkeypatch.setattr(gaps, "fit_part", fitted)
+    monkeypatch.setattr(gaps, "load", lambda name: data)
+    record = measure(GapTrial("yacht", method, 0, TINY))
+    assert seen == [(data.x[part.train].tobytes(), data.y[part.train].tobytes())]
+    assert record["rows"] == {name: len(rows) for name, rows in part._asdict().items()}
+    assert record["name"] == "a"
+    assert set(record["metrics"]) == {"inside", "outside"}
+    assert ("r_hat_functions" in record["notes"]) is (method == "hmc")
+    y = data.y.copy()
+    y[part.inside] += 100.0
+    monkeypatch.setattr(gaps, "load", lambda name: data._replace(y=y))
+    moved = measure(GapTrial("yacht", method, 0, TINY))["metrics"]
+    assert moved["outside"] == record["metrics"]["outside"]
+    assert moved["inside"]["rmse"] > 50.0
+
+
+def made(name, method, place, outside, inside, deviations, coverage=(0.9, 0.5)):
+    """Return a record of a gap."""
+    levels = np.arange(1, 20) / 20
+    metrics = {
+        where: {
+            "nll": nll,
+            "rmse": 2.0 * nll,
+            "coverage": [0.0 if level < 0.89 else share for level in levels],
+            "epistemic": deviation,
+        }
+        for where, nll, deviation, share in zip(
+            ("outside", "inside"), (outside, inside), deviations, coverage, strict=True
+        )
+    }
+    key = f"{name}/{method}/{place:02d}"
+    return {
+        **{"key": key, "set": name, "method": method, "input": place, "status": "ok"},
+        **{"error": None, "metrics": metrics},
+    }
+
+
+ROWS = [
+    made("yacht", "hmc", 0, 1.0, 2.0, (0.1, 0.2)),
+    made("yacht", "hmc", 5, 2.0, 5.0, (0.1, 0.8), (0.8, 0.3)),
+    made("yacht", "map", 0, 1.0, 9.0, (0.0, 0.0)),
+    made("boston", "hmc", 3, 1.0, 1.0, (0.1, 0.1)),
+]
+
+
+def test_means_are_over_gaps_and_the_growth_is_geometric():
+    found = {(one.set, one.method): one for one in gap_page.cells(ROWS)}
+    yacht = found["yacht", "hmc"]
+    assert (yacht.inputs, yacht.nll, yacht.rmse) == (2, (1.5, 3.5), (3.0, 7.0))
+    assert yacht.coverage == pytest.approx((0.85, 0.4))
+    assert yacht.growth == pytest.approx(math.sqrt(2 * 8))
+    assert math.isnan(found["yacht", "map"].growth)
+    again = gap_page.cells([*ROWS, made("boston", "hmc", 3, 7.0, 8.0, (0.1, 0.1))])
+    assert next(one for one in again if one.set == "boston").nll == (7.0, 8.0)
+
+
+def test_the_section_follows_the_records():
+    text = gap_page.section([*ROWS, ROWS[0] | {"key": "x", "status": "failed", "metrics": None}])
+    assert "| yacht | HMC | 2 | 1.50 → 3.50 | 3.00 → 7.00 | 85% → 40% | × 4.00 |" in text
+    assert "| yacht | MAP | 1 | 1.00 → 9.00 | 2.00 → 18.00 | 90% → 50% | – |" in text
+    said = "- HMC, in 2 of 4 sets: deviation × 1.00 to 4.00; coverage -45 to -40 points, NLL +"
+    assert said in text
+    assert "5 trials, 1 failed" in text
+    assert "- concrete: all methods." in text
+    assert ", MAP 1 of 2 gaps." in text
+
+
+def test_the_picture_has_a_column_for_each_set():
+    figure = pictures.gaps(ROWS)
+    figure.canvas.draw()
+    assert [ax.get_title() for ax in figure.axes[:2]] == ["boston", "yacht"]
+    with pytest.raises(ValueError, match="no trial has finished"):
+        pictures.gaps([])
+    alone = pictures.gaps([replace_nll(ROWS[0], 1e4), *ROWS[1:]])
+    assert any("→" in text.get_text() for text in alone.axes[1].texts)
+    assert alone.axes[1].get_xlim()[1] < 100
+
+
+def replace_nll(row, value):
+    inside = row["metrics"]["inside"] | {"nll": value}
+    return row | {"metrics": row["metrics"] | {"inside": inside}}
+
+
+def test_units_of_a_gap_are_those_of_the_standard_splits():
+    assert replace(GapTrial("yacht", "map", 1), settings=TINY).settings is TINY
+    assert GapTrial("yacht", "map", 1).settings.units == 50
+
+
+def test_a_gap_has_other_random_numbers_than_the_split_with_its_key():
+    one, other = GapTrial("yacht", "map", 1), Trial("yacht", "map", 1)
+    assert one.key == other.key
+    assert one.seed != other.seed

@@ -1,0 +1,238 @@
+"""The methods of the benchmark: together as alone, with the priors and the lengths asked for."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.uci.test_trials import TINY, toy
+
+from bbb_numpy.evaluation.predictive import mixture
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy.model.objectives import MAP
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.standardisation import moments
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.parts.priors import LayerwiseGaussianPrior
+from bbb_numpy.training import fit as train
+from bbb_studies.uci import methods
+from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
+from bbb_studies.uci.selection import AS_IT_IS
+from bbb_studies.uci.trials import Scaled
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+PRIORS = [Candidate(None), Candidate(1.0), Candidate(2.0)]
+SAMPLED = tuple(SAMPLERS)
+BOUND = ("mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo")
+CHOOSING = [method for method in METHODS if method not in AS_IT_IS]
+HETEROSCEDASTIC = ("hmc-heteroscedastic",)
+all_methods = pytest.mark.parametrize("method", CHOOSING)
+
+
+def part(dtype="float32", rows=48):
+    """Return standardised rows."""
+    data = toy(rows)
+    y = (data.y - data.y.mean()) / data.y.std()
+    x, y = data.x.astype(dtype), y.astype(dtype)
+    x.flags.writeable = y.flags.writeable = False
+    return x, y
+
+
+def bits(found):
+    return [theta.tobytes() for theta in found.thetas]
+
+
+@all_methods
+@pytest.mark.parametrize(("dtype", "units"), [("float32", 4), ("float32", 50), ("float64", 50)])
+def test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit(method, dtype, units):
+    x, y = part(dtype, 45)  # the last batch is smaller
+    settings = replace(TINY, dtype=dtype, units=units)
+    together = fit(x, y, method, PRIORS, settings, [7, 0])
+    alone = [fit(x, y, method, [one], settings, [7, 0])[0] for one in PRIORS]
+    assert [bits(found) for found in together] == [bits(found) for found in alone]
+    assert {theta.dtype for found in together for theta in found.thetas} == {np.dtype(dtype)}
+    assert len({theta.tobytes() for found in alone for theta in found.thetas}) == sum(
+        len(found.thetas) for found in alone
+    )  # the prior does something
+    if method in BOUND:
+        bounds = [found.bound for found in together]
+        assert bounds == pytest.approx([found.bound for found in alone], rel=1e-5)
+    else:
+        assert all(found.bound is None for found in together)
+
+
+@all_methods
+@pytest.mark.parametrize("other", [Candidate(1.0, 3e-3), Candidate(1.0, length=0.5)])
+def test_candidates_that_differ_in_more_than_the_prior_are_refused(method, other):
+    with pytest.raises(ValueError, match="may differ in their prior alone"):
+        fit(*part(), method, [Candidate(1.0), other], TINY, [7, 0])
+
+
+@all_methods
+def test_all_candidates_have_the_same_random_numbers(method):
+    same = fit(*part(), method, [Candidate(1.0), Candidate(1.0)], TINY, [7, 0])
+    assert bits(same[0]) == bits(same[1])
+    assert bits(fit(*part(), method, [Candidate(1.0)], TINY, [8, 0])[0]) != bits(same[0])
+
+
+@all_methods
+@pytest.mark.parametrize(
+    ("multiplier", "scales"), [(None, (1.0, 1.0)), (1.0, (1.0, 0.5)), (3.0, (3.0, 1.5))]
+)
+def test_a_candidate_says_the_scales_of_the_layers(method, multiplier, scales):
+    (found,) = fit(*part(), method, [Candidate(multiplier)], TINY, [7, 0])
+    for source in found.sources:
+        assert isinstance(source.model.prior, LayerwiseGaussianPrior)
+        assert source.model.prior.scales == scales  # 4 units: 1 / sqrt(4)
+        assert source.model.network.sizes == (3, 4, 2 if method in HETEROSCEDASTIC else 1)
+
+
+def test_scales_of_the_layers_are_those_of_the_density():
+    # all of standard size: -|w_l|^2 / (2 s_l^2), 16 weights in the first layer, 5 in the second
+    model = methods.model(3, Candidate(3.0), TINY)
+    w = np.ones((1, 21))
+    found, _ = model.prior.log_density({}, w, Buffers())
+    exact = sum(
+        count * (-0.5 * math.log(2 * math.pi) - math.log(scale) - 0.5 / scale**2)
+        for count, scale in ((16, 3.0), (5, 1.5))
+    )
+    assert found.item() == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", [one for one in CHOOSING if one not in HETEROSCEDASTIC])
+def test_every_method_learns_the_noise(method):
+    (found,) = fit(*part(), method, [Candidate(1.0)], TINY, [7, 0])
+    for theta in found.thetas:
+        assert np.all(theta[..., -1] != np.float32(math.log(0.3)))  # its beginning
+
+
+@pytest.mark.parametrize("method", ["map", "mean-field"])
+def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method):
+    asked = []
+
+    def noticing(estimator, state, x, y, recipe, **options):
+        asked.append((recipe.optimizer.learning_rate, recipe.epochs))
+        return train(estimator, state, x, y, recipe, **options)
+
+    monkeypatch.setattr(methods.training, "fit", noticing)
+    x, y = part()  # three batches of 16
+    for one in (Candidate(1.0), Candidate(1.0, 3e-3), Candidate(1.0, 3e-3, 0.25)):
+        fit(x, y, method, [one], TINY, [7, 0])
+    assert asked == [(1e-2, 8), (3e-3, 8), (3e-3, 2)]  # of 24 steps
+
+
+def test_the_bound_is_the_free_energy_per_row_at_the_end():
+    x, y = part("float64")
+    settings = replace(TINY, dtype="float64", steps=900)
+    (found,) = fit(x, y, "mean-field", [Candidate(1.0)], settings, [7, 0])
+    (estimator,), (theta,) = found.sources, found.thetas
+    rng = np.random.default_rng(1)
+    values = [
+        estimator.value_and_grad(theta, estimator.draw_weights(rng, 1), x, y, 1.0)[0] / len(x)
+        for _ in range(800)
+    ]
+    # the bound is a mean over 15 epochs, whose steps move theta a little still
+    error = np.std(values) * math.sqrt(1 / 800 + 1 / 15)
+    assert found.bound == pytest.approx(np.mean(values), abs=4 * error)
+    assert 4 * error < 0.2
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_samplers_return_all_draws_of_all_chains_and_how_they_went(method):
+    (found,) = fit(*part(), method, [Candidate(1.0)], TINY, [7, 0])
+    (draws,) = found.thetas
+    # W0, b0, W1, b1, and the noise or the second output's weights and bias
+    rest = 4 + 1 if method in HETEROSCEDASTIC else 1
+    assert draws.shape == (TINY.chains * TINY.draws, 3 * 4 + 4 + 4 + 1 + rest)
+    told = {"acceptance", "divergent", "gradients_per_draw", "step_size"}
+    assert set(found.notes) == told | ({"expected_bias"} if method == "mclmc" else set())
+    assert 0 <= found.notes["acceptance"] <= 1
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_every_chain_begins_at_a_point_estimate_of_its_own(monkeypatch, method):
+    begun = []
+    monkeypatch.setattr(
+        methods, "sample", lambda *args, **options: begun.append(options["start"]) or 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        fit(*part(), method, [Candidate(1.0)], TINY, [7, 0])
+    (start,) = begun
+    assert start.shape == (TINY.chains, 26 if method in HETEROSCEDASTIC else 22)
+    assert np.abs(start[0] - start[1]).max() > 0.1
+
+
+def test_an_ensemble_has_members_from_different_starts():
+    (found,) = fit(*part(), "ensemble", [Candidate(1.0)], TINY, [7, 0])
+    assert len(found.sources) == len(found.thetas) == TINY.members
+    assert np.abs(found.thetas[0] - found.thetas[1]).max() > 0.1
+
+
+def test_members_share_the_samples_and_a_point_needs_one():
+    point = Reparameterised(methods.model(3, Candidate(1.0), TINY), PointMass(), MAP())
+    spread = Reparameterised(methods.model(3, Candidate(1.0), TINY))
+    theta = np.zeros(1)
+    assert [n for *_, n in Fit((point, point), (theta, theta)).members(500)] == [1, 1]
+    assert [n for *_, n in Fit((spread,), (theta,)).members(500)] == [500]
+    assert [n for *_, n in Fit((spread,) * 3, (theta,) * 3).members(500)] == [167] * 3  # at least
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"units": 0}, "units must be a whole number >= 1"),
+        ({"steps": 1.5}, "steps must be a whole number >= 1"),
+        ({"samples": 0}, "samples must be a whole number >= 1"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"warm_up": -1}, "warm_up must be a whole number >= 0"),
+        ({"folds": 6}, "folds must be .* <= 5; got 6"),
+        ({"path": 0.0}, "path must be"),
+        ({"pilot": 2.0}, "pilot must be between 0.01 and 1"),
+        ({"dtype": "float16"}, "dtype must be one of 'float32', 'float64'; got 'float16'"),
+    ],
+    ids=str,
+)
+def test_impossible_settings_are_refused(changed, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**changed)
+
+
+def test_a_planted_difference_between_together_and_alone_is_seen(monkeypatch):
+    right = methods.fit_replicates
+
+    def wrong(estimators, starts, xs, ys, recipe, **options):
+        optimizer = methods.Adam(1.001 * recipe.optimizer.learning_rate)
+        return right(estimators, starts, xs, ys, replace(recipe, optimizer=optimizer), **options)
+
+    monkeypatch.setattr(methods, "fit_replicates", wrong)
+    with pytest.raises(AssertionError):
+        test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit("map", "float32", 4)
+
+
+def test_the_default_learner_is_the_one_that_a_user_gets():
+    data = toy(48)
+    scaled = Scaled(*moments(data.x, True), *moments(data.y, True))
+    x, y = scaled.inputs(data.x, "float64"), scaled.targets(data.y, "float64")
+    (found,) = fit(x, y, "default", [Candidate(None)], TINY, [7, 0])
+    seed = int(np.random.default_rng([7, 0]).integers(2**31))
+    user = BayesianMLPRegressor(random_state=seed).fit(data.x, data.y[:, 0])
+    np.testing.assert_allclose(found.thetas[0], user.theta_, rtol=1e-6, atol=1e-9)
+    other = BayesianMLPRegressor((21,), random_state=seed).fit(data.x, data.y[:, 0])
+    assert other.theta_.shape != found.thetas[0].shape  # a check that can fail
+    assert found.notes == {"warnings": 0.0, "epochs": float(user.n_iter_)}
+
+
+def test_noise_that_depends_on_x_is_what_the_samples_say():
+    x, y = part("float64", 200)
+    noisy = y + np.where(x[:, :1] > 0, 1.0, 0.01) * np.random.default_rng(0).normal(size=y.shape)
+    settings = replace(TINY, units=8, start_steps=800, warm_up=40, draws=20, dtype="float64")
+    (found,) = fit(x, noisy, "hmc-heteroscedastic", [Candidate(2.0)], settings, [7, 0])
+    (source,), (theta,) = found.sources, found.thetas
+    rng = np.random.default_rng(1)
+    _, deviation = mixture(source, theta, x, rng=rng, samples=20)
+    ratio = deviation[:, x[:, 0] > 0.3].mean() / deviation[:, x[:, 0] < -0.3].mean()
+    assert ratio > 2.0
+    (same,) = fit(x, noisy, "hmc", [Candidate(2.0)], settings, [7, 0])
+    _, deviation = mixture(same.sources[0], same.thetas[0], x, rng=rng, samples=20)
+    assert np.ptp(deviation, axis=1).max() < 1e-12  # one noise for all rows

@@ -1,0 +1,348 @@
+"""A run: killed, broken, crowded or interrupted, it ends with the numbers of a quiet one."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import working
+from working import Settings, Trial, noted, quick, trials, wait_for
+
+from bbb_studies.uci import records, running
+from bbb_studies.uci.records import FOLDER, line, path_of, read
+from bbb_studies.uci.running import run
+
+# dask's own habits, which are none of ours: it leaves sockets and event loops to the collector
+dask = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore:.*:pytest.PytestUnraisableExceptionWarning"
+)
+pytestmark = dask
+
+
+@pytest.fixture
+def go(threads):
+    def go(work, out, measure=quick, workers=threads, **rest):
+        return run(work, out, workers, measure, progress=False, **rest)
+
+    return go
+
+
+def recorded(out):
+    return read(out / FOLDER)
+
+
+def numbers(records):
+    """What must not depend on how a trial was run."""
+    kept = sorted(records, key=lambda record: record["key"])
+    drop = ("seconds", "settings")
+    return json.dumps([{k: v for k, v in r.items() if k not in drop} for r in kept])
+
+
+@contextmanager
+def start(*arguments):
+    """A run in a process of its own, which does not outlive its test."""
+    environment = os.environ | {"PYTHONPATH": working.PATH, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, working.__file__, *map(str, arguments)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def children(process):
+    """Return the processes that another one started, in /proc."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue
+        if entry.name.isdigit() and int(fields[1]) == process:
+            found.append(int(entry.name))
+    return found
+
+
+def alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+
+
+def test_every_trial_is_recorded_with_what_it_is_and_what_it_gave(tmp_path, go):
+    outcome = go(trials(3), tmp_path)
+    assert recorded(tmp_path) == list(outcome.records)
+    first = outcome.records[0]
+    assert {name: first[name] for name in ("key", "split", "status", "error", "settings")} == {
+        "key": "toy/sum/00",
+        "split": 0,
+        "status": "ok",
+        "error": None,
+        "settings": {"seed": 0, "rows": 30, "seconds": 0.0, "folder": ""},
+    }
+    assert first["metrics"] == quick(Trial(0))["metrics"]
+    assert (outcome.done, outcome.failed, outcome.messages) == (3, (), ())
+
+
+def test_finished_trials_are_not_run_again(tmp_path, go):
+    out, work = tmp_path / "out", trials(6, folder=str(tmp_path))
+    go(work[:4], out)
+    before = {path: path.stat().st_mtime_ns for path in (out / FOLDER).rglob("*.json")}
+    outcome = go(work, out)
+    assert sorted(noted(tmp_path)) == [0, 1, 2, 3, 4, 5]
+    assert (outcome.done, len(outcome.records)) == (2, 6)
+    assert [record["split"] for record in outcome.records] == [0, 1, 2, 3, 4, 5]
+    assert go(work, out, workers=lambda: pytest.fail("nothing is left to do")).done == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_records_that_do_not_count_are_named_and_kept_aside(tmp_path, go):
+    """Those of other settings, of another version, and damaged ones."""
+    out, work = tmp_path / "out", trials(5, folder=str(tmp_path))
+    quiet = go(work, out)
+    go([Trial(2, Settings(seed=7))], tmp_path / "seed")
+    other = recorded(tmp_path / "seed")[0]
+    old = {**quiet.records[3], "versions": {"bbb_numpy": "0.0.1"}}
+    path_of(out, other["key"]).write_text(line(other))
+    path_of(out, old["key"]).write_text(line(old))
+    damaged = path_of(out, "toy/sum/01")
+    damaged.write_text(damaged.read_text().replace('"ok"', '"no"'))
+    aside = damaged.read_bytes()
+    outcome = go(work, out)
+    assert sorted(noted(tmp_path)) == [0, 1, 1, 2, 2, 3, 3, 4]
+    (message,) = outcome.messages
+    assert message.startswith("3 recorded trials do not count and are run again: ")
+    assert "toy/sum/01 (damaged: its checksum" in message
+    assert "toy/sum/02 (seed 7, now 0, folder , now " in message
+    assert "toy/sum/03 (bbb_numpy 0.0.1, now " in message
+    kept = out / "records.previous-1"
+    assert message.endswith(f"Their records are kept in {kept}")
+    assert (kept / "toy/sum/01.json").read_bytes() == aside
+    assert read(kept / "toy/sum/02.json") == [other]
+    assert read(kept / "toy/sum/03.json") == [old]
+    assert numbers(outcome.records) == numbers(quiet.records) == numbers(recorded(out))
+    again = go(work, out)
+    assert (again.done, again.messages) == (0, ())
+
+
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_a_failing_trial_is_recorded_with_its_error_and_stops_no_other(
+    tmp_path, go, where, request
+):
+    told = []
+    workers = request.getfixturevalue(where)
+    outcome = go(trials(6), tmp_path, working.failing, workers, tell=told.append)
+    assert [record["split"] for record in outcome.records] == [0, 4, 5]
+    errors = {record["split"]: record["error"] for record in outcome.failed}
+    assert errors[1] == "Odd: one and two"
+    assert errors[2].startswith("ValueError: Out of range float values")
+    assert errors[3] == "TypeError: Object of type ndarray is not JSON serializable"
+    assert all(record["metrics"] is None for record in outcome.failed)
+    assert "toy/sum/01 failed: Odd: one and two" in told
+
+
+def test_failed_trials_are_run_again_only_on_request(tmp_path, go):
+    go(trials(6), tmp_path, working.failing)
+    again = go(trials(6), tmp_path, quick)
+    assert (again.done, len(again.failed)) == (0, 3)
+    retried = go(trials(6), tmp_path, quick, retry_failed=True)
+    assert (retried.done, len(retried.failed), len(retried.records)) == (3, 0, 6)
+    assert numbers(retried.records) == numbers(go(trials(6), tmp_path / "other").records)
+
+
+def test_a_new_beginning_runs_everything_again(tmp_path, go):
+    out, work = tmp_path / "out", trials(2, folder=str(tmp_path))
+    first = go(work, out)
+    outcome = go(work, out, resume=False)
+    assert (outcome.done, outcome.messages) == (
+        2, (f"earlier records are kept in {out / 'records.previous-1'}",)
+    )  # fmt: skip
+    assert sorted(noted(tmp_path)) == [0, 0, 1, 1]
+    assert read(out / "records.previous-1") == list(first.records)
+
+
+def test_the_longest_trials_begin_first(tmp_path, go, thread):
+    work = trials(20, folder=str(tmp_path))
+    go(work, tmp_path / "out", workers=thread, cost=lambda trial: 1 + trial.split % 10)
+    order = noted(tmp_path)
+    assert order == sorted(range(20), key=lambda split: (-(split % 10), split))
+
+
+def test_the_bar_counts_expected_cost(tmp_path, capsys, threads):
+    def tell_cost(trial):
+        return 3.0 if trial.split == 0 else 1.0
+
+    work = [Trial(0, Settings(seconds=0.0)), Trial(1, Settings(seconds=0.5))]
+    run(work, tmp_path, threads, quick, progress=True, cost=tell_cost)
+    shown = capsys.readouterr().err
+    assert "75%" in shown
+    assert "3/4" in shown
+
+
+def test_trials_given_twice_or_without_a_positive_cost_are_refused(tmp_path, go):
+    with pytest.raises(ValueError, match=r"given once; got toy/sum/00 again"):
+        go([Trial(0), Trial(0, Settings(seed=1))], tmp_path)
+    with pytest.raises(ValueError, match="cost must be positive and finite"):
+        go([Trial(0)], tmp_path, cost=lambda trial: 0)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_folder_that_cannot_be_used_is_refused_before_any_work(tmp_path, go):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        go(trials(1, folder=str(tmp_path)), tmp_path / "file")
+    assert noted(tmp_path) == []
+
+
+def test_two_runs_in_one_folder_at_the_same_time_write_the_same_numbers(tmp_path, go):
+    out, work = tmp_path / "out", trials(12, folder=str(tmp_path), seconds=0.02)
+    with ThreadPoolExecutor(2) as both:
+        one, other = both.map(lambda _: go(work, out), range(2))
+    assert numbers(one.records) == numbers(other.records) == numbers(recorded(out))
+    assert sorted(path.name for path in (out / FOLDER).rglob("*.*")) == [
+        f"{split:02d}.json" for split in range(12)
+    ]  # nothing half written
+
+
+def test_a_failure_does_not_replace_what_another_run_has_finished_meanwhile(tmp_path, go):
+    finished = go([Trial(1)], tmp_path / "other").records[0]
+
+    def fails_late(trial):
+        records.write(tmp_path, finished)
+        raise OSError("late")
+
+    outcome = go([Trial(1)], tmp_path, fails_late)
+    assert (outcome.records, outcome.failed) == ((finished,), ())
+    assert recorded(tmp_path) == [finished]
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("jobs", "kills"), [(2, 3), *(pytest.param(n, 20, marks=pytest.mark.long) for n in (1, 2))]
+)
+def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(
+    tmp_path, go, jobs, kills
+):
+    out, count, rng = tmp_path / "out", 40 if kills == 3 else 200, random.Random(5)
+    finished, killed = {}, 0
+    while killed < kills:
+        with start(out, tmp_path, count, 0.05, jobs) as process:
+            before = len(finished)
+            # of every third not even the start is waited for
+            if killed % 3 < 2:
+                wait_for(lambda b=before: len(list(out.rglob("*.json"))) > b)
+            time.sleep(rng.uniform(0.0, 0.15))
+            process.kill()
+            killed += 1
+        found = {record["key"]: record for record in recorded(out)}  # none is damaged
+        assert finished.items() <= found.items()  # never a finished one
+        finished = found
+    assert len(finished) < count
+    with start(out, tmp_path, count, 0.05, jobs) as process:
+        process.wait(60)
+        assert process.returncode == 0, process.stderr.read()
+    # At a kill each worker has one trial running and, of a busy machine, two not yet on disk
+    assert len(noted(tmp_path)) <= count + 3 * jobs * kills
+    work = trials(count, folder=str(tmp_path), seconds=0.05)
+    assert go(work, out, workers=lambda: pytest.fail("nothing is left")).done == 0
+    quiet = go([replace(t, settings=Settings()) for t in work], tmp_path / "quiet")
+    assert numbers(recorded(out)) == numbers(quiet.records)
+
+
+@needs_proc
+def test_workers_do_not_outlive_a_killed_run(tmp_path):
+    with start(tmp_path / "out", tmp_path, 4, 60.0, 2) as process:
+        started = wait_for(lambda: len(children(process.pid)) >= 3 and children(process.pid))
+        time.sleep(0.8)  # they are in the middle of a trial, or nearly
+        process.kill()
+    wait_for(lambda: not any(map(alive, started)), 10.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("patience", [1, 0])
+def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(
+    tmp_path, go, processes, monkeypatch, patience
+):
+    """Without patience dask gives up all that the dead worker had; none but one is blamed."""
+    work = trials(9, folder=str(tmp_path))
+    with processes() as client:
+        monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", patience)
+        outcome = go(work, tmp_path / "out", working.deadly, processes)
+    assert [record["split"] for record in outcome.records] == [0, 1, 2, 4, 5, 6, 7, 8]
+    (failed,) = outcome.failed
+    assert (failed["split"], failed["metrics"]) == (3, None)
+    assert failed["error"] == "KilledWorker: its worker died, again while it ran alone"
+    assert noted(tmp_path, "death").count(5) == 1
+    assert noted(tmp_path, "death").count(3) == 2 * (1 + patience)
+    quiet = go([trial for trial in work if trial.split != 3], tmp_path / "quiet")
+    assert numbers(outcome.records) == numbers(quiet.records)
+
+
+@needs_proc
+def test_a_worker_killed_from_outside_costs_only_its_trial(tmp_path, go, processes):
+    work = trials(12, folder=str(tmp_path), seconds=0.1)
+    with processes() as client, ThreadPoolExecutor(1) as aside:
+        client.wait_for_workers(2, timeout=60)
+        pids = client.run(os.getpid)
+        running = aside.submit(go, work, tmp_path / "out", quick, processes)
+        wait_for(lambda: noted(tmp_path))
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+        outcome = running.result(60)
+    assert len(noted(tmp_path)) <= 13
+    assert numbers(outcome.records) == numbers(go(work, tmp_path / "quiet").records)
+
+
+@needs_proc
+def test_ctrl_c_records_what_is_finished_and_ends_at_once(tmp_path):
+    out = tmp_path / "out"
+    with start(out, tmp_path, 40, 0.0, 2, 60.0) as process:
+        wait_for(lambda: (out / FOLDER).exists() and len(recorded(out)) == 4)
+        started = children(process.pid)
+        begun = time.monotonic()
+        for one in (process.pid, *started):  # as a terminal sends it
+            os.kill(one, signal.SIGINT)
+        process.wait(30)
+        assert time.monotonic() - begun < 20.0
+        said = process.stderr.read()
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert said.count("Traceback") == 1
+    assert process.returncode != 0
+    assert len(recorded(out)) == 4
+    wait_for(lambda: not any(map(alive, started)), 10.0)
+
+
+def test_ctrl_c_loses_no_trial_that_has_just_finished(tmp_path, go, threads, monkeypatch):
+    beats = []
+    with threads() as client:
+
+        def interrupt(*_):
+            beats.append(1)
+            wait_for(lambda: all(one.status != "pending" for one in client.futures.values()))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(running.tqdm, "refresh", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            go(trials(8, seconds=0.02), tmp_path)
+    assert beats == [1]
+    assert len(recorded(tmp_path)) == 8
+
+
+def test_the_order_of_submission_does_not_matter(tmp_path, go):
+    work = trials(8)
+    one = go(work, tmp_path / "one")
+    other = go(work[::-1], tmp_path / "other", cost=lambda trial: 1 + trial.split)
+    assert numbers(one.records) == numbers(other.records)
+    changed = [replace(trial, settings=Settings(seed=1)) for trial in work]
+    assert numbers(go(changed, tmp_path / "seed").records) != numbers(one.records)

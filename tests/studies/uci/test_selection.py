@@ -1,0 +1,312 @@
+"""Hyperparameters: the lowest criterion wins, and it sees the training part only."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.uci.test_methods import part
+from tests.uci.test_trials import TINY
+
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.objectives import MAP
+from bbb_numpy.parts.posteriors import PointMass
+from bbb_studies.uci import selection
+from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, model
+from bbb_studies.uci.selection import (
+    AS_IT_IS,
+    BY_BOUND,
+    alike,
+    candidates,
+    refinements,
+    select_and_fit,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
+SAMPLED = tuple(SAMPLERS)
+CHOOSING = tuple(method for method in METHODS if method not in AS_IT_IS)
+BY_VALIDATION = tuple(method for method in CHOOSING if method not in BY_BOUND)
+all_methods = pytest.mark.parametrize("method", CHOOSING)
+with_bound = pytest.mark.parametrize("method", BY_BOUND)
+without_bound = pytest.mark.parametrize("method", BY_VALIDATION)
+MEMBERS = ((0.5, 0.7), (-1.0, 0.4))  # means and deviations of two constant functions
+PRIORS = {"N(0, 1)": None} | {f"{m:g} x (1, 1/sqrt(units))": m for m in (1.0, 2.0, 4.0)}
+
+
+class Fits:
+    """In place of `fit` and `_loss`: remembers calls, and scores each candidate by `criterion`."""
+
+    def __init__(self, monkeypatch, criterion):
+        self.calls, self.losses, self.criterion = [], [], criterion
+        monkeypatch.setattr(selection, "fit", self.fit)
+        monkeypatch.setattr(selection, "_loss", self.loss)
+
+    def fit(self, x, y, method, some, settings, seed):
+        self.calls.append((x, y, list(some), settings, list(seed)))
+        return [Fit((one,), (np.zeros(1),), self.criterion(one)) for one in some]
+
+    def loss(self, found, x, y, seed):
+        self.losses.append((x, y))
+        return self.criterion(found.sources[0])
+
+    @property
+    def tried(self):
+        """Candidates in order, each once."""
+        return list(dict.fromkeys(one for _, _, some, *_ in self.calls for one in some))
+
+
+def numbered(rows=50):
+    """Rows that say their numbers."""
+    x = np.arange(rows, dtype=np.float32)[:, None]
+    return x, -x
+
+
+def name_of(one):
+    (prior,) = (name for name, value in PRIORS.items() if value == one.prior)
+    return f"{prior}, rate {one.learning_rate:g}, length {one.length:g}"
+
+
+def lowest(method, best):
+    """The criterion of which `best` is the lowest, all others apart and of both signs."""
+    every = [*candidates(method)]
+    for one in candidates(method):
+        every += refinements(method, one)
+    order = {one: 0.3 * place - 0.5 for place, one in enumerate(dict.fromkeys(every))}
+    return lambda one: -9.0 if one == best else order[one]
+
+
+def check_that_the_lowest_wins(monkeypatch, method, best):
+    fits = Fits(monkeypatch, lowest(method, best))
+    found, chosen = select_and_fit(*numbered(), method, TINY, 3)
+    assert found.sources == (best,)
+    assert f"{chosen['prior']}, rate {chosen['learning_rate']:g}, length {chosen['length']:g}" == (
+        name_of(best)
+    )
+    assert chosen["tried"] == {name_of(one): fits.criterion(one) for one in fits.tried}
+    assert min(chosen["tried"], key=chosen["tried"].get) == name_of(best)
+    assert chosen["by"] == ("bound" if method in BY_BOUND else "validation")
+
+
+every_winner = pytest.mark.parametrize(
+    ("method", "best"),
+    [
+        (method, best)
+        for method in CHOOSING
+        for best in [*candidates(method), *refinements(method, candidates(method)[0])]
+    ],
+)
+
+
+@every_winner
+def test_the_candidate_with_the_lowest_criterion_wins(monkeypatch, method, best):
+    check_that_the_lowest_wins(monkeypatch, method, best)
+
+
+@pytest.mark.parametrize("method", ["mean-field", "map", "hmc"])
+def test_another_winner_does_not_pass_that_check(monkeypatch, method):
+    monkeypatch.setattr(selection, "min", max, raising=False)
+    with pytest.raises(AssertionError):
+        check_that_the_lowest_wins(monkeypatch, method, candidates(method)[1])
+
+
+@all_methods
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_only_the_best_prior_is_refined(monkeypatch, method, which):
+    best = candidates(method)[which]
+    fits = Fits(monkeypatch, lowest(method, best))
+    select_and_fit(*numbered(), method, TINY, 3)
+    first, others = fits.tried[:3], fits.tried[3:]
+    assert first == candidates(method)
+    assert {one.prior for one in others} == ({best.prior} if others else set())
+    assert others == refinements(method, best)
+    assert bool(others) == (method not in (*SAMPLED, "eubo"))
+
+
+def test_every_method_chooses_among_several_priors():
+    for method in CHOOSING:
+        assert len({one.prior for one in candidates(method)}) == 3
+        assert len({one[1:] for one in candidates(method)}) == 1  # comparable
+    assert None in {one.prior for one in candidates("mean-field")}  # N(0, 1), as the seed
+
+
+def test_nothing_is_chosen_for_the_default_learner(monkeypatch):
+    assert AS_IT_IS == ("default",)
+    fits = Fits(monkeypatch, lambda one: 0.0)
+    x, y = numbered()
+    _, chosen = select_and_fit(x, y, "default", TINY, 3)
+    ((fitted_x, fitted_y, some, *_),) = fits.calls  # once, to all training rows
+    assert (fitted_x is x, fitted_y is y, len(some), fits.losses) == (True, True, 1, [])
+    assert chosen == {"by": "nothing", "tried": {}}
+
+
+@with_bound
+def test_methods_with_a_bound_use_all_training_rows_always(monkeypatch, method):
+    fits = Fits(monkeypatch, lowest(method, candidates(method)[0]))
+    monkeypatch.setattr(selection, "_loss", lambda *given: pytest.fail("needs held-out rows"))
+    x, y = numbered()
+    select_and_fit(x, y, method, TINY, 3)
+    assert all(given[0] is x and given[1] is y for given in fits.calls)
+    assert {tuple(seed) for *_, seed in fits.calls} == {(3, 0)}
+    assert all(given[3] is TINY for given in fits.calls)
+
+
+@without_bound
+@pytest.mark.parametrize("folds", [1, 2, 5])
+@pytest.mark.parametrize("count", [50, 53])
+def test_folds_are_disjoint_fifths_of_the_training_part(monkeypatch, method, folds, count):
+    fits = Fits(monkeypatch, lowest(method, candidates(method)[1]))
+    x, y = numbered(count)
+    select_and_fit(x, y, method, replace(TINY, folds=folds), 3)
+    *compared, final = fits.calls
+    out = {}  # one entry for each fold
+    for fold_x, fold_y in fits.losses:
+        np.testing.assert_array_equal(fold_y, -fold_x)
+        out[tuple(fold_x[:, 0].astype(int))] = None
+    assert len(out) == folds
+    held_out = [row for fold in out for row in fold]
+    assert len(set(held_out)) == len(held_out) == folds * (count // 5)
+    assert {len(fold) for fold in out} == {count // 5}
+    assert set(held_out) < set(range(count)) or (folds, count) == (5, 50)
+    for rest, targets, *_ in compared:
+        np.testing.assert_array_equal(targets, -rest)
+        left = tuple(sorted(set(range(count)) - set(rest[:, 0].astype(int))))
+        assert left in out  # fitted without exactly one fold
+        assert len(rest) + len(left) == count
+    assert final[0] is x
+    assert final[1] is y
+    assert len(final[2]) == 1
+    assert (final[4], {tuple(seed) for *_, seed in compared}) == ([3, 0], {(3, 3)})
+
+
+def test_a_fold_that_is_fitted_too_does_not_pass_that_check(monkeypatch):
+    def fitted_to_all_rows(x, y, method, batch, settings, seed, out):
+        fits = selection.fit(x, y, method, batch, settings, [seed, 3])
+        return [selection._loss(found, x[out], y[out], seed) for found in fits]
+
+    monkeypatch.setattr(selection, "_losses", fitted_to_all_rows)
+    with pytest.raises(AssertionError):
+        test_folds_are_disjoint_fifths_of_the_training_part(monkeypatch, "map", 2, 50)
+
+
+@without_bound
+def test_the_criterion_is_the_mean_over_folds(monkeypatch, method):
+    fits = Fits(monkeypatch, lambda one: 0.0)
+    monkeypatch.setattr(selection, "_loss", lambda found, x, y, seed: float(x.sum()))
+    _, chosen = select_and_fit(*numbered(), method, TINY, 3)
+    rest = [given[0].sum() for given in fits.calls[:2]]
+    out = 2 * np.arange(50).sum() - np.sum(rest)
+    assert set(chosen["tried"].values()) == {out / 2}
+
+
+@without_bound
+def test_other_seeds_hold_out_other_rows_and_the_same_seed_the_same(monkeypatch, method):
+    def held_out(seed):
+        fits = Fits(monkeypatch, lambda one: 0.0)
+        select_and_fit(*numbered(), method, TINY, seed)
+        return [x.tobytes() for x, _ in fits.losses]
+
+    assert held_out(3) == held_out(3) != held_out(4)
+
+
+@without_bound
+def test_runs_that_compare_are_shorter_and_the_last_is_not(monkeypatch, method):
+    fits = Fits(monkeypatch, lambda one: 0.0)
+    settings = replace(TINY, warm_up=100, draws=31, members=5, chains=4, pilot=0.4)
+    select_and_fit(*numbered(), method, settings, 3)
+    *compared, final = (given[3] for given in fits.calls)
+    assert final == settings
+    for one in compared:
+        assert one == replace(settings, warm_up=40, draws=13, members=2, chains=2)
+
+
+@all_methods
+@pytest.mark.parametrize("how", ["nan", "an error"])
+@pytest.mark.parametrize("which", [0, 2])
+def test_a_candidate_that_diverges_loses_and_says_so(monkeypatch, method, how, which):
+    bad, best = candidates(method)[which], candidates(method)[1]
+    order = lowest(method, best)
+    fits = Fits(monkeypatch, lambda one: math.nan if one == bad else order(one))
+    if how == "an error":
+        monkeypatch.setattr(selection, "fit", diverging(fits.fit, bad))
+    found, chosen = select_and_fit(*numbered(), method, TINY, 3)
+    assert found.sources == (best,)
+    assert chosen["tried"][name_of(bad)] is None  # JSON has no nan
+    others = {name: value for name, value in chosen["tried"].items() if name != name_of(bad)}
+    assert others == {name_of(one): order(one) for one in fits.tried if one != bad}
+
+
+def diverging(fit, bad):
+    """Return a fit that fails if one of its candidates is among `bad`."""
+
+    def failing(x, y, method, some, settings, seed):
+        if set(some) & {bad}:
+            raise ArithmeticError("planted")
+        return fit(x, y, method, some, settings, seed)
+
+    return failing
+
+
+@all_methods
+def test_if_every_candidate_diverges_the_trial_fails_and_names_them(monkeypatch, method):
+    Fits(monkeypatch, lambda one: math.nan)
+    with pytest.raises(ArithmeticError, match=r"every candidate diverged: .*rate 0.01, length"):
+        select_and_fit(*numbered(), method, TINY, 3)
+
+
+@pytest.mark.parametrize("method", ["mean-field", "map", "hmc"])
+def test_a_candidate_that_diverges_leaves_the_others_as_they_were(monkeypatch, method):
+    x, y = part()
+    bad = candidates(method)[0]
+    tried = select_and_fit(x, y, method, TINY, 3)[1]["tried"]
+    monkeypatch.setattr(selection, "fit", diverging(selection.fit, bad))
+    found = select_and_fit(x, y, method, TINY, 3)[1]["tried"]
+    for one in candidates(method)[1:]:
+        assert found[name_of(one)] == pytest.approx(tried[name_of(one)], rel=1e-6)
+    assert found[name_of(bad)] is None
+
+
+def test_other_errors_are_not_taken_for_divergence(monkeypatch):
+    monkeypatch.setattr(selection, "fit", lambda *given: int("planted"))
+    with pytest.raises(ValueError, match="planted"):
+        select_and_fit(*numbered(), "map", TINY, 3)
+
+
+def test_candidates_that_differ_in_more_than_the_prior_are_not_fitted_together():
+    some = [Candidate(1.0), Candidate(2.0), Candidate(1.0, 3e-3), Candidate(2.0, length=0.5)]
+    assert alike([*some, Candidate(None)]) == [
+        [Candidate(1.0), Candidate(2.0), Candidate(None)],
+        [Candidate(1.0, 3e-3)],
+        [Candidate(2.0, length=0.5)],
+    ]
+
+
+@all_methods
+def test_the_fit_has_the_prior_that_the_record_says(method):
+    x, y = part()
+    found, chosen = select_and_fit(x, y, method, TINY, 3)
+    multiplier = PRIORS[chosen["prior"]]
+    scales = (1.0, 1.0) if multiplier is None else (multiplier, multiplier / math.sqrt(4))
+    assert {source.model.prior.scales for source in found.sources} == {scales}
+    assert len(chosen["tried"]) == 3 + len(refinements(method, Candidate(None)))
+    best = f"{chosen['prior']}, rate {chosen['learning_rate']:g}, length {chosen['length']:g}"
+    assert chosen["tried"][best] == min(chosen["tried"].values())
+    if method in BY_BOUND:
+        assert found.bound == chosen["tried"][best]
+
+
+@pytest.mark.equation("D5")
+def test_the_loss_is_that_of_the_mixture_of_all_members():
+    parts = replace(TINY, units=1)
+    source = Reparameterised(model(1, Candidate(1.0), parts), PointMass(), MAP())
+    # f = w2 relu(w1 x + b1) + b2: constants here
+    thetas = [np.array([0.0, 0.0, 0.0, mean, math.log(noise)]) for mean, noise in MEMBERS]
+    y = np.array([[0.3], [-1.0], [2.0]])
+    found = selection._loss(Fit((source, source), tuple(thetas)), np.zeros((3, 1)), y, 3)
+    rows = []
+    for (target,) in y:
+        densities = [
+            math.exp(-0.5 * ((target - mean) / noise) ** 2) / (noise * math.sqrt(2 * math.pi))
+            for mean, noise in MEMBERS
+        ]
+        rows.append(-math.log(sum(densities) / 2))
+    assert found == pytest.approx(sum(rows) / 3, rel=1e-12)

@@ -1,0 +1,397 @@
+"""Means, standard errors, comparisons and the page follow from the records, by hand."""
+
+import csv
+import io
+import math
+import re
+
+import numpy as np
+import pytest
+from sample_records import SETS, failure, record, sample
+
+from bbb_studies.data import uci
+from bbb_studies.uci import machine, page, tables, verdicts
+from bbb_studies.uci.published import (
+    BASELINE,
+    COLUMNS,
+    DROPOUT,
+    METRICS,
+    PUBLISHED,
+    SAGAR,
+    best,
+    lowest,
+    printed,
+)
+
+COMMAND = "bbb-numpy uci --data boston --out DIR"
+
+
+def trials(values, name="boston", method="hmc", metric="rmse"):
+    return [record(name, method, split, **{metric: v}) for split, v in enumerate(values)]
+
+
+def test_mean_and_standard_error_are_over_splits():
+    found = tables.cells(trials([1.0, 2.0, 4.0]))["boston", "hmc"].scores["rmse"]
+    assert found.mean == pytest.approx(7 / 3, rel=1e-14)
+    # squares of deviations 16/9, 1/9, 25/9: variance (42/9)/2, over 3 splits
+    assert found.error == pytest.approx(math.sqrt(42 / 9 / 2 / 3), rel=1e-14)
+    assert found.count == 3
+    assert str(found) == "2.333 ± 0.882"
+
+
+def test_one_split_has_no_standard_error():
+    found = tables.cells(trials([1.5]))["boston", "hmc"].scores["rmse"]
+    assert math.isnan(found.error)
+    assert str(found) == "1.500"
+    assert "nan" not in tables.markdown(trials([1.5]))
+    assert "nan" not in tables.cells_csv(trials([1.5]))
+    assert not re.search(r"\bnan\b", page.page(trials([1.5]), COMMAND))
+
+
+def test_a_later_record_of_a_trial_replaces_the_earlier_one():
+    again = [failure(split=1), record(split=0, rmse=1.0), record(split=1, rmse=3.0)]
+    cell = tables.cells(again)["boston", "hmc"]
+    assert cell.scores["rmse"].mean == 2.0
+    assert cell.failed == {}
+    assert len(tables.current([*again, *again])) == 2
+
+
+def test_a_failed_trial_is_named_and_in_no_mean():
+    rows = [record(split=0, rmse=1.0), failure(split=3), failure(split=4)]
+    assert tables.cells(rows)["boston", "hmc"].scores["rmse"].mean == 1.0
+    text = tables.markdown(rows)
+    assert "- boston, hmc, splits 3, 4: ValueError: planted" in text
+    assert "(1 of 20 splits)" in text
+    only = tables.markdown([failure()])
+    assert "| failed " in only
+    assert page.page([failure()], COMMAND).count("no result") == 10 + 18 + 18
+
+
+def test_the_number_of_splits_is_said_unless_it_is_the_published_one():
+    def line(rows):
+        return next(text for text in tables.markdown(rows).splitlines() if "HMC" in text)
+
+    assert "splits" not in line(sample(("boston",), ("hmc",)))
+    assert "splits" not in line(sample(("protein",), ("hmc",)))
+    assert "splits" not in line(sample(("power",), ("hmc",)))  # 5 of the 20 are measured
+    assert "(4 of 5 splits)" in line(sample(("power",), ("hmc",), 4))
+    assert "(19 of 20 splits)" in line(sample(("boston",), ("hmc",), 19))
+    assert "(50 splits)" in line(sample(("boston",), ("hmc",), 50))
+    others = [record(split=split) for split in range(5, 25)]  # as many, not the same
+    assert "(20 splits)" in line(others)
+    assert tables.incomplete(others) == ["boston, hmc: 20 splits"]
+    assert tables.incomplete(sample(splits=None)) == []
+
+
+def test_the_table_has_methods_as_rows_and_the_lowest_means_bold():
+    rows = [
+        record("boston", "hmc", 0, 2.0, 3.0),
+        record("boston", "map", 0, 2.5, 2.0),
+        record("energy", "map", 0, 0.5, 0.7),
+    ]
+    lines = tables.markdown(rows).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == ["RMSE / NLL", "boston", "energy"]
+    assert cells[2] == ["MAP", "2.500 / **2.000** (1 of 20 splits)",
+                        "**0.500** / **0.700** (1 of 20 splits)"]  # fmt: skip
+    assert cells[3] == ["HMC", "**2.000** / 3.000, R̂ – (1 of 20 splits)", "–"]
+    assert len(cells) == 4 + len(PUBLISHED)
+    assert len({len(line) for line in lines}) == 1, "columns are aligned"
+    assert tables.markdown(rows, published=False).splitlines()[-1].split() == lines[3].split()
+
+
+def test_a_few_easy_splits_do_not_lead_where_another_method_has_them_all():
+    easy = [record("boston", "nuts", split, 1.0, 1.0) for split in range(19)]
+    rows = [*sample(("boston",), ("hmc",), 20), *easy]
+    (bold,) = (line for line in tables.markdown(rows).splitlines() if "**" in line)
+    assert bold.startswith("| HMC ")
+    (rmse, nll) = (v for v in verdicts.against_best(rows) if v.set == "boston")
+    assert (rmse.cell.method, nll.cell.method) == ("hmc", "hmc")
+    alone = verdicts.alone(verdicts.against_best, rows, verdicts.SAMPLERS)
+    assert alone == {"hmc": sum(one.met for one in (rmse, nll)), "nuts": 0}
+    assert "| boston | NUTS | HMC |" in page.page(rows, COMMAND)
+    whole = [*rows, record("boston", "nuts", 19, 1.0, 1.0)]
+    assert all(v.cell.method == "nuts" for v in verdicts.against_best(whole) if v.set == "boston")
+    assert verdicts.alone(verdicts.against_best, whole, ("nuts",)) == {"nuts": 2}
+
+
+def test_paired_differences_use_the_splits_of_both():
+    rows = trials([1.0, 2.0, 3.0], method="hmc") + trials([1.5, 2.75], method="map")
+    gap = tables.paired(rows, "boston", "map", "hmc", "rmse")
+    assert (gap.mean, gap.count) == (0.625, 2)
+    assert gap.error == pytest.approx(0.125, rel=1e-12)  # of 0.5 and 0.75
+    assert tables.paired(rows, "boston", "map", "nuts", "rmse") is None
+    hard = sample(("boston",), ("hmc", "map"))
+    sharp = tables.paired(hard, "boston", "map", "hmc", "rmse").error
+    assert sharp < 0.5 * tables.cells(hard)["boston", "hmc"].scores["rmse"].error
+
+
+def test_csv_files_hold_every_number_unrounded():
+    rows = [*sample(("boston",), ("hmc", "map"), 3), failure("boston", "nuts", 1)]
+    lines = list(csv.DictReader(io.StringIO(tables.cells_csv(rows))))
+    assert [line["method"] for line in lines] == ["map", "hmc", "nuts"]
+    own = [row["metrics"]["nll"] for row in rows if row["method"] == "hmc"]
+    assert float(lines[1]["nll_mean"]) == np.mean(own)
+    assert float(lines[1]["nll_standard_error"]) == np.std(own, ddof=1) / np.sqrt(3)
+    assert float(lines[1]["median_seconds"]) == 13.5
+    assert (lines[2]["splits"], lines[2]["failed"], lines[2]["rmse_mean"]) == ("0", "1", "")
+    each = list(csv.DictReader(io.StringIO(tables.trials_csv(rows))))
+    assert len(each) == 7
+    assert float(each[0]["rmse"]) == next(
+        row["metrics"]["rmse"] for row in rows if row["method"] == "map"
+    )
+    assert each[-1]["error"] == "ValueError: planted"
+
+
+def test_the_best_published_number_is_never_the_one_reported_false():
+    expected = {
+        ("boston", "rmse"): 2.71,
+        ("boston", "nll"): 2.40,
+        ("concrete", "rmse"): 4.82,
+        ("concrete", "nll"): 2.93,
+        ("energy", "rmse"): 0.51,
+        ("energy", "nll"): 0.75,
+        ("protein", "rmse"): 4.27,
+        ("protein", "nll"): 2.77,
+        ("wine_red", "rmse"): 0.61,
+        ("wine_red", "nll"): 0.93,
+        ("yacht", "rmse"): 0.67,
+        ("yacht", "nll"): 1.25,
+        ("power", "rmse"): 4.01,
+        ("power", "nll"): 2.78,
+        ("kin8nm", "rmse"): 0.079,
+        ("kin8nm", "nll"): -1.28,
+        ("naval", "rmse"): 0.00074,
+        ("naval", "nll"): -6.33,
+    }
+    assert {(n, m): best(n, m)[0] for n in COLUMNS for m in METRICS} == expected
+    assert SAGAR.reported_false
+    assert [row for row in PUBLISHED if row.reported_false] == [SAGAR]
+    assert SAGAR.score("boston", "rmse") < best("boston", "rmse")[0]  # it would have been
+    assert best("boston", "nll")[1] == "Chen et al. 2018a and MC dropout, grid search per split"
+    # a column of Sagar's tables, in which no cell is the lowest
+    (quoted,) = [row for row in PUBLISHED if row.name == "Hoffman et al. 2013"]
+    assert "a claim of Sagar's" in quoted.source
+    assert [quoted.score(n, m) for n in ("boston", "wine_red") for m in METRICS] == [
+        2.977,
+        2.579,
+        0.614,
+        0.931,
+    ]
+    assert quoted.name not in {best(n, m)[1] for n in COLUMNS for m in METRICS}
+
+
+def test_sets_and_numbers_of_splits_are_those_of_the_data():
+    assert set(COLUMNS) == set(uci.NAMES) == set(SETS)
+    published = {name: uci._SETS[name].splits for name in uci.NAMES}
+    assert published | {"power": 5, "kin8nm": 5, "naval": 5} == tables.SPLITS
+
+
+def test_only_an_unrounded_mean_strictly_below_the_printed_number_wins():
+    bar = best("boston", "rmse")[0]
+    for value, met in ((bar - 1e-9, True), (bar, False), (bar + 1e-9, False)):
+        found = verdicts.against_best([record("boston", "hmc", 0, rmse=value)])
+        one = next(v for v in found if (v.set, v.metric) == ("boston", "rmse"))
+        assert one.met is met
+        assert one.margin == bar - value
+        assert not one.complete
+    assert sum(v.cell is None for v in found) == 16
+    assert "1 of 18 cells" not in verdicts.count(found)
+
+
+def test_targets_ask_the_methods_that_they_name():
+    rows = [
+        record("energy", "mean-field", 0, 0.9, 1.5),
+        record("energy", "renyi", 0, 0.8, 1.55),
+        record("energy", "hmc", 0, 0.1, 0.1),  # of another target
+        record("energy", "eubo", 0, 0.1, 0.1),  # of none
+    ]
+    found = {v.metric: v for v in verdicts.against_baseline(rows) if v.set == "energy"}
+    assert (found["rmse"].bar, found["nll"].bar) == (1.0, 1.56)
+    assert {v.holder for v in found.values()} == {BASELINE.name}
+    assert (found["rmse"].cell.method, found["nll"].cell.method) == ("renyi", "mean-field")
+    assert verdicts.count(list(found.values())) == "2 of 2 cells, 2 of them with splits missing"
+    alone = verdicts.alone(verdicts.against_baseline, rows, verdicts.FAMILY)
+    assert alone == {"mean-field": 0, "renyi": 0}, "one split of twenty reaches nothing"
+
+
+def test_the_page_says_what_falls_short_with_its_standard_error():
+    rows = [r for r in sample() if r["method"] in ("mean-field", "hmc")]
+    text = page.page(rows, COMMAND)
+    assert COMMAND in text
+    assert "reported false by its author" in text
+    for one in verdicts.against_best(rows):
+        error = one.cell.scores[one.metric].error
+        line = next(
+            line for line in text.splitlines()
+            if line.startswith(f"| {one.set}, {one.metric.upper()} | {printed(one.bar)} (")
+            and BASELINE.name not in line
+        )  # fmt: skip
+        digits = 6 if 0 < one.bar < 0.05 else 4
+        assert f"{one.margin:+.{digits}f} ± {error:.{digits}f}" in line
+        assert line.endswith("| yes |") is one.met
+    for row in PUBLISHED:
+        assert row.source in text
+
+
+def test_the_page_follows_the_records():
+    rows = sample(("boston",), ("mean-field", "hmc"), 20)
+    text = page.page(rows, COMMAND)
+    hours = sum(row["seconds"]["cpu"] for row in rows) / 3600
+    assert f"{hours:.2f} processor hours" in text
+    assert "numpy 2.4.6" in text
+    assert "Still open, without a trial:" in text
+    assert "- boston: mean field by local reparam., full rank, " in text
+    assert "- kin8nm: mean field, mean field by local reparam., " in text
+    assert "`units` 50" in text
+    rows[0] = rows[0] | {"metrics": rows[0]["metrics"] | {"rmse": 99.0}}
+    assert page.page(rows, COMMAND) != text
+    rows[-1] = rows[-1] | {"rows": {"train": 100, "test": 51}}
+    assert "HMC on boston: trained on 100 of 455 rows." in page.page(rows, COMMAND)
+    with pytest.raises(ValueError, match="no record"):
+        page.page([], COMMAND)
+
+
+def test_settings_that_differ_are_told_by_set_or_by_method():
+    def units(row, value):
+        return row | {"settings": row["settings"] | {"units": value}}
+
+    rows = sample(("boston", "protein"), ("map", "hmc"), 2)
+    by_set = [units(row, 100 if row["set"] == "protein" else 50) for row in rows]
+    assert "- `units`: 50 (boston); 100 (protein)" in machine.settings_table(by_set)
+    by_method = [units(row, 100 if row["method"] == "hmc" else 50) for row in rows]
+    assert "- `units`: 50 (map); 100 (hmc)" in machine.settings_table(by_method)
+    mixed = [units(row, 100 if row["split"] else 50) for row in rows[:2]]
+    assert "- `units`: 50 (boston map); 100 (boston map)" in machine.settings_table(mixed)
+
+
+def test_the_output_folder_holds_tables_and_pictures(tmp_path):
+    rows = sample(("boston", "energy"), ("map", "hmc"), 3)
+    said = page.write(tmp_path / "out", rows, COMMAND)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *("calibration.png", "pit.png", "scores.png"),
+        *("table.csv", "table.md", "trials.csv"),
+    ]
+    text = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert "](scores.png)" in text
+    assert "They are in the folder `records`." in text
+    assert "uci_records" not in text
+    assert "samplers below the best of the Bayesian networks listed: " in said
+    assert "Splits are missing in: boston, map, hmc: 3 of 20 splits" in said
+    assert max(map(len, said.splitlines()[:8])) <= 100
+    said = page.write(tmp_path / "failed", [failure()], COMMAND)
+    assert "boston, hmc, split 0: ValueError: planted" in said
+    assert not (tmp_path / "failed" / "scores.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "count", "text"),
+    [
+        (2.5, 0.1, 20, "2.500 ± 0.100"),
+        (0.0000123, 0.0000021, 20, "0.0000123 ± 0.0000021"),
+        (1.5, 0.0, 20, "1.500 ± 0.000"),
+        (2.5, float("nan"), 1, "2.500"),
+        (0.00001234, float("nan"), 1, "1.23e-05"),
+    ],
+)
+def test_small_numbers_keep_their_digits(mean, error, count, text):
+    assert str(tables.Summary(mean, error, count)) == text
+
+
+def test_a_number_that_was_not_read_is_a_dash_and_no_bar():
+    mv = next(row for row in PUBLISHED if row.name == "PBP-MV")
+    assert (mv.score("kin8nm", "rmse"), mv.score("kin8nm", "nll")) == (None, -1.28)
+    assert BASELINE.score("yacht", "nll") is None
+    assert {v.set for v in verdicts.against_baseline([record()])} == {
+        *("boston", "concrete", "energy", "protein", "wine_red")
+    }
+    line = next(line for line in tables.published_rows(["kin8nm"]) if "PBP-MV" in line[0])
+    assert line[1] == "– / -1.28"
+    with pytest.raises(ValueError, match="nothing is listed for yacht, nll"):
+        lowest("yacht", "nll", [BASELINE, SAGAR])
+    values = [row.score(n, m) for row in PUBLISHED for n in COLUMNS for m in METRICS]
+    assert any(value is None for value in values)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(4.5, "4.50"), (0.079, "0.079"), (0.00074, "0.00074"), (-0.9, "-0.90"), (None, "–")],
+)
+def test_numbers_are_shown_with_the_digits_they_were_printed_with(value, text):
+    assert printed(value) == text
+
+
+def test_what_is_no_bayesian_network_is_never_the_number_to_reach():
+    others = [row for row in PUBLISHED if not row.bayesian]
+    assert {"Deep Ensembles", "TabPFN", "NGBoost", "CARD"} <= {row.name for row in others}
+    for name in COLUMNS:
+        for metric in METRICS:
+            holders = best(name, metric)[1].split(" and ")
+            assert not {row.name for row in others} & set(holders)
+    assert all(row.source and row.differs for row in PUBLISHED)
+
+
+def test_the_page_never_says_best_published():
+    text = page.page(sample(methods=("mean-field", "hmc", "default")), COMMAND)
+    assert "best published" not in text
+    assert "best of the Bayesian networks listed" in text.replace("\n", " ")
+
+
+def test_whoever_is_ahead_is_named_with_the_distance_and_what_differs():
+    rows = [record("protein", "hmc", 0, 4.0, 2.8), record("protein", "map", 0, 4.5, 2.9)]
+    found = {(row.name, one.metric): one for one, row in verdicts.ahead(rows)}
+    mv = found["PBP-MV", "nll"]
+    assert (mv.cell.method, mv.margin) == ("hmc", pytest.approx(-0.03))
+    assert ("NGBoost", "nll") not in found  # 2.81
+    assert ("TabPFN", "rmse") in found
+    assert SAGAR.name not in {name for name, _ in found}
+    text = page.page(rows, COMMAND)
+    assert "| protein, NLL | PBP-MV | 2.77 | 2.8 (HMC) | 0.03 |" in text
+    assert "- PBP-MV: two hidden layers where the others and we have one" in text
+    beaten = verdicts.ahead([record("protein", "hmc", 0, 1.0, 1.0)])
+    assert [one for one, _ in beaten if one.metric == "rmse"] == []
+    # printed as 0.00 is not ahead of what would be printed so
+    small = {row.name for _, row in verdicts.ahead([record("naval", "hmc", 0, 0.0004, -9.0)])}
+    assert small == {"TabPFN"}  # 0.0001
+
+
+def test_goals_are_counted_from_the_records():
+    low = [record(name, "hmc", 0, 1e-6, -99.0) for name in COLUMNS]
+    assert "The goal was 16 of 18: reached." in page.page(low, COMMAND)
+    short = [*low[:7], *(record(name, "hmc", 0, 99.0, 99.0) for name in COLUMNS[7:])]
+    assert "The goal was 16 of 18: not reached." in page.page(short, COMMAND)
+    open_ = "The goal was 16 of 18: not reached, 2 cells not measured yet."
+    assert open_ in page.page(short[:8], COMMAND)
+    learner = [record(name, "default", 0, 1e-6, -99.0) for name in COLUMNS[:6]]
+    found = verdicts.against_dropout(learner)
+    assert (len(found), sum(one.met for one in found)) == (18, 12)
+    assert {one.holder for one in found} == {DROPOUT.name}
+    assert "The goal was 12 of 18: reached, 6 cells not measured yet." in (
+        page.page(learner, COMMAND)
+    )
+
+
+def mixed(name, method, split, r_hat, size=300.0):
+    one = record(name, method, split)
+    notes = {f"r_hat_{s}": r_hat for s in ("functions", "noise", "weights")}
+    notes |= {f"ess_{s}": size for s in ("functions", "noise", "weights")}
+    return one | {"notes": one["notes"] | notes}
+
+
+def test_a_cell_whose_chains_have_not_mixed_is_marked():
+    def cell(*values):
+        rows = [mixed("boston", "hmc", k, value) for k, value in enumerate(values)]
+        return next(line for line in tables.markdown(rows).splitlines() if "HMC" in line)
+
+    assert "R̂ 1.05 " in cell(1.01, 1.05, 1.3)  # the median
+    assert "R̂ 1.06†" in cell(1.01, 1.06, 1.3)
+    rows = [mixed("boston", "hmc", 0, 1.3), record("boston", "hmc", 1), record("boston", "hmc", 2)]
+    assert "R̂ 1.30† of 1 split (3 of 20 splits)" in tables.markdown(rows)
+    old = tables.markdown([record("boston", "hmc"), mixed("boston", "map", 0, 1.5)])
+    assert "R̂ –" in old
+    assert "†" not in old  # no sampler has R-hat here
+    text = page.page([mixed("boston", "hmc", k, 1.0 + k, 10.0 * k + 5) for k in range(3)], COMMAND)
+    three = "2.00 (3.00), ESS 15 (5)"
+    assert f"| boston | HMC | 3 | {three} | {three} | {three} |" in text
+    assert "| boston | HMC | – | – | – | – |" in page.page([record()], COMMAND)
+    assert "R̂ beside" not in page.page([record(method="map")], COMMAND)

@@ -1,0 +1,491 @@
+"""One trial: its numbers are those of its training part and seed alone, and mean what they say."""
+
+import json
+import math
+from dataclasses import asdict, astuple, replace
+from functools import partial
+
+import numpy as np
+import pytest
+from tests.uci.test_running import dask
+
+from bbb_numpy.evaluation.predictive import mixture
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import MAP
+from bbb_numpy.numeric.standardisation import moments
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_studies.data.uci import UCISet, standard_splits
+from bbb_studies.uci import selection, trials
+from bbb_studies.uci.methods import METHODS, Fit, Settings
+from bbb_studies.uci.mixing import SPACES
+from bbb_studies.uci.running import run
+from bbb_studies.uci.trials import SETS, Scaled, Trial, measure, score
+
+# chains as short as these diverge, and say so
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
+TINY = Settings(
+    **{"units": 4, "samples": 20, "batch_size": 16, "steps": 24, "full_rank_steps": 12},
+    **{"renyi_samples": 2, "eubo_samples": 4, "eubo_rows": 30, "eubo_steps": 4, "members": 2},
+    **{"chains": 2, "warm_up": 4, "draws": 10, "thin": 1, "start_batch": 16, "start_steps": 8},
+    **{"leaps": 4, "depth": 2},
+)
+all_methods = pytest.mark.parametrize("method", METHODS)
+
+
+def toy(rows=60, seed=5, unit=1.0):
+    """A small set with standard splits, which nobody can write to."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((rows, 3))
+    y = 3.0 + 2.0 * np.sin(x[:, :1]) + x[:, 1:2] + 0.2 * rng.standard_normal((rows, 1))
+    y *= unit
+    x.flags.writeable = y.flags.writeable = False
+    return UCISet(x, y, standard_splits(rows, 20), ("a", "b", "c", "y"))
+
+
+def toys(patch, data=None):
+    """Give every trial the same small set."""
+    patch.setattr(trials, "_data", lambda name, splits: toy() if data is None else data)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    toys(monkeypatch)
+
+
+def trial(method="map", split=0, name="boston", **changed):
+    return Trial(name, method, split, replace(TINY, **changed))
+
+
+def without_time(record):
+    return {name: part for name, part in record.items() if name != "seconds"}
+
+
+def with_other_test_rows(data, split, kind):
+    """Replace all rows of the test part, and nothing else."""
+    where, rng = data.test_rows[split], np.random.default_rng(8)
+    x, y = data.x.copy(), data.y.copy()
+    x[where] = {"others": rng.normal(1.0, 3.0, x[where].shape), "huge": 1e200, "nan": np.nan}[kind]
+    y[where] = {"others": rng.normal(9.0, 3.0, y[where].shape), "huge": -1e200, "nan": np.nan}[kind]
+    return data._replace(x=x, y=y)
+
+
+def fitted(monkeypatch, method, data, plant=None):
+    """Return all that a trial makes of `data` up to the scores of the test part, bit for bit."""
+    found = {}
+
+    def only_training(fit, scaled, x, y, of, brief=False):
+        found["theta"] = [theta.tobytes() for theta in fit.thetas]
+        found["fit"] = (fit.bound, fit.notes)
+        found["scaled"] = [part.tobytes() for part in astuple(scaled)]
+        return score(fit, scaled, x, y, of, brief) if brief else ({}, {})
+
+    with monkeypatch.context() as patch:
+        toys(patch, data)
+        patch.setattr(trials, "score", only_training)
+        if plant is not None:
+            plant(patch, data)
+        found["record"] = without_time(measure(trial(method)))
+    return found
+
+
+def check_that_test_rows_do_not_matter(monkeypatch, method, plant=None):
+    """The check itself, which planted errors must not pass."""
+    as_it_is = fitted(monkeypatch, method, toy(), plant)
+    for kind in ("others", "huge", "nan"):
+        changed = with_other_test_rows(toy(), 0, kind)
+        assert not np.array_equal(changed.x, toy().x)
+        assert fitted(monkeypatch, method, changed, plant) == as_it_is
+
+
+def test_the_units_are_the_moments_of_all_rows_of_the_training_part(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 40, 1)) + np.arange(40.0)[:, None]  # no part is like another
+    given = []
+    monkeypatch.setattr(
+        trials, "select_and_fit", lambda *all_of: given.extend(all_of) or (None, {})
+    )
+    _, _, scaled = trials.fit_part(x, y, "bbb", trials.Settings(), 0)
+    assert (scaled.x_mean, scaled.x_scale) == (pytest.approx(x.mean()), pytest.approx(x.std()))
+    assert (scaled.y_mean, scaled.y_scale) == (pytest.approx(y.mean()), pytest.approx(y.std()))
+    for part in given[:2]:
+        assert part.mean() == pytest.approx(0.0, abs=1e-6)
+        assert part.std() == pytest.approx(1.0, abs=1e-6)
+
+
+@all_methods
+def test_rows_of_the_test_part_cannot_influence_a_fit(monkeypatch, method):
+    check_that_test_rows_do_not_matter(monkeypatch, method)
+
+
+def test_how_chains_mixed_is_recorded_of_samplers_alone(monkeypatch):
+    toys(monkeypatch)
+    notes = {method: measure(trial(method))["notes"] for method in ("hmc", "map")}
+    kinds = {f"{what}_{space}" for what in ("r_hat", "ess") for space in SPACES}
+    assert kinds <= set(notes["hmc"])
+    assert not kinds & set(notes["map"])
+    assert notes["hmc"]["r_hat_functions"] > 1.05  # chains of ten draws
+
+
+def standardise_with_all_rows(patch, data):
+    def of_all_rows(array, standardize):
+        return moments(data.x if array.shape[1] == data.x.shape[1] else data.y, standardize)
+
+    patch.setattr(trials, "moments", of_all_rows)
+
+
+def standardise_the_target_with_all_rows(patch, data):
+    def of_all_targets(array, standardize):
+        return moments(array if array.shape[1] > 1 else data.y, standardize)
+
+    patch.setattr(trials, "moments", of_all_targets)
+
+
+def select_on_the_test_part(patch, data):
+    train, out = data.training_rows(0), data.test_rows[0]
+    scaled = Scaled(*moments(data.x[train], True), *moments(data.y[train], True))
+    loss = selection._loss
+
+    def of_test_rows(found, x, y, seed):
+        inputs, targets = scaled.inputs(data.x[out], x.dtype), scaled.targets(data.y[out], y.dtype)
+        return loss(found, inputs, targets, seed)
+
+    patch.setattr(selection, "_loss", of_test_rows)
+
+
+def train_on_the_test_part(patch, data):
+    patch.setattr(UCISet, "training_rows", lambda self, split: np.arange(len(self.y)))
+
+
+@pytest.mark.parametrize(
+    ("method", "leak"),
+    [
+        ("mean-field", standardise_with_all_rows),
+        ("hmc", standardise_with_all_rows),
+        ("mean-field", standardise_the_target_with_all_rows),
+        ("map", select_on_the_test_part),
+        ("hmc", select_on_the_test_part),
+        ("eubo", select_on_the_test_part),
+        ("local-reparam", train_on_the_test_part),
+    ],
+    ids=lambda part: getattr(part, "__name__", part),
+)
+def test_a_leak_does_not_pass_the_check(monkeypatch, method, leak):
+    with pytest.raises(AssertionError):
+        check_that_test_rows_do_not_matter(monkeypatch, method, leak)
+
+
+def test_what_ran_before_does_not_matter(small):
+    todo = [trial(method) for method in METHODS] + [trial("mean-field", 1)]
+    before = [without_time(measure(one)) for one in todo]
+    np.random.seed(1)  # noqa: NPY002  the global generator is nobody's business
+    after = [without_time(measure(one)) for one in reversed(todo)]
+    assert after[::-1] == before  # in the other order, each for the second time
+
+
+def measured(one):
+    """Measure in a worker, which has none of this process' patches."""
+    trials._data = lambda name, splits: toy()
+    return without_time(measure(one))
+
+
+def test_another_process_gives_the_same_record_of_every_method(small, processes):
+    todo = [trial(method) for method in METHODS]
+    with processes() as client:
+        there = client.gather(client.map(measured, todo, pure=False))
+    assert there == [without_time(measure(one)) for one in todo]
+
+
+def test_seeds_differ_between_sets_methods_splits_and_runs():
+    todo = [one for seed in (0, 1) for one in trials.trials(SETS, tuple(METHODS), None, seed=seed)]
+    assert len({one.seed for one in todo}) == len(todo) == 2 * 13 * 120
+    assert trial("hmc").seed == trial("hmc", units=5).seed  # settings but the seed leave it
+
+
+def test_other_seeds_and_other_splits_give_other_numbers(small):
+    scores = [measure(one)["metrics"]["nll"] for one in (trial(), trial(seed=1), trial(split=1))]
+    assert len(set(scores)) == 3
+
+
+@all_methods
+def test_a_record_is_finite_json_with_all_that_was_agreed(small, method, tmp_path, threads):
+    one = trial(method, 3)
+    (record,) = run([one], tmp_path, threads, measure, progress=False).records
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    names = {"key", "set", "method", "split", "settings", "status", "error", "seed", "chosen"}
+    assert set(record) == names | {"metrics", "notes", "rows", "seconds", "versions"}
+    assert (record["set"], record["method"], record["split"]) == ("boston", method, 3)
+    assert record["key"] == f"boston/{method}/03"
+    assert record["settings"] == asdict(one.settings)
+    assert record["seed"] == one.seed
+    assert record["rows"] == {"train": 54, "test": 6}
+    metrics, notes = record["metrics"], record["notes"]
+    assert set(metrics) == {"rmse", "nll", "crps", "pit", "coverage"}
+    assert (len(metrics["pit"]), sum(metrics["pit"])) == (20, 6)
+    assert len(metrics["coverage"]) == 19
+    assert metrics["coverage"] == sorted(metrics["coverage"])  # wider intervals hold more
+    assert {"noise", "epistemic", "train_rmse", "train_nll"} <= set(notes)
+    assert notes["samples"] >= {"map": 1, "ensemble": TINY.members}.get(method, TINY.samples)
+    assert set(record["seconds"]) == {"wall", "cpu"}
+    assert set(record["versions"]) == {"bbb_numpy", "numpy", "python", "blas"}
+
+
+def test_half_a_thousand_samples_make_the_mixture_unless_settings_say_otherwise():
+    for name in SETS:
+        settings = trials.settings_for(name)
+        assert settings.samples >= 500
+        assert settings.chains * settings.draws >= 500
+
+
+# Scores of fits whose predictive distribution is known
+
+ONES = Scaled(np.zeros(2), np.ones(2), np.zeros(1), np.ones(1))
+UNITS = Scaled(np.array([1.0, -2.0]), np.array([2.0, 0.5]), np.array([7.0]), np.array([3.0]))
+LINEAR = Model(MLP((2, 1)), likelihood=GaussianLikelihood(0.3, learn=True))
+
+
+def known(*components):
+    """Return an equal mixture of N(w x + b, s^2), of components (w, w, b, s)."""
+    source = Reparameterised(LINEAR, PointMass(), MAP())
+    thetas = tuple(np.array([*weights, math.log(noise)]) for *weights, noise in components)
+    return Fit((source,) * len(thetas), thetas)
+
+
+def rows(count=7):
+    rng = np.random.default_rng(2)
+    return rng.standard_normal((count, 2)), 7.0 + 3.0 * rng.standard_normal((count, 1))
+
+
+def by_hand(fit, scaled, x, y):
+    """Return RMSE and NLL in the target's own units, row by row, in plain Python."""
+    squares, logs = [], []
+    for row, (target,) in zip(x, y, strict=True):
+        inputs = [(row[j] - scaled.x_mean[j]) / scaled.x_scale[j] for j in range(2)]
+        means, densities = [], []
+        for *w, log_noise in fit.thetas:
+            mean = w[0] * inputs[0] + w[1] * inputs[1] + w[2]
+            mean = float(mean * scaled.y_scale[0] + scaled.y_mean[0])
+            noise = math.exp(log_noise) * float(scaled.y_scale[0])
+            means.append(mean)
+            z = (target - mean) / noise
+            densities.append(math.exp(-0.5 * z * z) / (noise * math.sqrt(2 * math.pi)))
+        squares.append((sum(means) / len(means) - target) ** 2)
+        logs.append(math.log(sum(densities) / len(densities)))
+    return math.sqrt(sum(squares) / len(squares)), -sum(logs) / len(logs)
+
+
+ONE = (0.5, -1.0, 0.2, 0.7)
+OTHER = (-0.8, 0.3, 0.5, 1.1)
+
+
+@pytest.mark.equation("D5")
+@pytest.mark.parametrize("scaled", [ONES, UNITS], ids=["standard", "own units"])
+@pytest.mark.parametrize("parts", [(ONE,), (ONE, OTHER)], ids=["one", "mixture"])
+def test_rmse_and_nll_are_those_computed_by_hand(parts, scaled):
+    x, y = rows()
+    metrics, notes = score(known(*parts), scaled, x, y, trial())
+    rmse, nll = by_hand(known(*parts), scaled, x, y)
+    assert metrics["rmse"] == pytest.approx(rmse, rel=1e-12)
+    assert metrics["nll"] == pytest.approx(nll, rel=1e-12)
+    assert notes["samples"] == len(parts)
+    brief, nothing = score(known(*parts), scaled, x, y, trial(), brief=True)
+    assert (brief, nothing) == ({"rmse": metrics["rmse"], "nll": metrics["nll"]}, {})
+
+
+@pytest.mark.equation("D4")
+def test_notes_split_the_variance_and_score_one_gaussian_and_the_mean_function():
+    x, y = rows()
+    _, notes = score(known(ONE, OTHER), UNITS, x, y, trial())
+    inputs = np.hstack([(x - UNITS.x_mean) / UNITS.x_scale, np.ones((7, 1))])
+    means = 7.0 + 3.0 * inputs @ np.array([ONE[:3], OTHER[:3]]).T  # (N, 2)
+    noise = 9.0 * (0.7**2 + 1.1**2) / 2
+    middle, between = means.mean(axis=1), ((means[:, 0] - means[:, 1]) / 2) ** 2
+    assert notes["noise"] == pytest.approx(math.sqrt(noise), rel=1e-12)
+    assert notes["epistemic"] == pytest.approx(math.sqrt(between.mean()), rel=1e-12)
+    for name, variance in (("nll_gaussian", noise + between), ("nll_plug_in", noise + 0 * between)):
+        rows_ = 0.5 * (np.log(2 * np.pi * variance) + (y[:, 0] - middle) ** 2 / variance)
+        assert notes[name] == pytest.approx(rows_.mean(), rel=1e-12)
+
+
+def test_of_a_point_all_three_scores_are_one():
+    metrics, notes = score(known(ONE), UNITS, *rows(), trial())
+    assert notes["nll_gaussian"] == notes["nll_plug_in"] == pytest.approx(metrics["nll"], rel=1e-14)
+    assert notes["epistemic"] == 0.0
+
+
+@pytest.mark.equation("D5")
+@pytest.mark.parametrize("seed", range(5))
+def test_a_mixture_is_better_than_its_members_are_on_average(seed):
+    rng = np.random.default_rng(seed)
+    parts = [(*rng.standard_normal(3), rng.uniform(0.3, 2.0)) for _ in range(6)]
+    x, y = rows(20)
+
+    def scores(*some):
+        return score(known(*some), UNITS, x, y, trial(), brief=True)[0]
+
+    together, alone = scores(*parts), [scores(part) for part in parts]
+    assert together["nll"] < np.mean([one["nll"] for one in alone]) - 0.01  # Jensen
+    assert together["nll"] > min(one["nll"] for one in alone) - math.log(6)
+    assert together["rmse"] < np.sqrt(np.mean([one["rmse"] ** 2 for one in alone])) - 0.01
+
+
+@pytest.mark.equation("D5")
+def test_samples_of_the_weights_come_to_the_integral_over_them():
+    # f = w x + b with independent Gaussian weights: y is Gaussian
+    mean, deviation, noise = np.array([0.5, -1.0, 0.2]), np.array([0.3, 0.2, 0.4]), 0.5
+    theta = np.append(MeanField().pack(mean, deviation), math.log(noise))
+    x, _ = rows()
+    design = np.hstack([(x - UNITS.x_mean) / UNITS.x_scale, np.ones((7, 1))])
+    middle, variance = 7.0 + 3.0 * design @ mean, 9.0 * design**2 @ deviation**2
+    noise = 3.0 * noise
+
+    def density(y, variance):
+        return np.exp(-0.5 * (y - middle) ** 2 / variance) / np.sqrt(2 * np.pi * variance)
+
+    z = np.random.default_rng(4).standard_normal(7)
+    y = middle + np.sqrt(variance + noise**2) * z
+    exact = density(y, variance + noise**2)
+    # E N(y; f, s^2)^2 over f, for the standard error of a mean of densities
+    squares = density(y, variance + noise**2 / 2) / (2 * noise * np.sqrt(np.pi))
+    errors = np.sqrt((squares - exact**2) / 20_000) / exact
+    fit = Fit((Reparameterised(LINEAR, MeanField()),), (theta,))
+    metrics, notes = score(fit, UNITS, x, y[:, None], trial(samples=20_000))
+    right = -np.log(exact).mean()
+    assert errors.mean() < 0.02
+    assert metrics["nll"] == pytest.approx(right, abs=4 * errors.mean())
+    assert notes["nll_gaussian"] == pytest.approx(right, abs=0.02)
+    assert notes["nll_plug_in"] > right + 0.3  # too sure of its mean
+
+
+@pytest.mark.parametrize("shift", [0.0, -40.0])
+@pytest.mark.parametrize("unit", [0.01, 1000.0])
+def test_another_unit_of_the_target_adds_its_log_to_nll_and_multiplies_rmse(unit, shift):
+    x, y = rows()
+    there = Scaled(UNITS.x_mean, UNITS.x_scale, shift + unit * UNITS.y_mean, unit * UNITS.y_scale)
+    fit = known(ONE, OTHER)
+    metrics, notes = score(fit, UNITS, x, y, trial())
+    moved, other = score(fit, there, x, shift + unit * y, trial())
+    close = partial(pytest.approx, rel=1e-9)
+    assert moved["nll"] == close(metrics["nll"] + math.log(unit))
+    assert {name: moved[name] for name in ("rmse", "crps")} == close(
+        {name: unit * metrics[name] for name in ("rmse", "crps")}
+    )
+    assert (moved["pit"], moved["coverage"]) == (metrics["pit"], metrics["coverage"])
+    assert other["noise"] == close(unit * notes["noise"])
+    assert other["epistemic"] == close(unit * notes["epistemic"])
+    for name in ("nll_gaussian", "nll_plug_in"):
+        assert other[name] == close(notes[name] + math.log(unit))
+
+
+@all_methods
+def test_a_whole_trial_does_not_know_the_unit_of_the_target(monkeypatch, method):
+    toys(monkeypatch)
+    one = measure(trial(method))
+    toys(monkeypatch, toy(unit=1024.0))  # a power of 2: nothing is rounded otherwise
+    other = measure(trial(method))
+    assert other["chosen"] == one["chosen"]
+    assert other["metrics"]["rmse"] == 1024.0 * one["metrics"]["rmse"]
+    assert other["metrics"]["nll"] == pytest.approx(one["metrics"]["nll"] + 10 * math.log(2))
+    assert other["notes"]["train_rmse"] == 1024.0 * one["notes"]["train_rmse"]
+
+
+def test_a_target_far_from_all_means_has_a_finite_score():
+    x, y = rows()
+    y[0] = 1e8
+    metrics, notes = score(known(ONE, OTHER), UNITS, x, y, trial())
+    assert 1e12 < metrics["nll"] < 1e16
+    assert metrics["pit"][-1] >= 1
+    assert json.dumps([metrics, notes], allow_nan=False)
+
+
+def test_scores_of_training_rows_are_noted_beside_those_of_test_rows(small):
+    record = measure(trial())
+    data = toy()
+    train = data.training_rows(0)
+    fit, chosen, scaled = trials.fit_part(data.x[train], data.y[train], "map", TINY, record["seed"])
+    f, _ = mixture(
+        fit.sources[0],
+        fit.thetas[0],
+        scaled.inputs(data.x, TINY.dtype),
+        rng=np.random.default_rng(0),
+        samples=1,
+    )
+    residual = scaled.y_mean + scaled.y_scale * f[0].astype(float) - data.y
+    rmse = (
+        np.sqrt(np.mean(residual[train] ** 2)),
+        np.sqrt(np.mean(residual[data.test_rows[0]] ** 2)),
+    )
+    assert (record["notes"]["train_rmse"], record["metrics"]["rmse"]) == pytest.approx(rmse, 1e-5)
+    assert record["chosen"] == chosen
+
+
+# Which trials there are
+
+
+def test_without_a_number_there_are_the_published_splits_and_more_go_on():
+    def count(splits):
+        found = trials.trials(SETS, ("map",), splits)
+        return {name: sum(one.set == name for one in found) for name in SETS}
+
+    published = {**dict.fromkeys(SETS, 20), "protein": 5}
+    assert count(20) == published
+    assert count(None) == {**published, "power": 5, "kin8nm": 5, "naval": 5}
+    assert count(3) == dict.fromkeys(SETS, 3)
+    assert count(7) == {**dict.fromkeys(SETS, 7), "protein": 5}
+    assert count(50) == dict.fromkeys(SETS, 50)
+    assert trials.trials(("boston",), ("map",), 50)[:20] == trials.trials(("boston",), ("map",), 20)
+
+
+def test_splits_beyond_the_published_ones_are_asked_of_the_data_fifty_at_a_time(monkeypatch):
+    asked = []
+
+    def asking(name, splits):
+        asked.append((name, splits))
+        return toy()._replace(test_rows=standard_splits(60, splits))
+
+    monkeypatch.setattr(trials, "_data", asking)
+    found = [measure(trial(split=k)) for k in (3, 25, 49, 50)]
+    measure(trial(split=3, name="protein"))
+    measure(trial(split=7, name="protein"))
+    boston = [("boston", count) for count in (20, 50, 50, 100)]
+    assert asked == [*boston, ("protein", 5), ("protein", 50)]
+    assert len({record["metrics"]["nll"] for record in found}) == 4
+
+
+def test_splits_of_a_set_stand_side_by_side_and_keys_are_names_of_one_trial_each():
+    found = trials.trials(("boston", "energy"), ("map", "hmc"), 2)
+    assert [one.key for one in found] == [
+        *("boston/map/00", "boston/map/01", "boston/hmc/00", "boston/hmc/01"),
+        *("energy/map/00", "energy/map/01", "energy/hmc/00", "energy/hmc/01"),
+    ]
+
+
+def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise():
+    assert {name for name in SETS if trials.settings_for(name).units == 100} == {"protein"}
+    assert {trials.settings_for(name) for name in SETS if name != "protein"} == {Settings()}
+    assert trials.settings_for("protein", units=50).units == 50
+    assert trials.settings_for("protein", units=None).units == 100  # not told
+    assert trials.settings_for("boston").batch_size == 32
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("iris", "map", 0), "no UCI set 'iris'; there are boston, .*wine_red"),
+        (("boston", "hcm", 0), "no method 'hcm'; there are mean-field, .*hmc.*ensemble"),
+        (("boston", "map", -1), "split must be a whole number >= 0"),
+        (("boston", "map", 1.5), "split must be a whole number >= 0"),
+    ],
+)
+def test_an_unknown_set_method_or_split_is_named(given, message):
+    with pytest.raises(ValueError, match=message):
+        Trial(*given)
+
+
+def test_longer_trials_are_expected_to_be_longer():
+    cost = trials.expected_cost
+    assert all(cost(Trial(name, method, 0)) > 0 for name in SETS for method in METHODS)
+    assert cost(trial("hmc")) > cost(trial("map"))
+    assert cost(trial(name="protein")) > cost(trial(name="boston"))

@@ -1,0 +1,201 @@
+"""The same numbers, bit for bit, wherever work is done; clear words where it cannot be."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from importlib import import_module
+
+import pytest
+import working
+from tests.uci.test_running import dask, numbers
+from working import noted, quick, real, trials, wait_for
+
+from bbb_studies.uci import records, workers
+from bbb_studies.uci.running import run
+from bbb_studies.uci.workers import WorkersError, cluster, local, work
+
+pytestmark = dask
+BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+BEFORE = set(os.environ)  # Dask changes those of the process that starts others
+
+
+def go(todo, out, where, measure=quick):
+    return run(todo, out, where, measure, progress=False)
+
+
+class Cluster:
+    """A scheduler and two workers without nannies: processes of their own."""
+
+    def __init__(self, stack, folder):
+        self.stack, self.folder = stack, folder
+        self.file = folder / "scheduler.json"
+        self.scheduler = self.start("dask_scheduler", "--port", "0", "--no-dashboard")
+        self.workers = [self.worker() for _ in range(2)]  # which wait for the file
+        wait_for(self.file.exists)
+        self.address = json.loads(wait_for(self.file.read_text))["address"]
+
+    def worker(self):
+        return self.start("dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard")
+
+    def start(self, what, *options):
+        environment = {k: v for k, v in os.environ.items() if k not in BLAS}
+        module = ["-m", f"distributed.cli.{what}", "--scheduler-file", str(self.file)]
+        process = subprocess.Popen(
+            [sys.executable, *module, *options, "--host", "127.0.0.1"],
+            env=environment | {"PYTHONPATH": working.PATH},
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+
+@pytest.fixture
+def there(tmp_path):
+    (tmp_path / "dask").mkdir()
+    with ExitStack() as stack:
+        yield Cluster(stack, tmp_path / "dask")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_real_fit_gives_the_same_bits_here_in_processes_and_on_a_cluster_that_loses_a_worker(
+    tmp_path, there, threads, processes
+):
+    """And BLAS has one thread everywhere, though nobody told the cluster's workers."""
+    todo = trials(4)
+    outcomes = [
+        go(todo, tmp_path / "threads", threads, real),
+        go(todo[::-1], tmp_path / "two", processes, real),
+        go(todo, tmp_path / "cluster", partial(cluster, there.address), real),
+    ]
+    assert not any(outcome.failed for outcome in outcomes)
+    first, *others = [numbers(outcome.records) for outcome in outcomes]
+    assert others == [first, first]
+    assert len({json.dumps(record["metrics"]) for record in outcomes[0].records}) == 4
+    for name, where in (("b", partial(cluster, there.address)), ("c", processes)):
+        counted = go(todo, tmp_path / name, where, working.threads).records
+        assert [record["metrics"]["most"] for record in counted] == [1] * 4
+
+    todo = trials(16, folder=str(tmp_path), seconds=0.1)
+    with ThreadPoolExecutor(1) as aside:
+        running = aside.submit(go, todo, tmp_path / "lost", partial(cluster, there.address))
+        wait_for(lambda: len(noted(tmp_path)) >= 4)
+        there.workers[0].send_signal(signal.SIGKILL)
+        outcome = running.result(60)
+    assert there.workers[0].wait() == -signal.SIGKILL
+    assert (len(outcome.records), outcome.failed) == (16, ())
+    quiet = go(trials(16, folder=str(tmp_path), seconds=0.1), tmp_path / "quiet", threads)
+    assert numbers(outcome.records) == numbers(quiet.records)
+
+
+def test_a_cluster_whose_scheduler_dies_ends_the_run_with_its_records(tmp_path, there):
+    todo, out = trials(200, folder=str(tmp_path), seconds=0.05), tmp_path / "out"
+    with ThreadPoolExecutor(1) as aside:
+        running = aside.submit(go, todo, out, partial(cluster, there.address))
+        wait_for(lambda: len(list(out.rglob("*.json"))) >= 2)
+        there.scheduler.kill()
+        with pytest.raises(WorkersError, match="the scheduler is gone; what is finished is rec"):
+            running.result(60)
+    assert len(records.read(out / records.FOLDER)) >= 2
+
+
+def test_an_address_without_a_scheduler_is_named_at_once():
+    begun = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        said = rf"no dask .* tcp://127.0.0.1:{port} within 0.5"
+        with pytest.raises(ConnectionError, match=said), cluster(f"127.0.0.1:{port}", 0.5):
+            pass
+    said = rf"127.0.0.1:{port} .*refused.*`dask scheduler`"
+    with pytest.raises(ConnectionError, match=said), cluster(f"tcp://127.0.0.1:{port}"):
+        pass
+    assert time.monotonic() - begun < 5.0
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "tcp://host", "tcp://host:port", "x://host:1"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(ValueError, match="must be like tcp://HOST:PORT; got"), cluster(address):
+        pass
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5])
+def test_a_number_of_processes_is_whole_and_positive(wrong):
+    with pytest.raises(ValueError, match="jobs must be a whole number >= 1"), local(wrong):
+        pass
+
+
+def test_there_are_as_many_processes_as_usable_cpus_unless_said_otherwise(monkeypatch):
+    """That of dask, which asks for affinity and limits of containers; not started here."""
+    asked = []
+
+    class Asked(Exception):
+        pass
+
+    def start(**options):
+        asked.append(options["n_workers"])
+        raise Asked
+
+    monkeypatch.setattr(workers, "LocalCluster", start)
+    for jobs in (None, 3):
+        with pytest.raises(Asked), local(jobs):
+            pass
+    assert asked == [None, 3]
+
+
+def test_work_brings_forth_more_work(threads):
+    with threads() as client:
+        kept = []
+
+        def keep(piece, result):
+            kept.append((piece, result))
+            return [piece + 2] if piece < 5 else []
+
+        assert work(client, abs, [-1, -2], keep, lambda: None) == []
+    assert sorted(kept) == [
+        (-2, 2),
+        (-1, 1),
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (3, 3),
+        (4, 4),
+        (5, 5),
+        (6, 6),
+    ]
+
+
+def test_workers_have_one_blas_thread_and_the_malloc_of_everybody(processes):
+    def variables() -> dict[str, str]:  # of a worker: Dask sends the function itself
+        return dict(os.environ)
+
+    with processes() as client:
+        there = client.run(variables)
+    for environment in there.values():
+        assert all(environment[name] == "1" for name in BLAS)
+        limits = {name for name in environment if name.startswith("MALLOC_")}
+        assert limits <= BEFORE, "Dask's own makes training slower by a fifth"
+
+
+def test_what_a_task_raises_ends_the_work(threads):
+    with threads() as client, pytest.raises(ZeroDivisionError):
+        work(client, working.reciprocal, [1, 0], lambda *_: [], lambda: None)
+
+
+def test_a_worker_that_lacks_a_package_is_named(threads):
+    said = r"a worker cannot do it \(ModuleNotFoundError: .*missing.*finished is recorded"
+    with threads() as client, pytest.raises(WorkersError, match=said):
+        work(client, import_module, ["missing"], lambda *_: [], lambda: None)
+
+
+def test_what_cannot_be_sent_to_a_worker_ends_the_work(processes):
+    with processes() as client, pytest.raises(TypeError, match="serialize"):
+        work(client, abs, [(n for n in ())], lambda *_: [], lambda: None)
