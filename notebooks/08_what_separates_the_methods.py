@@ -140,8 +140,8 @@ hmc = bbb.BayesianMLPRegressor(
     predict_samples=400, progress=False,
 ).fit(x, y)  # fmt: skip
 mean_field = bbb.BayesianMLPRegressor(
-    **shared, estimator="local-reparameterisation", samples=4, epochs=12_000, batch_size=60,
-    warm_up="none", predict_samples=400, progress=False,
+    **shared, gradient_estimator="local-reparameterisation", samples=4, epochs=12_000,
+    batch_size=60, kl_warm_up="none", predict_samples=400, progress=False,
 ).fit(x, y)  # fmt: skip
 
 
@@ -221,8 +221,8 @@ for where in (left, within):
 # %% tags=["rounding"]
 same = bbb.GaussianLikelihood(hmc.noise_scale_[0] / hmc.y_scale_[0])  # in standardised units
 held = bbb.BayesianMLPRegressor(
-    **shared, likelihood=same, estimator="local-reparameterisation", samples=4, epochs=3000,
-    batch_size=60, warm_up="none", predict_samples=400, progress=False,
+    **shared, likelihood=same, gradient_estimator="local-reparameterisation", samples=4,
+    epochs=3000, batch_size=60, kl_warm_up="none", predict_samples=400, progress=False,
 ).fit(x, y)  # fmt: skip
 print("epistemic deviation      noise" + "".join(f"{where:>18}" for where in PLACES))
 narrow = {}

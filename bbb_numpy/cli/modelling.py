@@ -71,7 +71,7 @@ def learner(args: argparse.Namespace, task: str) -> Any:
         prior=args.prior if args.prior_scale is None else GaussianPrior(args.prior_scale),
         likelihood=likelihood,
         inference=inference,
-        estimator=args.estimator,
+        gradient_estimator=args.estimator,
         objective=args.objective,
         optimizer=optimizer,
         **train,

@@ -121,10 +121,10 @@ class Learner(BaseEstimator):
         weights together with the scales that are learned, slower but without a family's
         restrictions: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little, see `MCLMC`).
         Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
-        While sampling all rows are used at every step; estimator, objective, kl_weights, warm_up,
-        optimizer, early_stopping and validation_fraction are refused, epochs, batch_size and
-        samples unused.
-    estimator : str or class, default=None
+        While sampling all rows are used at every step; gradient_estimator, objective,
+        kl_weights, kl_warm_up, optimizer, early_stopping and validation_fraction are refused,
+        epochs, batch_size and samples unused.
+    gradient_estimator : str or class, default=None
         Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. None is
         'reparameterised', for the EUBO 'self-normalised'.
     objective : str or object, default=None
@@ -133,7 +133,7 @@ class Learner(BaseEstimator):
         `samples`.
     kl_weights : {'proportional', 'geometric'} or callable, default=None
         How the minibatches of an epoch share the KL term; None is 'proportional'.
-    warm_up : {'none', 'linear', 'cyclical'} or object, default=None
+    kl_warm_up : {'none', 'linear', 'cyclical'} or object, default=None
         Factor on the KL term that rises to 1 during training. None is, in `fit` of a regressor
         with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'. One that is given runs
         over the epochs of each call, as a schedule does; 'map' has its prior weighed by it.
@@ -223,10 +223,10 @@ class Learner(BaseEstimator):
         prior: Any = None,
         likelihood: Any = None,
         inference: Any = "mean-field",
-        estimator: Any = None,
+        gradient_estimator: Any = None,
         objective: Any = None,
         kl_weights: Any = None,
-        warm_up: Any = None,
+        kl_warm_up: Any = None,
         optimizer: Any = None,
         epochs: int | None = None,
         batch_size: int = 32,
@@ -247,10 +247,10 @@ class Learner(BaseEstimator):
         self.prior = prior
         self.likelihood = likelihood
         self.inference = inference
-        self.estimator = estimator
+        self.gradient_estimator = gradient_estimator
         self.objective = objective
         self.kl_weights = kl_weights
-        self.warm_up = warm_up
+        self.kl_warm_up = kl_warm_up
         self.optimizer = optimizer
         self.epochs = epochs
         self.batch_size = batch_size

@@ -273,8 +273,8 @@ def _check_parameters(model: Learner, parameters: dict[str, Any]) -> None:
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"parameters: {error}") from None
     _need("parameters.optimizer.schedule", plan.optimizer.schedule, SCHEDULES)
-    if plan.warm_up is not None:
-        _need("parameters.warm_up", plan.warm_up, kinds(WARM_UPS))
+    if plan.kl_warm_up is not None:
+        _need("parameters.kl_warm_up", plan.kl_warm_up, kinds(WARM_UPS))
 
 
 def _check_model(model: Learner, estimator: Any) -> None:

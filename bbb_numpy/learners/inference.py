@@ -40,7 +40,14 @@ Array = NDArray[Any]
 NOISE = {"log_noise": HalfCauchy(1.0)}
 STARTS = ("prior", "ensemble")
 # Arguments that only training has
-TRAINING = ("estimator", "objective", "kl_weights", "warm_up", "optimizer", "early_stopping")
+TRAINING = (
+    "gradient_estimator",
+    "objective",
+    "kl_weights",
+    "kl_warm_up",
+    "optimizer",
+    "early_stopping",
+)
 
 
 @dataclass(frozen=True)
@@ -261,8 +268,8 @@ def refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
         given.append(f"warm_start={params['warm_start']!r}")
     if given:
         hint = ""
-        if isinstance(params["warm_up"], int | np.integer):
-            hint = f". Draws before the first kept one: Sampling(warm_up={params['warm_up']})"
+        if isinstance(params["kl_warm_up"], int | np.integer):
+            hint = f". Draws before the first kept one: Sampling(warm_up={params['kl_warm_up']})"
         raise ValueError(
             f"inference={short(params['inference'])} draws from the posterior and trains nothing, "
             f"so it cannot use {', '.join(given)}; leave that out, or use inference='mean-field'"

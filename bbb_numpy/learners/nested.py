@@ -25,7 +25,7 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "likelihood": LIKELIHOODS,
     "inference": NAMED,
     "objective": OBJECTIVES,
-    "warm_up": WARM_UPS,
+    "kl_warm_up": WARM_UPS,
     "sampler": SAMPLERS,
 }
 
@@ -98,9 +98,9 @@ def _default(name: str, params: Mapping[str, Any], task: Task) -> Any:
             return natural_objective(check_inference(inference) and inference)
         except (TypeError, ValueError):
             return None  # an inference that `fit` will refuse
-    if name == "warm_up":
+    if name == "kl_warm_up":
         objective = _stands_for("objective", params, task)
-        return task.warm_up if isinstance(objective, FreeEnergy) else NoWarmUp()
+        return task.kl_warm_up if isinstance(objective, FreeEnergy) else NoWarmUp()
     return {"prior": task.prior, "likelihood": task.likelihood, "optimizer": OPTIMIZER}.get(name)
 
 

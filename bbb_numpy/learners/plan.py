@@ -62,7 +62,7 @@ class Task(NamedTuple):
 
     prior: Any  # the default
     likelihood: Any  # the default; None: chosen from the number of classes
-    warm_up: WarmUp  # the default of `fit`, where the objective allows one
+    kl_warm_up: WarmUp  # the default of `fit`, where the objective allows one
     likelihoods: tuple[type, ...]  # what is accepted
     elsewhere: str  # what to do about the others
     hidden: tuple[int, ...]  # the other defaults that differ
@@ -109,10 +109,10 @@ class Plan(NamedTuple):
     prior: Prior
     likelihood: Likelihood | None  # None: chosen from the number of classes
     posterior: Posterior | None  # None: it is sampled
-    estimator: str | type | None  # None: chosen from the other parts
+    gradient_estimator: str | type | None  # None: chosen from the other parts
     objective: Objective
     kl_weights: Shares
-    warm_up: WarmUp | None  # None: that of the task in `fit`, none in `partial_fit`
+    kl_warm_up: WarmUp | None  # None: that of the task in `fit`, none in `partial_fit`
     optimizer: Optimizer
     epochs: int
     batch_size: int
@@ -129,8 +129,8 @@ class Plan(NamedTuple):
 
     def warm_up_in_fit(self, task: Task) -> WarmUp:
         """Return what `fit` does without a wish of the user: only FreeEnergy has a KL term."""
-        natural = task.warm_up if isinstance(self.objective, FreeEnergy) else NoWarmUp()
-        return natural if self.warm_up is None else self.warm_up
+        natural = task.kl_warm_up if isinstance(self.objective, FreeEnergy) else NoWarmUp()
+        return natural if self.kl_warm_up is None else self.kl_warm_up
 
     def recipe(self, task: Task) -> Recipe:
         """Return how `fit` trains."""
@@ -149,7 +149,7 @@ class Plan(NamedTuple):
             batch_size=self.batch_size,
             samples=self.samples,
             kl_weights=self.kl_weights,
-            warm_up=self.warm_up or NoWarmUp(),
+            warm_up=self.kl_warm_up or NoWarmUp(),
         )
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator | DrawnWeights:
@@ -165,7 +165,7 @@ class Plan(NamedTuple):
         model, refusal = Model(network, self.prior, likelihood), ValueError()
         if self.sampling is not None:
             return DrawnWeights(model)
-        for wish in AUTOMATIC if self.estimator is None else (self.estimator,):
+        for wish in AUTOMATIC if self.gradient_estimator is None else (self.gradient_estimator,):
             make = ESTIMATORS[wish] if isinstance(wish, str) else wish
             try:
                 built: Estimator = make(model, self.posterior, self.objective)
@@ -173,7 +173,9 @@ class Plan(NamedTuple):
             except ValueError as error:
                 refusal = error
         parts = {
-            "estimator": getattr(self.estimator, "__name__", self.estimator),
+            "gradient_estimator": getattr(
+                self.gradient_estimator, "__name__", self.gradient_estimator
+            ),
             "inference": self.posterior,
             "prior": self.prior,
             "objective": self.objective,
@@ -221,11 +223,11 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
             "samples must be at least 2 for the EUBO, better 100: the weight of a single "
             "sample is 1 whatever the data say, so that nothing would be learned; got 1"
         )
-    warm_up = check_function("warm_up", params["warm_up"], None, WARM_UPS)
+    warm_up = check_function("kl_warm_up", params["kl_warm_up"], None, WARM_UPS)
     idle = warm_up is not None and not isinstance(warm_up, NoWarmUp)
     if isinstance(objective, MLE) and (idle or params["kl_weights"] is not None):
         raise ValueError(
-            f"the objective MLE has no prior term for {'warm_up' if idle else 'kl_weights'} to "
+            f"the objective MLE has no prior term for {'kl_warm_up' if idle else 'kl_weights'} to "
             "weigh; leave that out, or use inference='map'"
         )
     check_random_state(params["random_state"])
@@ -236,12 +238,12 @@ def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
         prior=part("prior", task.prior, kinds(PRIORS), PRIORS),
         likelihood=_likelihood(params["likelihood"], task),
         posterior=None if sampling is not None else inference,
-        estimator=_estimator(params["estimator"]),
+        gradient_estimator=_estimator(params["gradient_estimator"]),
         objective=objective,
         kl_weights=check_function(
             "kl_weights", params["kl_weights"], proportional_kl_weights, KL_WEIGHTS
         ),
-        warm_up=warm_up,
+        kl_warm_up=warm_up,
         optimizer=part("optimizer", OPTIMIZER, (Adam, SGD, Momentum)),
         samples=samples,
         standardize=flag("standardize", params["standardize"]),
@@ -277,13 +279,14 @@ def _estimator(value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, str):
-        named("estimator", value, ESTIMATORS)
+        named("gradient_estimator", value, ESTIMATORS)
         return value
     if isinstance(value, type) and issubclass(value, Family) and hasattr(value, "value_and_grad"):
         return value
     names = ", ".join(map(repr, ESTIMATORS))
     raise TypeError(
-        f"estimator must be None, one of the names {names}, or a class such as Reparameterised; "
+        f"gradient_estimator must be None, one of the names {names}, or a class such as "
+        f"Reparameterised; "
         f"got {value!r}"
     )
 

@@ -59,10 +59,11 @@ HINTS = {
         "inference": "'mean-field'|'full-rank'|'map'|'mle'|PointMass()|MeanField(rho_offset=-1.0)|"
         "Sampling('hmc', draws=3, warm_up=3, chains=2)|"
         "Sampling('mh', draws=3, warm_up=3, chains=2)",
-        "estimator": "'flipout'|'local-reparameterisation'|'sticking-the-landing'|'closed-form-kl'",
+        "gradient_estimator": "'flipout'|'local-reparameterisation'|'sticking-the-landing'|"
+        "'closed-form-kl'",
         "objective": "'iwae'|'eubo'|'renyi'|'mle'|'map'|FreeEnergy(0.1)",
         "kl_weights": "'geometric'|'proportional'|(lambda sizes: sizes)",
-        "warm_up": "'linear'|'cyclical'|'none'|(lambda epoch, epochs: np.nan)|3",
+        "kl_warm_up": "'linear'|'cyclical'|'none'|(lambda epoch, epochs: np.nan)|3",
         "optimizer": "Adam(1.0)|SGD(1e5)|Momentum(0.1)|Adam(1e-2, schedule=lambda *a: np.nan)",
         "early_stopping": "EarlyStopping(1)|EarlyStopping(2, 0.1)",
         "validation_fraction": "0.2|0.99",

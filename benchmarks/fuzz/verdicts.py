@@ -30,6 +30,7 @@ ALSO = {
     "hidden_layer_sizes": {"sizes"},
     "likelihood": {"count", "class"},
     "optimizer": {"overflows"},
+    "kl_warm_up": {"warm-up"},
     "warm_up": {"warm-up"},
     "draws": {"signal_to_noise"},
 }

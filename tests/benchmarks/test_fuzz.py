@@ -198,7 +198,7 @@ def test_a_command_that_raises_is_found(known, monkeypatch):
 NAMED = [
     ("BayesianMLPRegressor(dtype='1_0').fit(X, y)", "dtype"),
     ("BayesianMLPRegressor((2**40,)).fit(X, y)", "sizes"),
-    ("BayesianMLPRegressor(warm_up=EUBO()).fit(X, y)", "warm_up"),
+    ("BayesianMLPRegressor(kl_warm_up=EUBO()).fit(X, y)", "kl_warm_up"),
     ("BayesianMLPRegressor(kl_weights=lambda sizes: 'x').fit(X, y)", "kl_weights"),
     ("BayesianMLPRegressor(epochs=np.timedelta64(3, 'D')).fit(X, y)", "epochs"),
     ("BayesianMLPRegressor().fit(X, pd.array([1, pd.NA] * 6, 'Int64'))", "y .*at row 1"),

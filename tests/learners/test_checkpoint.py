@@ -50,10 +50,12 @@ MODEL = st.fixed_dictionaries(
         "likelihood": st.none()
         | st.builds(GaussianLikelihood, scale=st.floats(0.1, 10), learn=st.booleans()),
         "inference": st.just("mean-field") | st.builds(MeanField, rho_offset=st.floats(-8, 0)),
-        "estimator": st.sampled_from([None, "flipout", LocalReparameterisation, Reparameterised]),
+        "gradient_estimator": st.sampled_from(
+            [None, "flipout", LocalReparameterisation, Reparameterised]
+        ),
         "objective": st.none() | st.builds(FreeEnergy, beta=st.floats(0, 2)),
         "kl_weights": st.sampled_from([None, "geometric", geometric_kl_weights]),
-        "warm_up": st.sampled_from(
+        "kl_warm_up": st.sampled_from(
             [None, "none", NoWarmUp(), LinearWarmUp(0.2), CyclicalWarmUp(2)]
         ),
         "optimizer": OPTIMIZER,
@@ -133,13 +135,13 @@ SHORT_NAMES = [
     *({"likelihood": name} for name in LIKELIHOODS if name != "categorical"),
     *({"inference": name} for name in ("full-rank", "map", "mle")),
     *(
-        {"estimator": n}
+        {"gradient_estimator": n}
         for n in ESTIMATORS
         if n not in ("doubly-reparameterised", "self-normalised")
     ),
     *({"objective": name} for name in OBJECTIVES if name not in ("map", "mle")),
-    {"estimator": "doubly-reparameterised", "objective": "iwae"},
-    {"estimator": "self-normalised", "objective": "eubo"},
+    {"gradient_estimator": "doubly-reparameterised", "objective": "iwae"},
+    {"gradient_estimator": "self-normalised", "objective": "eubo"},
 ]
 OBJECTS = [
     {"prior": ScaleMixturePrior(0.3, 2.0, 0.25, learn=True)},
@@ -169,7 +171,11 @@ def test_every_part_of_a_model_comes_back(tmp_path, params):
 def test_every_name_is_among_those_checked():
     given = [item for params in SHORT_NAMES for item in params.items()]
     trained = set(OBJECTIVES) - {"map", "mle"}  # which `inference` names
-    for name, table in {"prior": PRIORS, "estimator": ESTIMATORS, "objective": trained}.items():
+    for name, table in {
+        "prior": PRIORS,
+        "gradient_estimator": ESTIMATORS,
+        "objective": trained,
+    }.items():
         assert {short for argument, short in given if argument == name} == set(table)
 
 
@@ -258,9 +264,9 @@ class OwnEstimator(Reparameterised):
     ("name", "value", "kind"),
     [
         ("prior", OwnPrior(), CheckpointError),
-        ("estimator", OwnEstimator, CheckpointError),
+        ("gradient_estimator", OwnEstimator, CheckpointError),
         ("kl_weights", lambda sizes: np.full(len(sizes), 1 / len(sizes)), CheckpointError),
-        ("warm_up", lambda epoch, epochs: 1.0, CheckpointError),
+        ("kl_warm_up", lambda epoch, epochs: 1.0, CheckpointError),
         ("optimizer", Adam(schedule=lambda epoch, epochs: 1.0), CheckpointError),
         ("random_state", np.random.RandomState(0), CheckpointError),
         ("random_state", np.random.Generator(np.random.SFC64(0)), CheckpointError),
@@ -435,10 +441,10 @@ CHANGES = [
         "prior: GaussianPrior: missing ['learn', 'scale'], unknown ['width']",
     ),
     (put("parameters", prior={"name": "GaussianPrior"}), "parameters: prior"),
-    (put("parameters", estimator="flip"), "parameters: estimator must be one of"),
+    (put("parameters", gradient_estimator="flip"), "parameters: gradient_estimator must be one of"),
     (put("parameters", kl_weights={"name": "eval"}), "kl_weights: unknown name 'eval'"),
-    (put("parameters", warm_up=3), "parameters: warm_up"),
-    (put("parameters", warm_up={"Constant": {}}), "parameters.warm_up must be a NoWarmUp or"),
+    (put("parameters", kl_warm_up=3), "parameters: kl_warm_up"),
+    (put("parameters", kl_warm_up={"Constant": {}}), "parameters.kl_warm_up must be a NoWarmUp or"),
     (put("parameters", optimizer=adam(schedule={"MAP": {}})), "optimizer.schedule must be a Const"),
     (put(PARTS, prior=gaussian(scale="1")), "prior.scale must be of type float; got '1'"),
     (put(PARTS, prior=gaussian(scale=-1.0)), "must be positive"),

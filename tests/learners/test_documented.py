@@ -74,7 +74,7 @@ def test_what_none_stands_for_is_what_the_learners_take():
     one, other = (f"``GaussianPrior({scale})``" for scale in scales)
     assert f"None is {one}; for classes {other}" in told["prior"]
     assert f"GaussianLikelihood({REGRESSION.likelihood.scale}, learn=True)" in told["likelihood"]
-    assert f"LinearWarmUp({REGRESSION.warm_up.share})" in told["warm_up"]
+    assert f"LinearWarmUp({REGRESSION.kl_warm_up.share})" in told["kl_warm_up"]
     assert OPTIMIZER.learning_rate == 1e-2
     assert "None is ``Adam(1e-2, schedule=Cosine())``" in told["optimizer"]
 
@@ -85,7 +85,7 @@ def test_the_names_that_are_told_are_those_that_there_are():
         "activation": ACTIVATIONS,
         "inference": INFERENCES,
         "kl_weights": KL_WEIGHTS,
-        "warm_up": WARM_UPS,
+        "kl_warm_up": WARM_UPS,
     }.items():
         assert [one for one in table if f"'{one}'" not in types[name]] == []
     assert "'mixture'" in types["prior"]

@@ -518,7 +518,7 @@ def test_measuring_changes_no_bit(monkeypatch, rows):
 
 
 def test_stopping_early_is_no_fault_and_after_ctrl_c_nothing_is_measured(monkeypatch):
-    params = {"early_stopping": EarlyStopping(20), "validation_fraction": 0.2, "warm_up": "none"}
+    params = {"early_stopping": EarlyStopping(20), "validation_fraction": 0.2, "kl_warm_up": "none"}
     model = regressor(optimizer=Adam(3e-2), **params)
     assert said(model, X, Y) == []
     assert model.training_.stopped == "early stopping"

@@ -90,7 +90,7 @@ def test_an_object_is_the_posterior_that_is_trained():
     wide, point = MeanField(rho_offset=-1.0), PointMass(0.5)
     assert plan(inference=wide).posterior == wide
     assert plan(inference=wide, objective="iwae").objective == Renyi(0.0)
-    assert plan(inference=FullRank(), estimator="antithetic").posterior == FullRank()
+    assert plan(inference=FullRank(), gradient_estimator="antithetic").posterior == FullRank()
     assert (plan(inference=point).posterior, plan(inference=point).objective) == (point, MAP())
     assert plan(inference=point, objective="mle").objective == MLE()
 
@@ -110,15 +110,18 @@ def test_an_object_is_the_posterior_that_is_trained():
             "inference must be one of 'mean-field', 'full-rank', 'map'",
         ),
         ({"inference": "map", "objective": "mpa"}, "objective must be one of 'elbo'"),
-        ({"inference": "mle", "warm_up": "linear"}, "MLE has no prior term for warm_up"),
+        ({"inference": "mle", "kl_warm_up": "linear"}, "MLE has no prior term for kl_warm_up"),
         ({"inference": "mle", "kl_weights": "geometric"}, "no prior term for kl_weights"),
         ({"inference": "nuts", "objective": "map"}, "cannot use objective='map'"),
-        ({"inference": "hmc", "estimator": "flipout"}, "cannot use estimator='flipout'"),
+        (
+            {"inference": "hmc", "gradient_estimator": "flipout"},
+            "cannot use gradient_estimator='flipout'",
+        ),
         ({"inference": "hmc", "optimizer": Adam()}, "trains nothing.*optimizer=Adam"),
         ({"inference": SHORT, "kl_weights": "geometric"}, "kl_weights='geometric'"),
         ({"inference": "nuts", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
         ({"inference": "nuts", "validation_fraction": 0.2}, "validation_fraction=0.2"),
-        ({"inference": "nuts", "warm_up": 200}, r"warm_up=200.*Sampling\(warm_up=200\)"),
+        ({"inference": "nuts", "kl_warm_up": 200}, r"kl_warm_up=200.*Sampling\(warm_up=200\)"),
         ({"inference": Sampling(checkpoint="run")}, "random_state must be a whole number"),
     ],
 )

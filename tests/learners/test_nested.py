@@ -45,7 +45,7 @@ def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
     assert params["optimizer__learning_rate"] == OPTIMIZER.learning_rate
     assert params["optimizer__schedule"] == Cosine()
     assert params["optimizer__schedule__final"] == 0.0
-    assert params["warm_up__share"] == REGRESSION.warm_up.share
+    assert params["kl_warm_up__share"] == REGRESSION.kl_warm_up.share
     assert params["objective__beta"] == 1.0
     assert params["inference__rho_offset"] == -4.0
     assert BayesianMLPClassifier().get_params()["prior__scale"] == CLASSIFICATION.prior.scale
@@ -60,7 +60,7 @@ def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
         ({"inference": "mle"}, "inference__mu_scale"),  # a posterior and an objective in one
         ({"inference": "nuts"}, "optimizer__learning_rate"),
         ({"inference": "nuts"}, "objective__beta"),
-        ({"inference": "map"}, "warm_up__share"),
+        ({"inference": "map"}, "kl_warm_up__share"),
         ({}, "early_stopping__patience"),
         ({"prior": GaussianPrior}, "prior__scale"),
         ({"prior": "unknown"}, "prior__scale"),
@@ -99,7 +99,7 @@ def test_what_stands_for_no_part_has_no_fields(given, absent):
             SGD(schedule=StepDecay(7)),
         ),
         ({}, {"objective__beta": 0.5}, "objective", FreeEnergy(0.5)),
-        ({}, {"warm_up__share": 0.25}, "warm_up", LinearWarmUp(0.25)),
+        ({}, {"kl_warm_up__share": 0.25}, "kl_warm_up", LinearWarmUp(0.25)),
         ({"inference": "map"}, {"inference__mu_scale": 1.0}, "inference", PointMass(1.0)),
         ({"inference": "nuts"}, {"inference__chains": 2}, "inference", Sampling("nuts", 2)),
         (
@@ -170,8 +170,8 @@ def test_early_stopping_has_fields_once_it_is_there():
 
 def test_a_warm_up_that_none_stands_for_is_that_of_the_objective():
     params = BayesianMLPClassifier().get_params()
-    assert CLASSIFICATION.warm_up == NoWarmUp()
-    assert "warm_up__share" not in params
+    assert CLASSIFICATION.kl_warm_up == NoWarmUp()
+    assert "kl_warm_up__share" not in params
 
 
 def test_a_grid_over_fields_of_parts_fits_each_and_keeps_the_best():

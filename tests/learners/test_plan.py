@@ -87,7 +87,7 @@ PARAMETERS = {
     "activation": "relu",
     "inference": "mean-field",
     **dict.fromkeys(("prior", "likelihood", "optimizer", "early_stopping")),
-    **dict.fromkeys(("estimator", "objective", "kl_weights", "warm_up")),
+    **dict.fromkeys(("gradient_estimator", "objective", "kl_weights", "kl_warm_up")),
     **dict.fromkeys(("epochs", "batch_size", "samples", "predict_samples"), 1),
     "standardize": True,
     "validation_fraction": 0.0,
@@ -126,8 +126,8 @@ def test_the_default_warm_up_needs_a_kl_term():
 
     assert warm_up() == LinearWarmUp(0.5)
     assert warm_up(objective="iwae") == warm_up(inference="map") == NoWarmUp()
-    assert warm_up(warm_up="none") == NoWarmUp()
-    assert warm_up(warm_up=LinearWarmUp(0.1)) == LinearWarmUp(0.1)
+    assert warm_up(kl_warm_up="none") == NoWarmUp()
+    assert warm_up(kl_warm_up=LinearWarmUp(0.1)) == LinearWarmUp(0.1)
     assert check_plan(PARAMETERS).warm_up_in_fit(CLASSIFICATION) == NoWarmUp()
 
 
@@ -150,8 +150,8 @@ def test_a_plan_builds_its_estimator():
     assert build().model.network.sizes == (3, 5, 2)
     assert build(likelihood="heteroscedastic").model.network.sizes == (3, 5, 4)
     assert type(build()) is Reparameterised
-    assert type(build(estimator=ClosedFormKL)) is ClosedFormKL
-    assert build(estimator="antithetic").antithetic
+    assert type(build(gradient_estimator=ClosedFormKL)) is ClosedFormKL
+    assert build(gradient_estimator="antithetic").antithetic
     assert type(build(objective=EUBO(), samples=2)) is SelfNormalised
     assert build(inference=FullRank()).posterior == FullRank()
 
@@ -159,13 +159,13 @@ def test_a_plan_builds_its_estimator():
 def test_a_refusal_says_what_was_given():
     with pytest.raises(
         ValueError,
-        match=r"no closed form|in closed form.*\(given: estimator=closed-form-kl, .*LaplacePrior",
+        match=r"in closed form.*\(given: gradient_estimator=closed-form-kl, .*LaplacePrior",
     ):
-        build(estimator="closed-form-kl", prior=LaplacePrior(1.0))
-    with pytest.raises(ValueError, match=r"\(given: estimator=ClosedFormKL, "):
-        build(estimator=ClosedFormKL, prior=LaplacePrior(1.0))
+        build(gradient_estimator="closed-form-kl", prior=LaplacePrior(1.0))
+    with pytest.raises(ValueError, match=r"\(given: gradient_estimator=ClosedFormKL, "):
+        build(gradient_estimator=ClosedFormKL, prior=LaplacePrior(1.0))
     with pytest.raises(ValueError, match=r"with a density.*\(given: .*inference=PointMass"):
-        build(estimator="flipout", inference=PointMass())
+        build(gradient_estimator="flipout", inference=PointMass())
 
 
 def test_a_classifier_takes_no_likelihood_of_numbers():
@@ -185,17 +185,17 @@ def test_a_classifier_takes_no_likelihood_of_numbers():
         ("activation", ["relu"], ValueError),
         ("prior", 1.0, TypeError),
         ("prior", "gauss", ValueError),
-        ("estimator", 1.0, TypeError),
-        ("estimator", "flip", ValueError),
-        ("estimator", Family, TypeError),
-        ("estimator", Adam, TypeError),
+        ("gradient_estimator", 1.0, TypeError),
+        ("gradient_estimator", "flip", ValueError),
+        ("gradient_estimator", Family, TypeError),
+        ("gradient_estimator", Adam, TypeError),
         ("objective", "elb", ValueError),
         ("objective", FreeEnergy, TypeError),
         ("kl_weights", [1.0], TypeError),
         ("kl_weights", "equal", ValueError),
-        ("warm_up", 0.5, TypeError),
-        ("warm_up", "slow", ValueError),
-        ("warm_up", LinearWarmUp, TypeError),
+        ("kl_warm_up", 0.5, TypeError),
+        ("kl_warm_up", "slow", ValueError),
+        ("kl_warm_up", LinearWarmUp, TypeError),
         ("likelihood", GaussianPrior(), TypeError),
         ("inference", None, TypeError),
         ("inference", "mcmc", ValueError),

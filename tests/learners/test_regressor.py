@@ -44,7 +44,7 @@ def data(rows=40, inputs=3, outputs=None, seed=0):
 
 def learner(**params):
     settings = {"hidden_layer_sizes": (5,), "epochs": 3, "predict_samples": 20, "random_state": 0}
-    settings["warm_up"] = "none"  # of 3 epochs, there is no time for one
+    settings["kl_warm_up"] = "none"  # of 3 epochs, there is no time for one
     return BayesianMLPRegressor(**settings | params)
 
 
@@ -431,11 +431,11 @@ PARTS = [
     ("inference", "full-rank", FullRank(rho_offset=-4.0, unit=0.01)),
     ("inference", "map", PointMass()),
     ("likelihood", "heteroscedastic", HeteroscedasticLikelihood()),
-    ("estimator", "local-reparameterisation", LocalReparameterisation),
+    ("gradient_estimator", "local-reparameterisation", LocalReparameterisation),
     ("objective", "tempered-elbo", FreeEnergy(0.1)),
     ("objective", "iwae", Renyi(0.0)),
     ("kl_weights", "geometric", geometric_kl_weights),
-    ("warm_up", "cyclical", CyclicalWarmUp()),
+    ("kl_warm_up", "cyclical", CyclicalWarmUp()),
 ]
 
 
@@ -448,7 +448,7 @@ def test_a_short_name_is_the_object_that_it_names(name, short, part):
     assert getattr(by_name, name) == short  # the argument is left as it was given
     assert state(by_name) == state(by_object) != state(plain)
     assert by_name.estimator_ == by_object.estimator_
-    assert (by_name.estimator_ == plain.estimator_) == (name in ("warm_up", "kl_weights"))
+    assert (by_name.estimator_ == plain.estimator_) == (name in ("kl_warm_up", "kl_weights"))
     assert state(clone(by_name).fit(x, y)) == state(by_name)
 
 
@@ -458,21 +458,27 @@ def test_the_estimator_follows_the_other_parts_unless_it_is_given():
     eubo = learner(objective="eubo", samples=10, batch_size=40).fit(x, y)
     assert type(eubo.estimator_) is SelfNormalised
     assert isinstance(eubo.estimator_.objective, EUBO)
-    assert learner(estimator="antithetic", samples=2).fit(x, y).estimator_.antithetic
+    assert learner(gradient_estimator="antithetic", samples=2).fit(x, y).estimator_.antithetic
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
         ({"objective": "mle"}, "use inference='map' or 'mle'"),
-        ({"inference": "map", "estimator": "flipout"}, "needs a posterior with a density"),
+        ({"inference": "map", "gradient_estimator": "flipout"}, "needs a posterior with a density"),
         ({"inference": "map", "prior": "gaussian-learned"}, "cannot learn the numbers"),
-        ({"estimator": "flipout", "prior": "laplace"}, "no.* for a Gaussian q and LaplacePrior"),
-        ({"estimator": "flipout", "inference": "full-rank"}, "Flipout"),
-        ({"estimator": "self-normalised"}, "EUBO"),
-        ({"estimator": "reparameterised", "objective": "eubo", "samples": 9}, "SelfNormalised"),
-        ({"estimator": "antithetic"}, "samples must be even"),
-        ({"objective": "iwae", "warm_up": "linear"}, "without a warm-up"),
+        (
+            {"gradient_estimator": "flipout", "prior": "laplace"},
+            "no.* for a Gaussian q and LaplacePrior",
+        ),
+        ({"gradient_estimator": "flipout", "inference": "full-rank"}, "Flipout"),
+        ({"gradient_estimator": "self-normalised"}, "EUBO"),
+        (
+            {"gradient_estimator": "reparameterised", "objective": "eubo", "samples": 9},
+            "SelfNormalised",
+        ),
+        ({"gradient_estimator": "antithetic"}, "samples must be even"),
+        ({"objective": "iwae", "kl_warm_up": "linear"}, "without a warm-up"),
         ({"objective": "iwae", "kl_weights": "geometric"}, "proportional_kl_weights"),
         ({"objective": "eubo"}, "samples must be at least 2 for the EUBO"),
         (
@@ -496,7 +502,9 @@ def test_alpha_one_is_the_elbo():
     x, y = data()
     one, elbo = (learner(objective=o).fit(x, y) for o in (Renyi(1.0), FreeEnergy()))
     assert state(one) == state(elbo)
-    lrt = learner(objective=Renyi(1.0), estimator="local-reparameterisation", warm_up=None)
+    lrt = learner(
+        objective=Renyi(1.0), gradient_estimator="local-reparameterisation", kl_warm_up=None
+    )
     assert lrt.fit(x, y).estimator_.objective == FreeEnergy()
 
 
@@ -512,22 +520,24 @@ def test_a_point_estimate_has_no_epistemic_uncertainty(inference, objective):
 
 def test_fit_warms_up_and_partial_fit_does_not():
     x, y = data()
-    assert state(learner(warm_up=None).fit(x, y)) == state(learner(warm_up="linear").fit(x, y))
-    assert state(learner(warm_up=None).fit(x, y)) != state(learner(warm_up="none").fit(x, y))
-    parts = [learner(warm_up=w).partial_fit(x, y, epochs=3) for w in (None, "none", "linear")]
+    assert state(learner(kl_warm_up=None).fit(x, y)) == state(
+        learner(kl_warm_up="linear").fit(x, y)
+    )
+    assert state(learner(kl_warm_up=None).fit(x, y)) != state(learner(kl_warm_up="none").fit(x, y))
+    parts = [learner(kl_warm_up=w).partial_fit(x, y, epochs=3) for w in (None, "none", "linear")]
     assert state(parts[0]) == state(parts[1]) != state(parts[2])
-    iwae = learner(objective="iwae", warm_up=None).fit(x, y)  # has no KL term to warm up
-    assert state(iwae) == state(learner(objective="iwae", warm_up="none").fit(x, y))
+    iwae = learner(objective="iwae", kl_warm_up=None).fit(x, y)  # has no KL term to warm up
+    assert state(iwae) == state(learner(objective="iwae", kl_warm_up="none").fit(x, y))
 
 
 def test_estimator_and_objective_may_change_between_partial_fits():
     x, y = data()
     model = learner().fit(x, y)
-    model.set_params(estimator="flipout", objective=FreeEnergy(0.5)).partial_fit(x, y)
+    model.set_params(gradient_estimator="flipout", objective=FreeEnergy(0.5)).partial_fit(x, y)
     assert type(model.estimator_).__name__ == "Flipout"
     assert model.n_iter_ == 4
     with pytest.raises(ValueError, match="inference changed"):
-        model.set_params(estimator=None, inference="full-rank").partial_fit(x, y)
+        model.set_params(gradient_estimator=None, inference="full-rank").partial_fit(x, y)
 
 
 @pytest.mark.equation("D12")
@@ -621,7 +631,7 @@ def test_columns_of_zeros_and_ones():
 def test_a_learned_prior_that_collapses_is_reported():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40, 3)), rng.normal(size=40)
-    options = {"optimizer": Adam(0.1), "estimator": "local-reparameterisation"}
+    options = {"optimizer": Adam(0.1), "gradient_estimator": "local-reparameterisation"}
     model = learner(prior=GaussianPrior(0.5, learn=True), epochs=400, **options)
     with pytest.warns(UserWarning, match=r"learned prior has collapsed: .*from 0\.5 to 0\.0"):
         model.fit(x, y)
@@ -665,14 +675,14 @@ BAD_PARAMETERS = [
     ("likelihood", "gausian"),
     ("prior", "gauss"),
     ("inference", "mean field"),
-    ("estimator", "flip-out"),
-    ("estimator", GaussianPrior),
+    ("gradient_estimator", "flip-out"),
+    ("gradient_estimator", GaussianPrior),
     ("objective", "elb"),
     ("objective", MLE),
     ("kl_weights", "equal"),
     ("kl_weights", [0.5, 0.5]),
-    ("warm_up", 0.5),
-    ("warm_up", LinearWarmUp),
+    ("kl_warm_up", 0.5),
+    ("kl_warm_up", LinearWarmUp),
     ("inference", MeanField),
     ("optimizer", "adam"),
     ("early_stopping", True),

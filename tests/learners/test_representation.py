@@ -22,13 +22,13 @@ Y = X[:, 0] - 0.5 * X[:, 2] ** 2
 
 
 def regressor(**params):
-    settings = {"hidden_layer_sizes": (5, 4), "epochs": 3, "random_state": 0, "warm_up": "none"}
+    settings = {"hidden_layer_sizes": (5, 4), "epochs": 3, "random_state": 0, "kl_warm_up": "none"}
     return BayesianMLPRegressor(**settings | params)
 
 
 def sampled():
     sampling = Sampling("hmc", chains=2, draws=4, warm_up=4)
-    return regressor(inference=sampling, warm_up=None)
+    return regressor(inference=sampling, kl_warm_up=None)
 
 
 def linear_map(model, x):

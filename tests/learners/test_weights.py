@@ -328,7 +328,9 @@ def test_the_fitted_model_knows_nothing_of_weights(make, tmp_path):
 @pytest.mark.parametrize("name", ["local-reparameterisation", "flipout", "antithetic"])
 def test_every_kind_of_estimator_and_precision_trains_with_weights(name):
     (x, y), v = data(), counts()
-    model = regressor(estimator=name, samples=2, dtype="float32", batch_size=8).fit(x, y, v)
+    model = regressor(gradient_estimator=name, samples=2, dtype="float32", batch_size=8).fit(
+        x, y, v
+    )
     assert model.theta_.dtype == np.float32
     assert model.score(x, y, sample_weight=v) > 0
 

@@ -138,8 +138,8 @@ def test_it_lists_every_short_name():
         "likelihood": names.LIKELIHOODS,
         "inference": INFERENCES,
         "objective": set(names.OBJECTIVES) - {"map", "mle"},  # which `inference` names
-        "estimator": names.ESTIMATORS,
-        "kl_weights, warm_up": {*names.KL_WEIGHTS, *names.WARM_UPS},
+        "gradient_estimator": names.ESTIMATORS,
+        "kl_weights, kl_warm_up": {*names.KL_WEIGHTS, *names.WARM_UPS},
     }
     for argument, table in arguments.items():
         (row,) = re.findall(rf"^\| {argument} \| (.*) \|$", USING, re.MULTILINE)
