@@ -21,11 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import ANY_NUMBERS, FUNCTION, GENERATOR, A, Optional
-from bbb_numpy.numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, whole
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import standard_normal
 from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.numeric.validation import (
+    ANY_NUMBERS,
+    FUNCTION,
+    GENERATOR,
+    MOST_SAMPLES,
+    MOST_STEPS,
+    A,
+    Optional,
+    flag,
+    whole,
+)
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.progress import tqdm

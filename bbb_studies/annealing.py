@@ -21,9 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.accepting import (
+from bbb_numpy.numeric.elementary import logsumexp, sigmoid
+from bbb_numpy.numeric.validation import (
     ANY_NUMBERS,
     FUNCTION,
+    MOST_SAMPLES,
+    MOST_STEPS,
     SAMPLES,
     A,
     Each,
@@ -32,9 +35,9 @@ from bbb_numpy.numeric.accepting import (
     OneOf,
     Rule,
     accepts,
+    proper_fraction,
+    whole,
 )
-from bbb_numpy.numeric.arguments import MOST_SAMPLES, MOST_STEPS, proper_fraction, whole
-from bbb_numpy.numeric.elementary import logsumexp, sigmoid
 from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric, Kernel, State, Target
 from bbb_numpy.sampling.mcmc.adaptation import first_step_size, retuned, tunable
 from bbb_numpy.sampling.mcmc.states import evaluate

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.numeric.accepting import A, Each, Optional
-from bbb_numpy.numeric.arguments import flag
 from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.numeric.validation import A, Each, Optional, flag
 from bbb_numpy.training.loop import Diverged, minimise
 from bbb_numpy.training.optimizers import Memory, Optimizer
 from bbb_numpy.training.recipe import Recipe

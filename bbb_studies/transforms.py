@@ -24,10 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import A, settle
-from bbb_numpy.numeric.arguments import real, whole
 from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus
 from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.numeric.validation import A, real, settle, whole
 
 __all__ = ["Blockwise", "Identity", "Log", "Logit", "Ordered", "Softplus", "Transform"]
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..numeric.arguments import positive, whole
+from ..numeric.validation import positive, whole
 
 __all__ = [
     "Commands",

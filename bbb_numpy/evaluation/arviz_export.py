@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import Numbers, Optional
-from ..numeric.arguments import MOST_SAMPLES, flag, whole
+from ..numeric.validation import MOST_SAMPLES, Numbers, Optional, flag, whole
 from ..parts.weighted import Weighted
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, pdtr
 
-from ..numeric.accepting import GENERATOR, NUMBERS, Numbers, accepts
-from ..numeric.arguments import flag
 from ..numeric.elementary import log_factorial
+from ..numeric.validation import GENERATOR, NUMBERS, Numbers, accepts, flag
 from .reliability import (
     BrierParts,
     Reliability,

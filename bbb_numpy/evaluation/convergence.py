@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import Numbers
-from ..numeric.arguments import flag
+from ..numeric.validation import Numbers, flag
 from ..sampling.draws import DrawnWeights, Draws
 from .predictive import BLOCK_NUMBERS
 

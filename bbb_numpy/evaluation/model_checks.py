@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import (
+from ..numeric.elementary import logsumexp
+from ..numeric.validation import (
     FUNCTION,
     GENERATOR,
     NUMBERS,
@@ -26,9 +27,8 @@ from ..numeric.accepting import (
     Optional,
     accepts,
     brief,
+    real,
 )
-from ..numeric.arguments import real
-from ..numeric.elementary import logsumexp
 
 __all__ = [
     "QUANTITIES",

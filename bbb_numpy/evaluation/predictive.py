@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
-from ..numeric.accepting import FLOATS, GENERATOR, MATRIX, SAMPLES, accepts, brief
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
 from ..numeric.layout import Layout
+from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, accepts, brief
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 
 __all__ = [

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.family import Family
-from ..numeric.accepting import ANY_NUMBERS, FUNCTION, NUMBERS, A, Numbers, accepts
-from ..numeric.arguments import real
 from ..numeric.elementary import softplus
 from ..numeric.layout import Layout
+from ..numeric.validation import ANY_NUMBERS, FUNCTION, NUMBERS, A, Numbers, accepts, real
 from ..parts.posteriors import MeanField
 
 __all__ = [

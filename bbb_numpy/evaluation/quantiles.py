@@ -16,8 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Likelihood
-from ..numeric.accepting import ANY_NUMBERS, GENERATOR, MATRIX, SAMPLES, Numbers, Rule, accepts
-from ..numeric.arguments import real
+from ..numeric.validation import (
+    ANY_NUMBERS,
+    GENERATOR,
+    MATRIX,
+    SAMPLES,
+    Numbers,
+    Rule,
+    accepts,
+    real,
+)
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.student_t import StudentTLikelihood

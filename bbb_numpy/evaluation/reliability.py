@@ -12,8 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import ANY_NUMBERS, NUMBERS, A, Numbers, OneOf, accepts, brief
-from ..numeric.arguments import MOST_SAMPLES, proper_fraction, whole
+from ..numeric.validation import (
+    ANY_NUMBERS,
+    MOST_SAMPLES,
+    NUMBERS,
+    A,
+    Numbers,
+    OneOf,
+    accepts,
+    brief,
+    proper_fraction,
+    whole,
+)
 
 __all__ = [
     "BINNINGS",

@@ -21,7 +21,7 @@ from ..model.kl_weights import (
     proportional_kl_weights,
 )
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
-from ..numeric.accepting import OneOf
+from ..numeric.validation import OneOf
 from ..parts.activations import ACTIVATIONS
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from ..parts.full_rank import FullRank

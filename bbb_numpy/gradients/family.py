@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ..model.joint import ClosedFormPrior, Model
 from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
-from ..numeric.accepting import A, Like, brief
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
+from ..numeric.validation import A, Like, brief
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import Entropy, MeanField, PointMass

@@ -12,8 +12,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..model.objectives import EUBO, LogDensities, Renyi
-from ..numeric.accepting import brief
 from ..numeric.buffers import Buffers
+from ..numeric.validation import brief
 from ..parts.posteriors import MeanField
 from .family import Density, Evaluated, need_density
 from .reparameterised import Sampled

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
-from ..numeric.arguments import flag
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
+from ..numeric.validation import flag
 from ..parts.posteriors import MeanField, PointMass
 from .family import Density, Evaluated, Family, need_density, need_linear
 

@@ -30,9 +30,8 @@ except ImportError:
 
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
-from ..numeric.arguments import MOST_SAMPLES, whole
-from ..numeric.randomness import check_generator
 from ..numeric.standardisation import standardised
+from ..numeric.validation import MOST_SAMPLES, check_generator, whole
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..sampling.draws import DrawnWeights, Draws

@@ -28,7 +28,6 @@ from ..gradients.catalogue import (
     kinds,
 )
 from ..model.joint import Model
-from ..numeric.accepting import PATH
 from ..numeric.layout import Layout
 from ..numeric.storing import (
     CheckpointError,
@@ -38,6 +37,7 @@ from ..numeric.storing import (
     same_names,
     write_state,
 )
+from ..numeric.validation import PATH
 from ..parts.discrete import BernoulliLikelihood
 from ..parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from ..parts.network import MLP

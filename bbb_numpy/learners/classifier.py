@@ -12,7 +12,7 @@ from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
-from ..numeric.arguments import MOST_STEPS, whole
+from ..numeric.validation import MOST_STEPS, whole
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, check_consistent_length, trains
 from .cautions import need_finite

@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import POSTERIORS, kinds, named
 from ..model.joint import Model
 from ..model.objectives import MAP, MLE, FreeEnergy, Objective
-from ..numeric.accepting import SAMPLES, OneOf, Optional, instead, settle
-from ..numeric.arguments import MOST_STEPS, proper_fraction, whole
+from ..numeric.validation import (
+    MOST_STEPS,
+    SAMPLES,
+    OneOf,
+    Optional,
+    instead,
+    proper_fraction,
+    settle,
+    whole,
+)
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws

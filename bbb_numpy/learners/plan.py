@@ -25,9 +25,18 @@ from ..gradients.family import Family, Posterior
 from ..model.joint import Likelihood, Model, Prior
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, Shares, WarmUp, proportional_kl_weights
 from ..model.objectives import EUBO, MLE, FreeEnergy, Objective, Renyi
-from ..numeric.accepting import DTYPE, OneOf, Optional, instead
-from ..numeric.arguments import MOST_SAMPLES, MOST_STEPS, flag, real, whole
-from ..numeric.randomness import check_random_state
+from ..numeric.validation import (
+    DTYPE,
+    MOST_SAMPLES,
+    MOST_STEPS,
+    OneOf,
+    Optional,
+    check_random_state,
+    flag,
+    instead,
+    real,
+    whole,
+)
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
-from ..numeric.arguments import MOST_STEPS, flag, whole
 from ..numeric.standardisation import standardised
+from ..numeric.validation import MOST_STEPS, flag, whole
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .cautions import need_finite
 from .plan import Plan

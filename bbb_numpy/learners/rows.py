@@ -19,8 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..model.joint import Model
-from ..numeric.accepting import EXACT, cells_of, unrounded, where
 from ..numeric.standardisation import moments, standardised
+from ..numeric.validation import EXACT, cells_of, unrounded, where
 from ..parts.weighted import with_weights
 from ..training.recipe import Rows
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import A, Like
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
+from ..numeric.validation import A, Like
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP, Tape

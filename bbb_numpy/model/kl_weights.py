@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numeric.accepting import Numbers, accepts, settle
-from ..numeric.arguments import real, whole
+from ..numeric.validation import Numbers, accepts, real, settle, whole
 
 __all__ = [
     "CyclicalWarmUp",

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, brief, settle
-from ..numeric.arguments import real
 from ..numeric.buffers import Buffers, EachThreadsBuffers
 from ..numeric.layout import Layout
+from ..numeric.validation import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, brief, real, settle
 from ..parts import network
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
 from .joint import Evaluation, Model

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import not_negative, real
 from ..numeric.elementary import log1p, logsumexp
+from ..numeric.validation import not_negative, real
 
 __all__ = [
     "EUBO",

@@ -1,7 +1,7 @@
 """What the mathematics stands on, NumPy alone.
 
 `elementary`: stable, complex-safe functions. `layout`: named views of one flat vector. `buffers`:
-arrays that a step leaves for the next, and who owns them. `arguments`, `randomness`: checks of
-single arguments. `standardisation`: columns in standard units. `threads`: BLAS on one. `files`:
-files written whole or not at all. `storing`: states in such files.
+arrays that a step leaves for the next, and who owns them. `validation`: checks of arguments.
+`standardisation`: columns in standard units. `threads`: BLAS on one. `files`: files written whole
+or not at all. `storing`: states in such files.
 """

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .accepting import brief
-from .arguments import whole
+from .validation import brief, whole
 
 __all__ = ["Layout"]
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import positive, real, spread, standard_deviation
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -24,6 +23,7 @@ from ..numeric.elementary import (
     sums_of_squares,
     symmetric,
 )
+from ..numeric.validation import positive, real, spread, standard_deviation
 from .posteriors import Entropy
 
 __all__ = ["Factor", "FullRank", "FullRankSample"]

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import Like, Named
-from ..numeric.arguments import standard_deviation
 from ..numeric.elementary import LOG_2PI
+from ..numeric.validation import Like, Named, standard_deviation
 
 __all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpriors"]
 

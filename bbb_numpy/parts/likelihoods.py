@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import flag, standard_deviation
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
@@ -21,6 +20,7 @@ from ..numeric.elementary import (
     softplus_parts,
     write_gradient,
 )
+from ..numeric.validation import flag, standard_deviation
 
 __all__ = [
     "GaussianLikelihood",

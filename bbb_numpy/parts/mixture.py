@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import flag, fraction, standard_deviation
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -22,6 +21,7 @@ from ..numeric.elementary import (
     softplus_parts,
     write_gradient,
 )
+from ..numeric.validation import flag, fraction, standard_deviation
 from .priors import BasicPrior
 
 __all__ = ["ScaleMixturePrior"]

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import OneOf
-from ..numeric.arguments import whole
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
+from ..numeric.validation import OneOf, whole
 from .activations import ACTIVATIONS
 from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 

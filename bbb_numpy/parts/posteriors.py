@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import real, spread
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -27,6 +26,7 @@ from ..numeric.elementary import (
     softplus_parts,
     sums_of_squares,
 )
+from ..numeric.validation import real, spread
 
 __all__ = ["Entropy", "MeanField", "MeanFieldSample", "PointMass", "PointSample"]
 

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import flag, standard_deviation, whole
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
+from ..numeric.validation import flag, standard_deviation, whole
 
 __all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior", "LayerwiseGaussianPrior"]
 

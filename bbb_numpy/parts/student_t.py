@@ -14,7 +14,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.arguments import flag, real, standard_deviation
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -25,6 +24,7 @@ from ..numeric.elementary import (
     log1p,
     write_gradient,
 )
+from ..numeric.validation import flag, real, standard_deviation
 from .likelihoods import BasicLikelihood, check_shape
 from .priors import BasicPrior
 

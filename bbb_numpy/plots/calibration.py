@@ -12,8 +12,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from ..evaluation.calibration import Coverage, Reliability
-from ..numeric.accepting import NUMBERS, TEXT, A, Named, Optional, accepts
-from ..numeric.arguments import whole
+from ..numeric.validation import NUMBERS, TEXT, A, Named, Optional, accepts, whole
 from .style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, axes_or_new, legend_above
 
 __all__ = ["STYLES", "coverage_curve", "pit_histogram", "reliability_diagram"]

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from ..evaluation.predictive import BAND, Predictive
-from ..numeric.accepting import (
+from ..numeric.validation import (
     FUNCTION,
     INTERVAL,
     NUMBERS,
@@ -28,8 +28,9 @@ from ..numeric.accepting import (
     Optional,
     accepts,
     brief,
+    flag,
+    whole,
 )
-from ..numeric.arguments import flag, whole
 from ..training import Epoch
 from .style import BLACK, BLUE, GREEN, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
 

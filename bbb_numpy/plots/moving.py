@@ -10,8 +10,7 @@ from io import BytesIO
 
 from matplotlib.figure import Figure
 
-from ..numeric.accepting import FUNCTION, TEXT, A, accepts
-from ..numeric.arguments import MOST_SAMPLES, positive, whole
+from ..numeric.validation import FUNCTION, MOST_SAMPLES, TEXT, A, accepts, positive, whole
 
 __all__ = ["slider"]
 

@@ -11,9 +11,19 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..evaluation.pruning import decibels
-from ..numeric.accepting import NUMBERS, TEXT, A, Numbers, Optional, accepts
-from ..numeric.arguments import SMALLEST, fraction, positive, whole
 from ..numeric.layout import Layout
+from ..numeric.validation import (
+    NUMBERS,
+    SMALLEST,
+    TEXT,
+    A,
+    Numbers,
+    Optional,
+    accepts,
+    fraction,
+    positive,
+    whole,
+)
 from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, legend_above
 
 __all__ = ["densities_of_draws", "densities_of_mean_field", "ratios", "weight_densities"]

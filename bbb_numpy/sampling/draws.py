@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.joint import Model
-from ..numeric.accepting import A
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
+from ..numeric.validation import A
 from .mcmc import Target
 from .mcmc.microcanonical import bias, energy_variance
 

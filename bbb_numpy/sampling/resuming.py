@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
-from ..numeric.arguments import not_negative
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
+from ..numeric.validation import not_negative
 from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, Metric, State, Target
 from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
 from .mcmc.chees import ChEES, Paced, PathLength

@@ -16,11 +16,23 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.accepting import DTYPE, FUNCTION, SAMPLES, Like, Numbers, OneOf, Optional, unrounded
-from ..numeric.arguments import MOST_STEPS, flag, proper_fraction, whole
 from ..numeric.layout import Layout
-from ..numeric.randomness import check_generator
 from ..numeric.threads import one_blas_thread
+from ..numeric.validation import (
+    DTYPE,
+    FUNCTION,
+    MOST_STEPS,
+    SAMPLES,
+    Like,
+    Numbers,
+    OneOf,
+    Optional,
+    check_generator,
+    flag,
+    proper_fraction,
+    unrounded,
+    whole,
+)
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from .draws import STATISTICS, Draws

@@ -23,8 +23,8 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
-from ..numeric.arguments import whole
 from ..numeric.threads import ONE_THREAD
+from ..numeric.validation import whole
 from .resuming import Run, Stretch, stacked, unstacked
 from .stepping import Course, stretch
 

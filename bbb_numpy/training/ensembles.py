@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP
-from ..numeric.accepting import ANY_NUMBERS, DTYPE, SAMPLES, A
-from ..numeric.randomness import check_generator
+from ..numeric.validation import ANY_NUMBERS, DTYPE, SAMPLES, A, check_generator
 from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine

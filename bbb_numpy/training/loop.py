@@ -11,10 +11,18 @@ from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
 from ..gradients.family import Evaluated, Family
-from ..numeric.accepting import ANY_NUMBERS, DTYPE, GENERATOR, A, Optional, brief
-from ..numeric.arguments import flag, not_negative
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
+from ..numeric.validation import (
+    ANY_NUMBERS,
+    DTYPE,
+    GENERATOR,
+    A,
+    Optional,
+    brief,
+    flag,
+    not_negative,
+)
 from ..parts.weighted import Weighted, total_weight
 from ..progress import tqdm
 from .optimizers import OPTIMIZER, Optimizer

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.accepting import Like, settle
-from ..numeric.arguments import fraction, positive, whole
+from ..numeric.validation import Like, fraction, positive, settle, whole
 
 __all__ = [
     "OPTIMIZER",

@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..numeric.accepting import ANY_NUMBERS, FUNCTION, SAMPLES, A, Optional, settle
-from ..numeric.arguments import MOST_STEPS, flag, whole
+from ..numeric.validation import (
+    ANY_NUMBERS,
+    FUNCTION,
+    MOST_STEPS,
+    SAMPLES,
+    A,
+    Optional,
+    flag,
+    settle,
+    whole,
+)
 from .optimizers import OPTIMIZER, Adam, Optimizer
 from .stopping import EarlyStopping, minibatches
 

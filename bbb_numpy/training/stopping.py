@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
-from ..numeric.accepting import settle
-from ..numeric.arguments import not_negative, whole
 from ..numeric.buffers import Buffers
+from ..numeric.validation import not_negative, settle, whole
 from ..parts.weighted import Weighted, total_weight
 from .state import Training
 

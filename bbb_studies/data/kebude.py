@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts
-from bbb_numpy.numeric.arguments import spread
+from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts, spread
 
 __all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
 

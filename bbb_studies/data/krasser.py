@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts
-from bbb_numpy.numeric.arguments import spread
+from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts, spread
 
 from .kebude import Toy
 

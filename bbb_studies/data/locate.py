@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import brief
+from bbb_numpy.numeric.validation import brief
 
 __all__ = [
     "ENVIRONMENT",

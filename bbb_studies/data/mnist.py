@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import A
-from bbb_numpy.numeric.arguments import whole
+from bbb_numpy.numeric.validation import A, whole
 
 from .locate import DamagedDataError, locate
 

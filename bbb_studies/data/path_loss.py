@@ -14,8 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import FUNCTION, GENERATOR, A, Numbers, Optional, accepts
-from bbb_numpy.numeric.arguments import not_negative, positive, real, whole
+from bbb_numpy.numeric.validation import (
+    FUNCTION,
+    GENERATOR,
+    A,
+    Numbers,
+    Optional,
+    accepts,
+    not_negative,
+    positive,
+    real,
+    whole,
+)
 
 __all__ = [
     "Building",

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import A, Optional, accepts, brief
-from bbb_numpy.numeric.arguments import not_negative, whole
+from bbb_numpy.numeric.validation import A, Optional, accepts, brief, not_negative, whole
 
 from .locate import DamagedDataError, locate, numbers, read
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import A, Numbers, accepts
-from bbb_numpy.numeric.arguments import SMALLEST, whole
+from bbb_numpy.numeric.validation import SMALLEST, A, Numbers, accepts, whole
 
 from .locate import DamagedDataError, locate, numbers, read
 

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.accepting import brief
-from bbb_numpy.numeric.arguments import MOST_SAMPLES, whole
+from bbb_numpy.numeric.validation import MOST_SAMPLES, brief, whole
 
 from .locate import DamagedDataError, download, find, numbers, read
 

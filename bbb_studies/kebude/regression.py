@@ -18,9 +18,9 @@ from bbb_numpy.evaluation.predictive import BAND, Predictive, predict
 from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
-from bbb_numpy.numeric.accepting import OneOf
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.numeric.standardisation import moments
+from bbb_numpy.numeric.validation import OneOf
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField

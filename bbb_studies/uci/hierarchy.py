@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from bbb_numpy.numeric.accepting import Numbers
+from bbb_numpy.numeric.validation import Numbers
 
 from .tables import LABELS, Record, frame, known_first
 

@@ -24,8 +24,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Likelihood, Model
 from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
 from bbb_numpy.model.objectives import EUBO, MAP, FreeEnergy, Renyi
-from bbb_numpy.numeric.accepting import OneOf
-from bbb_numpy.numeric.arguments import positive, real, whole
+from bbb_numpy.numeric.validation import OneOf, positive, real, whole
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import HalfCauchy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood

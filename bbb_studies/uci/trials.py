@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.predictive import mixture
-from bbb_numpy.numeric.arguments import whole
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
 from bbb_numpy.numeric.standardisation import moments, standardised
+from bbb_numpy.numeric.validation import whole
 
 from ..data import uci
 from ..data.uci import published_splits

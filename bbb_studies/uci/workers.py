@@ -23,8 +23,8 @@ from distributed.comm.addressing import get_address_host_port
 from distributed.comm.core import CommClosedError
 from distributed.utils import silence_logging_cmgr
 
-from bbb_numpy.numeric.arguments import positive, whole
 from bbb_numpy.numeric.threads import ONE_THREAD
+from bbb_numpy.numeric.validation import positive, whole
 
 __all__ = ["WorkersError", "cluster", "local", "work"]
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from bbb_numpy.numeric.accepting import (
+from bbb_numpy.numeric.validation import (
     ANY_NUMBERS,
     DTYPE,
     FINITE,
@@ -20,6 +20,7 @@ from bbb_numpy.numeric.accepting import (
     PATH,
     ROWS,
     SAMPLES,
+    SMALLEST,
     A,
     Each,
     Like,
@@ -29,9 +30,10 @@ from bbb_numpy.numeric.accepting import (
     Optional,
     accepts,
     brief,
+    real,
     settle,
+    whole,
 )
-from bbb_numpy.numeric.arguments import SMALLEST, real, whole
 
 
 class Walk:

@@ -14,7 +14,8 @@ from bbb_numpy import (
     MeanField,
     Sampling,
 )
-from bbb_numpy.numeric.arguments import (
+from bbb_numpy.numeric.validation import (
+    check_random_state,
     flag,
     fraction,
     not_negative,
@@ -25,7 +26,6 @@ from bbb_numpy.numeric.arguments import (
     standard_deviation,
     whole,
 )
-from bbb_numpy.numeric.randomness import check_random_state
 from bbb_numpy.training import Recipe
 
 

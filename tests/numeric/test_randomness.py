@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bbb_numpy.numeric.randomness import check_generator
+from bbb_numpy.numeric.validation import check_generator
 
 
 def test_a_number_seeds_and_an_object_moves_on():

@@ -8,7 +8,7 @@ import pytest
 from bbb_numpy import MLP, Adam, EarlyStopping, Model
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.objectives import Renyi
-from bbb_numpy.numeric.arguments import MOST_STEPS
+from bbb_numpy.numeric.validation import MOST_STEPS
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.loop import fit, start
 

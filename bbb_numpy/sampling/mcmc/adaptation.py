@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.arguments import proper_fraction, whole
+from ...numeric.validation import proper_fraction, whole
 from .chees import ChEES, PathLength, first_path, harmonic_mean, relearned
 from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric, identity

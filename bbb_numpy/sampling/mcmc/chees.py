@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import settle
-from ...numeric.arguments import MOST_STEPS, positive, whole
 from ...numeric.elementary import inner
+from ...numeric.validation import MOST_STEPS, positive, settle, whole
 from .hmc import travel
 from .leapfrog import steps_for
 from .metrics import Metric, check_metric, identity

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import settle
-from ...numeric.arguments import MOST_STEPS, positive, real, whole
+from ...numeric.validation import MOST_STEPS, positive, real, settle, whole
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog, steps_for
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init, select

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import Like, Optional, brief
 from ...numeric.elementary import inner, symmetric
+from ...numeric.validation import Like, Optional, brief
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
 

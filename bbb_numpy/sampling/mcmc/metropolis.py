@@ -18,8 +18,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import FUNCTION, Like
-from ...numeric.arguments import positive
+from ...numeric.validation import FUNCTION, Like, positive
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, evaluate, init, select
 

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import Optional, settle
-from ...numeric.arguments import MOST_STEPS, positive, proper_fraction, whole
 from ...numeric.elementary import inner
+from ...numeric.validation import MOST_STEPS, Optional, positive, proper_fraction, settle, whole
 from .adaptation import DualAveraging, Moments, first_step_size, windows
 from .hmc import accept
 from .leapfrog import DIVERGENT, Phase, steps_for

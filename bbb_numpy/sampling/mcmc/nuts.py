@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.accepting import settle
-from ...numeric.arguments import positive, whole
+from ...numeric.validation import positive, settle, whole
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init

@@ -25,8 +25,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bbb_numpy.numeric.arguments import positive, real, whole
 from bbb_numpy.numeric.elementary import log_factorial, softplus
+from bbb_numpy.numeric.validation import positive, real, whole
 
 __all__ = ["Beta", "Dirichlet", "Gamma", "coin_log_density", "log_gamma"]
 

@@ -1,0 +1,472 @@
+"""Checks of arguments, with errors that name the argument, what was given and what is accepted.
+
+A check is a function of an argument's name and value, which returns the value as it is needed. The
+names in capitals, and what `A`, `Like`, `OneOf`, ... return, are such checks too; a function
+declares its own above itself: ``@accepts(x=NUMBERS, rng=GENERATOR)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial, wraps
+from numbers import Integral, Real
+from types import ModuleType
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ANY_NUMBERS",
+    "DTYPE",
+    "EXACT",
+    "FINITE",
+    "FLOATS",
+    "FUNCTION",
+    "GENERATOR",
+    "INTERVAL",
+    "LARGEST",
+    "MATRIX",
+    "MOST_SAMPLES",
+    "MOST_STEPS",
+    "NUMBERS",
+    "PATH",
+    "ROWS",
+    "SAMPLES",
+    "SMALLEST",
+    "TEXT",
+    "A",
+    "Each",
+    "Like",
+    "Named",
+    "Numbers",
+    "OneOf",
+    "Optional",
+    "Rule",
+    "accepts",
+    "brief",
+    "cells_of",
+    "check_generator",
+    "check_random_state",
+    "flag",
+    "fraction",
+    "instead",
+    "not_negative",
+    "positive",
+    "proper_fraction",
+    "real",
+    "settle",
+    "spread",
+    "standard_deviation",
+    "unrounded",
+    "where",
+    "whole",
+]
+
+Rule = Callable[[str, Any], Any]
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+INFINITY = float("inf")
+SMALLEST = float(np.nextafter(0.0, 1.0))  # above 0
+EXACT = 2**53  # float64 holds every whole number up to this one
+MOST_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
+MOST_STEPS = 10**9  # epochs, draws, leapfrog steps
+LARGEST = 2**63 - 1  # what NumPy counts with
+
+
+def accepts(**rules: Rule) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
+    """Check the named arguments of a function at every call; defaults are not checked."""
+
+    def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+        signature = inspect.signature(function)
+        unknown = set(rules) - set(signature.parameters)
+        assert not unknown, unknown
+
+        @wraps(function)
+        def checked(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+            bound = signature.bind(*args, **kwargs)
+            for name, value in bound.arguments.items():
+                if name in rules:
+                    bound.arguments[name] = rules[name](name, value)
+            return function(*bound.args, **bound.kwargs)
+
+        return checked
+
+    return decorate
+
+
+def settle(owner: Any, **rules: Rule) -> None:
+    """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2."""
+    for name, rule in rules.items():
+        object.__setattr__(owner, name, rule(name, getattr(owner, name)))
+
+
+def brief(value: Any) -> str:
+    """Return what was given, in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]} ..., a {type(value).__name__}"
+
+
+def instead(value: Any) -> str:
+    """Return what was given in place of an object: of a class, how to make one of it."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; make an object of it: {value.__name__}()"
+    return brief(value)
+
+
+# --- single numbers
+
+
+def _number(name: str, value: Any, wanted: str) -> float:
+    # to NumPy a span of time is a whole number too
+    is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_, np.timedelta64))
+    if not is_number:
+        raise TypeError(f"{name} must be {wanted}; got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        digits = len(str(abs(value)))
+        raise ValueError(f"{name} must be {wanted}; got a number of {digits} digits") from None
+
+
+def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
+    """Return `value` as an int.
+
+    Raises
+    ------
+    TypeError
+        If it is no number (text, None, a truth value).
+    ValueError
+        If it is not a whole number >= `least` and <= `most` (None: of any size).
+    """
+    wanted = f"a whole number >= {least}"
+    number = _number(name, value, wanted)
+    if not least <= number < INFINITY or number != np.floor(number):
+        raise ValueError(f"{name} must be {wanted}; got {value!r}")
+    found = int(value) if isinstance(value, Integral) else int(number)
+    if most is not None and found > most:
+        raise ValueError(f"{name} must be {wanted} and <= {most}; got {value!r}")
+    return found
+
+
+def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> float:
+    """Return `value` as a float, or raise unless ``low <= value < high``."""
+    wanted = wanted or f"a number >= {low:g} and < {high:g}"
+    number = _number(name, value, wanted)
+    if not low <= number < high:
+        raise ValueError(f"{name} must be {wanted}; got {value!r}")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is positive and finite."""
+    return real(name, value, SMALLEST, INFINITY, "positive and finite")
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is finite and at least 0."""
+    return real(name, value, 0.0, INFINITY, "finite and >= 0")
+
+
+def spread(name: str, value: Any) -> float:
+    """Return a width that may be 0 as a float, or raise; below 1e150 its square is finite."""
+    return real(name, value, 0.0, 1e150, "finite and >= 0, and below 1e150")
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is at least 0 and below 1."""
+    return real(name, value, 0.0, 1.0)
+
+
+def proper_fraction(name: str, value: Any, least: float = SMALLEST) -> float:
+    """Return `value` as a float, or raise unless it is above 0, at least `least`, and below 1."""
+    return real(name, value, least, 1.0, "> 0 and < 1")
+
+
+def standard_deviation(name: str, value: Any) -> float:
+    """Return a standard deviation as a float, or raise.
+
+    Within 1e-150 and 1e150 its square and the square's inverse are finite.
+    """
+    return real(name, value, 1e-150, 1e150, "positive and finite, between 1e-150 and 1e150")
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool, or raise TypeError: 'no' and 1 are not truth values."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+SAMPLES: Rule = partial(whole, least=1, most=MOST_SAMPLES)
+ROWS: Rule = partial(whole, least=1, most=10**8)
+FINITE: Rule = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
+
+
+# --- arrays
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Real numbers as an array; booleans and whole numbers stay what they are.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, optional
+        None: any length, or with no tuple any shape.
+    finite : bool
+        Refuse nan and infinity.
+    limit : float
+        Largest magnitude.
+    low, high : float
+        Least and largest number; `SMALLEST` is the least above 0.
+    least : int
+        Of how many numbers, or rows, there must be.
+    whole : bool
+        Refuse fractions.
+    """
+
+    shape: tuple[int | None, ...] | None = None
+    finite: bool = True
+    limit: float = np.inf
+    low: float = -np.inf
+    high: float = np.inf
+    least: int = 0
+    whole: bool = False
+
+    def __call__(self, name: str, value: Any) -> NDArray[Any]:
+        """Return `value` as an array of real numbers."""
+        array = _real_array(name, value)
+        if self.shape is not None and not self._fits(array.shape):
+            wanted = ", ".join("any" if length is None else str(length) for length in self.shape)
+            raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}")
+        if self.finite and not np.isfinite(array).all():
+            raise ValueError(f"{name} holds nan or infinity")
+        # not by np.abs: that of the least int64 is negative
+        if self.limit < np.inf and (np.maximum(array, -np.float64(array)) > self.limit).any():
+            raise ValueError(f"{name} must be finite and within {self.limit:g}")
+        if self.least and (not array.size or len(np.atleast_1d(array)) < self.least):
+            what = "rows" if array.ndim > 1 else "numbers"
+            raise ValueError(
+                f"{name} must hold {self.least} or more {what}; got shape {array.shape}"
+            )
+        if (self.low, self.high) != (-np.inf, np.inf):
+            # as float64: beside a float32, Python's 1e-150 would be 0
+            inside = (array >= np.float64(self.low)) & (array <= np.float64(self.high))
+            if not inside.all():
+                wanted = "> 0" if self.low == SMALLEST else f">= {self.low:g}"
+                if self.high < np.inf:
+                    wanted = f"between {self.low:g} and {self.high:g}"
+                raise ValueError(f"{name} must be {wanted}; got {array[~inside][0]!s}")
+        if self.whole and not (array == np.floor(array)).all():
+            broken = array[array != np.floor(array)][0]
+            raise ValueError(f"{name} must hold whole numbers; got {broken!s}")
+        return array
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        wanted = self.shape or ()
+        pairs = zip(wanted, shape, strict=False)
+        return len(shape) == len(wanted) and all(a in (None, b) for a, b in pairs)
+
+
+def _real_array(name: str, value: Any) -> NDArray[Any]:
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
+    try:
+        array = np.asarray("" if value is None else value)
+        if array.dtype.kind == "O" or array.dtype in (np.float16, np.longdouble):
+            with np.errstate(over="ignore"):  # infinity is refused later
+                array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.array("")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be an array of real numbers; got {brief(value)}")
+    return array
+
+
+NUMBERS, ANY_NUMBERS = Numbers(), Numbers(finite=False)
+MATRIX = Numbers((None, None))
+
+
+def FLOATS(name: str, value: Any) -> NDArray[Any]:
+    """Return an array of the dtypes that training and predictions compute with, or raise."""
+    array = NUMBERS(name, value)
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be of dtype float64 or float32; got {array.dtype}")
+    return array
+
+
+def INTERVAL(name: str, value: Any) -> tuple[float, float]:
+    """Return (low, high) as floats, or raise."""
+    low, high = np.asarray(Numbers((2,))(name, value), float).tolist()
+    if not low < high:
+        raise ValueError(f"{name} must be (low, high) with low < high; got {low:g}, {high:g}")
+    return low, high
+
+
+def DTYPE(name: str, value: Any) -> np.dtype[Any]:
+    """Return float32 or float64, however it is written, or raise."""
+    try:
+        dtype = np.dtype(value if isinstance(value, str | type | np.dtype) else object)
+    except (TypeError, ValueError):  # text with a number in it is a ValueError
+        dtype = np.dtype(object)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name} must be 'float64' or 'float32'; got {brief(value)}")
+    return dtype
+
+
+def unrounded(array: NDArray[Any], given: Any, name: str) -> NDArray[Any]:
+    """Return `array`, or raise if whole numbers in what was given were rounded to it."""
+    large = np.argwhere(np.abs(array) >= EXACT)  # where rounding may have led
+    if len(large) and getattr(getattr(given, "dtype", None), "kind", "O") != "f":
+        cells = cells_of(given).reshape(array.shape)
+        for place in map(tuple, large.tolist()):
+            if isinstance(cells[place], Integral) and int(cells[place]) != int(array[place]):
+                raise ValueError(
+                    f"{name} holds the whole number {cells[place]!s} at {where(place)}: beyond "
+                    f"2^53 = {EXACT} float64 rounds them, and neighbours become one number. "
+                    "Subtract an offset, leave out identifiers, or convert to float yourself"
+                )
+    return array
+
+
+def cells_of(given: Any) -> NDArray[Any]:
+    """Return what was given as objects; NumPy would ask a data frame for floats first."""
+    return given.to_numpy(object) if hasattr(given, "iloc") else np.asarray(given, object)
+
+
+def where(place: Iterable[Any]) -> str:
+    """Name a place by row and column."""
+    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
+
+
+# --- objects
+
+
+def A(*kinds: type) -> Rule:
+    """Return a check for an object of one of these classes."""
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"{name} must be an object of type {wanted}; got {instead(value)}")
+        return value
+
+    return check
+
+
+def Like(example: str, *methods: str) -> Rule:
+    """Return a check for an object with these methods: one such as the example, or one's own."""
+
+    def check(name: str, value: Any) -> Any:
+        has = all(callable(getattr(value, method, None)) for method in methods)
+        if isinstance(value, type | ModuleType) or not has:  # np.random has methods, too
+            raise TypeError(f"{name} must be an object such as {example}; got {instead(value)}")
+        return value
+
+    return check
+
+
+def OneOf(*texts: str) -> Rule:
+    """Return a check for one of these texts."""
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, str) or value not in texts:
+            wanted = ", ".join(map(repr, texts))
+            raise ValueError(f"{name} must be one of {wanted}; got {brief(value)}")
+        return value
+
+    return check
+
+
+def Optional(rule: Rule) -> Rule:
+    """Return a check that also accepts None."""
+    return lambda name, value: None if value is None else rule(name, value)
+
+
+def Each(rule: Rule) -> Rule:
+    """Return a check for a list of what another check accepts."""
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, list | tuple | np.ndarray) or getattr(value, "ndim", 1) == 0:
+            raise TypeError(f"{name} must be a list with one entry each; got {brief(value)}")
+        for one in value:
+            rule(name, one)
+        return value
+
+    return check
+
+
+def Named(rule: Rule, example: str = "") -> Rule:
+    """Return a check for a mapping of names to what another check accepts."""
+    wanted = "a mapping with text as names" + (example and f", e.g. {example}")
+
+    def check(name: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
+        return {key: rule(f"{name}[{key!r}]", one) for key, one in value.items()}
+
+    return check
+
+
+TEXT: Rule = A(str)
+
+
+def FUNCTION(name: str, value: Any) -> Any:
+    """Return a function, or raise."""
+    if not callable(value) or isinstance(value, type):
+        raise TypeError(f"{name} must be a function; got {brief(value)}")
+    return value
+
+
+def PATH(name: str, value: Any) -> Any:
+    """Return the path of a file, or raise."""
+    if not isinstance(value, str | os.PathLike) or not (text := os.fspath(value)):
+        raise TypeError(f"{name} must be the path of a file; got {brief(value)}")
+    if "\0" in text:
+        raise ValueError(f"{name} must be the path of a file, without a null character")
+    return value
+
+
+def GENERATOR(name: str, value: Any) -> np.random.Generator:
+    """Return a generator, or raise: of a seed every call would draw the same."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(
+            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); "
+            f"got {value!r}"
+        )
+    return value
+
+
+def check_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+    """Return a generator of one's own for None, a whole number >= 0 or a generator.
+
+    An object (`numpy.random.Generator` or the older `RandomState`) is asked for a seed, and
+    so moves on: the next call gives another generator.
+    """
+    check_random_state(random_state, name)
+    if isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state.integers(2**32, size=4))
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(None if random_state is None else int(random_state))
+
+
+def check_random_state(random_state: Any, name: str = "random_state") -> None:
+    """Raise unless `check_generator` can use `random_state`; draws nothing."""
+    objects = (np.random.Generator, np.random.RandomState)
+    if random_state is None or isinstance(random_state, objects):
+        return
+    try:
+        whole(name, random_state, 0, None)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
+            f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
+        ) from None
