@@ -42,7 +42,7 @@ from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, sof
 from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
-from bbb_studies.krasser import models as krasser
+from bbb_studies import krasser
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 ABOVE = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}  # of a legend
@@ -382,7 +382,7 @@ print(gradcheck.format_table(reports))
 # with learning rate 0.03 for 1500 epochs, all points in every step, one weight sample per step,
 # $\mu \sim N(0, 0.456^2)$ and $\rho = 0$ to start with. Once with the prior learned, as in the
 # post, once with it fixed at its start.
-# [`studies.krasser.models`](../bbb_studies/krasser/models.py) is short; training is
+# [`bbb_studies.krasser`](../bbb_studies/krasser.py) is short; training is
 # `training.fit`.
 
 # %% tags=["rounding"]

@@ -47,8 +47,8 @@ from bbb_numpy.plots.style import BLACK, BLUE, PURPLE, VERMILLION, legend_of_fig
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.advi import ADVI
+from bbb_studies.ours import evidence_bounds
 from bbb_studies.ours.estimates import concise
-from bbb_studies.ours.evidence_bounds import models, plots, scores
 from bbb_studies.transforms import Blockwise, Log
 
 plt.rcParams.update({"figure.dpi": 150})
@@ -71,7 +71,7 @@ data = exact.draw(np.random.default_rng(4), rows=12, d_in=1, noise=0.6, prior=1.
 truth = exact.exact(data)
 posterior = truth.posterior
 r = posterior.covariance[0, 1] / posterior.deviation.prod()
-estimator, theta = models.place(data, posterior)
+estimator, theta = evidence_bounds.place(data, posterior)
 noise = estimator.draw(np.random.default_rng(0), 1000)
 logs = log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
 print(f"log evidence {truth.log_evidence:.4f}; joint over posterior at 1000 random weights:")
@@ -355,17 +355,17 @@ plt.show()
 # $k$, so differences between $k$ have the error of the difference alone.
 
 # %%
-bigger = models.problem(0)
+bigger = evidence_bounds.problem(0)
 answer = exact.exact(bigger)
 seeds = np.random.SeedSequence(0).spawn(4)
 cases = [
-    scores.measure(bigger, name, q, answer, np.random.default_rng(seed))
-    for (name, q), seed in zip(models.choices(answer, 1.0).items(), seeds, strict=True)
+    evidence_bounds.measure(bigger, name, q, answer, np.random.default_rng(seed))
+    for (name, q), seed in zip(evidence_bounds.choices(answer, 1.0).items(), seeds, strict=True)
 ]
 for case in cases:
     print(f"{case.name:<24} ELBO {case.elbo:+10.4f}   EUBO {case.eubo:+8.4f}")
-    for kind in scores.KINDS:
-        shown = [case.bounds[kind][scores.COUNTS.index(k)] for k in (1, 10, 100, 1000)]
+    for kind in evidence_bounds.KINDS:
+        shown = [case.bounds[kind][evidence_bounds.COUNTS.index(k)] for k in (1, 10, 100, 1000)]
         cells = "".join(f"{concise(*bound):>13}" for bound in shown)
         print(f"  {kind:<10} k = 1, 10, 100, 1000:{cells}")
 
@@ -381,7 +381,7 @@ print("in order: ELBO <= IWAE_k, rising with k, <= log evidence <= EUBO")
 
 # %%
 fig = plt.figure(figsize=(12.6, 4.2), layout="constrained")
-plots.bounds(cases, scores.COUNTS, fig)
+evidence_bounds.draw_bounds(cases, evidence_bounds.COUNTS, fig)
 for ax, letter, case in zip(fig.axes, "abcd", cases, strict=True):
     ax.set_xlabel("samples k")
     ax.set_title(f"({letter}) q: {case.name}", fontsize="medium")
@@ -413,7 +413,7 @@ plt.show()
 # twelve rows of Section 1, one at a time, with $q$ the inclusive mean field and 1000 samples:
 
 # %% tags=["rounding"]
-estimator, theta = models.place(data, trained["inclusive, mean field"])
+estimator, theta = evidence_bounds.place(data, trained["inclusive, mean field"])
 noise = estimator.draw(np.random.default_rng(30), 1000)
 
 

@@ -26,44 +26,44 @@ class Study(NamedTuple):
 
 
 STUDIES = {
-    "krasser": Study("krasser.study", "10 sin(2 pi x) with a learned mixture prior"),
+    "krasser": Study("krasser", "10 sin(2 pi x) with a learned mixture prior"),
     "wu-quartic": Study("wu.quartic", "-x^4 + 3x^2 + 1 by MLE, MAP and VI"),
     "wu-path-loss": Study(
-        "wu.path_loss.study",
+        "wu.path_loss",
         "a radio field over a plane with buildings",
         "four data sets in place of two",
     ),
-    "sagar-toy": Study("sagar.study", "Algorithm 1 as printed and corrected"),
+    "sagar-toy": Study("sagar", "Algorithm 1 as printed and corrected"),
     "estimator-variance": Study(
-        "ours.estimator_variance.study", "variances of all gradient estimators"
+        "ours.estimator_variance", "variances of all gradient estimators"
     ),
-    "evidence-bounds": Study("ours.evidence_bounds.study", "ELBO <= IWAE <= log evidence <= EUBO"),
+    "evidence-bounds": Study("ours.evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO"),
     "elbo-minima": Study(
         "ours.elbo_minima", "the bounds that many starts reach, and the ways between"
     ),
     "coin": Study(
-        "mullachery.coin.study", "closed form, grid and Metropolis-Hastings agree on a coin"
+        "mullachery.coin", "closed form, grid and Metropolis-Hastings agree on a coin"
     ),
-    "occam": Study("mullachery.occam.study", "evidence against data complexity, from real numbers"),
+    "occam": Study("mullachery.occam", "evidence against data complexity, from real numbers"),
     "powerball": Study(
-        "mullachery.powerball.study",
+        "mullachery.powerball",
         "which bin a lottery ball is from; needs data",
         "two cross-validations in place of one, six simulated data sets in place of two",
     ),
     "income-tax": Study(
-        "mullachery.income_tax.study", "Vermont's income tax per return; needs data"
+        "mullachery.income_tax", "Vermont's income tax per return; needs data"
     ),
     "mnist": Study(
-        "blundell.mnist.study",
+        "blundell.mnist",
         "SGD, MAP and Bayes by Backprop on digits, pruning; needs data",
         "600 epochs of each method, prior and S chosen on validation images: hours, resumable",
     ),
     "bandit": Study(
-        "blundell.bandit.study",
+        "blundell.bandit",
         "Thompson sampling among mushrooms; needs data",
         "64 minibatches after every mushroom: hours, resumable",
     ),
-    "sp500": Study("mullachery.sp500.study", "next-day direction, walk-forward; needs data"),
+    "sp500": Study("mullachery.sp500", "next-day direction, walk-forward; needs data"),
 }
 LARGE = "mnist"  # its products gain from a second BLAS thread, those of all others lose
 

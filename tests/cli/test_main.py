@@ -722,7 +722,7 @@ def test_a_study_whose_pictures_find_no_space_names_its_folder(tmp_path, monkeyp
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("bbb_studies.mullachery.coin.study.reproduce", full)
+    monkeypatch.setattr("bbb_studies.mullachery.coin.reproduce", full)
     out = tmp_path / "coin"
     assert main(["reproduce", "coin", "--out", str(out)]) == 2
     assert f"{out}: No space left on device" in capsys.readouterr().err

@@ -40,7 +40,7 @@ from bbb_numpy.sampling.mcmc.metropolis import (
 )
 from bbb_numpy.sampling.mcmc.states import State
 from bbb_studies.advi import ADVI, Approximation, Transformed
-from bbb_studies.mullachery.coin import conjugate
+from bbb_studies.mullachery import coin as conjugate
 from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 # M1 to M4: two weights

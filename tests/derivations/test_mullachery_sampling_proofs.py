@@ -31,7 +31,7 @@ from bbb_numpy.sampling.mcmc.hmc import HMC
 from bbb_numpy.sampling.mcmc.metrics import DenseMetric
 from bbb_numpy.sampling.mcmc.states import Info
 from bbb_studies.annealing import anneal
-from bbb_studies.mullachery.occam.models import sum_over_weights
+from bbb_studies.mullachery.occam import sum_over_weights
 
 
 @pytest.mark.equation("M7")

@@ -39,7 +39,7 @@ from bbb_numpy.model.objectives import EUBO, FreeEnergy, LogDensities, Renyi, lo
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_studies import linear_gaussian
-from bbb_studies.ours.estimator_variance.models import ScoreFunction
+from bbb_studies.ours.estimator_variance import ScoreFunction
 
 # A weight and a bias, two rows, two samples
 MU, RHO, EPS = reals("mu:2"), reals("rho:2"), matrix("e", 2, 2)

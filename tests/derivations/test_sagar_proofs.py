@@ -25,7 +25,7 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.model.objectives import EUBO, LogDensities, log_weights
 from bbb_numpy.training.optimizers import SGD
-from bbb_studies.sagar.printed import Equation5, ThroughTheSamples, shifted_weights
+from bbb_studies.sagar import Equation5, ThroughTheSamples, shifted_weights
 
 # Three weight vectors that w may be: q, and the joint density P(w, D)
 Q, JOINT = positives("q:3"), positives("p:3")

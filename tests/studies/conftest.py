@@ -6,7 +6,7 @@ import pytest
 from tqdm import tqdm
 
 import bbb_numpy.progress
-from bbb_studies.blundell.mnist import study as mnist
+from bbb_studies.blundell import mnist
 
 
 class Watched(tqdm):

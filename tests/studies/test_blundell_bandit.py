@@ -7,23 +7,28 @@ import numpy as np
 import pytest
 
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_studies.blundell.bandit import models, plots, tables
-from bbb_studies.blundell.bandit import study as bandit
-from bbb_studies.blundell.bandit.models import (
+from bbb_studies.blundell import bandit
+from bbb_studies.blundell import bandit as models
+from bbb_studies.blundell import bandit as plots
+from bbb_studies.blundell import bandit as tables
+from bbb_studies.blundell.bandit import (
     AGENTS,
     Agent,
     Settings,
+    advance,
     begin,
     build,
     decide,
     game,
     kl_share,
+    measure,
+    path_of,
     play,
     regret,
+    reproduce,
+    slices,
     training_steps,
 )
-from bbb_studies.blundell.bandit.saved import path_of
-from bbb_studies.blundell.bandit.study import advance, measure, reproduce, slices
 from bbb_studies.data.mushroom import Mushrooms
 from bbb_studies.uci import workers
 
@@ -381,7 +386,7 @@ def test_the_claims_are_judged_by_the_numbers(often, last, fast, holds):
 def test_the_picture_shows_the_mean_over_runs():
     games = [game(DATA.x, DATA.poisonous, 200, (0, run)) for run in (0, 1)]
     ate = {"greedy": np.zeros((2, 200), bool), "all": np.ones((2, 200), bool)}
-    figure = plots.draw(SMALL, games, ate)
+    figure = plots.draw_figure(SMALL, games, ate)
     figure.canvas.draw()
     a, b, c, d = figure.axes
     first, second, mean = (line.get_ydata() for line in a.lines[:3])

@@ -9,10 +9,17 @@ import pytest
 from bbb_numpy.evaluation.pruning import matrices
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.kl_weights import geometric_kl_weights
-from bbb_studies.blundell.mnist import models, scores
-from bbb_studies.blundell.mnist import study as mnist
-from bbb_studies.blundell.mnist.models import CANDIDATES, GRID, Candidate, Settings
-from bbb_studies.blundell.mnist.tables import claims_of_the_paper, lay_out
+from bbb_studies.blundell import mnist
+from bbb_studies.blundell import mnist as models
+from bbb_studies.blundell import mnist as scores
+from bbb_studies.blundell.mnist import (
+    CANDIDATES,
+    GRID,
+    Candidate,
+    Settings,
+    claims_of_the_paper,
+    lay_out,
+)
 from bbb_studies.data.mnist import MNIST
 
 TINY = Settings(
@@ -319,7 +326,7 @@ def test_the_candidates_are_in_the_grid_of_the_paper():
         assert all(value in allowed for value, allowed in zip(one.prior, GRID, strict=True))
     names = [(one.method, one.name) for one in CANDIDATES]
     assert len(set(names)) == len(names)
-    geometric = models.SHARES["geometric"]
+    geometric = models.KL_SHARES["geometric"]
     assert geometric is geometric_kl_weights
     model = models.build(SOME[3], 10).model
     np.testing.assert_allclose(

@@ -13,11 +13,20 @@ from bbb_numpy.evaluation.predictive import Predictive, sample_functions
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_studies import krasser as models
 from bbb_studies.data.krasser import one_period, ten_sine
-from bbb_studies.krasser import models
-from bbb_studies.krasser.models import SETTINGS, Domain, Setting, Trace, domains, run, train
-from bbb_studies.krasser.raw_mixture import RawMixturePrior
-from bbb_studies.krasser.study import claims_of_the_post, reproduce
+from bbb_studies.krasser import (
+    SETTINGS,
+    Domain,
+    RawMixturePrior,
+    Setting,
+    Trace,
+    claims_of_the_post,
+    domains,
+    reproduce,
+    run,
+    train,
+)
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from tables import cells_of, check_picture
 
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
-from bbb_studies.mullachery.coin import scores
-from bbb_studies.mullachery.coin.study import STAGES, claims_of_the_paper, reproduce
+from bbb_studies.mullachery import coin as scores
+from bbb_studies.mullachery.coin import STAGES, claims_of_the_paper, reproduce
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_studies.mullachery.coin.conjugate import (
+from bbb_studies.mullachery.coin import (
     Beta,
     Dirichlet,
     Gamma,

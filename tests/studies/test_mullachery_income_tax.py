@@ -14,9 +14,11 @@ from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_studies.data import income_tax as data
 from bbb_studies.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
-from bbb_studies.mullachery.income_tax import models, plots, scores
-from bbb_studies.mullachery.income_tax import study as income_tax
-from bbb_studies.mullachery.income_tax.models import (
+from bbb_studies.mullachery import income_tax
+from bbb_studies.mullachery import income_tax as models
+from bbb_studies.mullachery import income_tax as plots
+from bbb_studies.mullachery import income_tax as scores
+from bbb_studies.mullachery.income_tax import (
     MODELS,
     NUTS_NAME,
     Effort,
@@ -299,7 +301,7 @@ def test_chains_that_stand_still_are_told_as_infinite_and_can_be_written(monkeyp
 
 def test_error_bars_and_markers_of_several_models_stand_side_by_side(cells):
     results = scores.cross_validate(cells, count=2, effort=QUICK)
-    figure = plots.draw(cells, results)
+    figure = plots.draw_figure(cells, results)
     c, f = figure.axes[2], figure.axes[5]
     starts = np.array([bar[0].get_xdata() for bar in f.containers], float)  # (models, fifths)
     assert starts.shape == (4, 5)

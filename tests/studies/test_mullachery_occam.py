@@ -12,9 +12,9 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_studies import linear_gaussian as closed
 from bbb_studies.annealing import evidence
-from bbb_studies.mullachery.occam import models as occam
-from bbb_studies.mullachery.occam import scores
-from bbb_studies.mullachery.occam.study import claims_of_the_paper, reproduce
+from bbb_studies.mullachery import occam
+from bbb_studies.mullachery import occam as scores
+from bbb_studies.mullachery.occam import claims_of_the_paper, reproduce
 
 RNG = np.random.default_rng
 SMALL = occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2)

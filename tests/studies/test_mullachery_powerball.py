@@ -12,34 +12,34 @@ from tables import cells_of
 
 from bbb_studies.data import powerball as data
 from bbb_studies.data.locate import ENVIRONMENT, MissingDataError
-from bbb_studies.mullachery.powerball import models, scores
-from bbb_studies.mullachery.powerball import study as powerball
-from bbb_studies.mullachery.powerball.coverage import (
-    covered,
-    intervals,
-    play,
-    simulated,
-    undecided,
-)
-from bbb_studies.mullachery.powerball.models import (
+from bbb_studies.mullachery import powerball
+from bbb_studies.mullachery import powerball as models
+from bbb_studies.mullachery import powerball as scores
+from bbb_studies.mullachery.powerball import (
     BAYESIAN,
     METHODS,
     NUMBERS,
+    RULE,
     Fitted,
     Setup,
-    network,
-    train,
-)
-from bbb_studies.mullachery.powerball.positions import dispersion, positions
-from bbb_studies.mullachery.powerball.scores import (
-    RULE,
+    claims_of_the_paper,
+    covered,
     cross_validate,
+    dispersion,
     folds,
+    intervals,
+    network,
     per_draw,
+    play,
+    positions,
+    reproduce,
+    simulated,
+    train,
+    undecided,
     under_the_rules,
+    widths,
+    zeros,
 )
-from bbb_studies.mullachery.powerball.study import reproduce, zeros
-from bbb_studies.mullachery.powerball.tables import claims_of_the_paper, widths
 
 needs_data = pytest.mark.skipif(
     not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"

@@ -13,10 +13,10 @@ from tables import cells_of
 from bbb_studies.data import sp500 as data
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.data.sp500 import HISTORY, INPUTS, Prices, inputs, rows, splits
-from bbb_studies.mullachery.sp500 import models, scores
-from bbb_studies.mullachery.sp500 import study as sp500
-from bbb_studies.mullachery.sp500.models import FORECASTERS, NUTS_NAME, Effort
-from bbb_studies.mullachery.sp500.study import claims_of_the_paper
+from bbb_studies.mullachery import sp500
+from bbb_studies.mullachery import sp500 as models
+from bbb_studies.mullachery import sp500 as scores
+from bbb_studies.mullachery.sp500 import FORECASTERS, NUTS_NAME, Effort, claims_of_the_paper
 
 QUICK = Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
 

@@ -16,9 +16,11 @@ from bbb_numpy import (
 )
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_studies import linear_gaussian as exact
+from bbb_studies.ours import estimator_variance as models
+from bbb_studies.ours import estimator_variance as scores
+from bbb_studies.ours import estimator_variance as tables
 from bbb_studies.ours.estimates import Estimate
-from bbb_studies.ours.estimator_variance import models, scores, tables
-from bbb_studies.ours.estimator_variance.study import reproduce
+from bbb_studies.ours.estimator_variance import reproduce
 
 RNG = np.random.default_rng
 NAMES = list(models.ESTIMATORS)

@@ -11,9 +11,11 @@ from bbb_numpy import GaussianLikelihood, MeanField, Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.priors import LaplacePrior
 from bbb_studies import linear_gaussian as exact
+from bbb_studies.ours import evidence_bounds as models
+from bbb_studies.ours import evidence_bounds as scores
+from bbb_studies.ours import evidence_bounds as tables
 from bbb_studies.ours.estimates import Estimate, concise
-from bbb_studies.ours.evidence_bounds import models, scores, tables
-from bbb_studies.ours.evidence_bounds.study import reproduce
+from bbb_studies.ours.evidence_bounds import reproduce
 
 RNG = np.random.default_rng
 

@@ -15,16 +15,21 @@ from bbb_numpy.model.objectives import EUBO, LogDensities
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_studies import linear_gaussian as exactly
+from bbb_studies import sagar as models
+from bbb_studies import sagar as study
 from bbb_studies.linear_gaussian import Gaussian
-from bbb_studies.sagar import models, study
-from bbb_studies.sagar.models import VARIANTS, Falling, Variant, follow
-from bbb_studies.sagar.printed import (
+from bbb_studies.sagar import (
+    VARIANTS,
     Equation5,
+    Falling,
     ThroughTheSamples,
+    Variant,
+    follow,
+    measure,
     printed_weights,
+    reproduce,
     shifted_weights,
 )
-from bbb_studies.sagar.study import measure, reproduce
 
 
 @pytest.fixture(scope="module")

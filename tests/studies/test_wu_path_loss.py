@@ -12,8 +12,9 @@ from PIL import Image
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Building, Scene, field, receivers, walls
-from bbb_studies.wu.path_loss import models, study
-from bbb_studies.wu.path_loss.models import (
+from bbb_studies.wu import path_loss as models
+from bbb_studies.wu import path_loss as study
+from bbb_studies.wu.path_loss import (
     BASE,
     EXACT,
     HOW,
@@ -22,11 +23,12 @@ from bbb_studies.wu.path_loss.models import (
     WHY,
     Measured,
     bias_and_spread,
+    claims_of_the_slides,
     compare,
     measure,
     rank_correlation,
+    reproduce,
 )
-from bbb_studies.wu.path_loss.study import claims_of_the_slides, reproduce
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 

@@ -1,0 +1,765 @@
+"""Exploration by weight uncertainty: the mushroom bandit (Blundell et al. 2015, Section 5.3).
+
+Every agent plays every run; each pair is a chain of slices that worker processes play one after
+the other. A slice begins with the state that the slice before has stored, so that a command that
+was killed goes on where it was and ends with the same numbers. Two commands in one folder at the
+same time may set each other back, but not to other numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.catalogue import Estimator
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import MLE
+from bbb_numpy.numeric.validation import fraction, positive, whole
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.files import write_json, write_text
+from bbb_numpy.numeric.storing import CheckpointError, Format, read_state, write_state
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
+from bbb_numpy.progress import tqdm
+from bbb_numpy.training import start
+from bbb_numpy.training.optimizers import Adam, Memory
+from bbb_numpy.training.state import Epoch, Training
+from bbb_studies.comparing import Claim, claims, listed
+from bbb_studies.data import mushroom
+from bbb_studies.data.mushroom import Mushrooms
+
+Array = NDArray[Any]
+GOOD, BAD = 5.0, -35.0  # rewards of eating
+LOSS = -0.5 * (GOOD + BAD)  # 15: what eating a poisonous mushroom costs on average
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A player.
+
+    Parameters
+    ----------
+    name : str
+    looks : int
+        Weight vectors drawn from the posterior for one decision, whose outputs are averaged;
+        one is Thompson sampling, 0 is a point estimate.
+    epsilon : float
+        Probability of an action at random.
+    """
+
+    name: str
+    looks: int = 0
+    epsilon: float = 0.0
+
+
+AGENTS = (
+    Agent("Thompson sampling", looks=1),
+    Agent("two weights averaged", looks=2),  # as in the paper
+    Agent("greedy"),
+    Agent("1 % greedy", epsilon=0.01),
+    Agent("5 % greedy", epsilon=0.05),
+)
+FULL = tuple(agent for agent in AGENTS if agent.looks != 2)  # for the paper's budget
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long, how large, how trained; all rewards in the units of the game.
+
+    Parameters
+    ----------
+    interactions, runs : int
+        Mushrooms per run, and independent runs of every agent.
+    hidden : tuple of int
+        Widths of the hidden layers, ReLU.
+    memory, batch, steps : int
+        Interactions kept; rows of a minibatch; minibatches per training.
+    dense, sparse : int
+        Training follows each of the first `dense` interactions, then every `sparse`-th.
+    noise : float
+        Deviation of the Gaussian likelihood, in units of reward.
+    prior_scale, rho : float
+        Deviation of the prior of all weights; rho at the start of q, sigma = softplus(rho).
+    learning_rate, point_learning_rate : float
+        Of Adam, for q and for the point estimates.
+    """
+
+    interactions: int = 50_000
+    runs: int = 3
+    hidden: tuple[int, ...] = (100, 100)
+    memory: int = 4096
+    batch: int = 64
+    steps: int = 64
+    dense: int = 1500
+    sparse: int = 32
+    noise: float = 0.5
+    prior_scale: float = 0.3
+    rho: float = -4.0
+    learning_rate: float = 1e-3
+    point_learning_rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for name in ("interactions", "runs", "memory", "batch", "steps", "sparse"):
+            whole(name, getattr(self, name), 1)
+        whole("dense", self.dense, 0)
+        for name in ("noise", "prior_scale", "learning_rate", "point_learning_rate"):
+            positive(name, getattr(self, name))
+
+
+class Game(NamedTuple):
+    """One run's mushrooms, the same for every agent, and what eating each of them pays."""
+
+    inputs: Array  # (2N, D + 2) float32  row 2i: mushroom i not eaten, row 2i + 1: eaten
+    shown: NDArray[np.int_]  # (T,)  number of the mushroom
+    poisonous: NDArray[np.bool_]  # (T,)
+    payoff: Array  # (T,) float32  reward if eaten
+
+
+@dataclass
+class State:
+    """Everything that playing changes."""
+
+    played: int
+    ate: NDArray[np.bool_]  # (T,)  the first `played` have happened
+    training: Training
+    rng: np.random.Generator
+
+
+def game(x: Array, poisonous: NDArray[np.bool_], interactions: int, seed: tuple[int, ...]) -> Game:
+    """Draw mushrooms with replacement, and the luck of eating the poisonous ones.
+
+    Parameters
+    ----------
+    x : ndarray (N, D)
+    poisonous : ndarray (N,) bool
+    interactions : int
+        T. A longer game begins like a shorter one.
+    seed : tuple of int
+    """
+    eye = np.eye(2, dtype=np.float32)  # the action, one of two: leave, eat
+    inputs = np.concatenate([np.repeat(x, 2, axis=0), np.tile(eye, (len(x), 1))], axis=1)
+    which, luck = np.random.default_rng(seed).spawn(2)
+    shown = which.integers(len(x), size=interactions)
+    bad = poisonous[shown] & (luck.random(interactions) < 0.5)
+    payoff = np.where(bad, BAD, GOOD).astype(np.float32)
+    return Game(np.ascontiguousarray(inputs, np.float32), shown, poisonous[shown], payoff)
+
+
+def regret(played: Game, ate: NDArray[np.bool_], realised: bool = False) -> Array:
+    """Return the regret (T,) of each interaction against the oracle, who eats edible ones only.
+
+    Parameters
+    ----------
+    realised : bool
+        The oracle's reward minus the reward received, as in the paper: -5 when eating a
+        poisonous mushroom ends well. Otherwise the difference of the expected rewards, which has
+        the same mean, less noise, and is never negative: 5 for an edible mushroom left, 15 for a
+        poisonous one eaten.
+    """
+    best = np.where(played.poisonous, 0.0, GOOD)
+    got = played.payoff if realised else np.where(played.poisonous, -LOSS, GOOD)
+    return best - np.where(ate, got, 0.0)
+
+
+def build(agent: Agent, settings: Settings, inputs: int) -> Estimator:
+    """Return the network of an agent: mean field by Bayes by Backprop, or maximum likelihood."""
+    fraction("epsilon", agent.epsilon)
+    whole("looks", agent.looks, 0)
+    model = Model(
+        MLP((inputs, *settings.hidden, 1)),
+        GaussianPrior(settings.prior_scale),
+        GaussianLikelihood(settings.noise),
+    )
+    if agent.looks:
+        return ClosedFormKL(model, MeanField(0.1, settings.rho))
+    return Reparameterised(model, PointMass(0.1), MLE())
+
+
+def _optimizer(agent: Agent, settings: Settings) -> Adam:
+    return Adam(settings.learning_rate if agent.looks else settings.point_learning_rate)
+
+
+def begin(agent: Agent, settings: Settings, inputs: int, seed: tuple[int, ...]) -> State:
+    """Return the state before the first mushroom."""
+    rng = np.random.default_rng(seed)
+    training = start(build(agent, settings, inputs), rng, _optimizer(agent, settings), np.float32)
+    return State(0, np.zeros(settings.interactions, bool), training, rng)
+
+
+def kl_share(settings: Settings, remembered: int) -> float:
+    """Return the share of KL(q || P(w)) that one minibatch pays.
+
+    The N remembered interactions are the data: F = KL - sum_i log P(y_i|w). Of B rows drawn at
+    random with replacement (N / B) sum_b log P(y_b|w) has the mean of that sum, so the minibatch
+    costs F times B / N: (B / N) KL - sum_b log P(y_b|w). While N < B this is more than 1.
+    """
+    return settings.batch / remembered
+
+
+def training_steps(settings: Settings, played: int) -> int:
+    """Return how many minibatches follow interaction number `played`, counted from 1."""
+    trains = played <= settings.dense or played % settings.sparse == 0
+    return settings.steps if trains else 0
+
+
+def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) -> None:
+    """Play on to interaction `until`, changing `state`.
+
+    Raises
+    ------
+    FloatingPointError
+        If the loss is nan or infinite.
+    """
+    estimator = build(agent, settings, the.inputs.shape[1])
+    optimizer, rng = _optimizer(agent, settings), state.rng
+    theta, memory = state.training.theta, state.training.optimizer_state
+    buffers, eyes = Buffers(), Buffers()
+    noise = np.empty(estimator.noise_shape(1, settings.batch), np.float32)
+    taken = 2 * the.shown + state.ate  # row of `inputs`: the mushroom and what was done
+    reward = np.where(state.ate, the.payoff, np.float32(0.0))[:, None]
+    while state.played < until:
+        t = state.played
+        state.ate[t] = decide(agent, estimator, theta, the.inputs, the.shown[t], rng, eyes.rewind())
+        taken[t], reward[t] = 2 * the.shown[t] + state.ate[t], state.ate[t] * the.payoff[t]
+        state.played = t + 1
+        oldest = max(0, state.played - settings.memory)
+        share = kl_share(settings, state.played - oldest)
+        for _ in range(training_steps(settings, state.played)):
+            rows = rng.integers(oldest, state.played, settings.batch)
+            estimator.fill(rng, noise)
+            with np.errstate(over="ignore", invalid="ignore"):  # the next line says it better
+                value, grad, _ = estimator.value_and_grad(
+                    theta, noise, the.inputs[taken[rows]], reward[rows], share, buffers.rewind()
+                )
+            if not isfinite(value):
+                raise FloatingPointError(
+                    f"the loss of {agent.name!r} is {value} after {state.played} interactions; "
+                    "lower its learning rate"
+                )
+            optimizer.update(theta, grad, memory, 1.0)
+
+
+def decide(
+    agent: Agent,
+    estimator: Estimator,
+    theta: Array,
+    inputs: Array,
+    mushroom: int,
+    rng: np.random.Generator,
+    buffers: Buffers,
+) -> bool:
+    """Return whether the agent eats: the same weights judge both actions; a tie is left."""
+    if agent.epsilon and rng.random() < agent.epsilon:
+        return bool(rng.integers(2))
+    shape = (max(agent.looks, 1), estimator.noise_per_sample)
+    noise = estimator.draw_weights(rng, shape[0], out=buffers.array(shape, np.float32))
+    blocks = buffers.views(theta, estimator.layout.views)
+    w = estimator.posterior.sample(blocks, noise, buffers).w  # (looks, P)
+    pair = inputs[2 * mushroom : 2 * mushroom + 2]  # leave, eat
+    leave, eat = estimator.model.predict(w, pair, buffers).mean(axis=0)[:, 0].tolist()
+    return bool(eat > leave)
+
+
+class Stored(NamedTuple):
+    """The file of one agent in one run."""
+
+    key: str  # says what it belongs to
+    seconds: float  # of processor time
+    state: State
+
+
+FORMAT = Format("bbb_numpy.bandit", 1, (State, Training, Memory, Epoch))
+
+
+def path_of(out: Path, agent: Agent, run: int) -> Path:
+    """Return where the state of one agent in one run lies."""
+    return out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
+
+
+def save_state(path: Path, state: State, key: str, seconds: float) -> None:
+    """Write a state whole or not at all; `key` says what it belongs to."""
+    write_state(path, Stored(key, seconds, state), FORMAT)
+
+
+def load_state(path: Path, key: str) -> tuple[State, float]:
+    """Read what `save_state` wrote: the state, and the processor seconds that it took.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or belongs to something else.
+    """
+    try:
+        found: Stored = read_state(path, Stored, FORMAT)
+    except CheckpointError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}). Delete it, and this run begins again; the others go on"
+        ) from None
+    if found.key != key:
+        raise ValueError(
+            f"{path} belongs to another agent, seed, data or settings. Use another folder"
+        )
+    return found.state, found.seconds
+
+
+def key_of(seed: int, settings: Settings, data: Mushrooms, *more: Any) -> str:
+    """Return all that the numbers depend on, as text."""
+    mark = crc32(np.packbits(data.x > 0).tobytes() + data.poisonous.tobytes())
+    return json.dumps([FORMAT.version, seed, asdict(settings), mark, *more])
+
+
+STYLES = (
+    (BLUE, "-", "o"),
+    (BLACK, "--", "s"),
+    (VERMILLION, ":", "^"),
+    (GREEN, "-.", "D"),
+    (GREY, (0, (6, 2, 1, 2, 1, 2)), "v"),
+)
+POINTS = 1000  # of a curve; more are not seen
+
+
+def draw_figure(settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]) -> Figure:
+    """Draw regret over the whole game and its beginning, and both mistakes against time.
+
+    Parameters
+    ----------
+    settings : Settings
+    games : sequence of Game
+        One for each run.
+    ate : mapping of str to ndarray (runs, T)
+        What each agent ate.
+    """
+    figure = Figure(figsize=(12.0, 9.0), layout="constrained")
+    (a, b), (c, d) = figure.subplots(2, 2)
+    total = settings.interactions
+    early = min(max(settings.dense, 1), total)
+    for (name, eaten), (colour, line, marker) in zip(ate.items(), STYLES, strict=False):
+        costs = np.array(
+            [np.cumsum(regret(the, one)) for the, one in zip(games, eaten, strict=True)]
+        )
+        for ax, end in ((a, total), (b, early)):
+            at = np.unique(np.linspace(1, end, min(end, POINTS)).astype(int))
+            for one in costs[:, at - 1]:
+                ax.plot(at, one, color=colour, linewidth=0.7, alpha=0.45)
+            ax.plot(
+                at, costs[:, at - 1].mean(axis=0), color=colour, linestyle=line, linewidth=2.0,
+                label=name,
+            )  # fmt: skip
+        _draw_mistakes(c, games, eaten, True, name, (colour, line, marker))
+        _draw_mistakes(d, games, eaten, False, name, (colour, line, marker))
+    a.set_yscale("log")
+    a.set_ylim(bottom=max(1.0, a.get_ylim()[1] / 200.0))  # the first few mushrooms say little
+    for axis in (a.yaxis, a.xaxis, b.xaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    a.set_xlim(0, total)
+    b.set_xlim(0, early)
+    b.set_ylim(bottom=0)
+    part = "the beginning" if early < total else "the same"
+    for ax, label, measured in (
+        (a, "(a) mean over runs; thin lines: single runs", "cumulative regret (units of reward)"),
+        (b, f"(b) {part}, on a linear scale", "cumulative regret (units of reward)"),
+        (c, "(c) mistakes that cost 15 on average", "poisonous mushrooms eaten (%)"),
+        (d, "(d) mistakes that cost 5", "edible mushrooms left (%)"),
+    ):
+        ax.grid(color="#DDDDDD", linewidth=0.6)
+        finish(ax, f"mushrooms shown\n{label}", measured, 3)
+    return figure
+
+
+def _draw_mistakes(
+    ax: Axes,
+    games: Sequence[Game],
+    ate: Array,
+    poisonous: bool,
+    name: str,
+    style: tuple[Any, Any, str],
+) -> None:
+    """Draw the share of one kind of mushrooms that were treated wrongly, in growing windows."""
+    bad = np.array([the.poisonous for the in games])
+    kind = bad if poisonous else ~bad
+    wrong = kind & (ate if poisonous else ~ate)
+    total = ate.shape[1]
+    edges = np.unique(np.geomspace(min(50, total), total, 12).astype(int))
+    edges = np.concatenate([[0], edges])
+    shares, middles = [], []
+    for begin, end in pairwise(edges.tolist()):
+        seen = kind[:, begin:end].sum()
+        shares.append(100.0 * wrong[:, begin:end].sum() / seen if seen else np.nan)
+        middles.append(np.sqrt(max(begin, 10) * end) if begin else end / 2)
+    colour, line, marker = style
+    ax.plot(
+        middles, shares, color=colour, linestyle=line, marker=marker, markersize=5, label=name,
+        markerfacecolor="white",
+    )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_yscale("symlog", linthresh=0.1)
+    ax.set_ylim(0, 100)
+    plain_numbers(ax.yaxis)
+    ax.set_yticks([0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+Numbers = Mapping[str, Mapping[str, Any]]
+THOMPSON, GREEDY, OFTEN = AGENTS[0].name, AGENTS[2].name, AGENTS[4].name
+FAST = 100  # interactions without eating that are worth a word: half of them show edible ones
+FLAT = 0.05  # of the regret: half of what a tenth would have if it grew evenly
+PAPER_FAST = 1000  # mushrooms of which the paper's greedy agent ate none, "about"
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean over runs and its standard error, nan from one run."""
+    one = np.asarray(values, float)
+    error = one.std(ddof=1) / np.sqrt(len(one)) if len(one) > 1 else np.nan
+    return float(one.mean()), float(error)
+
+
+def lay_out(seed: int, settings: Settings, numbers: Numbers, seconds: Mapping[str, float]) -> str:
+    """Return every number that is printed, and which claims of the paper hold."""
+    others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
+    return "\n\n".join(
+        [
+            listed(
+                "The game and the training; noise in units of reward.",
+                "setting",
+                ({"seed": seed} | asdict(settings)).items(),
+                {"value": str},
+            ),
+            _regrets(settings, numbers),
+            listed(
+                f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
+                "agent",
+                ((name, name) for name in others),
+                {
+                    "whole game": lambda name: _pair(*_gap(numbers, name, "regret"), "+"),
+                    "last tenth": lambda name: _pair(
+                        *_gap(numbers, name, "regret of the last tenth"), "+"
+                    ),
+                },
+            ),
+            _fasts(numbers),
+            listed(
+                "Processor time of all runs.",
+                "agent",
+                ({**seconds, "together": sum(seconds.values())}).items(),
+                {"minutes": lambda spent: f"{spent / 60:.1f}"},
+            ),
+            claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
+        ]
+    )
+
+
+def _regrets(settings: Settings, numbers: Numbers) -> str:
+    """Lay out regrets and mistakes; an edible mushroom left costs 5, a poisonous one eaten 15."""
+
+    def of(key: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda n: _pair(*mean_and_error(n[key]))
+
+    def share(what: str, among: str) -> Callable[[Mapping[str, Any]], str]:
+        def shown(n: Mapping[str, Any]) -> str:
+            most = sum(n[f"{among} shown in the last tenth"])
+            wrong = sum(n[f"{among} {what} in the last tenth"])
+            return f"{100.0 * wrong / most:.2f} %" if most else "none shown"
+
+        return shown
+
+    return listed(
+        "Regret, 5 an edible one left, 15 a poisonous one eaten; mistakes of the last tenth.",
+        "mean +- standard error",
+        numbers.items(),
+        {
+            "regret": of("regret"),
+            "realised": of("realised regret"),
+            f"first {settings.dense:,}": of("regret while trained densely"),
+            f"last {max(settings.interactions // 10, 1):,}": of("regret of the last tenth"),
+            "poisonous eaten": share("eaten", "poisonous"),
+            "edible left": share("left", "edible"),
+        },
+    )
+
+
+def _pair(mean: float, error: float, sign: str = "") -> str:
+    return f"{mean:{sign},.0f}" + ("" if np.isnan(error) else f" +- {error:,.0f}")
+
+
+def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
+    """Return the regret beyond that of Thompson sampling, run by run, and its error."""
+    return mean_and_error(np.subtract(numbers[name][key], numbers[THOMPSON][key]).tolist())
+
+
+def _fasts(numbers: Numbers) -> str:
+    def long(fasts: Sequence[tuple[int, int]]) -> list[str]:
+        return [f"{a + 1:,} to {b:,}" for a, b in fasts if b - a >= FAST]
+
+    return listed(
+        f"Longest stretch without eating of each run; {FAST} or more mushrooms, counted from 1.",
+        "agent",
+        ((name, n["longest fast"]) for name, n in numbers.items()),
+        {
+            "longest": lambda fasts: f"{max(b - a for a, b in fasts):,}",
+            "runs": lambda fasts: f"{len(long(fasts))} of {len(fasts)}",
+            "from, to": lambda fasts: "; ".join(long(fasts)),
+        },
+    )
+
+
+def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
+    """Judge what the paper reports, of the agents that played."""
+    rows = []
+    if {OFTEN, THOMPSON} <= set(numbers):
+        mean, error = _gap(numbers, OFTEN, "regret")
+        said, seen = f"{OFTEN} over-explores: regret beyond {THOMPSON}", 2 * np.nan_to_num(error)
+        rows.append(Claim(said, "> 0", _pair(mean, error, "+"), bool(mean > seen)))
+    if THOMPSON in numbers:
+        regret, last = (sum(numbers[THOMPSON][k]) for k in ("regret", "regret of the last tenth"))
+        share = last / regret if regret else 0.0
+        said = f"regret of {THOMPSON}, share of the last tenth"
+        rows.append(Claim(said, "almost flat", f"{share:.1%}", share < FLAT))
+    if GREEDY in numbers:
+        first = max((b for a, b in numbers[GREEDY]["longest fast"] if a < FAST), default=0)
+        held = first >= PAPER_FAST
+        shown = f"about {PAPER_FAST:,}"
+        rows.append(Claim(f"{GREEDY} eats nothing at first", shown, f"{first:,}", held))
+    return rows
+
+
+SLICE = 40_000  # minibatches: half a minute at most, which is what a kill loses
+
+
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for training after every mushroom, as in the paper."""
+    every = Settings().interactions
+    return {"seed": seed, "settings": Settings(dense=every, sparse=1), "agents": FULL}
+
+
+def slices(settings: Settings) -> list[int]:
+    """Return the interactions after which a slice ends, the last one included."""
+    ends: list[int] = []
+    work = 0
+    for played in range(1, settings.interactions + 1):
+        work += training_steps(settings, played)
+        if work >= SLICE:
+            ends, work = [*ends, played], 0
+    return ends if ends and ends[-1] == settings.interactions else [*ends, settings.interactions]
+
+
+def _agent_seed(seed: int, run: int, agent: Agent) -> tuple[int, int, int]:
+    """Return a seed that does not depend on which other agents play."""
+    return seed, run, crc32(agent.name.encode())
+
+
+_load = lru_cache(maxsize=1)(mushroom.load)
+
+
+def advance(
+    out: Path,
+    seed: int,
+    settings: Settings,
+    agent: Agent,
+    run: int,
+    until: int,
+    data: Mushrooms | None = None,
+) -> int:
+    """Play one run on to interaction `until`, from and to its file; return what was added."""
+    data = data or _load()
+    path, key = path_of(out, agent, run), key_of(seed, settings, data, asdict(agent), run)
+    the = game(data.x, data.poisonous, settings.interactions, (seed, run))
+    started, seconds = process_time(), 0.0
+    if path.exists():
+        state, seconds = load_state(path, key)
+    else:
+        state = begin(agent, settings, the.inputs.shape[1], _agent_seed(seed, run, agent))
+    before = state.played
+    play(the, agent, settings, state, until)
+    save_state(path, state, key, seconds + process_time() - started)
+    return state.played - before
+
+
+Chain = tuple[Agent, int]  # an agent in a run
+
+
+def _play_all(
+    out: Path,
+    seed: int,
+    settings: Settings,
+    agents: Sequence[Agent],
+    data: Mushrooms,
+    given: Mushrooms | None,
+    jobs: int,
+    progress: bool | None,
+) -> dict[Chain, tuple[State, float]]:
+    """Play every chain to its end; return the last state of each and the seconds spent on it."""
+    chains = [(agent, run) for run in range(settings.runs) for agent in agents]
+    ends = slices(settings)
+    while True:
+        stored, left = {}, {}
+        for agent, run in chains:
+            path, played = path_of(out, agent, run), 0
+            if path.exists():
+                key = key_of(seed, settings, data, asdict(agent), run)
+                stored[agent, run] = load_state(path, key)
+                played = stored[agent, run][0].played
+            if played < settings.interactions:
+                left[agent, run] = [end for end in ends if end > played]
+        if not left:
+            return stored
+        _play(partial(_advance, out, seed, settings, given), left, len(ends) * len(chains), jobs,
+              progress)  # fmt: skip
+
+
+def _advance(
+    out: Path, seed: int, settings: Settings, given: Mushrooms | None, one: tuple[Chain, int]
+) -> int:
+    (agent, run), until = one
+    return advance(out, seed, settings, agent, run, until, given)
+
+
+def _play(
+    advance: Callable[[tuple[Chain, int]], int],
+    left: dict[Chain, list[int]],
+    total: int,
+    jobs: int,
+    progress: bool | None,
+) -> None:
+    """Play what is left of the chains, as many at a time as there are jobs."""
+    from bbb_studies.uci.workers import WorkersError, local, work  # an extra
+
+    done = total - sum(map(len, left.values()))
+    hidden = None if progress is None else not progress
+    with (
+        local(min(jobs, len(left))) as client,
+        tqdm(total=total, initial=done, unit="slice", leave=False, disable=hidden) as bar,
+    ):
+
+        def next_slice(one: tuple[Chain, int], _: int) -> list[tuple[Chain, int]]:
+            bar.update()
+            chain, until = one
+            return [(chain, end) for end in left[chain] if end > until][:1]
+
+        begin_with = [(chain, ends[0]) for chain, ends in left.items()]
+        killed = work(client, advance, begin_with, next_slice, bar.refresh)
+    if killed:
+        names = ", ".join(f"{agent.name} in run {run}" for (agent, run), _ in killed)
+        raise WorkersError(
+            f"the worker of {names} died, again while it ran alone; the same command goes on"
+        )
+
+
+def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the longest stretch without eating as the interactions [first, last + 1)."""
+    eaten = np.concatenate([[-1], np.flatnonzero(ate), [len(ate)]])
+    longest = int(np.argmax(np.diff(eaten)))
+    return int(eaten[longest]) + 1, int(eaten[longest + 1])
+
+
+def _games(seed: int, settings: Settings, data: Mushrooms) -> list[Game]:
+    """Return the mushrooms of every run."""
+    return [
+        game(data.x, data.poisonous, settings.interactions, (seed, run))
+        for run in range(settings.runs)
+    ]
+
+
+def measure(
+    seed: int, settings: Settings, data: Mushrooms, ate: Mapping[str, Array]
+) -> dict[str, dict[str, Any]]:
+    """Return every agent's numbers, one of each run, from what it ate (runs, T)."""
+    games = _games(seed, settings, data)
+    last = slice(settings.interactions - max(settings.interactions // 10, 1), None)
+    out: dict[str, dict[str, Any]] = {}
+    for name, eaten in ate.items():
+        rows: list[dict[str, Any]] = []
+        for the, one in zip(games, eaten, strict=True):
+            costs, bad = regret(the, one), the.poisonous[last]
+            rows.append(
+                {
+                    "regret": float(costs.sum()),
+                    "regret while trained densely": float(costs[: settings.dense].sum()),
+                    "regret of the last tenth": float(costs[last].sum()),
+                    "realised regret": float(regret(the, one, realised=True).sum()),
+                    "poisonous eaten in the last tenth": int((one[last] & bad).sum()),
+                    "poisonous shown in the last tenth": int(bad.sum()),
+                    "edible left in the last tenth": int((~one[last] & ~bad).sum()),
+                    "edible shown in the last tenth": int((~bad).sum()),
+                    "longest fast": _fast(one),
+                }
+            )
+        out[name] = {key: [row[key] for row in rows] for key in rows[0]}
+    return out
+
+
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    *,
+    settings: Settings | None = None,
+    agents: Sequence[Agent] = AGENTS,
+    mushrooms: Mushrooms | None = None,
+    jobs: int = 2,
+    progress: bool | None = None,
+) -> str:
+    """Play, write ``bandit.png``, ``numbers.json`` and ``bandit.txt`` into `out`; return the last.
+
+    A folder that holds a part of the same runs is gone on with; a finished one is read. Names of
+    `agents` must differ; `mushrooms` are others than those of the data folder; the numbers do not
+    depend on how many processes, `jobs`, there are.
+
+    Raises
+    ------
+    ValueError
+        If `out` holds runs of another seed or of other settings, or a damaged file.
+    OSError
+        If `out` cannot be written.
+    WorkersError
+        If a slice takes its workers down again and again.
+    ModuleNotFoundError
+        Without dask.distributed, the extra `uci`.
+    """
+    if len({agent.name for agent in agents}) < len(agents) or not agents:
+        raise ValueError(f"agents must have names that differ; got {[a.name for a in agents]}")
+    settings = settings or Settings()
+    data = mushrooms or mushroom.load()
+    out.mkdir(parents=True, exist_ok=True)
+    key = key_of(seed, settings, data, [asdict(agent) for agent in agents])
+    text_file, settings_file = out / "bandit.txt", out / "settings.json"
+    if settings_file.exists():
+        if settings_file.read_text("utf-8") != key:
+            raise ValueError(
+                f"{out} holds runs of another seed, data or settings. Use another folder, or "
+                "empty this one"
+            )
+        if text_file.exists():
+            return text_file.read_text("utf-8").removesuffix("\n")
+    write_text(settings_file, key)
+    stored = _play_all(out, seed, settings, agents, data, mushrooms, jobs, progress)
+    ate, seconds = {}, {}
+    for agent in agents:
+        states = [stored[agent, run] for run in range(settings.runs)]
+        ate[agent.name] = np.array([state.ate for state, _ in states])
+        seconds[agent.name] = sum(spent for _, spent in states)
+    numbers = measure(seed, settings, data, ate)
+    games = _games(seed, settings, data)
+    draw_figure(settings, games, ate).savefig(out / "bandit.png", dpi=100)
+    found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
+    write_json(out / "numbers.json", found)
+    summary = lay_out(seed, settings, numbers, seconds)
+    write_text(text_file, summary + "\n")
+    return summary

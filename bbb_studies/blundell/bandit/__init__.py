@@ -1,1 +1,0 @@
-"""Thompson sampling among mushrooms."""

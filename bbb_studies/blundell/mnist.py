@@ -1,0 +1,786 @@
+"""MNIST as Blundell et al. (2015, Section 5.1) classify it: SGD, MAP, Bayes by Backprop; pruning.
+
+Of each method a few candidates are trained briefly; the one that makes the fewest errors on the
+validation images is trained on. Test images are looked at once, when all training is over. After
+every epoch the state is stored, so that the same call goes on after an interruption.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import exp
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bbb_numpy.evaluation.predictive import predict_classes
+from bbb_numpy.evaluation.pruning import (
+    SHARES,
+    decibels,
+    lowest,
+    matrices,
+    signal_to_noise_of,
+    sweep,
+)
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.files import check_regular, write_json
+from bbb_numpy.numeric.storing import Format, read_state, write_state
+from bbb_numpy.parts.discrete import CategoricalLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
+from bbb_numpy.plots.weights import ratios
+from bbb_numpy.progress import tqdm
+from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
+from bbb_numpy.training.state import Epoch, Training
+from bbb_studies.comparing import Claim, claims, listed
+from bbb_studies.data import mnist as data
+from bbb_studies.data.mnist import MNIST
+
+Array = NDArray[Any]
+METHODS = ("SGD", "MAP", "BBB")
+# The paper's choices of pi, -log sigma1 and -log sigma2
+GRID = ((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8))
+START = 0.05  # deviation of the first weights: sqrt(2 / 784), of a ReLU layer that keeps its scale
+KL_SHARES: dict[str, Shares] = {
+    "proportional": proportional_kl_weights,
+    "geometric": geometric_kl_weights,
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a network is trained with, apart from the number of epochs."""
+
+    method: str  # one of METHODS
+    optimizer: str  # 'SGD' or 'Adam'
+    learning_rate: float
+    prior: tuple[float, int, int] = (0.5, 0, 6)  # pi, -log sigma1, -log sigma2; not for SGD
+    rho: float = -5.0  # every sigma starts at softplus(rho); BBB only
+    shares: str = "proportional"
+    samples: int = 1  # S, weight vectors of a step; BBB only
+
+    @property
+    def name(self) -> str:
+        """What it is, in a few words."""
+        prior = "pi {:g}, -log sigma1 {}, -log sigma2 {}".format(*self.prior)
+        parts = [f"{self.optimizer} {self.learning_rate:g}"]
+        parts += [prior] if self.method != "SGD" else []
+        parts += [f"KL weights {self.shares}"] if self.shares != "proportional" else []
+        parts += [f"S = {self.samples}"] if self.samples != 1 else []
+        return ", ".join(parts)
+
+
+CANDIDATES = (
+    Candidate("SGD", "SGD", 1e-3),
+    Candidate("SGD", "SGD", 3e-3),
+    Candidate("MAP", "SGD", 1e-3, (0.75, 0, 6)),
+    Candidate("MAP", "SGD", 3e-3, (0.75, 0, 6)),
+    Candidate("MAP", "SGD", 3e-3, (0.75, 2, 6)),
+    Candidate("BBB", "SGD", 1e-3, (0.5, 0, 6)),
+    Candidate("BBB", "SGD", 1e-3, (0.5, 0, 6), shares="geometric"),
+    Candidate("BBB", "Adam", 1e-3, (0.5, 0, 6)),
+    Candidate("BBB", "Adam", 1e-3, (0.25, 1, 6)),
+    Candidate("BBB", "Adam", 1e-3, (0.75, 2, 8)),
+)
+
+# For the paper's budget: three priors of its grid, from broad to narrow, and S of 1 and 2
+FULL = CANDIDATES[:5] + tuple(
+    Candidate("BBB", "Adam", 1e-3, prior, samples=samples)
+    for samples in (1, 2)
+    for prior in ((0.5, 0, 6), (0.25, 1, 6), (0.75, 2, 8))
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How large the study is; the defaults are those of the command."""
+
+    seed: int = 0
+    hidden: int = 400  # units of each of two layers
+    train: int = 50_000  # the first images of the training part
+    validation: int = 10_000  # the last ones
+    test: int = 10_000
+    batch: int = 128
+    search: int = 5  # epochs of every candidate; the best of a method goes on from there
+    epochs: tuple[int, int, int] = (30, 30, 90)  # of SGD, MAP and BBB, those of the search too
+    draws: int = 50  # weight vectors that predictions are averaged over
+    pruning_draws: int = 10
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The settings as JSON holds them."""
+        return json.loads(json.dumps(asdict(self)))
+
+
+@dataclass
+class Run:
+    """One network in training: all that its next epoch depends on."""
+
+    training: Training
+    rng: np.random.Generator
+    errors: list[float] = field(default_factory=list)  # of the mean network, validation images
+    seconds: float = 0.0  # of processor time
+
+
+class Stored(NamedTuple):
+    """The file of a run."""
+
+    candidate: Candidate
+    settings: Settings
+    run: Run
+
+
+STATE = Format("bbb_numpy.mnist", 2, (Candidate, Settings, Run, Training, Memory, Epoch))
+FORMAT = f"{STATE.name} {STATE.version}"
+
+
+def build(candidate: Candidate, hidden: int) -> Reparameterised:
+    """Return network, prior, likelihood, posterior and objective of a candidate."""
+    pi, wide, narrow = candidate.prior
+    prior = ScaleMixturePrior(pi, exp(-wide), exp(-narrow))
+    model = Model(MLP((784, hidden, hidden, 10)), prior, CategoricalLikelihood())
+    if candidate.method == "BBB":
+        return Reparameterised(model, MeanField(START, candidate.rho), FreeEnergy())
+    return Reparameterised(model, PointMass(START), MLE() if candidate.method == "SGD" else MAP())
+
+
+def optimizer_of(candidate: Candidate, factor: float = 1.0) -> Optimizer:
+    """Return the update rule with its learning rate times `factor`."""
+    rate = candidate.learning_rate * factor
+    return Adam(rate) if candidate.optimizer == "Adam" else SGD(rate)
+
+
+def begin(candidate: Candidate, settings: Settings) -> Run:
+    """Return the state before the first epoch; networks of one method start alike."""
+    rng = np.random.default_rng([settings.seed, METHODS.index(candidate.method)])
+    estimator = build(candidate, settings.hidden)
+    return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
+
+
+def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y: Array) -> None:
+    """Train for one more epoch, in place.
+
+    The learning rate falls along half a cosine over all epochs of the method, epoch by epoch.
+    `x` (N, 784) and one-hot `y` (N, 10) in float32.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C; `run` is as before the epoch, but for the generator.
+    """
+    began = time.process_time()
+    epochs = settings.epochs[METHODS.index(candidate.method)]
+    estimator = build(candidate, settings.hidden)
+    trained = fit(
+        estimator,
+        run.training,
+        x,
+        y,
+        Recipe(
+            optimizer=optimizer_of(candidate, Cosine()(len(run.errors), epochs)),
+            epochs=1,
+            batch_size=settings.batch,
+            samples=candidate.samples,
+            kl_weights=KL_SHARES[candidate.shares],
+        ),
+        rng=run.rng,
+        progress=False,
+    )
+    if trained.stopped == "interrupted":
+        raise KeyboardInterrupt
+    run.training = trained
+    run.seconds += time.process_time() - began
+
+
+def classes_of_mean(candidate: Candidate, settings: Settings, theta: Array, x: Array) -> Array:
+    """Return the classes (N,) that one network gives, that with the mean weights."""
+    model = build(candidate, settings.hidden).model
+    weights = theta[None, : model.layout.size]
+    buffers = Buffers()
+    return np.concatenate(
+        [
+            model.predict(weights, x[i : i + 1000], buffers.rewind())[0].argmax(1)
+            for i in range(0, len(x), 1000)
+        ]
+    )
+
+
+def save(path: Path, run: Run, candidate: Candidate, settings: Settings) -> None:
+    """Write the state of a run, replacing an older file only when all is written."""
+    write_state(path, Stored(candidate, settings, run), STATE)
+
+
+def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
+    """Return the state that `save` wrote, or `begin` if there is no file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or belongs to another run; names it.
+    """
+    fresh = begin(candidate, settings)
+    if not path.exists():
+        return fresh
+    try:
+        found: Stored = read_state(path, Stored, STATE)
+        if (found.candidate, found.settings) != (candidate, settings):
+            raise ValueError("it is the state of another network or of other settings")
+        _check_like(found.run, fresh)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} cannot be read: {error}. Delete it to train this network again"
+        ) from None
+    return found.run
+
+
+def _check_like(run: Run, fresh: Run) -> None:
+    """Raise ValueError unless the arrays of a run are those of a fresh one after some epochs."""
+    ours, theirs = run.training, fresh.training
+    memory = theirs.optimizer_state.arrays
+    if ours.optimizer_state.arrays.keys() != memory.keys():
+        raise ValueError(f"its optimizer keeps {sorted(ours.optimizer_state.arrays)}")
+    for array in (ours.theta, *ours.optimizer_state.arrays.values()):
+        if array.shape != theirs.theta.shape or array.dtype != theirs.theta.dtype:
+            raise ValueError(f"it holds arrays of shape {array.shape} and dtype {array.dtype}")
+        if not np.isfinite(array).all():
+            raise ValueError("it holds nan or infinity")
+    if len(ours.history) != len(run.errors):
+        raise ValueError(f"it holds {len(run.errors)} errors of {len(ours.history)} epochs")
+
+
+class Images(NamedTuple):
+    """Inputs (N, 784) in float32, pixels / 126, and labels (N,) of the three parts."""
+
+    x: Array
+    labels: Array
+    x_validation: Array
+    labels_validation: Array
+    x_test: Array
+    labels_test: Array
+
+
+def probabilities(
+    candidate: Candidate, settings: Settings, theta: Array, x: Array, draws: int
+) -> Array:
+    """Return class probabilities (N, 10), for BBB averaged over `draws` weight vectors."""
+    estimator = build(candidate, settings.hidden)
+    rng = np.random.default_rng([settings.seed, 100])  # the same draws for every theta
+    samples = draws if candidate.method == "BBB" else 1
+    return predict_classes(estimator, theta, x, rng=rng, samples=samples).proba
+
+
+def measure(
+    images: Images, settings: Settings, chosen: dict[str, tuple[Candidate, Run]]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the numbers, from test images too, and the weights that the pictures show."""
+    labels, methods, errors = images.labels_test, {}, {}
+    weights: dict[str, Array] = {}
+    for name, (c, run) in chosen.items():
+        theta = run.training.theta
+        found = probabilities(c, settings, theta, images.x_validation, settings.draws)
+        validation = np.mean(found.argmax(1) != images.labels_validation)
+        found = probabilities(c, settings, theta, images.x_test, settings.draws)
+        errors[name] = found.argmax(1) != labels
+        tiny = np.finfo(np.float32).tiny
+        nll = -np.log(np.maximum(found[np.arange(len(labels)), labels], tiny), dtype=float)
+        mean = classes_of_mean(c, settings, theta, images.x_test) != labels
+        last = run.training.history[-1]
+        methods[name] = {
+            "chosen": c.name,
+            "epochs": len(run.errors),
+            "errors": run.errors,
+            "validation": float(validation),
+            "test": float(errors[name].mean()),
+            "test, mean network": float(mean.mean()),
+            "test nll": float(nll.mean()),
+            "train nll": last.nll / len(images.x),
+            "train kl": last.kl / len(images.x) if name == "BBB" else None,
+        }
+        weights[name] = theta[: build(c, settings.hidden).model.layout.size].astype(float)
+    against = {}
+    for name in ("SGD", "MAP"):
+        difference = errors[name].astype(float) - errors["BBB"]
+        error = difference.std(ddof=1) / len(difference) ** 0.5
+        against[name] = [float(difference.mean()), float(error)]
+    c, run = chosen["BBB"]
+    estimator, theta = build(c, settings.hidden), run.training.theta
+    eps = estimator.draw_weights(np.random.default_rng([settings.seed, 101]), 1, theta.dtype)
+    weights["BBB, one draw"] = estimator.weights(theta, eps)[0].astype(float)
+    ratio = signal_to_noise_of(estimator, theta)
+    weights["ratio"] = ratio
+    spread = {name: _shape(w) for name, w in weights.items() if name != "ratio"}
+    level = decibels(ratio[ratio > 0])
+    quantiles = np.quantile(level, [0.05, 0.25, 0.5, 0.75, 0.95])
+    found_numbers = {
+        "methods": methods,
+        "against BBB": against,
+        "weights": spread,
+        "ratio": {"quantiles": quantiles.tolist(), "above 0 dB": float((level > 0).mean())},
+        "pruning": pruned(images, settings, chosen),
+    }
+    return found_numbers, weights
+
+
+def _shape(w: Array) -> dict[str, float]:
+    """Return deviation, the 99.9 % range and the share of nearly-zero weights."""
+    low, high = np.quantile(w, [0.0005, 0.9995])
+    return {
+        "deviation": float(w.std()),
+        "low": float(low),
+        "high": float(high),
+        "below 0.01": float((np.abs(w) < 0.01).mean()),
+    }
+
+
+def pruned(
+    images: Images, settings: Settings, chosen: dict[str, tuple[Candidate, Run]]
+) -> list[dict[str, Any]]:
+    """Remove weights of BBB by signal-to-noise, and of SGD by size, of which it has no noise."""
+    c, run = chosen["BBB"]
+    estimator = build(c, settings.hidden)
+    eligible = matrices(estimator.model.layout)
+
+    def score(theta: Array) -> float:
+        found = probabilities(c, settings, theta, images.x_test, settings.pruning_draws)
+        return float(np.mean(found.argmax(1) != images.labels_test))
+
+    steps = sweep(estimator, run.training.theta, score, SHARES, eligible)
+    plain, plain_run = chosen["SGD"]
+    rows = []
+    for step in steps:
+        theta = plain_run.training.theta.copy()
+        theta[lowest(np.abs(theta), step.share, eligible)] = 0.0
+        given = classes_of_mean(plain, settings, theta, images.x_test)
+        rows.append(
+            {
+                "share": step.share,
+                "left": step.left - int((~eligible).sum()),
+                "threshold": step.threshold if np.isfinite(step.threshold) else None,
+                "BBB": step.score,
+                "SGD": float(np.mean(given != images.labels_test)),
+            }
+        )
+    return rows
+
+
+STYLES = {
+    "SGD": (BLACK, "-", "o"),
+    "MAP": (VERMILLION, "--", "s"),
+    "BBB": (BLUE, "-", "^"),
+    "BBB, one draw": (GREEN, ":", "v"),
+}
+LABELS = {
+    "SGD": "SGD",
+    "MAP": "MAP",
+    "BBB": "BBB, posterior means",
+    "BBB, one draw": "BBB, one draw",
+}
+
+
+def draw_figure(numbers: Mapping[str, Any], weights: Mapping[str, Array]) -> Figure:
+    """Draw errors by epoch, weights, signal-to-noise ratios and errors by share removed."""
+    figure = Figure(figsize=(12.0, 9.4), layout="constrained")
+    (a, b), (c, d) = figure.subplots(2, 2)
+    _draw_errors(a, numbers)
+    _draw_weights(b, weights)
+    ratios(weights["ratio"], ax=c)
+    c.set_xlabel(
+        f"{c.get_xlabel()}\n(c) signal-to-noise of all weights of BBB (the paper's Figure 4)"
+    )
+    _draw_pruning(d, numbers)
+    return figure
+
+
+def _draw_errors(ax: Axes, numbers: Mapping[str, Any]) -> None:
+    for name, one in numbers["methods"].items():
+        colour, style, _ = STYLES[name]
+        epochs = np.arange(1, len(one["errors"]) + 1)
+        ax.plot(epochs, 100 * np.array(one["errors"]), style, color=colour, label=TITLES[name])
+    ax.set_xscale("log")
+    plain_numbers(ax.xaxis, minor="25")
+    ax.grid(axis="y", color=GREY, alpha=0.2)
+    label = "epoch\n(a) errors of the network with the mean weights"
+    finish(ax, label, "validation images classified wrongly (%)", 2)
+
+
+def _draw_weights(ax: Axes, weights: Mapping[str, Array]) -> None:
+    shown = {name: weights[name] for name in STYLES if name in weights}
+    most = 1.1 * max(float(np.quantile(np.abs(w), 0.9995)) for w in shown.values())
+    edges = np.linspace(-most, most, 161)
+    lowest = np.inf
+    for name, w in shown.items():
+        colour, style, _ = STYLES[name]
+        density = np.histogram(w, edges)[0] / (len(w) * np.diff(edges))
+        lowest = min(lowest, density[density > 0].min())
+        ax.stairs(density, edges, color=colour, linestyle=style, linewidth=1.5, label=LABELS[name])
+    ax.set_yscale("log")
+    ax.set_ylim(bottom=lowest)
+    ax.set_xlim(-most, most)
+    label = "weight (dimensionless)\n(b) all weights and biases (the paper's Figure 3)"
+    finish(ax, label, "density", 2)
+
+
+def _draw_pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
+    rows = numbers["pruning"]
+    left = 100 * (1.0 - np.array([row["share"] for row in rows]))
+    tests = numbers["settings"]["test"]
+    for name, label in (("BBB", "BBB, by signal-to-noise"), ("SGD", "SGD, by size")):
+        colour, style, marker = STYLES[name]
+        share = np.array([row[name] for row in rows])
+        ax.errorbar(
+            left, 100 * share, yerr=100 * np.sqrt(share * (1 - share) / tests), marker=marker,
+            linestyle=style, color=colour, capsize=3, label=label,
+        )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    plain_numbers(ax.xaxis)
+    ax.set_xticks(left, [f"{value:.0f}" for value in left])
+    ax.invert_xaxis()
+    plain_numbers(ax.yaxis, minor="235")
+    label = "weights left (%)\n(d) pruning; bars are binomial deviations"
+    finish(ax, label, "test images classified wrongly (%)", 2)
+
+
+QUANTILES = ("5 %", "25 %", "50 %", "75 %", "95 %")  # of signal-to-noise ratios
+TITLES = {
+    "SGD": "SGD, maximum likelihood",
+    "MAP": "MAP, scale mixture",
+    "BBB": "Bayes by Backprop, scale mixture",
+}
+
+Numbers = Mapping[str, Any]
+
+
+def lay_out(numbers: Numbers) -> str:
+    """Return every number that is printed, and which claims of the paper hold."""
+    minutes = {"minutes of processor time": f"{numbers['seconds'] / 60:.1f}"}
+    held = "'Held' is within two binomial deviations of the whole network's error."
+    return "\n\n".join(
+        [
+            listed(
+                "MNIST, 784-hidden-hidden-10, ReLU, pixels / 126; images, epochs, weight vectors.",
+                "setting",
+                (numbers["settings"] | minutes).items(),
+                {"value": str},
+            ),
+            _search(numbers),
+            _errors(numbers),
+            listed(
+                "Test errors less those of Bayes by Backprop, image by image, in points.",
+                "",
+                ((TITLES[name], pair) for name, pair in numbers["against BBB"].items()),
+                {
+                    "difference": lambda pair: f"{100 * pair[0]:+.2f}",
+                    "standard error": lambda pair: f"{100 * pair[1]:.2f}",
+                },
+            ),
+            _pruning(numbers),
+            listed(
+                "Signal-to-noise ratios of all weights (dB).",
+                "share below",
+                zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True),
+                {"dB": lambda level: f"{level:.1f}"},
+            ),
+            listed(
+                f"All weights; of those of BBB {numbers['ratio']['above 0 dB']:.1%} above 0 dB.",
+                "",
+                numbers["weights"].items(),
+                {
+                    "deviation": lambda one: f"{one['deviation']:.4f}",
+                    "99.9 % from": lambda one: f"{one['low']:.3f}",
+                    "to": lambda one: f"{one['high']:.3f}",
+                    "within 0.01 of 0": lambda one: f"{one['below 0.01']:.0%}",
+                },
+            ),
+            claims(held, "the paper", claims_of_the_paper(numbers)),
+        ]
+    )
+
+
+def _percent(share: float, digits: int = 2) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _deviation(share: float, numbers: Numbers) -> float:
+    return float((share * (1.0 - share) / numbers["settings"]["test"]) ** 0.5)
+
+
+def _search(numbers: Numbers) -> str:
+    chosen = {method: one["chosen"] for method, one in numbers["methods"].items()}
+    return listed(
+        "Errors of the candidates on validation images.",
+        f"after {numbers['settings']['search']} epochs",
+        ((f"{one['method']}: {one['name']}", one) for one in numbers["search"]),
+        {
+            "validation": lambda one: _percent(one["errors"][-1]),
+            "goes on": lambda one: "*" if chosen[one["method"]] == one["name"] else "",
+        },
+    )
+
+
+def _errors(numbers: Numbers) -> str:
+    def test(one: Numbers) -> str:
+        return f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}"
+
+    return listed(
+        "Errors +- binomial deviation; NLL and KL in nats per image (train: of the last epoch).",
+        "errors",
+        ((TITLES[name], one) for name, one in numbers["methods"].items()),
+        {
+            "epochs": lambda one: str(one["epochs"]),
+            "validation": lambda one: _percent(one["validation"]),
+            "test": test,
+            "mean weights": lambda one: _percent(one["test, mean network"]),
+            "test NLL": lambda one: f"{one['test nll']:.4f}",
+            "train NLL": lambda one: f"{one['train nll']:.4f}",
+            "KL": lambda one: "" if one["train kl"] is None else f"{one['train kl']:.2f}",
+        },
+    )
+
+
+def _pruning(numbers: Numbers) -> str:
+    def threshold(row: Numbers) -> str:
+        return "" if row["threshold"] is None else f"{row['threshold']:.1f}"
+
+    return listed(
+        "Test errors without the weights of lowest |mu| / sigma (biases stay).",
+        "removed",
+        ((_percent(row["share"], 0), row) for row in numbers["pruning"]),
+        {
+            "left": lambda row: str(row["left"]),
+            "up to (dB)": threshold,
+            "BBB": lambda row: _percent(row["BBB"]),
+            "SGD, by size": lambda row: _percent(row["SGD"]),
+        },
+    )
+
+
+def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
+    """Judge the paper's order of the methods, and how much can be pruned."""
+    difference, error = numbers["against BBB"]["SGD"]
+    base, *pruned = numbers["pruning"]
+    held = [
+        row["share"]
+        for row in pruned
+        if row["BBB"] - base["BBB"] <= 2 * _deviation(max(base["BBB"], row["BBB"]), numbers)
+    ]
+    most = max(held, default=0.0)
+    found = f"{100 * difference:+.2f} +- {100 * error:.2f}"
+    worse = "SGD makes more errors than Bayes by Backprop (points, 400 units)"
+    return [
+        Claim(worse, "more", found, difference > 2 * error),
+        Claim("most weights can go (here: 75 %)", "most", f"{most:.0%} held", most >= 0.75),
+    ]
+
+
+DIVISOR = 126  # of the pixels, as in the paper
+COST = {"SGD": 10, "MAP": 20, "BBB": 30}  # of an epoch, roughly; for the time left
+FINISHED, SETTINGS = "numbers.json", "settings.json"
+
+
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for the paper's budget: 600 epochs of each method."""
+    return {"settings": Settings(seed, search=10, epochs=(600, 600, 600)), "candidates": FULL}
+
+
+def cost(candidate: Candidate) -> int:
+    """Return what an epoch costs, roughly, for the time left."""
+    return COST[candidate.method] + 20 * (candidate.samples - 1)
+
+
+def prepare(found: MNIST, settings: Settings) -> Images:
+    """Cut the training images into a training and a validation part, and scale all.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer images than the settings ask for.
+    """
+    rows, held_out = len(found.train_images), settings.validation
+    if settings.train + held_out > rows or settings.test > len(found.test_images):
+        raise ValueError(
+            f"{settings.train} + {held_out} images for training and validation and "
+            f"{settings.test} for the test are asked for; there are {rows} and "
+            f"{len(found.test_images)}"
+        )
+    parts = (
+        (found.train_images[: settings.train], found.train_labels[: settings.train]),
+        (found.train_images[rows - held_out :], found.train_labels[rows - held_out :]),
+        (found.test_images[: settings.test], found.test_labels[: settings.test]),
+    )
+    scale = np.float32(1.0 / DIVISOR)
+    arrays: list[Any] = []
+    for x, labels in parts:
+        arrays += [x * scale, labels.astype(np.intp)]
+    return Images._make(arrays)
+
+
+def _go_on(
+    run: Run, path: Path, candidate: Candidate, settings: Settings, images: Images, epochs: int,
+    bar: Any,
+) -> Run:  # fmt: skip
+    """Train up to `epochs` epochs in all, and store the state after each."""
+    y = np.eye(10, dtype=np.float32)[images.labels]
+    while len(run.errors) < epochs:
+        train_epoch(run, candidate, settings, images.x, y)
+        theta = run.training.theta
+        given = classes_of_mean(candidate, settings, theta, images.x_validation)
+        run.errors.append(float(np.mean(given != images.labels_validation)))
+        save(path, run, candidate, settings)
+        bar.set_postfix_str(
+            f"{candidate.method}: {100 * run.errors[-1]:.2f} % of validation", refresh=False
+        )
+        bar.update(cost(candidate))
+    return run
+
+
+def train_all(
+    out: Path,
+    images: Images,
+    settings: Settings,
+    candidates: Sequence[Candidate],
+    progress: bool | None = None,
+) -> tuple[list[list[float]], dict[str, tuple[Candidate, Run]]]:
+    """Search, choose and train on; go on from the files in `out`.
+
+    Returns
+    -------
+    searched : list of list of float
+        Validation error (a share) after every epoch of the search, for each candidate.
+    chosen : dict
+        The best candidate of each method, trained to the end.
+    """
+    total = dict(zip(METHODS, settings.epochs, strict=True))
+    paths = [out / f"state-{number}.npz" for number in range(len(candidates))]
+    runs = [load(path, c, settings) for path, c in zip(paths, candidates, strict=True)]
+    work = sum(map(cost, candidates)) * settings.search + sum(
+        COST[name] * (epochs - settings.search) for name, epochs in total.items()
+    )
+    done = sum(cost(c) * len(run.errors) for c, run in zip(candidates, runs, strict=True))
+    searched, chosen = [], {}
+    hidden = None if progress is None else not progress
+    layout = "{percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}"
+    with tqdm(total=work, initial=done, bar_format=layout, disable=hidden, leave=False) as bar:
+        for run, path, c in zip(runs, paths, candidates, strict=True):
+            _go_on(run, path, c, settings, images, settings.search, bar)
+            searched.append(run.errors[: settings.search])
+        for method in METHODS:
+            own = [number for number, c in enumerate(candidates) if c.method == method]
+            best = min(own, key=lambda number: searched[number][-1])
+            run, c = runs[best], candidates[best]
+            bar.total += (cost(c) - COST[method]) * (total[method] - settings.search)
+            _go_on(run, paths[best], c, settings, images, total[method], bar)
+            chosen[method] = (c, run)
+    return searched, chosen
+
+
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    *,
+    settings: Settings | None = None,
+    candidates: Sequence[Candidate] = CANDIDATES,
+    found: MNIST | None = None,
+    progress: bool | None = None,
+) -> str:
+    """Train, choose, test and prune; write ``mnist.png`` and ``numbers.json``; return the tables.
+
+    The folder holds the state after every epoch: the same call goes on from there, with the same
+    numbers bit for bit (on the same machine, with as many BLAS threads), and returns at once when
+    all is done. `settings` have a seed of their own; `candidates`, at least one for each method;
+    `found`, images other than those of the data folder.
+
+    Raises
+    ------
+    ValueError
+        If `out` holds a run of another seed or other settings, or a damaged file.
+    """
+    settings = settings or Settings(seed)
+    _check(settings, candidates)
+    record = {
+        "format": FORMAT,
+        "settings": settings.record,
+        "candidates": [c.name for c in candidates],
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    _same(out, record)
+    done = _read(out / FINISHED)
+    if done is not None:
+        return lay_out(done)
+    images = prepare(data.load() if found is None else found, settings)
+    write_json(out / SETTINGS, record)
+    searched, chosen = train_all(out, images, settings, candidates, progress)
+    numbers, weights = measure(images, settings, chosen)
+    search = [
+        {"method": c.method, "name": c.name, "errors": errors}
+        for c, errors in zip(candidates, searched, strict=True)
+    ]
+    numbers = {**record, "search": search, **numbers}
+    draw_figure(numbers, weights).savefig(out / "mnist.png", dpi=100)
+    numbers["seconds"] = sum(
+        load(path, c, settings).seconds
+        for c, path in ((c, out / f"state-{i}.npz") for i, c in enumerate(candidates))
+    )
+    write_json(out / FINISHED, numbers)
+    return lay_out(numbers)
+
+
+def _check(settings: Settings, candidates: Sequence[Candidate]) -> None:
+    absent = [name for name in METHODS if name not in {c.method for c in candidates}]
+    if absent:
+        raise ValueError(f"candidates must hold one or more of each method; {absent} has none")
+    if not 1 <= settings.search <= min(settings.epochs):
+        raise ValueError(
+            f"search must be at least 1 epoch and at most those of every method, "
+            f"{settings.epochs}; got {settings.search}"
+        )
+
+
+def _same(out: Path, record: dict[str, Any]) -> None:
+    """Raise if `out` holds the run of another seed or of other settings."""
+    there = _read(out / SETTINGS)
+    if there is None or there == record:
+        return
+    old, new = (
+        one.get("settings", {}) | {name: one.get(name) for name in ("candidates", "format")}
+        for one in (there, record)
+    )
+    names = [name for name in new if old.get(name) != new[name]]
+    said = "; ".join(
+        name if name == "candidates" else f"{name} {old.get(name)} there, {new[name]} here"
+        for name in names
+    )
+    raise ValueError(
+        f"{out} holds the run of other settings ({said}). Make the same call to go on with it, "
+        "or name another folder"
+    )
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """Return the table in a JSON file, or None if there is no file."""
+    if not path.exists():
+        return None
+    try:
+        check_regular(path)
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("it holds no table of names")
+    except ValueError as error:
+        raise ValueError(
+            f"{path} cannot be read: {error}. Delete it, or name another folder"
+        ) from None
+    return found

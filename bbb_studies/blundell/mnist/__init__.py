@@ -1,1 +1,0 @@
-"""MNIST by SGD, MAP and Bayes by Backprop, and pruning."""

@@ -1,0 +1,664 @@
+"""Krasser's post, repeated, and what it leaves out.
+
+`reproduce` adds the total band (R10), the prediction from posterior means beside the predictive
+mean (R9), the fixed prior, learned noise, and the prior's numbers as the post trains them,
+which leave their domain (R8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import erf, sqrt
+from pathlib import Path
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bbb_numpy.evaluation.predictive import Predictive, sample_functions
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import FreeEnergy
+from bbb_numpy.numeric.validation import OneOf
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.plots import fits
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, finish, plain_numbers
+from bbb_numpy.progress import Done, counted, steps, unseen
+from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
+from bbb_numpy.training.optimizers import Adam
+from bbb_studies.comparing import Claim, claims, listed, table, write
+from bbb_studies.data.kebude import Toy
+from bbb_studies.data.krasser import one_period
+
+Array = NDArray[Any]
+DATA, PANEL = (-0.5, 0.5), (-1.5, 1.5)  # x of the data, x of the prediction
+NOISE, FUNCTIONS, POINTS = 1.0, 500, 1000
+FAST = 0.1  # the learning rate at which the raw numbers leave their domain
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What differs between the runs; all else is the post's."""
+
+    title: str
+    prior: Any = ScaleMixturePrior(learn=True)
+    likelihood: GaussianLikelihood = GaussianLikelihood(NOISE)
+    beta: float = 1.0  # weight of the KL term
+    rho: float = 0.0  # start of every rho
+    learning_rate: float = 0.03
+
+    def estimator(self) -> Reparameterised:
+        """Return the post's network with this prior and likelihood.
+
+        It starts at mu ~ N(0, s^2) with s = 0.456 the deviation of the prior's starting values.
+        """
+        posterior = MeanField(ScaleMixturePrior().deviation({}), self.rho, 0.0)
+        model = Model(MLP((1, 20, 20, 1)), self.prior, self.likelihood)
+        return Reparameterised(model, posterior, FreeEnergy(self.beta))
+
+
+LEARNED_NOISE = GaussianLikelihood(NOISE, learn=True)
+SETTINGS = {
+    "post": Setting("as in the post"),
+    "fixed": Setting("prior fixed", ScaleMixturePrior()),
+    "noise": Setting("noise learned", likelihood=LEARNED_NOISE),
+    "cold": Setting("the same, KL x 0.1", likelihood=LEARNED_NOISE, beta=0.1, rho=-4.0),
+}
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One run as numbers; deviations in units of y."""
+
+    free_energy: float  # nats, KL at full weight; mean of the last tenth of training
+    kl: float
+    nll: float
+    rmse: float  # of the predictive mean to the truth, inside the data
+    rmse_of_means: float  # of the prediction from posterior means
+    coverage: float  # of new y inside, by mean +- 1.96 total deviations
+    coverage_epistemic: float  # of the same y by mean +- 1.96 epistemic deviations
+    epistemic_inside: float  # mean over the data range
+    epistemic_outside: float  # mean over the rest of the panel
+    pi: float
+    sigma1: float
+    sigma2: float
+    noise: float  # learned, or fixed
+    gap: float  # E_q f(x, w) - f(x, E_q w), root mean square over the panel
+    gap_error: float  # its Monte Carlo standard error, root mean square over the panel
+    gap_largest: float  # the gap that is most of its standard errors away from 0
+    gap_seen: float  # share of the panel where the gap exceeds 4 standard errors
+    seconds_training: float  # wall time
+    seconds_functions: float  # wall time of 500 functions at 1000 points
+
+    @property
+    def ratio(self) -> float:
+        """Epistemic deviation outside the data over that inside."""
+        return self.epistemic_outside / self.epistemic_inside
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of training and prediction."""
+        return self.seconds_training + self.seconds_functions
+
+
+class Trace(NamedTuple):
+    """Learned numbers as training goes."""
+
+    epochs: Array  # (T,)
+    prior: Array  # (T, 3)  pi, sigma1, sigma2
+    noise: Array  # (T,)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One trained setting."""
+
+    setting: Setting
+    data: Toy
+    training: Training
+    trace: Trace
+    x: Array  # (POINTS, 1)
+    predictive: Predictive  # (POINTS, 1) each
+    of_means: Array  # (POINTS, 1)  f(x, E_q w)
+    numbers: Numbers
+
+
+class Domain(NamedTuple):
+    """The prior's numbers at the raised learning rate, for some seeds."""
+
+    traces: list[Trace]
+    finite: list[bool]  # whether every free energy was
+
+    @property
+    def left(self) -> int:
+        """How many seeds had pi outside (0, 1) or a deviation <= 0."""
+        bad = [(t.prior[:, 0] <= 0) | (t.prior[:, 0] >= 1) for t in self.traces]
+        sign = [(t.prior[:, 1:] <= 0).any(axis=1) for t in self.traces]
+        return sum(bool((b | s).any()) for b, s in zip(bad, sign, strict=True))
+
+    @property
+    def swapped(self) -> int:
+        """How many seeds had sigma2 >= sigma1."""
+        return sum(bool((t.prior[:, 2] >= t.prior[:, 1]).any()) for t in self.traces)
+
+    @property
+    def largest(self) -> float:
+        """The largest pi of all seeds."""
+        return max(float(t.prior[:, 0].max()) for t in self.traces)
+
+
+def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
+    """Draw data, train one of `SETTINGS`, predict and measure.
+
+    The data of a seed are the same for all settings.
+
+    Raises
+    ------
+    ValueError
+        If there is no such setting.
+    """
+    setting = SETTINGS[OneOf(*SETTINGS)("name", name)]
+    data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
+    data = one_period(data_rng, noise=NOISE)
+    began = perf_counter()
+    training, trace, finite = train(setting, data, train_rng, epochs)
+    trained = perf_counter()
+    if not finite:
+        raise ArithmeticError(f"{setting.title}: the free energy became nan")
+    estimator = setting.estimator()
+    x = np.linspace(*PANEL, POINTS)[:, None]
+    functions = sample_functions(estimator, training.theta, x, rng=predict_rng, samples=FUNCTIONS)
+    predicted = perf_counter()
+
+    blocks = estimator.layout.views(training.theta)
+    noise = np.full((POINTS, 1), trace.noise[-1])
+    predictive = Predictive(functions.mean(axis=0), functions.std(axis=0, ddof=1), noise)
+    of_means = estimator.model.predict(blocks["mu"][None], x)[0]
+    last = training.history[-max(1, epochs // 10) :]
+    pi, sigma1, sigma2 = map(float, trace.prior[-1])
+    numbers = Numbers(
+        free_energy=float(np.mean([e.kl + e.nll for e in last])),
+        kl=float(np.mean([e.kl for e in last])),
+        nll=float(np.mean([e.nll for e in last])),
+        **_errors(x, predictive, of_means, data),
+        pi=pi,
+        sigma1=sigma1,
+        sigma2=sigma2,
+        noise=float(trace.noise[-1]),
+        **_gap(predictive, of_means),
+        seconds_training=trained - began,
+        seconds_functions=predicted - trained,
+    )
+    return Result(setting, data, training, trace, x, predictive, of_means, numbers)
+
+
+def train(
+    setting: Setting, data: Toy, rng: np.random.Generator, epochs: int, every: int = 10
+) -> tuple[Training, Trace, bool]:
+    """Train full batch, S = 1, and note the learned numbers every so many epochs.
+
+    Returns
+    -------
+    tuple of Training, Trace, bool
+        The last says whether every free energy was finite; training ends at the first that is not.
+    """
+    estimator, optimizer = setting.estimator(), Adam(setting.learning_rate)
+    state, finite = start(estimator, rng, optimizer), True
+    marks, rows = [0], [_learned(setting, estimator, state.theta)]
+    while marks[-1] < epochs and finite:
+        some = min(every, epochs - marks[-1])
+        recipe = Recipe(optimizer, epochs=some, batch_size=len(data.x))
+        try:
+            state = fit(estimator, state, *data[:2], recipe, rng=rng, progress=False)
+        except NonFiniteError as error:
+            state, finite = error.training, False
+        if state.stopped == "interrupted":
+            raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
+        marks.append(len(state.history))
+        rows.append(_learned(setting, estimator, state.theta))
+    table = np.array(rows)
+    return state, Trace(np.array(marks), table[:, :3], table[:, 3]), finite
+
+
+def _learned(setting: Setting, estimator: Reparameterised, theta: Array) -> list[float]:
+    blocks = estimator.layout.views(theta)
+    noise = setting.likelihood.noise_scale(blocks, 1)
+    return [*setting.prior.values(blocks), float(noise[0])]
+
+
+def domains(
+    seed: int = 0, seeds: int = 12, epochs: int = 150, done: Done = unseen
+) -> dict[str, Domain]:
+    """Train at learning rate 0.1 with the post's raw numbers and with R8's; note every epoch."""
+    priors = {
+        "as the post trains it": RawMixturePrior(),
+        "through a sigmoid (R8)": ScaleMixturePrior(learn=True),
+    }
+    found = {}
+    for name, prior in priors.items():
+        setting, traces, finite = Setting(name, prior, learning_rate=FAST), [], []
+        for k in counted(range(seed, seed + seeds), done, epochs):
+            data_rng, train_rng, _ = np.random.default_rng(k).spawn(3)
+            data = one_period(data_rng, noise=NOISE)
+            _, trace, good = train(setting, data, train_rng, epochs, every=1)
+            traces.append(trace)
+            finite.append(good)
+        found[name] = Domain(traces, finite)
+    return found
+
+
+def _errors(x: Array, p: Predictive, of_means: Array, data: Toy) -> dict[str, float]:
+    """Compare with the truth inside the data, and the epistemic deviations in and out."""
+    inside = (x >= DATA[0]) & (x <= DATA[1])
+    error = (p.mean - data.truth(x))[inside]
+    return {
+        "rmse": float(np.sqrt(np.mean(error**2))),
+        "rmse_of_means": float(np.sqrt(np.mean((of_means - data.truth(x))[inside] ** 2))),
+        "coverage": _coverage(error, p.total[inside]),
+        "coverage_epistemic": _coverage(error, p.epistemic[inside]),
+        "epistemic_inside": float(p.epistemic[inside].mean()),
+        "epistemic_outside": float(p.epistemic[~inside].mean()),
+    }
+
+
+def _coverage(error: Array, deviation: Array) -> float:
+    """Return the probability that a new y, N(truth, NOISE^2), is within 1.96 deviations."""
+    reach = 1.96 * deviation
+    edges = np.stack([error + reach, error - reach]) / (NOISE * 2**0.5)
+    upper, lower = (np.array([erf(e) for e in edge]) for edge in edges)
+    return float(np.mean(0.5 * (upper - lower)))
+
+
+def _gap(p: Predictive, of_means: Array) -> dict[str, float]:
+    """Measure E_q f(x, w) - f(x, E_q w) and its Monte Carlo standard error (R9)."""
+    gap, error = p.mean - of_means, p.epistemic / FUNCTIONS**0.5
+    z = np.abs(gap) / error
+    return {
+        "gap": float(np.sqrt(np.mean(gap**2))),
+        "gap_error": float(np.sqrt(np.mean(error**2))),
+        "gap_largest": float(gap.flat[z.argmax()]),
+        "gap_seen": float(np.mean(z > 4)),
+    }
+
+
+@dataclass(frozen=True)
+class RawMixturePrior:
+    """The prior *as the post programs it*, to show that it fails: never use it.
+
+    The trained numbers are pi, sigma1 and sigma2 themselves, and the density is the logarithm
+    of a sum of densities (R4, R8).
+    """
+
+    pi: float = 0.2
+    sigma1: float = 1.0
+    sigma2: float = 0.1
+
+    kink: ClassVar[bool] = False
+
+    def for_network(self, sizes: tuple[int, ...]) -> RawMixturePrior:
+        """Return itself: it is the same for every network."""
+        return self
+
+    def blocks(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Name the learned block: ``prior_raw`` (3,) = (pi, sigma1, sigma2)."""
+        return (("prior_raw", (3,)),)
+
+    def init(self, dtype: Any) -> Array:
+        """Return the starting values."""
+        return np.array([self.pi, self.sigma1, self.sigma2], dtype)
+
+    def values(self, params: dict[str, Array]) -> tuple[float, ...]:
+        """Return pi, sigma1, sigma2 as they are now."""
+        return tuple(float(v) for v in params["prior_raw"])
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight under the prior."""
+        pi, sigma1, sigma2 = self.values(params)
+        return sqrt(pi * sigma1**2 + (1.0 - pi) * sigma2**2)
+
+    def _densities(self, params: dict[str, Array], w: Array) -> list[Array]:
+        """Return N(w; 0, sigma_k^2) (S, P) of both components, nan for a negative sigma_k."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sigmas = params["prior_raw"][1:]
+            return [np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi))) for s in sigmas]
+
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """Return sum_j log[pi N1(w_j) + (1 - pi) N2(w_j)] (S,): -inf or nan where it fails."""
+        wide, narrow = self._densities(params, w)
+        pi = params["prior_raw"][0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log(pi * wide + (1.0 - pi) * narrow).sum(axis=-1)
+        return value, (params["prior_raw"], w)
+
+    def add_vjp(
+        self,
+        saved: tuple[Array, Array],
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
+    ) -> None:
+        """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three."""
+        raw, w = saved
+        pi, s1, s2 = raw
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wide, narrow = self._densities({"prior_raw": raw}, w)
+            total = pi * wide + (1.0 - pi) * narrow
+            r1, r2 = pi * wide / total, (1.0 - pi) * narrow / total  # responsibilities (S, P)
+            slopes = (
+                (wide - narrow) / total,
+                r1 * (w**2 / s1**3 - 1.0 / s1),
+                r2 * (w**2 / s2**3 - 1.0 / s2),
+            )
+            d_params["prior_raw"][...] = [cotangent @ slope.sum(axis=-1) for slope in slopes]
+            d_w -= cotangent[:, None] * w * (r1 / s1**2 + r2 / s2**2)
+
+
+X = "x (dimensionless)"
+
+
+def draw_prediction(result: Result) -> Figure:
+    """Draw (a) the post's picture with the total band, (b) and (c) R9's difference."""
+    figure = Figure(figsize=(13.0, 4.3), layout="constrained")
+    a, b, c = figure.subplots(1, 3)
+    _draw_fit(result, a)
+    a.set_xlabel(f"{X}\n(a) as in the post, with the total band")
+
+    x, p = result.x[:, 0], result.predictive
+    mean, of_means = p.mean[:, 0], result.of_means[:, 0]
+    b.plot(x, mean, color=VERMILLION, lw=1.8, label="mean of 500 functions, E f(w)")
+    b.plot(x, of_means, "--", color=BLUE, lw=1.6, label="function of the mean, f(E w)")
+    inside = (x >= DATA[0]) & (x <= DATA[1])
+    b.plot(x[inside], result.data.truth(x[inside]), ":", color=BLACK, lw=1.8, label="truth")
+    finish(b, f"{X}\n(b) two predictions", "y (dimensionless)", 2)
+
+    error = p.epistemic[:, 0] / FUNCTIONS**0.5
+    c.fill_between(x, -4 * error, 4 * error, color=SKY, lw=0, label="± 4 standard errors")
+    c.plot(x, mean - of_means, color=BLACK, lw=1.4, label="E f(w) − f(E w)")
+    c.axhline(0.0, color=GREY, lw=0.7)
+    finish(c, f"{X}\n(c) their difference", "difference (units of y)", 2)
+    for ax in (b, c):
+        _draw_edges(ax)
+    return figure
+
+
+def draw_priors(learned: Result, fixed: Result) -> Figure:
+    """Draw the prior's numbers over epochs, learned and fixed, and what they do to the band."""
+    figure = Figure(figsize=(13.0, 4.3), layout="constrained")
+    a, b, c = figure.subplots(1, 3)
+    for ax, columns in ((a, (1, 2)), (b, (0,))):
+        for column in columns:
+            name = ("π", "σ₁", "σ₂")[column]
+            colour = BLUE if column == 1 else VERMILLION
+            epochs = learned.trace.epochs
+            ax.plot(
+                epochs,
+                learned.trace.prior[:, column],
+                color=colour,
+                lw=1.6,
+                label=f"{name}, learned",
+            )
+            values = fixed.trace.prior[:, column]
+            style = (0, (4, 2)) if column != 2 else (0, (1, 1.5))
+            ax.plot(epochs, values, ls=style, color=colour, lw=1.4, label=f"{name}, fixed")
+        ax.set_ylim(bottom=0.0)
+        ax.set_xlim(0, epochs[-1])
+    finish(a, "epoch\n(a) deviations of the two components", "deviation of a weight", 2)
+    finish(b, "epoch\n(b) share of the wide component", "share π", 2)
+    curves = {
+        "prior learned": learned.predictive.epistemic,
+        "prior fixed": fixed.predictive.epistemic,
+    }
+    fits.deviations(learned.x, curves, ranges=dict.fromkeys(curves, DATA), ax=c)
+    plain_numbers(c.yaxis, minor="123456789")
+    c.set_xlabel(f"{X}\n(c) epistemic deviation")
+    return figure
+
+
+def draw_noise(full: Result, cold: Result) -> Figure:
+    """Draw the learned noise over epochs and the two fits."""
+    figure = Figure(figsize=(13.0, 4.3), layout="constrained")
+    a, b, c = figure.subplots(1, 3)
+    for result, colour, style in ((full, VERMILLION, "--"), (cold, BLUE, "-")):
+        a.plot(
+            result.trace.epochs,
+            result.trace.noise,
+            style,
+            color=colour,
+            lw=1.6,
+            label=_draw_label(result),
+        )
+    a.axhline(1.0, color=BLACK, ls=":", lw=1.4, label="truth")
+    a.set_xlim(0, full.trace.epochs[-1])
+    a.set_ylim(bottom=0.0)
+    finish(a, "epoch\n(a) learned noise", "noise deviation (units of y)", 2)
+    for ax, result, letter in ((b, full, "b"), (c, cold, "c")):
+        _draw_fit(result, ax)
+        ax.set_xlabel(f"{X}\n({letter}) {_draw_label(result)}")
+    return figure
+
+
+def draw_raw(raised: Mapping[str, Domain]) -> Figure:
+    """Draw pi over epochs for every seed, as the post trains it and through a sigmoid."""
+    figure = Figure(figsize=(9.5, 4.0), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, (name, domain), letter in zip(axes, raised.items(), "ab", strict=True):
+        for trace, finite in zip(domain.traces, domain.finite, strict=True):
+            pi = trace.prior[:, 0]
+            ax.plot(trace.epochs, pi, color=BLUE, lw=0.9, alpha=0.7)
+            if not finite:
+                ax.plot(
+                    trace.epochs[-1],
+                    pi[-1],
+                    "X",
+                    color=VERMILLION,
+                    ms=9,
+                    mec=BLACK,
+                    label="cost is nan",
+                    zorder=4,
+                )
+        ax.axhspan(1.0, 1.2, color="#F3D9C8", lw=0, label="no density: π ≥ 1")
+        ax.plot([], [], color=BLUE, lw=0.9, label=f"π, {len(domain.traces)} seeds")
+        ax.set_ylim(0.0, 1.2)
+        ax.set_xlim(0, max(int(t.epochs[-1]) for t in domain.traces))
+        finish(ax, f"epoch\n({letter}) {name}", "share π of the wide component", 3)
+    axes[1].set_ylabel("")
+    return figure
+
+
+def _draw_label(result: Result) -> str:
+    return "KL × 0.1, narrow start" if result.setting.beta < 1 else "as in the post, noise learned"
+
+
+def _draw_fit(result: Result, ax: Axes) -> None:
+    data = (result.data.x, result.data.y)
+    p = result.predictive
+    reach = float((np.abs(p.mean) + fits.BAND * p.total).max())
+    limit = 1.08 * max(reach, float(np.abs(result.data.y).max()))
+    fits.fit(result.x, p, data=data, truth=result.data.truth, y_limits=(-limit, limit), ax=ax)
+    for line in ax.lines:
+        if line.get_label() == "data":
+            line.set_markersize(5.0)
+    ax.set_ylabel("y (dimensionless)")
+
+
+def _draw_edges(ax: Axes) -> None:
+    """Mark the range of the data."""
+    ax.set_xlim(-1.5, 1.5)
+    for edge in DATA:
+        ax.axvline(edge, color="#8C8C8C", lw=0.7, ls=(0, (1, 2)), zorder=0.5)
+
+
+SEEDS, FAST_SEEDS, FAST_EPOCHS = 8, 12, 150  # for what one seed cannot show
+MUCH = 1.5  # "much higher" is taken as at least this many times, in every seed
+
+Runs = Mapping[str, Sequence[Numbers]]  # of every setting, those of every seed
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All runs; by setting, and at the raised learning rate by how the prior is trained."""
+
+    epochs: int
+    first: dict[str, Result]  # of the first seed
+    numbers: dict[str, list[Numbers]]  # of every seed
+    raised: dict[str, Domain]
+
+
+def measure(
+    seed: int, epochs: int, seeds: int, fast: tuple[int, int], done: Done = unseen
+) -> Study:
+    """Run all settings for `seeds` seeds from `seed` on; `fast` as for `reproduce`.
+
+    `done` is told the epochs of each training.
+    """
+    first = {name: run(name, seed, epochs) for name in counted(SETTINGS, done, epochs)}
+    later = range(seed + 1, seed + seeds)
+    numbers = {
+        name: [
+            one.numbers, *(run(name, k, epochs).numbers for k in counted(later, done, epochs))
+        ]
+        for name, one in first.items()
+    }  # fmt: skip
+    return Study(epochs, first, numbers, domains(seed, *fast, done))
+
+
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    *,
+    epochs: int = 1500,
+    seeds: int = SEEDS,
+    fast: tuple[int, int] = (FAST_SEEDS, FAST_EPOCHS),
+    progress: bool | None = None,
+) -> str:
+    """Run all settings, write pictures and ``numbers.json`` into `out`, return the tables.
+
+    The pictures and the first table are of `seed`, ranges of `seeds` from it on; `fast` are seeds
+    and epochs at the raised learning rate.
+    """
+    work = len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1]
+    with steps(work, progress) as done:
+        found = measure(seed, epochs, seeds, fast, done)
+    pictures = {
+        "prediction": draw_prediction(found.first["post"]),
+        "prior": draw_priors(found.first["post"], found.first["fixed"]),
+        "noise": draw_noise(found.first["noise"], found.first["cold"]),
+        "raw-prior": draw_raw(found.raised),
+    }
+    left = {name: _counts(domain) for name, domain in found.raised.items()}
+    write(out, pictures, {"settings": found.numbers, "domains": left})
+    return _tables(found)
+
+
+def _counts(domain: Domain) -> dict[str, float]:
+    return {
+        "seeds": len(domain.traces),
+        "left": domain.left,
+        "swapped": domain.swapped,
+        "not finite": domain.finite.count(False),
+        "largest pi": domain.largest,
+    }
+
+
+COLUMNS = {  # of the first table: number and format
+    "F": ("free_energy", ".1f"),
+    "KL": ("kl", ".1f"),
+    "NLL": ("nll", ".1f"),
+    "rmse": ("rmse", ".2f"),
+    "y in": ("coverage", ".1%"),
+    "sd in": ("epistemic_inside", ".2f"),
+    "sd out": ("epistemic_outside", ".2f"),
+    "noise": ("noise", ".2f"),
+    "pi": ("pi", ".3f"),
+    "s1": ("sigma1", ".3f"),
+    "s2": ("sigma2", ".3f"),
+}
+RANGES = {  # setting, number and format; what is "above the post's" is in nats
+    "training (s)": ("post", "seconds_training", ".2f"),
+    f"{FUNCTIONS} functions at {POINTS} points (s)": ("post", "seconds_functions", ".2f"),
+    "both (s)": ("post", "seconds", ".2f"),
+    "epistemic deviation, out / in": ("post", "ratio", ".2f"),
+    "sigma2 (from 0.1)": ("post", "sigma2", ".2f"),
+    "new y within 1.96 epistemic deviations (R10)": ("post", "coverage_epistemic", ".1%"),
+    "new y within 1.96 total deviations": ("post", "coverage", ".1%"),
+    "E f(w) - f(E w), root mean square (R9)": ("post", "gap", ".2f"),
+    "its standard error": ("post", "gap_error", ".2f"),
+    "share of x where it is beyond 4 of them": ("post", "gap_seen", ".0%"),
+    "rmse, predictive mean": ("post", "rmse", ".2f"),
+    "rmse, posterior means": ("post", "rmse_of_means", ".2f"),
+    "prior fixed: epistemic deviation, out / in": ("fixed", "ratio", ".2f"),
+    "prior fixed: F above the post's": ("fixed", "free_energy", "+.0f"),
+    f"noise learned (true: {NOISE:g})": ("noise", "noise", ".2f"),
+    "noise learned: rmse": ("noise", "rmse", ".2f"),
+    "noise learned: F above the post's": ("noise", "free_energy", "+.0f"),
+    "noise learned: KL above the post's": ("noise", "kl", "+.0f"),
+    "noise learned: NLL above the post's": ("noise", "nll", "+.0f"),
+    "KL x 0.1, rho from -4: noise": ("cold", "noise", ".2f"),
+    "KL x 0.1, rho from -4: rmse": ("cold", "rmse", ".2f"),
+    "KL x 0.1, rho from -4: epistemic deviation, out / in": ("cold", "ratio", ".2f"),
+}
+
+
+def _tables(found: Study) -> str:
+    domains = {
+        "seeds": lambda d: str(len(d.traces)),
+        "outside": lambda d: str(d.left),
+        "largest pi": lambda d: f"{d.largest:.3f}",
+        "cost nan": lambda d: str(d.finite.count(False)),
+        "sigma2 > sigma1": lambda d: str(d.swapped),
+    }
+    caption = f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong."
+    judged = f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed."
+    return "\n\n".join(
+        [
+            _first(found.numbers, found.epochs),
+            _ranges(found.numbers),
+            listed(caption, "pi, sigma1, sigma2", found.raised.items(), domains),
+            claims(judged, "the post", claims_of_the_post(found.numbers)),
+        ]
+    )
+
+
+def _first(numbers: Runs, epochs: int) -> str:
+    caption = (
+        "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU; nats; rmse, y: in the data."
+    )
+    rows = [
+        [SETTINGS[name].title, *(f"{getattr(n, key):{how}}" for key, how in COLUMNS.values())]
+        for name, (n, *_) in numbers.items()
+    ]
+    return f"{caption}\n\n{table([f'{epochs} epochs', *COLUMNS], rows)}"
+
+
+def _ranges(numbers: Runs) -> str:
+    rows = []
+    for label, (name, key, how) in RANGES.items():
+        values = np.array([getattr(n, key) for n in numbers[name]])
+        if label.endswith("above the post's"):
+            values -= [getattr(n, key) for n in numbers["post"]]
+        shown = (values[0], values.min(), values.max())
+        rows.append([label, *(f"{value:{how}}" for value in shown)])
+    seeds = f"{len(numbers['post'])} seeds"
+    return f"The first seed, and all.\n\n{table([seeds, 'first', 'least', 'most'], rows)}"
+
+
+def claims_of_the_post(numbers: Runs) -> list[Claim]:
+    """Judge what the post says by the runs of every seed."""
+    rows = []
+    for name, title in (("post", "learned prior"), ("fixed", "prior fixed")):
+        least = min(n.ratio for n in numbers[name])
+        said = f"epistemic uncertainty 'is much higher' without data, {title}"
+        rows.append(Claim(said, "much", f"{least:.2f} times", least >= MUCH))
+    seen = max(n.gap_seen for n in numbers["post"])
+    said = "the predictive mean 'with a single forward pass' (R9)"
+    return [*rows, Claim(said, "equal", f"not at {seen:.0%} of x", seen == 0)]

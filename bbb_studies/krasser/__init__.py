@@ -1,1 +1,0 @@
-"""Krasser's post: one period of a sine, with a learned scale mixture prior."""

@@ -1,1 +1,0 @@
-"""A coin, with and without conjugacy (M18, M19)."""

@@ -1,1 +1,0 @@
-"""Vermont's income tax per return."""

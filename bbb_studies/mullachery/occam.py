@@ -1,0 +1,555 @@
+"""Occam's razor at work, in real numbers: Figure 6 of Mullachery et al. (M20, M21).
+
+(a) Labels: eight points on a line have 256 label vectors. For three logistic models, a straight
+line, a parabola and a polynomial of degree 7, and for a network, the evidence of *all* of them:
+each model has probability one to spend.
+(b) Regression: a line, a small and a large network, each judged by annealed importance sampling
+on data drawn from each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bbb_numpy.evaluation.model_checks import BayesFactor, bayes_factor, in_words
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.discrete import BernoulliLikelihood
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
+from bbb_numpy.progress import Done, counted, steps, unseen
+from bbb_studies import linear_gaussian
+from bbb_studies.annealing import Annealed, evidence
+from bbb_studies.comparing import (
+    Claim,
+    captioned,
+    claims,
+    plus_minus,
+    table,
+    table_of_columns,
+    write,
+)
+
+Array = NDArray[Any]
+POINTS = 8
+PRIOR = 5.0  # deviation of every weight, logistic models
+ROWS, NOISE, WIDTH = 15, 0.3, 1.5  # regression: rows, deviations of noise and of every weight
+BLOCK = 20_000  # weight vectors in one pass
+
+
+class Budget(NamedTuple):
+    """How much to compute."""
+
+    side: int = 81  # quadrature nodes along each weight
+    draws: int = 80_000  # of the network's prior
+    chains: int = 50  # of annealed importance sampling
+    steps: int = 150
+    sets: int = 3  # regressions drawn from each model
+    checked: int = 3  # label vectors checked by annealing
+
+
+class Labelled(NamedTuple):
+    """A model of labels and its probability of every label vector."""
+
+    model: Model
+    x: Array  # (N, d_in)
+    probability: Array  # (2^N,)
+    error: Array  # (2^N,)  standard error, 0 by quadrature
+
+
+def all_labels(points: int) -> Array:
+    """Return all 0-1 vectors (2^N, N)."""
+    return (np.arange(2**points)[:, None] >> np.arange(points)) & 1
+
+
+def changes(labels: Array) -> Array:
+    """Count the places (2^N,) at which neighbouring labels differ: how complex the data are."""
+    return np.count_nonzero(np.diff(labels, axis=1), axis=1)
+
+
+LABELS = all_labels(POINTS)
+
+
+def features(points: int, degree: int) -> Array:
+    """Return orthogonal polynomials (N, degree) on a grid, each of mean 0 and mean square 1.
+
+    With the bias, degree N - 1 has as many weights as points, and orthogonal columns: equal
+    priors of the weights are then equal and independent priors of all logits.
+    """
+    t = np.linspace(-1.0, 1.0, points)
+    columns = np.linalg.qr(np.vander(t, degree + 1, increasing=True))[0]
+    return columns[:, 1:] * points**0.5
+
+
+def nodes(weights: int, side: int, scale: float) -> tuple[Array, Array]:
+    """Return a grid of weight vectors (side^P, P), and the share (side^P,) of the prior of each.
+
+    The trapezoidal rule, exact to rounding for smooth integrands; the sigmoids of a wide prior
+    are steep, so that it takes some eighty nodes a side for four digits of the rarest labels.
+    """
+    z = np.linspace(-6.0, 6.0, side)
+    grid = np.stack(np.meshgrid(*[z] * weights, indexing="ij"), axis=-1).reshape(-1, weights)
+    shares = np.exp(-0.5 * np.sum(grid**2, axis=1))
+    return scale * grid, shares / shares.sum()
+
+
+def sum_over_weights(model: Model, x: Array, w: Array, shares: Array) -> tuple[Array, Array]:
+    """Return P(labels|m) = sum_s share_s prod_i P(label_i|x_i, w_s), all label vectors (M21).
+
+    Every w spends exactly 1 on all of them, so any shares that sum to 1 do.
+
+    Returns
+    -------
+    probability, error : ndarray (2^N,)
+        The standard error holds if the shares are equal and the weights drawn from the prior.
+    """
+    total, squares, buffers = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Buffers()
+    for begin in range(0, len(w), BLOCK):
+        some = w[begin : begin + BLOCK]
+        p = model.likelihood.mean({}, model.predict(some, x, buffers.rewind()))[..., 0]  # (S, N)
+        product: Array = np.ones((len(some), 1))
+        for i in range(len(x)):  # doubles with every point, the newest label in the upper half
+            product = np.concatenate(
+                [product * (1.0 - p[:, i : i + 1]), product * p[:, i : i + 1]], 1
+            )
+        total += shares[begin : begin + BLOCK] @ product  # M21
+        squares += shares[begin : begin + BLOCK] @ product**2
+    return total, np.sqrt(np.maximum(squares - total**2, 0.0) / len(w))
+
+
+def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled]:
+    """Return the four models of labels, evaluated on all label vectors."""
+    prior, likelihood = GaussianPrior(PRIOR), BernoulliLikelihood()
+    found = {}
+    for name, degree in (("line", 1), ("parabola", 2), ("degree 7", POINTS - 1)):
+        model, x = Model(MLP((degree, 1)), prior, likelihood), features(POINTS, degree)
+        if degree < 3:
+            w, shares = nodes(degree + 1, budget.side, PRIOR)
+            probability, _ = sum_over_weights(model, x, w, shares)
+        else:  # independent logits, symmetric about 0: every label is a fair coin (M21)
+            probability = np.full(2**POINTS, 0.5**POINTS)
+        found[name] = Labelled(model, x, probability, np.zeros_like(probability))
+    model, x = Model(MLP((1, 20, 20, 1), "tanh"), prior, likelihood), features(POINTS, 1)
+    w = model.prior.draw(rng, {}, (budget.draws, model.layout.size))
+    shares = np.full(budget.draws, 1.0 / budget.draws)
+    found["network"] = Labelled(model, x, *sum_over_weights(model, x, w, shares))
+    return found
+
+
+def regression_models() -> dict[str, Model]:
+    """Return a line, a small and a large network with the same prior and noise."""
+    prior, noise = GaussianPrior(WIDTH), GaussianLikelihood(NOISE)
+    sizes = {"line": (1, 1), "small network": (1, 3, 1), "large network": (1, 20, 20, 1)}
+    return {name: Model(MLP(size, "tanh"), prior, noise) for name, size in sizes.items()}
+
+
+class Found(NamedTuple):
+    """A log evidence in nats and its standard error."""
+
+    log_evidence: float
+    error: float
+    lower: float  # mean log weight, below on average
+
+
+class Checked(NamedTuple):
+    """A log evidence of a label vector found once more, by annealing."""
+
+    model: str
+    labels: int  # index in `LABELS`
+    known: float  # nats
+    known_error: float  # 0 by quadrature
+    run: Annealed
+
+    @property
+    def off(self) -> float:
+        """Annealing less the known value, in standard errors of both."""
+        error = np.hypot(self.run.error, self.known_error)
+        return float((self.run.log_evidence - self.known) / error)
+
+
+class Measured(NamedTuple):
+    """A data set and what every model says of it."""
+
+    source: str
+    y: Array  # (N, 1)
+    found: dict[str, Found]
+
+
+def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
+    """Return KL(m || m') in nats: what m' loses on average on data from m (M21)."""
+    return {
+        m: {
+            other: float(np.sum(one.probability * np.log(one.probability / two.probability)))
+            for other, two in models.items()
+        }
+        for m, one in models.items()
+    }
+
+
+def check_labels(
+    models: Mapping[str, Labelled], rng: np.random.Generator, budget: Budget
+) -> Iterator[Checked]:
+    """Anneal on label vectors of growing complexity."""
+    asked = np.linspace(0, POINTS - 2, budget.checked).astype(int)
+    by_changes = [np.flatnonzero(changes(LABELS) == c) for c in asked]
+    for which in (int(rng.choice(some)) for some in by_changes):
+        y = LABELS[which][:, None].astype(float)
+        for name in ("line", "parabola", "degree 7", "network"):
+            model = models[name]
+            known = model.probability[which]
+            run = evidence(
+                LogJoint(model.model, model.x, y),
+                chains=2 * budget.chains,
+                steps=budget.steps // 2,
+                seed=rng,
+            )
+            error = float(model.error[which] / known)
+            yield Checked(name, which, float(np.log(known)), error, run)
+
+
+def measure(rng: np.random.Generator, budget: Budget, done: Done = unseen) -> list[Measured]:
+    """Draw regressions from every model, and find every model's evidence of each."""
+    models, x = regression_models(), np.linspace(-2.0, 2.0, ROWS)[:, None]
+    found = []
+    for source, model in models.items():
+        for _ in range(budget.sets):
+            w = model.prior.draw(rng, {}, (1, model.layout.size))
+            y = model.likelihood.draw(rng, {}, model.predict(w, x))[0]
+            line = linear_gaussian.exact(linear_gaussian.Regression(models["line"], x, y))
+            row = {"line": Found(line.log_evidence, 0.0, line.log_evidence)}
+            for name in ("small network", "large network"):
+                run = evidence(
+                    LogJoint(models[name], x, y), chains=budget.chains, steps=budget.steps,
+                    pilot_chains=max(budget.chains // 2, 10), seed=rng,
+                )  # fmt: skip
+                row[name] = Found(run.log_evidence, run.error, run.lower)
+            found.append(Measured(source, y, row))
+            done(4)  # as long as all checks of one label vector
+    return found
+
+
+def best_rival(measured: Measured) -> tuple[str, BayesFactor]:
+    """Return the best model but the source, and the Bayes factor of the source against it."""
+    own = measured.found[measured.source]
+    rivals = {name: one for name, one in measured.found.items() if name != measured.source}
+    rival = max(rivals, key=lambda name: rivals[name].log_evidence)
+    return rival, bayes_factor(own, rivals[rival])
+
+
+STYLES = {
+    "line": (BLUE, "-", "o"),
+    "parabola": (VERMILLION, "-", "s"),
+    "degree 7": (BLACK, "--", "^"),
+    "network": (GREY, ":", "D"),
+    "small network": (VERMILLION, "-", "s"),
+    "large network": (BLACK, "--", "^"),
+}
+TITLES = {
+    "line": "simple: straight line",
+    "parabola": "in between: parabola",
+    "degree 7": "complex: degree 7",
+    "network": "network 1-20-20-1",
+}
+
+
+def draw_razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) -> Figure:
+    """Draw (a) P(D|m) of all label vectors, (b) by complexity, (c) evidence of regressions."""
+    figure = Figure(figsize=(13.0, 9.0), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1.0))  # type: ignore[misc]
+    _draw_all_data_sets(above.subplots(), models)
+    left, right = below.subplots(1, 2, width_ratios=(1.0, 1.35))
+    _draw_by_complexity(left, models)
+    _draw_regressions(right, measured)
+    return figure
+
+
+def _draw_all_data_sets(ax: Axes, models: Mapping[str, Labelled]) -> None:
+    complexity = changes(LABELS)
+    order = np.lexsort((-models["parabola"].probability, complexity))
+    place = np.arange(len(order))
+    for name, model in models.items():
+        if name == "network":
+            continue
+        colour, style, _ = STYLES[name]
+        ax.step(
+            place, model.probability[order], where="mid", color=colour, linestyle=style, lw=1.6,
+            label=TITLES[name],
+        )  # fmt: skip
+    starts = np.searchsorted(complexity[order], np.arange(POINTS)).tolist()
+    _draw_groups(ax, starts, len(order), [str(c) for c in range(POINTS)])
+    ax.set_yscale("log")
+    ax.set_xlim(-1, len(order))
+    ax.set_ylabel("evidence P(D|m)")
+    ax.set_xlabel(
+        f"all {len(order)} label vectors of {POINTS} points, by the number of label changes "
+        "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
+    )
+    legend_above(ax, 3)
+
+
+def _draw_groups(ax: Axes, starts: Sequence[int], end: int, names: Sequence[str]) -> None:
+    """Part the places 0 to `end` where groups start, and name each group at its middle."""
+    for start in starts[1:]:
+        ax.axvline(start - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
+    ends = [*starts[1:], end]
+    ax.set_xticks([(a + b - 1) / 2 for a, b in zip(starts, ends, strict=True)], names)
+    ax.tick_params(axis="x", length=0)
+
+
+def _draw_by_complexity(ax: Axes, models: Mapping[str, Labelled]) -> None:
+    complexity, kinds = changes(LABELS), np.arange(POINTS)
+    for name, model in models.items():
+        colour, style, marker = STYLES[name]
+        mass = [model.probability[complexity == c].sum() for c in kinds]
+        ax.plot(
+            kinds, mass, color=colour, linestyle=style, marker=marker, markersize=5.5, lw=1.6,
+            label=TITLES[name],
+        )  # fmt: skip
+    ax.set_xlabel("label changes in the data set\n(b) where each model spends its probability")
+    ax.set_ylabel("total probability of such data")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False, loc="upper right")
+
+
+def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
+    names, lowest = list(measured[0].found), -5.0
+    sources = [one.source for one in measured]
+    for shift, name in zip((-0.18, 0.0, 0.18), names, strict=True):
+        colour, _, marker = STYLES[name]
+        best = [max(f.log_evidence for f in one.found.values()) for one in measured]
+        values = [one.found[name].log_evidence - b for one, b in zip(measured, best, strict=True)]
+        errors = [2.0 * one.found[name].error for one in measured]
+        lowest = min(lowest, *values)
+        ax.errorbar(
+            np.arange(len(values)) + shift, values, errors, color=colour, marker=marker,
+            markersize=7, linestyle="none", capsize=2, label=name,
+        )  # fmt: skip
+    ax.set_yscale("symlog", linthresh=5.0)
+    ticks = [0, -2, -5, -10, -20, -50, -100, -200, -500, -1000]
+    ax.set_yticks(ticks, [str(t).replace("-", "−") for t in ticks])
+    ax.set_ylim(1.6 * lowest, 1.5)
+    ax.axhline(0.0, color=GREY, lw=0.7, zorder=0)
+    firsts = [sources.index(name) for name in names]
+    _draw_groups(ax, firsts, len(sources), [f"from the {name}" for name in names])
+    ax.set_ylabel("log P(D|m) − that of the best\n(nats, ± 2 s.e.)")
+    ax.set_xlabel("data sets\n(c) regressions: every model on data drawn from each")
+    legend_above(ax, 3)
+
+
+EXACT = ("line", "parabola", "degree 7")  # models of labels without Monte Carlo
+
+
+def reproduce(
+    out: Path, seed: int = 0, *, budget: Budget | None = None, progress: bool | None = None
+) -> str:
+    """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables."""
+    budget = budget or Budget()
+    first, second, third = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+    with steps(4 * budget.checked + 3 * 4 * budget.sets, progress) as done:
+        models = label_models(first, budget)
+        checks = list(counted(check_labels(models, second, budget), done))
+        regressions = measure(third, budget, done)
+    picture = draw_razor(models, regressions)
+    write(out, {"occam": picture}, _numbers(models, checks, regressions), "occam")
+    return _tables(models, checks, regressions, budget)
+
+
+def _numbers(
+    models: Mapping[str, Labelled], checks: Sequence[Checked], measured: Sequence[Measured]
+) -> dict[str, Any]:
+    return {
+        "labels": {
+            name: {"probability": m.probability, "error": m.error} for name, m in models.items()
+        },
+        "checks": [
+            {
+                "model": check.model,
+                "labels": LABELS[check.labels],
+                "log_probability": check.known,
+                "its error": check.known_error,
+                "annealed": check.run.log_evidence,
+                "error": check.run.error,
+            }
+            for check in checks
+        ],
+        "divergences": divergences(models),
+        "regressions": [
+            {"source": one.source, "y": one.y[:, 0], "found": one.found} for one in measured
+        ],
+    }
+
+
+def _tables(
+    models: Mapping[str, Labelled],
+    checks: Sequence[Checked],
+    measured: Sequence[Measured],
+    budget: Budget,
+) -> str:
+    parts = {
+        "Occam's razor: (a) models of labels, (b) of regressions; all weights Gaussian.": table(
+            ("run", "value"),
+            [
+                ("(a) points", f"{POINTS}"),
+                ("label vectors", f"{2**POINTS}"),
+                ("deviation of a logistic weight", f"{PRIOR:g}"),
+                ("(b) rows", f"{ROWS}"),
+                ("deviation of the noise", f"{NOISE:g}"),
+                ("deviation of a weight", f"{WIDTH:g}"),
+                ("(a) chains, powers of annealing", f"{2 * budget.chains}, {budget.steps // 2}"),
+                ("(b) chains, powers of annealing", f"{budget.chains}, {budget.steps}"),
+            ],
+        ),
+        "(a) P(D|m) of one data set, on average, by the label changes along the line.": _labels(
+            models
+        ),
+        "Line, parabola: quadrature; degree 7: 2^-8; network 1-20-20-1: prior draws. Simple: at "
+        "most one change.": _models(models),
+        "On data from the model of the row, the model of the column loses on average (KL, nats).": (
+            _divergences(models)
+        ),
+        "Annealed importance sampling of some log P(D|m), nats; z: less the value of "
+        "above, in standard\nerrors of both.": _checks(checks),
+        "(b) log P(D|m), nats +- standard error: line 1-1 exactly, networks 1-3-1 and 1-20-20-1 by "
+        "annealing;\nlog B: the model that made the data against the best other; < 0: for the "
+        "other.": _regressions(measured),
+        "(b) Over the data sets; nats.": _gains(measured),
+    }
+    judged = claims(
+        "Figure 6 as drawn by hand, and the numbers of (a); the last line: (b).",
+        "the paper",
+        claims_of_the_paper(models, measured),
+    )
+    return f"{captioned(parts)}\n\n{judged}"
+
+
+def _by_changes(models: Mapping[str, Labelled]) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    """Return by label changes how many label vectors there are, and each model's mean P(D|m)."""
+    groups = [changes(LABELS) == c for c in range(POINTS)]
+    means = {
+        name: np.array([model.probability[group].mean() for group in groups])
+        for name, model in models.items()
+    }
+    return np.array([group.sum() for group in groups]), means
+
+
+def _winners(means: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return by label changes the most probable of the exact models."""
+    return [max(EXACT, key=lambda name: means[name][c]) for c in range(POINTS)]
+
+
+def _labels(models: Mapping[str, Labelled]) -> str:
+    sizes, means = _by_changes(models)
+    columns = {
+        "changes": [f"{c}" for c in range(POINTS)],
+        "sets": [f"{size}" for size in sizes],
+    }
+    for name, values in means.items():
+        columns[name] = [f"{value:.2e}" for value in values]
+    columns["best but the network"] = _winners(means)
+    return table_of_columns(columns)
+
+
+def _models(models: Mapping[str, Labelled]) -> str:
+    simple = changes(LABELS) <= 1
+    every = models.values()
+    columns = {
+        "model": list(models),
+        "weights": [f"{m.model.layout.size}" for m in every],
+        "sum over all D, less 1": [f"{m.probability.sum() - 1.0:.0e}" for m in every],
+        "largest s.e., %": [f"{100 * np.max(m.error / m.probability):.0f}" for m in every],
+        f"P of the {simple.sum()} simple D, %": [
+            f"{100 * m.probability[simple].sum():.0f}" for m in every
+        ],
+    }
+    return table_of_columns(columns)
+
+
+def _divergences(models: Mapping[str, Labelled]) -> str:
+    rows = [
+        [name, *(f"{value:.3f}" for value in row.values())]
+        for name, row in divergences(models).items()
+    ]
+    return table(["data from", *models], rows)
+
+
+def _checks(checks: Sequence[Checked]) -> str:
+    columns = {
+        "model": [c.model for c in checks],
+        "changes": [f"{changes(LABELS)[c.labels]}" for c in checks],
+        "above": [f"{c.known:.3f}" for c in checks],
+        "annealed": [plus_minus(c.run.log_evidence, c.run.error, 3) for c in checks],
+        "z": [f"{c.off:+.1f}" for c in checks],
+    }
+    return table_of_columns(columns)
+
+
+def _regressions(measured: Sequence[Measured]) -> str:
+    factors = [best_rival(one)[1] for one in measured]
+    columns = {"data from": [one.source for one in measured]}
+    for name in measured[0].found:
+        found = [one.found[name] for one in measured]
+        columns[name] = [
+            plus_minus(f.log_evidence, f.error, 1) if f.error else f"{f.log_evidence:.1f}"
+            for f in found
+        ]
+    columns["log B"] = [f"{factor.log:+.1f} +- {factor.error:.1f}" for factor in factors]
+    columns["evidence"] = [_words(factor) for factor in factors]
+    return table_of_columns(columns)
+
+
+def _words(factor: BayesFactor) -> str:
+    return in_words(factor.log).split(",")[0].removeprefix("not worth more than a ")
+
+
+def _gains(measured: Sequence[Measured]) -> str:
+    *smaller, large = measured[0].found
+    found = [{name: f.log_evidence for name, f in one.found.items()} for one in measured]
+    sources = [one.source for one in measured]
+    paid = [f[s] - f[large] for f, s in zip(found, sources, strict=True) if s != large]
+    lost = [
+        f[large] - f[name]
+        for f, s in zip(found, sources, strict=True)
+        for name in smaller
+        if s == large
+    ]
+    gaps = [f.log_evidence - f.lower for one in measured for f in one.found.values() if f.error]
+    rows = [
+        (f"{large}, below the model that made the data", f"{min(paid):.1f}", f"{max(paid):.1f}"),
+        (f"the others, below the {large} on its data", f"{min(lost):.1f}", f"{max(lost):.0f}"),
+        (
+            "mean log weight of annealing, below its estimate",
+            f"{min(gaps):.1f}",
+            f"{max(gaps):.1f}",
+        ),
+    ]
+    return table(("", "least", "most"), rows)
+
+
+def claims_of_the_paper(
+    models: Mapping[str, Labelled], measured: Sequence[Measured]
+) -> list[Claim]:
+    """Judge Figure 6 and its sentence by the evidence of all label vectors (M21), and (b)."""
+    off = max(abs(model.probability.sum() - 1.0) for model in models.values())
+    winners = _winners(_by_changes(models)[1])
+    simple, complex_ = winners[0], winners[-1]
+    middle = "parabola" if "parabola" in winners[1:-1] else "none"
+    lost = min(kl for m, row in divergences(models).items() for o, kl in row.items() if o != m)
+    wins, sets = sum(best_rival(one)[1].log > 0 for one in measured), len(measured)
+    return [
+        Claim("probability that a model has", "'a total of 1'", f"off by {off:.0e}", off < 1e-12),
+        Claim("on simple data wins (here the line)", "the simple", simple, simple == "line"),
+        Claim("in between (the parabola)", "the correct", middle, middle == "parabola"),
+        Claim("on spread data (degree 7)", "the complex", complex_, complex_ == "degree 7"),
+        Claim("the least that is lost on data of another", "> 0", f"{lost:.3f}", lost > 0, True),
+        Claim("the model that made the data wins: sets", f"{sets}", f"{wins}", wins == sets, True),
+    ]

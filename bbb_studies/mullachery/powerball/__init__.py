@@ -1,1 +1,0 @@
-"""Which bin a lottery ball is from (D37)."""

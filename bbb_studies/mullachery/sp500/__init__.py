@@ -1,1 +1,0 @@
-"""Is the next day's direction predictable from past prices? (D38)."""

@@ -1,0 +1,527 @@
+"""The noise of every gradient estimator, measured (D18-D26).
+
+On a small network at three stages of its training, and on linear regression at the optimum.
+All estimators of the free energy take the same number of weight samples per step; their
+variance is compared with that of the reparameterised one, the report's, and so is variance x
+time. The estimators of IWAE and of the EUBO are compared against the number of samples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.catalogue import Estimator
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.family import Density, Evaluated, Family
+from bbb_numpy.gradients.flipout import Flipout
+from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import EUBO, LogDensities, Renyi, log_weights
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.elementary import sigmoid
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    VERMILLION,
+    finish,
+    legend_of_figure,
+    plain_numbers,
+)
+from bbb_numpy.progress import Done, counted, steps, unseen
+from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_studies import linear_gaussian as exact
+from bbb_studies.comparing import Claim, claims, listed, table, write
+from bbb_studies.ours.estimates import Estimate, concise
+
+Array = NDArray[Any]
+SAMPLES = 2  # weight samples per step: one antithetic pair
+ROWWISE = ("local reparam.", "Flipout")  # they need independent weights
+REFERENCE = "reparameterised"
+
+
+@dataclass(frozen=True)
+class ScoreFunction(Family):
+    """Black-box VI (Ranganath et al. 2014): the cost's values times the score of q (D20).
+
+    Nothing but log q is differentiated; prior and likelihood have no learned numbers. With
+    `baseline` each sample's cost is taken less the mean of the others, two at least.
+    """
+
+    posterior: Density = MeanField()
+    baseline: bool = False
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
+        """Return the free energy and its score-function gradient, as `Reparameterised` does."""
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
+        log_q = self.posterior.log_density(sample)
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        value, c = self.objective(terms, kl_weight)
+        costs = np.sum(np.multiply(c, terms), axis=0)  # (S,)  h_s / S
+        if self.baseline:
+            costs = (costs - costs.mean()) * len(costs) / (len(costs) - 1)  # D20
+        self.posterior.pull_back_direct(sample, costs, d_blocks)  # D20
+        return Evaluated(value, grad, terms)
+
+
+ESTIMATORS: dict[str, Callable[..., Any]] = {
+    REFERENCE: Reparameterised,
+    "reparameterised ±": lambda model, q: Reparameterised(model, q, antithetic=True),
+    "closed-form KL": ClosedFormKL,
+    "closed-form KL ±": lambda model, q: ClosedFormKL(model, q, antithetic=True),
+    "sticking the landing": StickingTheLanding,
+    "sticking the landing ±": lambda model, q: StickingTheLanding(model, q, antithetic=True),
+    "local reparam.": LocalReparameterisation,
+    "Flipout": Flipout,
+    "score function": ScoreFunction,
+    "score, baseline": lambda model, q: ScoreFunction(model, q, baseline=True),
+}
+
+
+class Place(NamedTuple):
+    """Where gradients are measured: a model, a q, and the rows of one step."""
+
+    name: str
+    model: Model
+    posterior: MeanField | FullRank
+    theta: Array
+    x: Array
+    y: Array
+    kl_weight: float
+
+
+def network_places(seed: int) -> list[Place]:
+    """Train 13-50-1 on 256 rows and return start, half way and end, with the first 32 rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((256, 13))
+    curve = np.sin(x @ rng.standard_normal((13, 2)) * 0.5).sum(axis=1, keepdims=True)
+    y = curve + 0.3 * rng.standard_normal((256, 1))
+    model = Model(MLP((13, 50, 1)), GaussianPrior(0.5), GaussianLikelihood(0.3))
+    estimator, constant, fading = Reparameterised(model), Adam(5e-3), Adam(5e-3, schedule=Cosine())
+    state = start(estimator, rng, constant)
+    thetas = [state.theta]
+    for optimizer in (constant, fading):
+        recipe = Recipe(optimizer, epochs=500, samples=SAMPLES)
+        state = fit(estimator, state, x, y, recipe, rng=rng, progress=False)
+        thetas.append(state.theta)
+    names = ("network, start", "network, half way", "network, end")
+    return [
+        Place(name, model, MeanField(), theta, x[:32], y[:32], 32 / 256)
+        for name, theta in zip(names, thetas, strict=True)
+    ]
+
+
+def linear_places(seed: int) -> list[Place]:
+    """Return linear regression at the optimum of mean field and at that of full rank (D28)."""
+    model, x, y = problem = exact.draw(np.random.default_rng(seed))
+    truth = exact.exact(problem)
+    best, factor, full = exact.reverse_optimum(truth), MeanField(), FullRank()
+    at_best = factor.pack(best.mean, best.deviation)
+    return [
+        Place("linear, mean field", model, factor, at_best, x, y, 1.0),
+        Place("linear, full rank", model, full, full.pack(*truth.posterior), x, y, 1.0),
+    ]
+
+
+STEPS = 2000  # gradients of each estimator at each place ...
+BATCHES = 20  # ... in so many batches, whose scatter gives the standard errors
+COUNTS = (1, 2, 5, 10, 20, 50, 100)  # samples of IWAE and of the EUBO
+CURVE_STEPS = 4000
+
+
+class Noise(NamedTuple):
+    """What was measured of one estimator at one place, relative to the reference."""
+
+    location: Estimate  # variance of the gradient for mu, summed over its numbers
+    scale: Estimate  # the same for rho; for full rank, for the whole factor
+    cost: Estimate  # variance of both blocks x time
+    seconds: float  # median of a step, draw and value_and_grad; not relative
+    bias: float  # difference of mean gradients to the reference in standard errors, rms
+
+
+class Spot(NamedTuple):
+    """One estimator at one number of samples, relative to the size of the true gradient."""
+
+    samples: int
+    bias: float  # |mean gradient - true gradient|
+    error: float  # of the bias: deviation / sqrt(number of gradients)
+    deviation: float  # root of the summed variance
+    effective: float  # mean effective number of samples, 1 / sum of squared shares
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that is measured."""
+
+    noises: dict[str, dict[str, Noise]]  # of place and estimator; the last two places are linear
+    spots: dict[str, list[Spot]]  # from `curves`
+    far: list[Spot]  # from `on_network`
+
+    @property
+    def biases(self) -> list[float]:
+        """Differences of means to the reference's, of every other estimator at every place."""
+        return [
+            noise.bias
+            for rows in self.noises.values()
+            for name, noise in rows.items()
+            if name != REFERENCE
+        ]
+
+
+def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
+    """Measure every estimator that the posterior allows, in turns, with the same random numbers.
+
+    A batch of one follows a batch of the other, so that a busy moment of the machine
+    is shared.
+    """
+    independent = isinstance(place.posterior, MeanField)
+    names = [name for name in ESTIMATORS if independent or name not in ROWWISE]
+    estimators = {name: ESTIMATORS[name](place.model, place.posterior) for name in names}
+    rngs = {name: np.random.default_rng(seed) for name in names}
+    buffers = {name: Buffers() for name in names}
+    noises = {n: np.empty(e.noise_shape(SAMPLES, len(place.x))) for n, e in estimators.items()}
+    grads = {name: np.empty((steps, place.theta.size)) for name in names}
+    times = {name: np.empty(steps) for name in names}
+    for batch in np.array_split(np.arange(steps), BATCHES):
+        for name, estimator in estimators.items():
+            for step in batch:
+                before = perf_counter()
+                estimator.fill(rngs[name], noises[name])
+                inputs = (noises[name], place.x, place.y, place.kl_weight, buffers[name].rewind())
+                grad = estimator.value_and_grad(place.theta, *inputs).grad
+                times[name][step] = perf_counter() - before
+                grads[name][step] = grad
+    cut = place.model.layout.size
+    reference, clock = grads[REFERENCE], float(np.median(times[REFERENCE]))
+    both = {name: ratio(grads[name], reference) for name in names}
+    return {
+        name: Noise(
+            ratio(grads[name][:, :cut], reference[:, :cut]),
+            ratio(grads[name][:, cut:], reference[:, cut:]),
+            Estimate._make(float(np.median(times[name])) / clock * r for r in both[name]),
+            float(np.median(times[name])),
+            difference(grads[name], reference),
+        )
+        for name in names
+    }
+
+
+def ratio(grads: Array, reference: Array) -> Estimate:
+    """Return the ratio of summed variances, with the jackknife error over batches.
+
+    Both have one gradient per row, drawn in the same order with the same random numbers.
+    """
+    own, other = (_batch_squares(g) for g in (grads, reference))
+    left_out = (own.sum() - own) / (other.sum() - other)
+    spread = (BATCHES - 1) * np.mean((left_out - left_out.mean()) ** 2)
+    return Estimate(float(own.sum() / other.sum()), float(np.sqrt(spread)))
+
+
+def _batch_squares(grads: Array) -> Array:
+    """Return the squared distance to the mean, summed, of every batch (BATCHES,)."""
+    squares = np.sum((grads - grads.mean(axis=0)) ** 2, axis=1)
+    return np.array([part.sum() for part in np.array_split(squares, BATCHES)])
+
+
+def difference(grads: Array, reference: Array) -> float:
+    """Return the difference of means in its own standard errors, root mean square."""
+    gap = grads - reference
+    error = gap.std(axis=0) / np.sqrt(len(gap))
+    seen = error > 1e-9 * np.abs(reference).max()
+    z = gap.mean(axis=0)[seen] / error[seen]
+    return float(np.sqrt(np.mean(z**2))) if seen.any() else 0.0
+
+
+def curves(seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen) -> dict[str, list[Spot]]:
+    """Measure IWAE's two gradients and the EUBO's against the number of samples.
+
+    On linear regression, at a q beside the inclusive optimum and wider: there no gradient is 0,
+    and the importance weights have all moments that matter here.
+    """
+    model, x, y = problem = exact.draw(np.random.default_rng(seed), correlation=0.3)
+    posterior, family = exact.exact(problem).posterior, MeanField()
+    v = posterior.deviation**2
+    sigma, gap = 1.5 * posterior.deviation, 0.5 * posterior.deviation
+    theta = family.pack(posterior.mean - gap, sigma)
+    place = Place("linear, beside the optimum", model, family, theta, x, y, 1.0)
+    # G8 in expectation: -(m - mu) / sigma^2 and [1 / sigma - (v + (m - mu)^2) / sigma^3] s(rho)
+    d_rho = (1.0 / sigma - (v + gap**2) / sigma**3) * sigmoid(theta[len(sigma) :])
+    slope = np.concatenate([-gap / sigma**2, d_rho])
+    estimators: dict[str, Estimator] = {
+        "IWAE": Reparameterised(model, family, Renyi(0.0)),
+        "doubly": DoublyReparameterised(model, family, Renyi(0.0)),
+        "EUBO": SelfNormalised(model, family, EUBO()),
+    }
+    found: dict[str, list[Spot]] = {name: [] for name in estimators}
+    for count in counted(COUNTS, done):
+        drawn = {n: sampled(e, place, count, steps, seed) for n, e in estimators.items()}
+        iwae = drawn["doubly"][0].mean(axis=0)  # unbiased, and the less noisy one
+        for name, (grads, effective) in drawn.items():
+            true = slope if name == "EUBO" else iwae
+            size = float(np.linalg.norm(true))
+            bias = float(np.linalg.norm(grads.mean(axis=0) - true)) / size
+            noise = _deviation(grads) / size
+            found[name].append(Spot(count, bias, noise / steps**0.5, noise, effective))
+    return found
+
+
+def on_network(place: Place, seed: int, steps: int = 200) -> list[Spot]:
+    """Return the EUBO's deviation on a network, relative to the reparameterised gradient's."""
+    eubo = SelfNormalised(place.model, place.posterior, EUBO())
+    reference = Reparameterised(place.model, place.posterior)
+    spots = []
+    for count in (2, 10, 100):
+        grads, effective = sampled(eubo, place, count, steps, seed)
+        usual = _deviation(sampled(reference, place, count, steps, seed)[0])
+        spots.append(Spot(count, 0.0, 0.0, _deviation(grads) / usual, effective))
+    return spots
+
+
+def sampled(
+    estimator: Estimator, place: Place, count: int, steps: int, seed: int
+) -> tuple[Array, float]:
+    """Return gradients (steps, ...) and the mean effective number of samples."""
+    rng, buffers = np.random.default_rng(seed), Buffers()
+    grads, effective = np.empty((steps, place.theta.size)), np.empty(steps)
+    for step in range(steps):
+        inputs = (estimator.draw(rng, count), place.x, place.y, place.kl_weight, buffers.rewind())
+        _, grads[step], terms = estimator.value_and_grad(place.theta, *inputs)
+        logs = log_weights(terms, place.kl_weight)
+        shares = np.exp(logs - logs.max())
+        effective[step] = shares.sum() ** 2 / np.sum(shares**2)
+    return grads, float(effective.mean())
+
+
+def _deviation(grads: Array) -> float:
+    return float(np.sqrt(grads.var(axis=0).sum()))
+
+
+def order(end: dict[str, Noise]) -> list[str]:
+    """Return the estimators by falling variance, the geometric mean of both blocks."""
+    return sorted(end, key=lambda name: -end[name].location.mean * end[name].scale.mean)
+
+
+def draw_variances(
+    found: Mapping[str, Mapping[str, Noise]],
+    spots: Mapping[str, Sequence[Spot]],
+    names: Sequence[str],
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw ratios of variances at every place, and the noise of IWAE and EUBO against samples."""
+    figure = figure or Figure(figsize=(13.0, 7.6), layout="constrained")
+    above, below = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
+    panels = above.subplots(1, len(found), sharey=True)
+    for ax, letter, (place, rows) in zip(panels, "abcde", found.items(), strict=True):
+        _draw_ratios(ax, names, rows)
+        ax.set_xlabel(f"relative variance\n({letter}) {place}")
+    legend_of_figure(above, panels[0], 4)
+    left, right = below.subplots(1, 2)
+    counts = [spot.samples for spot in spots["IWAE"]]
+    for ax, key, colour, marker, style, label in (
+        (left, "IWAE", BLUE, "o", "-", "IWAE, reparameterised"),
+        (left, "doubly", VERMILLION, "s", "--", "IWAE, doubly reparameterised"),
+        (right, "EUBO", BLUE, "o", "-", "EUBO, standard deviation"),
+    ):
+        values = [s.deviation for s in spots[key]]
+        ax.plot(counts, values, color=colour, marker=marker, linestyle=style, label=label)
+    bias, errors = ([getattr(s, part) for s in spots["EUBO"]] for part in ("bias", "error"))
+    right.errorbar(
+        counts, bias, errors, color=VERMILLION, marker="s", linestyle="--", capsize=2,
+        label="EUBO, bias ± its s.e.",
+    )  # fmt: skip
+    for ax, title, limits in (
+        (left, "(f) IWAE", (1.0, 100.0)),
+        (right, "(g) EUBO, score form", (1e-3, 10.0)),
+    ):
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        for axis in (ax.xaxis, ax.yaxis):
+            plain_numbers(axis)
+        ax.set_ylim(*limits)
+        samples = f"weight samples per step\n{title}, linear regression beside the optimum"
+        finish(ax, samples, "relative to |true gradient|", 2)
+    return figure
+
+
+def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> None:
+    kinds = (
+        ("location", "μ", BLUE, "o", BLUE, 0.2),
+        ("scale", "ρ", VERMILLION, "s", "white", 0.0),
+        ("cost", "both, × time", GREY, "D", GREY, -0.2),
+    )
+    values = [getattr(noise, kind[0]).mean for noise in rows.values() for kind in kinds]
+    lowest = min(value for value in values if value > 1e-12)
+    edge = 10.0 ** np.floor(np.log10(min(lowest, 0.1)) - 0.3)
+    for kind, label, colour, marker, face, shift in kinds:
+        for place, name in enumerate(reversed(names)):
+            if name not in rows:
+                continue
+            value, error = getattr(rows[name], kind)
+            own = label if place == 0 else None
+            if value < 1e-12:
+                ax.plot(edge, place + shift, "<", color=colour, clip_on=False)
+                ax.text(edge * 1.4, place + shift, "0", color=colour, va="center", fontsize=8)
+                continue
+            ax.errorbar(
+                value, place + shift, xerr=2.0 * error, color=colour, marker=marker, label=own,
+                markerfacecolor=face, markersize=5, linestyle="none", capsize=2,
+            )  # fmt: skip
+    ax.axvline(1.0, color=BLACK, linewidth=0.8, linestyle=":")
+    ax.set_xscale("log")
+    ax.set_xlim(left=edge)
+    plain_numbers(ax.xaxis)
+    ax.xaxis.set_major_locator(LogLocator(numticks=4))
+    ax.set_yticks(range(len(names)), list(reversed(names)))
+    for place in range(len(names)):
+        ax.axhline(place + 0.5, color="#E0E0E0", linewidth=0.6)
+
+
+ZERO = 1e-20  # a relative variance that is rounding
+UNBIASED = 2.5  # standard errors of a mean gradient, root mean square over correlated numbers
+
+
+def lay_out(found: Study) -> str:
+    """Return every number that is printed, and which results of the derivations are seen."""
+    end, posterior = found.noises["network, end"], found.noises["linear, full rank"]
+    best_first = sorted(end.items(), key=lambda item: item[1].cost.mean)
+    spots = zip(*found.spots.values(), strict=True)
+    bias = found.biases
+    judged = f"0 is a variance below {ZERO:g}; 'equal' is within {UNBIASED:g} standard errors."
+    return "\n\n".join(
+        [
+            f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
+            f"gradients\nof {SAMPLES} weight samples, relative (error of last digits).",
+            ratios(found.noises),
+            listed(
+                "Linear regression at the full-rank optimum, where q is the posterior.",
+                "estimator",
+                ((name, posterior[name]) for name in order(posterior)),
+                {"mu": lambda n: concise(*n.location), "factor": lambda n: concise(*n.scale)},
+            ),
+            listed(
+                "Time of a step at the network's end, and variance x time, relative; best first.",
+                "estimator",
+                best_first,
+                {
+                    "time (us)": lambda n: f"{1e6 * n.seconds:.0f}",
+                    "variance x time": lambda n: concise(*n.cost),
+                },
+            ),
+            listed(
+                "Mean gradients less the reference's, in their standard errors, root mean square.",
+                "",
+                (("least", min(bias)), ("most", max(bias)), ("mean", float(np.mean(bias)))),
+                {"s.e.": lambda value: f"{value:.2f}"},
+            ),
+            listed(
+                "Linear regression beside the optimum: deviations over the true gradient's size.",
+                "samples",
+                ((str(spot[0].samples), spot) for spot in spots),
+                {
+                    "effective": lambda spot: f"{spot[0].effective:.1f}",
+                    "IWAE": lambda spot: f"{spot[0].deviation:.2f}",
+                    "doubly reparameterised": lambda spot: f"{spot[1].deviation:.2f}",
+                    "EUBO": lambda spot: f"{spot[2].deviation:.2f}",
+                    "bias of EUBO": lambda spot: concise(spot[2].bias, spot[2].error),
+                },
+            ),
+            listed(
+                "EUBO at the network's end: deviation over the reparameterised one's.",
+                "samples",
+                ((str(spot.samples), spot) for spot in found.far),
+                {
+                    "effective": lambda spot: f"{spot.effective:.2f}",
+                    "deviation": lambda spot: f"{spot.deviation:.2f}",
+                },
+            ),
+            claims(judged, "derivations.md", claims_of_the_derivations(found)),
+        ]
+    )
+
+
+def ratios(found: dict[str, dict[str, Noise]]) -> str:
+    """Lay out the ratios of every place but the last, which full rank has to itself."""
+    *places, _ = found
+    rows = [
+        [name, *(concise(*r, most=3) for place in places for r in found[place][name][:2])]
+        for name in order(found[places[-2]])
+    ]
+    titles = [re.sub("^network, |, mean field$| way$", "", place) for place in places]
+    head = [f"{title}, {block}" for title in titles for block in ("mu", "rho")]
+    return table(["estimator", *head], rows)
+
+
+def claims_of_the_derivations(found: Study) -> list[Claim]:
+    """Compare with what D18-D26 say must come out."""
+    pair = found.noises["linear, mean field"]["reparameterised ±"]
+    posterior, end = found.noises["linear, full rank"], found.noises["network, end"]
+    mu, rho = pair.location, pair.scale
+    landing, score = (
+        max(posterior[name].location.mean, posterior[name].scale.mean)
+        for name in ("sticking the landing", "score, baseline")
+    )
+    scores = [end[name].location.mean for name in ("score function", "score, baseline")]
+    far, bias = "{:.0f} > {:.0f}".format(*scores), max(found.biases)
+    iwae, doubly = (
+        found.spots[name][-1].deviation / found.spots[name][0].deviation
+        for name in ("IWAE", "doubly")
+    )
+    regression = "antithetic pairs, linear regression at its optimum"
+    off = abs(rho.mean - 2) / rho.error
+    return [
+        Claim("every mean is that of the reference", "equal", f"{bias:.2f} s.e.", bias < UNBIASED),
+        Claim(f"{regression}, mu (D23)", "0", concise(*mu), mu.mean < ZERO),
+        Claim(f"{regression}, rho (D23)", "2", concise(*rho), off),
+        Claim("sticking the landing at the posterior (D20)", "0", f"{landing:.0e}", landing < ZERO),
+        Claim("the score with its baseline, there (D20)", "0", f"{score:.0e}", score < ZERO),
+        Claim("the score's variance, network's end (D20)", "> 1", far, scores[0] > scores[1] > 1),
+        Claim("IWAE's deviation, most over one sample (D26)", "> 1", f"{iwae:.2f}", iwae > 1),
+        Claim("the same, doubly reparameterised (D26)", "less", f"{doubly:.2f}", doubly < iwae),
+    ]
+
+
+def measure_all(seed: int, progress: bool | None = None) -> Study:
+    """Train the network and measure every estimator at every place."""
+    network, linear = network_places(seed), linear_places(seed)
+    places = [*network, *linear]
+    with steps(len(places) + len(COUNTS), progress) as done:
+        noises = {place.name: measure(place, seed + 1) for place in counted(places, done)}
+        return Study(noises, curves(seed, done=done), on_network(network[-1], seed))
+
+
+def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
+    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
+    found = measure_all(seed, progress)
+    figure = draw_variances(found.noises, found.spots, order(found.noises["network, end"]))
+    rows = {"relative to the reparameterised": found.noises, "against samples": found.spots}
+    write(out, {"estimator-variance": figure}, rows, "estimator-variance")
+    return lay_out(found)

@@ -1,1 +1,0 @@
-"""The variance of every gradient estimator (D18-D26)."""

@@ -1,0 +1,331 @@
+"""The bounds around the evidence, on linear regression where all of them are known (D25, D28, G6).
+
+For four q, from the prior to the posterior: ELBO, importance-weighted and Renyi bounds, and the
+self-normalised estimate of the evidence upper bound, all against the number of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.catalogue import Estimator
+from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.model.objectives import EUBO, LogDensities, free_energy, log_weights
+from bbb_numpy.numeric.elementary import logsumexp
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    legend_of_figure,
+    plain_numbers,
+)
+from bbb_numpy.progress import counted, steps
+from bbb_studies import linear_gaussian as exact
+from bbb_studies.comparing import Claim, claims, listed, table, write
+from bbb_studies.linear_gaussian import Exact, Gaussian, Regression
+from bbb_studies.ours.estimates import Estimate, concise, estimate
+
+Array = NDArray[Any]
+
+
+def problem(seed: int = 0) -> Regression:
+    """Draw 20 rows with two correlated inputs, small enough for the prior to be a q."""
+    return exact.draw(np.random.default_rng(seed), rows=20, noise=0.5, prior=1.0)
+
+
+def choices(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
+    """Return the four q, from the prior to the posterior."""
+    size = len(truth.precision)
+    return {
+        "the prior": Gaussian(np.zeros(size), prior_scale**2 * np.eye(size)),
+        "reverse-KL mean field": exact.reverse_optimum(truth),
+        "inclusive-KL mean field": exact.inclusive_optimum(truth),
+        "full rank": truth.posterior,
+    }
+
+
+def place(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
+    """Return an estimator whose family has `q`, and the theta that is `q`."""
+    if np.array_equal(q.covariance, np.diag(np.diag(q.covariance))):
+        family = MeanField()
+        return Reparameterised(data.model, family), family.pack(q.mean, q.deviation)
+    full = FullRank()
+    return Reparameterised(data.model, full), full.pack(q.mean, q.covariance)
+
+
+COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # samples k; all divide the last
+KINDS = ("IWAE", "Renyi 1/2", "EUBO")
+REPEATS = 1000  # independent sets of as many samples as the last of COUNTS
+AT_ONCE = 10  # of these sets in one pass through the model
+
+
+class Case(NamedTuple):
+    """One q and what was measured with it; bounds less the log evidence, in nats."""
+
+    name: str
+    q: Gaussian
+    elbo: float  # exact
+    renyi: float  # exact, alpha = 1/2, of infinitely many samples
+    eubo: float  # exact
+    finite: bool  # whether the importance weights have a finite variance
+    bounds: dict[str, tuple[Estimate, ...]]  # of each kind, at each of the counts
+    steps: dict[str, tuple[Estimate, ...]]  # from one count to the next, same samples
+    sampled_elbo: Estimate
+    sampled_eubo: Estimate  # from samples of the posterior
+
+
+@dataclass(frozen=True)
+class Study:
+    """The regression, and every q from the prior to the posterior."""
+
+    data: Regression
+    log_evidence: float
+    cases: list[Case]
+    gap: float  # from `one_sample_gap`, the largest of all q
+
+
+def draw(
+    data: Regression,
+    q: Gaussian,
+    rng: np.random.Generator,
+    repeats: int = REPEATS,
+    most: int = COUNTS[-1],
+) -> Array:
+    """Return log weights (repeats, most) of samples from `q`, by the library's own pass."""
+    estimator, theta = place(data, q)
+    rows = []
+    for start in range(0, repeats, AT_ONCE):
+        sets = min(AT_ONCE, repeats - start)
+        terms = exact.log_densities(estimator, theta, estimator.draw(rng, sets * most), data)
+        rows.append(log_weights(terms, 1.0).reshape(sets, most))
+    return np.concatenate(rows)
+
+
+def draw_posterior(
+    data: Regression, q: Gaussian, truth: Exact, rng: np.random.Generator, samples: int
+) -> Array:
+    """Return log P(w, D) - log q(w) (S,) of weights drawn from the posterior.
+
+    Noise is an argument: eps = (w - mu) / sigma, or L^-1 (w - mu), makes any w we like.
+    """
+    estimator, theta = place(data, q)
+    factor = np.linalg.cholesky(truth.posterior.covariance)
+    w = truth.posterior.mean + rng.standard_normal((samples, len(q.mean))) @ factor.T
+    noise = np.linalg.solve(np.linalg.cholesky(q.covariance), (w - q.mean).T).T
+    return log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
+
+
+def bound(kind: str, logs: Array, count: int) -> Array:
+    """Return the bound of `count` samples, averaged over the sets that each row holds.
+
+    Rows keep their samples at every `count`, so differences between counts have the Monte
+    Carlo error of the difference alone.
+
+    Parameters
+    ----------
+    kind : {'IWAE', 'Renyi 1/2', 'EUBO'}
+    logs : ndarray (R, k_max)
+        Log weights.
+    count : int
+        k; divides k_max.
+
+    Returns
+    -------
+    ndarray (R,)
+    """
+    sets = logs.reshape(len(logs), -1, count)
+    if kind == "EUBO":
+        shares = np.exp(sets - logsumexp(sets, keepdims=True))
+        return np.sum(shares * sets, axis=-1).mean(axis=1)
+    order = {"IWAE": 1.0, "Renyi 1/2": 0.5}[kind]  # 1 - alpha
+    return ((logsumexp(order * sets) - np.log(count)) / order).mean(axis=1)
+
+
+def measure(
+    data: Regression, name: str, q: Gaussian, truth: Exact, rng: np.random.Generator
+) -> Case:
+    """Estimate every bound for one q."""
+    logs = draw(data, q, rng) - truth.log_evidence
+    bounds, steps = {}, {}
+    for kind in KINDS:
+        values = [bound(kind, logs, count) for count in COUNTS]
+        bounds[kind] = tuple(map(estimate, values))
+        steps[kind] = tuple(estimate(after - before) for before, after in pairwise(values))
+    above = draw_posterior(data, q, truth, rng, 100 * REPEATS) - truth.log_evidence
+    spread = 2.0 * truth.precision - np.linalg.inv(q.covariance)
+    return Case(
+        name,
+        q,
+        exact.elbo(truth, q) - truth.log_evidence,
+        exact.renyi(truth, q, 0.5) - truth.log_evidence,
+        exact.eubo(truth, q) - truth.log_evidence,
+        bool(np.linalg.eigvalsh(spread).min() > 0.0),
+        bounds,
+        steps,
+        estimate(logs.mean(axis=1)),
+        estimate(above),
+    )
+
+
+def one_sample_gap(data: Regression, q: Gaussian, rng: np.random.Generator) -> float:
+    """Return the largest difference of the EUBO of one sample and its ELBO (G6)."""
+    estimator, theta = place(data, q)
+    terms = exact.log_densities(estimator, theta, estimator.draw(rng, 1000), data)
+    singles = [LogDensities._make(term[s : s + 1] for term in terms) for s in range(1000)]
+    return max(abs(EUBO()(one, 1.0)[0] + free_energy(one, 1.0)[0]) for one in singles)
+
+
+STYLES = {"IWAE": (BLUE, "o", "-"), "Renyi 1/2": (GREEN, "^", "--"), "EUBO": (VERMILLION, "s", ":")}
+LABELS = {
+    "IWAE": "importance-weighted bound",
+    "Renyi 1/2": "Rényi bound, α = 1/2",
+    "EUBO": "self-normalised EUBO",
+}
+
+
+def draw_bounds(
+    cases: Sequence[Case], counts: Sequence[int], figure: Figure | None = None
+) -> Figure:
+    """Draw all bounds against the number of samples, one panel for each q."""
+    figure = figure or Figure(figsize=(12.6, 4.2), layout="constrained")
+    panels = figure.subplots(1, len(cases))
+    for ax, letter, case in zip(panels, "abcd", cases, strict=True):
+        _draw_panel(ax, case, counts)
+        ax.set_xlabel(f"samples k\n({letter}) q: {case.name}")
+    panels[0].set_ylabel("bound − log evidence ± 2 s.e. (nats)")
+    legend_of_figure(figure, panels[0], 6)
+    return figure
+
+
+def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
+    ax.axhline(0.0, color=BLACK, linewidth=1.2, label="log evidence")
+    ax.axhline(case.elbo, color=GREY, linewidth=1.4, linestyle=(0, (1, 1.5)), label="exact ELBO")
+    ax.axhline(case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO")
+    for kind, (colour, marker, style) in STYLES.items():
+        means = [b.mean for b in case.bounds[kind]]
+        errors = [2.0 * b.error for b in case.bounds[kind]]
+        ax.errorbar(
+            counts, means, errors, color=colour, marker=marker, linestyle=style, markersize=4.5,
+            linewidth=1.3, capsize=2, label=LABELS[kind],
+        )  # fmt: skip
+    ax.set_xscale("log")
+    plain_numbers(ax.xaxis)
+    reach = max(-case.elbo, case.eubo)
+    if reach > 20.0:
+        ax.set_yscale("symlog", linthresh=1.0)
+        ax.set_yticks([-100, -10, -1, 0, 1, 10])
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+    elif reach < 1e-6:
+        largest = max(abs(b.mean) for kind in STYLES for b in case.bounds[kind])
+        ax.set_ylim(-1.0, 1.0)
+        ax.text(
+            0.5, 0.56, f"all bounds equal:\nwithin {largest:.0e} nats",
+            transform=ax.transAxes, ha="center",
+        )  # fmt: skip
+
+
+EQUAL = 1e-9  # nats: where q is the posterior all bounds are the log evidence
+SEEN = 4.0  # standard errors that a bound may be past its limit by chance
+
+
+def lay_out(found: Study) -> str:
+    """Return every number that is printed, and which results of the derivations are seen."""
+    rows, d_in = found.data.x.shape
+    exact = listed(
+        f"Exact, less log evidence (nats); below, {REPEATS} sets of {COUNTS[-1]} samples.",
+        f"{rows} rows, {d_in} inputs, a bias; log evidence {found.log_evidence:.4f}",
+        ((f"q: {case.name}", case) for case in found.cases),
+        {
+            "ELBO": lambda case: f"{case.elbo + 0.0:+.4f}",
+            "Renyi 1/2": lambda case: f"{case.renyi + 0.0:+.4f}",
+            "EUBO": lambda case: f"{case.eubo + 0.0:+.4f}",
+            "variance of weights": lambda case: "finite" if case.finite else "infinite",
+        },
+    )
+    judged = "'EUBO' is the self-normalised estimate from samples of q."
+    bounds = [_bounds(case) for case in found.cases if case.eubo > EQUAL]
+    seen = claims(judged, "derivations.md", claims_of_the_derivations(found))
+    return "\n\n".join([exact, *bounds, seen])
+
+
+def _bounds(case: Case) -> str:
+    rows = []
+    for k, *bounds in zip(COUNTS, *(case.bounds[kind] for kind in KINDS), strict=True):
+        short = concise(case.eubo - bounds[-1].mean, bounds[-1].error)
+        rows.append([str(k), *(concise(*bound) for bound in bounds), short])
+    caption = f"q: {case.name}. Bounds of k samples, less the log evidence (nats)."
+    return f"{caption}\n\n{table(('k', *KINDS, 'EUBO below its limit'), rows)}"
+
+
+def claims_of_the_derivations(found: Study) -> list[Claim]:
+    """Compare with what D25, D28 and G6 say must come out."""
+    inexact = [c for c in found.cases if c.eubo > EQUAL]
+    lower = max(_errors(c.sampled_elbo, c.elbo) for c in found.cases)
+    upper = max(_errors(c.sampled_eubo, c.eubo) for c in found.cases)
+    rise = min(_errors(s, 0.0, True) for c in inexact for kind in KINDS for s in c.steps[kind])
+    past = max(
+        _errors(b, limit, True)
+        for c in inexact
+        for kind, limit in zip(KINDS, (0.0, c.renyi, c.eubo), strict=True)
+        for b in c.bounds[kind]
+    )
+    equal = max(
+        abs(value)
+        for c in found.cases
+        if c.eubo <= EQUAL
+        for value in (c.elbo, c.eubo, *(b.mean for kind in KINDS for b in c.bounds[kind]))
+    )
+    narrow = found.cases[1]
+    below = [k for k, b in zip(COUNTS, narrow.bounds["EUBO"], strict=True) if b.mean < 0.0]
+    crossed, gap = max(below, default=0), found.gap
+    above = f"the EUBO is above the evidence, {narrow.name}"
+    return [
+        Claim("sampled ELBO, every q", "the exact one", "", lower),
+        Claim("sampled EUBO, from the posterior, every q", "the exact one", "", upper),
+        Claim("a bound rises with k (least, s.e.)", "> 0", f"{rise:+.1f}", rise > 0),
+        Claim("and stays below its limit (furthest, s.e.)", "<= 0", f"{past:+.1f}", past < SEEN),
+        Claim("q the posterior: all bounds at all k (nats)", "0", f"{equal:.0e}", equal < EQUAL),
+        Claim("the EUBO of one sample less its ELBO (nats)", "0", f"{gap:.0e}", gap == 0),
+        Claim(above, "every k", f"below to k = {crossed}", crossed == 0),
+    ]
+
+
+def _errors(found: Estimate, value: float, signed: bool = False) -> float:
+    """Return how many standard errors an estimate is away from a value."""
+    away = (found.mean - value) / max(found.error, 1e-12)
+    return away if signed else abs(away)
+
+
+def measure_all(seed: int, progress: bool | None = None) -> Study:
+    """Draw the regression and measure every q."""
+    data_rng_seed, *seeds = np.random.SeedSequence(seed).spawn(6)
+    data = problem(int(data_rng_seed.generate_state(1)[0]))
+    truth = exact.exact(data)
+    *rngs, last = (np.random.default_rng(s) for s in seeds)
+    asked = list(zip(choices(truth, 1.0).items(), rngs, strict=True))
+    with steps(len(asked), progress) as done:
+        cases = [measure(data, name, q, truth, rng) for (name, q), rng in counted(asked, done)]
+    gap = max(one_sample_gap(data, case.q, last) for case in cases)
+    return Study(data, truth.log_evidence, cases, gap)
+
+
+def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
+    """Measure, write ``evidence-bounds.png`` and ``.json``, and return the tables."""
+    found = measure_all(seed, progress)
+    stored = {"log_evidence": found.log_evidence, "counts": COUNTS, "cases": found.cases}
+    write(out, {"evidence-bounds": draw_bounds(found.cases, COUNTS)}, stored, "evidence-bounds")
+    return lay_out(found)

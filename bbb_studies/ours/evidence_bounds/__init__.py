@@ -1,1 +1,0 @@
-"""The bounds around the evidence (D25, D28, G6)."""

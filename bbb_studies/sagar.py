@@ -1,0 +1,693 @@
+"""Sagar's Algorithm 1 where the posterior is known: as printed it fails, corrected it works.
+
+The corrected algorithm is the package's own (`SelfNormalised` with `EUBO`, G7 and G8); the
+printed lines are in `bbb_studies.sagar.printed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import cos, pi
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import NDArray
+
+from bbb_numpy.gradients.family import Evaluated
+from bbb_numpy.gradients.importance import SelfNormalised
+from bbb_numpy.model.joint import Model
+from bbb_numpy.model.objectives import EUBO, LogDensities, log_weights
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.elementary import sigmoid
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.network import MLP
+from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
+from bbb_numpy.progress import Done, counted, unseen
+from bbb_numpy.progress import steps as count_steps
+from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training.optimizers import Adam
+from bbb_studies import linear_gaussian as exactly
+from bbb_studies.comparing import Claim, claims, listed, table, write
+from bbb_studies.linear_gaussian import Gaussian, Regression
+
+Array = NDArray[Any]
+
+
+def printed_weights(log_w: Array) -> Array:
+    """Return exp(log w + min log w), normalised: the line that the algorithm prints (G7)."""
+    return shifted_weights(log_w, float(log_w.min()))
+
+
+def shifted_weights(log_w: Array, shift: float) -> Array:
+    """Return exp(log w + shift) over its sum; the shift changes nothing but overflow (G7)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        w = np.exp(log_w + shift)
+        return w / w.sum()
+
+
+@dataclass(frozen=True)
+class ThroughTheSamples(SelfNormalised):
+    """Algorithm 1's gradient read literally: log q(g(eps)) differentiated through g (G8).
+
+    The weights are the corrected ones. The data cancel: d_mu = 0 and d_rho = s(rho) / sigma.
+    """
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
+        """Return the estimate of the upper bound and -sum w^ d log q(g(eps)), total derivatives."""
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
+        log_q = self.posterior.log_density(sample)
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        value, c = self.objective(terms, kl_weight)
+        nothing = np.zeros_like(sample.w)
+        self.posterior.pull_back(sample, nothing, c.posterior, d_blocks)
+        return Evaluated(value, grad, terms)
+
+
+@dataclass(frozen=True)
+class Equation5(SelfNormalised):
+    """The reparameterised gradient of the upper bound (G5), as printed or corrected.
+
+    Parameters
+    ----------
+    corrected : bool
+        Multiply both gradients by (log w + 1), not the first alone.
+    """
+
+    corrected: bool = False
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        buffers: Buffers | None = None,
+    ) -> Evaluated:
+        """Return the estimate of the upper bound and the gradient that Equation 5 gives."""
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
+        sample = self.posterior.sample(blocks, noise, buffers)
+        joint = self.model.forward(sample.w, blocks, x, y, buffers)
+        log_q = self.posterior.log_density(sample)
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        value, c = self.objective(terms, kl_weight)
+        factor = log_weights(terms, kl_weight) + 1.0  # (S,)
+        d_w = self.model.vjp(joint, -c.prior * factor, -c.likelihood * factor, d_blocks, buffers)
+        d_log_q = c.posterior * factor if self.corrected else c.posterior  # G5
+        self.posterior.pull_back(sample, d_w, d_log_q, d_blocks)
+        return Evaluated(value, grad, terms)
+
+
+START_RATE = 0.05
+MARKS = 40  # points of a path
+
+
+@dataclass(frozen=True)
+class Falling:
+    """Half a cosine over `total` epochs, for training that is done a few epochs at a time."""
+
+    done: int
+    total: int
+
+    def __call__(self, epoch: float, epochs: int) -> float:
+        """Return the factor on the learning rate."""
+        return 0.5 * (1.0 + cos(pi * min((self.done + epoch) / self.total, 1.0)))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to read the algorithm."""
+
+    title: str
+    estimator: type[SelfNormalised] = SelfNormalised
+    samples: int = 200  # M
+    batch_size: int | None = None  # S; None: all rows
+
+
+VARIANTS = {
+    "corrected": Variant("corrected"),
+    "through": Variant("gradient through g, as printed", ThroughTheSamples),
+    "equation 5": Variant("Equation 5 as printed", Equation5),
+    "one": Variant("M = 1", samples=1),
+    "minibatch": Variant("N/S inside exp, S = 1", batch_size=1),
+}
+
+
+class Path(NamedTuple):
+    """q as training goes; the last weight is the bias."""
+
+    steps: Array  # (T,)
+    means: Array  # (T, P)
+    deviations: Array  # (T, P)
+    last: Gaussian
+    estimator: SelfNormalised
+    theta: Array  # after the last step
+
+
+class WeightRow(NamedTuple):
+    """Three shifts of the log weights for one size of the data."""
+
+    rows: int
+    low: float  # smallest and largest log weight
+    high: float
+    effective: dict[str, float | None]  # effective samples of each shift; None: nan weights
+
+
+class BySamples(NamedTuple):
+    """Training with M samples per step, several runs."""
+
+    samples: int
+    excess: list[float]  # nats
+    ratios: Array  # (P,)  deviation over that of the posterior's marginal, mean over runs
+    share: float  # effective samples over M, at the end
+
+
+class ByBatch(NamedTuple):
+    """Training with minibatches of S rows: the bias's deviation and what it should tend to."""
+
+    batch: int
+    found: float
+    predicted: float
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All that is trained and measured; paths by the names of `VARIANTS`."""
+
+    steps: int
+    mean: Regression
+    regression: Regression
+    paths: dict[str, Path]  # of the Gaussian mean
+    of_regression: dict[str, Path]
+    apart: dict[str, float]  # how far a path moves with the data
+    slopes: dict[str, tuple[float, float]]  # with standard errors
+    by_batch: list[ByBatch]
+    by_samples: list[BySamples]
+    weights: list[WeightRow]
+
+
+def gaussian_mean(rng: np.random.Generator, rows: int = 20, noise: float = 1.6) -> Regression:
+    """Draw `rows` values of mean 1; the model's bias is their mean, with prior N(0, 1).
+
+    The only input is 0 everywhere, so that its weight meets no data and keeps the prior.
+    """
+    y = 1.0 + noise * rng.standard_normal((rows, 1))
+    model = Model(MLP((1, 1)), GaussianPrior(1.0), GaussianLikelihood(noise))
+    return Regression(model, np.zeros((rows, 1)), y)
+
+
+def correlated_regression(rng: np.random.Generator) -> Regression:
+    """Draw 30 rows with two inputs of correlation 0.6; three weights with prior N(0, 1)."""
+    return exactly.draw(rng, rows=30, d_in=2, correlation=0.6, noise=1.0, prior=1.0)
+
+
+def follow(
+    variant: Variant, problem: Regression, rng: np.random.Generator, steps: int = 2000
+) -> Path:
+    """Train q from the prior on, by `training.fit`, and note it on the way.
+
+    `steps` is rounded down to whole epochs.
+    """
+    estimator = variant.estimator(problem.model, MeanField(), EUBO())
+    rows = len(problem.x)
+    batch = variant.batch_size or rows
+    per_epoch = -(-rows // batch)
+    epochs = max(1, steps // per_epoch)
+    every = max(1, epochs // MARKS)
+    adam = Adam(START_RATE)
+    state = start(estimator, rng, adam, variational=_prior(problem))
+    marks, thetas = [0], [state.theta]
+    while marks[-1] < epochs:
+        done = marks[-1]
+        state = fit(
+            estimator,
+            state,
+            problem.x,
+            problem.y,
+            Recipe(
+                optimizer=replace(adam, schedule=Falling(done, epochs)),
+                epochs=min(every, epochs - done),
+                batch_size=batch,
+                samples=variant.samples,
+            ),
+            rng=rng,
+            progress=False,
+        )
+        if state.stopped == "interrupted":
+            raise KeyboardInterrupt  # half a path would look like a whole one
+        marks.append(len(state.history))
+        thetas.append(state.theta)
+    q = [exactly.gaussian(estimator, theta) for theta in thetas]
+    return Path(
+        np.array(marks) * per_epoch,
+        np.array([g.mean for g in q]),
+        np.array([g.deviation for g in q]),
+        q[-1],
+        estimator,
+        state.theta,
+    )
+
+
+def distance(variant: Variant, one: Regression, other: Regression, seed: int, steps: int) -> float:
+    """Return how far apart the paths on two data sets come with the same noise."""
+    a, b = (follow(variant, p, np.random.default_rng(seed), steps) for p in (one, other))
+    gaps = (a.means - b.means, a.deviations - b.deviations)
+    return max(float(np.abs(gap).max()) for gap in gaps)
+
+
+def excess(problem: Regression, q: Gaussian) -> float:
+    """Return KL(posterior || q) less its least value for independent Gaussians, in nats."""
+    truth = exactly.exact(problem)
+    least = exactly.kl(truth.posterior, exactly.inclusive_optimum(truth))
+    with np.errstate(over="ignore"):
+        return exactly.kl(truth.posterior, q) - least
+
+
+def effective_share(
+    path: Path, problem: Regression, rng: np.random.Generator, samples: int
+) -> float:
+    """Return 1 / (S sum w^2) of the last q, averaged over 20 draws of S samples: 1 is the best."""
+    shares = []
+    for _ in range(20):
+        noise = path.estimator.draw(rng, samples)
+        terms = exactly.log_densities(path.estimator, path.theta, noise, problem)
+        _, cotangents = EUBO()(terms, 1.0)
+        shares.append(1.0 / (samples * float(np.sum(cotangents.posterior**2))))
+    return float(np.mean(shares))
+
+
+def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float]:
+    """Return mean and deviation that `gaussian_mean` tends to with minibatches of S rows (D30).
+
+    On minibatch i the weights are those of N(m_i, v), the posterior had its rows been seen
+    N / S times: v is the posterior's variance, and m_i scatters with the minibatch mean. Moments
+    matched over all minibatches are those of the mixture: v + Var(m_i).
+    """
+    truth, rows = exactly.exact(problem), len(problem.y)
+    variance = truth.posterior.covariance[-1, -1]
+    of_means = problem.y.var() / batch * (rows - batch) / max(rows - 1, 1)
+    pull = (1.0 - variance / 1.0**2) ** 2  # m_i = (1 - v / prior variance) times the minibatch mean
+    return float(truth.posterior.mean[-1]), float(np.sqrt(variance + pull * of_means))
+
+
+def _log_weights_of_the_prior(problem: Regression, rng: np.random.Generator, samples: int) -> Array:
+    """Return log P(w, D) - log q(w) (S,) with the prior as q."""
+    estimator = SelfNormalised(problem.model, MeanField(), EUBO())
+    noise = estimator.draw(rng, samples)
+    terms = exactly.log_densities(estimator, _prior(problem), noise, problem)
+    return log_weights(terms, 1.0)
+
+
+def _prior(problem: Regression) -> Array:
+    size = problem.model.layout.size
+    return MeanField().pack(np.zeros(size), np.ones(size))
+
+
+def train_with(
+    samples: int, problem: Regression, rng: np.random.Generator, steps: int, runs: int
+) -> BySamples:
+    """Train the corrected algorithm `runs` times with so many samples per step."""
+    variant = Variant(f"M = {samples}", samples=samples)
+    paths = [follow(variant, problem, own, steps) for own in rng.spawn(runs)]
+    marginal = exactly.inclusive_optimum(exactly.exact(problem)).deviation
+    return BySamples(
+        samples,
+        [excess(problem, path.last) for path in paths],
+        np.mean([path.last.deviation / marginal for path in paths], axis=0),
+        float(np.mean([effective_share(path, problem, rng, samples) for path in paths])),
+    )
+
+
+def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[WeightRow]:
+    """Normalise the weights of the prior as q for growing data, with three shifts (G7)."""
+    out = []
+    for rows in (20, 200, 2000):
+        log_w = _log_weights_of_the_prior(gaussian_mean(rng, rows), rng, samples)
+        zero, low, high = np.zeros(samples), float(log_w.min()), float(log_w.max())
+        shares = {
+            "+ min": printed_weights(log_w),
+            "- min": shifted_weights(log_w, -low),
+            "- max": -EUBO()(LogDensities(zero, log_w, zero), 1.0)[1].posterior,
+        }
+        effective = {
+            name: 1.0 / float(np.sum(w**2)) if np.isfinite(w).all() else None
+            for name, w in shares.items()
+        }
+        out.append(WeightRow(rows, low, high, effective))
+    return out
+
+
+def slopes_of_rho(
+    problem: Regression, rng: np.random.Generator, samples: int, repeats: int = 200
+) -> dict[str, tuple[float, float]]:
+    """Return dU/drho of the bias where q is N(1, 0.5^2): exact, and estimates with errors (G5)."""
+    truth = exactly.exact(problem)
+    at = Gaussian(np.array([0.0, 1.0]), np.diag([1.0, 0.25]))
+    theta = MeanField().pack(at.mean, at.deviation)
+    m, v, sigma = truth.posterior.mean[-1], truth.posterior.covariance[-1, -1], at.deviation[-1]
+    d_sigma = 1.0 / sigma - (v + (m - at.mean[-1]) ** 2) / sigma**3  # G8
+    found = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
+    estimators = {
+        "score form, G8": SelfNormalised(problem.model, MeanField(), EUBO()),
+        "Equation 5 corrected": Equation5(problem.model, MeanField(), EUBO(), corrected=True),
+        "Equation 5 as printed": Equation5(problem.model, MeanField(), EUBO()),
+        "through g as printed": ThroughTheSamples(problem.model, MeanField(), EUBO()),
+    }
+    for name, estimator in estimators.items():
+        noises = (estimator.draw(rng, samples) for _ in range(repeats))
+        grads = (estimator.value_and_grad(theta, e, problem.x, problem.y)[1] for e in noises)
+        values = [grad[-1] for grad in grads]
+        found[name] = (float(np.mean(values)), float(np.std(values, ddof=1) / repeats**0.5))
+    return found
+
+
+PURPLE = "#7A3F6B"
+STYLES = {
+    "corrected": (BLUE, "-", 2.2),
+    "through": (VERMILLION, "--", 1.6),
+    "equation 5": (GREEN, "-.", 1.6),
+    "one": (GREY, "-", 0.9),
+    "minibatch": (PURPLE, (0, (1, 1)), 1.8),
+}
+SHADES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"))
+
+
+def draw_trajectories(
+    mean: Regression, paths: Mapping[str, Path], regression: Regression, corrected: Path
+) -> Figure:
+    """Draw mean and deviation of the Gaussian mean, and the regression's deviations, by step."""
+    figure = Figure(figsize=(13.5, 4.6), layout="constrained")
+    a, b, c = figure.subplots(1, 3)
+    best = exactly.inclusive_optimum(exactly.exact(mean))
+    for name, path in paths.items():
+        colour, style, width = STYLES[name]
+        how: dict[str, Any] = {"color": colour, "ls": style, "lw": width}
+        a.plot(path.steps, path.means[:, -1], label=VARIANTS[name].title, **how)
+        b.plot(path.steps, path.deviations[:, -1], label=VARIANTS[name].title, **how)
+    for ax, value in ((a, best.mean[-1]), (b, best.deviation[-1])):
+        ax.axhline(value, color=BLACK, ls=":", lw=1.8, label="exact posterior")
+    b.set_yscale("log")
+    b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
+    finish(a, "step\n(a) Gaussian mean: mean of q", "mean (units of y)", 2)
+    finish(b, "step\n(b) Gaussian mean: deviation of q", "deviation (units of y)", 2)
+
+    truth = exactly.exact(regression)
+    inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
+    for j, (colour, _) in enumerate(SHADES):
+        c.plot(
+            corrected.steps, corrected.deviations[:, j], color=colour, lw=1.8, label=_draw_name(j)
+        )
+        c.axhline(inclusive.deviation[j], color=colour, ls=":", lw=1.5)
+        c.axhline(reverse.deviation[j], color=colour, ls="--", lw=0.9)
+    c.plot([], [], ":", color=BLACK, lw=1.5, label="of the posterior")
+    c.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
+    c.set_ylim(bottom=0.0)
+    finish(c, "step\n(c) regression, corrected: deviations of q", "deviation of a weight", 2)
+    for ax in (a, b, c):
+        ax.set_xlim(0, corrected.steps[-1])
+    return figure
+
+
+def draw_samples(
+    regression: Regression, by_samples: Sequence[BySamples], by_batch: Sequence[ByBatch]
+) -> Figure:
+    """Draw error, deviations and effective samples against M, and the bias against S."""
+    figure = Figure(figsize=(13.5, 8.4), layout="constrained")
+    (a, b), (c, d) = figure.subplots(2, 2)
+    truth = exactly.exact(regression)
+    inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
+    m = np.array([row.samples for row in by_samples])
+    for row in by_samples:
+        a.plot([row.samples] * len(row.excess), row.excess, "o", color=GREY, ms=4, alpha=0.7)
+    a.plot([], [], "o", color=GREY, ms=4, label="one run")
+    a.plot(m, [np.median(row.excess) for row in by_samples], color=BLUE, lw=1.8, label="median")
+    a.set_yscale("log")
+    excess = "KL(posterior ‖ q) − least (nats)"
+    finish(a, "samples per step M\n(a) error after training", excess, 2)
+    ratios = np.array([row.ratios for row in by_samples])  # (M, P)
+    for j, (colour, mark) in enumerate(SHADES):
+        b.plot(
+            m[m > 1], ratios[m > 1, j], marker=mark, ms=5, color=colour, lw=1.4, label=_draw_name(j)
+        )
+        b.axhline(reverse.deviation[j] / inclusive.deviation[j], color=colour, ls="--", lw=0.9)
+    b.axhline(1.0, color=BLACK, ls=":", lw=1.6, label="of the posterior")
+    b.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
+    top = ratios[m > 1].max(initial=1.0)
+    b.set_ylim(0.0, 1.15 * top)
+    finish(b, "samples per step M\n(b) what is learned", "deviation / that of the posterior", 3)
+    limit = float(np.exp(-exactly.renyi_divergence(2.0, truth.posterior, inclusive)))
+    c.plot(m, [row.share for row in by_samples], "o-", color=BLUE, lw=1.6, label="measured")
+    c.axhline(limit, color=BLACK, ls=":", lw=1.6, label="many samples, at the optimum")
+    c.set_ylim(0.0, 1.05)
+    finish(c, "samples per step M\n(c) effective samples", "effective samples / M", 2)
+    s = [row.batch for row in by_batch]
+    d.plot(s, [row.found for row in by_batch], "o", color=BLUE, ms=7, label="found")
+    d.plot(s, [row.predicted for row in by_batch], "--", color=BLACK, lw=1.4, label="predicted")
+    d.axhline(by_batch[-1].predicted, color=GREY, ls=":", lw=1.6, label="exact posterior")
+    d.set_ylim(bottom=0.0)
+    of_mean = "rows per minibatch S\n(d) Gaussian mean, N/S inside exp"
+    finish(d, of_mean, "deviation of q (units of y)", 3)
+    for ax, ticks in ((a, m), (b, m[m > 1]), (c, m), (d, np.array(s))):
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(FixedLocator(list(ticks)))
+        ax.xaxis.set_minor_locator(NullLocator())
+        plain_numbers(ax.xaxis)
+    return figure
+
+
+def _draw_name(j: int) -> str:
+    return ("weight 1", "weight 2", "bias")[j]
+
+
+ON_REGRESSION, APART = ("corrected", "through", "equation 5"), ("corrected", "through", "one")
+BATCHES = (1, 2, 5, 10, 20)
+ROUNDING = 1e-9  # of a path
+NEAR = 0.01  # nats of KL(posterior || q) above the least that count as "reached"
+CLOSE = 0.05  # relative; a deviation this near the posterior's counts as right
+
+
+def measure(
+    seed: int, steps: int, samples: tuple[int, ...], runs: int, done: Done = unseen
+) -> Study:
+    """Train every reading of the algorithm on both problems; arguments as for `reproduce`.
+
+    `done` is told how often the algorithm has run.
+    """
+    rngs = iter(np.random.default_rng(seed).spawn(1000))
+    mean, regression = gaussian_mean(next(rngs)), correlated_regression(next(rngs))
+    paths = {
+        name: follow(v, mean, next(rngs), steps) for name, v in counted(VARIANTS.items(), done)
+    }
+    of_regression = {
+        name: follow(VARIANTS[name], regression, next(rngs), steps)
+        for name in counted(ON_REGRESSION, done)
+    }
+    moved = mean._replace(y=mean.y + 10.0)
+    apart = {
+        name: distance(VARIANTS[name], mean, moved, seed, steps) for name in counted(APART, done, 2)
+    }
+    slopes = slopes_of_rho(mean, next(rngs), max(samples))
+    by_batch = []
+    for batch in counted(BATCHES, done):
+        path = follow(Variant("", batch_size=batch), mean, next(rngs), steps)
+        predicted = minibatch_fixed_point(mean, batch)[1]
+        by_batch.append(ByBatch(batch, float(path.deviations[-1, -1]), predicted))
+    return Study(
+        steps=steps,
+        mean=mean,
+        regression=regression,
+        paths=paths,
+        of_regression=of_regression,
+        apart=apart,
+        slopes=slopes,
+        by_batch=by_batch,
+        by_samples=[
+            train_with(m, regression, next(rngs), steps, runs) for m in counted(samples, done, runs)
+        ],
+        weights=weight_rows(next(rngs)),
+    )
+
+
+def reproduce(
+    out: FilePath,
+    seed: int = 0,
+    *,
+    steps: int = 2000,
+    samples: tuple[int, ...] = (1, 2, 5, 10, 30, 100, 300, 1000),
+    runs: int = 5,
+    progress: bool | None = None,
+) -> str:
+    """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
+
+    Steps of each training, the M that are compared, and runs of each.
+    """
+    work = len(VARIANTS) + len(ON_REGRESSION) + 2 * len(APART) + len(BATCHES) + runs * len(samples)
+    with count_steps(work, progress) as done:
+        found = measure(seed, steps, samples, runs, done)
+    corrected = found.of_regression["corrected"]
+    pictures = {
+        "trajectories": draw_trajectories(found.mean, found.paths, found.regression, corrected),
+        "samples": draw_samples(found.regression, found.by_samples, found.by_batch),
+    }
+    numbers = {
+        "gaussian mean": _final(found.mean, found.paths),
+        "regression": _final(found.regression, found.of_regression),
+        "paths apart": found.apart,
+        "d U / d rho": found.slopes,
+        "by batch": found.by_batch,
+        "by samples": found.by_samples,
+        "weights": found.weights,
+    }
+    write(out, pictures, numbers)
+    return lay_out(found)
+
+
+def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
+    best = exactly.inclusive_optimum(exactly.exact(problem))
+    ends = {"exact": best, **{name: path.last for name, path in paths.items()}}
+    return {name: {"mean": q.mean, "deviation": q.deviation} for name, q in ends.items()}
+
+
+def lay_out(found: Study) -> str:
+    """Return every number that is printed, and which lines of the algorithm hold."""
+    judged = f"Weights must be finite, a path see the data, a deviation be within {CLOSE:.0%}."
+    return "\n\n".join(
+        [
+            _one_mean(found),
+            _regression(found),
+            _weights(found),
+            listed(
+                "(b), (c) How far the path moves if every value does by 10 (units of y).",
+                "reading",
+                ((VARIANTS[name].title, distance) for name, distance in found.apart.items()),
+                {"most": lambda distance: f"{distance:.3g}"},
+            ),
+            listed(
+                "(d) N/S inside the exponential (D30): deviation of q, Gaussian mean (units of y).",
+                "S",
+                ((str(row.batch), row) for row in found.by_batch),
+                {
+                    "found": lambda row: f"{row.found:.4f}",
+                    "predicted, sqrt(v + Var m_i)": lambda row: f"{row.predicted:.4f}",
+                },
+            ),
+            listed(
+                "(e) dU/d rho of the bias where q is N(1, 0.5^2) (nats).",
+                "estimate",
+                found.slopes.items(),
+                {
+                    "mean": lambda slope: f"{slope[0]:.4f}",
+                    "standard error": lambda slope: f"{slope[1]:.1g}" if slope[1] > 1e-12 else "0",
+                },
+            ),
+            _samples(found),
+            claims(judged, "the paper, as printed", claims_of_the_paper(found)),
+        ]
+    )
+
+
+def _ends(paths: Mapping[str, Path]) -> dict[str, Gaussian]:
+    return {VARIANTS[name].title: path.last for name, path in paths.items()}
+
+
+def _one_mean(found: Study) -> str:
+    best = exactly.inclusive_optimum(exactly.exact(found.mean))
+    return listed(
+        "Gaussian mean: 20 values, prior N(0, 1); q after training (units of y).",
+        f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows",
+        ({"exact posterior": best} | _ends(found.paths)).items(),
+        {
+            "mean": lambda q: f"{q.mean[-1]:.4f}",
+            "deviation": lambda q: f"{q.deviation[-1]:.4g}",
+        },
+    )
+
+
+def _regression(found: Study) -> str:
+    caption = "Regression: 30 rows, inputs of correlation 0.6 and a bias, prior N(0, 1); nats."
+    truth = exactly.exact(found.regression)
+    ends = {
+        "posterior, each weight alone": exactly.inclusive_optimum(truth),
+        **_ends(found.of_regression),
+        "least free energy": exactly.reverse_optimum(truth),
+    }
+    rows = []
+    for name, q in ends.items():
+        numbers = [f"{m:.4f}" for m in q.mean] + [f"{d:.3g}" for d in q.deviation]
+        with np.errstate(over="ignore"):
+            rows.append([name, *numbers, f"{exactly.kl(truth.posterior, q):.3g}"])
+    head = ("", "mean 1", "mean 2", "bias", "sd 1", "sd 2", "of bias", "KL(p || q)")
+    return f"{caption}\n\n{table(head, rows)}"
+
+
+def _weights(found: Study) -> str:
+    caption = "(a) Weights of 200 samples of the prior (G7): effective samples after each shift."
+    rows = []
+    for row in found.weights:
+        effective = ["nan" if e is None else f"{e:.1f}" for e in row.effective.values()]
+        rows.append([str(row.rows), f"{row.low:.0f}", f"{row.high:.0f}", *effective])
+    head = ("values", "log w from (nats)", "to", "+ min (printed)", "- min", "- max")
+    return f"{caption}\n\n{table(head, rows)}"
+
+
+def _samples(found: Study) -> str:
+    truth = exactly.exact(found.regression)
+    best = exactly.inclusive_optimum(truth)
+    limit = np.exp(-exactly.renyi_divergence(2.0, truth.posterior, best))
+    return listed(
+        "Corrected, regression: KL above its least (nats); sd over marginal sd; effective samples,"
+        f"\nof many at the optimum {limit:.1%}.",
+        "M",
+        ((str(row.samples), row) for row in found.by_samples),
+        {
+            "median": lambda row: f"{np.median(row.excess):.2g}",
+            "worst": lambda row: f"{max(row.excess):.2g}",
+            f"<= {NEAR:g}": lambda row: "yes" if max(row.excess) <= NEAR else "no",
+            "sd 1": lambda row: f"{row.ratios[0]:.3f}",
+            "sd 2": lambda row: f"{row.ratios[1]:.3f}",
+            "of bias": lambda row: f"{row.ratios[2]:.3f}",
+            "effective": lambda row: f"{row.share * row.samples:.1f}",
+            "of M": lambda row: f"{row.share:.1%}",
+        },
+    )
+
+
+def claims_of_the_paper(found: Study) -> list[Claim]:
+    """Judge the printed lines one by one."""
+    best = exactly.inclusive_optimum(exactly.exact(found.mean)).deviation[-1]
+    lost = [row.rows for row in found.weights if row.effective["+ min"] is None]
+    rows = [
+        Claim("(a) weights exp(log w + min log w)", "finite", f"nan of {lost} values", not lost)
+    ]
+    for name, said in (
+        ("through", "(b) gradient of log q(g(eps)), through g"),
+        ("one", "(c) one sample per step"),
+        ("corrected", "corrected, G8"),
+    ):
+        apart, ours = found.apart[name], name == "corrected"
+        rows.append(Claim(said, "sees the data", f"moves by {apart:.3g}", apart > ROUNDING, ours))
+    for name, said in (
+        ("minibatch", "(d) N/S inside exp, S = 1"),
+        ("equation 5", "(e) Equation 5"),
+    ):
+        ratio = float(found.paths[name].deviations[-1, -1] / best)
+        rows.append(Claim(said, "deviation x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE))
+    exact, (value, error) = found.slopes["exact"][0], found.slopes["Equation 5 as printed"]
+    off = abs(value - exact) / error
+    return [*rows, Claim("(e) Equation 5 is dU/d rho", f"{exact:.4f}", f"{value:.4f}", off)]

@@ -1,1 +1,0 @@
-"""Sagar's Algorithm 1, as printed and corrected, where the posterior is known."""

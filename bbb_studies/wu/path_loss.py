@@ -1,0 +1,645 @@
+"""Wu's second system: a radio field over a plane with buildings (W6), and his two questions.
+
+`compare` sets MLE, MAP and VI side by side. `WHY` asks why a large error does not come with a
+large deviation, `HOW` how to fit the simulated function exactly; both are lists of variants of
+one base case, each measured on several data sets by `measure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, inf, isfinite, isqrt, nan, sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.gradients.catalogue import Estimator
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.model.joint import Model
+from bbb_numpy.parts.full_rank import FullRank
+from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, finish, plain_numbers
+from bbb_numpy.progress import Done, counted, steps
+from bbb_studies.comparing import (
+    METHODS,
+    Claim,
+    Fitted,
+    Setup,
+    average,
+    claims,
+    judge,
+    listed,
+    train,
+    write,
+)
+from bbb_studies.data import path_loss as data
+from bbb_studies.data.path_loss import Receivers, Scene
+
+Average = dict[str, tuple[float, float]]
+Array = NDArray[Any]
+CELLS = 40  # of the map, along each side
+EDGE = 3.0  # m: a cell this close to a jump of the field is near an edge
+FRESH = 2000  # held-out receivers
+WORST = 0.1  # share of the cells that count as those of the largest error
+
+
+def full_rank(model: Model) -> Estimator:
+    """Return the estimator of a full-rank posterior that starts narrow."""
+    return ClosedFormKL(model, FullRank(0.3, -5.0))
+
+
+def places_alone(scene: Scene, places: Array) -> Array:
+    """Return the places themselves: the network is told x and y."""
+    return places
+
+
+def places_and_distance(scene: Scene, places: Array) -> Array:
+    """Return x, y and log10 of the distance."""
+    return np.hstack([places, data.features(scene, places)[:, :1]])
+
+
+def distance_and_walls(scene: Scene, places: Array) -> Array:
+    """Return log10 of the distance and the number of walls, whichever building's."""
+    found = data.features(scene, places)
+    return np.stack([found[:, 0], found[:, 1:].sum(axis=1)], axis=1)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to measure, to describe the place, and to train."""
+
+    name: str = "VI"
+    build: Callable[[Model], Estimator] = METHODS["VI"]
+    setup: Setup = field(
+        default=Setup(
+            hidden=(32, 32),
+            activation="relu",
+            prior_scale=0.5,
+            likelihood=GaussianLikelihood(0.3, learn=True),
+            epochs=500,
+            batch_size=50,
+        )
+    )
+    members: int = 1
+    count: int = 400  # receivers
+    scene: Scene = Scene()
+    inputs: Callable[[Scene, Array], Array] = places_alone
+    area: Callable[[Array], NDArray[np.bool_]] | None = None  # where receivers are
+
+    def but(self, name: str, **changes: Any) -> Variant:
+        """Return this variant with other numbers, of its own or of its setup."""
+        own = {key: changes.pop(key) for key in list(changes) if key in self.__dataclass_fields__}
+        return replace(self, name=name, setup=replace(self.setup, **changes), **own)
+
+
+BASE = Variant()
+NOISE_HEAD = HeteroscedasticLikelihood(0.05)
+MANY = {"count": 1600, "batch_size": 100}
+SMOOTH, EXACT = "VI, no buildings", "full rank, right inputs"
+WEIGHTS = 2 + len(BASE.scene.buildings)  # in which the field is linear: lambda, phi_j, constant
+NOISE_LIMIT = BASE.scene.shadowing * sqrt(WEIGHTS / BASE.count)  # dB, of least squares in them
+
+
+def without_corner(places: Array) -> NDArray[np.bool_]:
+    """Return where receivers are when the corner x, y > 60 m has none."""
+    return ~np.all(places > 60.0, axis=1)
+
+
+WHY = (
+    BASE,
+    BASE.but("VI, 1600 receivers", **MANY),
+    BASE.but("VI, 64-64", hidden=(64, 64)),
+    BASE.but("VI, prior 0.25", prior_scale=0.25),
+    BASE.but("VI, prior 1", prior_scale=1.0),
+    BASE.but("VI, 12-12", hidden=(12, 12)),
+    BASE.but("full rank, 12-12", build=full_rank, hidden=(12, 12), learning_rate=2e-3, samples=4),
+    BASE.but("5 VI", members=5),
+    BASE.but("5 MAP", build=METHODS["MAP"], members=5),
+    BASE.but("5 MLE", build=METHODS["MLE"], members=5),
+    BASE.but("VI, noise head", likelihood=NOISE_HEAD),
+    BASE.but("VI, noise head, 1600", likelihood=NOISE_HEAD, **MANY),
+    BASE.but(
+        "5 MAP, noise head, 1600", build=METHODS["MAP"], members=5, likelihood=NOISE_HEAD, **MANY
+    ),
+    BASE.but(SMOOTH, scene=Scene(buildings=())),
+    BASE.but("VI, empty corner", area=without_corner),
+    BASE.but("5 MAP, empty corner", build=METHODS["MAP"], members=5, area=without_corner),
+    BASE.but(
+        EXACT,
+        build=full_rank,
+        hidden=(),
+        inputs=data.features,
+        samples=4,
+    ),
+)
+
+LEAST_SQUARES = BASE.but(
+    "400 receivers, 32-32, 2 dB, 500 epochs",
+    build=METHODS["MLE"],
+    likelihood=GaussianLikelihood(0.2),
+)
+SILENT = Scene(shadowing=0.0)
+HOW = (
+    LEAST_SQUARES,
+    LEAST_SQUARES.but("100 receivers", count=100),
+    LEAST_SQUARES.but("1600 receivers", **MANY),
+    LEAST_SQUARES.but("8-8", hidden=(8, 8)),
+    LEAST_SQUARES.but("128-128", hidden=(128, 128)),
+    LEAST_SQUARES.but("0 dB", scene=SILENT),
+    LEAST_SQUARES.but("6 dB", scene=Scene(shadowing=6.0)),
+    LEAST_SQUARES.but("100 epochs", epochs=100),
+    LEAST_SQUARES.but("2000 epochs", epochs=2000),
+    LEAST_SQUARES.but("1600, 64-64, 0 dB", **MANY, hidden=(64, 64), scene=SILENT),
+    LEAST_SQUARES.but(
+        "6400, 64-64, 0 dB", count=6400, batch_size=200, hidden=(64, 64), scene=SILENT
+    ),
+    LEAST_SQUARES.but("x, y, log10 d", inputs=places_and_distance),
+    LEAST_SQUARES.but("log10 d, walls; 32-32", inputs=distance_and_walls),
+    LEAST_SQUARES.but("log10 d, walls of each; 32-32", inputs=data.features),
+    LEAST_SQUARES.but("log10 d, walls of each; linear", inputs=data.features, hidden=()),
+    LEAST_SQUARES.but("the same, 0 dB", inputs=data.features, hidden=(), scene=SILENT),
+)
+
+
+class Measured(NamedTuple):
+    """One data set, one fit, the maps in dB or dBm (cells,), and the numbers."""
+
+    receivers: Receivers
+    fitted: Fitted
+    truth: Array
+    predictive: Predictive
+    near: NDArray[np.bool_]
+    numbers: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All that is trained and measured: mean and standard error over the data sets, by variant."""
+
+    repeats: int
+    methods: dict[str, Measured]  # on the first data set
+    runs: dict[str, list[Measured]]  # of `WHY`, every data set
+    side: dict[str, Average]  # MLE, MAP and VI
+    why: dict[str, Average]
+    how: dict[str, Average]
+    split: dict[str, tuple[float, float]]  # from `bias_and_spread`; empty of one data set
+
+
+def mean(values: Array) -> float:
+    """Return the mean, nan of nothing."""
+    return float(values.mean()) if len(values) else nan
+
+
+def rms(values: Array) -> float:
+    """Return the root mean square."""
+    return sqrt(mean(values**2)) if len(values) else nan
+
+
+def rank_correlation(one: Array, other: Array) -> float:
+    """Return Spearman's rank correlation of two flat arrays; nan if either is constant."""
+    ranks = []
+    for values in (one, other):
+        _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+        middle = np.cumsum(count) - 0.5 * count  # ties share the mean of their ranks
+        ranks.append(middle[place] - middle[place].mean())
+    if any(np.ptp(rank) == 0.0 for rank in ranks):
+        return float("nan")
+    return float(ranks[0] @ ranks[1] / np.sqrt((ranks[0] @ ranks[0]) * (ranks[1] @ ranks[1])))
+
+
+def measure(variant: Variant, seed: int) -> Measured:
+    """Draw receivers, train, predict the map, and judge it.
+
+    Returns
+    -------
+    Measured
+        The numbers are those of `judge` on fresh receivers over the whole plane, and of the map:
+        ``near`` and ``far``, RMSE within `EDGE` of a jump and elsewhere, in dB, and of the same
+        cells the mean ``epistemic`` and ``total`` deviation; ``rank epistemic`` and ``rank
+        total``, rank correlation of absolute error and deviation, and ``rank if right``, what
+        that of the epistemic one is on average when the truth is itself a function drawn from
+        the posterior; ``tenths``, RMSE in the tenth of the cells of largest total deviation over
+        that in the tenth of smallest; ``worst near``, the share near a jump of the cells of
+        largest error; ``corner error`` and ``corner epistemic``, of the corner that
+        `without_corner` leaves out. What is not defined, as a rank correlation of a point
+        estimate, is left out.
+    """
+    scene = variant.scene
+    rng = np.random.default_rng(seed)
+    known = data.receivers(scene, rng, variant.count, variant.area)
+    fresh = data.receivers(scene, rng, FRESH)
+    cells = data.grid(scene, CELLS)
+    truth, near = data.field(scene, cells), data.near_edge(scene, cells, EDGE)
+
+    x = variant.inputs(scene, known.places)
+    fitted = train(variant.build, variant.setup, x, known.y, seed=seed, members=variant.members)
+    numbers = judge(fitted, variant.inputs(scene, fresh.places), fresh.y, fresh.truth)
+    inputs = variant.inputs(scene, cells)
+    found = fitted.predict(inputs)
+    p = Predictive._make(moment[:, 0] for moment in found)
+    error = np.abs(p.mean - truth[:, 0])
+
+    drawn = np.abs(fitted.functions(inputs, 30)[..., 0] - p.mean)  # (S, cells)
+    right = [rank_correlation(d, p.epistemic) for d in drawn]
+    worst = error >= np.quantile(error, 1.0 - WORST)
+    tenths = np.array_split(np.argsort(p.total), 10)
+    corner = ~without_corner(cells)
+    numbers |= {
+        "near": rms(error[near]),
+        "far": rms(error[~near]),
+        "rank epistemic": rank_correlation(error, p.epistemic),
+        "rank total": rank_correlation(error, p.total),
+        "rank if right": float(np.mean(right)),
+        "rank if right, deviation": float(np.std(right)),
+        "epistemic near": mean(p.epistemic[near]),
+        "epistemic far": mean(p.epistemic[~near]),
+        "total near": mean(p.total[near]),
+        "total far": mean(p.total[~near]),
+        "tenths": rms(error[tenths[-1]]) / rms(error[tenths[0]]) if np.ptp(p.total) else nan,
+        "worst near": float(near[worst].mean()),
+        "edge share": float(near.mean()),
+        "corner error": rms(error[corner]),
+        "corner epistemic": mean(p.epistemic[corner]),
+    }
+    numbers = {name: value for name, value in numbers.items() if isfinite(value)}
+    return Measured(known, fitted, truth[:, 0], p, near, numbers)
+
+
+def bias_and_spread(runs: Sequence[Measured]) -> dict[str, tuple[float, float]]:
+    """Split the error of several data sets near jumps and elsewhere, in dB.
+
+    Returns
+    -------
+    dict
+        ``near`` and ``far``: root mean square over cells of the bias, the mean over data sets
+        less the truth (freed of the variance that this mean still has), and of the deviation
+        between data sets, which an epistemic deviation should equal.
+    """
+    means = np.stack([run.predictive.mean for run in runs])  # (R, cells)
+    variance = means.var(axis=0, ddof=1)
+    squared = (means.mean(axis=0) - runs[0].truth) ** 2 - variance / len(runs)
+    near = runs[0].near
+    return {
+        name: (sqrt(max(mean(squared[chosen]), 0.0)), sqrt(mean(variance[chosen])))
+        for name, chosen in (("near", near), ("far", ~near))
+    }
+
+
+def compare(seed: int = 0, base: Variant = BASE) -> dict[str, Measured]:
+    """Train every one of `METHODS` on the same receivers, and measure."""
+    return {name: measure(base.but(name, build=METHODS[name]), seed) for name in METHODS}
+
+
+def draw_maps(methods: Mapping[str, Measured], figure: Figure | None = None) -> Figure:
+    """Draw truth, predicted maps, absolute errors and deviations of every method side by side.
+
+    Parameters
+    ----------
+    methods : mapping
+        From `compare`; one of them is 'VI'.
+    figure : Figure, optional
+        Empty. Default: a new one.
+
+    Returns
+    -------
+    Figure
+    """
+    scene, shown = BASE.scene, list(methods.values())
+    errors = [np.abs(m.predictive.mean - m.truth) for m in shown]
+    columns = len(shown) + 1
+    if figure is None:
+        figure = Figure(figsize=(3.3 * columns, 9.6), layout="constrained")
+    panels = figure.subplots(3, columns, sharex=True, sharey=True)
+    vi = methods["VI"]
+    rows = (
+        ("power (dBm)", "cividis", [vi.truth, *(m.predictive.mean for m in shown)]),
+        ("|error| (dB)", "inferno", [vi.near * 1.0, *errors]),
+        (
+            "deviation (dB)",
+            "viridis",
+            [vi.predictive.epistemic, *(m.predictive.total for m in shown)],
+        ),
+    )
+    titles = (
+        ["truth and receivers", *(f"{name}, predicted" for name in methods)],
+        [f"within {EDGE:g} m of a jump", *(f"{name}, |error|" for name in methods)],
+        ["VI, epistemic", *(f"{name}, total" for name in methods)],
+    )
+    for i, (label, colours, maps) in enumerate(rows):
+        lowest = min(values.min() for values in maps[i == 1 :])
+        highest = max(np.quantile(values, 0.995) for values in maps[i == 1 :])
+        for j, (ax, values) in enumerate(zip(panels[i], maps, strict=True)):
+            mask = i == 1 and j == 0
+            image = ax.imshow(
+                values.reshape(isqrt(values.size), -1),
+                origin="lower",
+                extent=(0.0, scene.width, 0.0, scene.height),
+                cmap="Greys" if mask else colours,
+                vmin=0.0 if mask else lowest,
+                vmax=2.0 if mask else highest,
+            )
+            _draw_furnish(ax, scene, "black" if mask else "white")
+            ax.set_title(titles[i][j], fontsize="medium")
+            ax.set_xlabel("x (m)" if i == 2 else "")
+            ax.set_ylabel("y (m)" if j == 0 else "")
+        figure.colorbar(image, ax=panels[i], label=label, shrink=0.9)
+    panels[0, 0].plot(*vi.receivers.places.T, ".", color="white", markersize=1.5)
+    return figure
+
+
+def _draw_furnish(ax: Axes, scene: Scene, colour: str) -> None:
+    """Draw the buildings' walls and the transmitters."""
+    for left, bottom, right, top, _ in scene.buildings:
+        size = (right - left, top - bottom)
+        ax.add_patch(Rectangle((left, bottom), *size, fill=False, edgecolor=colour, linewidth=1.0))
+    ax.plot(*np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black")
+
+
+def draw_why(why: Mapping[str, Average], runs: Mapping[str, Sequence[Measured]]) -> Figure:
+    """Draw rank correlations, and error against deviation in tenths of the map."""
+    figure = Figure(figsize=(13.0, 5.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
+    _draw_by_name(left, why, "rank epistemic", "with the epistemic deviation", "o", BLUE, 0.12)
+    _draw_by_name(left, why, "rank total", "with the total deviation", "s", VERMILLION, -0.12)
+    _draw_by_name(left, why, "rank if right", "epistemic, were it right", "|", BLACK)
+    left.axvline(0.0, color="#8C8C8C", linewidth=0.8)
+    finish(left, "rank correlation of |error| and deviation over the map (± 1 s.e.)", "", 3)
+    draw_tenths(runs, right)
+    return figure
+
+
+def draw_tenths(runs: Mapping[str, Sequence[Measured]], ax: Axes) -> None:
+    """Draw error against total deviation, by tenths of the cells, of three variants."""
+    highest = 0.0
+    for name, style, colour in (
+        ("VI", "o-", BLUE),
+        ("5 MLE", "^--", GREEN),
+        ("VI, noise head, 1600", "s-.", VERMILLION),
+    ):
+        total = np.concatenate([run.predictive.total for run in runs[name]])
+        error = np.concatenate([run.predictive.mean - run.truth for run in runs[name]])
+        tenths = np.array_split(np.argsort(total), 10)
+        x, y = (np.array([rms(v[t]) for t in tenths]) for v in (total, error))
+        ax.plot(x, y, style, color=colour, label=name, markersize=5)
+        highest = max(highest, x.max(), y.max())
+    noise = BASE.scene.shadowing  # is in the total deviation, not in the error to the truth
+    line = np.linspace(noise, highest, 100)
+    ax.plot(line, np.sqrt(line**2 - noise**2), ":", color=BLACK, label="were it right")
+    ax.set_ylim(0.0)
+    finish(ax, "total deviation (dB), by tenths of the cells", "RMSE of the mean (dB)", 2)
+
+
+def draw_how(how: Mapping[str, Average]) -> Figure:
+    """Draw the error of every change of the base case."""
+    figure = Figure(figsize=(9.0, 5.6), layout="constrained")
+    ax = figure.subplots()
+    shown = {name: numbers for name, numbers in how.items() if numbers["rmse"][0] > 1e-3}
+    _draw_by_name(ax, shown, "rmse", "whole plane", "o", BLACK)
+    _draw_by_name(ax, shown, "near", f"within {EDGE:g} m of a jump", "^", VERMILLION)
+    _draw_by_name(ax, shown, "far", "elsewhere", "v", BLUE)
+    ax.axvline(NOISE_LIMIT, color="#8C8C8C", linestyle="--", label="noise limit, right inputs")
+    ax.set_xscale("log")
+    plain_numbers(ax.xaxis)
+    ax.set_xticks([0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0])
+    finish(ax, "RMSE to the map without shadowing (dB; ± 1 s.e.)", "", 4)
+    return figure
+
+
+def _draw_by_name(
+    ax: Axes,
+    found: Mapping[str, Average],
+    key: str,
+    label: str,
+    marker: str,
+    colour: str,
+    shift: float = 0.0,
+) -> None:
+    """Draw one number of every variant with its error, the first variant at the top."""
+    names = list(found)[::-1]
+    height = np.arange(len(names))
+    mean, error = np.array([found[name][key] for name in names]).T
+    ax.errorbar(
+        mean,
+        height + shift,
+        xerr=error,
+        fmt=marker,
+        color=colour,
+        label=label,
+        markersize=12 if marker == "|" else 5,
+        linewidth=1.2,
+    )
+    ax.set_yticks(height, names)
+
+
+LARGE = 0.5  # a rank correlation that counts as "large where the error is large"
+EXACTLY = 1e-6  # dB that count as an exact fit
+
+
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for twice as many data sets."""
+    return {"seed": seed, "repeats": 4}
+
+
+def updates(variant: Variant) -> float:
+    """Return how many minibatches a variant trains on, all its members together."""
+    setup = variant.setup
+    return setup.epochs * variant.members * ceil(variant.count / setup.batch_size)
+
+
+def measure_all(seed: int, repeats: int, effort: float, progress: bool | None = None) -> Study:
+    """Train and measure every variant; arguments as for `reproduce`."""
+    seeds, whole = range(seed, seed + repeats), len(METHODS) * updates(BASE)
+    work = repeats * (whole + sum(map(updates, (*WHY[1:], *HOW))))
+
+    def shorter(variant: Variant) -> Variant:
+        return variant.but(variant.name, epochs=max(1, round(effort * variant.setup.epochs)))
+
+    def each(variant: Variant, done: Done) -> list[Measured]:
+        here = counted(seeds, done, updates(variant))
+        return [measure(shorter(variant), which) for which in here]
+
+    with steps(work, progress) as done:
+        pairs = [compare(which, shorter(BASE)) for which in counted(seeds, done, whole)]
+        runs = {BASE.name: [pair[BASE.name] for pair in pairs]}
+        runs |= {variant.name: each(variant, done) for variant in WHY[1:]}
+        how = {variant.name: [run.numbers for run in each(variant, done)] for variant in HOW}
+    return Study(
+        repeats=repeats,
+        methods=pairs[0],
+        runs=runs,
+        side={name: average([pair[name].numbers for pair in pairs]) for name in METHODS},
+        why={name: average([run.numbers for run in measured]) for name, measured in runs.items()},
+        how={name: average(numbers) for name, numbers in how.items()},
+        split=bias_and_spread(runs[BASE.name]) if repeats > 1 else {},
+    )
+
+
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    repeats: int = 2,
+    effort: float = 1.0,
+    progress: bool | None = None,
+) -> str:
+    """Run everything; write ``maps.png``, ``why.png``, ``how.png`` and ``numbers.json``.
+
+    `repeats` data sets, from which every standard error comes; `effort`, a factor on all epochs.
+    """
+    found = measure_all(seed, repeats, effort, progress)
+    numbers = {
+        "seed": seed,
+        "repeats": repeats,
+        "methods": found.side,
+        "why": found.why,
+        "how": found.how,
+        "bias and spread": found.split,
+    }
+    maps, why = draw_maps(found.methods), draw_why(found.why, found.runs)
+    write(out, {"maps": maps, "why": why, "how": draw_how(found.how)}, numbers)
+    return _tables(found)
+
+
+SIDE = {
+    "RMSE dB": "rmse",
+    "near jumps": "near",
+    "elsewhere": "far",
+    "nats/row": "log density",
+    "in 95%": "coverage",
+    "epistemic dB": "epistemic",
+}
+RANKS = {
+    "rank epist.": "rank epistemic",
+    "rank total": "rank total",
+    "if right": "rank if right",
+    "its sd": "rank if right, deviation",
+    "tenths": "tenths",
+    "edge share": "edge share",
+    "worst near": "worst near",
+}
+DEVIATIONS = {
+    "RMSE near": "near",
+    "RMSE far": "far",
+    "total near": "total near",
+    "total far": "total far",
+    "epist. near": "epistemic near",
+    "epist. far": "epistemic far",
+}
+PLACES = {
+    "RMSE": "rmse",
+    "epistemic": "epistemic",
+    "RMSE corner": "corner error",
+    "epist. corner": "corner epistemic",
+}
+
+
+def _tables(found: Study) -> str:
+    how = {"RMSE dB": "rmse", "near jumps": "near", "elsewhere": "far"}
+    side = "RMSE to the map without shadowing, new receivers; everywhere mean (standard error)."
+    ranks = "(a) Rank correlation of |error| and deviation; tenths: RMSE, least over most sure."
+    near = f"RMSE and mean deviations within {EDGE:g} m of a jump and elsewhere (dB)."
+    least = "(b) Least squares: one thing changed at a time, then several, then the inputs."
+    limit = f"noise limit: {BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB."
+    judged = f"'Large' is a rank correlation of {LARGE:g}; {limit}"
+    return "\n\n".join(
+        [
+            _scene(found.repeats),
+            _averages(side, found.side, SIDE),
+            _averages(ranks, found.why, RANKS),
+            _averages(near, found.why, DEVIATIONS),
+            _places(found.why),
+            _split(found.split),
+            _averages(least, found.how, how),
+            claims(judged, "the slides", claims_of_the_slides(found)),
+        ]
+    )
+
+
+def _scene(repeats: int) -> str:
+    scene, setup = BASE.scene, BASE.setup
+    settings = {
+        "transmitter (m)": scene.transmitters[0],
+        "P_T (dBm)": scene.power,
+        "P_0 (dB), at (m)": (scene.reference_loss, scene.reference_distance),
+        "lambda": scene.exponent,
+        "loss of each wall, by building (dB)": [b.wall_loss for b in scene.buildings],
+        "shadowing (dB)": scene.shadowing,
+        "receivers": BASE.count,
+        "hidden units": setup.hidden,
+        "prior deviation, standardised": setup.prior_scale,
+        "epochs of Adam": setup.epochs,
+        "data sets": repeats,
+    }
+    caption = f"A plane of {scene.width:g} m x {scene.height:g} m, and the base case."
+    return listed(caption, "setting", settings.items(), {"value": str})
+
+
+def _averages(caption: str, found: Mapping[str, Average], columns: Mapping[str, str]) -> str:
+    """Lay out mean (standard error) of `columns`, number by title."""
+    return listed(caption, "", found.items(), {c: _average(key) for c, key in columns.items()})
+
+
+def _average(key: str) -> Callable[[Average], str]:
+    def shown(numbers: Average) -> str:
+        return "{:.2f} ({:.2f})".format(*numbers[key]) if key in numbers else "-"
+
+    return shown
+
+
+def _places(why: Mapping[str, Average]) -> str:
+    def ratio(numbers: Average) -> str:
+        if "total near" not in numbers:
+            return "-"
+        return f"{numbers['total near'][0] / numbers['total far'][0]:.2f}"
+
+    caption = "Total deviation near jumps over elsewhere; plane, and corner x, y > 60 m (dB)."
+    columns = {column: _average(key) for column, key in PLACES.items()}
+    return listed(caption, "", why.items(), {"near / far": ratio, **columns})
+
+
+def _split(split: Mapping[str, tuple[float, float]]) -> str:
+    caption = "Bias of the mean of VI over data sets, and spread between its fits (dB)."
+    columns = {
+        "bias": lambda one: f"{one[0]:.2f}",
+        "spread": lambda one: f"{one[1]:.2f}",
+        "bias, of the squared error": lambda one: (
+            f"{one[0] ** 2 / (one[0] ** 2 + one[1] ** 2):.0%}"
+        ),
+    }
+    return listed(caption, "of a jump", split.items(), columns)
+
+
+def claims_of_the_slides(found: Study) -> list[Claim]:
+    """Judge both wishes: of the base case, of the best that is told x and y, of the rest."""
+
+    def best_of(variants: tuple[Variant, ...], among: Mapping[str, Average], key: str) -> list[str]:
+        names = [v.name for v in variants if v.inputs is places_alone and v.name in among]
+        return sorted(names, key=lambda name: among[name][key][0])
+
+    why, how = found.why, found.how
+    rows = []
+    for name in (BASE.name, best_of(WHY, why, "rank total")[-1]):
+        rank = why[name]["rank total"][0]
+        rows.append(
+            Claim(f"large error, 'large variance': {name}", "large", f"{rank:.2f}", rank >= LARGE)
+        )
+    *_, right, silent = how
+    for name in (best_of(HOW, how, "rmse")[0], right, silent):
+        rmse = how[name]["rmse"][0]
+        shown = f"{rmse:.2f} dB" if rmse > EXACTLY else f"{rmse:.1e} dB"
+        rows.append(
+            Claim(
+                f"approximates the simulated function: {name}", "'perfectly'", shown, rmse < EXACTLY
+            )
+        )
+    rmse, error = how[right]["rmse"]
+    away = abs(rmse - NOISE_LIMIT) / error if error else inf
+    limit = f"{NOISE_LIMIT:.2f} dB"
+    rows.append(Claim("noise limit, the same inputs", limit, f"{rmse:.2f} dB", away, True))
+    return rows

@@ -1,1 +1,0 @@
-"""A radio field over a plane with buildings (W6)."""
