@@ -409,7 +409,7 @@ def tags_in_code() -> dict[str, set[str]]:
     """Return the tags in the docstrings and comments of each file of the package."""
     return {
         path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
-        for path in sorted(ROOT.glob("bbb_numpy/**/*.py"))
+        for path in sorted(ROOT.glob("bbb_*/**/*.py"))
     }
 
 

@@ -48,7 +48,7 @@ def made_up(seed=0, train=1400, test=200):
     return MNIST(*part(train), *part(test))
 
 
-FOUND = made_up()
+FOUND, SAVE = made_up(), mnist.save
 
 
 def run(out, **more):
@@ -83,11 +83,11 @@ def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
     def dies(*arguments):
         seen.append(0)
         if where == "after":
-            models.save(*arguments)
+            SAVE(*arguments)
         if len(seen) == when + 1:
             raise Killed
         if where == "before":
-            models.save(*arguments)
+            SAVE(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(mnist, "save", dies)
@@ -97,7 +97,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
 
     def counts(*arguments):
         seen.append(0)
-        models.save(*arguments)
+        SAVE(*arguments)
 
     monkeypatch.setattr(mnist, "save", counts)
     run(tmp_path)
