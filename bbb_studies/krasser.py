@@ -23,8 +23,8 @@ from bbb_numpy.evaluation.predictive import Predictive, sample_functions
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import FreeEnergy
-from bbb_numpy.numeric.validation import OneOf
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.validation import OneOf
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP

@@ -30,10 +30,10 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE
-from bbb_numpy.numeric.validation import fraction, positive, whole
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.files import write_json, write_text
 from bbb_numpy.numeric.storing import CheckpointError, Format, read_state, write_state
+from bbb_numpy.numeric.validation import fraction, positive, whole
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass

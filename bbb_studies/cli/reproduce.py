@@ -34,25 +34,19 @@ STUDIES = {
         "four data sets in place of two",
     ),
     "sagar-toy": Study("sagar", "Algorithm 1 as printed and corrected"),
-    "estimator-variance": Study(
-        "ours.estimator_variance", "variances of all gradient estimators"
-    ),
+    "estimator-variance": Study("ours.estimator_variance", "variances of all gradient estimators"),
     "evidence-bounds": Study("ours.evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO"),
     "elbo-minima": Study(
         "ours.elbo_minima", "the bounds that many starts reach, and the ways between"
     ),
-    "coin": Study(
-        "mullachery.coin", "closed form, grid and Metropolis-Hastings agree on a coin"
-    ),
+    "coin": Study("mullachery.coin", "closed form, grid and Metropolis-Hastings agree on a coin"),
     "occam": Study("mullachery.occam", "evidence against data complexity, from real numbers"),
     "powerball": Study(
         "mullachery.powerball",
         "which bin a lottery ball is from; needs data",
         "two cross-validations in place of one, six simulated data sets in place of two",
     ),
-    "income-tax": Study(
-        "mullachery.income_tax", "Vermont's income tax per return; needs data"
-    ),
+    "income-tax": Study("mullachery.income_tax", "Vermont's income tax per return; needs data"),
     "mnist": Study(
         "blundell.mnist",
         "SGD, MAP and Bayes by Backprop on digits, pruning; needs data",

@@ -17,8 +17,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from bbb_numpy.numeric.validation import positive, real, whole
 from bbb_numpy.numeric.elementary import log_factorial, softplus
+from bbb_numpy.numeric.validation import positive, real, whole
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
