@@ -15,8 +15,7 @@ from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies import linear_gaussian as closed
-from bbb_studies.ours.evidence_bounds import place
-from bbb_studies.ours.evidence_bounds import bound, draw, draw_posterior
+from bbb_studies.ours.evidence_bounds import bound, draw, draw_posterior, place
 
 
 def sampled_free_energy(estimator, theta, x, y, samples=40_000, seed=0):
