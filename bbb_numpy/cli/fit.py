@@ -103,8 +103,7 @@ def _print_fit(args: argparse.Namespace, model: Any, problem: Problem) -> None:
         print(f"{cost:<18} {_figures(model.history_[-1].objective)} nats")
     noise = getattr(model, "noise_scale_", None)
     if noise is not None:
-        heavy = model.estimator_.model.likelihood.heavy_tails
-        label = "noise scale" if heavy else "noise deviation"
+        label = model.estimator_.model.likelihood.noise_name
         print(f"{label:<18} {_figures(noise[0])} (units of {args.target})")
     if problem.task == "classification":
         print(f"accuracy           {_figures(model.score(inputs, y))} on these rows")

@@ -2,7 +2,7 @@ r"""Quantiles, intervals and sets of classes, of the predictive mixture itself (
 
 The predictive distribution function is a mean over weight samples,
 :math:`F(y|x) = \frac1S \sum_s F(y|x, w_s)`. Its inverse is no mean of theirs, nor does it follow
-from mean and deviation: skewed, heavy-tailed and two-humped mixtures keep their shape here.
+from mean and standard deviation: mixtures that are skewed, heavy-tailed or two-humped stay so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.joint import Likelihood
 from ..numeric.validation import (
     ANY_NUMBERS,
     GENERATOR,
@@ -26,9 +25,7 @@ from ..numeric.validation import (
     accepts,
     real,
 )
-from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from ..parts.student_t import StudentTLikelihood
+from ..parts.likelihoods import Likelihood
 from .predictive import Source, check_source, outputs
 
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
@@ -94,7 +91,7 @@ def distribution_function(
     Raises
     ------
     TypeError
-        For a likelihood that is none of the package's.
+        For a likelihood without a distribution function.
     """
     likelihood, wanted = estimator.model.likelihood, (len(x), estimator.model.outputs)
     if y.shape != wanted:
@@ -166,46 +163,17 @@ def likely_classes(proba: Array, coverage: float) -> Array:
 
 
 def _components(likelihood: Likelihood, params: dict[str, Array], f: Array) -> list[Array]:
-    """Return what the distributions of y given each weight sample are made of, (S, B, K) each.
-
-    Location and scale (and degrees of freedom), rates, or probabilities of 1.
-    """
+    """Return what the distributions of y given each weight sample are made of, (S, B, K) each."""
     mean = likelihood.mean(params, f)
-    parts: list[Array]
-    if isinstance(likelihood, StudentTLikelihood):
-        scale = likelihood.noise_scale(params, f.shape[-1])[..., None, :]
-        df = np.exp(params["log_df"])[..., None, :] if likelihood.learn else likelihood.df
-        parts = [mean, scale, np.asarray(df)]
-    elif isinstance(likelihood, GaussianLikelihood | HeteroscedasticLikelihood):
-        parts = [mean, np.sqrt(likelihood.variance(params, f))]
-    elif isinstance(likelihood, PoissonLikelihood | BernoulliLikelihood | CategoricalLikelihood):
-        parts = [mean]
-    else:
-        raise TypeError(
-            f"the distribution function of {type(likelihood).__name__} is not known; quantiles "
-            "can be had from draws of y, sample_targets"
-        )
+    parts = likelihood.components(params, f)
     return [np.broadcast_to(part, mean.shape).astype(np.float64) for part in parts]
 
 
 def _below(likelihood: Likelihood, parts: list[Array], y: Array) -> Array:
     """Return the probability of a target <= `y` under each component, shaped like them."""
-    if isinstance(likelihood, PoissonLikelihood):
-        from scipy.special import pdtr
+    from scipy import special  # the learners' extra
 
-        return np.where(y < 0, 0.0, pdtr(np.maximum(np.floor(y), 0.0), parts[0]))
-    if likelihood.target_kind == "class":
-        return np.where(y < 0, 0.0, np.where(y < 1, 1.0 - parts[0], 1.0))
-    location, scale, *df = parts
-    return _standard((y - location) / scale, df)
-
-
-def _standard(z: Array, df: list[Array]) -> Array:
-    """Return the distribution function of N(0, 1), or of Student's t."""
-    # SciPy is asked here: without the learners' extra, importing one says what is missing
-    from scipy.special import ndtr, stdtr
-
-    return stdtr(*df, z) if df else ndtr(z)
+    return likelihood.cdf(special, y, *parts)
 
 
 def _row_blocks(
@@ -231,53 +199,63 @@ def _smallest(likelihood: Likelihood, parts: list[Array], q: float) -> Array:
     """Return the smallest target (M,) with F >= q, of mixtures with components (M, S)."""
     if likelihood.target_kind == "class":
         return (parts[0].mean(axis=1) > 1.0 - q).astype(float)  # D46: F(0) = 1 - p
-    if isinstance(likelihood, PoissonLikelihood):
-        return _smallest_count(parts[0], q)
-    location, scale, *df = parts
-    if q > 0.5:  # in the tail, where 1 - F has all its digits; the components are symmetric
-        return -_root(-location, scale, df, 1.0 - q)
-    return _root(location, scale, df, q)
+    if likelihood.target_kind == "count":
+        return _smallest_count(likelihood, parts, q)
+    if q > 0.5:  # in the tail, where 1 - F has all its digits: the root in -y
+        return -_root(likelihood, parts, -1.0, 1.0 - q)
+    return _root(likelihood, parts, 1.0, q)
 
 
-def _root(location: Array, scale: Array, df: list[Array], q: float) -> Array:
-    """Return y (M,) with F(y) = q, 0 <= q <= 0.5; nan where a component is not finite."""
+def _root(likelihood: Likelihood, parts: list[Array], sign: float, q: float) -> Array:
+    """Return t (M,) with P(sign y <= t) = q, 0 <= q <= 0.5; nan where a component is not finite."""
+    from scipy import special
     from scipy.optimize.elementwise import find_root  # half a second, for this alone
 
-    def excess(y: Array, row: NDArray[np.intp]) -> Array:
-        z = (y[:, None] - location[row]) / scale[row]
-        return _standard(z, [one[row] for one in df]).mean(axis=1) - q  # D46
+    location, scale = sign * parts[0], parts[1]
 
-    low, high = np.full(len(location), -np.inf), location.max(axis=1)
+    def excess(t: Array, row: NDArray[np.intp]) -> Array:
+        some = [part[row] for part in parts]
+        below = likelihood.cdf(special, sign * t[:, None], *some, upper=sign < 0)
+        return below.mean(axis=1) - q  # D46
+
+    # Between a place so far below the least location that F is less than q, mostly two of the
+    # widest scales, and the largest location, where symmetric components have reached 1/2
+    least, most, widest = location.min(axis=1), location.max(axis=1), scale.max(axis=1)
     finite = np.isfinite(location).all(axis=1) & np.isfinite(scale).all(axis=1)
-    # Between the largest location, where every component has reached 1/2, and a place so far
-    # below the least that F is less than q: mostly two of the widest scales
-    least, widest = location.min(axis=1), scale.max(axis=1)
+    low, high = np.full(len(location), -np.inf), np.full(len(location), np.inf)
+    for width in (0.0, *WIDTHS):
+        rows = np.flatnonzero(finite & np.isposinf(high))
+        there = most[rows] + width * widest[rows]
+        high[rows] = np.where(excess(there, rows) >= 0, there, np.inf)
     for width in WIDTHS:
         rows = np.flatnonzero(finite & np.isneginf(low))
         there = least[rows] - width * widest[rows]
         low[rows] = np.where(excess(there, rows) < 0, there, -np.inf)
-    rows, out = np.flatnonzero(finite & np.isfinite(low)), np.where(finite, -np.inf, np.nan)
+    out = np.where(finite, np.where(np.isposinf(high), np.inf, -np.inf), np.nan)
+    rows = np.flatnonzero(finite & np.isfinite(low) & np.isfinite(high))
     if len(rows):
         out[rows] = find_root(excess, (low[rows], high[rows]), args=(rows,)).x
     return out
 
 
-def _smallest_count(rates: Array, q: float) -> Array:
-    """Return the smallest whole number (M,) with F >= q; nan where a rate is not finite."""
-    from scipy.special import pdtr, pdtrc
+def _smallest_count(likelihood: Likelihood, parts: list[Array], q: float) -> Array:
+    """Return the smallest whole number (M,) with F >= q; nan where a mean is not finite."""
+    from scipy import special
 
-    finite: Any = np.isfinite(rates).all(axis=1)
+    means = parts[0]
+    finite: Any = np.isfinite(means).all(axis=1)
     if q == 1.0:
         return np.where(finite, np.inf, np.nan)
-    rates = np.where(finite[:, None], rates, 0.0)
+    parts = [np.where(finite[:, None], part, 0.0) for part in parts]
 
     def reached(count: Array) -> NDArray[np.bool_]:
         if q > 0.5:  # in the tail, where 1 - F has all its digits
-            return pdtrc(count[:, None], rates).mean(axis=1) <= 1.0 - q
-        return pdtr(count[:, None], rates).mean(axis=1) >= q  # D46
+            above = likelihood.cdf(special, count[:, None], *parts, upper=True)
+            return above.mean(axis=1) <= 1.0 - q
+        return likelihood.cdf(special, count[:, None], *parts).mean(axis=1) >= q  # D46
 
-    low: Array = np.full(len(rates), -1.0)
-    high: Array = np.ceil(rates.max(axis=1))
+    low: Array = np.full(len(means), -1.0)
+    high: Array = np.ceil(parts[0].max(axis=1))
     while not (enough := reached(high)).all():
         high = np.where(enough, high, 2.0 * high)  # not 0: of a rate of 0 that is enough
     while True:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.joint import ClosedFormPrior
 from ..model.objectives import FreeEnergy, LogDensities, free_energy
 from ..numeric.buffers import Buffers
 from ..parts.posteriors import MeanField
+from ..parts.priors import ClosedFormPrior
 from .family import Density, Evaluated, Family, closed_form_prior, need_density, need_linear
 from .reparameterised import Sampled
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.joint import ClosedFormPrior, Model
+from ..model.joint import Model
 from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
@@ -23,6 +23,7 @@ from ..numeric.validation import A, Like, brief
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import Entropy, MeanField, PointMass
+from ..parts.priors import ClosedFormPrior
 
 __all__ = [
     "Density",

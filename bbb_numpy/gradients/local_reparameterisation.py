@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.joint import ClosedFormPrior
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
@@ -20,6 +19,7 @@ from ..numeric.elementary import (
 )
 from ..parts.network import activate, open_gates
 from ..parts.posteriors import Entropy
+from ..parts.priors import ClosedFormPrior
 from .closed_form import exact_terms
 from .family import Evaluated, closed_form_prior
 from .rowwise import Rowwise, sum_outer

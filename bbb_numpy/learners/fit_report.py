@@ -508,7 +508,7 @@ def _causes_in_training(report: FitReport, found: set[str], trained: Trained) ->
 def _is_noise_fixed(model: Model) -> bool:
     """Whether the noise is one number that is not learned."""
     likelihood = model.likelihood
-    return hasattr(likelihood, "noise_scale") and not likelihood.blocks(model.outputs)
+    return bool(likelihood.noise_name) and not likelihood.blocks(model.outputs)
 
 
 def _far(size: float) -> bool:

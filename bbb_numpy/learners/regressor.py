@@ -99,7 +99,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def noise_scale_(self) -> Array:
         """Noise deviation, or scale of Student's t, of each output (K,), in units of y."""
         theta, likelihood = self.theta_, self.estimator_.model.likelihood
-        if not hasattr(likelihood, "noise_scale"):
+        if not likelihood.noise_name:
             raise AttributeError(
                 f"{type(likelihood).__name__} has no one noise scale: its noise depends on X. Use "
                 "predict_distribution(X).aleatoric"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,145 +12,16 @@ from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..numeric.validation import A, Like
 from ..parts import network
-from ..parts.likelihoods import GaussianLikelihood
+from ..parts.likelihoods import GaussianLikelihood, Likelihood
 from ..parts.network import MLP, Tape
-from ..parts.priors import ExpectedLogPrior, GaussianPrior
+from ..parts.priors import GaussianPrior, Prior
 from ..parts.weighted import Weighted
 
-__all__ = ["ClosedFormPrior", "Evaluation", "Joint", "Likelihood", "Model", "Prior"]
+__all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
 Array = NDArray[Any]
 PRIOR = Like("GaussianPrior()", "for_network", "log_density")
 LIKELIHOOD = Like("GaussianLikelihood()", "targets", "log_density")
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
-
-
-class Prior(Protocol):
-    """What a prior has: those of `parts`, or one's own.
-
-    A prior is a frozen dataclass, of which every field has a default and is checked when it is
-    made; CONTRIBUTING.md adds one step by step. The contract of its methods:
-
-    - *Arguments are not written to*, `w` and what `log_density` returns least of all: the same
-      weights go into the likelihood, and a backward pass may be repeated. The exceptions are
-      named below: `add_vjp` adds to `d_w`, and writes every number of `d_params`.
-    - *Nothing is left behind*, on the prior or in `buffers`: all that `add_vjp` needs is returned.
-      Large arrays are taken from `buffers`, or are new.
-    - *One set of learned numbers or S.* A block has its shape (K,), or (S, K), one row for each
-      weight vector; `write_gradient` serves both. Every real number is allowed: learn log scale.
-    - *The dtype of `w`* is that of all results, float32 too. Python numbers keep it, NumPy's
-      float64 numbers do not.
-    - *Complex-safe*: for complex `w` and `params` the value continues analytically. Comparisons
-      look at ``.real``; no ``abs``, ``conj``, ``max`` of complex numbers; `log1p` is that of
-      `numeric.elementary`.
-    - *Finite* for finite w, as far as w^2 is.
-
-    Whoever has `expected_log_density` as well, as `ClosedFormPrior`, goes with the estimators that
-    need KL(q || prior) in closed form; the others are refused there.
-    """
-
-    kink: ClassVar[bool]  # whether log P(w) has a kink at w_j = 0, as Laplace's: see `Family.gates`
-
-    def for_network(self, sizes: tuple[int, ...]) -> Prior:
-        """Return the prior for a network of these widths; most return themselves."""
-
-    def blocks(self) -> Blocks:
-        """Name the learned blocks: names of which none is a posterior's or a likelihood's.
-
-        One that begins with ``log_`` or ``prior_log_`` holds logarithms of scales.
-        """
-
-    def init(self, dtype: Any) -> Array:
-        """Return their starting values, one flat vector in the order of `blocks`."""
-
-    def deviation(self, params: dict[str, Array]) -> float:
-        """Return the standard deviation of one weight; infinite where it has none."""
-
-    def log_density(
-        self, params: dict[str, Array], w: Array, buffers: Buffers
-    ) -> tuple[Array, Any]:
-        """Return log P(w) (S,) of weights (S, P), constants kept, and what `add_vjp` needs."""
-
-    def add_vjp(
-        self,
-        saved: Any,
-        cotangent: Array,
-        d_w: Array,
-        d_params: dict[str, Array],
-    ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
-
-    def draw(
-        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
-    ) -> Array:
-        """Draw weights (S, P), float64."""
-
-
-class ClosedFormPrior(Prior, Protocol):
-    """A prior of which E_q[log P(w)] follows from the mean and variances of q (D18, D19, D39)."""
-
-    @property
-    def starts(self) -> tuple[int, ...] | None:
-        """Where each group of weights with a scale of its own begins; None: one group."""
-
-    def expected_log_density(
-        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
-    ) -> ExpectedLogPrior:
-        """Return it for q of mean (P,) and variances summed by group; write d_params."""
-
-
-class Likelihood(Protocol):
-    """What a likelihood has: those of `likelihoods`, `student_t` and `discrete`, or one's own.
-
-    A frozen dataclass, of which every field has a default and is checked when it is made. Its
-    methods obey what `Prior` says of arguments, learned numbers, dtypes and complex numbers, with
-    the outputs `f` in the place of `w`; `vjp` returns a new array. `log_density` and `vjp` look at
-    each row alone, so that minibatches add up.
-    """
-
-    @property
-    def target_kind(self) -> str:
-        """'real', which learners standardise; 'count'; 'class' (or 0 and 1)."""
-
-    @property
-    def heavy_tails(self) -> bool:
-        """Whether the variance may be infinite though all else is finite."""
-
-    def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns need."""
-
-    def targets(self, heads: int) -> int:
-        """Return how many target columns K belong to `heads` network outputs."""
-
-    def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless `y` (B, K) can be targets."""
-
-    def blocks(self, outputs: int) -> Blocks:
-        """Name the learned blocks for K = `outputs`, as `Prior.blocks`."""
-
-    def init(self, outputs: int, dtype: Any) -> Array:
-        """Return their starting values, one flat vector in the order of `blocks`."""
-
-    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Any]:
-        """Return log P(y|x, w) (S, B) of every row, constants kept, and what `vjp` needs.
-
-        Raises ValueError if `y` (B, K) and `f` (S, B, heads) do not fit.
-        """
-
-    def vjp(self, saved: Any, cotangent: Array, d_params: dict[str, Array]) -> Array:
-        """Pull a cotangent back to the outputs (S, B, heads) and the learned blocks.
-
-        It is (S,), of the sum over rows, or (S, B), one for each row (D45).
-        """
-
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
-        """Return E[y|x, w] (S, B, K); `f` itself may be returned."""
-
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
-        """Return Var[y|x, w], broadcastable to (S, B, K); infinite where there is none."""
-
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
-        """Draw targets (S, B, K) of the dtype of `f`."""
 
 
 class Evaluation(NamedTuple):
@@ -215,7 +86,7 @@ class Model:
 
     def weighted(self) -> Model:
         """Return the model of rows with weights, the last column of their targets (D45)."""
-        return replace(self, likelihood=Weighted(self.likelihood))
+        return replace(self, likelihood=cast(Likelihood, Weighted(self.likelihood)))
 
     def learned(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the numbers that prior and likelihood learn, in the order of theta."""

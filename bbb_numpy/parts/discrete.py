@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.elementary import for_outputs, inner, log_factorial, log_softmax, softplus_parts
-from .likelihoods import BasicLikelihood, check_shape
+from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
 Array = NDArray[Any]
-MOST_LOG_RATE = 43.6
+MOST_LOG_RATE = 43.6  # of the largest rate that NumPy draws counts for, 9e18
 
 
 def _refuse(y: Array, allowed: Array, what: str) -> None:
@@ -24,7 +24,7 @@ def _refuse(y: Array, allowed: Array, what: str) -> None:
         raise ValueError(f"{what}; got {y[row, column]!s} at row {row}, column {column}")
 
 
-class _Discrete(BasicLikelihood):
+class _Discrete(Likelihood):
     """What likelihoods of logits or log rates share: nothing learned, and one slope for each."""
 
     target_kind: ClassVar[str] = "class"
@@ -33,14 +33,16 @@ class _Discrete(BasicLikelihood):
         """Pull a cotangent, (S,) or (S, B), back to f: times `saved`, y minus its mean."""
         return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
-        """Return the expectation of y (S, B, K)."""
-        raise NotImplementedError
-
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance p (1 - p) (S, B, K) of what is 1 with probability p."""
         p = self.mean(params, f)
         return p * (1.0 - p)
+
+    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+        """Return 0 below 0, 1 - p from 0 on, 1 from 1 on; or with `upper` the rest."""
+        (p,) = components
+        above = np.where(y < 0, 1.0, np.where(y < 1, p, 0.0))
+        return above if upper else np.where(y < 0, 0.0, np.where(y < 1, 1.0 - p, 1.0))
 
 
 @dataclass(frozen=True)
@@ -57,20 +59,7 @@ class BernoulliLikelihood(_Discrete):
     def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
 
-        Parameters
-        ----------
-        params : dict
-            Empty.
-        f : ndarray (S, B, K)
-            Logits z.
-        y : ndarray (B, K)
-            0 or 1.
-
-        Returns
-        -------
-        rowwise : ndarray (S, B)
-        slope : ndarray (S, B, K)
-            d log P/dz = y - sigmoid(z).
+        And its slope d log P/dz = y - sigmoid(z) (S, B, K), for logits z = `f`.
         """
         check_shape(f, y)
         parts = softplus_parts(f)
@@ -106,20 +95,7 @@ class CategoricalLikelihood(_Discrete):
     def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
 
-        Parameters
-        ----------
-        params : dict
-            Empty.
-        f : ndarray (S, B, K)
-            Logits z.
-        y : ndarray (B, K)
-            One-hot.
-
-        Returns
-        -------
-        rowwise : ndarray (S, B)
-        slope : ndarray (S, B, K)
-            d log P/dz = y - softmax(z).
+        And its slope d log P/dz = y - softmax(z) (S, B, K), for logits z = `f`.
         """
         check_shape(f, y)
         logs = log_softmax(f)  # (S, B, K)
@@ -153,20 +129,7 @@ class PoissonLikelihood(_Discrete):
     def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
 
-        Parameters
-        ----------
-        params : dict
-            Empty.
-        f : ndarray (S, B, K)
-            Log rates.
-        y : ndarray (B, K)
-            Counts.
-
-        Returns
-        -------
-        rowwise : ndarray (S, B)
-        slope : ndarray (S, B, K)
-            d log P/df = y - e^f.
+        And its slope d log P/df = y - e^f (S, B, K), for log rates `f`.
         """
         check_shape(f, y)
         rate = np.exp(f)
@@ -182,13 +145,19 @@ class PoissonLikelihood(_Discrete):
         """Return the aleatoric variance (S, B, K): of a Poisson count, its rate."""
         return np.exp(f)
 
+    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+        """Return the probability of at most floor(y) events, or with `upper` of more."""
+        (rate,) = components
+        found = (special.pdtrc if upper else special.pdtr)(np.maximum(np.floor(y), 0.0), rate)
+        return np.where(y < 0, float(upper), found)
+
     def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
         """Draw counts (S, B, K).
 
         Raises
         ------
         ValueError
-            For a rate above 9e18, the largest that NumPy draws counts for.
+            For a rate above 9e18.
         """
         if f.size and f.max() > MOST_LOG_RATE:
             raise ValueError(

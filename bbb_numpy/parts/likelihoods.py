@@ -1,6 +1,6 @@
-"""Likelihoods P(D | w) of real targets: Gaussian noise, one or varying.
+"""Likelihoods P(D | w): what each of them has, and those of real targets with Gaussian noise.
 
-Every likelihood has the same methods; those of counts and classes are in `discrete`.
+Those of counts and classes are in `discrete`, Student's t in `student_t`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,7 @@ from ..numeric.elementary import (
 )
 from ..numeric.validation import flag, standard_deviation
 
-__all__ = [
-    "GaussianLikelihood",
-    "GaussianResiduals",
-    "HeteroscedasticLikelihood",
-    "HeteroscedasticResiduals",
-]
+__all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
@@ -39,11 +34,19 @@ def check_shape(f: Array, y: Array) -> None:
         raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
 
 
-class BasicLikelihood:
-    """What most likelihoods share: one output for each target, and numbers learned for each."""
+class Likelihood:
+    """What a likelihood has; a new one writes what raises NotImplementedError here, and `cdf`.
 
-    target_kind: ClassVar[str] = "real"
-    heavy_tails: ClassVar[bool] = False
+    A frozen dataclass, of which every field has a default and is checked when it is made. Its
+    methods obey what `Prior` says of arguments, learned numbers, dtypes and complex numbers, with
+    the outputs `f` in the place of `w`; `vjp` returns a new array. `log_density` and `vjp` look at
+    each row alone, so that minibatches add up.
+    """
+
+    target_kind: ClassVar[str] = "real"  # which learners standardise; 'count'; 'class' (or 0 and 1)
+    heavy_tails: ClassVar[bool] = False  # whether the variance may be infinite
+    noise_name: ClassVar[str] = ""  # as `fit` prints `noise_scale`; where it is one number
+    scale: float
 
     def _starts(self) -> dict[str, float]:
         """Return by name what each output learns: the unconstrained starting values."""
@@ -58,19 +61,103 @@ class BasicLikelihood:
         return heads
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise unless `y` can be targets: any finite number can."""
+        """Raise ValueError unless `y` (B, K) can be targets: any finite number can."""
 
     def blocks(self, outputs: int) -> Blocks:
-        """Name the learned blocks for K = `outputs`, (K,) each, or none."""
+        """Name the learned blocks for K = `outputs`, (K,) each, or none; see `Prior.blocks`."""
         return tuple((name, (outputs,)) for name in self._starts())
 
     def init(self, outputs: int, dtype: Any) -> Array:
         """Return the starting values of the learned blocks, one flat vector."""
         return np.repeat(np.array([*self._starts().values()], dtype), outputs)
 
+    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Any]:
+        """Return log P(y|x, w) (S, B) of every row, constants kept, and what `vjp` needs.
+
+        Parameters
+        ----------
+        params : dict
+            The learned blocks.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
+
+        Raises
+        ------
+        ValueError
+            If `y` and `f` do not fit.
+        """
+        raise NotImplementedError
+
+    def vjp(self, saved: Any, cotangent: Array, d_params: dict[str, Array]) -> Array:
+        """Pull a cotangent back to the outputs (S, B, heads); write that of the learned blocks.
+
+        It is (S,), of the sum over rows, or (S, B), one for each row (D45).
+        """
+        raise NotImplementedError
+
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return E[y|x, w] (S, B, K): the outputs themselves."""
         return f
+
+    def variance(self, params: dict[str, Array], f: Array) -> Array:
+        """Return Var[y|x, w], broadcastable to (S, B, K); infinite where there is none."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+        """Draw targets (S, B, K) of the dtype of `f`."""
+        raise NotImplementedError
+
+    def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
+        """Return the scale of the noise of each output, (K,) or (S, K), in units of y.
+
+        Learned as ``log_noise``, or the field `scale`; only where there is a `noise_name`.
+        """
+        if "log_noise" in self._starts():
+            return np.exp(params["log_noise"])
+        return np.full(outputs, self.scale)
+
+    def components(self, params: dict[str, Array], f: Array) -> tuple[Array, ...]:
+        """Return what `cdf` needs, each array broadcastable to (S, B, K).
+
+        Of real targets first location and scale, which say where quantiles are looked for; of
+        counts first the mean; of classes, or 0 and 1, the probabilities.
+        """
+        mean = self.mean(params, f)
+        if self.target_kind == "real":
+            return mean, np.sqrt(self.variance(params, f))
+        return (mean,)
+
+    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+        """Return the probability of a target <= y, or with `upper` of one > y, all digits kept.
+
+        Parameters
+        ----------
+        special : module
+            `scipy.special`, for those who ask; this floor imports NumPy alone.
+        y : ndarray, broadcasting with `components`
+
+        Raises
+        ------
+        TypeError
+            For a likelihood that has none.
+        """
+        raise TypeError(
+            f"the distribution function of {type(self).__name__} is not known: write its method "
+            "cdf; quantiles can be had from draws of y, sample_targets"
+        )
+
+
+class _Gaussian(Likelihood):
+    """The distribution function of Gaussian noise."""
+
+    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+        """Return Phi((y - m) / sigma), or with `upper` 1 - Phi."""
+        mean, sigma = components
+        z = (y - mean) / sigma
+        found: Array = special.ndtr(-z if upper else z)
+        return found
 
 
 class GaussianResiduals(NamedTuple):
@@ -81,16 +168,17 @@ class GaussianResiduals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussianLikelihood(BasicLikelihood):
+class GaussianLikelihood(_Gaussian):
     """P(D|w) = prod over rows and outputs of N(y; f(x, w), sigma_y^2) (K14-K16, D1).
 
     The report fixes sigma_y = 1 (K14), with which its first problem cannot be learnt:
-    there the noise deviation is 0.06.
+    there the noise has the standard deviation 0.06.
 
     Parameters
     ----------
     scale : float
-        Noise deviation sigma_y > 0, in units of y; the starting value when it is learned.
+        Standard deviation sigma_y > 0 of the noise, in units of y; the starting value when it is
+        learned.
     learn : bool
         Learn one ``log_noise = log sigma_y`` per output, by its own gradient (D1).
 
@@ -102,6 +190,8 @@ class GaussianLikelihood(BasicLikelihood):
 
     scale: float = 1.0
     learn: bool = False
+
+    noise_name: ClassVar[str] = "noise deviation"
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the noise", self.scale)
@@ -116,16 +206,8 @@ class GaussianLikelihood(BasicLikelihood):
         r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept.
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k-f_k)^2/(2\sigma_k^2)]`
-        (K15, D1). With sigma_y = 1 and without the constant this is K16.
-
-        Parameters
-        ----------
-        params : dict
-            The blocks named by `blocks`.
-        f : ndarray (S, B, K)
-            Network outputs.
-        y : ndarray (B, K) or (S, B, K)
-            Targets: the same for all samples, or each sample has its own.
+        (K15, D1). With sigma_y = 1 and without the constant this is K16. Targets `y` may be
+        (S, B, K) as well: each sample has its own.
         """
         if y.shape not in (f.shape[1:], f.shape):
             raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
@@ -148,10 +230,6 @@ class GaussianLikelihood(BasicLikelihood):
         ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus sign of
         the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
         ``d log P/d log_noise_k = sum_b ((y - f)^2 / sigma_k^2 - 1)``.
-
-        Returns
-        -------
-        d_f : ndarray (S, B, K)
         """
         if self.learn:
             if cotangent.ndim == 1:
@@ -162,12 +240,6 @@ class GaussianLikelihood(BasicLikelihood):
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
         d_f = np.empty_like(saved.scaled)
         return np.multiply(saved.scaled, for_outputs(cotangent), out=d_f)
-
-    def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
-        """Return sigma_y of each output, (K,) or (S, K), learned or fixed, in units of y."""
-        if self.learn:
-            return np.exp(params["log_noise"])
-        return np.full(outputs, self.scale)
 
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance, broadcastable to outputs `f` (S, B, K)."""
@@ -189,7 +261,7 @@ class HeteroscedasticResiduals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HeteroscedasticLikelihood(BasicLikelihood):
+class HeteroscedasticLikelihood(_Gaussian):
     r"""P(D|w) = prod N(y; m(x, w), sigma(x, w)^2): the noise depends on x (D12).
 
     The network has two heads of K outputs each: first the means m, then raw numbers h with
@@ -198,8 +270,8 @@ class HeteroscedasticLikelihood(BasicLikelihood):
     Parameters
     ----------
     floor : float
-        Smallest noise deviation, > 0, in units of y. It bounds the density, which a network
-        that passes through a data point could otherwise make infinite.
+        Smallest standard deviation of the noise, > 0, in units of y. It bounds the density, which
+        a network that passes through a data point could otherwise make infinite.
 
     Raises
     ------
@@ -242,16 +314,8 @@ class HeteroscedasticLikelihood(BasicLikelihood):
     ) -> tuple[Array, HeteroscedasticResiduals]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over targets, constants kept (D12).
 
-        :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`.
-
-        Parameters
-        ----------
-        params : dict
-            Empty.
-        f : ndarray (S, B, 2K)
-            Network outputs: means, then raw deviations.
-        y : ndarray (B, K)
-            Targets.
+        :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`, for
+        outputs `f` (S, B, 2K): means, then raw numbers.
         """
         wanted = (f.shape[1], f.shape[2] // 2)
         if y.shape != wanted:
@@ -269,10 +333,6 @@ class HeteroscedasticLikelihood(BasicLikelihood):
 
         ``d log P/dm = (y - m) / sigma^2`` and
         ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
-
-        Returns
-        -------
-        d_f : ndarray (S, B, 2K)
         """
         r, sigma, slope = saved
         d_mean = r / sigma

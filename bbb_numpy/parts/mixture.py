@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,12 @@ from ..numeric.elementary import (
     write_gradient,
 )
 from ..numeric.validation import flag, fraction, standard_deviation
-from .priors import BasicPrior
+from .priors import Prior
 
 __all__ = ["ScaleMixturePrior"]
 
 Array = NDArray[Any]
-SMALLEST = 1e-6  # learned deviation of the narrow component of a mixture
+SMALLEST = 1e-6  # learned standard deviation of the narrow component of a mixture
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -50,7 +50,7 @@ class Responsibilities(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScaleMixturePrior(BasicPrior):
+class ScaleMixturePrior(Prior):
     r"""P(w) = prod_j [pi N(w_j; 0, sigma1^2) + (1 - pi) N(w_j; 0, sigma2^2)] (R4).
 
     Fixed as Blundell et al. (2015) use it, or learned as Krasser does. The learned numbers are
@@ -66,14 +66,14 @@ class ScaleMixturePrior(BasicPrior):
     pi : float
         Weight of the wide component, between 0 and 1.
     sigma1, sigma2 : float
-        Deviations of the wide and of the narrow component, sigma1 > sigma2 > 0.
+        Standard deviations of the wide and of the narrow component, sigma1 > sigma2 > 0.
     learn : bool
         Learn all three, shared by all layers; the arguments are the starting values.
 
     Raises
     ------
     ValueError
-        If pi is not strictly between 0 and 1, a deviation is out of range, or
+        If pi is not strictly between 0 and 1, a standard deviation is out of range, or
         sigma1 <= sigma2 (equal components would have one gradient and never part), or a
         learned sigma2 would start as good as collapsed.
     """
@@ -82,8 +82,6 @@ class ScaleMixturePrior(BasicPrior):
     sigma1: float = 1.0
     sigma2: float = 0.1
     learn: bool = False
-
-    kink: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         flag("learn", self.learn)
@@ -168,11 +166,7 @@ class ScaleMixturePrior(BasicPrior):
         return value, Responsibilities(w, square, np.exp(logs, out=logs), c)
 
     def add_vjp(
-        self,
-        saved: Responsibilities,
-        cotangent: Array,
-        d_w: Array,
-        d_params: dict[str, Array],
+        self, saved: Responsibilities, cotangent: Array, d_w: Array, d_params: dict[str, Array]
     ) -> None:
         r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
 

@@ -1,10 +1,4 @@
-"""Prior densities P(w) of all weights and biases: Gaussian, layer by layer, Laplace.
-
-A prior may own numbers that are learned with everything else: `blocks` names them, `params`
-holds them, `add_vjp` writes their gradient. They are unconstrained: any real number is allowed.
-One set serves all S weight vectors (a block of shape (K,), as in variational inference), or each
-has its own (S, K), as the chains of a sampler do (D33).
-"""
+"""Prior densities P(w) of all weights and biases: what each has; Gaussian, layerwise, Laplace."""
 
 from __future__ import annotations
 
@@ -20,32 +14,96 @@ from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
 from ..numeric.validation import flag, standard_deviation, whole
 
-__all__ = ["ExpectedLogPrior", "GaussianPrior", "LaplacePrior", "LayerwiseGaussianPrior"]
-
+__all__ = [
+    "ClosedFormPrior",
+    "ExpectedLogPrior",
+    "GaussianPrior",
+    "LaplacePrior",
+    "LayerwiseGaussianPrior",
+    "Prior",
+]
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
-Self = TypeVar("Self", bound="BasicPrior")
+Self = TypeVar("Self", bound="Prior")
 
 
-class BasicPrior:
-    """What most priors share: they fit every network, and learn a few numbers or none."""
+class Prior:
+    """What a prior has; a new one writes what raises NotImplementedError here.
+
+    A frozen dataclass, of which every field has a default and is checked when it is made. The
+    contract of its methods:
+
+    - *Arguments are not written to*, `w` and what `log_density` returns least of all: the same
+      weights go into the likelihood, and a backward pass may be repeated. The exceptions are
+      named below: `add_vjp` adds to `d_w`, and writes every number of `d_params`.
+    - *Nothing is left behind*, on the prior or in `buffers`: all that `add_vjp` needs is returned.
+      Large arrays are taken from `buffers`, or are new.
+    - *One set of learned numbers or S.* A block has its shape (K,), or (S, K), one row for each
+      weight vector, as the chains of a sampler have (D33); `write_gradient` serves both. Every
+      real number is allowed: learn log scale.
+    - *The dtype of `w`* is that of all results, float32 too. Python numbers keep it, NumPy's
+      float64 numbers do not.
+    - *Complex-safe*: for complex `w` and `params` the value continues analytically. Comparisons
+      look at ``.real``; no ``abs``, ``conj``, ``max`` of complex numbers; `log1p` is that of
+      `numeric.elementary`.
+    - *Finite* for finite w, as far as w^2 is.
+
+    With `expected_log_density` as well, as `ClosedFormPrior` has it, it goes with the estimators
+    that need KL(q || prior) in closed form; the others are refused there.
+    """
+
+    kink: ClassVar[bool] = False  # whether log P(w) has a kink at w_j = 0: see `Family.gates`
+    starts: ClassVar[Any] = None  # where groups of weights with a scale of their own begin
 
     def _starts(self) -> dict[str, float]:
         """Return by name what is learned: the unconstrained starting values."""
         return {}
 
     def for_network(self: Self, sizes: tuple[int, ...]) -> Self:
-        """Return itself: it is the same for every network."""
+        """Return the prior for a network of these widths: itself."""
         return self
 
     def blocks(self) -> Blocks:
-        """Name the learned blocks, (1,) each, or none."""
+        """Name the learned blocks, (1,) each, or none; no name is a posterior's or a likelihood's.
+
+        One that begins with ``log_`` or ``prior_log_`` holds logarithms of scales.
+        """
         return tuple((name, (1,)) for name in self._starts())
 
     def init(self, dtype: Any) -> Array:
         """Return the starting values of the learned blocks, one flat vector."""
         return np.array([*self._starts().values()], dtype)
+
+    def deviation(self, params: dict[str, Array]) -> float:
+        """Return the standard deviation of one weight; infinite where it has none."""
+        raise NotImplementedError
+
+    def log_density(
+        self, params: dict[str, Array], w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
+        """Return log P(w) (S,) of weights (S, P), constants kept, and what `add_vjp` needs."""
+        raise NotImplementedError
+
+    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: dict[str, Array]) -> None:
+        """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
+        raise NotImplementedError
+
+    def draw(
+        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
+    ) -> Array:
+        """Draw weights (S, P), float64."""
+        raise NotImplementedError
+
+
+class ClosedFormPrior(Prior):
+    """A prior of which E_q[log P(w)] follows from the mean and variances of q (D18, D19, D39)."""
+
+    def expected_log_density(
+        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
+    ) -> ExpectedLogPrior:
+        """Return it for q of mean (P,) and variances summed by group; write `d_params`."""
+        raise NotImplementedError
 
 
 class Weighed(NamedTuple):
@@ -65,11 +123,11 @@ class ExpectedLogPrior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussianPrior(BasicPrior):
+class GaussianPrior(ClosedFormPrior):
     """P(w) = prod_j N(w_j; 0, scale^2) (K11-K13, D17).
 
-    The report sets the scale to "the data's" deviation sigma_data; here it is a number of
-    its own, since the spread of weights and the spread of targets have different units.
+    The report sets the scale to "the data's" standard deviation sigma_data; here it is a number
+    of its own: weights and targets have different units.
 
     Parameters
     ----------
@@ -87,16 +145,9 @@ class GaussianPrior(BasicPrior):
     scale: float = 1.0
     learn: bool = False
 
-    kink: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
         flag("learn", self.learn)
-
-    @property
-    def starts(self) -> None:
-        """All weights are one group."""
-        return
 
     def _starts(self) -> dict[str, float]:
         return {"prior_log_scale": log(self.scale)} if self.learn else {}
@@ -126,11 +177,7 @@ class GaussianPrior(BasicPrior):
         return -0.5 * precision * saved.squares - constants, saved  # K11-K13
 
     def add_vjp(
-        self,
-        saved: Weighed,
-        cotangent: Array,
-        d_w: Array,
-        d_params: dict[str, Array],
+        self, saved: Weighed, cotangent: Array, d_w: Array, d_params: dict[str, Array]
     ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
 
@@ -166,7 +213,7 @@ class GaussianPrior(BasicPrior):
 
 
 @dataclass(frozen=True)
-class LaplacePrior(BasicPrior):
+class LaplacePrior(Prior):
     """P(w) = prod_j exp(-|w_j| / scale) / (2 scale), heavier tails than a Gaussian (D16).
 
     Parameters
@@ -200,11 +247,7 @@ class LaplacePrior(BasicPrior):
         return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - constant, w  # D16
 
     def add_vjp(
-        self,
-        saved: Array,
-        cotangent: Array,
-        d_w: Array,
-        d_params: dict[str, Array],
+        self, saved: Array, cotangent: Array, d_w: Array, d_params: dict[str, Array]
     ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
 
@@ -222,20 +265,19 @@ class LaplacePrior(BasicPrior):
 
 
 @dataclass(frozen=True)
-class LayerwiseGaussianPrior:
+class LayerwiseGaussianPrior(ClosedFormPrior):
     r"""P(w) = prod over layers l and their weights j of N(w_j; 0, scale_l^2) (D39).
 
-    One scale for all weights says that a wider layer sends a larger signal: with H hidden units
-    and output weights of deviation s the function's prior deviation grows like
-    :math:`s \sqrt H`. Neal (1996) divides the scale of the output weights by the square root of
-    H, and the prior over functions has a limit. Its deviation is then the same for every width,
-    but for the part of the biases: a layer's biases have the scale of its weights.
+    With one scale s for all weights the function's prior standard deviation grows like
+    :math:`s \sqrt H` with H hidden units. Neal (1996) divides the scale of the output weights by
+    the square root of H, and the prior over functions has a limit. A layer's biases have the
+    scale of its weights.
 
     Parameters
     ----------
     scales : tuple of float, optional
-        One deviation > 0 for each layer, from the input on; the starting values when they are
-        learned. Default: 1 for the first layer, 1 / sqrt(inputs of the layer) for the others.
+        One standard deviation > 0 for each layer, from the input on; the starting values when
+        they are learned. Default: 1 for the first layer, 1 / sqrt(inputs of the layer) for others.
     learn : bool
         Learn ``prior_log_scale = log scale`` (L,).
     sizes : tuple of int, optional
@@ -251,8 +293,6 @@ class LayerwiseGaussianPrior:
     scales: tuple[float, ...] | None = None
     learn: bool = False
     sizes: tuple[int, ...] | None = None
-
-    kink: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         flag("learn", self.learn)
@@ -318,7 +358,7 @@ class LayerwiseGaussianPrior:
         return np.array([log(s) for s in self.scales or ()] if self.learn else [], dtype)
 
     def deviation(self, params: dict[str, Array]) -> float:
-        """Return the smallest of the layers' deviations."""
+        """Return the smallest standard deviation of a layer's weights."""
         return float(np.min(np.exp(self._log_scales(params, np.float64))))
 
     def _log_scales(self, params: dict[str, Array], dtype: Any) -> Array:
@@ -349,11 +389,7 @@ class LayerwiseGaussianPrior:
         return np.add.reduce(terms, axis=-1), Weighed(w, precision, squares)
 
     def add_vjp(
-        self,
-        saved: Weighed,
-        cotangent: Array,
-        d_w: Array,
-        d_params: dict[str, Array],
+        self, saved: Weighed, cotangent: Array, d_w: Array, d_params: dict[str, Array]
     ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
 

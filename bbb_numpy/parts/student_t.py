@@ -25,8 +25,8 @@ from ..numeric.elementary import (
     write_gradient,
 )
 from ..numeric.validation import flag, real, standard_deviation
-from .likelihoods import BasicLikelihood, check_shape
-from .priors import BasicPrior
+from .likelihoods import Likelihood, check_shape
+from .priors import Prior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
@@ -87,13 +87,13 @@ def _deviation(scale: Any, nu: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class StudentTPrior(BasicPrior):
+class StudentTPrior(Prior):
     """P(w) = prod_j t(w_j; nu, 0, scale): most weights small, a few as large as they like (D42).
 
     Parameters
     ----------
     scale : float
-        Of Student's t, > 0; the deviation of a weight is ``scale * sqrt(df / (df - 2))``,
+        Of Student's t, > 0; the standard deviation of a weight is ``scale * sqrt(df / (df - 2))``,
         infinite for df <= 2. The starting value when it is learned.
     df : float
         Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
@@ -109,8 +109,6 @@ class StudentTPrior(BasicPrior):
     scale: float = 1.0
     df: float = 4.0
     learn: bool = False
-
-    kink: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
@@ -151,11 +149,7 @@ class StudentTPrior(BasicPrior):
         return value, Tails(w, ratio, logs, numbers)
 
     def add_vjp(
-        self,
-        saved: Tails,
-        cotangent: Array,
-        d_w: Array,
-        d_params: dict[str, Array],
+        self, saved: Tails, cotangent: Array, d_w: Array, d_params: dict[str, Array]
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned numbers.
 
@@ -187,7 +181,7 @@ class StudentTPrior(BasicPrior):
 
 
 @dataclass(frozen=True)
-class StudentTLikelihood(BasicLikelihood):
+class StudentTLikelihood(Likelihood):
     """P(D|w) = prod over rows and outputs of t(y; nu, f(x, w), scale): noise with outliers (D43).
 
     The pull of a row on the network, which under Gaussian noise grows with its distance, is
@@ -195,13 +189,13 @@ class StudentTLikelihood(BasicLikelihood):
     an outlier (Lange, Little and Taylor 1989).
 
     The outputs f are the median of y, its mean for df > 1; the variance is infinite for df <= 2,
-    and so are then the deviations of every prediction.
+    and so is then that of every prediction.
 
     Parameters
     ----------
     scale : float
-        Of the noise, > 0, in units of y; its deviation is ``scale * sqrt(df / (df - 2))``. The
-        starting value when it is learned.
+        Of the noise, > 0, in units of y; its standard deviation is
+        ``scale * sqrt(df / (df - 2))``. The starting value when it is learned.
     df : float
         Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
     learn : bool
@@ -218,6 +212,7 @@ class StudentTLikelihood(BasicLikelihood):
     learn: bool = False
 
     heavy_tails: ClassVar[bool] = True
+    noise_name: ClassVar[str] = "noise scale"
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the noise", self.scale)
@@ -238,15 +233,6 @@ class StudentTLikelihood(BasicLikelihood):
 
         :math:`\sum_k [c_{\nu_k} - \log s_k - \tfrac{\nu_k+1}2
         \log(1 + (y_k - f_k)^2 / (\nu_k s_k^2))]` with s the scale.
-
-        Parameters
-        ----------
-        params : dict
-            The blocks named by `blocks`.
-        f : ndarray (S, B, K)
-            Network outputs.
-        y : ndarray (B, K)
-            Targets.
         """
         check_shape(f, y)
         numbers = self._numbers(params)
@@ -264,10 +250,6 @@ class StudentTLikelihood(BasicLikelihood):
             d log P/df       = (nu + 1) (y - f) / (nu s^2 + (y - f)^2)                       D43
             d log P/d log s  = sum_b [(nu + 1) chi / (1 + chi) - 1]
             d log P/d log nu = sum_b [d c/d log nu - nu/2 log(1 + chi) + (nu + 1)/2 chi / (1 + chi)]
-
-        Returns
-        -------
-        d_f : ndarray (S, B, K)
         """
         residual, ratio, logs, numbers = saved
         if self.learn:
@@ -285,21 +267,26 @@ class StudentTLikelihood(BasicLikelihood):
         d_f *= for_outputs(cotangent)
         return d_f
 
-    def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
-        """Return the scale of each output, (K,) or (S, K), in units of y; not the deviation."""
-        if self.learn:
-            return np.exp(params["log_noise"])
-        return np.full(outputs, self.scale)
-
     def variance(self, params: dict[str, Array], f: Array) -> Array:
         """Return the aleatoric variance, broadcastable to outputs `f`; infinite for nu <= 2."""
+        _, scale, nu = self.components(params, f)
+        return np.asarray(_deviation(scale, nu) ** 2)
+
+    def components(self, params: dict[str, Array], f: Array) -> tuple[Array, ...]:
+        """Return location (S, B, K), scale and degrees of freedom, (1, K) or (S, 1, K)."""
         scale = self.noise_scale(params, f.shape[-1])[..., None, :]
         nu = np.exp(params["log_df"][..., None, :]) if self.learn else np.full_like(scale, self.df)
-        return np.asarray(_deviation(scale, nu) ** 2)
+        return f, scale, nu
+
+    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+        """Return that of Student's t at (y - f) / scale; or with `upper` the rest."""
+        location, scale, nu = components
+        z = (y - location) / scale
+        found: Array = special.stdtr(nu, -z if upper else z)
+        return found
 
     def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
         """Draw targets (S, B, K) around the outputs `f`."""
-        scale = self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
-        nu = np.exp(params["log_df"])[..., None, :] if self.learn else np.float64(self.df)
+        _, scale, nu = self.components(params, f)
         noise = rng.standard_t(np.broadcast_to(nu, f.shape))
         return f + (scale * noise).astype(f.dtype)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .likelihoods import GaussianLikelihood
+from .likelihoods import Blocks, GaussianLikelihood, Likelihood
 
 __all__ = ["Weighted", "total_weight", "with_weights"]
 
@@ -37,7 +37,8 @@ class Weighted:
     """P(D|w) = prod_b P(y_b|x_b, w)^v_b: every row has a weight v_b >= 0 (D45).
 
     A weight of 2 is a row that occurs twice, one of 0 a row that is not there. The weights are the
-    last column of the targets, `with_weights`, so that they go wherever the rows go.
+    last column of the targets, `with_weights`, so that they go wherever the rows go. The methods
+    are those of `Likelihood`.
 
     Parameters
     ----------
@@ -45,27 +46,21 @@ class Weighted:
         Of one row; predictions are made with it alone.
     """
 
-    likelihood: Any = GaussianLikelihood()
+    likelihood: Likelihood = GaussianLikelihood()
 
-    @property
-    def target_kind(self) -> str:
-        """The likelihood's."""
-        return str(self.likelihood.target_kind)
-
-    @property
-    def heavy_tails(self) -> bool:
-        """The likelihood's."""
-        return bool(self.likelihood.heavy_tails)
+    def __getattr__(self, name: str) -> Any:
+        """Return what weights leave as it is: the kind of targets, mean, variance, draws."""
+        if name.startswith("_") or name == "likelihood":  # of one that is being unpickled
+            raise AttributeError(name)
+        return getattr(self.likelihood, name)
 
     def heads(self, targets: int) -> int:
         """Return how many network outputs `targets` columns need, the last of them the weights."""
-        heads: int = self.likelihood.heads(targets - 1)
-        return heads
+        return self.likelihood.heads(targets - 1)
 
     def targets(self, heads: int) -> int:
         """Return how many target columns belong to `heads` network outputs: K and the weights."""
-        targets: int = self.likelihood.targets(heads)
-        return targets + 1
+        return self.likelihood.targets(heads) + 1
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless weights are >= 0, one is > 0, and the rest can be targets."""
@@ -78,30 +73,18 @@ class Weighted:
             raise ValueError(f"{what} are all 0, so that no row counts")
         self.likelihood.check_targets(y[:, :-1], dtype)
 
-    def blocks(self, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    def blocks(self, outputs: int) -> Blocks:
         """Name the learned blocks: those of the likelihood, for which weights are no output."""
-        blocks: tuple[tuple[str, tuple[int, ...]], ...] = self.likelihood.blocks(outputs - 1)
-        return blocks
+        return self.likelihood.blocks(outputs - 1)
 
     def init(self, outputs: int, dtype: Any) -> Array:
         """Return their starting values, one flat vector."""
-        start: Array = self.likelihood.init(outputs - 1, dtype)
-        return start
+        return self.likelihood.init(outputs - 1, dtype)
 
     def log_density(
         self, params: dict[str, Array], f: Array, y: Array
     ) -> tuple[Array, WeightedRows]:
-        """Return v_b log P(y_b|x_b, w) (S, B) of every row (D45).
-
-        Parameters
-        ----------
-        params : dict
-            The blocks named by `blocks`.
-        f : ndarray (S, B, heads)
-            Network outputs.
-        y : ndarray (B, K + 1)
-            Targets, then the weight of the row.
-        """
+        """Return v_b log P(y_b|x_b, w) (S, B) of every row; `y` (B, K + 1) ends with v (D45)."""
         rowwise, residuals = self.likelihood.log_density(params, f, y[..., :-1])
         weights = y[..., -1]
         return rowwise * weights, WeightedRows(residuals, weights)  # D45
@@ -112,20 +95,4 @@ class Weighted:
         The likelihood sees one cotangent for each row: that of the sum, times v_b.
         """
         each = cotangent[:, None] if cotangent.ndim == 1 else cotangent
-        d_f: Array = self.likelihood.vjp(saved.residuals, each * saved.weights, d_params)  # D45
-        return d_f
-
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
-        """Return E[y|x, w] (S, B, K), without a column of weights."""
-        mean: Array = self.likelihood.mean(params, f)
-        return mean
-
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
-        """Return Var[y|x, w] of one target, whatever its row's weight."""
-        variance: Array = self.likelihood.variance(params, f)
-        return variance
-
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
-        """Draw targets (S, B, K), without a column of weights."""
-        y: Array = self.likelihood.draw(rng, params, f)
-        return y
+        return self.likelihood.vjp(saved.residuals, each * saved.weights, d_params)  # D45

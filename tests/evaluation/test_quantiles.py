@@ -1,7 +1,6 @@
 """quantiles: they invert the mixture's own distribution function, and sets of classes are least."""
 
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,7 +27,11 @@ from bbb_numpy.evaluation.quantiles import (
 )
 from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS
 from bbb_numpy.parts.discrete import BernoulliLikelihood, PoissonLikelihood
-from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.parts.likelihoods import (
+    GaussianLikelihood,
+    HeteroscedasticLikelihood,
+    Likelihood,
+)
 from bbb_numpy.parts.student_t import StudentTLikelihood
 from bbb_numpy.sampling.draws import DrawnWeights
 
@@ -161,7 +164,7 @@ def test_the_smallest_number_is_told_from_its_neighbours_far_out_in_both_tails()
     """There only the smaller of F and 1 - F has digits."""
     for rate in np.geomspace(0.5, 300.0, 40):
         for q in (1e-30, 1e-9, 1 - 2.0**-53, 1 - 2.0**-50):
-            found = module._smallest_count(np.array([[rate]]), q)[0]
+            found = module._smallest_count(PoissonLikelihood(), [np.array([[rate]])], q)[0]
             left, right = stats.poisson(rate).cdf, stats.poisson(rate).sf
             if q < 0.5:
                 assert left(found) >= q
@@ -177,11 +180,13 @@ def test_a_number_at_which_q_is_reached_exactly_is_enough():
         rates = np.array([[rate]])
         below = float(pdtr(np.floor(0.8 * rate), rate))
         assert below <= 0.5
-        assert module._smallest_count(rates, below) == np.floor(0.8 * rate)
+        assert module._smallest_count(PoissonLikelihood(), [rates], below) == np.floor(0.8 * rate)
         above = float(pdtrc(np.ceil(rate), rate))
         if 1.0 - (1.0 - above) == above:
             tried += 1
-            assert module._smallest_count(rates, 1.0 - above) == np.ceil(rate)
+            assert module._smallest_count(PoissonLikelihood(), [rates], 1.0 - above) == np.ceil(
+                rate
+            )
     assert tried > 5
     quarter = [np.array([[0.25], [0.26]])]
     assert module._smallest(BernoulliLikelihood(), quarter, 0.75).tolist() == [0.0, 1.0]
@@ -299,15 +304,37 @@ def test_blocks_of_rows_and_samples_change_nothing(monkeypatch):
         monkeypatch.undo()
 
 
-def test_another_likelihood_is_refused_by_name():
-    class Mine(GaussianLikelihood):
-        pass
+class Gumbel(GaussianLikelihood):
+    """Skewed noise: F(y) = exp(-exp(-(y - f) / scale)), of which quantiles are known."""
 
-    built, theta, x = model_of(Mine())
-    assert quantiles(built, theta, x, 0.5, rng=rng(), samples=3).shape == (1, 5, 2)
-    other = SimpleNamespace(mean=lambda params, f: f)
-    with pytest.raises(TypeError, match="distribution function of SimpleNamespace is not known"):
-        module._components(other, {}, np.zeros((1, 1, 1)))
+    def cdf(self, special, y, *components, upper=False):
+        e = np.exp(-(y - components[0]) / components[1])
+        return -np.expm1(-e) if upper else np.exp(-e)
+
+
+class Geometric(PoissonLikelihood):
+    """Counts with P(y > k) = (m / (1 + m))^(k + 1)."""
+
+    def cdf(self, special, y, *components, upper=False):
+        above = (components[0] / (1 + components[0])) ** (np.floor(y) + 1)
+        return above if upper else 1 - above
+
+
+@pytest.mark.equation("D46")
+def test_a_new_likelihood_has_quantiles_as_soon_as_it_has_a_distribution_function():
+    levels = np.array([1e-9, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9])
+    found = quantile_of(Gumbel(2.0), [[3.0]], levels)[:, 0]
+    np.testing.assert_allclose(found, stats.gumbel_r.ppf(levels, 3.0, 2.0), rtol=1e-9)
+    found = quantile_of(Geometric(), [[np.log(4.0)]], levels[:-1])[:, 0]
+    np.testing.assert_array_equal(found, stats.geom.ppf(levels[:-1], 0.2) - 1)
+
+
+def test_a_likelihood_without_a_distribution_function_is_refused_by_name():
+    class Mine(GaussianLikelihood):
+        cdf = Likelihood.cdf
+
+    with pytest.raises(TypeError, match="distribution function of Mine is not known"):
+        quantile_of(Mine(), [[3.0]], 0.5)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), [], [[0.5]], [0.2, 2.0]])

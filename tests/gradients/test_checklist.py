@@ -6,12 +6,10 @@ it is silent. CONTRIBUTING.md leads through it.
 
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +18,12 @@ import textbook
 from problems import VALID
 
 import bbb_numpy
-from bbb_numpy import MLP, BayesianMLPClassifier, BayesianMLPRegressor, StudentTPrior
+from bbb_numpy import MLP, BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.gradients import catalogue, matrix
 from bbb_numpy.gradients.family import Posterior
-from bbb_numpy.learners.checkpoint import FORMAT
-from bbb_numpy.model.joint import Likelihood, Prior
 from bbb_numpy.numeric.buffers import Buffers
-from tests.parts.test_priors import density_error, gradient_error
+from bbb_numpy.parts.likelihoods import Likelihood
+from bbb_numpy.parts.priors import Prior
 from tests.project.test_derivations import ENTRIES, FAMILIES, tags_in
 
 pytestmark = pytest.mark.brief
@@ -98,6 +95,7 @@ def fitted(entry, part):
     arguments = partners(entry)._asdict() | {entry.kind: part}
     posterior = arguments.pop("posterior")
     arguments["inference"] = catalogue.POSTERIORS.get(posterior, posterior)
+    arguments["gradient_estimator"] = arguments.pop("estimator")
     if entry.kind != "likelihood":
         arguments["likelihood"] = "gaussian"
     options = {"epochs": 1, "samples": 2, "predict_samples": 3, "random_state": 0}
@@ -145,6 +143,7 @@ def a_textbook_density(entry, folder):
 
 def a_line_in_the_list_of_parts(entry, folder):
     argument, name = entry.kind, entry.name
+    argument = "gradient_estimator" if argument == "estimator" else argument
     if entry.kind == "posterior" or name in ("map", "mle"):  # a way to infer
         argument, name = "inference", "map" if name == "point" else name
     row = re.search(rf"^\| {argument} \|.*$", USING, re.MULTILINE)
@@ -254,143 +253,3 @@ def missing_of_activation(name, folder):
 @pytest.mark.parametrize("name", catalogue.ACTIVATIONS)
 def test_nothing_is_missing_of_an_activation(name, tmp_path):
     assert list(missing_of_activation(name, tmp_path)) == []
-
-
-def test_an_activation_without_formula_line_tag_or_parameter_is_named(tmp_path, monkeypatch):
-    def swish(z, slope):
-        catalogue.ACTIVATIONS["silu"](z, slope)
-
-    monkeypatch.setitem(catalogue.ACTIVATIONS, "swish", swish)
-    found = " ".join(missing_of_activation("swish", tmp_path))
-    for place in ("tests/textbook.py", "docs/using.md", "docstring"):
-        assert place in found
-
-
-# --- planted omissions: each is named, and nothing else
-
-
-def forgotten(table, key):
-    return lambda patch: patch.delitem(table, key)
-
-
-def no_name(patch):
-    patch.delattr(bbb_numpy, "StudentTPrior")
-
-
-def no_public_name(patch):
-    patch.setattr(bbb_numpy, "__all__", [n for n in bbb_numpy.__all__ if n != "StudentTPrior"])
-
-
-def no_attribute(patch):
-    patch.delattr(StudentTPrior, "kink")
-
-
-def no_default(patch):
-    patch.setattr(fields(StudentTPrior)[1], "default", MISSING)
-
-
-def no_tag(patch):
-    patch.setattr(StudentTPrior, "__doc__", "Tails.")
-
-
-def tag_of_something_else(patch):
-    patch.setattr(StudentTPrior, "__doc__", "Tails (D6).")
-
-
-def not_in_the_list(patch):
-    patch.setitem(globals(), "USING", USING.replace("`student-t`", ""))
-
-
-def real_value(patch):
-    right = StudentTPrior.log_density
-
-    def log_density(self, params, w, buffers):
-        value, saved = right(self, params, w, buffers)
-        return value.real, saved
-
-    patch.setattr(StudentTPrior, "log_density", log_density)
-
-
-def wrong_slope(patch):
-    right = StudentTPrior.add_vjp
-    patch.setattr(StudentTPrior, "add_vjp", lambda self, saved, c, *to: right(self, saved, -c, *to))
-
-
-def double_precision(patch):
-    right = StudentTPrior.log_density
-
-    def log_density(self, params, w, buffers):
-        value, saved = right(self, params, w, buffers)
-        return value + np.zeros(len(value)), saved
-
-    patch.setattr(StudentTPrior, "log_density", log_density)
-
-
-def no_object_of_its_class(patch):
-    for name in ("student-t", "student-t-learned"):
-        patch.setitem(catalogue.PRIORS, name, catalogue.PRIORS["gaussian"])
-
-
-PLANTED = {
-    "has no kink: see the contract of Prior": no_attribute,
-    "has no default for df": no_default,
-    "is not exported: add it to bbb_numpy/__init__.py": no_name,
-    "is not exported: add it": no_public_name,
-    "has no tag in its docstring": no_tag,
-    "has no derivation: no entry of D6": tag_of_something_else,
-    "has no density in tests/textbook.py": forgotten(textbook.PRIORS, StudentTPrior),
-    "is not listed in docs/using.md": not_in_the_list,
-    "is not complex-safe: at ": real_value,
-    "has a wrong gradient": wrong_slope,
-    "does not stay float32: value": double_precision,
-    "is not accepted by a learner as an object": no_object_of_its_class,
-    "does not come back from a file": forgotten(FORMAT.names, "StudentTPrior"),
-}
-STUDENT = next(one for one in CATALOGUE if (one.kind, one.name) == ("prior", "student-t"))
-
-
-@pytest.mark.parametrize("line", PLANTED)
-def test_a_planted_omission_is_named_and_nothing_else(line, tmp_path, monkeypatch):
-    PLANTED[line](monkeypatch)
-    found = list(missing(STUDENT, tmp_path))
-    assert line in found[0], found
-    assert found[0].startswith("[ ] prior 'student-t': StudentTPrior ")
-    assert len(found) == (2 if line.startswith("has no kink") else 1), (
-        found
-    )  # nor a Prior in a file
-
-
-def test_a_name_that_is_not_in_the_table_is_not_accepted_and_not_saved(tmp_path, monkeypatch):
-    monkeypatch.delitem(catalogue.PRIORS, "student-t")
-    found = list(missing(STUDENT, tmp_path))
-    assert ["is not accepted by a learner by name" in one for one in found] == [True, False]
-    assert "does not come back from a file" in found[1]
-
-
-# --- the worked example of CONTRIBUTING.md
-
-
-def test_the_example_of_contributing_lacks_what_it_says_and_is_right(tmp_path, monkeypatch):
-    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"<!-- example -->\n```python\n(.*?)```", guide, re.DOTALL)
-    entry, density = re.findall(r"^```py\n(.*?)```", guide, re.DOTALL | re.MULTILINE)
-    (said,) = re.findall(r"test_checklist.py\n(\[.*?)```", guide, re.DOTALL)
-
-    module = ModuleType("logistic")
-    monkeypatch.setitem(sys.modules, "logistic", module)
-    exec(code, vars(module))
-    made = eval(f"{{{entry}}}", {"Entry": catalogue.Entry, "LogisticPrior": module.LogisticPrior})
-    ((name, (part, checked)),) = made.items()
-    kind = type(part)
-    monkeypatch.setitem(catalogue.PRIORS, name, part)
-    monkeypatch.setitem(FORMAT.names, kind.__name__, kind)  # as when it is imported
-    lines = list(missing(Entry("prior", name, part, checked), tmp_path))
-    assert lines == said.splitlines()
-
-    scope = {}
-    exec(density, scope)
-    monkeypatch.setitem(textbook.PRIORS, kind, scope["logistic_prior"])
-    assert density_error(checked) <= 1e-12
-    assert gradient_error(checked) <= 1e-12
-    drawn = checked.draw(np.random.default_rng(0), {}, (100, 100))
-    assert drawn.std() == pytest.approx(checked.deviation({}), rel=0.05)
