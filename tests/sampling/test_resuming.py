@@ -1,7 +1,6 @@
 """A run on disk: damaged, killed between two writes, of another kind."""
 
 import errno
-import json
 import re
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -162,89 +161,6 @@ def test_a_run_without_draws_has_none_to_read():
     assert unstacked(stacked(run)) == ([], [])
 
 
-def broken(path, change):
-    """Change header and arrays of a file."""
-    with np.load(path) as file:
-        arrays = dict(file)
-    header = json.loads(arrays.pop("header").tobytes())
-    change(header["content"], arrays)
-    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
-
-
-def array(name, make):
-    def change(content, arrays):
-        arrays[name] = make(arrays[name])
-
-    return change
-
-
-def files_of(*names):
-    return lambda content, arrays: content.update(files={"list": list(names)})
-
-
-def tuning(content):
-    return content["run"]["Run"]["adaptation"]["Adaptation"]["kernel"]["Tuning"]
-
-
-def kernel_by_name(content, arrays):
-    content["run"]["Run"]["adaptation"]["Adaptation"]["kernel"] = "nuts"
-    del arrays["run.adaptation.kernel.metric.variance"]
-
-
-DAMAGE = {
-    "no settings": (lambda c, a: c.pop("settings"), "read: content: missing .'settings'"),
-    "settings of no kind": (lambda c, a: c.update(settings=3), "read: settings must be of type"),
-    "no files": (lambda c, a: c.pop("files"), "read: content: missing .'files'"),
-    "a file elsewhere": (files_of("../x.npz"), "damaged: '../x.npz' is no"),
-    "a missing file": (files_of("draws-9.npz"), "damaged: .*draws-9.npz"),
-    "other numbers": (lambda c, a: c.update(draws=7), "damaged: its files hold 6 of 7 draws"),
-    "no generator": (lambda c, a: c["run"]["Run"].pop("rng"), "read: run: Run: missing .'rng'"),
-    "a strange generator": (
-        lambda c, a: c["run"]["Run"]["rng"]["generator"].update(bit_generator="seed"),
-        "read: run.rng: not the state of a generator",
-    ),
-    "steps of no kind": (
-        lambda c, a: c["run"]["Run"].update(steps=1.5),
-        "read: run.steps must be of type int; got 1.5",
-    ),
-    "no position": (lambda c, a: a.pop("run.state.position"), "read: run.state.position is miss"),
-    "fewer numbers": (array("run.state.position", lambda p: p[:, :1]), "damaged: its state has"),
-    "other chains": (array("run.state.log_density", lambda v: v[:1]), "damaged: its state has"),
-    "other moments": (
-        array("run.adaptation.moments.mean", lambda m: m[:, :1]),
-        "damaged: its moments are not those of positions",
-    ),
-    "a kernel of no kind": (kernel_by_name, "damaged: its kernel must be a Tuning; got 'nuts'"),
-    "no metric": (lambda c, a: tuning(c).pop("metric"), "Tuning: missing .'metric'"),
-    "a wrong metric": (
-        array("run.adaptation.kernel.metric.variance", lambda v: -v),
-        "read: run.adaptation.kernel.metric: DiagonalMetric: variance must be",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_state_is_refused_with_a_reason(name, tmp_path):
-    change, message = DAMAGE[name]
-    run(tmp_path, 6)
-    broken(tmp_path / "state.npz", lambda content, arrays: None)
-    run(tmp_path, 6)  # rewriting alone is harmless
-    broken(tmp_path / "state.npz", change)
-    with pytest.raises(ValueError, match=f"^checkpoint {re.escape(str(tmp_path))}.*{message}"):
-        run(tmp_path, 6)
-
-
-@pytest.mark.parametrize(
-    "wrong", [lambda t: t - 20, lambda t: t[:1], lambda t: t + 0.5], ids=["< 0", "one", "halves"]
-)
-def test_places_in_haltons_sequence_that_are_none_are_refused(wrong, tmp_path):
-    """Minus 1 has no end of binary digits."""
-    run(tmp_path, 6, sampler="chees")
-    broken(tmp_path / "state.npz", array("run.state.turn", wrong))
-    with pytest.raises(ValueError, match=r"is damaged: its turns|turn must have dtype"):
-        run(tmp_path, 6, sampler="chees")
-
-
 @pytest.mark.parametrize(("turn", "right"), [([0, 0], True), ([3, 0], True), ([0, -1], False)])
 def test_before_the_first_step_no_path_is_counted_and_never_less(turn, right):
     value, gradient = UNIT(START)
@@ -252,28 +168,6 @@ def test_before_the_first_step_no_path_is_counted_and_never_less(turn, right):
     run = Run(state, np.random.default_rng(0), None, 0, 0, [], [])
     with nullcontext() if right else pytest.raises(ValueError, match="are no counts of paths"):
         recording._check_run(run)
-
-
-def test_a_path_that_is_none_is_refused(tmp_path):
-    run(tmp_path, 6, sampler="chees")
-    broken(tmp_path / "state.npz", lambda content, arrays: tuning(content).update(length=-1.0))
-    with pytest.raises(ValueError, match="is damaged: path must be"):
-        run(tmp_path, 6, sampler="chees")
-
-
-@pytest.mark.parametrize(
-    ("name", "make", "message"),
-    [
-        ("kept.position", lambda p: p[..., :1], "positions of shape .* are none of these chains"),
-        ("kept.position", lambda p: p.astype("f4"), "kept.position must have dtype '<f8'"),
-        ("infos.energy", lambda e: e[1:], "draws must have shape"),
-    ],
-)
-def test_draws_that_are_not_of_the_run_are_refused(name, make, message, tmp_path):
-    run(tmp_path, 6)
-    broken(tmp_path / "draws-00000000-00000006.npz", array(name, make))
-    with pytest.raises(ValueError, match=f"is damaged: .*{message}"):
-        run(tmp_path, 6)
 
 
 @pytest.mark.parametrize("which", ["state.npz", "draws-00000000-00000006.npz"])
