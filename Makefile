@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Tests are compiled when they are first run, not by each process of every run
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report lint check test test-long planted fuzz bench mutation notebooks figures site slides clean
+.PHONY: report lint check test test-long fuzz bench mutation notebooks figures site slides clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -53,9 +53,6 @@ test: lint  ## and every test but the long ones
 
 test-long: $(VENV)/.dev  ## the notebooks, and the checks that take minutes each
 	$(BIN)/python -m pytest -m long
-
-planted: $(VENV)/.test  ## one error for every equation, and the tests of it that notice
-	$(BIN)/python benchmarks/planted.py
 
 fuzz: $(VENV)/.test  ## hostile calls and files, kills, Ctrl-Cs; FUZZ="--kinds calls --calls 500"
 	$(BIN)/python -m benchmarks.fuzz $(FUZZ)

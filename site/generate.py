@@ -77,7 +77,7 @@ def crawl() -> Found:
                     for p in sorted((ROOT / path).iterdir())
                     if p.suffix == ".py" or (p.is_dir() and list(p.glob("*.py")))
                 ]
-    found.sources.update(p.relative_to(ROOT).as_posix() for p in ROOT.glob("bbb_numpy/**/*.py"))
+    found.sources.update(p.relative_to(ROOT).as_posix() for p in ROOT.glob("bbb_*/**/*.py"))
     found.sources.update(path for tests in tests_of().values() for path, _ in tests)
     found.sources.update(p.path for each in proofs().values() for p in each)
     return found
@@ -132,7 +132,7 @@ def definitions(tag: str, body: str) -> list[tuple[str, str, int, int]]:
     """Return the definitions that an entry names as its code: file, label, first and last line."""
     found = []
     for label, path in book.links(body.split("\nCode: ", 1)[-1].split("Test: ")[0]):
-        if not path.startswith("bbb_numpy/") or not path.endswith(".py"):
+        if not path.startswith("bbb_") or not path.endswith(".py"):
             continue
         name = label.strip("`").removeprefix(f"{Path(path).stem}.")
         place = text.lines_of(path, name) if label != path else None
@@ -253,7 +253,7 @@ def public(path: Path) -> list[str]:
 def modules() -> dict[str, list[str]]:
     """Return the modules of the package that define something public, in reading order."""
     found = {}
-    for path in sorted(ROOT.glob("bbb_numpy/**/*.py")):
+    for path in sorted(ROOT.glob("bbb_*/**/*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if public(path) and name.count(".") and not name.endswith("__main__"):
             found[name] = public(path)

@@ -138,7 +138,8 @@ def test_pages_count_the_methods_of_the_uci_tables(page):
 
 
 def test_nothing_is_told_from_memory():
-    folders = ("derivations", "docs", "site", "benchmarks", "exercises", "notebooks", "bbb_numpy")
+    folders = ("derivations", "docs", "site", "benchmarks", "exercises", "notebooks")
+    folders += ("bbb_numpy", "bbb_studies", "bbb_course")
     pages = [path for name in folders for path in (ROOT / name).rglob("*.[mp][dy]")]
     pages += [ROOT / "README.md", ROOT / "derivations.md", ROOT / "proofs.md"]
     assert len(pages) > 300
