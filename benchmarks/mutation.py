@@ -67,7 +67,7 @@ SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "au
 MORE = {
     "exact": "gradients/test_exact",
     "plain": "test_plain",
-    "numeric/files": "sampling/test_resuming learners/test_checkpoint data/test_locate",
+    "numeric/files": "sampling/test_resuming learners/test_checkpoint",
     "numeric/standardisation": "training/test_advi learners/test_regressor",
     "numeric": "",
     "parts/full_rank": "parts/test_posteriors",
@@ -77,7 +77,6 @@ MORE = {
     "parts/student_t": "parts/test_likelihoods parts/test_priors",
     "parts": "parts/test_purity model/test_log_joint gradients/test_purity test_plain",
     "model": "gradients/test_family",
-    "gradients/replicated": "training/test_replicates gradients/test_purity",
     "gradients/catalogue": "gradients/test_checklist gradients/test_matrix",
     "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form "
     "gradients/test_matrix",

@@ -251,7 +251,7 @@ def public(path: Path) -> list[str]:
 
 
 def modules() -> dict[str, list[str]]:
-    """Return the modules of the package that define something public, in reading order."""
+    """Return the modules of the packages that define something public, in reading order."""
     found = {}
     for path in sorted(ROOT.glob("bbb_*/**/*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -259,8 +259,10 @@ def modules() -> dict[str, list[str]]:
             found[name] = public(path)
 
     def place(name: str) -> tuple[int, str]:
-        folder = name.split(".")[1]
-        return FLOORS.index(folder) if folder in FLOORS else len(FLOORS), name
+        package, folder, *_ = name.split(".")
+        if package == "bbb_numpy" and folder in FLOORS:
+            return FLOORS.index(folder), name
+        return len(FLOORS) + ("bbb_numpy", "bbb_studies", "bbb_course").index(package), name
 
     return {name: found[name] for name in sorted(found, key=place)}
 
@@ -280,8 +282,9 @@ def api() -> dict[str, str]:
     rows += [f"   ~{name}" for name in exported()]
     folder = ""
     for module, names in modules().items():
-        if module.split(".")[1] != folder:
-            folder = module.split(".")[1]
+        package, inner, *_ = module.split(".")
+        if folder != (inner if package == "bbb_numpy" else package):
+            folder = inner if package == "bbb_numpy" else package
             rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
         listed = ", ".join(names)
         rows.append(f"* :doc:`{module} <{module}>`: {listed}")

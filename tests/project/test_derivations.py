@@ -495,7 +495,9 @@ def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:
 
 
 def test_every_equation_is_in_the_code_and_the_code_names_no_other() -> None:
-    missing, undefined = tag_problems(DEFINED, tags_in_code(), "docstring or comment of the packages")
+    missing, undefined = tag_problems(
+        DEFINED, tags_in_code(), "docstring or comment of the packages"
+    )
     none_of(missing + undefined)
 
 

@@ -89,31 +89,40 @@ def sources(folder):
     return {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
 
 
+def packaged():
+    """The files of the three packages."""
+    packages = [path.name for path in ROOT.glob("bbb_*")]
+    assert len(packages) == 3
+    typed = {f"{package}/py.typed" for package in packages}
+    return set.union(*map(sources, packages)) | typed | {"bbb_course/cards.json"}
+
+
 def test_the_names_tell_project_and_version(built):
     archive, wheel = built
     assert archive.name == f"bbb_numpy-{__version__}.tar.gz"
     assert wheel.name == f"bbb_numpy-{__version__}-py3-none-any.whl"
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(built):
+def test_the_wheel_holds_the_packages_and_nothing_else(built):
     found = files(built[1])
     package = {name for name in found if not name.startswith(f"bbb_numpy-{__version__}.dist-info/")}
-    assert package == sources("bbb_numpy") | {"bbb_numpy/py.typed"}
+    assert package == packaged()
     assert f"bbb_numpy-{__version__}.dist-info/licenses/LICENSE" in found
 
 
-def test_the_archive_holds_package_tests_and_derivations_and_no_results(built):
+def test_the_archive_holds_packages_tests_and_derivations_and_no_results(built):
     found = files(built[0])
     texts = {path.name for path in ROOT.glob("*.md")}
     assert texts >= {"README.md", "CHANGELOG.md", "SECURITY.md", "derivations.md"}
     made = {"PKG-INFO", *(name for name in found if name.startswith("bbb_numpy.egg-info/"))}
     assert found - made == (
-        sources("bbb_numpy")
+        packaged()
         | sources("tests")
+        | sources("exercises")
+        | {path.relative_to(ROOT).as_posix() for path in ROOT.glob("exercises/**/*.md")}
         | texts
         | {f"{path.parent.name}/{path.name}" for path in ROOT.glob("d*/*.md")}
-        | {"bbb_numpy/py.typed", "setup.cfg", "pyproject.toml", "Makefile", "MANIFEST.in"}
-        | {"LICENSE", "CITATION.cff"}
+        | {"setup.cfg", "pyproject.toml", "Makefile", "MANIFEST.in", "LICENSE", "CITATION.cff"}
     )
     assert built[0].stat().st_size < LARGEST
 
