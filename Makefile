@@ -39,11 +39,12 @@ $(VENV)/.site: $(VENV)/.created setup.cfg pyproject.toml
 report: $(VENV)/.base  ## train on the report's problem, print what happened, write the figures
 	$(BIN)/bbb-numpy report
 
-lint: $(VENV)/.test  ## lint, types, floors
+lint: $(VENV)/.test  ## lint, types, floors, and the lines that there may be
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/project/lines.py
 
 check: lint  ## before every commit, in a minute: and the mathematics with fewer examples
 	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest tests/numeric tests/parts tests/model tests/gradients tests/exact

@@ -110,9 +110,7 @@ def test_the_texts_count_right():
     assert 350 < known < 400
     root = EXERCISES.parent
     assert "59 exercises in the order of the book" in (root / "README.md").read_text("utf-8")
-    changes = (root / "CHANGELOG.md").read_text("utf-8")
-    assert "59 exercises in twelve chapters" in changes
-    assert "more than 350 are known" in changes
+    assert "59 exercises in twelve chapters" in (root / "CHANGELOG.md").read_text("utf-8")
     table = (EXERCISES / "README.md").read_text("utf-8")
     assert re.findall(r"^\| \[.*\]\((\w+)\) \|", table, re.MULTILINE) == list(chapters())
 
