@@ -140,7 +140,7 @@ class Sampling:
             object.__setattr__(self, "groups", whole("groups", self.groups, 1, self.chains))
         object.__setattr__(self, "cores", check_cores("cores", self.cores))
         if self.target_accept is not None:
-            proper_fraction("target_accept", self.target_accept, least=1e-9)
+            proper_fraction("target_accept", self.target_accept, low=1e-9)
         check_hyperpriors(self.hyperpriors)
         wanted = "checkpoint must be None or the path of a folder"
         if not isinstance(self.checkpoint, str | os.PathLike | None):

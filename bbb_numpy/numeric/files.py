@@ -33,9 +33,9 @@ def check_regular(path: Path) -> None:
     """
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket or a device"
         raise ValueError(
-            "is a pipe, a socket or a device; accepted are regular files. Copy its content to one, "
-            "and name that"
+            f"is {kind}; accepted are regular files. Copy its content to one, and name that"
         )
 
 

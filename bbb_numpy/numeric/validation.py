@@ -164,37 +164,19 @@ def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> fl
     return number
 
 
-def positive(name: str, value: Any) -> float:
-    """Return `value` as a float, or raise unless it is positive and finite."""
-    return real(name, value, SMALLEST, INFINITY, "positive and finite")
-
-
-def not_negative(name: str, value: Any) -> float:
-    """Return `value` as a float, or raise unless it is finite and at least 0."""
-    return real(name, value, 0.0, INFINITY, "finite and >= 0")
-
-
-def spread(name: str, value: Any) -> float:
-    """Return a width that may be 0 as a float, or raise; below 1e150 its square is finite."""
-    return real(name, value, 0.0, 1e150, "finite and >= 0, and below 1e150")
-
-
-def fraction(name: str, value: Any) -> float:
-    """Return `value` as a float, or raise unless it is at least 0 and below 1."""
-    return real(name, value, 0.0, 1.0)
-
-
-def proper_fraction(name: str, value: Any, least: float = SMALLEST) -> float:
-    """Return `value` as a float, or raise unless it is above 0, at least `least`, and below 1."""
-    return real(name, value, least, 1.0, "> 0 and < 1")
-
-
-def standard_deviation(name: str, value: Any) -> float:
-    """Return a standard deviation as a float, or raise.
-
-    Within 1e-150 and 1e150 its square and the square's inverse are finite.
-    """
-    return real(name, value, 1e-150, 1e150, "positive and finite, between 1e-150 and 1e150")
+positive = partial(real, low=SMALLEST, high=INFINITY, wanted="positive and finite")
+not_negative = partial(real, low=0.0, high=INFINITY, wanted="finite and >= 0")
+fraction = partial(real, low=0.0, high=1.0)
+proper_fraction = partial(real, low=SMALLEST, high=1.0, wanted="> 0 and < 1")
+FINITE = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
+# A width that may be 0 and whose square is finite
+spread = partial(real, low=0.0, high=1e150, wanted="finite and >= 0, and below 1e150")
+# The square and the square's inverse are finite
+standard_deviation = partial(
+    real, low=1e-150, high=1e150, wanted="positive and finite, between 1e-150 and 1e150"
+)
+SAMPLES = partial(whole, least=1, most=MOST_SAMPLES)
+ROWS = partial(whole, least=1, most=10**8)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -202,11 +184,6 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
-
-
-SAMPLES: Rule = partial(whole, least=1, most=MOST_SAMPLES)
-ROWS: Rule = partial(whole, least=1, most=10**8)
-FINITE: Rule = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
 
 
 # --- arrays

@@ -1,0 +1,44 @@
+"""BLAS of a study: its kernels, and one thread for libraries that are loaded later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from bbb_numpy.numeric.threads import ONE_THREAD
+
+__all__ = ["blas_kernels", "one_thread_later"]
+
+
+def blas_kernels() -> str:
+    """Name the BLAS of NumPy and its kernels: the last bits of a product are theirs.
+
+    Kernels are those of a processor family, such as Haswell; the variable OPENBLAS_CORETYPE
+    chooses others than the processor's own. Without threadpoolctl they are not named.
+    """
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    name = f"{blas['name']} {blas['version']}"
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return name
+    kernels = [pool.get("architecture") for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return f"{name} {kernels[0]}" if kernels and kernels[0] else name
+
+
+@contextmanager
+def one_thread_later() -> Iterator[None]:
+    """Give one thread to libraries that are loaded in the block: SciPy has a BLAS of its own."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
