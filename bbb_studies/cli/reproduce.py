@@ -12,8 +12,8 @@ from typing import NamedTuple
 from bbb_numpy.cli.options import Commands, add_command, at_least_zero
 from bbb_numpy.numeric.files import naming, write_text
 from bbb_numpy.numeric.threads import one_blas_thread
-from bbb_studies.threads import one_thread_later
 from bbb_studies.kebude.regression import SETTINGS
+from bbb_studies.threads import one_thread_later
 
 __all__ = ["STUDIES", "add_parsers", "report", "reproduce"]
 

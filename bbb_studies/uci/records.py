@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from bbb_numpy.numeric.files import check_regular, write_text
-from bbb_studies.threads import blas_kernels
 from bbb_numpy.version import __version__
+from bbb_studies.threads import blas_kernels
 
 __all__ = [
     "FOLDER",

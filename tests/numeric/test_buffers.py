@@ -53,13 +53,6 @@ def test_who_asks_for_something_else_gets_that_and_the_memory_of_the_rest(reques
         take(buffers.rewind(), others)
 
 
-def test_like_is_an_array_of_that_shape_and_dtype():
-    one = np.zeros((2, 3), np.float32)
-    found = Buffers().like(one)
-    assert (found.shape, found.dtype) == (one.shape, one.dtype)
-    assert found is not one
-
-
 @given(size=st.integers(0, 5), dtype=DTYPES)
 def test_softplus_finds_four_arrays_to_fill_and_finds_them_again(size, dtype):
     buffers, rho = Buffers(), np.linspace(-2.0, 2.0, size).astype(dtype)
@@ -109,15 +102,6 @@ def test_ones_are_read_only_and_made_again_for_another_number_or_dtype():
         assert (found == 1).all()
         assert not found.flags.writeable
     np.testing.assert_array_equal(ones, [[1.0, 1.0, 1.0]])  # who has them keeps them
-
-
-def test_between_owners_nothing_is_shared():
-    shape = (2, 2)
-    one, other = Buffers(), Buffers()
-    taken = one.array(shape, float), other.array(shape, float)
-    assert not np.shares_memory(*taken)
-    one.rewind()
-    assert other.array(shape, float) is not taken[1]
 
 
 def test_each_thread_finds_its_own_buffers_again_and_nobody_elses():

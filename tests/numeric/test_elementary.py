@@ -1,7 +1,7 @@
-"""numerics: exact to rounding up to 1e4, in both precisions, and complex-safe."""
+"""elementary: exact to rounding up to 1e4, in both precisions, and complex-safe."""
 
 from decimal import Decimal, localcontext
-from math import factorial, lgamma
+from math import lgamma
 from statistics import NormalDist
 
 import mpmath
@@ -97,25 +97,15 @@ def test_the_slope_of_tanh_is_exact_where_one_minus_tanh_squared_is_zero(x):
         context.prec = 400
         cosh = (Decimal(x).exp() + Decimal(-x).exp()) / 2
         assert ulps(slope, 1 / cosh**2, np.float64) <= 8
-    stepped = np.tanh(np.array([x + 1e-30j]))
-    if abs(x) < 15:
-        assert slope == pytest.approx(stepped.imag[0] / 1e-30, rel=1e-13)
 
 
 @pytest.mark.equation("D10")
-@pytest.mark.parametrize("x", [-300.0, -180.0, 180.0, 300.0])
-def test_complex_step_through_the_slope_of_tanh_does_not_overflow_far_out(x):
+@given(x=st.floats(-300.0, 300.0))
+def test_complex_step_through_the_slope_of_tanh_gives_its_second_derivative(x):
     stepped, real = (numerics.sech_squared(np.array([at]))[0] for at in (x + 1e-30j, x))
     assert stepped.real == pytest.approx(real, rel=1e-14, abs=0)
-    assert stepped.imag / 1e-30 == pytest.approx(-2 * np.tanh(x) * real, rel=1e-14, abs=0)
-
-
-@pytest.mark.equation("D10")
-@given(x=st.floats(-15.0, 15.0))
-def test_complex_step_through_the_slope_of_tanh_gives_its_second_derivative(x):
-    stepped = numerics.sech_squared(np.array([x + 1e-30j]))[0]
-    assert stepped.real == pytest.approx(1 / np.cosh(x) ** 2, rel=1e-13)
-    assert stepped.imag / 1e-30 == pytest.approx(-2 * np.tanh(x) * stepped.real, rel=1e-13)
+    second = -2 * np.tanh(x) * real
+    assert stepped.imag / 1e-30 == pytest.approx(second, rel=1e-13, abs=1e-15 * real)
 
 
 @pytest.mark.equation("D51")
@@ -131,15 +121,6 @@ def test_erfc_is_exact_to_the_rounding_of_the_square(x, other):
     found, right = numerics.erfc(single), special.erfc(single.astype(float))
     assert found.dtype == np.float32
     assert np.all(np.abs(found - right) <= 3e-7 * (1 + 2 * at**2) * right + 1e-45)
-
-
-@pytest.mark.equation("D51")
-def test_the_midpoints_of_erfc_end_where_the_next_one_is_below_rounding():
-    points = np.array(numerics.MIDPOINTS)
-    assert points[0] == 0.25
-    assert np.all(np.diff(points) == 0.5)
-    last, left_out = np.exp(-(points[-1] ** 2)), np.exp(-((points[-1] + 0.5) ** 2))
-    assert last > np.finfo(float).eps > 10 * left_out
 
 
 @pytest.mark.equation("D51")
@@ -170,37 +151,17 @@ def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():
     assert numerics.softplus_parts(np.zeros(0)).ratio.size == 0
 
 
-@given(
-    x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6),
-    shift=st.floats(-1e3, 1e3),
-)
-def test_logsumexp_lies_between_the_largest_and_that_plus_log_of_the_count(x, shift):
-    value = numerics.logsumexp(np.array(x))
-    assert max(x) <= value <= max(x) + np.log(len(x)) + 1e-11
-    assert numerics.logsumexp(np.array(x) + shift) == pytest.approx(value + shift, abs=1e-10)
+@given(x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6))
+@example(x=[0.0, 1e4])
+def test_logsumexp_and_log_softmax_are_those_of_scipy(x):
+    assert numerics.logsumexp(np.array(x)) == pytest.approx(special.logsumexp(x), rel=1e-14)
+    found = numerics.log_softmax(np.array(x))
+    np.testing.assert_allclose(found, special.log_softmax(x), rtol=1e-13, atol=1e-15)
 
 
 def test_logsumexp_of_impossible_events_is_minus_infinity_not_nan():
     assert numerics.logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
     assert numerics.logsumexp(np.array([[0.0, -np.inf]]), axis=1).tolist() == [0.0]
-
-
-@given(x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6))
-def test_log_softmax_gives_probabilities_that_sum_to_one(x):
-    log_p = numerics.log_softmax(np.array(x))
-    assert np.all(log_p <= 0)
-    assert np.exp(log_p).sum() == pytest.approx(1.0, rel=1e-14)
-    assert np.max(log_p) >= -np.log(len(x)) - 1e-15
-
-
-def test_log_softmax_keeps_every_digit_across_a_gap_of_ten_thousand():
-    assert numerics.log_softmax(np.array([0.0, 1e4])).tolist() == [-1e4, 0.0]
-
-
-def test_log_softmax_keeps_every_digit_under_a_shift_of_all_logits():
-    logits = np.array([0.25, -3.0, 1.5])
-    expected = numerics.log_softmax(logits)
-    assert np.array_equal(numerics.log_softmax(logits + 2.0**40), expected)  # a sum without error
 
 
 def test_complex_step_through_log_softmax_gives_one_minus_the_probability():
@@ -270,11 +231,9 @@ def test_log_factorial_is_log_gamma_of_one_more(y):
 
 @pytest.mark.equation("D31")
 def test_log_factorials_of_whole_numbers_are_sums_of_logarithms():
-    counts = np.arange(400)
-    expected = np.cumsum(np.log(np.maximum(counts, 1)))
-    found = numerics.log_factorial(counts)
-    assert np.allclose(found, expected, rtol=1e-13, atol=2e-14)
-    assert np.array_equal(numerics.log_factorial(counts.reshape(20, 20)), found.reshape(20, 20))
+    counts = np.arange(400).reshape(20, 20)
+    expected = np.cumsum(np.log(np.maximum(counts, 1))).reshape(20, 20)
+    assert np.allclose(numerics.log_factorial(counts), expected, rtol=1e-13, atol=2e-14)
     assert np.isfinite(numerics.log_factorial(np.array([1e300])))
     assert numerics.log_factorial(np.zeros(0)).size == 0
 
@@ -285,24 +244,6 @@ def test_stirlings_series_has_its_bernoulli_numbers():
     bernoulli = special.bernoulli(12)
     expected = [bernoulli[2 * j] / (2 * j * (2 * j - 1)) for j in range(6, 0, -1)]
     assert pytest.approx(expected, rel=1e-14) == numerics.STIRLING_SERIES
-
-
-@pytest.mark.equation("D31")
-@pytest.mark.parametrize("shift", [0, 2])
-def test_stirlings_series_without_the_shift_or_with_a_short_one_misses_small_counts(shift):
-    def unshifted(y):
-        z = y + 1.0 + shift
-        series = sum(
-            c / z ** (2 * k + 1)
-            for k, c in enumerate((1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360))
-        )
-        stirling = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + series
-        return stirling - sum(np.log(y + step) for step in range(1, shift + 1))
-
-    y = np.arange(5.0)
-    exact = np.array([lgamma(v + 1) for v in y])
-    assert np.abs(numerics.log_factorial(y) - exact).max() < 2e-14
-    assert np.abs(unshifted(y) - exact).max() > 1e-9
 
 
 @pytest.mark.equation("K3")
@@ -344,12 +285,6 @@ def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
     column = np.arange(6.0).reshape(2, 3, 1)
     assert numerics.inner(column, column).tolist() == [[0.0, 1.0, 4.0], [9.0, 16.0, 25.0]]
     assert not np.shares_memory(numerics.inner(column, column), column)
-
-
-@pytest.mark.parametrize("lengths", [(1, 3), (3, 1), (2, 3)])
-def test_vectors_of_different_lengths_have_no_inner_product(lengths):
-    with pytest.raises(ValueError, match="mismatch"):
-        numerics.inner(*(np.ones((1, length)) for length in lengths))
 
 
 @pytest.mark.parametrize("size", [3, numerics.BLOCK, 2 * numerics.BLOCK + 1])
@@ -398,39 +333,32 @@ def test_every_pair_is_transformed_whatever_the_size_of_the_blocks(half):
 
 
 def exact_half_step(nu):
-    """g(nu) and nu g'(nu) for whole nu, from factorials and harmonic sums in 60 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        root_pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459").sqrt()
-        m, odd = divmod(nu, 2)
-        # Gamma(m + 1/2) = (2m)! sqrt(pi) / (4^m m!), and digamma there
-        half = Decimal(factorial(2 * m)) * root_pi / (4**m * factorial(m))
-        psi_half = -2 * Decimal(2).ln() + sum(Decimal(2) / (2 * k - 1) for k in range(1, m + 1))
-        if odd:  # Gamma(m + 1) / Gamma(m + 1/2)
-            ratio, psi = (
-                factorial(m) / half,
-                -psi_half + sum(Decimal(1) / k for k in range(1, m + 1)),
-            )
-        else:  # Gamma(m + 1/2) / Gamma(m)
-            ratio, psi = (
-                half / factorial(m - 1),
-                psi_half - sum(Decimal(1) / k for k in range(1, m)),
-            )
-        value = ratio.ln() - (Decimal(nu) / 2).ln() / 2
-        return value, Decimal(nu) / 2 * psi - Decimal(1) / 2
+    """g(nu) and nu g'(nu) in 60 digits."""
+    with mpmath.workdps(60):
+        half = mpmath.mpf(nu) / 2
+        value = mpmath.loggamma(half + 0.5) - mpmath.loggamma(half) - mpmath.log(half) / 2
+        slope = half * (mpmath.digamma(half + 0.5) - mpmath.digamma(half)) - 0.5
+        return float(value), float(slope)
 
 
 @pytest.mark.equation("D41")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_half_step_of_log_gamma_is_exact_beside_the_log_density_at_0_that_it_is_part_of(dtype):
-    wholes = [*range(1, 60), 99, 100, 1000, 1001]
-    found = numerics.gamma_half_step(np.array(wholes, dtype))
-    exact = np.array([exact_half_step(nu) for nu in wholes])
+    degrees = np.array([1e-3, 0.7, *range(1, 60), 99, 1000, 1001, 1e6, 1e9], dtype)
+    found = numerics.gamma_half_step(degrees)
+    values, slopes = np.transpose([exact_half_step(float(nu)) for nu in degrees])
     eps = np.finfo(dtype).eps
     assert found.value.dtype == found.slope.dtype == dtype
-    assert np.abs(found.value - exact[:, 0].astype(float)).max() <= 10 * eps
-    slopes = exact[:, 1].astype(float)
+    assert (np.abs(found.value - values) <= 10 * eps * np.maximum(1, np.abs(values))).all()
     assert np.abs(found.slope / slopes - 1).max() <= 10 * eps
+
+
+@pytest.mark.equation("D41")
+@given(nu=st.floats(1e-3, 10.0))
+def test_complex_step_through_the_half_step_of_log_gamma_gives_its_slope(nu):
+    stepped = numerics.gamma_half_step(np.array(nu + 1e-30j)).value
+    slope = numerics.gamma_half_step(nu).slope
+    assert slope == pytest.approx(nu * stepped.imag / 1e-30, rel=1e-12)
 
 
 @pytest.mark.equation("D41")
@@ -439,26 +367,6 @@ def test_the_series_of_the_half_step_has_its_bernoulli_numbers():
     bernoulli = special.bernoulli(14)
     expected = [bernoulli[2 * j] * (1 - 4**j) / (2 * j * (2 * j - 1)) for j in range(7, 0, -1)]
     assert pytest.approx(expected, rel=1e-14) == numerics.HALF_STEP_SERIES
-
-
-@pytest.mark.equation("D41")
-@given(nu=st.floats(1e-3, 10.0))
-def test_the_half_step_of_log_gamma_is_that_of_the_standard_library(nu):
-    value, slope = numerics.gamma_half_step(nu)
-    expected = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * np.log(nu / 2)
-    assert value == pytest.approx(expected, rel=1e-14, abs=1e-14)
-    stepped = numerics.gamma_half_step(np.array(nu + 1e-30j)).value
-    assert slope == pytest.approx(nu * stepped.imag / 1e-30, rel=1e-12)
-
-
-@pytest.mark.equation("D41")
-@pytest.mark.parametrize("nu", [1e3, 1e6, 1e9, 1e15])
-def test_for_many_degrees_of_freedom_it_tends_to_0_where_two_log_gammas_lose_every_digit(nu):
-    found = numerics.gamma_half_step(nu)
-    assert found.value == pytest.approx(-0.25 / nu + 1 / 24 / nu**3, abs=1e-15)
-    assert found.slope == pytest.approx(0.25 / nu - 1 / 8 / nu**3, rel=1e-12)
-    two = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * np.log(nu / 2)
-    assert abs(two + 0.25 / nu) > 100 * abs(found.value + 0.25 / nu) or nu < 1e6
 
 
 @pytest.mark.parametrize("units", [(1e-9, 1e-9), (1e9, 1e9), (1e-9, 1e9), (0.0, 0.0)])

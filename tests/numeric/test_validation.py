@@ -199,7 +199,7 @@ def test_a_number_beyond_what_is_accepted_is_refused_with_the_bound():
 def test_what_would_not_end_is_refused(make, name):
     with pytest.raises(ValueError, match=rf"{name} must be a whole number >= \d and <= \d+; got"):
         make(10**9 + 1)
-    with pytest.raises(TypeError, match="scale.* must be .*; got '1'"):
+    with pytest.raises(TypeError, match=r"scale.* must be .*; got '1'"):
         GaussianPrior("1")
 
 
