@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import argparse
-import codecs
+import re
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import MOST_CATEGORIES, Column
-from .csv_tables import SEPARATORS, Reading, Table, TableError, read_csv
-from .encoding import encoded, find_columns, is_text, labels
-from .modelling import LIKELIHOODS_OF
-from .number_forms import DECIMALS, THOUSANDS
-from .text_files import shown
+from ..gradients.catalogue import LIKELIHOODS
+from ..learners.columns import MOST_CATEGORIES, Column, encoded, missing, pick, place, shown
+from .tables import SEPARATORS, TableError, number_pattern, read_csv
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 __all__ = [
-    "TASKS",
+    "LIKELIHOODS_OF",
     "Problem",
     "add_data_options",
     "add_reading_options",
+    "complete",
+    "filled",
     "read",
     "read_problem",
+    "with_numbers",
 ]
 
 Array = NDArray[Any]
-TASKS = ("regression", "classification", "counts")
+LIKELIHOODS_OF = {
+    task: [name for name, one in LIKELIHOODS.items() if one.target_kind == kind]
+    for task, kind in (("regression", "real"), ("classification", "class"), ("counts", "count"))
+}
+SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")
+DATE = re.compile(
+    r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d\d))([T ].*)?"
+    r"|\d{1,2}:\d\d(:\d.*)?",
+    re.ASCII,
+)
+# $5, 5 kg, 1.234,5, 12 %: digits and their signs, with at most three letters or signs around them
+NUMERIC = re.compile(r"[^\d\s]{0,3}\s*[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s*[^\d\s]{0,3}[²³\d]?")
 
 
 class Problem(NamedTuple):
@@ -41,27 +54,40 @@ class Problem(NamedTuple):
     task: str
     why: str  # the task was chosen, for a person
     columns: tuple[Column, ...]
-    inputs: DataFrame  # (N, d_in)
+    table: DataFrame  # its rows, those columns that are numbers being so
     y: Array  # (N,) numbers, or labels: text or whole numbers
+
+    @property
+    def inputs(self) -> DataFrame:
+        """The features (N, d_in)."""
+        return encoded(self.table, self.columns)
 
     def said(self) -> str:
         """Return a line for a person about rows, inputs, target and task."""
         names = [column.name for column in self.columns]
         listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-        features = self.inputs.shape[1]
+        features = sum(len(column.features) for column in self.columns)
         text = f"{len(self.y)} rows, {len(names)} inputs ({listed})"
         if features > len(names):
             text += f" as {features} features"
         return f"{text}, target {self.target}: {self.task}{self.why}"
 
+    def check(self, fewest: int) -> None:
+        """Raise TableError for rows that cannot be split, or a target of one value."""
+        count = len(self.y)
+        if count < fewest:
+            raise TableError(
+                f"{self.source}: {count} rows are too few; at least {fewest} are needed"
+            )
+        if (self.y == self.y[0]).all():
+            raise TableError(
+                f"{self.source}: the target {shown(self.target)} is the same in all rows"
+            )
 
-def read(args: argparse.Namespace) -> Table:
-    """Read the file that a command is about, and say how, where that is not plain."""
-    separator = SEPARATORS.get(args.separator or "", args.separator)
-    table = read_csv(args.data, Reading(separator, args.decimal, args.thousands, args.encoding))
-    if table.how_read:
-        print(f"{table.source} is read with {table.how_read}", file=sys.stderr)
-    return table
+
+def read(args: argparse.Namespace) -> DataFrame:
+    """Read the file that a command is about."""
+    return read_csv(args.data, SEPARATORS.get(args.separator, args.separator), args.encoding)
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
@@ -69,91 +95,204 @@ def read_problem(args: argparse.Namespace) -> Problem:
 
     Raises
     ------
-    TableError
+    TableError, ValueError
         Naming the line and column that cannot be used.
     """
     table = read(args)
-    table.column(args.target)
-    given = [*(args.inputs or []), *args.leave_out, *args.categories]
-    for name in given:
-        table.column(name)
+    source = table.attrs["source"]
+    listed = [*args.leave_out, *args.categories, *args.dates]
+    for name in (args.target, *(args.inputs or []), *listed):
+        pick(table, name)
     names = args.inputs or [name for name in table.columns if name != args.target]
+    names = [name for name in dict.fromkeys(names) if name not in args.leave_out]
     if args.target in names:
         raise TableError(f"the target {args.target!r} cannot be one of the inputs")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise TableError(f"--inputs names {', '.join(twice)} more than once; name each column once")
-    names = [name for name in names if name not in args.leave_out]
     if not names:
-        raise TableError(f"{table.source} leaves no input beside the target {args.target!r}")
+        raise TableError(f"{source} leaves no input beside the target {args.target!r}")
     if args.drop_missing:
-        rows = table.complete([*names, args.target])
-        if not rows:
-            raise TableError(f"{table.source}: a value is missing in every row")
+        rows = complete(table, [*names, args.target])
         if len(rows) < len(table):
+            dropped = len(table) - len(rows)
             print(
-                f"{len(table) - len(rows)} of {len(table)} rows are left out: a value is missing",
-                file=sys.stderr,
+                f"{dropped} of {len(table)} rows are left out: a value is missing", file=sys.stderr
             )
-            table = table.rows(rows)
+        table = rows
     task, why = _task(table, args)
-    y = _labels(table, args.target) if task == "classification" else _numbers(table, args, task)
-    try:
-        columns = find_columns(table, names, args.categories)
-        inputs = encoded(table, columns)
-    except TableError as error:
-        raise TableError(f"{error}; or leave the column out with --leave-out NAME") from None
-    return Problem(table.source, args.target, task, why, columns, inputs, y)
+    y = _labels(table, args.target) if task == "classification" else _target(table, args, task)
+    kinds = [_column(table, name, args) for name in names]
+    table = with_numbers(table, kinds, args)
+    columns = filled(kinds, table) if args.fill else tuple(kinds)
+    problem = Problem(source, args.target, task, why, columns, table, y)
+    features = list(problem.inputs.columns)
+    twice = next((one for one in features if features.count(one) > 1), None)
+    if twice is not None:
+        raise TableError(f"{source}: two inputs would have the name {shown(twice)}; rename a column")
+    return problem
 
 
-def _task(table: Table, args: argparse.Namespace) -> tuple[str, str]:
+def complete(table: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return the rows in which no value of the named columns is missing."""
+    gaps = np.any([missing(pick(table, name)) for name in names], axis=0)
+    if gaps.all():
+        raise TableError(f"{table.attrs['source']}: a value is missing in every row")
+    return table[~gaps]
+
+
+def filled(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
+    """Return columns whose missing values become the median, of text the most frequent one."""
+
+    def usual(column: Column) -> Any:
+        cells = column.read(table).dropna()
+        if not len(cells):
+            raise TableError(f"column {shown(column.name)} has no value to fill it with")
+        return str(cells.mode()[0]) if column.categories else float(cells.median())
+
+    return tuple(replace(column, fill=usual(column)) for column in columns)
+
+
+def with_numbers(
+    table: DataFrame, columns: Sequence[Column], args: argparse.Namespace
+) -> DataFrame:
+    """Return a table whose columns of numbers are so, read as --decimal and --thousands say."""
+    numbers = {
+        column.name: _numbers(table, column.name, args)
+        for column in columns
+        if not (column.categories or column.date)
+    }
+    return table.assign(**numbers) if numbers else table
+
+
+def _parsed(cells: Series, args: argparse.Namespace) -> Series:
+    """Return the numbers in cells, NaN where there is none."""
+    decimal, thousands = args.decimal or ".", args.thousands or ""
+    pattern = number_pattern(decimal, thousands)
+
+    def number(cell: str) -> float:
+        cell = cell.translate(SPACES)
+        if len(cell) > 1000 or not pattern.fullmatch(cell):
+            return np.nan
+        return float((cell.replace(thousands, "") if thousands else cell).replace(decimal, "."))
+
+    return cells.map({cell: number(cell) for cell in cells.unique()}).astype(float)
+
+
+def _numbers(table: DataFrame, name: str, args: argparse.Namespace) -> Series:
+    """Return a column of numbers, NaN where a value is missing."""
+    cells = pick(table, name)
+    found = _parsed(cells, args)
+    wrong = ~np.isfinite(found) & ~missing(cells)
+    if wrong.any():
+        cell = cells[wrong].iloc[0]
+        hint = "; see --decimal and --thousands" if NUMERIC.fullmatch(cell) else ""
+        raise TableError(
+            f"{place(table, name, wrong)}: {shown(cell)} is no finite number; mend the cell{hint}"
+        )
+    return found
+
+
+def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
+    """Whether a column holds labels rather than numbers, of which a few cells may be spoilt.
+
+    Raises
+    ------
+    TableError
+        If it holds dates, or numbers in another way of writing, or with units.
+    """
+    cells = pick(table, name)
+    given = cells[~missing(cells)]
+    if not len(given) or 2 * _parsed(given, args).notna().sum() >= len(given):
+        return False
+    first = f"{place(table, name, ~missing(cells))}: {shown(given.iloc[0])}"
+    distinct = given.unique()
+    if all(map(DATE.fullmatch, distinct)):
+        raise TableError(
+            f"{first}, as all of the column, is a date or a time; --dates {name} makes days of "
+            "dates, --leave-out leaves the column out"
+        )
+    if 2 * sum(NUMERIC.fullmatch(cell.translate(SPACES)) is not None for cell in distinct) > len(
+        distinct
+    ):
+        raise TableError(
+            f"{first} looks like a number but is none; say how numbers are written with --decimal "
+            "and --thousands, take units and signs of currency off, or take the column as labels "
+            f"with --categories {name}"
+        )
+    return True
+
+
+def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
+    """Return what a column is: text, and what --categories names, is one-hot."""
+    if name in args.dates:
+        return Column(name, date=True)
+    if name in args.categories or _is_text(table, name, args):
+        return Column(name, _categories(table, name))
+    return Column(name)
+
+
+def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
+    """Return the different texts of a column, sorted."""
+    cells = pick(table, name)
+    found = sorted(cells[~missing(cells)].unique())
+    if not 1 <= len(found) <= MOST_CATEGORIES:
+        raise TableError(
+            f"{table.attrs['source']}: column {shown(name)} holds {len(found)} different texts; "
+            f"accepted are 1 to {MOST_CATEGORIES} categories. Group its texts, or leave it out "
+            "with --leave-out"
+        )
+    return tuple(found)
+
+
+def _task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
     """Return the task and how it was chosen: text is classes, numbers are numbers."""
     if args.task is not None:
         return args.task, ""
     for task in ("classification", "counts"):
         if args.likelihood in LIKELIHOODS_OF[task]:
             return task, f" (the likelihood is {args.likelihood})"
-    if is_text(table, args.target):
+    if args.target in args.categories or _is_text(table, args.target, args):
         return "classification", " (the target is text)"
-    cells = set(table.column(args.target))
-    few = len(cells) <= 10 and all(cell.strip().isdigit() for cell in cells)
+    cells = pick(table, args.target).unique()
+    few = len(cells) <= 10 and all(map(str.isdigit, cells))
     hint = "; are these classes? --task classification" if few else ""
     return "regression", f" (the target is a number{hint})"
 
 
-def _labels(table: Table, target: str) -> Array:
+def _need_target(table: DataFrame, target: str) -> None:
+    gaps = missing(pick(table, target))
+    if gaps.any():
+        raise TableError(
+            f"{place(table, target, gaps)}: a value of the target is missing; leave such rows out "
+            "with --drop-missing"
+        )
+
+
+def _labels(table: DataFrame, target: str) -> Array:
     """Return the classes of the target: whole numbers if all are, text otherwise."""
-    found = labels(table, target)
+    _need_target(table, target)
+    found = _categories(table, target)
     if len(found) < 2:
         raise TableError(
-            f"{table.source}: column {shown(target)} has only one class, {shown(found[0])}; "
-            "there is nothing to learn"
+            f"{table.attrs['source']}: column {shown(target)} has only one class, "
+            f"{shown(found[0])}; there is nothing to learn"
         )
-    cells = [cell.strip() for cell in table.column(target)]
-    if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in found):
-        whole = [int(cell) for cell in cells]
-        if max(map(abs, whole)) < 2**53:
-            return np.array(whole)
-    return np.array(cells)
+    cells = pick(table, target).to_numpy(str)
+    if all(re.fullmatch("-?[0-9]{1,15}", cell) for cell in found):
+        return cells.astype(int)
+    return cells
 
 
-def _numbers(table: Table, args: argparse.Namespace, task: str) -> Array:
-    if is_text(table, args.target):
-        cells = table.column(args.target)
-        row = next(row for row, cell in enumerate(cells) if table.form.read(cell) is None)
-        few = len({*cells}) <= MOST_CATEGORIES
-        classes = f"; for classes: {args.for_classes}" if few else ""
-        raise TableError(
-            f"{table.place(args.target, row)}: {shown(cells[row])} is no number, as the target of "
-            f"{task} must be{classes}"
-        )
-    y: Array = table.numbers([args.target]).to_numpy()[:, 0]
+def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
+    _need_target(table, args.target)
+    try:
+        y: Array = _numbers(table, args.target, args).to_numpy()
+    except TableError as error:
+        few = pick(table, args.target).nunique() <= MOST_CATEGORIES
+        raise TableError(f"{error}{f'; for classes: {args.for_classes}' * few}") from None
     wrong = (y < 0) | (y != np.floor(y))
     if task == "counts" and wrong.any():
-        row = int(np.argmax(wrong))
-        cell = table.column(args.target)[row].strip()
         raise TableError(
-            f"{table.place(args.target, row)}: counts must be whole numbers >= 0; got {shown(cell)}"
+            f"{place(table, args.target, wrong)}: counts must be whole numbers >= 0; got "
+            f"{y[np.argmax(wrong)]:g}"
         )
     return y
 
@@ -169,8 +308,8 @@ def _separator(text: str) -> str:
 
 def _encoding(text: str) -> str:
     try:
-        "a".encode(codecs.lookup(text).name)
-    except (LookupError, ValueError):
+        "a".encode(text)
+    except LookupError:
         raise argparse.ArgumentTypeError(
             f"must be the name of a text encoding, such as cp1252 or utf-16-le; got {text!r}"
         ) from None
@@ -179,18 +318,18 @@ def _encoding(text: str) -> str:
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a file is written."""
-    group = parser.add_argument_group(
-        "how the file is written", "found from its contents where nothing is said; gzip is unpacked"
-    )
+    group = parser.add_argument_group("how the file is written")
     group.add_argument(
-        "--separator", type=_separator, help=f"of columns: a character, or {', '.join(SEPARATORS)}"
+        "--separator",
+        type=_separator,
+        help=f"of columns: a character, or {', '.join(SEPARATORS)} (found from the file)",
     )
-    group.add_argument("--decimal", choices=DECIMALS, metavar="SIGN", help="decimal sign, . or ,")
+    group.add_argument("--decimal", choices=".,", metavar="SIGN", help="decimal sign, . or , (.)")
     group.add_argument(
         "--thousands",
-        choices=THOUSANDS,
+        choices=(",", ".", "'", " "),
         metavar="SIGN",
-        help="between groups of three digits: , . ' or a space; '' for nothing",
+        help="between groups of three digits: , . ' or a space (nothing)",
     )
     group.add_argument(
         "--encoding", type=_encoding, help="where there is no byte order mark (utf-8)"
@@ -201,30 +340,31 @@ def add_data_options(parser: argparse.ArgumentParser, task: bool = True) -> None
     """Add the file, its target and inputs, and how it is written."""
     parser.add_argument("data", help="table with a header line, CSV or alike; - for standard input")
     parser.add_argument("--target", required=True, help="name of the column to predict")
-    parser.add_argument(
-        "--inputs", nargs="+", help="names of the input columns (default: all others)"
-    )
-    parser.add_argument(
-        "--leave-out", nargs="+", default=[], metavar="NAME", help="columns that are no inputs"
-    )
-    parser.add_argument(
-        "--categories",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="input columns of numbers that are labels; those of text are anyway, one feature of 0 "
-        "and 1 for each category",
-    )
+    parser.add_argument("--inputs", nargs="+", help="names of the input columns (all others)")
+    for name, what in (
+        ("leave-out", "columns that are no inputs"),
+        ("categories", "columns of numbers that are labels; those of text are anyway"),
+        ("dates", "input columns of dates, such as 2024-12-31, which become days since 1970"),
+    ):
+        parser.add_argument(f"--{name}", nargs="+", default=[], metavar="NAME", help=what)
     parser.set_defaults(for_classes="--task classification" if task else "bbb-numpy evaluate")
     if task:
         parser.add_argument(
-            "--task", choices=TASKS, help="(a target of text is classification, else regression)"
+            "--task",
+            choices=list(LIKELIHOODS_OF),
+            help="(a target of text is classification, else regression)",
         )
     else:
         parser.set_defaults(task="regression", likelihood=None)
-    parser.add_argument(
+    gaps = parser.add_mutually_exclusive_group()
+    gaps.add_argument(
         "--drop-missing",
         action="store_true",
         help="leave rows out in which a value is missing; without, they are refused",
+    )
+    gaps.add_argument(
+        "--fill",
+        choices=["median"],
+        help="missing inputs: by the median of the column, of text by the most frequent one",
     )
     add_reading_options(parser)

@@ -1,18 +1,27 @@
-"""What the features of a learner stand for: a column of numbers, or the categories of one of text.
+"""From the columns of a table to features: numbers, days, and categories as 0 and 1.
 
-The command line fits tables with columns of text; a learner that it made remembers by these how, so
-that its file is enough to predict from another table.
+A learner that the command line has fitted keeps these, so that it predicts from a table with the
+same columns, in Python as well.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LONGEST_CATEGORY", "LONGEST_NAME", "MOST_CATEGORIES", "Column"]
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+__all__ = ["MOST_CATEGORIES", "Column", "encoded", "missing", "pick", "place", "shown", "some"]
 
 MOST_CATEGORIES = 100  # of a column
-LONGEST_CATEGORY = 200  # characters
-LONGEST_NAME = 200
+MISSING = ("", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "null")
 
 
 @dataclass(frozen=True)
@@ -23,24 +32,28 @@ class Column:
     ----------
     name : str
     categories : tuple of str
-        Sorted and distinct, one feature of 0 and 1 for each; () for a column of numbers.
+        Sorted and distinct, one feature of 0 and 1 for each; () for a column of numbers or dates.
+    date : bool
+        Whether it holds dates, whose feature is days since 1970-01-01.
+    fill : float or str, optional
+        In place of a missing value; None: missing values are refused.
 
     Raises
     ------
     ValueError
-        If name or categories are empty, too long, too many, or not in order.
+        If the name is empty, or categories are empty, too many, or not in order.
     """
 
     name: str
     categories: tuple[str, ...] = ()
+    date: bool = False
+    fill: float | str | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.name) <= LONGEST_NAME:
-            raise ValueError(f"name must have 1 to {LONGEST_NAME} characters")
+        if not self.name or "" in self.categories:
+            raise ValueError("names of columns and categories must not be empty")
         if len(self.categories) > MOST_CATEGORIES:
             raise ValueError(f"accepted are {MOST_CATEGORIES} categories of a column")
-        if not all(1 <= len(one) <= LONGEST_CATEGORY for one in self.categories):
-            raise ValueError(f"categories must have 1 to {LONGEST_CATEGORY} characters")
         if list(self.categories) != sorted(set(self.categories)):
             raise ValueError("categories must be sorted, and none there twice")
 
@@ -50,3 +63,130 @@ class Column:
         if not self.categories:
             return (self.name,)
         return tuple(f"{self.name}={category}" for category in self.categories)
+
+    def read(self, frame: DataFrame) -> Series:
+        """Return the cells (N,) as numbers, days or text; NaN where a value is missing.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or a cell is no number or no date; with its place.
+        """
+        import pandas as pd
+
+        cells = pick(frame, self.name)
+        gaps = missing(cells)
+        if self.categories:
+            return cells.map(_text).where(~gaps)
+        if self.date and not pd.api.types.is_numeric_dtype(cells):
+            times = pd.to_datetime(cells.where(~gaps), format="ISO8601", errors="coerce", utc=True)
+            numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+        else:
+            numbers = pd.to_numeric(cells.where(~gaps), errors="coerce").astype(float)
+        wrong = ~gaps & ~np.isfinite(numbers)
+        if wrong.any():
+            kind = "date such as 2024-12-31" if self.date else "finite number"
+            cell = cells[wrong].iloc[0]
+            raise ValueError(f"{place(frame, self.name, wrong)}: {shown(cell)} is no {kind}")
+        return numbers
+
+    def encode(self, frame: DataFrame, unknown: str = "error") -> NDArray[np.float64]:
+        """Return the features (N, len(features)); parameters and errors as of `encoded`."""
+        cells = self.read(frame)
+        gaps = cells.isna()
+        if gaps.any() and self.fill is None:
+            raise ValueError(
+                f"{place(frame, self.name, gaps)}: a value is missing; fill it in, or leave such "
+                "rows out (--drop-missing), or fit with --fill median"
+            )
+        if self.fill is not None:
+            cells = cells.where(~gaps, self.fill)
+        if not self.categories:
+            return cells.to_numpy(float)[:, None]
+        hot = cells.to_numpy()[:, None] == np.array(self.categories, object)  # (N, categories)
+        strange = ~hot.any(axis=1)
+        if strange.any():
+            texts = list(dict.fromkeys(cells[strange]))
+            if unknown == "error":
+                raise ValueError(
+                    f"{place(frame, self.name, strange)}: {shown(texts[0])} is none of the "
+                    f"categories of fit, {some(self.categories, 5)}; mend it, or take such cells "
+                    "as none of them with --unknown ignore"
+                )
+            warnings.warn(
+                f"column {shown(self.name)}: {strange.sum()} cells are none of the categories of "
+                f"fit, such as {some(texts, 5)}; all features of the column are 0 there",
+                UserWarning,
+                stacklevel=3,
+            )
+        return hot.astype(float)
+
+
+def encoded(frame: DataFrame, columns: Sequence[Column], unknown: str = "error") -> DataFrame:
+    """Return the features (N, d_in) of a table's columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With the columns of these names, in any order, among others; or already their features.
+    columns : sequence of Column
+    unknown : {'error', 'ignore'}
+        What becomes of a category that none of the rows of fit had: refused, or 0 in all features
+        of its column, with a warning.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a cell is missing, no number, no date, or an unknown category;
+        names the column, the row (of a file the line), and what is like it.
+    """
+    from pandas import DataFrame
+
+    features = [feature for column in columns for feature in column.features]
+    if len(features) > len(columns) and list(frame.columns) == features:
+        return frame
+    values = np.hstack([column.encode(frame, unknown) for column in columns])
+    return DataFrame(values, columns=features, index=frame.index)
+
+
+def pick(frame: DataFrame, name: str) -> Series:
+    """Return a column, or raise ValueError that names one like it and some of the others."""
+    names = [str(one) for one in frame.columns]
+    if name not in names:
+        near = get_close_matches(name, names, 1) or [n for n in names if n.lower() == name.lower()]
+        hint = f"did you mean {shown(near[0])}? It has" if near else "it has"
+        raise ValueError(
+            f"{frame.attrs.get('source', 'the table')} has no column {shown(name)}; {hint} "
+            f"{some(names, 20)}"
+        )
+    return frame.iloc[:, names.index(name)]
+
+
+def missing(cells: Any) -> Any:
+    """Return where cells of a Series or DataFrame say that there is no value."""
+    return cells.isna() | cells.isin(MISSING)
+
+
+def place(frame: DataFrame, name: str, where: Any) -> str:
+    """Say where the first cell (N,) is for which `where` holds: file, line and column."""
+    row = frame.index[int(np.argmax(where))]
+    source = frame.attrs.get("source", "the table")
+    return f"{source}, {frame.index.name or 'row'} {row}, column {shown(name)}"
+
+
+def shown(value: Any, most: int = 40) -> str:
+    """Return what a table holds in quotes, escaped, and shortened if it is long."""
+    text = str(value)
+    return repr(text) if len(text) <= most else f"{text[: most - 10]!r}... ({len(text)} characters)"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """List names, not too many of them."""
+    listed = ", ".join(map(shown, names[:most]))
+    return f"{listed} and {len(names) - most} more" if len(names) > most else listed
+
+
+def _text(value: Any) -> str:
+    """Return a cell as a file would have it: in a column with gaps pandas makes 5 to 5.0."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value).strip()
