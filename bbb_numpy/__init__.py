@@ -8,7 +8,6 @@ library, and `bbb_course` grades the exercises.
 
 from typing import TYPE_CHECKING, Any
 
-from .cli import interrupts as _interrupts  # noqa: F401  first, while all else is imported
 from .exact import prove, prove_same
 from .gradcheck import check
 from .gradients.closed_form import ClosedFormKL

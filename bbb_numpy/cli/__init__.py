@@ -1,6 +1,6 @@
 """The command line: each subcommand beside its own parser.
 
-`main`: from arguments to an exit code. `interrupts`: Ctrl-C. `fit` (and predict), `gradcheck`,
-`reproduce` (and report), `uci`: the subcommands. `options`: what their parsers share. `csv_tables`:
-the tables they read.
+`main`: from arguments to an exit code. `gradcheck`, `fit` (and predict), `evaluate`: the
+subcommands. `options`: what their parsers share. `tables`, `problem`: the tables they read, and
+what is to be learned from one. `modelling`, `rivals`: the model, and what it is compared with.
 """

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..learners.columns import encoded, shown
 from ..numeric.files import write_text
-from .csv_tables import TableError
 from .fit import check_ending, check_outputs, interrupted, save_picture
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, at_least_two, share
-from .problem import Problem, add_data_options, read_problem
-from .text_files import shown
+from .problem import Problem, add_data_options, filled, read_problem
+from .tables import TableError
 
 __all__ = ["add_parsers", "evaluate"]
 
@@ -32,13 +32,9 @@ HEADS = {
     "crps": "CRPS",
     "coverage": "in 90 % interval",
     "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
     "log_loss": "log loss",
     "ece": "ECE",
-}
-METRICS = {
-    "regression": ("rmse", "log_density", "crps", "coverage"),
-    "counts": ("rmse", "log_density", "crps", "coverage"),
-    "classification": ("accuracy", "log_loss", "ece"),
 }
 NOTES = {
     "regression": "log density in nats per row, higher is better; RMSE and CRPS in units of the "
@@ -46,8 +42,8 @@ NOTES = {
     "errors in cross-validation of the training rows.",
     "counts": "log density in nats per row, higher is better; RMSE and CRPS in counts, lower is "
     "better. All predict Poisson distributions, the network a mixture of them.",
-    "classification": "log loss in nats per row and ECE, the calibration error of the most "
-    "probable class in 10 bins: lower is better.",
+    "classification": "balanced: the mean accuracy of the classes. Log loss in nats per row and "
+    "ECE, the calibration error of the most probable class in 10 bins: lower is better.",
 }
 
 
@@ -79,34 +75,40 @@ def evaluate(args: argparse.Namespace) -> int:
 
     splits = _splits(problem, args)
     x, y = problem.inputs, problem.y
-    numbers = x.to_numpy()
     found: dict[str, list[Forecast]] = {}
     rng = np.random.default_rng(args.seed)
     for train, test in splits:
+        if args.fill:  # by what the training rows show
+            columns = filled(problem.columns, problem.table.iloc[train])
+            x = encoded(problem.table, columns)
         model = learner(args, problem.task).fit(x.iloc[train], y[train])
         if interrupted(model):
             print("nothing is evaluated", file=sys.stderr)
             return 130
         found.setdefault(args.inference, []).append(of_model(model, x.iloc[test], y[test], rng))
+        numbers = x.to_numpy()
         for name, rival in rivals(problem.task, len(train), args.seed).items():
             parts = numbers[train], y[train], numbers[test], y[test]
             found.setdefault(name, []).append(rival(*parts, rng))
     target = np.concatenate([y[test] for _, test in splits])
     forecasts = {name: Forecast.joined(parts) for name, parts in found.items()}
-    places = _places(problem, target)
-    scores = {name: _scores(one, places) for name, one in forecasts.items()}
-    held_out = _held_out(args, len(target), len(y))
+    if problem.task == "classification":  # by their places among all classes
+        target = np.searchsorted(np.unique(y), target)
+    scores = {name: _scores(one, target) for name, one in forecasts.items()}
     if args.plot:
-        _picture(forecasts, places, args.plot)
+        _picture(forecasts, target, args.plot)
     if args.json:
         text = json.dumps(_report(problem, args, len(target), forecasts, scores), indent=1)
         if to_screen:
             print(text)
             return 0
         write_text(Path(args.json), text + "\n")
+    held_out = f"{len(target)} of {len(y)} rows held out at random"
+    if args.folds:
+        held_out = f"{args.folds}-fold cross-validation: each of {len(y)} rows held out once"
     print(problem.said())
     print(f"{held_out}; seed {args.seed}\n")
-    print(_table(scores, METRICS[problem.task]))
+    print(_table(scores))
     print(f"\n± standard error over these rows. {NOTES[problem.task]}")
     for what, path in (("numbers", args.json), ("picture", args.plot)):
         if path:
@@ -124,79 +126,59 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
     )
 
     y, folds = problem.y, args.folds
-    count = len(y)
-    if count < max(FEWEST, folds or 0):
-        raise TableError(
-            f"{problem.source}: {count} rows are too few; at least {max(FEWEST, folds or 0)} are "
-            "needed"
-        )
-    if (y == y[0]).all():
-        raise TableError(
-            f"{problem.source}: the target {shown(problem.target)} is the same in all rows"
-        )
-    classes = problem.task == "classification"
-    if classes:
+    problem.check(max(FEWEST, folds or 0))
+    labels: Array = np.zeros(1)
+    if problem.task == "classification":
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < (folds or 2):
-            rare = shown(str(labels[np.argmin(counts)]))
+            rare = shown(labels[np.argmin(counts)])
             raise TableError(
                 f"{problem.source}: the class {rare} has {counts.min()} rows; "
                 f"{folds or 2} are needed. Leave such rows out, or join it with another class"
             )
-    rest: Any = {"random_state": args.seed % 2**32}
+    stratified, seed = len(labels) > 1, args.seed % 2**32
     if folds:
-        kind: Any = StratifiedKFold if classes else KFold
-        cut = kind(folds, shuffle=True, **rest)
+        kind: Any = StratifiedKFold if stratified else KFold
+        cut = kind(folds, shuffle=True, random_state=seed)
     else:
-        kind = StratifiedShuffleSplit if classes else ShuffleSplit
-        least = len(np.unique(y)) if classes else 1
-        size = max(round(args.held_out * count), least)
-        cut = kind(1, test_size=min(size, count - max(least, 5)), **rest)
-    splits = list(cut.split(np.zeros(count), y))
-    for train, _ in splits if classes else ():
+        kind = StratifiedShuffleSplit if stratified else ShuffleSplit
+        size = max(round(args.held_out * len(y)), len(labels))
+        size = min(size, len(y) - max(len(labels), 5))
+        cut = kind(1, test_size=size, random_state=seed)
+    splits = list(cut.split(np.zeros(len(y)), y))
+    for train, _ in splits if stratified else ():
         absent = np.setdiff1d(labels, y[train])
         if len(absent):
             raise TableError(
-                f"{problem.source}: the class {shown(str(absent[0]))} is in no row of the training "
+                f"{problem.source}: the class {shown(absent[0])} is in no row of the training "
                 "part; hold out fewer rows, or leave such rows out"
             )
     return splits
 
 
-def _places(problem: Problem, target: Array) -> Array:
-    """Return numbers as they are, classes by their place among all classes of the table."""
-    if problem.task != "classification":
-        return target
-    return np.searchsorted(np.unique(problem.y), target)
-
-
-def _held_out(args: argparse.Namespace, tested: int, count: int) -> str:
-    if args.folds:
-        return f"{args.folds}-fold cross-validation: each of {count} rows held out once"
-    return f"{tested} of {count} rows held out at random"
-
-
 def _scores(forecast: Any, y: Array) -> dict[str, Score]:
     """Return the scores of a forecast of all held-out rows; classes are given by their places."""
-    from ..evaluation.calibration import coverage, expected_calibration_error
+    from ..evaluation.calibration import expected_calibration_error, top_label
 
     if forecast.proba is not None:
-        stated, right = _top(forecast, y)
+        _, right = top_label(forecast.proba, y)
+        recalls = [_share(right[y == label]) for label in np.unique(y)]
+        errors = [float(recall.error or 0.0) for recall in recalls]
+        balanced = float(np.mean([recall.value for recall in recalls]))
         return {
-            "accuracy": _mean(right),
+            "accuracy": _share(right),
+            "balanced_accuracy": Score(balanced, float(np.linalg.norm(errors)) / len(errors)),
             "log_loss": _mean(-forecast.log_density),
-            "ece": Score(expected_calibration_error(_bins(stated, right)), None),
+            "ece": Score(expected_calibration_error(_bins(forecast, y)), None),
         }
-    squares = (forecast.mean - y) ** 2
-    mean = _mean(squares)
+    mean = _mean((forecast.mean - y) ** 2)
     rmse = float(np.sqrt(mean.value))
     error = None if mean.error is None or rmse == 0.0 else mean.error / (2.0 * rmse)
-    inside = coverage(forecast.pit, [LEVEL])
     return {
         "rmse": Score(rmse, error),
         "log_density": _mean(forecast.log_density),
         "crps": _mean(forecast.crps),
-        "coverage": Score(float(inside.share[0]), _mean(np.abs(forecast.pit - 0.5) <= 0.45).error),
+        "coverage": _share(np.abs(forecast.pit - 0.5) <= LEVEL / 2),
     }
 
 
@@ -206,23 +188,25 @@ def _mean(values: Array) -> Score:
     return Score(float(values.mean()), error)
 
 
-def _top(forecast: Any, y: Array) -> tuple[Array, Array]:
-    """Return the largest probability of each row, and whether that class came."""
-    from ..evaluation.calibration import top_label
+def _share(true: Array) -> Score:
+    """Return a share of rows, with the standard deviation of Beta(k + 1, n - k + 1).
+
+    Where all of n rows are true, or none, that of the rows would be 0.
+    """
+    n, k = len(true), int(np.count_nonzero(true))
+    return Score(k / n, float(np.sqrt((k + 1) * (n - k + 1) / (n + 3))) / (n + 2))
+
+
+def _bins(forecast: Any, y: Array) -> Any:
+    from ..evaluation.calibration import reliability, top_label
 
     stated, right = top_label(forecast.proba, y)
-    return stated, right
-
-
-def _bins(stated: Array, right: Array) -> Any:
-    from ..evaluation.calibration import reliability
-
     return reliability(np.minimum(stated, 1.0), right, 10)
 
 
-def _table(scores: Mapping[str, Mapping[str, Score]], metrics: tuple[str, ...]) -> str:
-    rows = [["", *(HEADS[metric] for metric in metrics)]]
-    rows += [[name, *(str(one[metric]) for metric in metrics)] for name, one in scores.items()]
+def _table(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    rows = [[name, *map(str, one.values())] for name, one in scores.items()]
+    rows.insert(0, ["", *(HEADS[metric] for metric in next(iter(scores.values())))])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
@@ -263,7 +247,7 @@ def _picture(forecasts: Mapping[str, Any], y: Array, path: str) -> None:
     from ..plots.calibration import coverage_curve, reliability_diagram
 
     if next(iter(forecasts.values())).proba is not None:
-        ax = reliability_diagram({name: _bins(*_top(f, y)) for name, f in forecasts.items()})
+        ax = reliability_diagram({name: _bins(one, y) for name, one in forecasts.items()})
     else:
         ax = coverage_curve({name: coverage(f.pit, LEVELS) for name, f in forecasts.items()})
     save_picture(ax.get_figure(root=True), path)

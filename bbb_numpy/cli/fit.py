@@ -8,20 +8,28 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.convergence import GOOD, convergence
-from ..learners.columns import Column
+from ..learners.columns import Column, encoded, pick
 from ..model.objectives import FreeEnergy
 from ..numeric.files import replacing
 from ..sampling.draws import Draws
-from .csv_tables import TableError, write_csv
-from .encoding import UNKNOWN, encoded
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, share
-from .problem import Problem, add_data_options, add_reading_options, read, read_problem
+from .problem import (
+    Problem,
+    add_data_options,
+    add_reading_options,
+    complete,
+    read,
+    read_problem,
+    with_numbers,
+)
+from .tables import TableError, write_csv
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,6 +45,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+MOMENTS = ("mean", "epistemic", "aleatoric", "total")
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -46,24 +55,24 @@ def fit(args: argparse.Namespace) -> int:
     check_outputs([args.data], args.model, args.plot)
     check_ending(args.plot)
     problem = read_problem(args)
-    model = learner(args, problem.task)
+    model, inputs = learner(args, problem.task), problem.inputs
     if args.plot:
         advice = "Leave it out, or fit with one column: --inputs NAME"
-        _check_plot(list(problem.inputs.columns), problem.task == "classification", advice)
-    model.fit(problem.inputs, problem.y)
+        _check_plot(list(inputs.columns), problem.task == "classification", advice)
+    model.fit(inputs, problem.y)
     model.columns_ = problem.columns
     if interrupted(model):
         return _store_unfinished(model, Path(args.model))
     noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
     if noise is not None and not np.isfinite(noise).all():
-        raise ValueError("the noise deviation overflowed; lower --learning-rate")
+        raise ValueError("the standard deviation of the noise overflowed; lower --learning-rate")
     save(model, args.model)
     print(problem.said())
-    _print_fit(args, model, problem)
+    _print_fit(args, model, inputs, problem)
     print(f"stored in {args.model}")
     if args.plot:
         labels = problem.columns[0].name, args.target
-        _plot(model, problem.inputs, (problem.inputs.to_numpy(), problem.y), labels, args.plot)
+        _plot(model, inputs, (inputs.to_numpy(), problem.y), labels, args.plot)
         print(f"picture in {args.plot}")
     return 0
 
@@ -89,9 +98,9 @@ def interrupted(model: Any) -> bool:
     return bool(not draws.finished if draws else model.training_.stopped == "interrupted")
 
 
-def _print_fit(args: argparse.Namespace, model: Any, problem: Problem) -> None:
+def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem: Problem) -> None:
     """Print what the fit found, and how it does on its own rows."""
-    inputs, y = problem.inputs, problem.y
+    y = problem.y
     density = float(model.log_predictive_density(inputs, y).mean())
     draws = getattr(model, "draws_", None)
     if draws:
@@ -133,20 +142,17 @@ def _print_convergence(draws: Draws) -> None:
 
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
-    from ..learners.checkpoint import CheckpointError, load
-    from ..learners.classifier import BayesianMLPClassifier
-
     check_outputs([args.model, args.data], args.output, args.plot)
     check_ending(args.plot)
-    model = load(args.model)
+    model = _loaded(args)
     names = getattr(model, "feature_names_in_", None)
     if names is None:  # of a learner that was fitted to an array in Python
-        raise CheckpointError(
+        raise TableError(
             f"{args.model} was fitted without column names; use it from Python, or fit it with "
             "bbb-numpy fit"
         )
     columns = getattr(model, "columns_", tuple(Column(name) for name in names))
-    classes = isinstance(model, BayesianMLPClassifier)
+    classes = hasattr(model, "classes_")
     if classes and args.interval is not None:
         raise ValueError(
             f"{args.model} predicts classes, which have probabilities and no interval; leave "
@@ -155,43 +161,52 @@ def predict(args: argparse.Namespace) -> int:
     if args.plot:
         _check_plot(list(names), classes, "Leave it out, or fit a model with one column")
     table = read(args)
-    rows = list(range(len(table)))
-    if args.drop_missing:
-        rows = table.complete(column.name for column in columns)
-        if not rows:
-            raise TableError(f"{table.source}: a value is missing in every row")
-        if len(rows) < len(table):
-            missing = len(table) - len(rows)
-            print(f"{missing} of {len(table)} rows get no prediction", file=sys.stderr)
-    inputs = encoded(table.rows(rows), columns, args.unknown)
+    kept = {name: pick(table, name) for name in args.keep}
+    needed = [column.name for column in columns]
+    rows = complete(table, needed) if args.drop_missing else table
+    if len(rows) < len(table):
+        missing = len(table) - len(rows)
+        print(f"{missing} of {len(table)} rows get no prediction", file=sys.stderr)
+    inputs = encoded(with_numbers(rows, columns, args), columns, args.unknown)
     found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
-    from pandas import DataFrame  # without which `load` or `read` has said what is missing
-
-    cells = DataFrame(found, rows).astype(object)  # a whole number beside a gap stays one
-    write_csv(args.output, cells.reindex(range(len(table))))
+    made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
+    twice = sorted(set(kept) & set(found))
+    if twice:
+        raise TableError(f"--keep {twice[0]}: predictions have a column of this name; rename it")
+    write_csv(args.output, made.reindex(table.index).assign(**kept)[[*kept, *found]])
     if args.plot:
         _plot(model, inputs, None, (names[0], "prediction"), args.plot)
     return 0
 
 
+def _loaded(args: argparse.Namespace) -> Any:
+    """Return the model, or say that it stands where the data should."""
+    from ..learners.checkpoint import load
+
+    try:
+        return load(args.model)
+    except ValueError:
+        if is_zipfile(args.data) and not is_zipfile(args.model):
+            raise TableError(
+                f"the model comes first, then the data: bbb-numpy predict {args.data} {args.model}"
+            ) from None
+        raise
+
+
 def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
     """Return mean and deviations of numbers, and the ends of the interval if it is asked for."""
     found = model.predict_distribution(inputs)
-    columns: dict[str, Array] = {}
-    for name in ("mean", "epistemic", "aleatoric", "total"):
-        values = getattr(found, name)  # (N,) or (N, K)
-        if values.ndim == 1:
-            columns[name] = values
-        else:
-            columns |= {f"{name}_{k}": values[:, k] for k in range(values.shape[1])}
+    columns = {name: getattr(found, name) for name in MOMENTS}  # (N,) or (N, K) each
     if coverage is not None:
         ends = model.predict_interval(inputs, coverage)  # (N, 2) or (N, K, 2)
-        if ends.ndim == 2:
-            columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
-        else:
-            for k in range(ends.shape[1]):
-                columns |= {f"lower_{k}": ends[:, k, 0], f"upper_{k}": ends[:, k, 1]}
-    return columns
+        columns |= {"lower": ends[..., 0], "upper": ends[..., 1]}
+    if columns["mean"].ndim == 1:
+        return columns
+    return {
+        f"{name}_{k}": values[:, k]
+        for name, values in columns.items()
+        for k in range(values.shape[1])
+    }
 
 
 def _classes(model: Any, inputs: DataFrame) -> dict[str, Array]:
@@ -281,10 +296,10 @@ def add_parsers(commands: Commands) -> None:
     predicting.add_argument("model", help="file written by bbb-numpy fit")
     predicting.add_argument("data", help="table with the input columns; - for standard input")
     predicting.add_argument(
-        "--output",
-        "-o",
-        default="-",
-        help="CSV to write; - for standard output",
+        "--output", "-o", default="-", help="CSV to write; - for standard output"
+    )
+    predicting.add_argument(
+        "--keep", nargs="+", default=[], metavar="NAME", help="columns to copy, such as an id"
     )
     predicting.add_argument(
         "--interval",
@@ -294,7 +309,7 @@ def add_parsers(commands: Commands) -> None:
     )
     predicting.add_argument(
         "--unknown",
-        choices=UNKNOWN,
+        choices=["error", "ignore"],
         default="error",
         help="what becomes of categories that fit has not seen: refused, or taken as none of them",
     )

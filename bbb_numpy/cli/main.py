@@ -11,7 +11,6 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from ..version import __version__
-from . import interrupts
 
 __all__ = ["main"]
 
@@ -39,7 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         args, strange = parser.parse_known_args(argv)
         if strange:  # the subcommand's own usage says what it takes
             args.parser.error(f"unrecognized arguments: {' '.join(strange)}")
-        interrupts.in_order()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return int(args.run(args))
@@ -47,15 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
-        interrupts.at_once()
-        exec("")  # Python would die of the signal if it came in the exec of a dataclass; not now
         print("bbb-numpy: interrupted", file=sys.stderr)
         return 130
     except (ImportError, MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
         print(f"bbb-numpy {argv[0]}: {_said(error)}", file=sys.stderr)
         return 2
-    finally:
-        interrupts.at_once()
 
 
 def _said(error: Exception) -> str:

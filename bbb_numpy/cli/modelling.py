@@ -12,25 +12,32 @@ from ..parts.priors import GaussianPrior
 from ..sampling.run import METRICS
 from ..training.optimizers import Adam, Cosine
 from .options import above_zero, at_least_one, at_least_zero
+from .problem import LIKELIHOODS_OF
 
-__all__ = ["LIKELIHOODS_OF", "add_model_options", "learner"]
+__all__ = ["add_model_options", "learner"]
 
-TRAINING = ("epochs", "batch_size", "samples", "learning_rate")
-SAMPLING = (
-    "chains",
-    "draws",
-    "warm_up",
-    "thin",
-    "metric",
-    "target_accept",
-    "start",
-    "cores",
-    "checkpoint",
-)
-PARTS = ("estimator", "objective")
-LIKELIHOODS_OF = {
-    task: [name for name, one in LIKELIHOODS.items() if one.target_kind == kind]
-    for task, kind in (("regression", "real"), ("classification", "class"), ("counts", "count"))
+PARTS = {
+    "prior": PRIORS,
+    "likelihood": LIKELIHOODS,
+    "estimator": ESTIMATORS,
+    "objective": OBJECTIVES,
+}
+TRAINING: dict[str, tuple[Any, str]] = {
+    "epochs": (at_least_one, "(1000; for classes 100)"),
+    "batch_size": (at_least_one, "(32)"),
+    "samples": (at_least_one, "weight samples per step (1; for classes 4)"),
+    "learning_rate": (above_zero, "(0.01)"),
+}
+SAMPLING: dict[str, tuple[Any, str]] = {  # a reader of text, or what can be chosen
+    "chains": (at_least_one, "side by side (4)"),
+    "draws": (at_least_one, "to keep of each chain (500)"),
+    "warm_up": (at_least_zero, "draws before those (4000 for hmc and chees, else 500)"),
+    "thin": (at_least_one, "steps per kept draw (1)"),
+    "metric": (METRICS, "(diagonal)"),
+    "target_accept": (above_zero, "< 1 (0.8)"),
+    "start": (STARTS, "of the chains (prior)"),
+    "cores": (at_least_one, "with the same draws (all)"),
+    "checkpoint": (str, "folder from which to go on"),
 }
 
 
@@ -57,14 +64,17 @@ def learner(args: argparse.Namespace, task: str) -> Any:
         )
     if task == "counts" and likelihood is None:
         likelihood = "poisson"
+    kind: Any = BayesianMLPRegressor
+    weights: dict[str, Any] = {}
+    if task == "classification":
+        kind, weights = BayesianMLPClassifier, {"class_weight": args.class_weight}
+    elif args.class_weight:
+        raise ValueError(f"--class-weight is for classification, not for {task}; leave it out")
     inference = _inference(args)
-    train = {name: getattr(args, name) for name in ("epochs", "samples")}
-    train["batch_size"] = 32 if args.batch_size is None else args.batch_size
     optimizer = None
     if not isinstance(inference, Sampling):
         rate = 1e-2 if args.learning_rate is None else args.learning_rate
         optimizer = Adam(rate, schedule=Cosine())
-    kind: Any = BayesianMLPClassifier if task == "classification" else BayesianMLPRegressor
     return kind(
         None if args.hidden is None else tuple(args.hidden),
         activation=args.activation,
@@ -74,8 +84,11 @@ def learner(args: argparse.Namespace, task: str) -> Any:
         gradient_estimator=args.estimator,
         objective=args.objective,
         optimizer=optimizer,
-        **train,
+        epochs=args.epochs,
+        samples=args.samples,
+        batch_size=32 if args.batch_size is None else args.batch_size,
         random_state=args.seed,
+        **weights,
     )
 
 
@@ -91,7 +104,8 @@ def _inference(args: argparse.Namespace) -> str | Sampling:
                 "them out"
             )
         return str(args.inference)
-    unused = [name for name in (*TRAINING, *PARTS) if getattr(args, name) is not None]
+    trained = (*TRAINING, "estimator", "objective")
+    unused = [name for name in trained if getattr(args, name) is not None]
     if unused:
         raise ValueError(
             f"--inference {args.inference} draws from the posterior and trains nothing; leave "
@@ -111,44 +125,24 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
         "--hidden", type=at_least_one, nargs="*", help="hidden widths (20; for classes 50)"
     )
     group.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    group.add_argument("--epochs", type=at_least_one, help="(1000; for classes 100)")
-    group.add_argument("--batch-size", type=at_least_one, help="(32)")
+    for name, (kind, text) in TRAINING.items():
+        group.add_argument(_options([name]), type=kind, help=text)
     group.add_argument(
-        "--samples", type=at_least_one, help="weight samples per step (1; for classes 4)"
+        "--class-weight", choices=["balanced"], help="as if all classes had as many rows"
     )
-    group.add_argument("--learning-rate", type=above_zero, help="(0.01)")
     group.add_argument(
         "--inference",
         choices=list(INFERENCES),
         default="mean-field",
         help="trained, or sampled: hmc, nuts, mams, mclmc (mclmc is biased a little)",
     )
-    group.add_argument("--chains", type=at_least_one, help="of hmc and nuts, side by side (4)")
-    group.add_argument(
-        "--draws", type=at_least_one, help="of hmc and nuts, to keep of each chain (500)"
-    )
-    group.add_argument(
-        "--warm-up",
-        type=at_least_zero,
-        help="of hmc and nuts, draws before those (4000 for hmc and chees, else 500)",
-    )
-    group.add_argument("--thin", type=at_least_one, help="of hmc and nuts, steps per kept draw (1)")
-    group.add_argument("--metric", choices=METRICS, help="of hmc and nuts (diagonal)")
-    group.add_argument("--target-accept", type=above_zero, help="of hmc and nuts, < 1 (0.8)")
-    group.add_argument("--start", choices=STARTS, help="of the chains of hmc and nuts (prior)")
-    group.add_argument(
-        "--cores", type=at_least_one, help="for hmc and nuts, with the same draws (all)"
-    )
-    if checkpoint:
-        group.add_argument("--checkpoint", help="of hmc and nuts, folder from which to go on")
+    for name, (kind, text) in SAMPLING.items():
+        if name != "checkpoint" or checkpoint:
+            how = {"type": kind} if callable(kind) else {"choices": kind}
+            group.add_argument(_options([name]), help=f"of hmc and nuts, {text}", **how)
     group.add_argument(
         "--prior-scale", type=above_zero, help="of a Gaussian prior (0.5; for classes 1.5)"
     )
-    for name, table in (
-        ("prior", PRIORS),
-        ("likelihood", LIKELIHOODS),
-        ("estimator", ESTIMATORS),
-        ("objective", OBJECTIVES),
-    ):
+    for name, table in PARTS.items():
         group.add_argument(f"--{name}", choices=list(table), help="(that of the Python class)")
     group.add_argument("--seed", type=at_least_zero, default=0)

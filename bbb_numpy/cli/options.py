@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..numeric.validation import positive, whole
+from ..numeric.validation import positive
 
 __all__ = [
     "Commands",
@@ -73,24 +73,27 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
         return action.help if silent else super()._get_help_string(action)
 
 
-def at_least_one(text: str) -> int:
-    """Read a whole number >= 1."""
-    return int(_number(lambda value: whole("value", value, 1), _digits, text))
+def _at_least(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        """Read a whole number >= `least`."""
+        digits = text.strip().removeprefix("-").isdecimal()
+        if not digits or int(text) < least:
+            got = text if digits else repr(text)
+            raise argparse.ArgumentTypeError(f"must be a whole number >= {least}; got {got}")
+        return int(text)
+
+    return read
 
 
-def at_least_two(text: str) -> int:
-    """Read a whole number >= 2."""
-    return int(_number(lambda value: whole("value", value, 2), _digits, text))
-
-
-def at_least_zero(text: str) -> int:
-    """Read a whole number >= 0."""
-    return int(_number(lambda value: whole("value", value, 0), _digits, text))
+at_least_zero, at_least_one, at_least_two = map(_at_least, (0, 1, 2))
 
 
 def above_zero(text: str) -> float:
     """Read a finite number > 0."""
-    return float(_number(lambda value: positive("value", value), float, text))
+    try:
+        return positive("value", float(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number > 0; got {text!r}") from None
 
 
 def share(text: str) -> float:
@@ -99,14 +102,3 @@ def share(text: str) -> float:
     if value >= 1.0:
         raise argparse.ArgumentTypeError(f"must be below 1; got {text}")
     return value
-
-
-def _number(check: Callable[[Any], Any], parse: Callable[[str], Any], text: str) -> Any:
-    try:
-        return check(parse(text))
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(str(error).replace("value must be", "must be")) from None
-
-
-def _digits(text: str) -> Any:
-    return int(text) if text.strip().lstrip("-").isdigit() else text

@@ -126,7 +126,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
     features = list(problem.inputs.columns)
     twice = next((one for one in features if features.count(one) > 1), None)
     if twice is not None:
-        raise TableError(f"{source}: two inputs would have the name {shown(twice)}; rename a column")
+        raise TableError(f"{source}: two inputs would be {shown(twice)}; rename a column")
     return problem
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -92,31 +93,35 @@ def _poisson(rate: Array, y: Array, rng: np.random.Generator) -> Forecast:
 
 def rivals(task: str, rows: int, seed: int) -> dict[str, Rival]:
     """Return what each rival does, by name: from training rows and test rows to a forecast."""
+    many = rows >= MANY
     if task == "classification":
-        boosting = HistGradientBoostingClassifier if rows >= MANY else GradientBoostingClassifier
+        boosting = HistGradientBoostingClassifier if many else GradientBoostingClassifier
         return {
-            "logistic regression": _of_classes(LogisticRegression(max_iter=1000)),
-            "gradient boosting": _of_classes(boosting(random_state=seed)),
-            "base rate": _share,
+            "logistic regression": _of_classes(_scaled(LogisticRegression(max_iter=1000))),
+            "gradient boosting": _of_classes(_scaled(boosting(random_state=seed))),
+            "base rate": _of_classes(DummyClassifier(strategy="prior")),
         }
     if task == "counts":
         hist = HistGradientBoostingRegressor(loss="poisson", random_state=seed)
         return {
-            "Poisson regression": _of_counts(PoissonRegressor(alpha=0.01, max_iter=1000)),
-            "gradient boosting": _of_counts(hist),
-            "base rate": _mean_count,
+            "Poisson regression": _of_counts(_scaled(PoissonRegressor(alpha=0.01, max_iter=1000))),
+            "gradient boosting": _of_counts(_scaled(hist)),
+            "base rate": _of_counts(DummyRegressor()),
         }
-    boosting = HistGradientBoostingRegressor if rows >= MANY else GradientBoostingRegressor
+    boosting = HistGradientBoostingRegressor if many else GradientBoostingRegressor
     return {
-        "ridge": _of_numbers(RidgeCV(np.logspace(-3.0, 3.0, 13))),
-        "gradient boosting": _of_numbers(boosting(random_state=seed)),
+        "ridge": _of_numbers(_scaled(RidgeCV(np.logspace(-3.0, 3.0, 13)))),
+        "gradient boosting": _of_numbers(_scaled(boosting(random_state=seed))),
         "base rate": _moments,
     }
 
 
-def _of_numbers(kind: Any) -> Rival:
+def _scaled(kind: Any) -> Any:
+    return make_pipeline(StandardScaler(), kind)
+
+
+def _of_numbers(model: Any) -> Rival:
     def rival(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-        model = make_pipeline(StandardScaler(), kind)
         off = y - cross_val_predict(model, x, y, cv=min(5, len(y)))
         scale = max(float(np.sqrt(np.mean(off**2))), TINY * float(y.std()))
         return _normal(model.fit(x, y).predict(new), scale, target)
@@ -124,37 +129,21 @@ def _of_numbers(kind: Any) -> Rival:
     return rival
 
 
-def _of_counts(kind: Any) -> Rival:
+def _of_counts(model: Any) -> Rival:
     def rival(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-        rate = make_pipeline(StandardScaler(), kind).fit(x, y).predict(new)
-        return _poisson(np.maximum(rate, TINY), target, rng)
+        least = 0.5 / len(y)  # of a rate, whose logarithm is taken
+        return _poisson(np.maximum(model.fit(x, y).predict(new), least), target, rng)
 
     return rival
 
 
-def _of_classes(kind: Any) -> Rival:
+def _of_classes(model: Any) -> Rival:
     def rival(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-        model = make_pipeline(StandardScaler(), kind).fit(x, y)
-        return _stated(model.predict_proba(new), model.classes_, target)
+        proba = model.fit(x, y).predict_proba(new)
+        happened = proba[np.arange(len(target)), np.searchsorted(model.classes_, target)]
+        return Forecast(np.log(np.maximum(happened, np.finfo(float).tiny)), proba=proba)
 
     return rival
-
-
-def _stated(proba: Array, classes: Array, y: Array) -> Forecast:
-    happened = proba[np.arange(len(y)), np.searchsorted(classes, y)]
-    return Forecast(np.log(np.maximum(happened, np.finfo(float).tiny)), proba=proba)
-
-
-def _share(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-    classes, counts = np.unique(y, return_counts=True)
-    return _stated(np.tile(counts / len(y), (len(target), 1)), classes, target)
-
-
-def _mean_count(
-    x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator
-) -> Forecast:
-    rate = (y.sum() + 0.5) / len(y)  # never 0
-    return _poisson(np.full(len(target), rate), target, rng)
 
 
 def _moments(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:

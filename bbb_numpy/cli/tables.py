@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..learners.columns import shown, some
+from ..learners.columns import some
 from ..numeric.files import check_regular, naming, write_text
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import start, train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse, warn_of_scale
-from .columns import Column
+from .columns import Column, encoded
 from .fit_report import FitReport, Trained, fit_report
 from .inference import is_sampled, short
 from .nested import nested_params, with_nested
@@ -611,6 +611,8 @@ class Learner(BaseEstimator):
     def _check_rows(self, X: Any) -> Array:
         """Return `X` standardised as in `fit`."""
         check_is_fitted(self)
+        if "columns_" in self.__dict__ and hasattr(X, "iloc"):  # fitted to a table
+            X = encoded(X, self.columns_)
         x = check_inputs(self, X)
         return standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
 

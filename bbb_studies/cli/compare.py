@@ -8,10 +8,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from bbb_numpy.cli.csv_tables import TableError
 from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one, at_least_two
-from bbb_numpy.cli.problem import Problem, add_data_options, read_problem
-from bbb_numpy.cli.text_files import shown
+from bbb_numpy.cli.problem import add_data_options, read_problem
 
 from ..uci import own, records
 from ..uci.methods import METHODS, SAMPLERS, Settings
@@ -37,7 +35,7 @@ def compare(args: argparse.Namespace) -> int:
     if set(args.method) & set(SAMPLERS):
         import_arviz()  # which judges chains; that it is missing is said before any work
     problem = read_problem(args)
-    _check(problem)
+    problem.check(own.FEWEST)
     out = Path(args.out)
     records.prepare(out)
     x, y = problem.inputs.to_numpy(), problem.y[:, None]
@@ -67,27 +65,14 @@ def compare(args: argparse.Namespace) -> int:
     return 1 if outcome.failed else 0
 
 
-def _check(problem: Problem) -> None:
-    """Refuse rows that no split can be made of."""
-    count = len(problem.y)
-    if count < own.FEWEST:
-        raise TableError(
-            f"{problem.source}: {count} rows are too few; at least {own.FEWEST} are needed"
-        )
-    if (problem.y == problem.y[0]).all():
-        raise TableError(
-            f"{problem.source}: the target {shown(problem.target)} is the same in all rows"
-        )
-
-
 def _command(args: argparse.Namespace) -> str:
     """Return the command that makes these records, as one would type it."""
     words = ["bbb-numpy", "compare", args.data, "--target", args.target]
-    for name in ("inputs", "leave_out", "categories", "method"):
+    for name in ("inputs", "leave_out", "categories", "dates", "method"):
         if getattr(args, name):
             words += [f"--{name.replace('_', '-')}", *getattr(args, name)]
-    names = ("separator", "decimal", "thousands", "encoding", "splits", "units", "seed", "workers")
-    for name in names:
+    reading = ("separator", "decimal", "thousands", "encoding", "fill")
+    for name in (*reading, "splits", "units", "seed", "workers"):
         if getattr(args, name) is not None:
             words += [f"--{name}", str(getattr(args, name))]
     flags = ("drop_missing", "quick")
