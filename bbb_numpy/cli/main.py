@@ -80,7 +80,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
         return parser
     modules = COMMANDS
     if first not in modules:
-        modules = {one.name: one.value for one in entry_points(group=GROUP)} | COMMANDS
+        modules = COMMANDS | {one.name: one.value for one in entry_points(group=GROUP)}
     for module in [modules[first]] if first in modules else dict.fromkeys(modules.values()):
         import_module(module).add_parsers(commands)
     return parser

@@ -176,7 +176,9 @@ def _parsed(cells: Series, args: argparse.Namespace) -> Series:
     return cells.map({cell: number(cell) for cell in cells.unique()}).astype(float)
 
 
-def _numbers(table: DataFrame, name: str, args: argparse.Namespace) -> Series:
+def _numbers(
+    table: DataFrame, name: str, args: argparse.Namespace, advice: str = "; mend the cell"
+) -> Series:
     """Return a column of numbers, NaN where a value is missing."""
     cells = pick(table, name)
     found = _parsed(cells, args)
@@ -184,9 +186,7 @@ def _numbers(table: DataFrame, name: str, args: argparse.Namespace) -> Series:
     if wrong.any():
         cell = cells[wrong].iloc[0]
         hint = "; see --decimal and --thousands" if NUMERIC.fullmatch(cell) else ""
-        raise TableError(
-            f"{place(table, name, wrong)}: {shown(cell)} is no finite number; mend the cell{hint}"
-        )
+        raise TableError(f"{place(table, name, wrong)}: {shown(cell)} is no number{advice}{hint}")
     return found
 
 
@@ -283,11 +283,10 @@ def _labels(table: DataFrame, target: str) -> Array:
 
 def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
     _need_target(table, args.target)
-    try:
-        y: Array = _numbers(table, args.target, args).to_numpy()
-    except TableError as error:
-        few = pick(table, args.target).nunique() <= MOST_CATEGORIES
-        raise TableError(f"{error}{f'; for classes: {args.for_classes}' * few}") from None
+    advice = f", as the target of {task} must be"
+    if pick(table, args.target).nunique() <= MOST_CATEGORIES:
+        advice += f"; for classes: {args.for_classes}"
+    y: Array = _numbers(table, args.target, args, advice).to_numpy()
     wrong = (y < 0) | (y != np.floor(y))
     if task == "counts" and wrong.any():
         raise TableError(

@@ -85,7 +85,7 @@ class Column:
             numbers = pd.to_numeric(cells.where(~gaps), errors="coerce").astype(float)
         wrong = ~gaps & ~np.isfinite(numbers)
         if wrong.any():
-            kind = "date such as 2024-12-31" if self.date else "finite number"
+            kind = "date such as 2024-12-31" if self.date else "number"
             cell = cells[wrong].iloc[0]
             raise ValueError(f"{place(frame, self.name, wrong)}: {shown(cell)} is no {kind}")
         return numbers

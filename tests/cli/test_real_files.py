@@ -4,6 +4,7 @@ import csv
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, load, save
@@ -64,25 +65,41 @@ def rows(text):
 SHORT = ("--epochs", 40)
 
 
-def test_a_column_of_text_is_one_hot_and_the_model_file_remembers_how(run, houses, tmp_path):
-    code, out, err = run("fit", houses, "--target", "preis", *SHORT)
+def test_the_model_file_predicts_the_same_table_in_python(run, houses, tmp_path):
+    code, out, err = run("fit", houses, "--target", "preis", "--decimal", ",", *SHORT)
     assert code == 0
     assert "60 rows, 2 inputs (größe, farbe) as 4 features, target preis: regression" in out
-    assert "separated by ';', decimal sign ','" in err
+    assert "haus.csv is read with columns separated by ';'" in err
     model = load("model.npz")
     assert model.columns_ == (Column("größe"), Column("farbe", ("blau", "grün", "rot")))
-    new = written(tmp_path / "new.csv", "farbe,größe\nrot,100\nblau,100\n")
-    _, out, _ = run("predict", "model.npz", new)
+    new = written(tmp_path / "new.csv", "farbe,größe,id\nrot,100,7\nblau,100,08\n")
+    _, out, _ = run("predict", "model.npz", new, "--keep", "id", "farbe")
     found = [float(row["mean"]) for row in rows(out)]
-    by_hand = np.array([[100.0, 0, 0, 1], [100.0, 1, 0, 0]])
-    with pytest.warns(UserWarning, match="feature names"):
-        assert found == model.predict(by_hand).tolist()
+    assert [(row["id"], row["farbe"]) for row in rows(out)] == [("7", "rot"), ("08", "blau")]
+    frame = pd.read_csv(new)
+    assert found == model.predict(frame).tolist()
     assert found[0] > found[1]
+    train = pd.read_csv(houses, sep=";", decimal=",", encoding="utf-16")
+    assert model.score(train, train["preis"]) == pytest.approx(
+        model.score(model_features(train), train["preis"])
+    )
+    with pytest.raises(ValueError, match=r"no column 'größe'; did you mean 'Größe'\?"):
+        model.predict(frame.rename(columns={"größe": "Größe"}))
+    with pytest.raises(ValueError, match="row 1, column 'farbe': 'lila' is none of the cat"):
+        model.predict(frame.assign(farbe=["rot", "lila"]))
+    with pytest.raises(ValueError, match="row 0, column 'größe': a value is missing"):
+        model.predict(frame.assign(größe=[None, 2.0]))
+
+
+def model_features(frame):
+    """The features as somebody would make them by hand."""
+    hot = {f"farbe={colour}": 1.0 * (frame["farbe"] == colour) for colour in COLOURS}
+    return pd.DataFrame({"größe": frame["größe"], **hot})
 
 
 @pytest.mark.filterwarnings("default:column:UserWarning")
 def test_an_unknown_category_is_refused_or_all_zero_with_a_warning(run, houses, tmp_path):
-    run("fit", houses, "--target", "preis", *SHORT)
+    run("fit", houses, "--target", "preis", "--decimal", ",", *SHORT)
     new = written(tmp_path / "new.csv", "größe,farbe\n100,rot\n100,lila\n")
     code, _, err = run("predict", "model.npz", new)
     assert code == 2
@@ -95,17 +112,88 @@ def test_an_unknown_category_is_refused_or_all_zero_with_a_warning(run, houses, 
     assert float(rows(out)[1]["mean"]) == zero[0]
 
 
-def test_numbers_can_be_labels_and_columns_left_out(run, tmp_path):
-    data = written(
-        tmp_path / "d.csv", "zip,day,y\n" + "10115,2024-01-01,1\n80331,2024-01-02,3\n" * 9
+def test_dates_are_days_and_numbers_can_be_labels(run, tmp_path):
+    text = "zip,day,y\n" + "10115,2024-01-01,1\n80331,2024-01-02 12:00,3\n" * 9
+    data = written(tmp_path / "d.csv", text)
+    options = ("fit", data, "--target", "y", *SHORT)
+    code, _, err = run(*options)
+    assert code == 2
+    assert "line 2, column 'day': '2024-01-01', as all of the column, is a date or a time" in err
+    assert "--dates day" in err
+    assert "--leave-out" in err
+    assert run(*options, "--dates", "day", "--categories", "zip")[0] == 0
+    model = load("model.npz")
+    assert model.columns_ == (Column("zip", ("10115", "80331")), Column("day", date=True))
+    assert model.x_mean_[-1] == pytest.approx(19723 + 0.75)  # days since 1970-01-01
+    frame = pd.read_csv(data, dtype={"zip": str})
+    typed = frame.assign(
+        zip=frame["zip"].astype(float), day=pd.to_datetime(frame["day"], format="ISO8601")
     )
+    assert model.predict(frame).tolist() == model.predict(typed).tolist()
+    written(data, text.replace("80331,2024-01-02 12:00", "80331,2.1.2024", 1))
+    code, _, err = run("predict", "model.npz", data)
+    assert code == 2
+    assert "line 3, column 'day': '2.1.2024' is no date such as 2024-12-31" in err
+
+
+@pytest.mark.parametrize(
+    "cell", ["$5", "5 kg", "1.234,5", "1,5", "12 %", "€ 7.50", "1\u00a0234", "-3°"]
+)
+def test_text_that_looks_like_numbers_is_no_category(cell, run, tmp_path):
+    data = written(tmp_path / "d.csv", f"a;y\n{cell};1\n{cell};2\n{cell}1;3\n")
     code, _, err = run("fit", data, "--target", "y", *SHORT)
     assert code == 2
-    assert "line 2, column 'day': the column holds dates or times, such as '2024-01-01'" in err
-    assert "--leave-out" in err
-    wanted = ("--leave-out", "day", "--categories", "zip")
-    assert run("fit", data, "--target", "y", *wanted, *SHORT)[0] == 0
-    assert load("model.npz").columns_ == (Column("zip", ("10115", "80331")),)
+    assert f"line 2, column 'a': {cell!r} looks like a number but is none" in err
+    assert all(option in err for option in ("--decimal", "--thousands", "--categories a"))
+    assert run("fit", data, "--target", "y", "--categories", "a", *SHORT)[0] == 0
+
+
+def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
+    data = written(tmp_path / "d.csv", "a;y\n1.234,5;1\n-,25;2\n7;3\n")
+    code, _, err = run("fit", data, "--target", "y", "--decimal", ",", *SHORT)
+    assert code == 2
+    assert "line 2, column 'a': '1.234,5' is no number; mend the cell; see --decimal and" in err
+    german = ("--decimal", ",", "--thousands", ".")
+    assert run("fit", data, "--target", "y", *german, *SHORT)[0] == 0
+    assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -0.25, 7]))
+    code, _, err = run("fit", data, "--target", "y", "--decimal", ".", "--thousands", ".")
+    assert code == 2
+    assert "cannot have '.' as --decimal and --thousands" in err
+
+
+def test_missing_inputs_become_the_median_of_fit(run, tmp_path):
+    data = written(tmp_path / "d.csv", "a,b,y\n1,x,1\n2,,2\nNA,x,3\n4,z,4\n9,x,5\n")
+    assert run("fit", data, "--target", "y", "--fill", "median", *SHORT)[0] == 0
+    model = load("model.npz")
+    assert model.columns_ == (Column("a", fill=3.0), Column("b", ("x", "z"), fill="x"))
+    new = written(tmp_path / "n.csv", "a,b\n?,z\n3,z\n3,\n3,x\n")
+    found = [row["mean"] for row in rows(run("predict", "model.npz", new)[1])]
+    assert found[0] == found[1] != found[2] == found[3]
+    code, _, err = run(
+        "fit", written(data, "a,y\n1,1\n2,NA\n"), "--target", "y", "--fill", "median"
+    )
+    assert code == 2
+    assert "line 3, column 'y': a value of the target is missing" in err
+
+
+def test_classes_can_weigh_as_if_they_had_as_many_rows(run, tmp_path):
+    data = flowers(tmp_path)
+    options = ("--class-weight", "balanced", *SHORT)
+    assert run("fit", data, "--target", "kind", *options)[0] == 0
+    assert load("model.npz").class_weight == "balanced"
+    code, _, err = run("fit", data, "--target", "width", *options)
+    assert code == 2
+    assert "--class-weight is for classification, not for regression" in err
+
+
+def test_model_and_data_in_the_wrong_order_are_said_to_be_so(run, tmp_path):
+    data = written(tmp_path / "d.csv", "a,y\n1,1\n2,2\n3,3\n4,5\n")
+    run("fit", data, "--target", "y", *SHORT)
+    code, _, err = run("predict", "d.csv", "model.npz")
+    assert code == 2
+    assert "the model comes first, then the data: bbb-numpy predict model.npz d.csv" in err
+    code, _, err = run("predict", "model.npz", data, "--keep", "mean")
+    assert "has no column 'mean'" in err
 
 
 def test_more_texts_than_categories_can_be_are_refused(run, tmp_path):
@@ -113,7 +201,7 @@ def test_more_texts_than_categories_can_be_are_refused(run, tmp_path):
     data = written(tmp_path / "d.csv", "\n".join(lines))
     code, _, err = run("fit", data, "--target", "y", *SHORT)
     assert code == 2
-    assert "column 'name' holds 101 different texts, such as 'person 0'; at most 100" in err
+    assert "column 'name' holds 101 different texts; accepted are 1 to 100" in err
 
 
 def test_a_missing_value_is_named_or_its_row_dropped(run, tmp_path):
@@ -121,7 +209,7 @@ def test_a_missing_value_is_named_or_its_row_dropped(run, tmp_path):
     data = written(tmp_path / "d.csv", text)
     code, _, err = run("fit", data, "--target", "y", *SHORT)
     assert code == 2
-    assert "d.csv, line 3, column 'y': the cell is 'NA', a missing value" in err
+    assert "d.csv, line 3, column 'y': a value of the target is missing" in err
     assert "--drop-missing" in err
     code, out, err = run("fit", data, "--target", "y", *SHORT, "--drop-missing")
     assert code == 0
@@ -135,7 +223,7 @@ def test_predictions_stay_beside_their_rows_when_a_value_is_missing(run, tmp_pat
     gaps = written(tmp_path / "g.csv", "a\n2\nNA\n4\n")
     code, _, err = run("predict", "model.npz", gaps)
     assert code == 2
-    assert "g.csv, line 3, column 'a': the cell is 'NA', a missing value" in err
+    assert "g.csv, line 3, column 'a': a value is missing; fill it in" in err
     code, out, err = run("predict", "model.npz", gaps, "--drop-missing")
     assert code == 0
     assert "1 of 3 rows get no prediction" in err
@@ -200,7 +288,7 @@ def test_counts_that_are_none_are_named_by_line_and_column(run, tmp_path):
     for options in (("--task", "counts"), ("--likelihood", "poisson")):
         code, _, err = run("fit", data, "--target", "visits", *options)
         assert code == 2
-        assert "line 3, column 'visits': counts must be whole numbers >= 0; got '-3'" in err
+        assert "line 3, column 'visits': counts must be whole numbers >= 0; got -3" in err
 
 
 def test_an_interval_adds_its_ends_and_is_for_numbers_alone(run, tmp_path, monkeypatch):
@@ -224,8 +312,6 @@ def test_an_interval_adds_its_ends_and_is_for_numbers_alone(run, tmp_path, monke
 
 
 def test_every_output_has_an_interval_of_its_own(run, tmp_path, monkeypatch):
-    import pandas as pd
-
     frame = pd.DataFrame({"a": np.arange(9.0)})
     model = BayesianMLPRegressor(epochs=2, random_state=0, progress=False)
     save(model.fit(frame, np.stack([frame["a"], -frame["a"]], axis=1)), tmp_path / "m.npz")
@@ -317,8 +403,6 @@ def test_a_coverage_is_a_number_between_0_and_1(coverage, capsys):
 
 
 def test_a_model_of_python_with_names_of_features_predicts_numbers(run, tmp_path):
-    import pandas as pd
-
     frame = pd.DataFrame({"a": np.arange(9.0), "colour=red": np.tile([0.0, 1.0, 0.0], 3)})
     model = BayesianMLPRegressor(epochs=2, random_state=0, progress=False)
     save(model.fit(frame, frame["a"]), tmp_path / "m.npz")

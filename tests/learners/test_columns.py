@@ -19,12 +19,10 @@ def test_a_column_has_one_feature_or_one_for_each_category():
 @pytest.mark.parametrize(
     ("name", "categories", "message"),
     [
-        ("", (), "name must have 1 to 200 characters"),
-        ("n" * 201, (), "name must have 1 to 200"),
+        ("", (), "names of columns and categories must not be empty"),
         ("a", ("y", "x"), "categories must be sorted"),
         ("a", ("x", "x"), "none there twice"),
-        ("a", ("",), "categories must have 1 to 200 characters"),
-        ("a", ("x" * 201,), "categories must have 1 to 200 characters"),
+        ("a", ("",), "must not be empty"),
         ("a", tuple(f"{k:03}" for k in range(101)), "accepted are 100 categories"),
     ],
 )

@@ -1,0 +1,149 @@
+"""A file is read whole and exactly, or refused with the line that is wrong."""
+
+import codecs
+import gzip
+import io
+import os
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbb_numpy.cli.tables import TableError, number_pattern, read_csv, write_csv
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    def write(text, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    return write
+
+
+def test_cells_are_stripped_text_and_rows_have_the_line_on_which_they_end(csv_file):
+    table = read_csv(csv_file('\ufeff"a, b","c\n d"\r\n\r\n1 ,"x\ny"\r\n\n2,NA\n'))
+    assert list(table.columns) == ["a, b", "c d"]
+    assert table.to_numpy().tolist() == [["1", "x\ny"], ["2", "NA"]]
+    assert (table.index.tolist(), table.index.name) == ([5, 7], "line")
+
+
+def test_a_dash_reads_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a\n5\n"))
+    assert read_csv("-")["a"].tolist() == ["5"]
+    packed = io.TextIOWrapper(io.BytesIO(gzip.compress(b"a;b\n1,5;2\n")))
+    monkeypatch.setattr(sys, "stdin", packed)
+    assert read_csv("-").to_numpy().tolist() == [["1,5", "2"]]
+
+
+@given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
+def test_numbers_survive_writing_and_reading_bit_for_bit(values, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("csv") / "t.csv")
+    write_csv(path, pd.DataFrame({"v": values, "w": -np.array(values)}))
+    found = read_csv(path).astype(float).to_numpy()
+    assert np.array_equal(found, np.column_stack([values, -np.array(values)]))
+
+
+ENCODINGS = {
+    "utf-8": lambda text: text.encode(),
+    "utf-8 with its mark": lambda text: codecs.BOM_UTF8 + text.encode(),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "utf-16, big end first": lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"),
+    "utf-32": lambda text: text.encode("utf-32"),
+    "gzip": lambda text: gzip.compress(text.encode()),
+    "gzip of utf-16": lambda text: gzip.compress(text.encode("utf-16")),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("separator", ",;\t|")
+def test_separators_and_encodings_are_found_and_told(separator, encoding, csv_file, capsys):
+    text = "größe,b\n1234.5,x\n7,y\n".replace(",", separator)
+    table = read_csv(csv_file(ENCODINGS[encoding](text)))
+    assert table.to_numpy().tolist() == [["1234.5", "x"], ["7", "y"]]
+    assert list(table.columns) == ["größe", "b"]
+    told = "" if separator == "," else f"data.csv is read with columns separated by {separator!r}\n"
+    assert capsys.readouterr().err == told
+
+
+def test_what_the_user_says_goes_before_what_is_found(csv_file):
+    assert read_csv(csv_file("a b\n1.234 2,345\n"), " ").to_numpy().tolist() == [["1.234", "2,345"]]
+    cp1252 = csv_file("größe,b\n1,2\n".encode("cp1252"))
+    assert list(read_csv(cp1252, encoding="cp1252").columns) == ["größe", "b"]
+    marked = csv_file("a\n1\n".encode("utf-16"))
+    assert read_csv(marked, encoding="cp1252")["a"].tolist() == ["1"]
+
+
+@given(
+    value=st.floats(-1e12, 1e12),
+    decimal=st.sampled_from(",."),
+    thousands=st.sampled_from(["", ",", ".", "'", " "]),
+)
+def test_a_number_is_known_as_it_was_written(value, decimal, thousands):
+    if decimal != thousands:
+        text = f"{value:,.6f}".translate(str.maketrans({",": thousands, ".": decimal}))
+        assert number_pattern(decimal, thousands).fullmatch(text)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["1_0", "0x10", "nan", "inf", "1e", "--1", "1.2.3", "1,2", "١٢", "²", "1 000", "", ".", "e5"],
+)
+def test_what_only_a_programming_language_reads_as_a_number_is_none(cell):
+    assert number_pattern().fullmatch(cell) is None
+
+
+@pytest.mark.parametrize("cell", ["1,23,456", "1234,567", "0,123", ",123", "12,34"])
+def test_thousands_are_groups_of_three_from_the_first_on(cell):
+    assert number_pattern(".", ",").fullmatch(cell) is None
+
+
+BROKEN = [
+    ("", "data.csv is empty; the first line must name the columns"),
+    ("a,b\n", "data.csv has column names but no data row"),
+    ("a,a\n1,2\n", "data.csv: every column needs a name of its own; got 'a', 'a'"),
+    ("a,\n1,2\n", "every column needs a name of its own"),
+    ("a,b\n1,2\n\n3\n", "data.csv, line 4 has 1 cell, the header has 2, separated by ','"),
+    ('a,b\n"1\n2",2\n3\n', "line 4 has 1 cell"),
+    ("a,b\n1,2,3\n", "line 2 has 3 cells, the header has 2"),
+    ('a,b\n"1,2\n', "line 2: unexpected end of data"),
+    ('a,b\n"1"x,2\n', "line 2: ',' expected after '\"'"),
+    (b"a\n\xff\xfe\n", "is not text in utf-8; name its encoding, such as --encoding cp1252"),
+    ("a,b\n1,2\n".encode("utf-16-le"), "is not text in utf-8"),
+    (b"PK\x03\x04rest", "data.csv is a workbook or an archive; save the table as CSV"),
+    (b"BZh91AY", "is a workbook or an archive"),
+    (gzip.compress(b"a\n" + bytes(range(48, 58)) * 99)[:30], "is a damaged gzip file"),
+    (b"\x1f\x8bno gzip", "is a damaged gzip file"),
+    ("a\n" + "1" * 200_000 + "\n", "line 2: field larger than field limit"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN, ids=range(len(BROKEN)))
+def test_a_broken_file_is_refused_with_its_place(csv_file, text, message):
+    with pytest.raises(TableError, match=message) as error:
+        read_csv(csv_file(text))
+    assert len(str(error.value)) < 300
+
+
+def test_a_folder_and_a_pipe_are_refused(tmp_path):
+    with pytest.raises(OSError, match="Is a directory"):
+        read_csv(str(tmp_path))
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(TableError, match="pipe is a pipe; accepted are regular files"):
+            read_csv(str(tmp_path / "pipe"))
+
+
+def test_without_pandas_one_line_says_what_to_install(csv_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"needs pandas; install it with: pip install 'bbb_numpy"):
+        read_csv(csv_file("a\n1\n"))
+
+
+def test_a_dash_writes_the_header_and_the_rows_to_standard_output(capsys):
+    write_csv("-", pd.DataFrame({"a": [1.0, 0.1], "b": [2.0, 3.0]}))
+    assert capsys.readouterr().out == "a,b\n1.0,2.0\n0.1,3.0\n"

@@ -1,0 +1,119 @@
+"""`bbb-numpy reproduce` and `report`, typed rightly and wrongly."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+import types
+from importlib import import_module
+
+import pytest
+
+from bbb_numpy.cli.main import main
+from bbb_studies.cli import reproduce as repeating
+
+
+def test_reproduce_writes_text_and_says_where(tmp_path, capsys, monkeypatch):
+    module = types.SimpleNamespace(reproduce=lambda out, seed: f"seed {seed}")
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    out = tmp_path / "there"
+    assert main(["reproduce", "krasser", "--seed", "3", "--out", str(out)]) == 0
+    said = "seed 3\n\nThis is the full run; there is no shorter one.\n"
+    assert (out / "krasser.txt").read_text() == said
+    assert f"{said}pictures" in capsys.readouterr().out
+
+
+def test_reproduce_says_whether_it_was_the_short_or_the_full_run(tmp_path, capsys, monkeypatch):
+    module = types.SimpleNamespace(
+        reproduce=lambda out, seed, repeats=1: f"{repeats} times, seed {seed}",
+        full=lambda seed: {"seed": seed, "repeats": 9},
+    )
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    monkeypatch.chdir(tmp_path)
+    for options, folder, said in (
+        ([], "powerball", "1 times, seed 4\n\nThis is the short run; --full: two cross-"),
+        (["--full"], "powerball-full", "9 times, seed 4\n\nThis is the full run (--full): two"),
+    ):
+        assert main(["reproduce", "powerball", "--seed", "4", *options]) == 0
+        assert capsys.readouterr().out.startswith(said)
+        assert (tmp_path / "reproduced" / folder / "powerball.txt").read_text().startswith(said)
+
+
+def test_a_text_that_is_read_again_does_not_grow(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "bandit.txt"
+    module = types.SimpleNamespace(
+        reproduce=lambda out, seed: path.read_text().removesuffix("\n") if path.exists() else "a"
+    )
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    for _ in range(2):
+        assert main(["reproduce", "bandit", "--out", str(tmp_path)]) == 0
+        assert path.read_text().startswith("a\n\nThis is the short run")
+        assert path.read_text().count("This is") == 1
+
+
+ONE_THREAD = """
+import sys, types
+from bbb_studies.cli import reproduce as repeating
+from bbb_numpy.cli.main import main
+
+def reproduce(out, seed):
+    import scipy.linalg, threadpoolctl  # a BLAS of its own, loaded late
+    blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+    return str([pool["num_threads"] for pool in blas])
+
+repeating.import_module = lambda name: types.SimpleNamespace(reproduce=reproduce)
+main(["reproduce", sys.argv[1], "--out", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize("name", ["krasser", "mnist"])
+def test_small_networks_are_reproduced_on_one_blas_thread(name, tmp_path):
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_THREAD, name, str(tmp_path)],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    threads = set(re.findall(r"\d+", done.stdout.splitlines()[0]))
+    assert threads == {str(min(2, os.cpu_count())) if name == "mnist" else "1"}
+
+
+def test_the_environment_is_as_it_was_after_an_experiment(tmp_path, monkeypatch):
+    module = types.SimpleNamespace(reproduce=lambda out, seed: os.environ["MKL_NUM_THREADS"])
+    monkeypatch.setattr(repeating, "import_module", lambda name: module)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert main(["reproduce", "krasser", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "krasser.txt").read_text().startswith("1\n")
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_every_experiment_of_the_command_line_is_there():
+    for study in repeating.STUDIES.values():
+        assert callable(import_module(f"bbb_studies.{study.module}").reproduce)
+
+
+def test_the_help_of_report_explains_every_setting_and_says_what_else_is_run(capsys):
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert all(f"{name}: " in text for name in repeating.SETTINGS)
+    assert "plain.py" in text
+    assert "--seed SEED of the data, the start and the noise (default: 0)" in text
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["reproduce", "krasser", "--out", str(tmp_path / "taken")]) == 2
+    assert "is a file; name a folder" in capsys.readouterr().err
+
+
+def test_a_study_whose_pictures_find_no_space_names_its_folder(tmp_path, monkeypatch, capsys):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bbb_studies.mullachery.coin.reproduce", full)
+    out = tmp_path / "coin"
+    assert main(["reproduce", "coin", "--out", str(out)]) == 2
+    assert f"{out}: No space left on device" in capsys.readouterr().err
