@@ -669,7 +669,8 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     assert main(["predict", str(path), str(table), "--output", str(out)]) == 0
     with open(out, newline="") as file:
         means = [float(row["mean"]) for row in csv.DictReader(file)]
-    assert means == model.predict(pd.read_csv(table, dtype=str)[["size", "age"]].astype(float)).tolist()
+    rows = pd.read_csv(table, dtype=str)[["size", "age"]].astype(float)
+    assert means == model.predict(rows).tolist()
 
 
 def line_of_means(printed):
