@@ -204,7 +204,7 @@ def check(
         kept = inside[~kinked[inside]]
         g, n = grad[kept], numeric[kept]
         scale = np.maximum(np.maximum(np.abs(g), np.abs(n)), floor)
-        scale = np.maximum(scale, rounding[kept] / bar)  # which must not fail a check
+        scale = np.maximum(scale, rounding[kept] / bar)
         with np.errstate(invalid="ignore"):
             error = np.where((g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0))
         if kept.size == 0:
@@ -222,17 +222,12 @@ def check(
 
 
 def _check_settings(method: Any, bar: Any, most: Any, rng: Any) -> None:
-    """Raise unless these are of their kind; `check` says of which."""
-    if not isinstance(method, str) or method not in BARS:
+    if method not in tuple(BARS):
         raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
-    if isinstance(bar, bool) or not isinstance(bar, Real | None):
-        raise TypeError(f"bar must be a positive number; got {bar!r}")
-    if bar is not None and not 0 < float(bar) < np.inf:
-        raise ValueError(f"bar must be positive and finite; got {bar}")
-    if isinstance(most, bool) or not isinstance(most, Integral | None):
-        raise TypeError(f"most must be a whole number >= 1, or None for all; got {most!r}")
-    if most is not None and most < 1:
-        raise ValueError(f"most must be >= 1, or nothing is checked; got {most}")
+    if bar is not None and not (isinstance(bar, Real) and 0 < float(bar) < np.inf):
+        raise ValueError(f"bar must be positive and finite; got {bar!r}")
+    if most is not None and not (isinstance(most, Integral) and most >= 1):
+        raise ValueError(f"most must be a whole number >= 1, or None for all; got {most!r}")
     if not isinstance(rng, np.random.Generator | None):
         raise TypeError(
             f"rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); got {rng!r}"

@@ -1,8 +1,6 @@
 """The report on one screen, and the fast path held to it."""
 
 import doctest
-import types
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,11 +92,11 @@ def sizes_of_the_terms(case: Case) -> tuple[float, np.ndarray]:
     return float(value), np.concatenate([d_w.mean(axis=0), d_rho])
 
 
-def errors(case: Case, plain: types.ModuleType = right) -> tuple[float, float]:
+def errors(case: Case) -> tuple[float, float]:
     """Return the largest error of the value and of the gradient, relative to their terms."""
     fast, exact = (
         case.estimator.value_and_grad(case.theta, case.eps, case.x, case.y, case.pi)[:2],
-        plain.value_and_grad(*case),
+        right.value_and_grad(*case),
     )
     found = zip(fast, exact, sizes_of_the_terms(case), strict=True)
     value, grad = (float(np.max(np.abs(a - b) / size)) for a, b, size in found)
@@ -152,10 +150,10 @@ def runs(draw) -> Run:
     return Run(case, 20 // steps, batch_size, draw(st.integers(0, 2**32 - 1)))
 
 
-def train_plainly(run: Run, plain: types.ModuleType = right) -> np.ndarray:
+def train_plainly(run: Run) -> np.ndarray:
     net, theta, eps, x, y, prior, noise, _ = run.case
     rng = np.random.default_rng(run.seed)
-    return plain.fit(
+    return right.fit(
         *(net, theta, x, y, prior, noise),
         eta=1e-3, epochs=run.epochs, batch_size=run.batch_size, samples=len(eps), rng=rng,
     )  # fmt: skip
@@ -170,12 +168,12 @@ def train_fast(run: Run) -> np.ndarray:
     return fit(estimator, state, case.x, case.y, recipe, rng=rng, progress=False).theta
 
 
-def distance(run: Run, plain: types.ModuleType = right) -> float:
+def distance(run: Run) -> float:
     """Return the largest difference of the two thetas, relative to the largest of their block.
 
     What theta was before a step and what the step adds do not cancel to nothing in a whole block.
     """
-    fast, exact = (theta.reshape(2, -1) for theta in (train_fast(run), train_plainly(run, plain)))
+    fast, exact = (theta.reshape(2, -1) for theta in (train_fast(run), train_plainly(run)))
     return float(np.max(np.abs(fast - exact).max(axis=1) / np.abs(exact).max(axis=1)))
 
 
@@ -185,13 +183,13 @@ def test_twenty_steps_of_training_end_at_the_theta_of_plain(run: Run) -> None:
     assert distance(run) <= BAR
 
 
-def misprediction(case: Case, samples: int, plain: types.ModuleType = right) -> float:
+def misprediction(case: Case, samples: int) -> float:
     """Return the largest difference of mean, epistemic and total deviation.
 
     Relative to the size of the functions whose mean and deviation they are.
     """
     net, theta, x, noise = case.net, case.theta, case.x, case.noise
-    exact = plain.predict(net, theta, x, noise, samples, np.random.default_rng(1))
+    exact = right.predict(net, theta, x, noise, samples, np.random.default_rng(1))
     fast = predictive.predict(
         case.estimator, theta, x, rng=np.random.default_rng(1), samples=samples
     )
@@ -305,109 +303,3 @@ def test_it_fits_on_one_screen_and_a_half() -> None:
     lines = SOURCE.splitlines()
     assert len(lines) <= 150
     assert max(map(len, lines)) <= 100
-
-
-# Negative controls: every check above fails when an error is planted in either of the two.
-
-SMALL = Case(
-    (2, 4, 3, 2),
-    *(np.random.default_rng(0).standard_normal(shape) for shape in (70, (2, 35), (5, 2), (5, 2))),
-    prior=0.7,
-    noise=0.5,
-    pi=0.25,
-)
-TRAINED = Run(SMALL, epochs=1, batch_size=2, seed=3)
-
-
-def planted(old: str, new: str) -> types.ModuleType:
-    """Return plain with the one place where it says `old` changed to `new`."""
-    assert SOURCE.count(old) == 1, f"plain.py has {SOURCE.count(old)} times {old!r}"
-    wrong = types.ModuleType("bbb_numpy.wrong")
-    wrong.__package__ = "bbb_numpy"
-    exec(compile(SOURCE.replace(old, new), "wrong.py", "exec"), wrong.__dict__)
-    return wrong
-
-
-def test_the_controls_start_from_what_passes() -> None:
-    same = planted("K30", "K30")
-    assert max(*errors(SMALL, same), distance(TRAINED, same), misprediction(SMALL, 9, same)) < BAR
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("sigma = softplus(rho) ", "sigma = np.exp(rho) "),  # K3
-        ("w = mu + sigma * eps", "w = mu + sigma**2 * eps"),  # K4
-        ("value = np.mean(", "value = np.sum("),  # K5
-        ("-np.log(sigma) - eps**2 / 2", "-np.log(sigma) + eps**2 / 2"),  # K10
-        ("-np.log(sigma)", "np.log(sigma)"),  # K10
-        ("-np.log(prior)", "np.log(prior)"),  # K13, as K18 prints it: no gradient check sees it
-        (" + LOG_2PI / 2", ""),  # K15, as K16 prints it
-        ("(y - f)**2 / (2 *", "(y - f)**2 / ("),  # K15
-        ("pi * kl", "kl"),  # K18
-        ("z = a @ W + b", "z = a @ W"),  # K31, K33, K36
-        ("a = z * gate", "a = z"),  # K32, K34, K35
-    ],
-)
-def test_a_wrong_value_is_noticed(old: str, new: str) -> None:
-    assert errors(SMALL, planted(old, new))[0] > 1e-6
-
-
-WRONG_GRADIENTS = [
-    ("pi * w / prior**2 + g_w", "w / prior**2 + g_w"),  # K21, the wrong share
-    ("pi * w / prior**2 + g_w", "pi * w + g_w"),  # K21, the prior's scale forgotten
-    ("d_mu = d_w.mean(axis=0)", "d_mu = d_w.sum(axis=0)"),  # K21
-    ("-pi / sigma + d_w * eps", "pi / sigma + d_w * eps"),  # K30, +1/sigma
-    ("-pi / sigma + d_w * eps", "-1 / sigma + d_w * eps"),  # K30, the wrong share
-    ("-pi / sigma + d_w * eps", "-pi / sigma + d_w"),  # K30, eps missing
-    (" * sigmoid(rho)", ""),  # K30, K24
-    ("vjp(tape, -(y - f)", "vjp(tape, (y - f)"),  # K37
-    ("-(y - f) / noise**2)", "-(y - f))"),  # K37
-    ("d_b = delta.sum(axis=1)", "d_b = delta.mean(axis=1)"),  # K37, K39, K41
-    ("d_W = a.mT @ delta", "d_W = (a * gate).mT @ delta * 2"),  # K38, K40, K42
-    ("(delta @ W.mT) * gate", "delta @ W.mT"),  # K39, K41
-]
-
-
-@pytest.mark.parametrize(("old", "new"), WRONG_GRADIENTS)
-def test_a_wrong_gradient_is_noticed(old: str, new: str) -> None:
-    wrong = planted(old, new)
-    assert errors(SMALL, wrong)[1] > 1e-6
-    assert not check(partial(at, wrong), SMALL.theta).passed
-
-
-def at(plain: types.ModuleType, theta: np.ndarray) -> tuple[float, np.ndarray]:
-    return plain.value_and_grad(*SMALL._replace(theta=theta))
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("eps = rng.standard_normal((samples, theta.size // 2))",
-         "eps = rng.standard_normal((samples, 1)) * np.ones(theta.size // 2)"),  # K1
-        ("theta - eta * grad", "theta + eta * grad"),  # K43, K44
-        ("theta - eta * grad", "theta - eta * np.append(grad[:35], 0 * grad[35:])"),  # K44
-        ("pi = len(rows) / len(x)", "pi = batch_size / len(x)"),  # D6, the last one is shorter
-    ],
-)  # fmt: skip
-def test_a_wrong_step_is_noticed(old: str, new: str) -> None:
-    assert distance(TRAINED, planted(old, new)) > 1e-6
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("ddof=1", "ddof=0"), ("epistemic**2 + noise**2", "epistemic**2 + noise")],  # D4
-)
-def test_a_wrong_prediction_is_noticed(old: str, new: str) -> None:
-    assert misprediction(SMALL, 9, planted(old, new)) > 1e-6
-
-
-def test_an_error_in_the_fast_path_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    pull_back = MeanField.pull_back
-
-    def without_eps(self, sample, d_w, d_log_q, d_theta):
-        pull_back(self, sample._replace(eps=np.ones_like(sample.eps)), d_w, d_log_q, d_theta)
-
-    monkeypatch.setattr(MeanField, "pull_back", without_eps)
-    assert errors(SMALL)[1] > 1e-6
-    assert distance(TRAINED) > 1e-6
