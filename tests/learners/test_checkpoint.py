@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from bbb_numpy import Sampling
@@ -21,61 +19,19 @@ from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, NoWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 
 pytestmark = pytest.mark.brief
 
-SCHEDULE = st.one_of(
-    st.just(Constant()),
-    st.builds(Cosine, final=st.floats(0, 0.9)),
-    st.builds(StepDecay, every=st.integers(1, 5), factor=st.floats(0.1, 0.9)),
-)
-RATE = st.floats(1e-6, 1e-4)
-OPTIMIZER = st.one_of(
-    st.none(),
-    st.builds(SGD, learning_rate=RATE, schedule=SCHEDULE),
-    st.builds(Momentum, learning_rate=RATE, momentum=st.floats(0, 0.9), schedule=SCHEDULE),
-    st.builds(Adam, learning_rate=RATE, beta2=st.floats(0.9, 0.999), schedule=SCHEDULE),
-)
-MODEL = st.fixed_dictionaries(
-    {
-        "hidden_layer_sizes": st.lists(st.integers(1, 4), max_size=2).map(tuple),
-        "activation": st.sampled_from(["relu", "tanh"]),
-        "prior": st.none() | st.builds(GaussianPrior, scale=st.floats(0.01, 10)),
-        "likelihood": st.none()
-        | st.builds(GaussianLikelihood, scale=st.floats(0.1, 10), learn=st.booleans()),
-        "inference": st.just("mean-field") | st.builds(MeanField, rho_offset=st.floats(-8, 0)),
-        "gradient_estimator": st.sampled_from(
-            [None, "flipout", LocalReparameterisation, Reparameterised]
-        ),
-        "objective": st.none() | st.builds(FreeEnergy, beta=st.floats(0, 2)),
-        "kl_weights": st.sampled_from([None, "geometric", geometric_kl_weights]),
-        "kl_warm_up": st.sampled_from(
-            [None, "none", NoWarmUp(), LinearWarmUp(0.2), CyclicalWarmUp(2)]
-        ),
-        "optimizer": OPTIMIZER,
-        "epochs": st.integers(1, 3),
-        "batch_size": st.integers(1, 9),
-        "samples": st.integers(1, 3),
-        "predict_samples": st.integers(1, 5),
-        "standardize": st.booleans(),
-        "early_stopping": st.none() | st.builds(EarlyStopping, patience=st.integers(1, 3)),
-        "validation_fraction": st.sampled_from([0.0, 0.3]),
-        "dtype": st.sampled_from(["float32", "float64"]),
-        "random_state": st.integers(0, 2**32 - 1) | st.just(np.random.default_rng(3)),
-    }
-)
 
-
-def data(outputs=None):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(10, 2))
-    return x, (x.sum(axis=1) if outputs is None else x @ rng.normal(size=(2, outputs)))
+def data():
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    return x, x.sum(axis=1)
 
 
 @pytest.fixture
@@ -112,24 +68,6 @@ def assert_same(one, other):
     )
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(params=MODEL, outputs=st.sampled_from([None, 1, 3]))
-def test_saved_models_predict_and_go_on_bit_identically(tmp_path, params, outputs):
-    x, y = data(outputs)
-    model = BayesianMLPRegressor(**params).fit(x, y)
-    save(model, tmp_path / "model.npz")
-    twin = load(tmp_path / "model.npz")
-    assert_same(twin, model)
-    for one in (model, twin):
-        one.partial_fit(x, y, epochs=2)
-    assert_same(twin, model)
-    assert twin.predict(x).shape == y.shape
-    again = [one.fit(x, y).theta_ for one in (model, twin)]
-    np.testing.assert_array_equal(*again)
-
-
 SHORT_NAMES = [
     *({"prior": name} for name in PRIORS),
     *({"likelihood": name} for name in LIKELIHOODS if name != "categorical"),
@@ -149,23 +87,32 @@ OBJECTS = [
     {"likelihood": HeteroscedasticLikelihood(0.25), "objective": Renyi(-0.5)},
     {"inference": PointMass(0.5)},
     {"objective": EUBO()},
+    {"objective": FreeEnergy(0.5), "kl_weights": geometric_kl_weights, "kl_warm_up": NoWarmUp()},
+    {"kl_weights": "geometric", "kl_warm_up": LinearWarmUp(0.2), "dtype": "float32"},
+    {"kl_warm_up": CyclicalWarmUp(2), "gradient_estimator": LocalReparameterisation},
+    {"gradient_estimator": Reparameterised, "optimizer": SGD(1e-5, Constant())},
+    {"optimizer": Momentum(1e-5, 0.5, Cosine(0.3)), "standardize": False},
+    {"optimizer": Adam(1e-5, beta2=0.9, schedule=StepDecay(2, 0.5)), "activation": "tanh"},
+    {"early_stopping": EarlyStopping(patience=1), "validation_fraction": 0.3},
+    {"random_state": np.random.default_rng(3), "hidden_layer_sizes": ()},
 ]
 
 
 @pytest.mark.parametrize("params", [*SHORT_NAMES, *OBJECTS], ids=str)
-def test_every_part_of_a_model_comes_back(tmp_path, params):
+def test_a_saved_model_predicts_and_goes_on_bit_identically(tmp_path, params):
     x, y = data()
     if params.get("likelihood") == "poisson":
         y = np.floor(np.abs(y))
     if params.get("likelihood") == "bernoulli":
         y = y > 0
     options = {"epochs": 2, "samples": 2, "batch_size": 10, "random_state": 0, "predict_samples": 5}
-    model = BayesianMLPRegressor((3,), **options, **params).fit(x, y)
+    model = BayesianMLPRegressor(**{"hidden_layer_sizes": (3,)} | options | params).fit(x, y)
     save(model, tmp_path / "m")
     twin = load(tmp_path / "m")
     assert type(twin.estimator_) is type(model.estimator_)
     assert_same(twin, model)
     assert_same(twin.partial_fit(x, y), model.partial_fit(x, y))
+    np.testing.assert_array_equal(*(one.fit(x, y).theta_ for one in (model, twin)))
 
 
 LABELS = {
@@ -212,6 +159,7 @@ def test_class_weights_come_back_with_their_labels(tmp_path):
     assert load(tmp_path / "m").class_weight == weights
 
 
+@pytest.mark.filterwarnings("ignore:.* divergent transitions:UserWarning")
 @pytest.mark.parametrize("sampler", ["hmc", "nuts", "mh"])
 def test_a_sampled_posterior_predicts_bit_identically(tmp_path, sampler):
     x, y = data()
