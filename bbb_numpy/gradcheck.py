@@ -226,7 +226,7 @@ def _check_settings(method: Any, bar: Any, most: Any, rng: Any) -> None:
         raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
     if bar is not None and not (isinstance(bar, Real) and 0 < float(bar) < np.inf):
         raise ValueError(f"bar must be positive and finite; got {bar!r}")
-    if most is not None and not (isinstance(most, Integral) and most >= 1):
+    if most is not None and not (isinstance(most, Integral) and int(most) >= 1):
         raise ValueError(f"most must be a whole number >= 1, or None for all; got {most!r}")
     if not isinstance(rng, np.random.Generator | None):
         raise TypeError(
