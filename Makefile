@@ -55,7 +55,7 @@ test: lint  ## and every test but the long ones
 test-long: $(VENV)/.dev  ## the notebooks, and the checks that take minutes each
 	$(BIN)/python -m pytest -m long
 
-fuzz: $(VENV)/.test  ## hostile calls and files, kills, Ctrl-Cs; FUZZ="--kinds calls --calls 500"
+fuzz: $(VENV)/.test  ## hostile calls and files, kills, Ctrl-Cs; FUZZ="--only calls --seed 7"
 	$(BIN)/python -m benchmarks.fuzz $(FUZZ)
 
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers

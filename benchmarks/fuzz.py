@@ -1,0 +1,380 @@
+"""Try what nobody should type: hostile calls, damaged files, kills and Ctrl-Cs.
+
+    python -m benchmarks.fuzz                            # all of it, some minutes
+    python -m benchmarks.fuzz --only calls --examples 20000 --seed 7
+
+A hostile argument may be refused, by an error of the kinds that are documented. A defect is any
+other exception (Hypothesis prints the shortest call), a hang, a crash, a warning of NumPy's out of
+the package, a learner that a failed call has changed; of a file, that it is read as what it is not;
+of a killed process, that anything finished is lost. Any defect makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import importlib
+import inspect
+import io
+import os
+import pickle
+import pkgutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+import bbb_numpy
+import bbb_numpy.evaluation
+from bbb_numpy.cli.main import main as command
+
+SECONDS = 30  # that one call may take
+REFUSALS = (
+    TypeError, ValueError, KeyError, AttributeError, OSError, ArithmeticError, MemoryError,
+)  # fmt: skip
+# Names of which calls are made
+START = """
+import copy
+from fractions import Fraction
+import numpy as np, pandas as pd
+from scipy import sparse
+import bbb_numpy as bbb
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((12, 2))
+y = X[:, 0] + 0.1 * rng.standard_normal(12)
+labels = (y > 0).astype(int)
+shares = rng.dirichlet(np.ones(3), 12)
+model = bbb.Model(bbb.MLP((2, 3, 1)))
+estimator = bbb.Reparameterised(model)
+theta = estimator.init(rng)
+square = lambda t: ((t**2).sum(), 2 * t)
+regressor = bbb.BayesianMLPRegressor((3,), epochs=2, random_state=0)
+classifier = bbb.BayesianMLPClassifier((3,), epochs=2, random_state=0)
+"""
+LEARNERS = {"regressor": "y", "classifier": "labels"}  # and the targets of each
+# Values that work, by the name of the argument
+USUAL = {
+    "X": "X", "x": "X", "y": "y", "sizes": "(2, 3, 1)", "network": "bbb.MLP((2, 3, 1))",
+    "model": "model", "estimator": "estimator", "family": "estimator", "theta": "theta",
+    "rng": "rng", "value_and_grad": "square", "proba": "shares", "labels": "np.arange(12) % 3",
+    "mean": "y", "scale": "np.ones(12)", "pits": "np.linspace(0, 1, 9)", "ratio": "np.arange(9.0)",
+    "share": "0.5", "means": "np.ones((5, 12, 1))", "scales": "np.ones((5, 12, 1))",
+    "successes": "3", "trials": "9", "values": "y", "groups": "labels", "q": "0.5",
+    "coverage": "0.9", "learner": "regressor", "path": "'model.npz'", "objective": "bbb.Renyi(0.0)",
+    "log_factor": "2.0", "layout": "estimator.layout", "epochs": "2", "draws": "3", "warm_up": "3",
+    "chains": "2", "progress": "False", "hidden_layer_sizes": "(3,)",
+}  # fmt: skip
+GIVEN = {
+    "hidden_layer_sizes",
+    "epochs",
+    "draws",
+    "warm_up",
+    "chains",
+    "progress",
+}  # also where they have a default
+HOSTILE = """
+None|True|0|-1|0.5|1e-320|1e308|np.nan|-np.inf|10**400|2**63|1j|Fraction(1, 3)|pd.NA|pd.NaT|''|'x'|
+'1_0'|b'x'|'\\0'|np.float16(0.5)|np.longdouble('0.5')|np.timedelta64(3, 'D')|[]|{}|(3,)|{'a': 5}|
+[[1, 2], [3]]|[None]|['a', 'b']|iter([1, 2])|slice(0, 2)|object()|(lambda *a: None)|
+(lambda *a: 'x')|np|...|np.random.RandomState(0)|np.array(0.5)|np.array([])|np.empty((0, 2))|
+np.empty((12, 0))|np.ones(12)|-np.ones(12)|np.ones((12, 1))|np.zeros((2, 2, 2))|
+np.full((12, 2), np.nan)|np.full(12, np.inf)|np.full((12, 2), 1e200)|np.full((12, 2), 1e-320)|
+np.array([1, 'a', None], object)|np.full((12, 2), 2**63, object)|X[::-1]|X.astype('c16')|
+X.astype('>f8')|1e12 * X|np.arange(12).astype('M8[D]')|np.ma.masked_array(X, X > 0)|
+sparse.csr_matrix(X)|np.matrix(X)|pd.DataFrame(X, columns=['a', 'b'])|pd.Series([1.0, None] * 6)|
+pd.DataFrame({'a': [1, pd.NA] * 6, 'b': range(12)})|pd.Categorical(['a', 'b'] * 6)|
+np.zeros(12, 'f8, i4')|np.tile(['no', 'yes'], 6)|bbb.Adam|bbb.Adam(1e200)|bbb.GaussianPrior|
+bbb.LaplacePrior()|bbb.StudentTPrior()|bbb.PoissonLikelihood()|bbb.CategoricalLikelihood()|
+bbb.FullRank()|bbb.EUBO()|bbb.NUTS()|bbb.HMC(0.5)|(2**40,)|'poisson'|'full-rank'|'map'|'iwae'|
+'float16'|'flipout'|'linear'
+"""
+CELLS = """nan|inf||1_0|1,5|0x10|1e999|red|"a,b"|"|'|;|\t|true|2020-01-01|é|#|=1+1|NA|-0|$5|5 kg"""
+
+
+FIT = ("fit", "data.csv", "--target", "target")
+
+
+@cache
+def names() -> dict[str, Any]:
+    """Return the names of which calls are made; the learners are fitted."""
+    found: dict[str, Any] = {}
+    exec(START, found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fitted for two epochs, on purpose
+        for name, target in LEARNERS.items():
+            found[name].fit(found["X"], found[target])
+    for module in pkgutil.iter_modules(bbb_numpy.evaluation.__path__):
+        found[module.name] = importlib.import_module(f"bbb_numpy.evaluation.{module.name}")
+    return found
+
+
+@cache
+def public() -> dict[str, list[str]]:
+    """Return what users call, and its arguments: exports, evaluation, methods of the learners."""
+    known = names()
+    texts = [f"bbb.{name}" for name in bbb_numpy.__all__]
+    for module in pkgutil.iter_modules(bbb_numpy.evaluation.__path__):
+        texts += [f"{module.name}.{name}" for name in getattr(known[module.name], "__all__", ())]
+    for name in LEARNERS:
+        texts += [
+            f"{name}.{key}" for key in dir(known[name]) if key[0] != "_" and "_request" not in key
+        ]
+    found = {}
+    for text in texts:
+        function = eval(text, known)
+        is_error = inspect.isclass(function) and issubclass(function, BaseException)
+        if callable(function) and not is_error:
+            found[text] = arguments(function)
+    return found
+
+
+def arguments(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the arguments, a star before those that must be given."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # made by C
+        return []
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        f"*{one.name}" if one.default is one.empty or one.name in GIVEN else one.name
+        for one in parameters
+        if one.kind not in kinds
+    ]
+
+
+def usual(text: str, **others: str) -> str:
+    """Return a call, as text that can be typed in: as usual but for the other arguments."""
+    must = [name[1:] for name in public()[text] if name.startswith("*")]
+    values = {name: USUAL.get(name, "None") for name in must}
+    if "y" in values:
+        values["y"] = LEARNERS.get(text.partition(".")[0], "y")
+    return f"{text}({', '.join(f'{name}={value}' for name, value in (values | others).items())})"
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> str:
+    """Draw a call, all as usual but for one or two arguments."""
+    text = draw(st.sampled_from(sorted(public())))
+    taken = [name.lstrip("*") for name in public()[text]] or ["x"]
+    changed = draw(st.lists(st.sampled_from(taken), min_size=1, max_size=2, unique=True))
+    pool = st.sampled_from(HOSTILE.replace("\n", "").split("|"))
+    return usual(text, **{name: draw(pool) for name in changed})
+
+
+class Hang(BaseException):
+    """A call took too long."""
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Raise where a call hangs, or NumPy warns out of the package."""
+
+    def stop(*_: Any) -> None:
+        raise Hang
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", category=RuntimeWarning, module=r"bbb_numpy\.")
+            yield
+    finally:
+        signal.alarm(0)
+
+
+def state(learner: Any) -> bytes:
+    """Return what a learner has learned."""
+    return pickle.dumps({k: v for k, v in getattr(learner, "__dict__", {}).items() if k[-1] == "_"})
+
+
+def call(text: str, known: dict[str, Any] | None = None) -> str:
+    """Make a call: return what became of it, or raise what is a defect."""
+    known, owner = dict(known or names()), text.partition(".")[0]
+    if owner in LEARNERS:
+        known[owner] = pickle.loads(pickle.dumps(known[owner]))
+    before = state(known.get(owner))
+    with limited():
+        try:
+            eval(text, known)
+            return "done"
+        except bbb_numpy.NonFiniteError:
+            return "diverged"  # training has begun, and says so
+        except REFUSALS as error:
+            said = str(error)
+    assert said, "refused without a word"
+    assert state(known.get(owner)) == before, f"{said}: and the learner has changed"
+    return "refused"
+
+
+@cache
+def saved() -> tuple[bytes, Any]:
+    """Return the file of a learner, and what it predicts."""
+    known = names()
+    bbb_numpy.save(known["regressor"], "whole.npz")
+    return Path("whole.npz").read_bytes(), known["regressor"].predict(known["X"])
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """Draw a damaged file of a learner: bits flipped, a stretch left out, doubled or replaced."""
+    data = bytearray(saved()[0])
+    place = st.integers(0, len(data) - 1)
+    for at in draw(st.lists(place, max_size=3)):
+        data[at] ^= 1 << draw(st.integers(0, 7))
+    low, high = sorted((draw(place), draw(place)))
+    middle = draw(st.sampled_from([bytes(data[low:high]), b"", bytes(data[low:high]) * 2, b"\xff"]))
+    return bytes(data[:low]) + middle + bytes(data[high:])
+
+
+def read(data: bytes) -> str:
+    """Read a damaged model: it is refused in words, or it predicts as the whole one does."""
+    Path("damaged.npz").write_bytes(data)
+    with limited():
+        try:
+            learner = bbb_numpy.load("damaged.npz")
+        except (ValueError, OSError):
+            return "refused"
+        assert np.array_equal(learner.predict(names()["X"]), saved()[1]), "read as another model"
+    return "done"
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> bytes:
+    """Draw a table with cells, lines and encodings that real files have."""
+    rows = [["a", "b", "target"], *([f"{i}.5", f"{i * i % 7}", f"{i % 5}"] for i in range(12))]
+    cells = [*CELLS.split("|"), "9" * 400, "\0", "1\n2"]
+    for _ in range(draw(st.integers(0, 4))):
+        row = rows[draw(st.integers(0, len(rows) - 1))]
+        at = draw(st.integers(-1, len(row)))
+        row[max(at, 0) : at + 1] = [draw(st.sampled_from(cells))] if at >= 0 else []
+    text = draw(st.sampled_from(["\n", "\r\n"])).join(
+        map(draw(st.sampled_from([",", ";", "\t", " "])).join, rows)
+    )
+    encoding = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "latin-1"]))
+    return text.encode(encoding)[: draw(st.one_of(st.none(), st.integers(0, 300)))]
+
+
+def fitted(data: bytes) -> str:
+    """Fit a damaged table by the command: status 0, or 2 and a line that says why, and no file."""
+    Path("data.csv").write_bytes(data)
+    Path("new.npz").unlink(missing_ok=True)
+    words = [*FIT, "--model", "new.npz", "--epochs", "2", "--hidden", "3"]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said), limited():
+        try:
+            status = command(words)
+        except SystemExit as end:
+            status = int(end.code or 0)
+    assert status in (0, 2), said.getvalue()
+    assert (status == 0) is Path("new.npz").exists(), said.getvalue()
+    assert status == 0 or "bbb-numpy" in said.getvalue()
+    return "refused" if status else "done"
+
+
+SAVING = """
+import numpy as np, bbb_numpy
+x = np.random.default_rng(0).standard_normal((200, 2))
+learner = bbb_numpy.BayesianMLPRegressor((50,), epochs=1, random_state=0).fit(x, x[:, 0])
+print("ready", flush=True)
+while True:
+    bbb_numpy.save(learner, "model.npz")
+"""
+
+
+def kill(rng: np.random.Generator, program: str = SAVING) -> None:
+    """Kill a process that saves: the model is whole, and the next save leaves nothing else."""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.05 + 0.3 * rng.random())
+        process.kill()
+    bbb_numpy.load("model.npz")
+    for path in Path().glob(".model.npz.*"):
+        os.utime(path, (0, 0))  # begun long ago
+    bbb_numpy.save(names()["regressor"], "model.npz")
+    left = [path for path in os.listdir() if "model.npz" in path and path != "model.npz"]
+    assert not left, left
+
+
+def interrupt(rng: np.random.Generator) -> None:
+    """Press Ctrl-C in a fit: status 130, no traceback, and what it says it stored is there."""
+    Path("data.csv").write_text("a,target\n" + "\n".join(f"{i},{i % 7}" for i in range(300)))
+    Path("model.npz").unlink(missing_ok=True)
+    words = [*FIT, "--model", "model.npz", "--epochs", "1000000"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "bbb_numpy", *words], stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(3.0 + 3.0 * rng.random())
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said, said
+    if "stored" in said:
+        bbb_numpy.load("model.npz")
+
+
+STRATEGIES: dict[str, tuple[Callable[[], Any], Callable[[Any], str], int]] = {
+    "calls": (calls, call, 1), "models": (files, read, 4), "tables": (tables, fitted, 20),
+}  # fmt: skip
+LOOPS = {"kills": kill, "interrupts": interrupt}
+
+
+def run(kind: str, examples: int, number: int) -> None:
+    """Try one kind, and print how many were done and refused; a defect raises."""
+    results: dict[str, int] = {}
+    if kind in LOOPS:
+        for trial in range(examples // 250 + 1):
+            LOOPS[kind](np.random.default_rng([number, trial]))
+        print(f"{kind}: {examples // 250 + 1} survived", flush=True)
+        return
+    strategy, work, share = STRATEGIES[kind]
+
+    @seed(number)
+    @settings(
+        max_examples=examples // share + 1, deadline=None, database=None,
+        suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink),
+    )  # fmt: skip
+    @given(strategy())
+    def one(drawn: Any) -> None:
+        result = work(drawn)
+        results[result] = results.get(result, 0) + 1
+
+    one()
+    print(f"{kind}: {results}", flush=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Try all kinds in a folder of their own; return 1 if any has a defect."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=[*STRATEGIES, *LOOPS], metavar="KIND")
+    parser.add_argument("--examples", type=int, default=5000, help="of calls (%(default)d)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    faulthandler.enable()
+    failed = False
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for kind in args.only or [*STRATEGIES, *LOOPS]:
+            try:
+                run(kind, args.examples, args.seed)
+            except (Exception, Hang):
+                sys.excepthook(*sys.exc_info())
+                failed = True
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
