@@ -2,7 +2,7 @@
 
 Every page is made of the repository's own files: the chapters as they are, and for each equation a
 page with its derivation, the lines of code that carry it, and its proof and tests. What those are,
-tests/project/test_derivations.py and tests/project/proofs.py say, which the tests rely on too.
+tests/project/book.py and tests/project/proofs.py say, which the tests rely on too.
 """
 
 import ast
@@ -21,8 +21,8 @@ for _folder in (HERE, HERE.parent, HERE.parent / "tests"):
         sys.path.insert(0, str(_folder))
 
 import pages as text  # noqa: E402
+from project import book  # noqa: E402
 from project import proofs as proving  # noqa: E402
-from project import test_derivations as book  # noqa: E402
 
 ROOT = HERE.parent
 START = (

@@ -14,8 +14,8 @@ for _folder in (HERE, HERE.parent, HERE.parent / "tests"):
         sys.path.insert(0, str(_folder))
 
 import pages as text  # noqa: E402
+from project import book  # noqa: E402
 from project import proofs as proving  # noqa: E402
-from project import test_derivations as book  # noqa: E402
 
 ROOT = HERE.parent
 FORMULA = re.compile(r"^```math\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -24,7 +24,7 @@ from bbb_numpy.gradients.family import Posterior
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import Likelihood
 from bbb_numpy.parts.priors import Prior
-from tests.project.test_derivations import ENTRIES, FAMILIES, tags_in
+from tests.project.book import ENTRIES, FAMILIES, tags_in
 
 pytestmark = pytest.mark.brief
 

@@ -13,7 +13,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from project.test_derivations import FAMILIES, PAGES, ROOT, notebooks, sections, tags_in
+from project.book import FAMILIES, PAGES, ROOT, notebooks, sections, tags_in
 
 LINE = re.compile(r"^Code: .*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`[^`]*`")  # of code or a formula: not broken

@@ -2,28 +2,22 @@
 
 from pathlib import Path
 
-import pytest
 from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
-from project.proofs import (
-    PAGE,
-    ROOT,
-    Proof,
-    code_of,
-    definition,
-    page,
-    proofs,
-    row,
-    tagged_line,
-    titles,
-)
-from project.test_derivations import (
+from project.book import (
     DEFINED,
     ENTRIES,
     FAMILIES,
     Entry,
     claims,
-    entries,
     link_problems,
+)
+from project.proofs import (
+    PAGE,
+    ROOT,
+    Proof,
+    code_of,
+    page,
+    proofs,
 )
 
 KINDS = ("algebra", "exact arithmetic", "enumeration", "checked")
@@ -81,60 +75,3 @@ def test_the_page_is_the_generated_one_and_its_links_lead_somewhere() -> None:
     assert not link_problems(text, ROOT)
     for other in ("derivations.md", "README.md"):
         assert "(proofs.md)" in (ROOT / other).read_text("utf-8"), other
-
-
-# Negative controls
-
-SOURCE = '''
-"""Of K9."""
-class A:
-    """Of K1."""
-    def f(self, x):
-        y = x - 1
-        z = 2 * y  # K2, K5-K7: twice
-        # K3: a comment on a line of its own
-        return z
-LIMIT = 3  # K4
-'''
-
-
-def test_definitions_are_cut_out_with_what_they_stand_in() -> None:
-    segment, around = definition(SOURCE, "A.f")
-    assert segment.startswith("def f(self, x):")
-    assert "K9" in around
-    assert "K1" in around
-    assert definition(SOURCE, "LIMIT") == ("LIMIT = 3  # K4\n", "\nOf K9.")
-    assert definition(SOURCE, "A.g") == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("tag", "line"), [("K2", "z = 2 * y"), ("K6", "z = 2 * y"), ("K3", ""), ("K8", "")]
-)
-def test_the_tagged_line_is_code_with_the_tag_behind_it(tag: str, line: str) -> None:
-    assert tagged_line(definition(SOURCE, "A.f")[0], tag) == line
-
-
-def test_an_equation_without_proof_code_or_test_is_found() -> None:
-    planted = (
-        "#### K1: one\nCode: [`plain.predict`](bbb_numpy/plain.py)\n#### K99: two\nCode: none\n"
-    )
-    right, wrong = entries(planted)
-    where = "tests/derivations/test_report_proofs.py"
-    test = "test_independent_noise_makes_weights_uncorrelated_and_shared_noise_does_not"
-    assert not problems(right, [Proof("algebra", where, test)])
-    assert len(problems(wrong, [])) == 2
-    assert (
-        "no test with this tag" in problems(right, [Proof("algebra", where, "test_log_1_is_0")])[0]
-    )
-    assert "no test with this tag" in problems(right, [Proof("algebra", "nowhere.py", test)])[0]
-    assert "no kind of proof" in problems(right, [Proof("belief", where, test)])[0]
-    assert titles(planted)["K99"] == ("two", "k99-two")
-
-
-def test_a_row_that_changes_is_seen() -> None:
-    entry = ENTRIES[0]
-    found = proofs()[entry.tag]
-    line = row(entry, found, code_of(entry))
-    assert line in PAGE.read_text("utf-8").splitlines()
-    assert row(entry, [found[0]._replace(kind="checked")], code_of(entry)) != line
-    assert row(entry, found, None) != line

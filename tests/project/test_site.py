@@ -5,8 +5,6 @@ What needs a browser and Sphinx is marked `long`, and skipped where they are not
 
 import html
 import importlib.util
-import json
-import posixpath
 import re
 import shutil
 import subprocess
@@ -17,7 +15,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from project.test_derivations import DEFINED, ENTRIES, FAMILIES, ROOT, complaints, entries, tags_in
+from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, complaints, entries, tags_in
 
 SITE = ROOT / "site"
 
@@ -36,8 +34,6 @@ def load(name):
 
 generate, slides = load("generate"), load("slides")
 pages = generate.text
-HREF = re.compile(r'href="([^"]*)"')
-LABEL = re.compile(r'id="([^"]*)"')
 
 
 @pytest.fixture(scope="module")
@@ -51,46 +47,6 @@ def files():
 @cache
 def plainly(path):
     return [html.escape(line) for line in (ROOT / path).read_text("utf-8").splitlines()]
-
-
-def anchors(name, files):
-    """Return the anchors of a page: of its headings, or of the lines that it lists."""
-    text = files[name]
-    found = set(LABEL.findall(text))
-    if name.endswith(".ipynb"):
-        cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "markdown"]
-        text = "\n".join("".join(cell["source"]) for cell in cells)
-    if name.endswith((".md", ".ipynb")):
-        for line, free in pages.outside(text):
-            if free and re.match(r"#+ ", line):
-                title = re.sub(r"\{math\}|\[([^\]]*)\]\([^)]*\)", r"\1", line.lstrip("#"))
-                found.add(pages.anchor(title))
-    return found
-
-
-def dead_links(files, pictures=()):
-    """Say which links of the written pages lead to no page, or to no anchor of it."""
-    known = {name: anchors(name, files) for name in files if name.endswith((".md", ".ipynb"))}
-    dead = []
-    for name, text in files.items():
-        if not name.endswith(".md"):
-            continue
-        prose = "\n".join(run for run, free in pages.paragraphs(text) if free)
-        prose = pages.CODE.sub("", prose)
-        targets = [target for _, target in pages.LINK.findall(prose)] + HREF.findall(text)
-        for target in set(targets):
-            if pages.is_web(target):
-                continue
-            path, _, anchor = target.removeprefix("src:").partition("#")
-            if target.startswith("src:") or path.endswith(".html"):
-                path = path.removesuffix(".html") + ".md"
-            page = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
-            page = page if path else name
-            if page not in files and page not in pictures:
-                dead.append(f"{name}: {target}: no such page")
-            elif anchor and page in known and anchor not in known[page]:
-                dead.append(f"{name}: {target}: no such anchor")
-    return dead
 
 
 def lacking(entry, page):
@@ -125,11 +81,6 @@ def test_every_equation_has_a_page_with_its_derivation_its_lines_and_its_proof(f
     assert not wrong, "\n" + "\n".join(wrong)
     overview = files["tags/index.md"]
     assert all(f"[{tag}]({tag.lower()}.md)" in overview for tag in DEFINED)
-
-
-def test_every_link_of_every_page_leads_to_a_page_and_an_anchor(files):
-    dead = dead_links(files, generate.crawl().pictures)
-    assert not dead, "\n" + "\n".join(dead[:40])
 
 
 def test_every_chapter_leads_to_the_pages_of_its_equations(files):
@@ -195,9 +146,6 @@ def test_a_slide_shows_what_an_entry_states_and_not_what_is_printed_wrongly():
         assert "Weights are drawn in the end." in found
 
 
-# Negative controls
-
-
 def test_githubs_markdown_becomes_mysts():
     page = "See [K1](a.md#one) and $`x^2`$, not `[K1](b.md)`.\n```math\n$`y`$\n```\n[c](../c.md)\n"
     said = pages.convert(page, "derivations/p.md")
@@ -210,64 +158,12 @@ def test_githubs_markdown_becomes_mysts():
     assert "[c](../c.md)" in moved
 
 
-def test_pictures_are_found_and_keep_their_file_on_another_page():
-    page = '![fit](../figures/a.png)\n<img alt="b" src="../figures/b.svg">\n`<img src="c.png">`\n'
-    assert pages.links(page, "derivations/p.md") == {"figures/a.png", "figures/b.svg"}
-    moved = pages.convert(page, "derivations/p.md", "tags/deep/k1.md")
-    assert "![fit](../../figures/a.png)" in moved
-    assert 'src="../../figures/b.svg"' in moved
-
-
 def test_a_link_to_code_leads_to_the_line_of_its_definition():
     link = pages.new_link("[`plain.fit`]", "../bbb_numpy/plain.py", "derivations/p.md", "tags/k.md")
     line = int(re.search(r"#L-(\d+)\)$", link)[1])
     source = (ROOT / "bbb_numpy/plain.py").read_text("utf-8").splitlines()
     assert source[line - 1].startswith("def fit(")
     assert link.startswith("[`plain.fit`](src:../source/bbb_numpy/plain.py#")
-
-
-def test_a_dead_link_or_anchor_is_found():
-    files = {
-        "a.md": "# One two\n[b](b.md#there) [here](#one-two) [line](src:source/f.py#L-1)\n",
-        "b.md": '# There\n<a href="a.html#one-two">a</a>\n',
-        "source/f.py.md": '<span id="L-1">',
-        "n.ipynb": json.dumps(
-            {"cells": [{"cell_type": "markdown", "source": ["## 1. Why: now?"]}]}
-        ),
-    }
-    assert not dead_links({**files, "b.md": "# There\n[n](n.ipynb#1-why-now)"})
-    assert pages.new_link("[n]", "n.ipynb#1.-Why:-now?", "a.md", "a.md") == "[n](n.ipynb#1-why-now)"
-    assert not dead_links(files)
-    for wrong in (
-        "(n.ipynb#1-why)",
-        "(c.md)",
-        "(b.md#nowhere)",
-        "(#two)",
-        "(src:source/f.py#L-2)",
-        "(p.png)",
-    ):
-        assert len(dead_links({**files, "a.md": f"{files['a.md']}[wrong]{wrong}\n"})) == 1, wrong
-    assert dead_links({**files, "b.md": '<a href="c.html">c</a>'}) != []
-
-
-def test_a_page_that_lacks_something_is_found(files):
-    entry = ENTRIES[DEFINED.index("K30")]
-    page = files["tags/k30.md"]
-    assert not lacking(entry, page)
-    for wrong, what in [
-        (page.replace('<div class="column">', "", 1), "three columns"),
-        (page.replace(r"\frac{\partial F_i}", "", 1), "a formula"),
-        (page.replace("row hit", "row"), "a marked line"),
-        (page.replace("term_by_term", "by_magic"), "its proof"),
-        (page.replace("[`test_", "[`"), "a test"),
-    ]:
-        assert what in " ".join(lacking(entry, wrong)), what
-
-
-def test_an_entry_ends_at_the_next_heading_and_keeps_its_formulas():
-    text = "#### K1: one\na\n```math\n# b\n```\n\n---\n\n[foot](x.md)\n## Next\nc\n"
-    assert pages.entry_text(text, "K1") == "a\n```math\n# b\n```"
-    assert [entry.tag for entry in entries(text)] == ["K1"]
 
 
 # In a browser
@@ -570,62 +466,3 @@ def test_every_slide_fits_its_screen(built, browser):
     assert len(shown) > 44
     assert not [slide for slide in shown if slide[1] > 1280 or slide[2] > 720]
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-@pytest.mark.long
-def test_what_looks_wrong_in_a_browser_is_found(browser, tmp_path):
-    right = '<!doctype html><article><p><a href="#">a</a></p></article>'
-    bad = tmp_path / "page.html"
-    bad.write_text(right, "utf-8")
-    assert not looks_wrong(seen(browser, bad), 2000)
-    for wrong, what in [
-        ('<div style="width: 5000px; height: 1px"></div>', "pixels wide"),
-        (
-            '<div style="overflow: hidden"><article><p style="width: 5000px">b</p></article></div>',
-            "pixels wide",
-        ),
-        (r"<p>\frac12</p>", "raw LaTeX"),
-        ('<span class="math">x</span>', "typeset"),
-        ('<article><p><a style="text-decoration: none" href="#">b</a></p></article>', "without"),
-        ('<details><article><p style="width: 5000px">b</p></article></details>', "pixels wide"),
-        ('<span class="row hit"><a class="number">1</a></span>', "only colour"),
-        ("<script>nowhere()</script>", "console"),
-        ('<img src="https://nowhere.invalid/a.png">', "console"),
-    ]:
-        bad.write_text(right + wrong, "utf-8")
-        assert what in " ".join(looks_wrong(seen(browser, bad), 2000)), what
-
-
-@pytest.mark.long
-def test_a_fold_that_is_open_or_holds_the_wrong_hints_is_found(browser, tmp_path):
-    page = tmp_path / "page.html"
-    items = "<li>a</li>" * 4
-    right = (
-        f"<!doctype html><article><section><ol>{items}</ol><details><summary>Hints</summary>"
-        f"<ol>{items}</ol></details></section></article>"
-    )
-    for text, said in [
-        (right, ""),
-        (right.replace("<details>", "<details open>"), "4 hints are to be seen"),
-        (right.replace("Hints", "More"), "called 'More'"),
-        (right.replace(f"{items}</ol></d", f"{items[10:]}</ol></d"), "4 exercises and 3 hints"),
-        (right.replace("<li>a", "<li>$a"), "raw text"),
-    ]:
-        page.write_text(text, "utf-8")
-        browser.get(page.as_uri())
-        wrong = " ".join(hints_problems(browser.execute_script(HINTS), False))
-        assert said in wrong if said else not wrong, said
-    page.write_text(right.replace("<li>a", '<li><i class="math">a</i>', 5), "utf-8")
-    browser.get(page.as_uri())
-    browser.execute_script("document.querySelector('details').open = true")
-    assert "0 of 1 formulas" in hints_problems(browser.execute_script(HINTS), True)[0]
-
-
-@pytest.mark.long
-def test_a_missing_page_anchor_or_foreign_script_is_found(tmp_path):
-    page = tmp_path / "a.html"
-    page.write_text('<a id="x" href="#x">x</a>', "utf-8")
-    assert not built_problems(tmp_path)
-    for wrong in ('<a href="b.html">', '<a href="#y">', '<script src="https://c.d/e.js"></script>'):
-        page.write_text(wrong, "utf-8")
-        assert len(built_problems(tmp_path)) == 1, wrong

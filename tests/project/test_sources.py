@@ -7,9 +7,9 @@ import shlex
 from typing import NamedTuple
 
 import pytest
-from project.test_derivations import ENTRIES, ROOT, link_problems, tags_in
-from project.test_errata import ERRATA
-from project.test_errata import rows as accusations
+from project.book import ENTRIES, ROOT, link_problems, tags_in
+from project.errata import ERRATA
+from project.errata import rows as accusations
 
 from bbb_numpy.cli.main import _parser
 from bbb_studies.uci.methods import METHODS
@@ -105,28 +105,6 @@ def test_its_commands_parse():
     found = commands(TEXT)
     assert len(set(found)) > 10
     assert [command for command in found if not parses(command)] == []
-
-
-def test_what_is_wrong_in_a_row_is_found():
-    """Negative controls."""
-    right = items(TEXT)
-    table = {row.number: row for row in right}
-
-    def with_(number, **changed):
-        return problems([*({**table, number: table[number]._replace(**changed)}).values()], ERRATA)
-
-    assert with_(1) == []
-    assert with_(18, showed="right") == ["K18 is 'right', the errata have it: True"]
-    assert with_(1, showed="printed wrongly") == [
-        "K1 is 'printed wrongly', the errata have it: False"
-    ]
-    assert with_(190, showed=" ") == ["190 has an empty cell"]
-    assert with_(190, where="somewhere") == ["190 leads nowhere"]
-    assert with_(2, where=table[3].where) == ["2 does not lead to K2"]
-    assert problems(right[:-1], ERRATA) == [f"{ITEMS} is not there"]
-    assert problems([*right, right[4]], ERRATA) == ["5 stands twice"]
-    assert not parses("reproduce nothing")
-    assert not parses("report --range 7")
 
 
 @pytest.mark.parametrize("page", ["site/index.md", "docs/using.md", "docs/sources.md"])

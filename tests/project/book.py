@@ -1,0 +1,433 @@
+"""Read the derivations: entries, tags, links, and where code, tests and notebooks name a tag."""
+
+import ast
+import doctest
+import io
+import posixpath
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "derivations.md"
+PLAIN = "bbb_numpy/plain.py"
+# The families in the order of the document, and how many equations each has (None: any number).
+FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
+MARK = "pytest.mark.equation"
+MOST_CLAIMS = 12  # equations on one test: it fails when any of them is wrong
+TAG = re.compile(r"\b([A-Z])(\d+)(?:[-–](?:([A-Z])?(\d+)))?\b")
+# ``code`` and quoted strings, which may name a layer W0; an apostrophe opens no quotation.
+VERBATIM = re.compile(r"""``.+?``|"[^"\n]*"|(?<!\w)'[^'\n]*'(?!\w)""", re.DOTALL)
+
+
+class Entry(NamedTuple):
+    """One equation: a heading ``#### K5: ...`` or ``## D5: ...`` and what stands below it."""
+
+    tag: str
+    body: str  # with links from the root
+    page: str = "derivations.md"
+
+
+class Link(NamedTuple):
+    """One Markdown link ``[text](target)``."""
+
+    text: str
+    target: str
+
+
+def outside_fences(markdown: str) -> list[str]:
+    """Return the lines of `markdown`, those of fenced blocks blanked."""
+    lines, inside = [], False
+    for line in markdown.splitlines():
+        fence = line.lstrip().startswith("```")
+        lines.append("" if inside or fence else line)
+        inside ^= fence
+    assert not inside, "a ``` fence of derivations.md is never closed"
+    return lines
+
+
+def entries(markdown: str, page: str = "derivations.md") -> list[Entry]:
+    """Return the entries of `markdown`: each ends where the next heading of any level begins."""
+    found: list[Entry] = []
+    collecting = False
+    for line in outside_fences(markdown):
+        heading = re.match(r"#+ ", line)
+        entry = re.match(r"#{2,4} ([A-Z]\d+): ", line)
+        if entry:
+            found.append(Entry(entry[1], "", page))
+        if heading:
+            collecting = entry is not None
+        elif collecting:
+            found[-1] = found[-1]._replace(body=found[-1].body + line + "\n")
+    return found
+
+
+def from_root(markdown: str, page: str) -> str:
+    """Return the text of a page with its links to other files as they are from the root."""
+    folder = posixpath.dirname(page)
+
+    def one(link: re.Match[str]) -> str:
+        target = link[1]
+        if "://" not in target and not target.startswith("#"):
+            target = posixpath.normpath(posixpath.join(folder, target))
+        return f"]({target})"
+
+    return re.sub(r"\]\(([^()\s]+)\)", one, markdown)
+
+
+def links(markdown: str) -> list[Link]:
+    """Return the links of `markdown` that stand outside fenced blocks."""
+    text = "\n".join(outside_fences(markdown))
+    return [Link(*pair) for pair in re.findall(r"\[([^\[\]]+)\]\(([^()\s]+)\)", text)]
+
+
+def anchors(markdown: str) -> set[str]:
+    """Return the names that GitHub gives to the headings of `markdown`."""
+    titles = [re.match(r"#+ (.*)", line) for line in outside_fences(markdown)]
+    kept = (re.sub(r"[^\w\- ]", "", title[1].strip().lower()) for title in titles if title)
+    return {slug.replace(" ", "-") for slug in kept}
+
+
+def heading_in_jupyter(title: str) -> str:
+    """Return the name that Jupyter, and a code host that shows a notebook, give to a heading."""
+    return title.strip().replace("`", "").replace(" ", "-")
+
+
+def sections(script: str) -> dict[str, str]:
+    """Return the text of a notebook's percent script below each heading, by the heading's name.
+
+    What stands below the title is under ''; the targets of links are left out.
+    """
+    found = {"": ""}
+    name = ""
+    for line in re.sub(r"\]\([^()\s]+\)", "]", script).splitlines():
+        heading = re.match(r"# ##+ (.*)", line)
+        if heading:
+            name = heading_in_jupyter(heading[1])
+        found[name] = found.get(name, "") + line + "\n"
+    return found
+
+
+def tags_in(text: str, families: Iterable[str]) -> set[str]:
+    """Return the tags that `text` names, ranges such as K31-K36 or K43-44 written out.
+
+    Of the given families only: B0 is no tag. Nor is M in M = 1e5, or R in R^2: no number follows.
+    """
+    found = set()
+    for family, first, family_of_last, last in TAG.findall(text):
+        if family not in families or family_of_last not in ("", family):
+            continue
+        found |= {f"{family}{number}" for number in range(int(first), int(last or first) + 1)}
+    return found
+
+
+def prose(source: str) -> str:
+    """Return the docstrings and comments of Python `source`, without code, quotes, directives."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
+    parts = [ast.get_docstring(node) or "" for node in nodes]
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            parts.append(re.sub(r"noqa\b.*", "", token.string))
+    return "\n".join(VERBATIM.sub(" ", part) for part in parts)
+
+
+def strings(node: ast.expr, named: Mapping[str, ast.expr]) -> list[str]:
+    """Return the strings that an argument writes out: one, or ``*`` of a tuple or its name."""
+    inside: list[ast.expr] = [node]
+    if isinstance(node, ast.Starred):
+        value = named.get(ast.unparse(node.value), node.value)
+        inside = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    values = [element.value if isinstance(element, ast.Constant) else None for element in inside]
+    found = [value for value in values if isinstance(value, str)]
+    return found if len(found) == len(inside) else []
+
+
+def names_of(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return what is assigned to each name of a module."""
+    return {
+        ast.unparse(target): node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    }
+
+
+def is_mark(call: ast.Call) -> bool:
+    """Tell whether a call makes a mark; of many calls few end like one, and these are written."""
+    end = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return MARK.endswith(end) and ast.unparse(call.func) == MARK
+
+
+def definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    """Yield the functions and classes below a node; only statements are walked, which are few."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, field, []):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                yield child
+            yield from definitions(child)
+
+
+@cache
+def strings_on(source: str) -> dict[str, str]:
+    """Return what the marks of each function and class say; asked for many times of one file."""
+    if MARK not in source:
+        return {}
+    tree = ast.parse(source)
+    named = names_of(tree)
+    return {
+        node.name: " ".join(
+            text
+            for mark in node.decorator_list
+            if isinstance(mark, ast.Call) and is_mark(mark)
+            for argument in mark.args
+            for text in strings(argument, named)
+        )
+        for node in definitions(tree)
+    }
+
+
+def claims(source: str, families: Iterable[str]) -> dict[str, set[str]]:
+    """Return the tags with which each test (or class of tests) of `source` is marked."""
+    return {name: tags_in(text, families) for name, text in strings_on(source).items()}
+
+
+def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
+    """Return the tags with which tests of `source` are marked, and what is wrong with marks."""
+    if MARK not in source:
+        return set(), []
+    tree = ast.parse(source)
+    tags: set[str] = set()
+    wrong: list[str] = []
+    named, nodes = names_of(tree), list(ast.walk(tree))
+    on_tests = {
+        decorator
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower().startswith("test")
+        for decorator in node.decorator_list
+    }
+    for node in nodes:
+        if not (isinstance(node, ast.Call) and is_mark(node)):
+            continue
+        if node not in on_tests:
+            wrong.append(f"line {node.lineno}: the mark does not decorate a test")
+            continue
+        for argument in node.args:
+            values = strings(argument, named)
+            if values and all(TAG.fullmatch(value) for value in values):
+                tags |= set().union(*(tags_in(value, families) or {value} for value in values))
+            else:
+                wrong.append(
+                    f"line {node.lineno}: {ast.unparse(argument)} is not a tag written out, such "
+                    'as "K5" or "K31-K36", nor * of a tuple of tags written out'
+                )
+    return tags, wrong
+
+
+@lru_cache
+def statements(source: str) -> list[ast.stmt]:
+    """Return the statements of a module; many links lead into few modules."""
+    return ast.parse(source).body
+
+
+def defines(source: str, name: str) -> bool:
+    """Tell whether Python `source` defines the dotted `name` (class members included)."""
+    body = statements(source)
+    for part in name.split("."):
+        named = {
+            **{node.id: node for node in assigned_names(body)},
+            **{
+                node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            },
+        }
+        if part not in named:
+            return False
+        node = named[part]
+        body = node.body if isinstance(node, ast.ClassDef) else []
+    return True
+
+
+def assigned_names(body: list[ast.stmt]) -> list[ast.Name]:
+    targets: list[ast.expr] = []
+    for node in body:
+        targets += node.targets if isinstance(node, ast.Assign) else []
+        targets += [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target for target in targets if isinstance(target, ast.Name)]
+
+
+def numbering_problems(tags: list[str], families: Mapping[str, int | None] = FAMILIES) -> list[str]:
+    """Say which entries are missing, doubled, out of place or of no known family."""
+    problems = [f"{tag} has {count} entries" for tag, count in Counter(tags).items() if count > 1]
+    problems += [f"{tag} is of no known family" for tag in tags if tag[0] not in families]
+    for family, expected in families.items():
+        numbers = [int(tag[1:]) for tag in tags if tag[0] == family]
+        last = expected or max(numbers, default=1)
+        missing = sorted(set(range(1, last + 1)) - set(numbers))
+        problems += [f"{family}{number} has no entry" for number in missing]
+        beyond = sorted(number for number in set(numbers) if number > last or number < 1)
+        problems += [f"{family}{number} is not in {family}1-{family}{last}" for number in beyond]
+    return problems
+
+
+def tag_problems(
+    defined: Iterable[str], carried: Mapping[str, set[str]], where: str
+) -> tuple[list[str], list[str]]:
+    """Return the defined tags that no file carries, and the carried ones without an entry."""
+    everywhere: set[str] = set().union(*carried.values())
+    missing = [f"{tag}: not in any {where}" for tag in defined if tag not in everywhere]
+    undefined = [
+        f"{path}: {tag} has no entry in derivations.md"
+        for path, tags in carried.items()
+        for tag in sorted(tags - set(defined))
+    ]
+    return missing, undefined
+
+
+def entry_problems(
+    entry: Entry, code: Mapping[str, set[str]], tests: Mapping[str, set[str]]
+) -> list[str]:
+    """Say whether one of the code files and one of the tests that `entry` links carry its tag."""
+    targets = {link.target for link in links(entry.body)}
+    problems = []
+    for kind, carried in (("code file", code), ("test", tests)):
+        named = sorted(targets & set(carried))
+        if not any(entry.tag in carried[path] for path in named):
+            holders = sorted(path for path, tags in carried.items() if entry.tag in tags)
+            problems.append(
+                f"{entry.tag}: no {kind} that its entry links carries the tag "
+                f"(linked: {named or 'none'}; carried by: {holders or 'none'})"
+            )
+    return problems
+
+
+def link_problems(markdown: str, root: Path) -> list[str]:
+    """Say which relative links lead nowhere, or name something that their file does not define."""
+    problems = []
+    for text, target in links(markdown):
+        path, _, anchor = target.partition("#")
+        file = root / path
+        if "://" in target:
+            continue
+        if not file.exists():
+            problems.append(f"[{text}]({target}): no such file")
+            continue
+        if anchor:
+            where = file.with_suffix(".py") if file.suffix == ".ipynb" else file
+            text_of = where.read_text("utf-8") if path else markdown
+            known = sections(text_of) if file.suffix == ".ipynb" else anchors(text_of)
+            if anchor not in known:
+                problems.append(f"[{text}]({target}): no such heading")
+        if not path:
+            continue
+        label = text.strip("`")
+        name = label.removeprefix(f"{path}::").removeprefix(f"{file.stem}.")
+        if file.suffix != ".py" or label in (path, file.name):
+            continue
+        if not re.fullmatch(r"[\w.]+", name) or not defines(file.read_text("utf-8"), name):
+            problems.append(f"[{text}]({target}): {path} does not define {name}")
+    return problems
+
+
+def last_line(entry: Entry) -> str:
+    """Return the last line of an entry, with its links."""
+    return entry.body.rpartition("\nCode: ")[2].split("\n\n")[0]
+
+
+def unpractised(
+    entry: Entry,
+    notebooks: Mapping[str, Mapping[str, set[str]]],
+    exercises: Mapping[str, set[str]],
+) -> list[str]:
+    """Say where an entry and the notebooks and exercises that name its tag do not lead together.
+
+    `notebooks` has the tags below each heading. One notebook that names the tag is enough, and
+    the link leads to a heading below which it does. The report's entries need no exercise of their
+    own: the end of their page leads to the folder.
+    """
+    last = [link.target.partition("#") for link in links(last_line(entry))]
+    problems = []
+    for path, _, heading in last:
+        if path not in notebooks:
+            continue
+        named = [name for name, tags in notebooks[path].items() if entry.tag in tags]
+        if not named:
+            problems.append(f"{entry.tag} links {path}, which does not name it")
+        elif heading not in named or (not heading and len(named) > 1):
+            problems.append(f"{entry.tag} links {path}#{heading}, but is named below {named}")
+    flat = {path: set().union(*parts.values()) for path, parts in notebooks.items()}
+    for kind, naming in (("notebook", flat), ("exercise", exercises)):
+        named = sorted(path for path, tags in naming.items() if entry.tag in tags)
+        needed = kind == "notebook" or entry.page != "derivations.md"
+        if needed and named and not set(named) & {path for path, _, _ in last}:
+            problems.append(f"{entry.tag} links no {kind}, but {named} name it")
+    return problems
+
+
+def examples(markdown: str) -> list[str]:
+    """Return the fenced Python blocks that show a prompt, ``>>> ...``."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", markdown, re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if block.startswith(">>>")]
+
+
+def complaints(example: str) -> str:
+    """Run an example and return what differs from its printed results."""
+    said: list[str] = []
+    test = doctest.DocTestParser().get_doctest(example, {}, "derivations.md", None, None)
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    return "".join(said)
+
+
+def chapters(text: str) -> list[str]:
+    """Return the other pages in the order in which the contents list them."""
+    contents = text.split("## Contents", 1)[1].split("\n## ", 1)[0]
+    named = [link.target for link in links(contents) if link.target.startswith("derivations/")]
+    return list(dict.fromkeys(target.partition("#")[0] for target in named))
+
+
+TEXT = DOCUMENT.read_text("utf-8")
+PAGES = {  # with links from the root
+    page: from_root((ROOT / page).read_text("utf-8"), page)
+    for page in ["derivations.md", *chapters(TEXT)]
+}
+ENTRIES = [entry for page, text in PAGES.items() for entry in entries(text, page)]
+DEFINED = [entry.tag for entry in ENTRIES]
+LARGEST_PAGE = 64_000  # bytes that are read in one sitting
+
+
+@cache
+def tags_in_code() -> dict[str, set[str]]:
+    """Return the tags in the docstrings and comments of each file of the package."""
+    return {
+        path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
+        for path in sorted(ROOT.glob("bbb_*/**/*.py"))
+    }
+
+
+@cache
+def notebooks() -> dict[str, dict[str, set[str]]]:
+    """Return the tags that each notebook names, by the heading below which it does."""
+    return {
+        path.with_suffix(".ipynb").relative_to(ROOT).as_posix(): {
+            name: tags_in(text, FAMILIES)
+            for name, text in sections(path.read_text("utf-8")).items()
+        }
+        for path in sorted(ROOT.glob("notebooks/[0-9]*.py"))
+    }
+
+
+@cache
+def marks() -> dict[str, tuple[set[str], list[str]]]:
+    """Return the tags with which the tests of each file are marked, and what is wrong there."""
+    return {
+        path.relative_to(ROOT).as_posix(): marked(path.read_text("utf-8"), FAMILIES)
+        for path in sorted(ROOT.glob("tests/**/test_*.py"))
+    }
+
+
+def marked_tags() -> dict[str, set[str]]:
+    """Return the tags with which the tests of each file are marked."""
+    return {path: tags for path, (tags, _) in marks().items()}
