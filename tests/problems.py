@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradients import matrix
 from bbb_numpy.model.objectives import free_energy
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts import network
 from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.full_rank import FullRank
@@ -204,3 +206,44 @@ def linear_case(full=False, rows=12, noise=0.8, prior=1.3):
         kl + fit + 0.5 * len(x) * np.log(2 * np.pi * noise**2),
         np.concatenate(grad),
     )
+
+
+SHAPES = [(2, (2,), 1), (1, (2,), 2), (1, (), 2), (2, (1, 2), 1)]
+
+
+@st.composite
+def small_cases(draw, which):
+    """One small problem of a combination: any seed, activation, shape, S and B, none included."""
+    inputs, hidden, targets = draw(st.sampled_from(SHAPES))
+    activation = draw(st.sampled_from(list(ACTIVATIONS)))
+    samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
+    built = matrix.estimator(which, inputs, hidden, targets, activation)
+    rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(0, 3))
+    return matrix.problem(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
+
+
+def params_of(prior, dtype=np.float64):
+    """The learned blocks at their start, by name."""
+    return Layout(prior.blocks()).views(prior.init(dtype))
+
+
+def log_density(prior, w, params=None):
+    return prior.log_density(params_of(prior) if params is None else params, w, Buffers())[0]
+
+
+def gradients(prior, w, cotangent):
+    """What a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
+    params = params_of(prior)
+    _, saved = prior.log_density(params, w, Buffers())
+    d_w, d_params = np.zeros_like(w), {name: np.full(v.shape, np.nan) for name, v in params.items()}
+    prior.add_vjp(saved, cotangent, d_w, d_params)
+    return d_w, *d_params.values()
+
+
+def gradients_of(estimator, theta, x, y, calls, samples, seed=0, kl_weight=1.0):
+    """Independent gradients (calls, size) with `samples` weight samples each."""
+    rng, buffers, out = np.random.default_rng(seed), Buffers(), np.empty((calls, theta.size))
+    for i in range(calls):
+        noise = estimator.draw(rng, samples, len(x), theta.dtype)
+        out[i] = estimator.value_and_grad(theta, noise, x, y, kl_weight, buffers.rewind())[1]
+    return out

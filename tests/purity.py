@@ -143,3 +143,8 @@ def faults(one, other):
             if not right:
                 found[check.__name__] = "other bits"
     return found
+
+
+def blank(blocks):
+    """Arrays for gradients, of which every number has to be written."""
+    return {name: np.full_like(block, np.nan) for name, block in blocks.items()}

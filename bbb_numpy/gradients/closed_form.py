@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.objectives import FreeEnergy, LogDensities, free_energy
 from ..numeric.buffers import Buffers
+from ..numeric.elementary import add_scaled
 from ..parts.posteriors import MeanField
 from ..parts.priors import ClosedFormPrior
 from .family import Density, Evaluated, Family, closed_form_prior, need_density, need_linear
@@ -42,7 +43,7 @@ def add_kl(
     expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
     for name, _ in prior.blocks():
         d_blocks[name] *= -weight  # D17
-    d_blocks["mu"] += -weight * expected.d_mean
+    add_scaled(d_blocks["mu"], expected.d_mean, -weight)
     posterior.add_entropy_vjp(parts, -weight, -weight * expected.d_variance, d_blocks)
     return -entropy.value - expected.value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from ..numeric.layout import Layout
 from ..numeric.validation import A, Like, brief
 from ..parts import network
 from ..parts.full_rank import FullRank
-from ..parts.posteriors import Entropy, MeanField, PointMass
+from ..parts.posteriors import Density, MeanField, PointMass, Posterior
 from ..parts.priors import ClosedFormPrior
 
 __all__ = [
@@ -37,60 +37,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
-
-
-class Posterior(Protocol):
-    """What every posterior has: `MeanField`, `FullRank`, `PointMass`, or one's own.
-
-    A frozen dataclass, of which every field has a default. Its methods obey what `Prior` (in
-    `model.joint`) says of arguments, buffers, dtypes and complex numbers; `sample` takes the
-    weights from `buffers`, and nobody overwrites them.
-    """
-
-    def blocks(self, size: int) -> Blocks:
-        """Name the blocks of theta for `size` weights."""
-
-    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Draw the starting theta."""
-
-    def noise_size(self, size: int) -> int:
-        """Return how many N(0, 1) numbers one weight vector of `size` weights is made of."""
-
-    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> Any:
-        """Turn noise into weights, with what the pull-back needs."""
-
-    def log_density(self, sample: Any) -> Array:
-        """Return log q (S,)."""
-
-    def pull_back(
-        self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
-    ) -> None:
-        """Write the gradient for theta, given cotangents of w and of log q."""
-
-
-class Density(Posterior, Protocol):
-    """What a posterior with a density has as well: `MeanField` and `FullRank`."""
-
-    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> Any:
-        """Return given weights as a sample."""
-
-    def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
-        """Add cotangent times d log q/dw, theta fixed."""
-
-    def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: dict[str, Array]) -> None:
-        """Write the direct partials of log q for theta, w fixed."""
-
-    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Any:
-        """Return the deviations, or the factor, and their companions."""
-
-    def entropy(self, parts: Any, starts: tuple[int, ...] | None = None) -> Entropy:
-        """Return the entropy and the variances summed, by group if `starts`, from `factor`."""
-
-    def add_entropy_vjp(
-        self, parts: Any, d_entropy: Any, d_variance: Any, d_theta: dict[str, Array]
-    ) -> None:
-        """Add the gradient of both."""
 
 
 class Evaluated(NamedTuple):

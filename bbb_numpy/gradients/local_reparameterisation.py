@@ -9,25 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
-from ..numeric.elementary import (
-    LOG_2PI,
-    TINY,
-    SoftplusParts,
-    log1p,
-    softplus_parts,
-    sums_of_squares,
-)
+from ..numeric.elementary import TINY
 from ..parts.network import activate, open_gates
-from ..parts.posteriors import Entropy
-from ..parts.priors import ClosedFormPrior
-from .closed_form import exact_terms
+from .closed_form import add_kl, exact_terms
 from .family import Evaluated, closed_form_prior
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["LocalReparameterisation"]
 
 Array = NDArray[Any]
-BLOCK = 65_536  # numbers of one pass: three such float32 arrays stay in a cache of 1 MiB
 
 
 class OutputTape(NamedTuple):
@@ -63,13 +53,10 @@ class LocalReparameterisation(Rowwise):
 
     def _zetas(self, noise: Array, rows: int) -> list[Array]:
         """Cut the flat noise into zeta (S, B, O) of each layer."""
-        cut: list[Array] = []
-        start = 0
-        for width in self.model.network.sizes[1:]:
-            stop = start + rows * width
-            cut.append(noise[:, start:stop].reshape(len(noise), rows, width))
-            start = stop
-        return cut
+        sizes = self.model.network.sizes[1:]
+        ends = np.cumsum([rows * width for width in sizes[:-1]])
+        parts = np.split(noise, ends, axis=1)
+        return [part.reshape(len(noise), rows, w) for part, w in zip(parts, sizes, strict=True)]
 
     def value_and_grad(
         self,
@@ -95,16 +82,19 @@ class LocalReparameterisation(Rowwise):
         """
         buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
         weight, prior = self.objective.beta * kl_weight, closed_form_prior(self.model)
-        parts = _variance_parts(blocks["rho"], prior.starts, buffers)
+        parts = self.posterior.factor(blocks, buffers)
+        variance = np.multiply(parts.softplus, parts.softplus, out=buffers.like(parts.softplus))
 
-        z, tape = self._forward(blocks["mu"], parts.variance, noise, x, buffers)
+        z, tape = self._forward(blocks["mu"], variance, noise, x, buffers)
         rowwise, residuals = self.model.likelihood.log_density(blocks, z, y)
         log_likelihood = np.add.reduce(rowwise, axis=1)
         each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
 
         d_z = self.model.likelihood.vjp(residuals, each, d_blocks)
         twice = self._backward(tape, d_z, d_blocks["mu"], buffers)
-        kl = _finish(prior, blocks, parts, twice, weight, d_blocks, buffers)
+        twice *= parts.softplus  # D21: d sigma^2/d rho = 2 sigma s(rho)
+        np.multiply(twice, parts.sigmoid, out=d_blocks["rho"])
+        kl = add_kl(self.posterior, prior, blocks, parts, weight, d_blocks)
         value = weight * kl + each @ log_likelihood
         return Evaluated(value, grad, exact_terms(kl, log_likelihood))
 
@@ -162,100 +152,3 @@ class LocalReparameterisation(Rowwise):
         sigma = self.posterior.factor(blocks, buffers).softplus
         _, tape = self._forward(blocks["mu"], sigma * sigma, noise, x, buffers)
         return open_gates(self.model.network, tape.slopes)
-
-
-class VarianceParts(NamedTuple):
-    """What `LocalReparameterisation` needs of all deviations."""
-
-    entropy: Entropy
-    variance: Array  # (P,)  sigma^2
-    half_slope: Array  # (P,)  sigma s(rho), half of d sigma^2/d rho
-    ratio: Array  # (P,)  s(rho) / sigma = d log sigma/d rho
-
-
-def _variance_parts(rho: Array, starts: tuple[int, ...] | None, buffers: Buffers) -> VarianceParts:
-    """Return all of them; variances summed by group if `starts`.
-
-    The readable form ::
-
-        parts = softplus_parts(rho)
-        variance, half_slope = parts.softplus**2, parts.softplus * parts.sigmoid
-        ratio, entropy = parts.ratio, MeanField().entropy(parts, starts)
-
-    Block by block, all these passes run in the cache instead of in memory.
-    """
-    variance, half_slope, ratio = (buffers.like(rho) for _ in range(3))
-    scratch = buffers.array((3, min(len(rho), BLOCK)), rho.dtype)
-    logs: Any = 0.0
-    total: Any = 0.0
-    for start in range(0, len(rho), BLOCK):
-        block = slice(start, start + BLOCK)
-        here = rho[block]
-        sigma, slope, log_sigma = scratch[:, : len(here)]
-        logs += _deviations(here, SoftplusParts(sigma, slope, log_sigma, ratio[block]))
-        np.multiply(sigma, sigma, out=variance[block])
-        np.multiply(sigma, slope, out=half_slope[block])
-        total += sums_of_squares(sigma)
-    if starts is not None:
-        total = np.add.reduceat(variance, starts)
-    value = logs + 0.5 * (1.0 + LOG_2PI) * len(rho)
-    return VarianceParts(Entropy(value, total), variance, half_slope, ratio)
-
-
-def _deviations(rho: Array, out: SoftplusParts) -> Any:
-    """Fill all but `log_softplus` of `out`, which is spent, and return the sum of log sigma.
-
-    The readable form, which blocks with a larger rho take ::
-
-        return np.add.reduce(softplus_parts(rho, out).log_softplus)
-
-    For moderate rho the defining formulas are exact to rounding, and eight sigma, each between
-    4e-5 and 11, have a product that neither overflows nor underflows: one logarithm for eight.
-    """
-    eighth, real = len(rho) // 8, rho.real
-    if not (real.item(real.argmax()) < 10.0 and real.item(real.argmin()) > -10.0):  # nan too
-        return np.add.reduce(softplus_parts(rho, out).log_softplus)
-    sigma, slope, e, ratio = out
-    np.exp(rho, out=e)
-    log1p(e, out=sigma)
-    np.add(e, 1.0, out=slope)
-    np.divide(e, slope, out=slope)
-    np.divide(slope, sigma, out=ratio)
-    products = e[: 4 * eighth]
-    np.multiply(sigma[: 4 * eighth], sigma[4 * eighth : 8 * eighth], out=products)
-    products[: 2 * eighth] *= products[2 * eighth :]
-    products[:eighth] *= products[eighth : 2 * eighth]
-    logs = np.log(products[:eighth], out=products[:eighth])
-    return np.add.reduce(logs) + np.add.reduce(np.log(sigma[8 * eighth :]))
-
-
-def _finish(
-    prior: ClosedFormPrior,
-    blocks: dict[str, Array],
-    found: VarianceParts,
-    twice: Array,
-    weight: float,
-    d_blocks: dict[str, Array],
-    buffers: Buffers,
-) -> Any:
-    """Return KL(q || P(w)), add its gradient and write d_rho, given 2 d_sigma^2 (D18, D21).
-
-    The same numbers as from `add_kl`, in fewer passes: with s the scale of the prior ::
-
-        d_rho = (2 d_sigma^2 + weight / s^2) sigma s(rho) - weight s(rho) / sigma
-        d_mu += weight mu / s^2
-    """
-    entropy, d_mu, d_rho = found.entropy, d_blocks["mu"], d_blocks["rho"]
-    expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
-    for name, _ in prior.blocks():
-        d_blocks[name] *= -weight  # D17
-    shift = -2.0 * weight * expected.d_variance  # weight / s^2, one number or (P,)
-    scratch = buffers.array((min(len(d_rho), BLOCK),), d_rho.dtype)
-    for start in range(0, len(d_rho), BLOCK):
-        block = slice(start, start + BLOCK)
-        part = d_rho[block]
-        np.add(twice[block], shift[block] if np.ndim(shift) else shift, out=part)
-        part *= found.half_slope[block]
-        part -= np.multiply(found.ratio[block], weight, out=scratch[: len(part)])
-        d_mu[block] += np.multiply(expected.d_mean[block], -weight, out=scratch[: len(part)])
-    return -entropy.value - expected.value

@@ -7,58 +7,25 @@ is trained. A chain has its own noise and prior scales beside its own weights.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.buffers import Buffers, EachThreadsBuffers
+from ..numeric.buffers import EachThreadsBuffers
 from ..numeric.layout import Layout
 from ..numeric.validation import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, brief, real, settle
-from ..parts import network
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
-from .joint import Evaluation, Model
+from ..parts.weighted import Weighted, with_weights
+from .joint import Model
 
 __all__ = ["LogJoint"]
 
 Array = NDArray[Any]
 DEFAULT = LogNormal()
 BLOCK = 2**16  # numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
-
-
-@dataclass(frozen=True, eq=False)
-class CountedRows(Model):
-    """A model whose rows stand for several equal ones each; its likelihood learns nothing.
-
-    Parameters
-    ----------
-    counts : ndarray (B,)
-        How often each row occurs.
-    """
-
-    counts: Array = field(default_factory=lambda: np.ones(0))
-
-    def evaluate(
-        self, w: Array, params: dict[str, Array], x: Array, y: Array, buffers: Buffers
-    ) -> Evaluation:
-        """Evaluate log P(D|w), each row as often as it occurs."""
-        f, tape = network.forward(self.network, w, x, buffers)
-        rowwise, residuals = self.likelihood.log_density(params, f, y)  # (S, B)
-        return Evaluation(rowwise @ self.counts, tape, residuals)
-
-    def likelihood_vjp(
-        self,
-        found: Evaluation,
-        d_log_likelihood: Array,
-        d_params: dict[str, Array],
-        buffers: Buffers,
-    ) -> Array:
-        """Pull a cotangent (S,) of the log likelihood back to the weights."""
-        d_f = self.likelihood.vjp(found.residuals, d_log_likelihood, d_params)
-        d_f *= self.counts[:, None]
-        return network.vjp(self.network, found.tape, d_f, buffers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,21 +123,15 @@ class LogJoint:
         What a block leaves for its way back is then still in the processor's cache.
         """
         model, x, y = self.model, self.x, self.y
-        if not model.likelihood.blocks(model.outputs):
-            both = np.concatenate([x, y], axis=1)
-            rows, counts = np.unique(both, axis=0, return_counts=True)
-            if 2 * len(rows) <= len(both):
-                width = x.shape[1]
-                x, y = (np.ascontiguousarray(part) for part in np.split(rows, [width], axis=1))
-                parts = (model.network, model.prior, model.likelihood)
-                model = CountedRows(*parts, counts=counts.astype(both.dtype))
-        blocks, step = [], max(1, BLOCK // max(model.network.sizes[1:]))
-        for begin in range(0, max(1, len(x)), step):
-            block, one = slice(begin, begin + step), model
-            if isinstance(model, CountedRows):
-                one = replace(model, counts=model.counts[block])
-            blocks.append((one, x[block], y[block]))
-        return blocks
+        both = np.concatenate([x, y], axis=1)
+        rows, counts = np.unique(both, axis=0, return_counts=True)
+        if 2 * len(rows) <= len(both) and not isinstance(model.likelihood, Weighted):
+            model = model.weighted()
+            x, y = np.split(with_weights(rows, counts), [x.shape[1]], axis=1)  # D45
+            x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        step = max(1, BLOCK // max(model.network.sizes[1:]))
+        blocks = [slice(begin, begin + step) for begin in range(0, max(1, len(x)), step)]
+        return [(model, x[block], y[block]) for block in blocks]
 
     def weights(self, position: Array) -> Array:
         """View the weights (..., P) of positions (..., D)."""

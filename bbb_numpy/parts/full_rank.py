@@ -24,7 +24,7 @@ from ..numeric.elementary import (
     symmetric,
 )
 from ..numeric.validation import positive, real, spread, standard_deviation
-from .posteriors import Entropy
+from .posteriors import Density, Entropy, near_zero
 
 __all__ = ["Factor", "FullRank", "FullRankSample"]
 
@@ -49,7 +49,7 @@ class FullRankSample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FullRank:
+class FullRank(Density):
     """One Gaussian with all correlations, q(w|theta) = N(w; mu, C C^T) (M1).
 
     theta holds mu (P,), rho (P,) with ``C_jj = softplus(rho_j)``, and the strict lower triangle
@@ -105,9 +105,8 @@ class FullRank:
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
         """Draw the starting theta: mu, rho, and zeros."""
-        mu = self.mu_scale * rng.standard_normal(size)
-        rho = rng.uniform(-self.rho_halfwidth, self.rho_halfwidth, size) + self.rho_offset
-        return np.concatenate([mu, rho, np.zeros(size * (size - 1) // 2)]).astype(dtype)
+        zeros = np.zeros(size * (size - 1) // 2)
+        return np.concatenate([*near_zero(self, rng, size), zeros]).astype(dtype)
 
     def pack(self, mean: Array, covariance: Array) -> Array:
         """Return the theta of the Gaussian with this mean (P,) and covariance (P, P).
@@ -128,10 +127,6 @@ class FullRank:
         factor = np.linalg.cholesky(covariance)
         lower = factor[_strict(len(mean))] / self.unit
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
-
-    def noise_size(self, size: int) -> int:
-        """Return how many numbers eps ~ N(0, 1) make a weight vector: one per weight (K1, D11)."""
-        return size
 
     def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Factor:
         """Return C (P, P), its diagonal softplus(rho), and that one's companions (M1)."""
@@ -226,7 +221,7 @@ class FullRank:
 
 
 def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
-    """Return C^-1, or C^-T, of each row; nan where a deviation has underflowed to 0."""
+    """Return C^-1, or C^-T, of each row; nan where a standard deviation has underflowed to 0."""
     if lower.dtype == object:
         return _substituted(lower, rows, transposed)
     try:

@@ -1,7 +1,7 @@
 r"""Variational posteriors q(w | theta) that factorise: mean field, and a point mass.
 
-Every posterior, `full_rank.FullRank` too, has the same methods. Two of them differentiate
-log q, and together they are what Wu's split form (W4, W5) keeps apart:
+Two methods of those with a density differentiate log q, and together they are what Wu's split form
+(W4, W5) keeps apart:
 
 * `add_density_slope`: through the weights, d log q(w; theta)/dw with theta held fixed;
 * `pull_back_direct`: the direct partials, d log q(w; theta)/d theta with w held fixed.
@@ -28,7 +28,15 @@ from ..numeric.elementary import (
 )
 from ..numeric.validation import real, spread
 
-__all__ = ["Entropy", "MeanField", "MeanFieldSample", "PointMass", "PointSample"]
+__all__ = [
+    "Density",
+    "Entropy",
+    "MeanField",
+    "MeanFieldSample",
+    "PointMass",
+    "PointSample",
+    "Posterior",
+]
 
 Array = NDArray[Any]
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]
@@ -50,8 +58,84 @@ class Entropy(NamedTuple):
     total_variance: Any  # the sum of the variances of all weights, or (L,) of each group
 
 
+class Posterior:
+    """What a posterior has; a new one writes what raises NotImplementedError here.
+
+    A frozen dataclass, of which every field has a default. Its methods obey what `Prior` says of
+    arguments, buffers, dtypes and complex numbers; `sample` takes the weights from `buffers`, and
+    nobody overwrites them.
+    """
+
+    def blocks(self, size: int) -> Blocks:
+        """Name the blocks of theta for `size` weights."""
+        raise NotImplementedError
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta."""
+        raise NotImplementedError
+
+    def noise_size(self, size: int) -> int:
+        """Return how many numbers eps ~ N(0, 1) make a weight vector: one per weight (K1, D11)."""
+        return size
+
+    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> Any:
+        """Turn noise (S, P) into weights (S, P), with what the pull-back needs."""
+        raise NotImplementedError
+
+    def log_density(self, sample: Any) -> Array:
+        """Return log q(w|theta) (S,), constants kept."""
+        raise NotImplementedError
+
+    def pull_back(
+        self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+    ) -> None:
+        """Write the gradient for theta into `d_theta`, given cotangents of w and of log q.
+
+        `d_w` (S, P) is that of the weights, of everything but log q; `d_log_q` (S,) is None where
+        log q enters by no sample.
+        """
+        raise NotImplementedError
+
+
+class Density(Posterior):
+    """What a posterior with a density has as well: `MeanField` and `FullRank`."""
+
+    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Any:
+        """Return the standard deviations, or the Cholesky factor, and their companions."""
+        raise NotImplementedError
+
+    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> Any:
+        """Return given weights (S, P) as a sample."""
+        raise NotImplementedError
+
+    def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent (S,) times d log q/dw, theta fixed, to `d_w` (S, P)."""
+        raise NotImplementedError
+
+    def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: dict[str, Array]) -> None:
+        """Write the direct partials of log q for theta, w fixed."""
+        raise NotImplementedError
+
+    def entropy(self, parts: Any, starts: Starts = None) -> Entropy:
+        """Return the entropy, and the variances summed, by group if `starts`, from `factor`."""
+        raise NotImplementedError
+
+    def add_entropy_vjp(
+        self, parts: Any, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
+    ) -> None:
+        """Add the gradient of both; `d_variance` is one number for all weights, or (P,)."""
+        raise NotImplementedError
+
+
+def near_zero(start: Any, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+    """Draw starting mu and rho (P,) as the fields of a posterior say."""
+    mu = start.mu_scale * rng.standard_normal(size)
+    width = start.rho_halfwidth
+    return mu, rng.uniform(-width, width, size) + start.rho_offset
+
+
 @dataclass(frozen=True)
-class MeanField:
+class MeanField(Density):
     """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
 
     The parameters are the starting values of the report's Section 7; `pack` makes a theta
@@ -86,9 +170,7 @@ class MeanField:
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
         """Draw the starting theta (2 * size,): all mu, then all rho (report, Section 7)."""
-        mu = self.mu_scale * rng.standard_normal(size)
-        rho = rng.uniform(-self.rho_halfwidth, self.rho_halfwidth, size) + self.rho_offset
-        return np.concatenate([mu, rho]).astype(dtype)
+        return np.concatenate(near_zero(self, rng, size)).astype(dtype)
 
     def pack(self, mean: Array, deviation: Array) -> Array:
         """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0.
@@ -106,10 +188,6 @@ class MeanField:
         if not np.all(np.asarray(deviation) > 0):
             raise ValueError(f"deviations must be positive; got {np.min(deviation):g}")
         return np.concatenate([mean, inverse_softplus(deviation)])
-
-    def noise_size(self, size: int) -> int:
-        """Return how many numbers eps ~ N(0, 1) make a weight vector: one per weight (K1, D11)."""
-        return size
 
     def factor(self, blocks: dict[str, Array], buffers: Buffers) -> SoftplusParts:
         """Return sigma = softplus(rho) and its companions (P,) (K3)."""
@@ -142,18 +220,7 @@ class MeanField:
     def pull_back(
         self, sample: MeanFieldSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
     ) -> None:
-        """Write the gradient for (mu, rho), given cotangents of w and of log q.
-
-        Parameters
-        ----------
-        sample : MeanFieldSample
-        d_w : ndarray (S, P)
-            Cotangent of the weights, that is of everything but log q.
-        d_log_q : ndarray (S,) or None
-            Cotangent of `log_density`; None where log q enters by no sample.
-        d_theta : dict
-            Blocks 'mu' and 'rho' (P,) of the gradient to fill.
-        """
+        """Write the gradient for (mu, rho), given cotangents of w (S, P) and of log q (S,)."""
         d_mu, d_rho = d_theta["mu"], d_theta["rho"]
         # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
         # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
@@ -203,8 +270,9 @@ class MeanField:
 
         ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
         """
-        sigma, slope, ratio = parts.softplus, parts.sigmoid, parts.ratio
-        d_theta["rho"] += ratio * d_entropy + slope * (2.0 * d_variance) * sigma
+        sigma, slope, d_rho = parts.softplus, parts.sigmoid, d_theta["rho"]
+        add_scaled(d_rho, parts.ratio, d_entropy)
+        d_rho += sigma * slope * (2.0 * d_variance)
 
 
 class PointSample(NamedTuple):
@@ -214,7 +282,7 @@ class PointSample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PointMass:
+class PointMass(Posterior):
     """All mass on one weight vector mu: the point estimates MLE and MAP (W1, W2).
 
     Parameters

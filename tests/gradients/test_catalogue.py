@@ -9,18 +9,11 @@ import pytest
 
 import bbb_numpy
 from bbb_numpy.gradients import catalogue as names
-from bbb_numpy.gradients.family import Family
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.nested import TABLES as NAMED_BY_LEARNERS
 from bbb_numpy.numeric.elementary import softplus
 
 TABLES = {name: getattr(names, name) for name in names.__all__ if name.isupper()}
-
-
-def test_no_two_names_mean_the_same():
-    for name, table in TABLES.items():
-        parts = [repr(part) for part in table.values()]
-        assert len(set(parts)) == len(parts), name
 
 
 def test_priors_by_name_differ_in_shape_and_all_have_about_the_deviation_one_half():
@@ -75,11 +68,6 @@ def test_what_learns_by_name_starts_from_what_is_fixed_by_name(table):
         assert table[name] == replace(table[name.removesuffix("-learned")], learn=True)
 
 
-def test_noise_by_name_begins_at_a_tenth_of_standardised_targets_with_the_tails_of_the_prior():
-    assert names.LIKELIHOODS["gaussian"].scale == names.LIKELIHOODS["student-t"].scale == 0.1
-    assert names.LIKELIHOODS["student-t"].df == names.PRIORS["student-t"].df
-
-
 def test_posteriors_by_name_begin_alike_and_correlations_by_steps_below_a_hundredth():
     mean_field, full_rank = names.POSTERIORS["mean-field"], names.POSTERIORS["full-rank"]
     assert mean_field.rho_offset == full_rank.rho_offset
@@ -88,57 +76,6 @@ def test_posteriors_by_name_begin_alike_and_correlations_by_steps_below_a_hundre
     assert names.POSTERIORS["point"].mu_scale == mean_field.mu_scale == full_rank.mu_scale
     step = 1e-2 * full_rank.unit  # of Adam, at the learning rate of the learners
     assert 0.001 < step / deviation_of_weights < 0.01
-
-
-def test_posteriors_are_checked_alike_and_wide():
-    point, mean_field, full_rank = (
-        names.CHECKED_POSTERIORS[name] for name in ("point", "mean-field", "full-rank")
-    )
-    assert point.mu_scale == mean_field.mu_scale == full_rank.mu_scale
-    assert mean_field.rho_offset == full_rank.rho_offset
-    assert mean_field.rho_halfwidth == full_rank.rho_halfwidth
-    ends = mean_field.rho_offset + mean_field.rho_halfwidth * np.array([-1.0, 1.0])
-    narrowest, widest = softplus(ends)
-    assert 0.25 < narrowest < 0.5 < widest < 1.0
-
-
-@pytest.mark.parametrize(
-    ("table", "checked"),
-    [(names.PRIORS, names.CHECKED_PRIORS), (names.LIKELIHOODS, names.CHECKED_LIKELIHOODS)],
-    ids=["priors", "likelihoods"],
-)
-def test_a_part_is_checked_with_its_tails_and_a_scale_of_about_unit_size(table, checked):
-    scaled = [name for name in table if hasattr(table[name], "scale")]
-    assert len(scaled) >= 4
-    for name in scaled:
-        assert 0.25 <= checked[name].scale <= 1.0
-        assert checked[name] == replace(table[name], scale=checked[name].scale)
-
-
-@pytest.mark.parametrize("name", names.KL_WEIGHTS)
-def test_kl_weights_share_one_term(name):
-    shares = names.KL_WEIGHTS[name]([32, 32, 7])
-    assert (shares > 0).all()
-    assert shares.sum() == pytest.approx(1.0, abs=1e-15)
-
-
-@pytest.mark.parametrize("name", names.WARM_UPS)
-def test_warm_ups_end_at_the_whole_term(name):
-    betas = np.array([names.WARM_UPS[name](epoch, 100) for epoch in range(100)])
-    assert ((betas > 0) & (betas <= 1)).all()
-    assert betas[-1] == 1.0
-    assert (betas.min() < 1.0) == (name != "none")
-
-
-def test_estimators_can_be_told_apart_by_class_and_antithetic_noise():
-    for make in names.ESTIMATORS.values():
-        assert issubclass(getattr(make, "func", make), Family)
-    mirrored = [
-        name
-        for name, make in names.ESTIMATORS.items()
-        if getattr(make, "keywords", {}).get("antithetic")
-    ]
-    assert mirrored == ["antithetic", "closed-form-kl-antithetic"]
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from problems import INVALID, PAIRS, linear_problem
+from problems import PAIRS, linear_problem
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import Family, is_linear
+from bbb_numpy.gradients.family import is_linear
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
@@ -15,14 +15,12 @@ from bbb_numpy.gradients.matrix import estimator, problem
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.parts import network
 from bbb_numpy.parts.discrete import PoissonLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior
-from bbb_studies.replicated import replicated
 
 NET = MLP((2, 3, 2))
 
@@ -113,29 +111,6 @@ def test_gates_are_those_of_the_network_and_the_signs_of_the_weights_under_lapla
     assert laplace.gates(theta, noise, x).tolist() == [True, False, True] * 2
 
 
-@pytest.mark.parametrize("which", {which.estimator: which for which in PAIRS}.values(), ids=str)
-def test_without_noise_the_gates_are_those_of_the_network_of_means(which):
-    case = problem(estimator(which, activation="relu"), np.random.default_rng(0), rows=4)
-    mu = case.estimator.layout.views(case.theta)["mu"]
-    if isinstance(case.estimator.model.prior, LaplacePrior):
-        pytest.skip("its gates are signs of weights too")
-    expected = network.gates(case.estimator.model.network, mu[None], case.x)
-    found = case.estimator.gates(case.theta, np.zeros_like(case.noise), case.x)
-    assert 0 < expected.sum() < expected.size
-    assert found.tolist() == expected.tolist() * len(case.noise)
-
-
-@pytest.mark.equation("D22")
-def test_where_every_sign_is_plus_the_gates_of_flipout_are_those_of_the_drawn_weights():
-    case = problem(Flipout(Model(MLP((2, 6, 4, 1)))), np.random.default_rng(0), rows=4)
-    family, size = case.estimator, case.estimator.model.layout.size
-    case.noise[:, size:] = 1.0
-    expected = Family.gates(family, case.theta, case.noise[:, :size], case.x)
-    assert 0 < expected.sum() < expected.size
-    assert np.array_equal(family.gates(case.theta, case.noise, case.x), expected)
-    assert not np.array_equal(family.gates(case.theta, 0 * case.noise, case.x), expected)
-
-
 @pytest.mark.equation("D21")
 def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
     case = problem(LocalReparameterisation(Model(MLP((2, 6, 1)))), np.random.default_rng(0), rows=4)
@@ -148,18 +123,6 @@ def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
     found = case.estimator.gates(case.theta, zeta, x)
     assert np.array_equal(found, expected.ravel())
     assert not np.array_equal(found, case.estimator.gates(case.theta, 100.0 * zeta, x))
-
-
-@pytest.mark.parametrize("which", {which.estimator: which for which in PAIRS}.values(), ids=str)
-def test_theta_in_single_precision_takes_noise_in_double_and_its_gradient_stays_single(which):
-    case = problem(estimator(which), np.random.default_rng(0))
-    theta = case.theta.astype(np.float32)
-    single, double = (
-        case.estimator.value_and_grad(theta, case.noise.astype(dtype), case.x, case.y).grad
-        for dtype in (np.float32, np.float64)
-    )
-    assert double.dtype == np.float32
-    assert np.allclose(double, single, rtol=1e-3, atol=1e-4 * np.abs(single).max())
 
 
 @pytest.mark.equation("K18")
@@ -252,30 +215,6 @@ def test_what_is_no_such_part_is_refused_by_its_name(parts, message):
         Reparameterised(*parts)
 
 
-def test_no_reason_is_longer_than_a_person_reads():
-    assert max(map(len, INVALID.values())) < 300
-
-
-@pytest.mark.parametrize("make", [Reparameterised, Flipout, LocalReparameterisation])
-def test_tanh_has_no_gates(make):
-    estimator = make(Model(MLP((2, 3, 1), "tanh")))
-    rng = np.random.default_rng(0)
-    theta, noise = estimator.init(rng), estimator.draw(rng, 2, rows=4)
-    assert estimator.gates(theta, noise, rng.standard_normal((4, 2))).size == 0
-
-
-@pytest.mark.equation("D22")
-@pytest.mark.parametrize("sizes", [(1, 1), (2, 3, 1), (4, 4)])
-def test_every_sign_of_flipout_is_as_often_plus_as_minus(sizes):
-    estimator, rng = Flipout(Model(MLP(sizes))), np.random.default_rng(0)
-    signs = np.array(
-        [estimator.draw(rng, 1, rows=3)[0, estimator.model.layout.size :] for _ in range(400)]
-    )
-    assert signs.shape[1] == 3 * estimator.noise_per_row
-    assert set(np.unique(signs)) == {-1.0, 1.0}
-    assert np.abs(signs.mean(axis=0)).max() < 5 / 400**0.5
-
-
 STEPS = (Reparameterised, ClosedFormKL, StickingTheLanding, Flipout, LocalReparameterisation)
 NO_STEP = {  # what it is given in place of x, noise, theta or y
     "x of one axis": ("x", lambda x: x[0]),
@@ -304,14 +243,3 @@ def test_a_step_says_which_shapes_it_takes(kind, what):
     shapes = r"theta \(34,\), noise \(samples, .*\), x \(rows, 2\) and y \(rows, 2\); got "
     with pytest.raises(ValueError, match=f"arrays must have shapes {shapes}.*{name}: "):
         step.value_and_grad(**given)
-
-
-def test_replicates_take_rows_of_each():
-    one = Reparameterised(Model(NET, GaussianPrior(), GaussianLikelihood()))
-    both, rng = replicated([one, one]), np.random.default_rng(0)
-    x, y = rng.standard_normal((2, 2, 5, 2))
-    step = both.init(rng), both.draw(rng, 3)
-    assert both.value_and_grad(*step, x, y)[0].shape == (2,)
-    for wrong in (x[0], x[:1], np.concatenate([x, x])):
-        with pytest.raises(ValueError, match=r"x \(2, rows, 2\) and y \(2, rows, 2\); got "):
-            both.value_and_grad(*step, wrong, y)

@@ -10,7 +10,7 @@ import pytest
 from covering import covering, parts_that_meet
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import CHECKED, INVALID, PAIRS, VALID, examples, seeds
+from problems import CHECKED, INVALID, PAIRS, SHAPES, VALID, examples, small_cases
 
 from bbb_numpy.gradients import matrix
 from bbb_numpy.gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, POSTERIORS, PRIORS
@@ -26,23 +26,10 @@ from bbb_numpy.gradients.matrix import (
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.posteriors import MeanField
-from bbb_numpy.parts.priors import LaplacePrior
 
 # those in which every three parts meet; before a commit every two
 MEASURED = PAIRS if CHECKED is PAIRS else covering(VALID, 3)
 # inputs, hidden widths, target columns; few weights, since a full rank has P (P + 3) / 2 numbers
-SHAPES = [(2, (2,), 1), (1, (2,), 2), (1, (), 2), (2, (1, 2), 1)]
-
-
-@st.composite
-def small_cases(draw, which):
-    """One small problem of a combination: any seed, activation, shape, S and B, none included."""
-    inputs, hidden, targets = draw(st.sampled_from(SHAPES))
-    activation = draw(st.sampled_from(list(ACTIVATIONS)))
-    samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
-    built = estimator(which, inputs, hidden, targets, activation)
-    rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(0, 3))
-    return problem(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
 
 
 # --- which combinations are checked
@@ -54,17 +41,6 @@ def test_the_pairs_are_few_valid_combinations_in_which_every_two_parts_meet_that
     meetings = {pair for which in VALID for pair in parts_that_meet(which)}
     assert {pair for which in PAIRS for pair in parts_that_meet(which)} == meetings
     assert len(meetings) > 300
-
-
-@pytest.mark.parametrize("strength", [1, 2, 3])
-def test_a_covering_has_everything_that_meets_and_nothing_else(strength):
-    everything = [(a, b, c, a) for a, b, c in product(range(4), range(3), range(2)) if a != b]
-    chosen = covering(everything, strength)
-    assert set(chosen) <= set(everything)
-    assert chosen == covering(everything, strength)  # the same on every run
-    assert len(chosen) < len(everything) or strength == 3
-    met = [parts_that_meet(which, strength) for which in chosen]
-    assert set().union(*met) == set().union(*(parts_that_meet(w, strength) for w in everything))
 
 
 # --- the gradients
@@ -125,29 +101,10 @@ def test_by_importance_every_gradient_is_that_of_the_surrogate_to_1e_12():
     assert failures(of("doubly-reparameterised", "self-normalised")) == {}
 
 
-def test_in_these_tests_each_is_measured_once():
-    each = [of("reparameterised", "antithetic", likelihood=name) for name in LIKELIHOODS]
-    each += [of(by) for by in ESTIMATORS if by not in ("reparameterised", "antithetic")]
-    assert sorted(which for group in each for which in group) == sorted(MEASURED)
-
-
 @examples(150, derandomize=True, database=None)
 @given(data=st.data(), which=st.sampled_from(PAIRS))
 def test_so_it_is_with_any_seed_shape_activation_samples_and_rows(data, which):
     passes(which, data.draw(small_cases(which)))
-
-
-def test_a_wrong_gradient_is_named_by_its_combinations(monkeypatch):
-    right = LaplacePrior.add_vjp
-
-    def doubled(self, saved, cotangent, *arguments):
-        right(self, saved, 2.0 * cotangent, *arguments)
-
-    monkeypatch.setattr(LaplacePrior, "add_vjp", doubled)
-    found = failures(PAIRS)
-    # MLE has no prior, and the gradient of the EUBO does not go through the weights
-    of_laplace = [which for which in PAIRS if which.prior == "laplace"]
-    assert set(found) == {str(w) for w in of_laplace if w.objective not in ("mle", "eubo")}
 
 
 def passes(which, case):
@@ -268,16 +225,6 @@ def test_single_precision_stays_single_precision_throughout(which):
     assert np.abs(grad - exact).max() <= 1e-3 * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("which", PAIRS, ids=str)
-def test_a_nan_in_theta_gives_a_nan_not_an_error_and_not_a_number(which):
-    case = problem(estimator(which), np.random.default_rng(2))
-    theta = case.theta.copy()
-    theta[0] = np.nan
-    with np.errstate(all="ignore"):
-        value, _, _ = case.estimator.value_and_grad(theta, *case[2:6])
-    assert np.isnan(value)
-
-
 def test_the_matrix_is_printed_with_a_column_for_each_likelihood_and_a_dash_for_what_is_missing():
     first = Combination("mean-field", "laplace", "gaussian", "reparameterised", "elbo")
     shown = {first: 1.5e-15, first._replace(likelihood="poisson"): 2.5e-14}
@@ -287,20 +234,6 @@ def test_the_matrix_is_printed_with_a_column_for_each_likelihood_and_a_dash_for_
     assert line.split()[:4] == ["mean-field", "reparameterised", "elbo", "laplace"]
     cells = {"gaussian": "1.5e-15", "poisson": "2.5e-14"}
     assert line.split()[4:] == [cells.get(name, "-") for name in LIKELIHOODS]
-
-
-def test_a_line_of_the_matrix_names_only_what_differs_from_the_line_above():
-    first = Combination("mean-field", "gaussian", "gaussian", "reparameterised", "elbo")
-    other = first._replace(posterior="full-rank", estimator="antithetic")
-    every = (first, first._replace(prior="laplace"), other._replace(objective="map"), other)
-    lines = matrix.format_matrix(dict.fromkeys(every, 0.0)).splitlines()[2:]
-    named = [[word for word in line.split() if word not in ("-", "0.0e+00")] for line in lines]
-    assert named == [
-        ["full-rank", "antithetic", "elbo", "gaussian"],
-        ["map", "gaussian"],
-        ["mean-field", "reparameterised", "elbo", "gaussian"],
-        ["laplace"],
-    ]
 
 
 def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
@@ -323,12 +256,6 @@ def test_a_case_with_row_weights_counts_each_row_so_many_times():
     found, expected = (one.estimator.value_and_grad(*one[1:]) for one in (weighted, repeated))
     assert found.value == pytest.approx(expected.value, rel=1e-12)
     assert found.grad == pytest.approx(expected.grad, rel=1e-11, abs=1e-12)
-
-
-def test_problems_of_a_full_rank_begin_with_correlated_weights():
-    which = Combination("full-rank", "gaussian", "gaussian", "reparameterised", "elbo")
-    case = problem(estimator(which), np.random.default_rng(0))
-    assert (case.estimator.layout.views(case.theta)["lower"] != 0).all()
 
 
 def test_reports_and_proofs_of_a_case_name_its_method_blocks_and_coordinates(monkeypatch):

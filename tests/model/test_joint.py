@@ -44,13 +44,6 @@ def test_the_likelihood_of_all_rows_is_the_product_over_rows(problem):
     assert np.allclose(whole, np.sum(rows, axis=0), rtol=1e-10, atol=1e-10)
 
 
-def test_prediction_is_the_forward_pass_alone():
-    model, w = Model(MLP((1, 1))), np.array([[2.0, 0.5]])
-    assert model.predict(w, np.array([[3.0]])).tolist() == [[[6.5]]]
-    assert model.outputs == 1
-    assert model.layout.size == 2
-
-
 @pytest.mark.parametrize("which", JOINTS, ids=lambda which: f"{which.prior} / {which.likelihood}")
 def test_the_log_joint_of_every_prior_and_likelihood_has_the_gradient_of_the_sum(which):
     rng = np.random.default_rng(0)
@@ -86,18 +79,6 @@ def test_the_likelihood_alone_is_that_of_the_joint():
     ones, zeros = np.ones(2), np.zeros(2)
     alone = model.likelihood_vjp(found, ones, {}, other)
     assert np.array_equal(model.vjp(joint, zeros, ones, {}, buffers), alone)
-
-
-@pytest.mark.equation("D45")
-def test_a_row_of_weight_two_is_two_rows():
-    rng = np.random.default_rng(0)
-    model = Model(MLP((2, 3, 1)), GaussianPrior(), GaussianLikelihood(0.7))
-    w, x, y = rng.standard_normal((2, 13)), rng.standard_normal((2, 2)), rng.standard_normal((2, 1))
-    both = np.array([0, 0, 1])
-    copies = model.evaluate(w, {}, x[both], y[both], Buffers()).log_likelihood
-    weighed = np.concatenate([y, [[2.0], [1.0]]], axis=1)  # the weight, beside the target
-    found = model.weighted().evaluate(w, {}, x, weighed, Buffers()).log_likelihood
-    assert np.allclose(found, copies, rtol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import (
     COMPLEX_STEP,
-    changed,
     exact_posterior,
     linear_problem,
     problems,
@@ -61,12 +60,6 @@ def textbook(objective, terms, pi):
     return -pi / order * log(fsum(exp(order * v) for v in logs) / count)
 
 
-def value_error(objective, seed=0, pi=0.7):
-    terms = LogDensities(*densities(seed))
-    found, _ = objective(terms, pi)
-    return relative_error(found, textbook(objective, terms, pi))
-
-
 def surrogate(objective, terms, pi):
     """The function of which the cotangents are the derivatives: for EUBO not its value (G8)."""
     if not isinstance(objective, EUBO):
@@ -113,13 +106,6 @@ def test_cotangents_are_the_derivatives_of_the_value_or_of_the_surrogate(
 @given(seed=seeds, samples=st.integers(1, 4), pi=st.floats(1e-6, 2))
 def test_cotangents_of_the_single_terms_are_their_derivatives(name, seed, samples, pi):
     assert cotangent_error(TERMS[name], seed, pi, samples) <= 1e-13
-
-
-@pytest.mark.equation("K5", "R1", "R2", "R3")
-def test_free_energy_is_the_mean_of_weighted_kl_minus_log_likelihood():
-    terms = LogDensities(np.array([1.0, 3.0]), np.array([-1.0, 0.0]), np.array([-5.0, -7.0]))
-    value, _ = free_energy(terms, 0.5)
-    assert value == pytest.approx(0.5 * (2.0 + 3.0) / 2 + 6.0)
 
 
 @pytest.mark.equation("W1", "W2", "D24")
@@ -183,14 +169,6 @@ def test_mean_of_log_q_minus_log_p_is_the_closed_form_kl():
     assert not mean_kl_misses_its_closed_form(lambda t, size, scale: t.posterior - t.prior)
 
 
-@pytest.mark.equation("K18")
-def test_the_printed_sign_of_log_sigma_data_misses_the_closed_form_kl():
-    # K18 as printed has - log sigma_data: 2 P log sigma_data too small
-    assert mean_kl_misses_its_closed_form(
-        lambda t, size, scale: t.posterior - t.prior - 2 * size * np.log(scale)
-    )
-
-
 @pytest.mark.equation("D25")
 @given(seed=seeds, size=st.floats(0.1, 100.0))
 def test_renyis_bound_falls_as_alpha_grows_between_the_largest_and_the_smallest_weight(seed, size):
@@ -231,17 +209,6 @@ def test_nothing_is_lost_next_to_alpha_one(gap, side):
     assert np.abs(-cotangents.likelihood - shares).max() <= gap**2 * third + 1e-15
 
 
-@pytest.mark.parametrize("objective", [EUBO(), *map(Renyi, (-1.0, 0.0, 0.5, 2.0))], ids=str)
-@pytest.mark.parametrize("size", [-1e6, -1e3, 800.0, 1e6])
-def test_only_differences_of_log_weights_enter_the_shares(objective, size):
-    near, zeros = densities(3, samples=5)[0], np.zeros(5)
-    here = objective(LogDensities(zeros, zeros, near), 1.0)
-    there = objective(LogDensities(zeros, zeros, near + size), 1.0)
-    sign = 1.0 if isinstance(objective, EUBO) else -1.0
-    assert there[0] == pytest.approx(here[0] + sign * size, rel=1e-12)
-    assert np.allclose(there[1].likelihood, here[1].likelihood, rtol=1e-9)
-
-
 @pytest.mark.equation("D25")
 @pytest.mark.parametrize("objective", [EUBO(), *map(Renyi, (0.0, 0.5))], ids=str)
 def test_a_sample_that_is_impossible_has_no_weight_and_costs_the_others_no_digit(objective):
@@ -258,35 +225,12 @@ def test_a_sample_that_is_impossible_has_no_weight_and_costs_the_others_no_digit
         assert value == pytest.approx(alone + lost, rel=1e-12)
 
 
-@pytest.mark.equation("G7")
-def test_sagars_printed_weights_are_not_numbers_where_the_corrected_ones_are():
-    # exp(log w + min) without a sum to divide by: nothing or infinity for log w near +-800
-    for level in (-1000.0, 800.0):
-        logs = level + np.array([0.0, 1.0, 2.0])
-        with np.errstate(all="ignore"):
-            printed = np.exp(logs + logs.min())
-            shares = printed / printed.sum()
-        assert not np.isfinite(shares).all()
-        zeros = np.zeros(3)
-        corrected = -EUBO()(LogDensities(zeros, zeros, logs), 1.0)[1].likelihood
-        expected = np.exp([0.0, 1.0, 2.0]) / np.exp([0.0, 1.0, 2.0]).sum()
-        assert np.allclose(corrected, expected, rtol=1e-13)
-
-
 @pytest.mark.equation("G5", "G6", "G7")
 def test_with_one_sample_the_eubo_is_the_elbo_and_its_share_is_one():
     terms = LogDensities(*densities(0, samples=1))
     value, cotangents = EUBO()(terms, 0.7)
     assert value == pytest.approx(-free_energy(terms, 0.7)[0], rel=1e-14)
     assert cotangents.likelihood.tolist() == [-1.0]
-
-
-@pytest.mark.equation("G6", "D25")
-@given(seed=seeds)
-def test_elbo_iwae_and_the_self_normalised_eubo_are_ordered_for_the_same_samples(seed):
-    terms = LogDensities(*densities(seed, samples=6))
-    elbo, iwae = -free_energy(terms, 1.0)[0], -Renyi(0.0)(terms, 1.0)[0]
-    assert elbo <= iwae + 1e-12 <= EUBO()(terms, 1.0)[0] + 2e-12
 
 
 @pytest.mark.equation("G2")
@@ -321,112 +265,7 @@ def test_the_mean_weight_is_the_evidence_and_the_mean_of_its_logarithm_is_below(
     assert np.all(np.abs(share @ w - exact.mean) < 4 * spread)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-def test_the_value_and_the_cotangents_keep_single_precision(objective):
-    terms = LogDensities(*densities(0).astype(np.float32))
-    value, cotangents = objective(terms, 0.5)
-    assert value.dtype == np.float32
-    assert all(cotangent.dtype == np.float32 for cotangent in cotangents)
-
-
-@pytest.mark.parametrize("objective", [o for o in OBJECTIVES if not isinstance(o, MLE)], ids=str)
-def test_a_nan_among_the_densities_is_not_hidden(objective):
-    values = densities(0)
-    values[2, 1] = np.nan
-    with np.errstate(invalid="ignore"):
-        assert np.isnan(objective(LogDensities(*values), 1.0)[0])
-
-
 # --- planted errors: each wrong formula is refused by the check that the right one passes
-
-
-def recalled(edit):
-    """An objective whose value and cotangents `edit(self, value, cotangents, terms, pi)` spoils."""
-
-    def __call__(self, terms, kl_weight):
-        true = type(self).__mro__[1].__call__
-        return edit(self, *true(self, terms, kl_weight), terms, kl_weight)
-
-    return {"__call__": __call__}
-
-
-def without_log_samples(self, value, c, terms, pi):
-    return value - pi / (1 - self.alpha) * np.log(len(terms.prior)), c
-
-
-def plain_mean_shares(self, value, c, terms, pi):
-    return value, free_energy(terms, pi)[1]
-
-
-def without_the_order(self, value, c, terms, pi):
-    share = np.exp(log_weights(terms, pi).real)
-    share = share / share.sum()
-    return value, c._replace(posterior=pi * share, prior=-pi * share, likelihood=-share)
-
-
-def undivided_likelihood(self, value, c, terms, pi):
-    divided = terms._replace(likelihood=terms.likelihood * pi)
-    return type(self).__mro__[1].__call__(self, divided, pi)
-
-
-def printed_weights(self, value, c, terms, pi):
-    logs = log_weights(terms, pi)
-    weights = np.exp(logs + logs.min())  # not divided by their sum
-    return pi * (weights @ logs), c._replace(likelihood=-weights)
-
-
-def total_derivative(self, value, c, terms, pi):
-    share, logs = -c.likelihood, log_weights(terms, pi)
-    slope = share * (1 + logs - share @ logs)
-    return value, c._replace(posterior=-pi * slope, prior=pi * slope, likelihood=slope)
-
-
-def prior_descended(self, value, c, terms, pi):
-    return value, c._replace(prior=-c.prior, likelihood=-c.likelihood)
-
-
-def tempers_log_q_alone(self, value, c, terms, pi):
-    more = (1 - self.beta) * pi / len(terms.prior)
-    return value - more * terms.prior.sum(), c._replace(prior=c.prior - more)
-
-
-WRONG = {
-    "D25 without -log S": (Renyi(0.5), value_error, recalled(without_log_samples)),
-    "D25 plain mean weights": (Renyi(0.0), cotangent_error, recalled(plain_mean_shares)),
-    "D25 shares of w, not of w^(1-alpha)": (
-        Renyi(0.5), cotangent_error, recalled(without_the_order),
-    ),
-    "D30 likelihood not divided by the share": (
-        Renyi(0.0), value_error, recalled(undivided_likelihood),
-    ),
-    "G7 exp(log w + min), not normalised": (EUBO(), value_error, recalled(printed_weights)),
-    "G7 likewise in the gradient": (EUBO(), cotangent_error, recalled(printed_weights)),
-    "G8 the total derivative of the estimate": (
-        EUBO(), cotangent_error, recalled(total_derivative),
-    ),
-    "D27 learned numbers descend the bound": (EUBO(), cotangent_error, recalled(prior_descended)),
-    "D24 beta on log q alone": (FreeEnergy(0.1), value_error, recalled(tempers_log_q_alone)),
-    "W1 with a prior": (
-        MLE(), value_error,
-        recalled(lambda self, v, c, terms, pi: (v - pi * terms.prior.mean(), c)),
-    ),
-    "W2 without the prior": (
-        MAP(), value_error,
-        recalled(lambda self, v, c, terms, pi: (v + pi * terms.prior.mean(), c)),
-    ),
-    "R2 sign of log P(w)": (
-        FreeEnergy(), value_error,
-        recalled(lambda self, v, c, terms, pi: (v + 2 * pi * terms.prior.mean(), c)),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.equation("D24", "D25", "D27", "D30", "G7", "G8", "W1", "W2", "R1", "R2")
-@pytest.mark.parametrize("name", WRONG)
-def test_a_planted_wrong_formula_is_refused(name):
-    objective, error, methods = WRONG[name]
-    assert error(objective) <= 1e-11
-    assert error(changed(objective, **methods)) > 1e-2
 
 
 def test_any_function_of_the_densities_can_be_an_objective():

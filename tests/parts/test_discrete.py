@@ -7,9 +7,8 @@ import pytest
 import textbook
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import changed, complex_gradient, relative_error, seeds
+from problems import complex_gradient, relative_error, seeds
 
-from bbb_numpy.numeric.elementary import log_factorial
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 
 BERNOULLI, CATEGORICAL, POISSON = (
@@ -106,13 +105,6 @@ def test_logits_of_ten_thousand_cost_no_digit(likelihood, dtype):
     assert np.array_equal(d_f, [[[0.0, 0.0], [1.0, -1.0]]])
 
 
-def test_soft_labels_are_a_mean_of_hard_ones():
-    f = np.random.default_rng(0).standard_normal((1, 1, 3))
-    hard = [log_density(CATEGORICAL, f, row[None]).item() for row in np.eye(3)]
-    soft = log_density(CATEGORICAL, f, np.array([[0.2, 0.5, 0.3]])).item()
-    assert soft == pytest.approx(np.dot([0.2, 0.5, 0.3], hard), rel=1e-14)
-
-
 @pytest.mark.equation("D13", "D14")
 def test_two_classes_are_one_yes_or_no_question_about_the_difference():
     z = np.random.default_rng(1).standard_normal((1, 5, 2))
@@ -132,17 +124,6 @@ def test_the_probability_of_a_large_count_at_its_own_rate_is_stirlings(count):
     assert found == pytest.approx(exact, abs=4e-16 * (1 + count * f.item()) + 1e-15)
 
 
-def test_whole_numbers_and_floats_are_the_same_counts():
-    f, y = np.zeros((1, 2, 1)), np.array([[3], [7]])
-    assert np.array_equal(log_density(POISSON, f, y), log_density(POISSON, f, y.astype(float)))
-    for likelihood in (BERNOULLI, CATEGORICAL):
-        hard = np.eye(2, dtype=int)
-        assert np.array_equal(
-            log_density(likelihood, np.ones((1, 2, 2)), hard),
-            log_density(likelihood, np.ones((1, 2, 2)), hard.astype(float)),
-        )
-
-
 @given(seed=seeds, top=st.floats(-50, 50))
 def test_every_draw_is_one_hot_even_where_one_class_has_all_the_mass(seed, top):
     f = np.zeros((1, 6, 3), np.float32)
@@ -150,18 +131,6 @@ def test_every_draw_is_one_hot_even_where_one_class_has_all_the_mass(seed, top):
     y = CATEGORICAL.draw(np.random.default_rng(seed), {}, f)
     assert np.array_equal(y.sum(axis=-1), np.ones((1, 6)))
     assert np.isin(y, [0, 1]).all()
-
-
-def test_the_largest_uniform_number_draws_a_class_even_where_probabilities_round_to_less_than_1():
-    class Largest:
-        def random(self, shape):
-            return np.full(shape, np.nextafter(1.0, 0.0))
-
-    f = np.random.default_rng(0).standard_normal((1, 200, 3))
-    totals = np.cumsum(CATEGORICAL.mean({}, f), axis=-1)[..., -1]
-    assert (totals < 1).any()
-    assert (totals > 1).any()
-    assert np.array_equal(CATEGORICAL.draw(Largest(), {}, f)[..., 2], np.ones((1, 200)))
 
 
 @pytest.mark.parametrize("likelihood", [BERNOULLI, CATEGORICAL], ids=NAMES[:2])
@@ -213,81 +182,9 @@ def test_the_largest_exact_counts_are_accepted():
 
 
 @pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
-def test_the_variance_of_classes_and_counts_is_finite(likelihood):
-    assert not likelihood.heavy_tails
-    assert np.isfinite(likelihood.variance({}, np.array([[[-9.0, 0.0, 9.0]]]))).all()
-
-
-@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
 def test_nothing_is_learned_one_output_a_target_and_other_shapes_are_refused(likelihood):
     assert (likelihood.blocks(3), likelihood.init(3, np.float32).dtype) == ((), np.float32)
     assert likelihood.init(3, np.float32).size == 0
     assert (likelihood.heads(3), likelihood.targets(3)) == (3, 3)
     with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 1\)"):
         likelihood.log_density({}, np.zeros((1, 4, 3)), np.zeros((4, 1)))
-
-
-# --- planted errors: each wrong formula is refused by the check that the right one passes
-
-
-def slope_of(wrong):
-    """A likelihood with another slope for its outputs."""
-
-    def log_density(self, params, f, y):
-        rowwise, _ = type(self).__mro__[1].log_density(self, params, f, y)
-        return rowwise, np.array(wrong(f, y))
-
-    return {"log_density": log_density}
-
-
-def shifted_by(wrong):
-    """A likelihood with another log probability."""
-
-    def log_density(self, params, f, y):
-        rowwise, saved = type(self).__mro__[1].log_density(self, params, f, y)
-        return rowwise + wrong(f, y).sum(axis=-1), saved
-
-    return {"log_density": log_density}
-
-
-def softmax(f):
-    powers = np.exp(f.real)
-    return powers / powers.sum(axis=-1, keepdims=True)
-
-
-def stirling_without_the_shift(f, y):
-    z = y + 1.0
-    return log_factorial(y) - ((z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi))
-
-
-WRONG = {
-    "D13 y - z": (BERNOULLI, gradient_error, slope_of(lambda f, y: y - f)),
-    "D13 sign": (BERNOULLI, gradient_error, slope_of(lambda f, y: 1 / (1 + np.exp(-f.real)) - y)),
-    "D13 without the softplus of a 0": (
-        BERNOULLI, density_error, shifted_by(lambda f, y: (1 - y) * np.log1p(np.exp(f))),
-    ),
-    "D14 without the normaliser": (
-        CATEGORICAL, gradient_error, slope_of(lambda f, y: y - np.exp(f.real)),
-    ),
-    "D14 diagonal of the softmax Jacobian alone": (
-        CATEGORICAL, gradient_error, slope_of(lambda f, y: y * (1 - softmax(f))),
-    ),
-    "D14 sigmoids": (
-        CATEGORICAL, density_error, shifted_by(lambda f, y: np.log1p(np.exp(f))),
-    ),
-    "D15 y - f": (POISSON, gradient_error, slope_of(lambda f, y: y - f.real)),
-    "D15 identity link": (POISSON, gradient_error, slope_of(lambda f, y: y / np.exp(f.real) - 1)),
-    "D15 without the rate": (POISSON, density_error, shifted_by(lambda f, y: np.exp(f))),
-    "D31 without log y!": (POISSON, density_error, shifted_by(lambda f, y: log_factorial(y))),
-    "D31 Stirling's formula without the series": (
-        POISSON, density_error, shifted_by(stirling_without_the_shift),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.equation("D13", "D14", "D15", "D31")
-@pytest.mark.parametrize("name", WRONG)
-def test_a_planted_wrong_formula_is_refused(name):
-    likelihood, error, methods = WRONG[name]
-    assert error(likelihood) <= 1e-12
-    assert error(changed(likelihood, **methods)) > 1e-4

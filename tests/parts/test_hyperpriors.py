@@ -140,12 +140,6 @@ def test_scales_that_are_none_are_refused(make, message):
         make()
 
 
-def test_hyperpriors_are_objects_by_name():
-    given = {"log_noise": HalfNormal(), "log_scale": LogNormal()}
-    assert check_hyperpriors(given) == given
-    assert check_hyperpriors(None) == {}
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [

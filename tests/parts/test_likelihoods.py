@@ -9,7 +9,7 @@ import pytest
 import textbook
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import changed, complex_gradient, relative_error, scales, seeds
+from problems import complex_gradient, relative_error, scales, seeds
 from scipy import stats
 from scipy.integrate import cumulative_trapezoid
 
@@ -141,16 +141,6 @@ def test_the_noise_gradient_vanishes_at_the_root_mean_square_residual():
 
 
 @pytest.mark.equation("D12")
-def test_the_second_head_has_no_gradient_where_its_deviation_is_the_residual():
-    likelihood, y = HeteroscedasticLikelihood(0.2), np.array([[1.5]])
-    f = np.array([[[0.3, np.log(np.expm1(1.0))]]])  # 0.2 + softplus(h) = 1.2 = |y - m|
-    _, saved = likelihood.log_density({}, f, y)
-    d_f = likelihood.vjp(saved, np.ones(1), {})
-    assert d_f[0, 0, 0] == pytest.approx(1 / 1.2, rel=1e-13)
-    assert abs(d_f[0, 0, 1]) < 1e-13
-
-
-@pytest.mark.equation("D12")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_floor_bounds_the_density_where_the_network_hits_a_data_point(dtype):
     f, y = np.array([[[2.0, -200.0]]], dtype), np.array([[2.0]], dtype)
@@ -158,12 +148,6 @@ def test_the_floor_bounds_the_density_where_the_network_hits_a_data_point(dtype)
     assert value.dtype == dtype
     assert value.item() == pytest.approx(-log(1e-3) - 0.5 * LOG_2PI, rel=1e-6)
     assert np.isfinite(HeteroscedasticLikelihood(1e-3).vjp(saved, np.ones(1, dtype), {})).all()
-
-
-@pytest.mark.equation("D12")
-def test_where_nothing_else_is_said_the_deviation_is_at_least_a_thousandth():
-    deviation = HeteroscedasticLikelihood().variance({}, np.array([[[0.0, -1e4]]])) ** 0.5
-    assert deviation.item() == pytest.approx(1e-3, rel=1e-14)
 
 
 @pytest.mark.equation("D1", "D12", "D43")
@@ -243,65 +227,6 @@ def test_whether_the_noise_is_learned_is_said_by_a_truth_value():
 
 
 # --- planted errors: each wrong formula is refused by the check that the right one passes
-
-
-def spoiled(**changes):
-    """A `vjp` that sees other saved numbers than `log_density` left."""
-
-    def vjp(self, saved, cotangent, d_params):
-        saved = saved._replace(**{name: wrong(saved) for name, wrong in changes.items()})
-        return type(self).__mro__[1].vjp(self, saved, cotangent, d_params)
-
-    return {"vjp": vjp}
-
-
-def noise_without_the_count(self, saved, cotangent, d_params):
-    rows = saved.plain.shape[1]
-    d_f = GaussianLikelihood.vjp(self, saved, cotangent, d_params)
-    d_params["log_noise"] += cotangent.sum() * rows
-    return d_f
-
-
-def no_log_sigma(self, params, f, y):
-    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y)
-    return rowwise + np.log(saved.sigma).sum(axis=-1), saved
-
-
-def log_variance_in_place_of_log_deviation(self, params, f, y):
-    rowwise, saved = HeteroscedasticLikelihood.log_density(self, params, f, y)
-    return rowwise - np.log(saved.sigma).sum(axis=-1), saved
-
-
-WRONG = {
-    "D12 without s(h)": (
-        "heteroscedastic", gradient_error, spoiled(slope=lambda saved: np.ones_like(saved.slope)),
-    ),
-    "D12 1/sigma for 1/sigma^2": (
-        "heteroscedastic", gradient_error,
-        spoiled(residual=lambda saved: saved.residual * saved.sigma),
-    ),
-    "D12 without log sigma": ("heteroscedastic", density_error, {"log_density": no_log_sigma}),
-    "D12 log variance": (
-        "heteroscedastic", density_error, {"log_density": log_variance_in_place_of_log_deviation},
-    ),
-    "D1 without -1 per row": ("gaussian-learned", gradient_error, {"vjp": noise_without_the_count}),
-    "D1 residual unscaled": (
-        "gaussian-learned", gradient_error, spoiled(scaled=lambda saved: saved.plain.copy()),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.equation("D1", "D12")
-@pytest.mark.parametrize("name", WRONG)
-def test_a_planted_wrong_formula_is_refused(name):
-    which, error, methods = WRONG[name]
-    assert error(LIKELIHOODS[which]) <= 1e-11
-    assert error(changed(LIKELIHOODS[which], **methods)) > 1e-2
-
-
-@pytest.mark.parametrize("name", LIKELIHOODS)
-def test_only_students_t_may_have_an_infinite_variance(name):
-    assert LIKELIHOODS[name].heavy_tails == name.startswith("student-t")
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e-200, 1e200])

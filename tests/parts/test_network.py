@@ -141,18 +141,7 @@ def test_a_unit_exactly_at_zero_is_off():
     assert vjp(net, tape, np.ones((1, 1, 1)), buffers).tolist() == [[0.0, 0.0, 0.0, 1.0]]
 
 
-def test_the_gates_of_every_hidden_layer_are_seen():
-    net, x = MLP((1, 1, 1, 1)), np.ones((1, 1))
-    assert gates(net, np.array([[1.0, 0.0, -1.0, 0.0, 1.0, 0.0]]), x).tolist() == [True, False]
-
-
 def test_a_network_has_at_most_a_thousand_million_weights():
     assert MLP((10**6 - 1, 1000)).sizes == (10**6 - 1, 1000)  # 1000 (10^6 - 1) + 1000, biases too
     with pytest.raises(ValueError, match="make 1000001000 weights; accepted are 1000000000"):
         MLP((10**6, 1000))
-
-
-def test_whole_numbers_of_any_type_are_widths():
-    sizes = MLP((2.0, np.int32(3))).sizes
-    assert sizes == (2, 3)
-    assert all(type(size) is int for size in sizes)

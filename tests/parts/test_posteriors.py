@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import COMPLEX_STEP, changed, complex_gradient, relative_error, seeds
+from problems import complex_gradient, relative_error, seeds
 
-from bbb_numpy import MeanField
+from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.numeric.elementary import LOG_2PI, softplus
+from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.parts.posteriors import Entropy, PointMass
 
 BOTH = [MeanField(0.5, -0.5, 1.0), FullRank(0.5, -0.5, 1.0)]
 SIZES = st.integers(1, 5)  # of the weight vector; one weight has no correlation to learn
@@ -78,13 +79,6 @@ def pull_back_error(posterior, seed=0, size=4, samples=3):
     return relative_error(
         pull_back(posterior, theta, eps, d_w, d_log_q), complex_gradient(total, theta)
     )
-
-
-def split_error(posterior, seed=0, size=4, samples=3):
-    """Difference of Wu's split form from the cancelled one, which is the total derivative."""
-    arguments = problem(posterior, seed, size, samples)
-    # two numbers of size 1/sigma cancel in the split form: errors in units of the larger of them
-    return relative_error(split_form(posterior, *arguments), pull_back(posterior, *arguments))
 
 
 def direct_error(posterior, seed=0, size=4, samples=3):
@@ -215,17 +209,6 @@ def test_entropy_and_summed_variance_are_exact_and_so_are_their_gradients(poster
     assert entropy_error(posterior, seed, size) <= 1e-12
 
 
-@pytest.mark.equation("D18", "D19")
-@pytest.mark.parametrize("posterior", BOTH, ids=str)
-def test_the_summed_variance_is_that_of_the_weights(posterior):
-    theta, _, _, _ = problem(posterior, 3)
-    eps = np.random.default_rng(2).standard_normal((40_000, 4))
-    centred = sample_at(posterior, theta, eps).w - theta[:4]
-    squares = (centred**2).sum(axis=1)
-    found = posterior.entropy(posterior.factor(blocks_of(theta, posterior, 4), Buffers()))
-    assert abs(squares.mean() - found.total_variance) < 4 * squares.std() / np.sqrt(len(eps))
-
-
 @pytest.mark.equation("K21", "K30", "M2", "M3")
 @pytest.mark.parametrize("posterior", BOTH, ids=str)
 @given(seed=seeds, size=SIZES, samples=st.integers(1, 3))
@@ -350,94 +333,6 @@ def test_a_point_mass_has_the_same_weights_in_every_sample_and_no_noise():
 # --- planted errors: each wrong formula is refused by the check that the right one passes
 
 
-def edit_pull_back(edit):
-    def pull_back(self, sample, d_w, d_log_q, d_theta):
-        MeanField.pull_back(self, sample, d_w, d_log_q, d_theta)
-        edit(sample, d_w, d_log_q, d_theta)
-
-    return {"pull_back": pull_back}
-
-
-def edit_direct(edit):
-    def pull_back_direct(self, sample, d_log_q, d_theta):
-        MeanField.pull_back_direct(self, sample, d_log_q, d_theta)
-        edit(sample, d_log_q, d_theta)
-
-    return {"pull_back_direct": pull_back_direct}
-
-
-def no_direct_mu(sample, d_log_q, d_theta):
-    d_theta["mu"][...] = 0.0
-
-
-def eps_over_sigma_squared(sample, d_log_q, d_theta):
-    d_theta["mu"] /= sample.parts.softplus
-
-
-def without_eps_squared(sample, d_log_q, d_theta):
-    d_theta["rho"][...] = -d_log_q.sum() * sample.parts.ratio
-
-
-def without_minus_one(sample, d_log_q, d_theta):
-    d_theta["rho"] += d_log_q.sum() * sample.parts.ratio
-
-
-def without_softplus_slope(sample, d_log_q, d_theta):
-    d_theta["rho"] /= sample.parts.sigmoid
-
-
-def slope_of_wrong_sign(self, sample, cotangent, d_w):
-    d_w += cotangent[:, None] * sample.eps / sample.parts.softplus
-
-
-def slope_without_sigma(self, sample, cotangent, d_w):
-    d_w -= cotangent[:, None] * sample.eps
-
-
-def wrong_entropy(self, parts):
-    found = MeanField.entropy(self, parts)
-    return found._replace(value=found.value - 0.5 * len(parts.softplus))
-
-
-def variance_slope_without_the_two(self, parts, d_entropy, d_variance, d_theta):
-    MeanField.add_entropy_vjp(self, parts, d_entropy, 0.5 * d_variance, d_theta)
-
-
-WRONG = {
-    "W4 without the direct partial": (direct_error, edit_direct(no_direct_mu)),
-    "W4 eps / sigma^2": (direct_error, edit_direct(eps_over_sigma_squared)),
-    "W4 not equal to K21": (split_error, edit_direct(no_direct_mu)),
-    "W5 without eps^2": (direct_error, edit_direct(without_eps_squared)),
-    "W5 without -1": (direct_error, edit_direct(without_minus_one)),
-    "W5 without s(rho)": (split_error, edit_direct(without_softplus_slope)),
-    "W3 sign of the slope": (slope_error, {"add_density_slope": slope_of_wrong_sign}),
-    "W3 slope without 1 / sigma": (split_error, {"add_density_slope": slope_without_sigma}),
-    "K30 with the direct partials counted twice": (
-        pull_back_error,
-        edit_pull_back(
-            lambda sample, d_w, d_log_q, d: d_log_q is not None
-            and np.add(d["mu"], d_log_q @ sample.eps / sample.parts.softplus, out=d["mu"])
-        ),
-    ),
-    "D18 entropy without P / 2": (entropy_error, {"entropy": wrong_entropy}),
-    "D18 d sigma^2 without the 2": (
-        entropy_error, {"add_entropy_vjp": variance_slope_without_the_two},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.equation("W3", "W4", "W5", "K21", "K30", "D18")
-@pytest.mark.parametrize("name", WRONG)
-def test_a_planted_wrong_formula_is_refused(name):
-    error, methods = WRONG[name]
-    assert error(BOTH[0]) <= 1e-11
-    assert error(changed(BOTH[0], **methods)) > 1e-2
-
-
-def test_the_complex_step_of_this_file_is_small_enough_to_be_exact():
-    assert (1.0 + COMPLEX_STEP) == 1.0
-
-
 @pytest.mark.parametrize("make", [MeanField, FullRank])
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -464,19 +359,155 @@ def test_a_start_that_is_no_gaussian_is_refused():
         FullRank().pack(np.zeros(2), np.eye(3))
 
 
-@pytest.mark.parametrize("make", [PointMass, MeanField])
-def test_a_width_whose_square_overflows_is_named(make):
-    with pytest.raises(ValueError, match=r"mu_scale must be finite and >= 0, and below 1e150; got"):
-        make(1e308)
-    with pytest.raises(ValueError, match=r"rho_halfwidth must be finite .*; got 1e\+308"):
-        MeanField(rho_halfwidth=1e308)
+# The full-rank posterior alone
+
+FULL = BOTH[1]
 
 
-@pytest.mark.parametrize("make", [MeanField, FullRank])
-def test_the_middle_of_rho_may_lie_as_far_out_as_the_error_says(make):
-    least, largest = -1e150, np.nextafter(1e150, 0.0)
-    for possible in (least, largest):
-        assert make(rho_offset=possible).rho_offset == possible
-    for beyond in (np.nextafter(least, -np.inf), 1e150):
-        with pytest.raises(ValueError, match=r"rho_offset must be between -1e150 and 1e150; got"):
-            make(rho_offset=beyond)
+def factor_of(theta, size):
+    """C (P, P), entry by entry from the names of the blocks."""
+    blocks = blocks_of(theta, FULL, size)
+    factor, at = np.zeros((size, size)), 0
+    for row in range(size):
+        for column in range(row):
+            factor[row, column] = blocks["lower"][at]
+            at += 1
+        factor[row, row] = np.log1p(np.exp(blocks["rho"][row]))
+    return factor
+
+
+def density_error(posterior, seed=0, size=4):
+    """Error of log q against the density of N(mu, C C^T) by dense linear algebra."""
+    theta, eps, _, _ = problem(posterior, seed, size)
+    sample, covariance = sample_at(posterior, theta, eps), None
+    covariance = factor_of(theta, size) @ factor_of(theta, size).T
+    centred = sample.w - theta[:size]
+    distance = np.einsum("sp,sp->s", centred, np.linalg.solve(covariance, centred.T).T)
+    expected = -0.5 * (distance + np.linalg.slogdet(covariance)[1] + size * LOG_2PI)
+    return relative_error(posterior.log_density(sample), expected)
+
+
+def weights_error(posterior, seed=0, size=4):
+    """Error of the weights against mu + C eps, one by one."""
+    theta, eps, _, _ = problem(posterior, seed, size)
+    expected = [theta[:size] + factor_of(theta, size) @ e for e in eps]
+    return relative_error(sample_at(posterior, theta, eps).w, expected)
+
+
+@pytest.mark.equation("M1")
+@given(seed=seeds)
+def test_the_density_is_that_of_a_gaussian_with_covariance_l_l_transposed(seed):
+    assert density_error(FULL, seed) <= 1e-9
+
+
+@pytest.mark.equation("M1")
+@given(seed=seeds)
+def test_weights_are_mu_plus_l_eps(seed):
+    assert weights_error(FULL, seed) <= 1e-14
+
+
+@pytest.mark.equation("M1")
+def test_drawn_weights_have_the_covariance_l_l_transposed():
+    theta, _, _, _ = problem(FULL, 2)
+    eps = np.random.default_rng(0).standard_normal((100_000, 4))
+    w = sample_at(FULL, theta, eps).w
+    covariance = factor_of(theta, 4) @ factor_of(theta, 4).T
+    variances = np.diag(covariance)
+    error = np.sqrt((np.outer(variances, variances) + covariance**2) / len(w))
+    assert np.all(np.abs(np.cov(w.T) - covariance) < 4.5 * error)
+    assert np.all(np.abs(w.mean(axis=0) - theta[:4]) < 4.5 * np.sqrt(variances / len(w)))
+
+
+@pytest.mark.equation("M1", "M2", "M3", "M4", "D19")
+@given(seed=seeds)
+def test_without_correlations_it_is_the_mean_field(seed):
+    theta, eps, d_w, d_log_q = problem(FULL, seed)
+    theta[8:] = 0.0
+    plain = MeanField()
+    full, mean_field = sample_at(FULL, theta, eps), sample_at(plain, theta[:8], eps)
+    assert np.allclose(full.w, mean_field.w, rtol=1e-14, atol=1e-14)
+    assert np.allclose(FULL.log_density(full), plain.log_density(mean_field), rtol=1e-13)
+    both = (
+        pull_back(FULL, theta, eps, d_w, d_log_q)[:8],
+        pull_back(plain, theta[:8], eps, d_w, d_log_q),
+    )
+    assert np.allclose(*both, rtol=1e-12, atol=1e-12)
+    entropies = [
+        posterior.entropy(posterior.factor(blocks_of(t, posterior, 4), Buffers()))
+        for posterior, t in ((FULL, theta), (plain, theta[:8]))
+    ]
+    assert isinstance(entropies[0], Entropy)
+    assert np.allclose(*entropies, rtol=1e-13)
+
+
+@given(seed=seeds)
+def test_it_starts_at_any_mean_and_covariance(seed):
+    rng = np.random.default_rng(seed)
+    root, mean = rng.standard_normal((4, 6)), rng.standard_normal(4)
+    theta = FULL.pack(mean, root @ root.T)
+    factor = factor_of(theta, 4)
+    assert np.array_equal(theta[:4], mean)
+    assert np.allclose(factor @ factor.T, root @ root.T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("M1", "M3")
+def test_one_weight_alone_has_a_deviation_and_no_correlation():
+    theta = FullRank(0.5, -1.0).init(np.random.default_rng(0), 1, np.float64)
+    assert theta.shape == (2,)
+    assert FULL.pack(np.array([2.0]), np.array([[9.0]])).shape == (2,)
+    assert softplus(FULL.pack(np.array([2.0]), np.array([[9.0]]))[1]) == pytest.approx(3.0)
+    for error in (pull_back_error, slope_error, direct_error):
+        assert error(FULL, size=1) <= 1e-11
+    assert entropy_error(FULL, size=1) <= 1e-12
+
+
+def test_a_factor_that_would_not_fit_is_refused_with_its_size_before_anything_is_allocated():
+    network = MLP((784, 400, 10))
+    size = network.layout.size
+    with pytest.raises(ValueError, match=r"full-rank posterior of 318,010 weights.*GiB") as caught:
+        Reparameterised(Model(network), FullRank())
+    assert f"{size * (size + 1) // 2:,} numbers" in str(caught.value)
+    assert "Use MeanField, a smaller network" in str(caught.value)
+    with pytest.raises(ValueError, match="the limit is 1e-06 GiB"):
+        Reparameterised(Model(MLP((3, 5, 1))), FullRank(limit_gib=1e-6))
+    Reparameterised(Model(MLP((3, 5, 1))), FullRank())
+    needed = 96 * 16**2 / 2**30
+    FullRank(limit_gib=needed).check_size(16)
+    with pytest.raises(ValueError, match="GiB"):
+        FullRank(limit_gib=needed).check_size(17)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"limit_gib": 0.0}, {"unit": 0.0}, {"unit": -1.0}, {"mu_scale": -1.0}, {"rho_halfwidth": -1.0},
+     {"rho_offset": 1.1e150}, {"rho_offset": -1.1e150}],
+)  # fmt: skip
+def test_a_number_out_of_range_is_refused_by_name(numbers):
+    with pytest.raises(ValueError, match=f"{next(iter(numbers))} must be"):
+        FullRank(**numbers)
+
+
+@pytest.mark.equation("M1")
+def test_weights_of_a_gaussian_without_width_have_no_noise_that_makes_them():
+    theta, eps, _, _ = problem(FULL, 0)
+    blocks = blocks_of(theta, FULL, 4)
+    blocks["rho"][1] = -1e4  # its softplus is 0
+    found = FULL.at(blocks, eps, Buffers())
+    assert found.eps.shape == eps.shape
+    assert np.isnan(found.eps).all()
+
+
+# --- planted errors: each wrong formula is refused by the check that the right one passes
+
+
+def test_the_unit_of_the_off_diagonal_changes_the_numbers_and_not_the_gaussian():
+    rng = np.random.default_rng(0)
+    factor = np.tril(rng.standard_normal((4, 4)), -1) + np.diag([0.5, 1.0, 2.0, 0.1])
+    mean, covariance = rng.standard_normal(4), factor @ factor.T
+    eps = rng.standard_normal((3, 4))
+    found = []
+    for unit in (1.0, 0.01):
+        q = FullRank(unit=unit)
+        views = Layout(q.blocks(4)).views(q.pack(mean, covariance))
+        found.append(q.sample(views, eps, Buffers()).w.copy())
+    assert np.allclose(found[0], found[1], rtol=1e-12)

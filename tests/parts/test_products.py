@@ -80,26 +80,3 @@ def test_narrow_and_wide_inputs_have_the_same_gradient(sizes, activation, monkey
         "bbb_numpy.parts.network.gated", lambda d, w, s, narrow, b: right(d, w, s, False, b)
     )
     np.testing.assert_allclose(found, gradient(), rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.equation("K38")
-def test_a_scale_that_the_ones_forget_would_be_seen(monkeypatch):
-    """The planted error: the bias of the first layer without the scale, where it stands alone."""
-    net = MLP((1, 4, 1))
-    w, x = RNG.standard_normal((3, net.layout.size)), RNG.standard_normal((8, 1))
-    d_f = RNG.standard_normal((3, 8, 1))
-
-    def bias():
-        buffers = Buffers()
-        gradient = network.vjp(net, network.forward(net, w, x, buffers)[1], d_f, buffers)
-        return net.layout.views(gradient)["b0"]
-
-    right, affine_vjp = bias(), products.affine_vjp
-
-    def forgetful(a, delta, ones, out, buffers):
-        affine_vjp(a, delta, ones, out, buffers)
-        if delta.scale is not None:
-            np.matmul(ones, delta.rows, out=out.bias)
-
-    monkeypatch.setattr("bbb_numpy.parts.network.affine_vjp", forgetful)
-    assert np.abs(bias() - right).max() > 0.1

@@ -4,25 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import changed, relative_error, scales, seeds
+from problems import gradients, log_density, params_of, scales, seeds
 from scipy import stats
 from scipy.special import gammaln
 
 from bbb_numpy import (
-    MLP,
-    ClosedFormKL,
     GaussianLikelihood,
     GaussianPrior,
-    MeanField,
-    Model,
     StudentTLikelihood,
     StudentTPrior,
 )
-from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, CHECKED_PRIORS
-from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.parts import student_t
-from tests.parts import test_likelihoods, test_priors
-from tests.parts.test_priors import gradients, log_density, params_of
 
 degrees = st.floats(-2.0, 6.0).map(lambda exponent: 10.0**exponent)
 
@@ -118,12 +109,6 @@ def test_the_best_scale_and_degrees_of_freedom_for_many_draws_are_those_they_cam
     assert slopes["log_df"].item() < -0.01
 
 
-def test_it_has_no_divergence_in_closed_form():
-    model = Model(MLP((1, 1)), StudentTPrior())
-    with pytest.raises(ValueError, match="none for a Gaussian q and StudentTPrior"):
-        ClosedFormKL(model, MeanField())
-
-
 @pytest.mark.parametrize("make", [StudentTPrior, StudentTLikelihood])
 @pytest.mark.parametrize("df", [0.0, -1.0, np.nan, np.inf, 1e-4, 1e9])
 def test_impossible_degrees_of_freedom_are_refused_with_the_value(make, df):
@@ -140,87 +125,3 @@ def test_impossible_scales_are_refused_with_the_value(make, scale):
     with pytest.raises(ValueError, match=r"scale of the .* must be positive and finite") as caught:
         make(scale)
     assert str(caught.value).endswith(f"got {scale!r}")
-
-
-@pytest.mark.parametrize("make", [StudentTPrior, StudentTLikelihood])
-def test_whether_its_numbers_are_learned_is_a_truth_value(make):
-    with pytest.raises(TypeError, match="learn must be True or False; got 'no'"):
-        make(learn="no")
-
-
-# --- planted errors: each wrong formula is refused by the check that the right one passes
-
-
-def with_numbers(**change):
-    """The density's numbers with some of them replaced by a function of all."""
-
-    def wrong(self, params):
-        kind = StudentTPrior if isinstance(self, StudentTPrior) else StudentTLikelihood
-        found = kind._numbers(self, params)
-        return found._replace(**{name: edit(found) for name, edit in change.items()})
-
-    return {"_numbers": wrong}
-
-
-def with_saved(**change):
-    """A backward pass that finds other numbers than `log_density` left."""
-
-    def log_density(self, *arguments):
-        kind = StudentTPrior if isinstance(self, StudentTPrior) else StudentTLikelihood
-        value, saved = kind.log_density(self, *arguments)
-        return value, saved._replace(**{name: edit(saved) for name, edit in change.items()})
-
-    return {"log_density": log_density}
-
-
-WRONG = {
-    "D41 without log Gamma": ("density", with_numbers(constant=lambda n: n.constant * 0.0)),
-    "D42 without nu in r": ("density", with_numbers(precision=lambda n: n.precision * n.nu)),
-    "D42 nu - 1 for nu + 1": ("density", with_numbers(nu=lambda n: n.nu - 2.0)),
-    "D42 a Gaussian's slope": ("gradient", with_saved(ratio=lambda saved: saved.ratio * 0.0)),
-    "D42 log nu without log(1 + r)": ("gradient", with_saved(logs=lambda saved: saved.logs * 0.0)),
-    "D41 constant taken as constant": ("gradient", with_numbers(slope=lambda n: n.slope * 0.0)),
-}
-CHECKS = {
-    "prior": (CHECKED_PRIORS["student-t-learned"], test_priors),
-    "likelihood": (CHECKED_LIKELIHOODS["student-t-learned"], test_likelihoods),
-}
-
-
-@pytest.mark.equation("D41", "D42", "D43")
-@pytest.mark.parametrize("kind", CHECKS)
-@pytest.mark.parametrize("name", WRONG)
-def test_a_planted_wrong_formula_is_refused(kind, name):
-    (part, module), (which, methods) = CHECKS[kind], WRONG[name]
-    error = getattr(module, f"{which}_error")
-    assert error(part) <= 1e-12
-    assert error(changed(part, **methods)) > 1e-3
-
-
-@pytest.mark.equation("D43")
-def test_noise_of_one_output_that_leaks_into_another_is_seen(monkeypatch):
-    likelihood, rng = StudentTLikelihood(0.5, 3.0, learn=True), np.random.default_rng(0)
-    f, y = rng.standard_normal((2, 4, 2)), rng.standard_normal((4, 2))
-
-    def alone(k):
-        one = {name: block[[k]] for name, block in numbers(0.5, 3.0).items()}
-        return likelihood.log_density(one, f[..., [k]], y[:, [k]])[0]
-
-    both = alone(0) + alone(1)
-    found = likelihood.log_density(numbers(0.5, 3.0), f, y)[0]
-    assert relative_error(found, both) < 1e-14
-    learned = student_t._learned
-    monkeypatch.setattr(student_t, "_learned", lambda df, scale: learned(df[..., ::-1], scale))
-    assert relative_error(likelihood.log_density(numbers(0.5, 3.0), f, y)[0], both) > 1e-3
-
-
-@pytest.mark.equation("D42", "D43")
-def test_where_nothing_else_is_said_the_scale_is_1_and_the_variance_2():
-    assert StudentTPrior().deviation({}) ** 2 == pytest.approx(2.0, rel=1e-14)  # 4 / (4 - 2)
-    assert StudentTLikelihood().variance({}, np.zeros((1, 1, 1))) == pytest.approx(2.0, rel=1e-14)
-
-
-def test_weights_of_single_precision_stay_so_for_fixed_numbers():
-    w = np.ones((2, 3), np.float32)
-    value, saved = StudentTPrior(0.5, 3.0).log_density({}, w, Buffers())
-    assert value.dtype == saved.ratio.dtype == saved.logs.dtype == np.float32

@@ -1,7 +1,5 @@
 """weighted rows: a weight is a number of copies, in value and gradient, for every likelihood."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from exact_cases import FAR_LEFT, numbered_case
@@ -17,8 +15,6 @@ from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.discrete import PoissonLikelihood
 from bbb_numpy.parts.weighted import Weighted, total_weight, with_weights
-
-SHARED = [name for name in ESTIMATORS if name not in ("local-reparameterisation", "flipout")]
 
 
 def case(likelihood, seed, samples=2, rows=4, targets=3, each=False):
@@ -64,20 +60,6 @@ def test_with_a_cotangent_for_each_row_vjp_is_the_derivative(name, seed):
             lambda v, block=block: total(f.astype(complex), params | {block: v}), at
         )
         assert relative_error(d_params[block], slope) <= 1e-11
-
-
-@pytest.mark.equation("D45")
-@pytest.mark.parametrize("each", [False, True])
-@pytest.mark.parametrize("name", CHECKED_LIKELIHOODS)
-def test_equal_cotangents_of_rows_are_one_of_their_sum(name, each):
-    likelihood = CHECKED_LIKELIHOODS[name]
-    f, y, params, rng = case(likelihood, 1, each=each)
-    cotangent = rng.standard_normal(len(f))
-    one = gradients(likelihood, params, f, y, cotangent)
-    rows = gradients(likelihood, params, f, y, np.repeat(cotangent[:, None], f.shape[1], axis=1))
-    assert np.array_equal(one[1], rows[1])
-    for block in params:
-        assert np.allclose(one[2][block], rows[2][block], rtol=1e-12, atol=1e-13)
 
 
 # --- weights
@@ -133,45 +115,6 @@ def test_with_weights_every_gradient_is_that_of_its_value_exactly(likelihood):
         assert proof.proved, f"{which}: {proof}"
 
 
-class Forgotten(Weighted):
-    """Weights in the value alone."""
-
-    def vjp(self, saved, cotangent, d_params):
-        return self.likelihood.vjp(saved.residuals, cotangent, d_params)
-
-
-@pytest.mark.parametrize("likelihood", ["gaussian-learned", "student-t-learned", "poisson"])
-def test_a_gradient_without_the_weights_is_refuted(likelihood):
-    number, which = next(iter(first_of(likelihood)))
-    case = weighted_case(number, which)
-    plain = case.estimator.model.likelihood.likelihood
-    wrong = Forgotten(plain)
-    built = replace(case.estimator, model=replace(case.estimator.model, likelihood=wrong))
-    assert prove_case(case._replace(estimator=built), number).verdict == "refuted"
-
-
-@pytest.mark.equation("D45")
-@pytest.mark.parametrize("name", CHECKED_LIKELIHOODS)
-@pytest.mark.parametrize("estimator", SHARED)
-def test_where_rows_share_the_noise_copies_and_weights_have_one_value_and_gradient(name, estimator):
-    number, which = next(
-        (number, which) for number, which in first_of(name) if which.estimator == estimator
-    )
-    far_left = -4.0 if which.estimator == "self-normalised" else FAR_LEFT
-    plain = numbered_case(number, which, far_left)
-    counts = np.arange(len(plain.x)) % 3 + 1
-    weighted = with_row_weights(plain, counts)
-    copied = np.repeat(np.arange(len(plain.x)), counts)
-    one = weighted.estimator.value_and_grad(
-        weighted.theta, weighted.noise, weighted.x, weighted.y, 0.7
-    )
-    other = plain.estimator.value_and_grad(
-        plain.theta, plain.noise, plain.x[copied], plain.y[copied], 0.7
-    )
-    assert one.value == pytest.approx(other.value, rel=1e-12)
-    assert relative_error(one.grad, other.grad) <= 1e-12
-
-
 @pytest.mark.equation("D45")
 def test_copies_are_weights_exactly():
     # in exact arithmetic: the value of the copies, with the gradient of the weights
@@ -204,20 +147,6 @@ def test_what_samplers_draw_from_has_copies_as_weights(learn):
     assert weighted.layout == copies.layout
     for one, other in zip(weighted(position), copies(position), strict=True):
         assert np.allclose(one, other, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.equation("D45")
-def test_repeated_weighted_rows_are_counted_once_with_all_their_weight():
-    rng = np.random.default_rng(0)
-    model = Model(MLP((1, 1)), GaussianPrior(), PoissonLikelihood())
-    x, y = np.repeat([[0.0], [1.0]], 5, axis=0), np.repeat([[2.0], [3.0]], 5, axis=0)
-    counted = LogJoint(model.weighted(), x, with_weights(y, np.full(10, 1.5)))
-    [(_, distinct, _)] = counted._evaluated
-    assert len(distinct) == 2
-    once = LogJoint(model.weighted(), x[[0, 5]], with_weights(y[[0, 5]], np.full(2, 7.5)))
-    position = rng.standard_normal((3, 2))
-    for one, other in zip(counted(position), once(position), strict=True):
-        assert np.allclose(one, other, rtol=1e-12)
 
 
 @given(st.integers(1, 3), seeds)
@@ -260,10 +189,3 @@ def test_every_column_but_the_weights_is_checked_as_targets(column):
     y[1, column] = 0.5
     with pytest.raises(ValueError, match="counts must be whole numbers"):
         Weighted(PoissonLikelihood()).check_targets(y, np.float64)
-
-
-def test_the_total_weight_of_single_precision_loses_no_row():
-    y = with_weights(np.zeros((3, 1), np.float32), np.array([2.0**24, 1.0, 1.0]))
-    assert y.dtype == np.float32
-    assert np.float32(2.0**24) + np.float32(1.0) == 2.0**24  # too little to count by itself
-    assert total_weight(y) == 2.0**24 + 2.0
