@@ -39,7 +39,7 @@ from bbb_numpy.numeric.validation import (
     whole,
 )
 from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric, Kernel, State, Target
-from bbb_numpy.sampling.mcmc.adaptation import first_step_size, retuned, tunable
+from bbb_numpy.sampling.mcmc.adaptation import first_step_size
 from bbb_numpy.sampling.mcmc.states import evaluate
 
 __all__ = [
@@ -298,21 +298,20 @@ def pilot(
     TypeError
         If the kernel has nothing to tune.
     """
-    part = tunable(kernel)
-    if part is None:
+    if getattr(kernel, "unadjusted", False):
+        raise ValueError(
+            "kernel must leave each density as it is, and MCLMC is biased; use MAMS, HMC or NUTS"
+        )
+    if getattr(kernel, "target_accept", None) is None:
         raise TypeError(
             "a pilot tunes kernels that have step_size and tuned(step_size, metric); got "
             f"{getattr(kernel, 'proposal', kernel)!r}. Pass one kernel for each step of the "
             "schedule to anneal instead"
         )
-    if getattr(part, "unadjusted", False):
-        raise ValueError(
-            "kernel must leave each density as it is, and MCLMC is biased; use MAMS, HMC or NUTS"
-        )
-    wanted = part.target_accept if target_accept is None else target_accept
+    wanted = kernel.target_accept if target_accept is None else target_accept
     proper_fraction("target_accept", wanted)
     state = State(start, *evaluate(path(float(schedule[0])), start))
-    step_size, tuned, spread = part.step_size, [], np.empty(len(schedule) - 1)
+    step_size, tuned, spread = kernel.step_size, [], np.empty(len(schedule) - 1)
     for t, power in enumerate(schedule[1:]):
         target = path(float(power))
         state, rise = _reweight(target, state)
@@ -321,7 +320,7 @@ def pilot(
         metric = DiagonalMetric(state.position.var(axis=0) + 1e-12)
         if t == 0:
             step_size = first_step_size(target, rng, metric, state, step_size)
-        full = retuned(kernel, step_size, metric)
+        full = kernel.tuned(step_size, metric)
         tuned.append(full)
         for _ in range(sweeps):
             state, info = full.step(target, rng, state)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bbb_numpy.sampling.workers import usable
+from bbb_numpy.sampling.chains import usable
 
 from .problems import Array, Problem
 from .round_robin import Spread, spread

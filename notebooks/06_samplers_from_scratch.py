@@ -50,11 +50,12 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import LogNormal
 from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, SKY, VERMILLION
+from bbb_numpy.sampling import mcmc
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.run import sample, sample_target
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Cosine
-from bbb_studies import annealing, mcmc
+from bbb_studies import annealing
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 COLOURS = {"Metropolis": GREY, "HMC": VERMILLION, "NUTS": VERMILLION, "mean field": BLUE}

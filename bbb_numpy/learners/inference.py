@@ -27,8 +27,7 @@ from ..numeric.validation import (
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
-from ..sampling.run import METRICS, SAMPLERS, check_sampler, sample
-from ..sampling.workers import check_cores
+from ..sampling.run import METRICS, SAMPLERS, check_cores, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 
 __all__ = [

@@ -1,7 +1,8 @@
 """Draws from the posterior itself.
 
-`mcmc`: kernels and their warm-up, NumPy alone. `annealing`: the evidence (M20). `run`: one call to
-sample. `draws`: what it leaves, and how predictions are made of it. `resuming`: a run on disk.
+`mcmc`: kernels and their warm-up, NumPy alone. `chains`: groups of chains, and the processes that
+move them. `resuming`: a run on disk. `run`: one call to sample. `draws`: what it leaves, and how
+predictions are made of it.
 """
 
 from .draws import DrawnWeights, Draws

@@ -93,8 +93,7 @@ class Draws:
     @property
     def step_size(self) -> float:
         """Step size of the kernel as adapted, the mean over groups; nan for one without."""
-        parts = [getattr(kernel, "proposal", kernel) for kernel in self.kernels]
-        return float(np.mean([getattr(part, "step_size", np.nan) for part in parts]))
+        return float(np.mean([getattr(kernel, "step_size", np.nan) for kernel in self.kernels]))
 
     @property
     def expected_bias(self) -> float:

@@ -1,9 +1,7 @@
 """A sampling run on disk, to go on from where it was.
 
-A folder with ``draws-<first>-<last>.npz`` for every stretch of draws, and ``state.npz``, written
-last: all that the next step depends on, and which files of draws belong to it. Several groups of
-chains have a folder each, ``group-<number>``, in that of the run. What the files look like is said
-in `numeric.storing`.
+A folder with a file for each group of chains, ``group-<number>.npz``: its draws, and all that the
+next step depends on. What such files look like is said in `numeric.storing`.
 """
 
 from __future__ import annotations
@@ -20,31 +18,16 @@ from numpy.typing import NDArray
 from ..model.log_joint import LogJoint
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import not_negative
-from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Info, Kernel, Metric, State, Target
-from .mcmc.adaptation import DualAveraging, Moments, retuned, tunable
-from .mcmc.chees import ChEES, Paced, PathLength
+from .chains import Run
+from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Kernel, Metric, State, Target
+from .mcmc.adaptation import DualAveraging, Moments
+from .mcmc.chees import Paced, PathLength
 from .mcmc.microcanonical import MicrocanonicalAdaptation
 from .mcmc.states import evaluate
 
-__all__ = ["Recording", "Run", "Stretch", "recordings", "stacked", "unstacked"]
+__all__ = ["Checkpoint"]
 
 Array = NDArray[Any]
-
-
-class Run(NamedTuple):
-    """A run between two steps."""
-
-    state: State | Paced
-    rng: np.random.Generator
-    adaptation: Adaptation | MicrocanonicalAdaptation | None  # None: there is nothing to adapt
-    steps: int  # of the warm-up and after
-    harmless: int  # divergences in the warm-up
-    kept: list[State]  # without gradients
-    infos: list[Info]
-
-    def done(self, warm_up: int) -> int:
-        """Return the steps of the warm-up and the draws made so far."""
-        return min(self.steps, warm_up) + len(self.kept)
 
 
 class Tuning(NamedTuple):
@@ -52,33 +35,23 @@ class Tuning(NamedTuple):
 
     step_size: float
     metric: Metric
-    length: float | None = None  # of a path, where the warm-up learns it
-
-
-class Stretch(NamedTuple):
-    """A file of draws: what they are named tuples of, stacked."""
-
-    kept: State
-    infos: Info
+    length: float | None  # of a path, where the warm-up learns it
 
 
 class Stored(NamedTuple):
-    """The file of a state."""
+    """The file of a group of chains."""
 
     settings: dict[str, Any]
-    files: list[str]  # of draws, those of this state
-    draws: int  # in them
-    run: Run  # without draws
+    run: Run
 
 
 FORMAT = Format(
     "bbb_numpy.sampling",
-    2,
+    3,
     (
         Run,
         State,
         Paced,
-        Info,
         Adaptation,
         MicrocanonicalAdaptation,
         DualAveraging,
@@ -91,7 +64,7 @@ FORMAT = Format(
 )
 
 
-class Recording:
+class Checkpoint:
     """The folder of a run.
 
     Parameters
@@ -99,6 +72,8 @@ class Recording:
     folder : path
     every : float
         Seconds between two writes.
+    settings : dict
+        By which the same call is known again: whole numbers, floats, text and None.
 
     Raises
     ------
@@ -108,40 +83,38 @@ class Recording:
         If there is a file of that name.
     """
 
-    def __init__(self, folder: str | Path, every: float) -> None:
+    def __init__(self, folder: str | Path, every: float, settings: dict[str, Any]) -> None:
         if not isinstance(folder, str | Path) or not str(folder):
             raise TypeError(f"checkpoint must name a folder; got {folder!r}")
         self.folder = Path(folder)
         self.every = not_negative("checkpoint_every", every)
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"checkpoint {self.folder} is a file; name a folder")
-        self.stored = 0
-        self.files: list[str] = []
         self.written = time.monotonic()
-        self.settings: dict[str, Any] = {}
+        self.settings = settings
 
     def due(self) -> bool:
         """Whether it is time to write."""
         return time.monotonic() - self.written >= self.every
 
-    def write(self, run: Run) -> None:
-        """Store the draws since the last write, then the state; if it fails, all is as it was."""
+    def write(self, runs: Sequence[Run]) -> None:
+        """Store all groups; a file is replaced only when the new one is whole."""
         self.written = time.monotonic()  # and not tried again at every step
         self.folder.mkdir(parents=True, exist_ok=True)
-        count, files = len(run.kept), self.files
-        stretch = stacked(run, self.stored)
-        if stretch is not None:
-            files = [*files, f"draws-{self.stored:08d}-{count:08d}.npz"]
-            write_state(self.folder / files[-1], stretch, FORMAT)
-        state = run._replace(adaptation=_without_kernel(run.adaptation), kept=[], infos=[])
-        stored = Stored(self.settings, files, count, state)
-        write_state(self.folder / "state.npz", stored, FORMAT)
-        self.files, self.stored = files, count
+        for group, run in enumerate(runs):
+            draws = (run.joined(),) if run.draws else ()
+            stored = run._replace(draws=draws, adaptation=_without_kernel(run.adaptation))
+            write_state(self._file(group), Stored(self.settings, stored), FORMAT)
 
     def read(
-        self, settings: dict[str, Any], start: Array | None, target: Target, kernel: Kernel
-    ) -> Run | None:
-        """Return the stored run, or None if the folder holds none.
+        self, groups: int, start: Array | None, target: Target, kernel: Kernel
+    ) -> list[Run] | None:
+        """Return the stored run of every group, or None if not all of them are there.
+
+        Parameters
+        ----------
+        start : ndarray (S, D), optional
+            Where the chains begin; None if the same call would begin elsewhere.
 
         Raises
         ------
@@ -149,158 +122,67 @@ class Recording:
             If it is the run of other settings, another start, model or data, or is damaged.
         """
         begun = None if start is None else _sum(start)
-        self.settings = {**settings, "start": begun, **_print(target)}
-        path = self.folder / "state.npz"
-        if not path.exists():
-            return None
+        self.settings |= {"groups": groups, "start": begun, **_described(target)}
+        found = [
+            self._read(group, target, kernel)
+            for group in range(groups)
+            if self._file(group).exists()
+        ]
+        return found if len(found) == groups else None
+
+    def _file(self, group: int) -> Path:
+        return self.folder / f"group-{group}.npz"
+
+    def _read(self, group: int, target: Target, kernel: Kernel) -> Run:
+        path = self._file(group)
         try:
-            found: Stored = read_state(path, Stored, FORMAT)
+            settings, run = read_state(path, Stored, FORMAT)
         except CheckpointError as error:
             raise ValueError(f"checkpoint {path} cannot be read: {error}") from None
         optional = ("start", "seed")  # not known before a run without a seed begins
         other = [
-            f"{name} {found.settings.get(name)} there, {value} here"
+            f"{name} {settings.get(name)} there, {value} here"
             for name, value in self.settings.items()
-            if found.settings.get(name) != value and not (name in optional and value is None)
+            if settings.get(name) != value and not (name in optional and value is None)
         ]
         if other:
             raise ValueError(
                 f"checkpoint {self.folder} belongs to another run ({'; '.join(other)}). Make the "
                 "same call, or name another folder"
             )
-        try:
-            run = self._run(found, kernel)
-        except (ValueError, FileNotFoundError) as error:
-            raise ValueError(f"checkpoint {self.folder} is damaged: {error}") from None
-        state = run.state
-        value, _ = evaluate(target, state.position)
-        if not np.allclose(value, state.log_density, rtol=1e-4, atol=1e-4):
+        value, _ = evaluate(target, run.state.position)
+        if not np.allclose(value, run.state.log_density, rtol=1e-4, atol=1e-4):
             raise ValueError(
                 f"checkpoint {self.folder} belongs to another target: where its chains stand, this "
-                f"one has the log densities {value}, not {state.log_density}. Name another folder"
+                f"one has the log densities {value}, not {run.state.log_density}. Name another "
+                "folder"
             )
-        self.settings, self.files, self.stored = found.settings, found.files, found.draws
-        return run
-
-    def _run(self, found: Stored, kernel: Kernel) -> Run:
-        """Return a run with its draws and its kernel; another file's write was not completed."""
-        _check_run(found.run)
-        kept: list[State] = []
-        infos: list[Info] = []
-        for name in found.files:
-            if Path(name).name != name:
-                raise ValueError(f"{name!r} is no file of this folder")
-            try:
-                stretch: Stretch = read_state(self.folder / name, Stretch, FORMAT)
-            except CheckpointError as error:
-                raise ValueError(f"{name}: {error}") from None
-            _check_stretch(stretch, found.run.state)
-            more, told = unstacked(stretch)
-            kept += more
-            infos += told
-        if not len(kept) == len(infos) == found.draws:
-            raise ValueError(f"its files hold {len(kept)} of {found.draws} draws")
-        adaptation = found.run.adaptation
+        self.settings = settings
+        adaptation = run.adaptation
         if adaptation is not None:
-            adaptation = adaptation._replace(kernel=retuned(kernel, *adaptation.kernel))
-        return found.run._replace(kept=kept, infos=infos, adaptation=adaptation)
-
-
-def recordings(folder: str | Path, every: float, groups: int) -> list[Recording]:
-    """Return the folders of all groups of a run: of one group, the run's own.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `Recording`; for the folder of a run in so many groups that they are told apart by the
-        place of their files.
-    NotADirectoryError
-        If there is a file of that name.
-    """
-    whole = Recording(folder, every)
-    parts = [whole.folder / f"group-{group}" for group in range(groups)]
-    single = (whole.folder / "state.npz").exists()
-    if single if groups > 1 else parts[0].exists():
-        raise ValueError(
-            f"checkpoint {whole.folder} belongs to another run (its chains are in "
-            f"{'one group' if single else 'several groups'}, here in {groups}). Make the same "
-            "call, or name another folder"
-        )
-    return [whole] if groups == 1 else [Recording(part, every) for part in parts]
+            *tuning, length = adaptation.kernel
+            tuned: Any = kernel.tuned(*tuning, *([] if length is None else [length]))  # type: ignore[attr-defined]
+            adaptation = adaptation._replace(kernel=tuned)
+        found: Run = run._replace(adaptation=adaptation)
+        return found
 
 
 def _without_kernel(adaptation: Any) -> Any:
     """Return a warm-up with what it found in place of the kernel."""
     if adaptation is None:
         return None
-    part = tunable(adaptation.kernel)
-    assert part is not None
-    assert part.metric is not None  # as `begin` has made sure
-    length = part.path if isinstance(part, ChEES) else getattr(part, "decoherence_length", None)
-    return adaptation._replace(kernel=Tuning(part.step_size, part.metric, length))
-
-
-def stacked(run: Run, first: int = 0) -> Stretch | None:
-    """Return the draws of a run from number `first` on, each field as one array; None if none."""
-    kept, infos = run.kept[first:], run.infos[first:]
-    if not kept:
-        return None
-    return Stretch(State(*_columns(kept)), Info(*_columns(infos)))
-
-
-def unstacked(stretch: Stretch | None) -> tuple[list[State], list[Info]]:
-    """Undo `stacked`."""
-    if stretch is None:
-        return [], []
-    kept = [State(*row) for row in zip(*stretch.kept, strict=True)]
-    return kept, [Info(*row) for row in zip(*stretch.infos, strict=True)]
-
-
-def _columns(rows: Sequence[NamedTuple]) -> list[Array]:
-    return [np.array(column) for column in zip(*rows, strict=True)]
-
-
-def _check_run(run: Run) -> None:
-    """Raise ValueError unless all arrays of a run are of as many chains and numbers."""
-    position, value, gradient = run.state[:3]
-    shape = position.shape
-    if len(shape) != 2 or gradient.shape != shape or value.shape != shape[:1]:
-        raise ValueError(
-            f"its state has arrays of shapes {shape}, {value.shape} and {gradient.shape}"
-        )
-    if isinstance(run.state, Paced):
-        turn, slope = run.state.turn, run.state.slope
-        whole = turn.dtype.kind == "i" and turn.shape == slope.shape == shape[:1]
-        whole = whole and run.state.center.shape == shape
-        if not whole or (turn < 0).any():
-            raise ValueError(f"its turns {turn} are no counts of paths of {shape[0]} chains")
-    if run.adaptation is not None:
-        _, mean, squares = run.adaptation.moments
-        if mean.shape != shape or squares.shape not in (shape[1:], shape[1:] * 2):
-            raise ValueError(f"its moments are not those of positions {shape}")
-        if isinstance(run.adaptation, MicrocanonicalAdaptation):
-            shapes = run.adaptation.before.shape, run.adaptation.jumps.shape
-            if shapes != (shape, shape[1:]):
-                raise ValueError(f"its warm-up has arrays of shapes {shapes}, not those of {shape}")
-        if not isinstance(run.adaptation.kernel, Tuning):
-            raise ValueError(f"its kernel must be a Tuning; got {run.adaptation.kernel!r}")
-
-
-def _check_stretch(stretch: Stretch, state: State | Paced) -> None:
-    """Raise ValueError unless the draws of a file are of the chains of `state`."""
-    position, *rest = stretch.kept.position, stretch.kept.log_density, *stretch.infos
-    wanted = position.shape[:1] + state.position.shape
-    if position.shape != wanted or position.dtype != state.position.dtype:
-        raise ValueError(f"positions of shape {position.shape} are none of these chains")
-    if {array.shape for array in rest} != {wanted[:2]}:
-        raise ValueError(f"draws must have shape {wanted[:2]}")
+    kernel = adaptation.kernel
+    length = getattr(kernel, "decoherence_length", None)
+    if isinstance(getattr(adaptation, "length", None), PathLength):
+        length = kernel.path
+    return adaptation._replace(kernel=Tuning(kernel.step_size, kernel.metric, length))
 
 
 def _sum(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def _print(target: Target) -> dict[str, Any]:
+def _described(target: Target) -> dict[str, Any]:
     """Return what tells one target from another: of a function, its name at most."""
     if not isinstance(target, LogJoint):
         return {"target": getattr(target, "__qualname__", type(target).__qualname__)}

@@ -6,10 +6,10 @@ import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,20 @@ from ..numeric.validation import (
 )
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
-from .draws import STATISTICS, Draws
+from .chains import Processes, Run, Settings, begin, divided, go_on, usable, usual_groups
+from .draws import Draws
 from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
-from .resuming import Recording, Run, recordings
-from .stepping import Course, Mark, advance, begin, behind, divided, usual_groups
-from .workers import Died, NotSent, Processes, Task, check_cores, usable
+from .resuming import Checkpoint
 
-__all__ = ["METRICS", "SAMPLERS", "Draws", "check_sampler", "sample", "sample_target"]
+__all__ = [
+    "METRICS",
+    "SAMPLERS",
+    "Draws",
+    "check_cores",
+    "check_sampler",
+    "sample",
+    "sample_target",
+]
 
 Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
@@ -58,6 +65,8 @@ OPTIONS = (
 )
 WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
 TRIED, PAYS = 1.0, 5.0  # seconds on one core after which, and seconds left for which, to use more
+TURN, TURN_THERE = 0.25, 1.0  # seconds of a group between two looks: here, and in other processes
+MOST_CORES = 1024
 SAMPLERS: dict[str, Kernel] = {
     "nuts": NUTS(),
     "chees": ChEES(),
@@ -87,6 +96,11 @@ def check_sampler(sampler: Any) -> Kernel:
         "sampler", sampler
     )
     return kernel
+
+
+def check_cores(name: str, cores: Any) -> int | None:
+    """Return a number of cores, or None for what the machine has."""
+    return None if cores is None else whole(name, cores, 1, MOST_CORES)
 
 
 def sample(
@@ -177,7 +191,18 @@ def sample(
         kernel = check_sampler(sampler)
         groups = usual_groups(wanted[0], len(target.x) * model.layout.size, kernel)
     options |= {"sampler": sampler, "layout": target.layout, "seed": seed, "groups": groups}
-    return _run(target, np.asarray(start, kind), rng, known, **options)
+    return _sampled(_begun(target, np.asarray(start, kind), rng, known, **options))
+
+
+class Job(NamedTuple):
+    """A run that has been checked and begun."""
+
+    settings: Settings
+    runs: list[Run]  # of all groups
+    layout: Layout
+    cores: int | None
+    store: Checkpoint | None
+    progress: bool | None
 
 
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
@@ -241,8 +266,7 @@ def sample_target(
         On how many cores groups run, each in a process of its own. **The draws are the same, bit
         for bit**: they depend on `seed`, chains and `groups`, not on this. By default all that
         the machine has (for a process of a pool one), as soon as a run is seen to last seconds.
-        The processes import target and kernel: functions of a script or notebook, and lambdas,
-        run on one core.
+        More than one need joblib, which scikit-learn brings.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     checkpoint : path, optional
@@ -250,7 +274,7 @@ def sample_target(
         again: on the same machine the draws are those of an uninterrupted run, bit for bit. A
         finished run is returned as it is, and goes on if more `draws` are asked for.
     checkpoint_every : float
-        Seconds between two writes.
+        Seconds between two writes, of all draws each time.
 
     Returns
     -------
@@ -259,19 +283,19 @@ def sample_target(
     Raises
     ------
     TypeError, ValueError
-        For arguments that cannot be used, a checkpoint of another run, and a target that other
-        processes cannot have, if `cores` asks for some.
+        For arguments that cannot be used, and a checkpoint of another run.
+    ImportError
+        If `cores` asks for several, and joblib is not installed.
     ChildProcessError
-        When the process of a group has died, for example for lack of memory. With a checkpoint
-        the same call goes on.
+        When a process has died, for example out of memory. With a checkpoint the same call goes on.
 
     Warns
     -----
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; when a checkpoint
         cannot be written, as on a full disk; when more than 1 in 1,000 draws diverged: the
-        posterior has places that the chains do not reach; when a long run stays on one core
-        because of its target; and when 'mclmc' makes variances off by more than 6 %.
+        posterior has places that the chains do not reach; and when 'mclmc' makes variances off by
+        more than 6 %.
 
     Notes
     -----
@@ -294,10 +318,10 @@ def sample_target(
         "checkpoint": checkpoint,
         "checkpoint_every": checkpoint_every,
     }
-    return _run(target, start, check_generator(seed, "seed"), True, **options)
+    return _sampled(_begun(target, start, check_generator(seed, "seed"), True, **options))
 
 
-def _run(
+def _begun(
     target: Target,
     start: Array,
     rng: np.random.Generator,
@@ -316,8 +340,11 @@ def _run(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
-) -> Draws:
-    """Do what `sample_target` says; `known`: whether the same call has the same `start` again."""
+) -> Job:
+    """Check what `sample_target` is given, and begin.
+
+    `known`: whether the same call would have the same `start` again.
+    """
     FUNCTION("target", target)
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
@@ -341,240 +368,136 @@ def _run(
     if layout is None:
         layout = Layout((("position", (start.shape[1],)),))
     groups = whole("groups", groups, 1, len(start))
-    course = Course(target, kernel, warm_up, thin, draws, metric == "dense", target_accept)
-    settings = {
-        # without addresses in memory, by which no other process would know it again
-        "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(kernel)),
-        "warm_up": warm_up,
-        "thin": thin,
-        "metric": metric,
-        "target_accept": target_accept,
-        "dtype": str(start.dtype),
-        "chains": len(start),
-        "seed": int(seed) if isinstance(seed, Integral) else None,
-    }
-    folders = [] if checkpoint is None else recordings(checkpoint, checkpoint_every, groups)
-    with nullcontext() if groups == 1 else one_blas_thread():
-        runs = _begun(course, start, rng, known, folders, settings, groups)
-        # One name for all that belongs together: Ctrl-C between two lines leaves it whole
-        marks = [Mark.of(run) for run in runs]
-        finished, dead = True, None
-        with tqdm(
-            total=warm_up + draws,
-            initial=_done(marks, course),
-            unit="draw",
-            leave=False,
-            disable=None if progress is None else not progress,
-        ) as bar:
-            try:
-                _sample(marks, course, cores, folders, bar)
-            except KeyboardInterrupt:
-                finished = False
-            except Died as error:
-                dead = error
-        runs = [mark.restored() for mark in marks]
-        stored = _store(folders, runs, 4) and bool(folders)
-    if dead is not None:
-        place = divided(len(start), groups)[dead.group]
-        raise ChildProcessError(
-            f"the process of group {dead.group}, chains {place.start} to {place.stop - 1}, died "
-            f"with exit code {dead.code}, for example for lack of memory; "
-            + ("the same call goes on from the" if stored else "with a folder as")
-            + (" checkpoint" if stored else " `checkpoint` the same call would go on from there")
-            + ". cores=1 needs no other process"
-        )
-    if not finished:
-        made = min(len(run.kept) for run in runs)
+    settings = Settings(target, kernel, warm_up, thin, draws, metric == "dense", target_accept)
+    store, runs = None, None
+    if checkpoint is not None:
+        described = {
+            # without addresses in memory, by which no other process would know it again
+            "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(kernel)),
+            "warm_up": warm_up,
+            "thin": thin,
+            "metric": metric,
+            "target_accept": target_accept,
+            "dtype": str(start.dtype),
+            "chains": len(start),
+            "seed": int(seed) if isinstance(seed, Integral) else None,
+        }
+        store = Checkpoint(checkpoint, checkpoint_every, described)
+        runs = store.read(groups, start if known else None, target, kernel)
+    if runs is None:
+        with _threads(groups):
+            state = kernel.init(target, start)
+            rngs = [rng] if groups == 1 else rng.spawn(groups)
+            runs = [
+                begin(settings, own, type(state)._make(part[place] for part in state))
+                for own, place in zip(rngs, divided(len(start), groups), strict=True)
+            ]
+    return Job(settings, runs, layout, cores, store, progress)
+
+
+def _threads(groups: int) -> AbstractContextManager[Any]:
+    return nullcontext() if groups == 1 else one_blas_thread()
+
+
+def _sampled(job: Job) -> Draws:
+    """Sample until all groups have their draws, or until Ctrl-C."""
+    settings, runs, layout, cores, store, progress = job
+    count, processes = min(len(runs), usable() if cores is None else cores), None
+    if cores is not None and count > 1:
+        processes = Processes(count)
+    began, before = time.monotonic(), sum(run.steps for run in runs)
+    total, finished = settings.warm_up + settings.draws, True
+    hidden = None if progress is None else not progress
+    try:
+        with (
+            _threads(len(runs)),
+            tqdm(total=total, unit="draw", leave=False, disable=hidden) as bar,
+        ):
+            while left := [i for i, run in enumerate(runs) if run.steps < settings.steps]:
+                if processes is None:
+                    for group in left:
+                        runs[group] = runs[group].followed(go_on(settings, runs[group], TURN))
+                else:
+                    found = processes.go_on(settings, [runs[group] for group in left], TURN_THERE)
+                    for group, run in zip(left, found, strict=True):
+                        runs[group] = runs[group].followed(run)
+                bar.update(sum(map(settings.done, runs)) // len(runs) - bar.n)
+                if store is not None and store.due():
+                    _write(store, runs)
+                passed, steps = time.monotonic() - began, sum(run.steps for run in runs)
+                more = passed * (len(runs) * settings.steps - steps) / (steps - before)
+                if processes is None and count > 1 and passed > TRIED and more > PAYS:
+                    processes = Processes(count)
+    except KeyboardInterrupt:
+        finished = False
         warnings.warn(
-            f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; {made} of "
-            f"{draws} draws are returned" + ("; the same call goes on" if stored else ""),
+            f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; "
+            f"{min(map(settings.made, runs))} of {settings.draws} draws are returned"
+            + ("" if store is None else "; the same call goes on"),
             UserWarning,
             stacklevel=3,
         )
-    return _result(runs, course, layout, finished)
+    except ChildProcessError as error:
+        goes_on = "goes on only with `checkpoint`" if store is None else "goes on from its checkpoint"
+        error.add_note(f"The same call {goes_on}; cores=1 needs no other process.")
+        raise
+    finally:
+        if store is not None:
+            _write(store, runs)
+    return _result(runs, settings, layout, finished)
 
 
-def _begun(
-    course: Course,
-    start: Array,
-    rng: np.random.Generator,
-    known: bool,
-    folders: Sequence[Recording],
-    settings: dict[str, Any],
-    groups: int,
-) -> list[Run]:
-    """Return the runs of all groups, from where they were stored or before their first step."""
-    places = divided(len(start), groups)
-    found: list[Run | None] = [None] * groups
-    for group, recording in enumerate(folders):
-        mine = settings | ({} if groups == 1 else {"groups": groups, "group": group})
-        begins = start[places[group]] if known else None
-        found[group] = recording.read(mine, begins, course.target, course.kernel)
-    if all(run is not None for run in found):
-        return [run for run in found if run is not None]
-    state = course.kernel.init(course.target, start)
-    rngs = [rng] if groups == 1 else rng.spawn(groups)
-    return [
-        begin(course, own, type(state)._make(part[place] for part in state)) if run is None else run
-        for run, own, place in zip(found, rngs, places, strict=True)
-    ]
-
-
-def _sample(
-    marks: list[Mark],
-    course: Course,
-    cores: int | None,
-    folders: Sequence[Recording],
-    bar: tqdm,
-) -> None:
-    """Sample until all groups have their draws; every step ends with a mark."""
-    left = behind(course, _runs(marks))
-    count = min(len(left), usable() if cores is None else cores)
-    began, steps = time.monotonic(), sum(mark.run.steps for mark in marks)
-    while left:
-        if count > 1 and (cores is not None or _pays(marks, course, began, steps)):
-            try:
-                with Processes(course, count) as processes:
-                    return _sample_there(marks, course, processes, folders, bar)
-            except NotSent as error:
-                _stay(error, cores)
-                count = 1
-        marks[left[0]] = Mark.of(advance(course, marks[left[0]].run))
-        _show(marks, course, folders, bar)
-        left = behind(course, _runs(marks))
-    return None
-
-
-def _sample_there(
-    marks: list[Mark],
-    course: Course,
-    processes: Processes,
-    folders: Sequence[Recording],
-    bar: tqdm,
-) -> None:
-    """Sample in processes: of the groups that nobody works on, first the one that is behind."""
-    away: set[int] = set()
-    while left := behind(course, _runs(marks)):
-        for group in [group for group in left if group not in away][: len(processes.idle)]:
-            run = marks[group].run
-            wanted = course.draws - len(run.infos)
-            processes.send(Task(group, run._replace(kept=[], infos=[]), wanted))
-            away.add(group)
-        group, found = processes.receive()
-        away.remove(group)
-        before = marks[group].run
-        marks[group] = Mark.of(
-            found._replace(kept=before.kept + found.kept, infos=before.infos + found.infos)
-        )
-        _show(marks, course, folders, bar)
-
-
-def _pays(marks: list[Mark], course: Course, began: float, before: int) -> bool:
-    """Whether what is left takes so long that processes are worth their start."""
-    passed, steps = time.monotonic() - began, sum(mark.run.steps for mark in marks)
-    if passed < TRIED or steps == before:
-        return False
-    return passed / (steps - before) * (len(marks) * course.steps - steps) > PAYS
-
-
-def _stay(error: NotSent, cores: int | None) -> None:
-    """Say why a run stays on one core; if more were asked for, refuse."""
-    why = (
-        f"other processes cannot have the target or the kernel ({error}): they import what it is "
-        "made of, so define it in a module, not in a script, notebook or lambda"
-    )
-    if cores is not None:
-        raise ValueError(f"cores={cores}: {why}; or use cores=1, for the same draws") from None
-    warnings.warn(
-        f"sampling goes on on one core: {why}. cores=1 gives the same draws without this warning",
-        UserWarning,
-        stacklevel=5,
-    )
-
-
-def _runs(marks: Sequence[Mark]) -> list[Run]:
-    return [mark.run for mark in marks]
-
-
-def _done(marks: Sequence[Mark], course: Course) -> int:
-    """Return steps of the warm-up and draws made so far, the mean over groups, rounded down."""
-    return sum(mark.run.done(course.warm_up) for mark in marks) // len(marks)
-
-
-def _show(marks: list[Mark], course: Course, folders: Sequence[Recording], bar: tqdm) -> None:
-    """Move the bar, and write what is due."""
-    bar.update(_done(marks, course) - bar.n)
-    if folders and folders[0].due():
-        _store(folders, _runs(marks), 6)
-
-
-def _store(folders: Sequence[Recording], runs: Sequence[Run], stacklevel: int) -> bool:
+def _write(store: Checkpoint, runs: Sequence[Run]) -> None:
     """Write the checkpoint; of a disk that is full say so, and go on, with the draws in memory."""
     try:
-        for recording, run in zip(folders, runs, strict=bool(folders)):
-            recording.write(run)
+        store.write(runs)
     except OSError as error:
         warnings.warn(
             f"the checkpoint could not be written: {error}. It stays as it was written before; "
             "the draws are not lost, and are returned",
             UserWarning,
-            stacklevel=stacklevel,
+            stacklevel=4,
         )
-        return False
-    return True
 
 
-def _result(runs: Sequence[Run], course: Course, layout: Layout, finished: bool) -> Draws:
+def _result(runs: Sequence[Run], settings: Settings, layout: Layout, finished: bool) -> Draws:
     """Put the groups side by side, as far as all of them have come."""
-    count = min(course.draws, min(len(run.kept) for run in runs))
-    parts: list[dict[str, Array]] = []
-    for run in runs:
-        kept, infos = run.kept[:count], run.infos[:count]
-        chains, size = run.state.position.shape
-        dtype = run.state.position.dtype
-        positions = np.array([s.position for s in kept], dtype).reshape(-1, chains, size)
-        density = np.array([s.log_density for s in kept]).reshape(-1, chains)
-        parts.append({"positions": positions, "log_density": density})
-        for name in STATISTICS:
-            values = np.array([getattr(info, name) for info in infos]).reshape(-1, chains)
-            parts[-1][name] = values
-    whole = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    count = min(settings.draws, *map(settings.made, runs))
+    parts = [run.joined() for run in runs]
+    found = {
+        name: np.concatenate([part[name][:count] for part in parts], axis=1) for name in parts[0]
+    }
     kernel, *others = (
-        course.kernel if run.adaptation is None else run.adaptation.kernel for run in runs
+        settings.kernel if run.adaptation is None else run.adaptation.kernel for run in runs
     )
-    found = Draws(
-        whole.pop("positions"),
-        whole.pop("log_density"),
-        whole,
+    draws = Draws(
+        found.pop("positions"),
+        found.pop("log_density"),
+        found,
         kernel,
-        course.target,
+        settings.target,
         layout,
-        min(course.warm_up, min(run.steps for run in runs)),
+        min(settings.warm_up, min(run.steps for run in runs)),
         sum(run.harmless for run in runs),
         finished,
         tuple(others),
     )
-    if found.divergences > MOST_DIVERGENT * found.log_density.size:
+    if draws.divergences > MOST_DIVERGENT * draws.log_density.size:
         warnings.warn(
-            f"{found.divergences} divergent transitions among {found.log_density.size} draws: the "
+            f"{draws.divergences} divergent transitions among {draws.log_density.size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "
             "even where R-hat is 1. Raise target_accept (0.9, 0.95, 0.99), or use another prior or "
             "hyperprior",
             UserWarning,
             stacklevel=4,
         )
-    _warn_of_bias(found)
-    return found
-
-
-def _warn_of_bias(found: Draws) -> None:
-    """Say how biased draws are whose kernel rejects nothing, if by more than it should be."""
-    if found.expected_bias > MOST_BIAS:
+    if draws.expected_bias > MOST_BIAS:
         warnings.warn(
-            f"{type(found.kernel).__name__} is not adjusted, and its steps are large here: "
-            f"variances are off by about {100 * found.expected_bias:.2g} % if the posterior is a "
-            "Gaussian (D50), more if it is far from one, and means may be off too. Give it a "
-            "longer warm-up or a smaller energy_variance, or use sampler='mams', which has no bias",
+            f"{type(kernel).__name__} is not adjusted, and its steps are large here: variances are "
+            f"off by about {100 * draws.expected_bias:.2g} % if the posterior is a Gaussian (D50), "
+            "more if it is far from one, and means may be off too. Give it a longer warm-up or a "
+            "smaller energy_variance, or use sampler='mams', which has no bias",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
+    return draws

@@ -1,4 +1,4 @@
-"""Every kernel leaves its target as it is, for any step size; planted errors do not.
+"""Every kernel leaves its target as it is, for any step size.
 
 Exact draws of the target move a few steps and must be exact draws again. Nothing has to converge,
 so step sizes near the limit of stability are as good a test as small ones, and a better one of the
@@ -19,8 +19,6 @@ from targets import (
     change,
     correlated,
     forgotten,
-    moved,
-    wrong_sign,
 )
 
 from bbb_numpy.sampling.mcmc import (
@@ -36,10 +34,7 @@ from bbb_numpy.sampling.mcmc import (
     LogNormalWalk,
     MetropolisHastings,
     StudentWalk,
-    hmc,
-    nuts,
 )
-from bbb_numpy.sampling.mcmc.leapfrog import hamiltonian, leapfrog
 from bbb_numpy.sampling.run import sample, sample_target
 
 LIMIT = 4.5  # z-score of the worst of a dozen statistics; a right kernel passes it once in 1e4
@@ -115,91 +110,6 @@ def test_proposals_that_do_not_come_from_the_chain_or_only_multiply_it_leave_the
     assert change(MetropolisHastings(independent), Gammas()) < LIMIT
     assert change(MetropolisHastings(Altered(independent, forgotten)), Gammas()) > 2 * LIMIT
     assert change(MetropolisHastings(LogNormalWalk(0.7)), Gammas()) < LIMIT
-
-
-@pytest.mark.equation("M6")
-@pytest.mark.parametrize(
-    ("proposal", "target"),
-    [(LogNormalWalk(0.7), Gammas()), (Langevin(0.7), Gammas()), (Langevin(0.4), GAUSSIAN)],
-)
-def test_a_forgotten_ratio_of_proposals_is_caught(proposal, target):
-    assert change(MetropolisHastings(Altered(proposal, forgotten)), target) > 2 * LIMIT
-
-
-@pytest.mark.equation("M6")
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_wrong_sign_of_the_acceptance_is_caught(target):
-    walk = Altered(GaussianWalk(0.7), wrong_sign)
-    assert change(MetropolisHastings(walk), TARGETS[target]) > 2 * LIMIT
-
-
-@pytest.mark.equation("M7")
-def test_the_flipped_sign_of_the_momentum_before_is_caught(monkeypatch):
-    """With + r0.r0 / 2 in the exponent of the denominator a fast start is hardly ever accepted."""
-    calls = []
-
-    def flipped(metric, phase):
-        calls.append(0)
-        if len(calls) % 2:  # the energy before the trajectory
-            return -phase.log_density - metric.kinetic(phase.momentum)
-        return hamiltonian(metric, phase)
-
-    target = Gaussian(np.diag([1.0, 0.25]))
-    kernel = HMC(0.3, path=1.5)
-    assert change(kernel, target, steps=10) < LIMIT
-    monkeypatch.setattr(hmc, "hamiltonian", flipped)
-    assert change(kernel, target, steps=10) > 2 * LIMIT
-    rng = np.random.default_rng(0)
-    far = moved(kernel, target, target.draw(rng, 4000), rng, 60)
-    # variances near 1/3 and 1/12 in place of 1 and 1/4
-    np.testing.assert_allclose(np.var(far, axis=0), [0.345, 0.095], rtol=0.15)
-
-
-@pytest.mark.equation("M8")
-def test_a_missing_half_step_is_caught(monkeypatch):
-    def without(target, metric, phase, step_size):
-        new = leapfrog(target, metric, phase, step_size)
-        return new._replace(momentum=new.momentum - 0.5 * step_size * new.gradient)
-
-    monkeypatch.setattr(nuts, "leapfrog", without)
-    monkeypatch.setattr(hmc, "leapfrog", without)
-    assert change(NUTS(1.2), Banana(), 10_000) > 2 * LIMIT
-    assert change(HMC(0.3, path=1.5), Gaussian(np.diag([1.0, 0.25])), 40_000) > 2 * LIMIT
-
-
-@pytest.mark.equation("M10")
-def test_a_tree_whose_subtrees_are_not_checked_is_caught(monkeypatch):
-    """Then the trajectory depends on the point from which it grew."""
-
-    class Careless(NUTS):
-        def _subtree(self, *arguments):
-            def never(metric, a, b, leaves=False):
-                span, turn = right(metric, a, b, leaves)
-                return span, np.zeros_like(turn)
-
-            right = nuts.join
-            with monkeypatch.context() as patch:
-                patch.setattr(nuts, "join", never)
-                return super()._subtree(*arguments)
-
-    for target in (Banana(), Gammas(), Funnel()):
-        assert change(NUTS(0.3), target, 10_000, seed=5) < LIMIT
-        assert change(Careless(0.3), target, 10_000, seed=5) > 2 * LIMIT
-
-
-@pytest.mark.equation("M9", "M10")
-def test_a_criterion_that_looks_at_one_end_alone_is_caught(monkeypatch):
-    """First and last change places with the direction of time."""
-    right = nuts.turned
-    monkeypatch.setattr(nuts, "turned", lambda m, first, last, total: right(m, last, last, total))
-    found = [change(NUTS(0.3), t, 40_000, seed=5) for t in (Banana(), Gammas())]
-    assert min(found) > LIMIT
-
-
-@pytest.mark.equation("M10")
-def test_leaves_that_all_weigh_the_same_are_caught(monkeypatch):
-    monkeypatch.setattr(nuts, "hamiltonian", lambda metric, phase: np.zeros(len(phase.position)))
-    assert change(NUTS(0.6), Banana(), 2000, steps=1) > 2 * LIMIT
 
 
 # --- long chains from elsewhere ------------------------------------------------------------------

@@ -1,31 +1,22 @@
 """Sampling in one call: reproducible, interrupted, resumed, refused."""
 
 import inspect
-import json
-import os
-import pickle
 import shutil
 import signal
-import subprocess
-import sys
-import time
 import warnings
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from pathlib import Path
-from types import SimpleNamespace
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy import stats
 from targets import Gaussian, correlated
 
-import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, Sampling
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
+from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
-from bbb_numpy.sampling import stepping
+from bbb_numpy.sampling.draws import Draws
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
@@ -39,8 +30,6 @@ from bbb_numpy.sampling.mcmc import (
     StudentWalk,
 )
 from bbb_numpy.sampling.run import check_sampler, sample, sample_target
-from bbb_numpy.sampling.stepping import Course, stretch
-from bbb_numpy.sampling.workers import Died, NotSent
 
 # warm-ups here are as short as runs
 pytestmark = pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
@@ -237,9 +226,9 @@ def test_without_a_layout_the_numbers_of_a_draw_are_one_block():
 def test_large_networks_run_in_groups_by_rows_times_weights(monkeypatch):
     """8 rows times 10 weights; the scales are not multiplied with the data."""
     for large, groups in ((80, 2), (81, 1)):
-        monkeypatch.setattr(stepping, "LARGE", large)
+        monkeypatch.setattr(chains, "LARGE", large)
         assert len(quick(chains=4, warm_up=2, draws=1).kernels) == groups
-    monkeypatch.setattr(stepping, "LARGE", 80)
+    monkeypatch.setattr(chains, "LARGE", 80)
     assert len(quick(chains=4, warm_up=2, draws=1, sampler="chees").kernels) == 1
     assert len(quick(chains=4, warm_up=2, draws=1, groups=1).kernels) == 1
 
@@ -301,19 +290,6 @@ def test_the_progress_bar_shows_when_asked(progress, capsys):
     assert shown == (progress is True), "not in a terminal here: None is no"
 
 
-def test_many_divergences_warn_with_their_number():
-    def wall(position):
-        inside = np.abs(position).max(axis=1) < 1.0
-        return np.where(inside, 0.0, -np.inf), np.zeros_like(position)
-
-    with pytest.warns(UserWarning, match=r"\d+ divergent transitions among 40 draws") as caught:
-        found = sample_target(
-            wall, 0.5 * START, sampler=NUTS(0.5), draws=20, warm_up=0, seed=0
-        )  # fmt: skip
-    assert str(found.divergences) in str(caught[0].message)
-    assert "target_accept" in str(caught[0].message)
-
-
 def test_divergences_of_the_warm_up_are_counted_apart():
     def wall(position):
         inside = np.abs(position).max(axis=1) < 1.0
@@ -339,216 +315,27 @@ def test_a_network_is_sampled_by_hmc_and_any_other_density_by_nuts():
 
 
 def test_what_sample_is_not_told_is_as_in_sample_target():
-    public, own = (inspect.signature(one).parameters for one in (sample_target, running._run))
+    public, own = (inspect.signature(one).parameters for one in (sample_target, running._begun))
     said = {name: one.default for name, one in own.items() if one.default is not one.empty}
     assert said == {name: public[name].default for name in said}
     assert set(running.OPTIONS) <= said.keys()
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.0599, False), (0.0601, True)])
-def test_variances_that_are_off_by_more_than_six_percent_are_told(share, told):
-    """Of v = 12 share^3, q^2 = D v, 1/2 + e^(q^2 / 2) Phi(-q) would be accepted (D50)."""
-    found = sample_target(UNIT, START, sampler="mclmc", draws=5, warm_up=20, seed=0)
-    q = (UNIT.covariance.shape[0] * 12.0 * share**3) ** 0.5
-    acceptance = np.full((5, 2), 0.5 + np.exp(0.5 * q * q) * stats.norm.cdf(-q))
-    biased = replace(found, stats={**found.stats, "acceptance": acceptance})
+def test_variances_that_are_off_by_more_than_six_percent_are_told(share, told, monkeypatch):
+    monkeypatch.setattr(Draws, "expected_bias", property(lambda draws: share))
     words = pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*off by about 6 %")
     with words if told else nullcontext():  # any other warning is an error
-        running._warn_of_bias(biased)
+        sample_target(UNIT, START, sampler="mclmc", draws=5, warm_up=20, seed=0)
 
 
-def test_draws_without_bias_are_never_said_to_have_some(monkeypatch):
-    monkeypatch.setattr(running, "MOST_BIAS", 0.0)
-    assert walk().expected_bias == 0.0  # a warning would be an error
-
-
-# --- cores -----------------------------------------------------------------------------------
-
-
-class Here:
-    """The part of `workers.Processes`, played here: a task makes one step of what it was sent."""
-
-    made = []  # noqa: RUF012
-
-    def __init__(self, course, count):
-        self.course, self.count = course, count
-        self.idle, self.tasks, self.draws = list(range(count)), [], {}
-        self.made.append(self)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        assert not self.tasks
-
-    def send(self, task):
-        assert task.group not in [other.group for other in self.tasks], "in one process at a time"
-        assert task.run.kept == task.run.infos == []
-        assert task.wanted == self.course.draws - self.draws.setdefault(task.group, 0)
-        self.idle.pop()
-        self.tasks.append(pickle.loads(pickle.dumps(task)))
-
-    def receive(self):
-        task = self.tasks.pop(0)
-        self.idle.append(0)
-        run = stretch(self.course, task.run, task.wanted, 0.0)
-        self.draws[task.group] += len(run.infos)
-        return task.group, run
+# --- interrupted and resumed ---------------------------------------------------------------
 
 
 @pytest.fixture
-def here(monkeypatch):
-    monkeypatch.setattr(running, "Processes", Here)
-    monkeypatch.setattr(Here, "made", [])
-    return Here.made
-
-
-def divided(**options):
-    settings = {"sampler": HMC(0.3), "draws": 4, "warm_up": 2, "seed": 0, "groups": 3}
-    return sample_target(UNIT, FIVE, **{**settings, **options})
-
-
-@pytest.mark.parametrize(
-    ("groups", "cores", "usable", "pays", "count"),
-    [
-        (3, 2, 8, False, 2),
-        (3, 5, 1, False, 3),
-        (3, None, 2, True, 2),
-        (3, None, 8, True, 3),
-        (3, None, 8, False, None),
-        (3, None, 1, True, None),
-        (3, 1, 8, True, None),
-        (1, 4, 8, True, None),
-        (1, None, 8, True, None),
-    ],
-)
-def test_processes_are_as_many_as_groups_and_cores_if_there_is_work_for_two(
-    groups, cores, usable, pays, count, here, monkeypatch
-):
-    whole = divided(groups=groups, cores=1)
-    assert not here
-    monkeypatch.setattr(running, "usable", lambda: usable)
-    monkeypatch.setattr(running, "TRIED", 0.0 if pays else 1e9)
-    monkeypatch.setattr(running, "PAYS", 0.0)
-    same(divided(groups=groups, cores=cores), whole)
-    assert [processes.count for processes in here] == ([] if count is None else [count])
-
-
-def test_what_processes_send_back_is_stored_as_it_comes(here, tmp_path):
-    whole = divided(cores=1)
-    same(divided(cores=2, checkpoint=tmp_path, checkpoint_every=0.0), whole)
-    for group in range(3):
-        stretches = sorted(path.name for path in (tmp_path / f"group-{group}").glob("draws-*"))
-        assert stretches == [f"draws-{draw:08d}-{draw + 1:08d}.npz" for draw in range(4)]
-
-
-def test_a_target_that_cannot_be_sent_is_refused_or_stays_here(here, monkeypatch):
-    tried = []
-
-    def refused(course, count):
-        tried.append(count)
-        raise NotSent("no such module")
-
-    whole = divided(cores=1)
-    monkeypatch.setattr(running, "Processes", refused)
-    with pytest.raises(ValueError, match=r"^cores=2: .*\(no such module\).* or use cores=1"):
-        divided(cores=2)
-    monkeypatch.setattr(running, "usable", lambda: 2)
-    for name in ("TRIED", "PAYS"):
-        monkeypatch.setattr(running, name, 0.0)
-    with pytest.warns(UserWarning, match=r"on one core: .*\(no such module\)") as caught:
-        found = sample_target(UNIT, FIVE, sampler=HMC(0.3), draws=4, warm_up=2, seed=0, groups=3)
-    assert [one.filename for one in caught] == [__file__]
-    same(found, whole)
-    assert tried == [2, 2], "once for each call"
-
-
-@pytest.mark.parametrize(
-    ("passed", "steps", "pays"),
-    [
-        (2.0, 8, True),  # 12 steps left of 20, at 0.5 s
-        (2.0, 10, False),  # 10 left, at 1 / 3 s
-        (1.0, 5, True),  # 15 left, at 1 s: the least time
-        (0.999, 5, False),
-        (4.0, 4, False),  # none made
-        (5.0, 14, False),  # 6 left, at 0.5 s
-        (4.0, 12, False),  # 8 left, at 0.5 s: not more than 5
-        (5.0, 12, False),  # 8 left, at 0.625 s: just 5
-        (5.0, 11, True),
-    ],
-)
-def test_processes_pay_when_after_a_second_more_than_five_are_left(
-    passed, steps, pays, monkeypatch
-):
-    """Two groups of ten steps each; four steps were made before. How long, is a matter of speed."""
-    monkeypatch.setattr(running, "TRIED", 1.0)
-    monkeypatch.setattr(running, "PAYS", 5.0)
-    clock = SimpleNamespace(monotonic=lambda: 100.0 + passed)
-    monkeypatch.setattr(running, "time", clock)
-    course = Course(UNIT, HMC(), 4, 2, 3, False, None)
-    marks = [SimpleNamespace(run=SimpleNamespace(steps=each)) for each in (3, steps - 3)]
-    assert running._pays(marks, course, 100.0, 4) is pays
-
-
-def test_several_groups_run_one_blas_thread_each(monkeypatch):
-    inside = []
-
-    @contextmanager
-    def limited():
-        inside.append(True)
-        yield
-        inside.pop()
-
-    def density(position):
-        seen.add(bool(inside))
-        return UNIT(position)
-
-    monkeypatch.setattr(running, "one_blas_thread", limited)
-    for groups in (1, 2):
-        seen = set()
-        sample_target(density, FIVE, sampler="mh", draws=1, warm_up=0, groups=groups, cores=1)
-        assert seen == {groups == 2}
-
-
-def test_progress_is_the_mean_over_groups_rounded_down():
-    course = Course(UNIT, HMC(), 4, 2, 3, False, None)
-    marks = [SimpleNamespace(run=SimpleNamespace(done=lambda warm_up, n=n: warm_up + n))
-             for n in (0, 1, 3, 3)]  # fmt: skip
-    assert running._done(marks, course) == 5
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_a_death_is_told_with_the_chains_of_its_group(stored, tmp_path, monkeypatch):
-    def dying(*arguments):
-        raise Died(1, -9)
-
-    monkeypatch.setattr(running, "_sample", dying)
-    words = r"^the process of group 1, chains 2 to 3, died with exit code -9, .*; "
-    words += "the same call goes on from the checkpoint" if stored else "with a folder as `check"
-    with pytest.raises(ChildProcessError, match=words):
-        divided(checkpoint=tmp_path if stored else None)
-
-
-# --- interruption ----------------------------------------------------------------------------
-
-
-def test_warnings_point_to_the_call(monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    with pytest.warns(UserWarning, match="2 divergent transitions") as diverged:
-        sample_target(
-            UNIT, np.zeros((4, 2)), sampler=Walk((1, 2)), draws=2, warm_up=0, seed=0
-        )  # fmt: skip
-    monkeypatch.setattr(running, "MOST_BIAS", -1.0)
-    with pytest.warns(UserWarning, match="is not adjusted") as biased:
-        sample_target(UNIT, START, sampler=Walk(), draws=2, warm_up=0, seed=0)
-    monkeypatch.setattr(running, "MOST_BIAS", 1.0)
-    monkeypatch.setattr(running, "_sample", interrupted)
-    with pytest.warns(UserWarning, match="after 0 steps; 0 of 2 draws are returned$") as stopped:
-        sample_target(UNIT, START, sampler=Walk(), draws=2, warm_up=0, seed=0)
-    for caught in (diverged, biased, stopped):
-        assert [one.filename for one in caught] == [__file__]
+def every_step(monkeypatch):
+    """Let every step be looked at: where Ctrl-C comes in between, no other is lost."""
+    monkeypatch.setattr(running, "TURN", 0.0)
 
 
 class Interrupting:
@@ -574,7 +361,7 @@ def caught(*arguments, **options):
 
 @pytest.mark.parametrize("sampler", ["nuts", "chees", "hmc", "mh"])
 @pytest.mark.parametrize("when", [15, 60, 110])
-def test_ctrl_c_returns_the_draws_so_far_and_warns(sampler, when):
+def test_ctrl_c_returns_the_draws_so_far_and_warns(sampler, when, every_step):
     whole = sample_target(UNIT, START, sampler=sampler, draws=100, warm_up=20, seed=0)
     target = Interrupting(when)
     with pytest.warns(UserWarning, match=r"interrupted by user after \d+ steps; \d+ of 100 draws"):
@@ -604,13 +391,15 @@ def resumed(folder, when, **options):
 @pytest.mark.parametrize("metric", ["diagonal", "dense"])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("when", [15, 30, 50])
-def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(sampler, metric, when, tmp_path):
+def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(
+    sampler, metric, when, tmp_path, every_step
+):
     options = {"sampler": SAMPLERS[sampler], "metric": metric, "thin": 2}
     whole = sample_target(UNIT, START, draws=15, warm_up=30, seed=3, **options)
     same(resumed(tmp_path / "run", when, **options), whole)
 
 
-def test_a_network_in_float32_resumes_bit_for_bit(tmp_path, monkeypatch):
+def test_a_network_in_float32_resumes_bit_for_bit(tmp_path, monkeypatch, every_step):
     whole = quick(dtype="float32", metric="dense")
     calls, original = [], LogJoint.__call__
 
@@ -633,93 +422,6 @@ def test_a_run_without_a_seed_goes_on_too(tmp_path):
     np.testing.assert_array_equal(longer.positions[:5], first.positions)
     again = quick(None, checkpoint=tmp_path, draws=9)
     same(again, longer)
-
-
-def lines_of(stop, function):
-    """Run `function`, with Ctrl-C at line number `stop` of run.py, stepping.py, resuming.py."""
-    package = Path(bbb_numpy.__file__).parent
-    files = {str(package / "sampling" / name) for name in ("run.py", "stepping.py", "resuming.py")}
-    passed = [0]
-
-    def trace(frame, event, argument):
-        if frame.f_code.co_filename not in files:
-            return None
-        if event == "line":
-            passed[0] += 1
-            if passed[0] == stop:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        result = function()
-    except KeyboardInterrupt:
-        result = None
-    finally:
-        sys.settrace(before)
-    return result, passed[0]
-
-
-@pytest.mark.parametrize(
-    "stride", [pytest.param(1, marks=pytest.mark.long), 17], ids=["every line", "every 17th line"]
-)
-@pytest.mark.parametrize("groups", [1, 2])
-def test_ctrl_c_at_any_line_loses_nothing_and_the_run_resumes_bit_for_bit(groups, stride, tmp_path):
-    def call(name=None):
-        folder = None if name is None else tmp_path / name
-        return sample_target(
-            UNIT, START, sampler="mh", draws=3, warm_up=2, seed=0, checkpoint=folder,
-            checkpoint_every=0.0, groups=groups,
-        )  # fmt: skip
-
-    whole = call()
-    _, total = lines_of(-1, lambda: call("uninterrupted"))
-    assert total > 300
-    caught = 0
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sampling interrupted")
-        for stop in range(1, total + 1, stride):
-            part, _ = lines_of(stop, lambda stop=stop: call(str(stop)))
-            if part is not None:
-                count = len(part.positions)
-                assert part.positions.tobytes() == whole.positions[:count].tobytes(), stop
-                assert all(len(array) == count for array in part.stats.values()), stop
-                caught += not part.finished
-            same(call(str(stop)), whole)
-    assert caught > 0.5 * total / stride, "most lines are inside the loop"
-
-
-KILLED = """
-import sys, time
-import numpy as np
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.sampling.run import sample
-model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
-x = np.linspace(-1.0, 1.0, 8)[:, None]
-sample(model, x, np.sin(3 * x), sampler="mh", chains=2, draws=3000, warm_up=30, seed=0,
-       checkpoint=sys.argv[1], checkpoint_every=0.0)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_killed_run_resumes_bit_for_bit(tmp_path):
-    """SIGKILL at some moment between or during writes."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(bbb_numpy.__file__).parents[1])}
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=environment)
-    try:
-        deadline = time.monotonic() + 60
-        while len(list(tmp_path.glob("draws-*"))) < 20 and time.monotonic() < deadline:
-            time.sleep(0.005)
-    finally:
-        process.kill()
-    assert process.wait() == -signal.SIGKILL
-    with np.load(tmp_path / "state.npz") as file:
-        count = json.loads(file["header"].tobytes())["content"]["draws"] + 5
-    assert 15 < count < 3000
-    options = {"sampler": "mh", "draws": count}
-    same(quick(checkpoint=tmp_path, **options), quick(**options))
 
 
 # --- refusals --------------------------------------------------------------------------------
@@ -770,27 +472,6 @@ def test_a_checkpoint_of_another_start_is_refused(seed, tmp_path):
     quick(start=zeros, checkpoint=tmp_path / "network", **options)
     with pytest.raises(ValueError, match=words):
         quick(start=zeros + 1.0, checkpoint=tmp_path / "network", **options)
-
-
-def settings_in(folder):
-    with np.load(folder / "state.npz") as file:
-        return json.loads(file["header"].tobytes())["content"]["settings"]["dict"]
-
-
-def test_the_folders_of_groups_know_their_place_and_a_single_one_knows_of_no_groups(tmp_path):
-    divided(groups=1, checkpoint=tmp_path / "one")
-    names = {"kernel", "warm_up", "thin", "metric", "target_accept", "dtype", "chains", "seed"}
-    assert settings_in(tmp_path / "one").keys() == names | {"start", "target"}, "as ever"
-    divided(groups=2, cores=1, checkpoint=tmp_path / "two")
-    first, second = tmp_path / "two" / "group-0", tmp_path / "two" / "group-1"
-    first.rename(tmp_path / "kept")
-    second.rename(first)
-    (tmp_path / "kept").rename(second)
-    with pytest.raises(ValueError, match=r"another run \(.*group 1 there, 0 here"):
-        divided(groups=2, cores=1, checkpoint=tmp_path / "two")
-    second.rename(tmp_path / "two" / "group-2")
-    with pytest.raises(ValueError, match=r"another run \(.*groups 2 there, 3 here"):
-        divided(groups=3, cores=1, checkpoint=tmp_path / "two")
 
 
 def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):

@@ -7,10 +7,15 @@ two methods ::
     init(target, position) -> state
     step(target, rng, state) -> (state, info)
 
-Both are pure: the same arguments, with the generator in the same state, give the same results.
+and, if a warm-up can tune it, a third, which returns an object with the next `kernel` and a method
+``update(target, rng, state, info)`` ::
+
+    adapt(target, rng, state, warm_up, *, dense, target_accept) -> adaptation
+
+All are pure: the same arguments, with the generator in the same state, give the same results.
 """
 
-from .adaptation import Adaptation, begin, update
+from .adaptation import Adaptation
 from .chees import ChEES
 from .hmc import HMC
 from .leapfrog import Phase, hamiltonian, leapfrog
@@ -48,9 +53,7 @@ __all__ = [
     "State",
     "StudentWalk",
     "Target",
-    "begin",
     "hamiltonian",
     "init",
     "leapfrog",
-    "update",
 ]

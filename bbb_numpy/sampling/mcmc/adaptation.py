@@ -1,39 +1,24 @@
 r"""Warm-up: the step size by dual averaging, the metric from windows of draws (M11, M12).
 
-Of `ChEES` the path too, by its criterion (D47).
-
-Only during warm-up: a kernel that goes on learning from its own past is no Markov chain, and
-need not leave the target as it is. All chains share one step size and one metric, learned from all
-of them.
+Only during warm-up: a kernel that goes on learning from its own past is no Markov chain, and need
+not leave the target as it is. All chains share what is learned from all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import exp, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.validation import proper_fraction, whole
-from .chees import ChEES, PathLength, first_path, harmonic_mean, relearned
+from ...numeric.validation import proper_fraction
 from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric, identity
-from .metropolis import MetropolisHastings, Tunable
-from .states import Info, State, Target
+from .states import Info, State, Target, init
 
-__all__ = [
-    "Adaptation",
-    "DualAveraging",
-    "Moments",
-    "begin",
-    "first_step_size",
-    "retuned",
-    "tunable",
-    "update",
-    "windows",
-]
+__all__ = ["Adaptable", "Adaptation", "DualAveraging", "Moments", "first_step_size", "windows"]
 
 Array = NDArray[Any]
 
@@ -139,33 +124,6 @@ def windows(warm_up: int) -> tuple[int, ...]:
     return tuple(ends)
 
 
-class Adaptation(NamedTuple):
-    """A warm-up under way."""
-
-    kernel: Any  # as it is to be used for the next draw; after the last one: as found
-    done: int
-    warm_up: int
-    target_accept: float
-    averaging: DualAveraging
-    moments: Moments
-    length: PathLength | None = None  # of a kernel that learns its path
-
-
-def tunable(kernel: Any) -> Tunable | None:
-    """Return the part of a kernel that has a step size and a metric to adapt, if any."""
-    part = kernel.proposal if isinstance(kernel, MetropolisHastings) else kernel
-    return part if isinstance(part, Tunable) else None
-
-
-def retuned(kernel: Any, step_size: float, metric: Metric, length: float | None = None) -> Any:
-    """Return the kernel with another step size and metric, and length of path if it has one."""
-    if length is not None:
-        return kernel.tuned(step_size, metric, length)
-    if isinstance(kernel, MetropolisHastings):
-        return replace(kernel, proposal=tunable(kernel).tuned(step_size, metric))  # type: ignore[union-attr]
-    return kernel.tuned(step_size, metric)
-
-
 def first_step_size(
     target: Target, rng: np.random.Generator, metric: Metric, state: State, step_size: float
 ) -> float:
@@ -185,95 +143,109 @@ def first_step_size(
     return step_size
 
 
-def begin(
-    kernel: Any,
-    target: Target,
-    rng: np.random.Generator,
-    state: State,
-    warm_up: int,
-    *,
-    dense: bool = False,
-    target_accept: float | None = None,
-) -> Any:
-    """Begin a warm-up of `warm_up` draws, or return None if there is nothing to adapt.
+class Adaptation(NamedTuple):
+    """A warm-up under way."""
 
-    Parameters
-    ----------
-    kernel : ChEES, HMC, NUTS, MAMS, MCLMC, MetropolisHastings or one's own
-        One with a method `warm_up` makes its own adaptation, with `kernel` and `update`.
-    state : State
-        Where the chains start.
-    warm_up : int
-    dense : bool
-        Learn a full matrix instead of a diagonal.
-    target_accept : float, optional
-        Wanted mean acceptance, by default the kernel's own; for `ChEES` of the harmonic mean.
+    kernel: Any  # as it is to be used for the next draw; after the last one: as found
+    done: int
+    warm_up: int
+    target_accept: float
+    averaging: DualAveraging
+    moments: Moments
+    length: Any = None  # of a kernel that learns its path: `chees.PathLength`
 
-    Raises
-    ------
-    ValueError
-        If `ChEES` is to learn from one chain alone.
-    """
-    part = tunable(kernel)
-    if part is None or whole("warm_up", warm_up, 0) == 0:
-        return None
-    if hasattr(kernel, "warm_up"):  # it has more to learn than a step size and a metric
-        options = {"dense": dense, "target_accept": target_accept}
-        return kernel.warm_up(target, rng, state, warm_up, **options)
-    if isinstance(kernel, ChEES) and len(state.position) < 2:
-        raise ValueError(
-            "ChEES learns its path from the spread of the chains, of which it needs two at least; "
-            "got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
+    def update(
+        self, target: Target, rng: np.random.Generator, state: Any, info: Info
+    ) -> Adaptation:
+        """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47)."""
+        kernel, length, moments, done = self.kernel, self.length, self.moments, self.done + 1
+        metric = kernel.metric
+        seen = kernel.mean_acceptance(info.acceptance)
+        averaging = self.averaging.update(self.target_accept - seen)
+        step_size = exp(averaging.log_step)
+        if length is not None:
+            length = length.learned(kernel, state, info, step_size)
+        ends = windows(self.warm_up)
+        if ends and ends[0] < done <= ends[-1]:
+            moments = moments.update(state.position)
+        if done in ends[1:]:
+            metric = moments.metric(state.position.dtype)
+            moments = Moments.start(state.position, moments.squares.ndim == 2)
+            step_size = exp(averaging.log_mean)
+            step_size = kernel.first_step_size(target, rng, metric, state, step_size)
+            averaging = DualAveraging.start(step_size)
+            if length is not None and done < ends[-1]:  # D47: up from a short path, in new units
+                length = length.start(kernel.first_path(step_size))
+        path = None if length is None else exp(length.log_path)
+        if done == self.warm_up:
+            step_size = exp(averaging.log_mean)
+            path = None if length is None else exp(length.log_mean)
+        return self._replace(
+            kernel=kernel.tuned(step_size, metric, *([] if path is None else [path])),
+            done=done,
+            averaging=averaging,
+            moments=moments,
+            length=length,
         )
-    wanted = part.target_accept if target_accept is None else target_accept
-    proper_fraction("target_accept", wanted)
-    metric = identity(state.position) if part.metric is None else part.metric
-    step_size = part.step_size
-    if not isinstance(kernel, MetropolisHastings):
-        step_size = first_step_size(target, rng, metric, state, step_size)
-    path = first_path(step_size) if isinstance(kernel, ChEES) else None
-    return Adaptation(
-        retuned(kernel, step_size, metric, path),
-        0,
-        warm_up,
-        wanted,
-        DualAveraging.start(step_size),
-        Moments.start(state.position, dense),
-        None if path is None else PathLength.start(path),
-    )
 
 
-def update(
-    adaptation: Any, target: Target, rng: np.random.Generator, state: Any, info: Info
-) -> Any:
-    """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47)."""
-    if not isinstance(adaptation, Adaptation):
-        return adaptation.update(target, rng, state, info)
-    a, part = adaptation, tunable(adaptation.kernel)
-    assert part is not None
-    assert part.metric is not None  # as `begin` has made sure
-    metric, moments, done = part.metric, a.moments, a.done + 1
-    mean = np.mean if a.length is None else harmonic_mean
-    averaging = a.averaging.update(a.target_accept - float(mean(info.acceptance)))
-    step_size = exp(averaging.log_step)
-    length = a.length
-    if length is not None:
-        length = relearned(length, a.kernel, state, info, step_size)
-    ends = windows(a.warm_up)
-    if ends and ends[0] < done <= ends[-1]:
-        moments = moments.update(state.position)
-    if done in ends[1:]:
-        metric = moments.metric(state.position.dtype)
-        moments = Moments.start(state.position, moments.squares.ndim == 2)
-        step_size = exp(averaging.log_mean)
-        if not isinstance(a.kernel, MetropolisHastings):
-            step_size = first_step_size(target, rng, metric, state, step_size)
-        averaging = DualAveraging.start(step_size)
-        if length is not None and done < ends[-1]:  # D47: up from a short path, in new units
-            length = PathLength.start(first_path(step_size))
-    path = None if length is None else exp(length.log_path)
-    if done == a.warm_up:
-        step_size = exp(averaging.log_mean)
-        path = None if length is None else exp(length.log_mean)
-    kernel = retuned(a.kernel, step_size, metric, path)
-    return Adaptation(kernel, done, a.warm_up, a.target_accept, averaging, moments, length)
+class Adaptable:
+    """What kernels with a step size and a metric have in common."""
+
+    step_size: float
+    metric: Metric | None
+    target_accept: float | None
+
+    def init(self, target: Target, position: Array) -> Any:
+        """Return the state at `position` (S, D)."""
+        return init(target, position)
+
+    def tuned(self, step_size: float, metric: Metric) -> Self:
+        """Return the kernel with another step size and metric."""
+        return replace(self, step_size=step_size, metric=metric)  # type: ignore[type-var]
+
+    def adapt(
+        self,
+        target: Target,
+        rng: np.random.Generator,
+        state: Any,
+        warm_up: int,
+        *,
+        dense: bool = False,
+        target_accept: float | None = None,
+    ) -> Any:
+        """Begin a warm-up of `warm_up` draws from `state`, or return None if nothing is to adapt.
+
+        Parameters
+        ----------
+        dense : bool
+            Learn a full matrix instead of a diagonal.
+        target_accept : float, optional
+            Wanted mean acceptance, by default the kernel's own.
+        """
+        wanted = self.target_accept if target_accept is None else target_accept
+        metric = identity(state.position) if self.metric is None else self.metric
+        step_size = self.first_step_size(target, rng, metric, state, self.step_size)
+        return Adaptation(
+            self.tuned(step_size, metric),
+            0,
+            warm_up,
+            proper_fraction("target_accept", wanted),
+            DualAveraging.start(step_size),
+            Moments.start(state.position, dense),
+        )
+
+    def first_step_size(
+        self,
+        target: Target,
+        rng: np.random.Generator,
+        metric: Metric,
+        state: State,
+        step_size: float,
+    ) -> float:
+        """Return where dual averaging begins, at first and under every new metric."""
+        return first_step_size(target, rng, metric, state, step_size)
+
+    def mean_acceptance(self, acceptance: Array) -> float:
+        """Return of the acceptances (S,) of a draw what is to become `target_accept`."""
+        return float(np.mean(acceptance))

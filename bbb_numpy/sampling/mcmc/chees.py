@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
 from ...numeric.validation import MOST_STEPS, positive, settle, whole
-from .hmc import travel
+from .adaptation import Adaptable, Adaptation
+from .hmc import trajectory
 from .leapfrog import steps_for
 from .metrics import Metric, check_metric, identity
 from .states import Info, State, Target, init
@@ -144,9 +145,14 @@ class PathLength(NamedTuple):
         log_mean = share * log_path + (1.0 - share) * self.log_mean
         return PathLength(log_path, log_mean, square, count)
 
+    def learned(self, kernel: ChEES, state: Paced, info: Info, step_size: float) -> PathLength:
+        """Learn from one draw of the kernel (D47)."""
+        slope = mean_slope(state.slope, info.acceptance)
+        return self.update(slope, step_size, kernel.max_steps * step_size)
+
 
 @dataclass(frozen=True, eq=False)
-class ChEES:
+class ChEES(Adaptable):
     """Hamiltonian Monte Carlo whose warm-up finds the length of the path (D47).
 
     All chains take the same number of leapfrog steps, from path to path another one, and so no
@@ -205,6 +211,40 @@ class ChEES:
         length = self.path if path is None else path
         return replace(self, step_size=step_size, metric=metric, path=length)
 
+    def adapt(
+        self, target: Target, rng: np.random.Generator, state: Any, warm_up: int, **options: Any
+    ) -> Adaptation:
+        """Begin a warm-up; `target_accept` is of the harmonic mean over the chains.
+
+        Raises
+        ------
+        ValueError
+            If there is one chain alone.
+        """
+        if len(state.position) < 2:
+            raise ValueError(
+                "ChEES learns its path from the spread of the chains, of which it needs two at "
+                "least; got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
+            )
+        begun = super().adapt(target, rng, state, warm_up, **options)
+        path = self.first_path(begun.kernel.step_size)
+        kernel = begun.kernel.tuned(begun.kernel.step_size, begun.kernel.metric, path)
+        found: Adaptation = begun._replace(kernel=kernel, length=PathLength.start(path))
+        return found
+
+    def first_path(self, step_size: float) -> float:
+        """Return the path from which the warm-up climbs, under every new metric (D47).
+
+        A quarter period of a Gaussian whose covariance is the metric, or fewer steps if the metric
+        is still far from that: short enough to be below the first maximum of the criterion.
+        """
+        return max(min(0.5 * pi, FIRST_STEPS * step_size), step_size)
+
+    def mean_acceptance(self, acceptance: Array) -> float:
+        """Return the harmonic mean over the chains; 0 if one of them is 0."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return float(1.0 / np.mean(1.0 / acceptance))
+
     def init(self, target: Target, position: Array) -> Paced:
         """Return the state at `position` (S, D), before the first path."""
         state, chains = init(target, position), len(position)
@@ -222,7 +262,7 @@ class ChEES:
         momentum = metric.draw_momentum(rng, state.position)
         turn = int(state.turn[0]) + 1
         place = State(state.position, state.log_density, state.gradient)
-        new, info, end = travel(
+        new, info, end = trajectory(
             target, rng, metric, place, momentum, self.step_size, self.steps(turn)
         )
         slope = criterion_slope(
@@ -236,26 +276,3 @@ class ChEES:
         share = 1.0 / min(turn, MEMORY)
         center = state.center + share * (new.position - state.center)
         return Paced(*new, state.turn + 1, slope, center), info
-
-
-def first_path(step_size: float) -> float:
-    """Return the path from which the warm-up climbs, under every new metric (D47).
-
-    A quarter period of a Gaussian whose covariance is the metric, or fewer steps if the metric is
-    still far from that: short enough to be below the first maximum of the criterion.
-    """
-    return max(min(0.5 * pi, FIRST_STEPS * step_size), step_size)
-
-
-def harmonic_mean(acceptance: Array) -> float:
-    """Return the harmonic mean of the acceptances of S chains; 0 if one of them is 0."""
-    with np.errstate(divide="ignore", over="ignore"):
-        return float(1.0 / np.mean(1.0 / acceptance))
-
-
-def relearned(
-    length: PathLength, kernel: ChEES, state: Paced, info: Info, step_size: float
-) -> PathLength:
-    """Learn from one draw of the kernel (D47)."""
-    slope = mean_slope(state.slope, info.acceptance)
-    return length.update(slope, step_size, kernel.max_steps * step_size)

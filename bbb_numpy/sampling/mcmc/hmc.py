@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import ceil, pi
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numeric.validation import MOST_STEPS, positive, real, settle, whole
+from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog, steps_for
 from .metrics import Metric, check_metric, identity
-from .states import Info, State, Target, init, select
+from .states import Info, State, Target, select
 
 __all__ = ["HMC"]
 
@@ -21,7 +22,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class HMC:
+class HMC(Adaptable):
     """Hamiltonian Monte Carlo, all chains in step (M7).
 
     Parameters
@@ -74,14 +75,6 @@ class HMC:
         """Leapfrog steps of the longest path."""
         return steps_for(self.path, self.step_size, self.max_steps)
 
-    def tuned(self, step_size: float, metric: Metric) -> HMC:
-        """Return the kernel with another step size and metric."""
-        return replace(self, step_size=step_size, metric=metric)
-
-    def init(self, target: Target, position: Array) -> State:
-        """Return the state at `position` (S, D)."""
-        return init(target, position)
-
     def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one trajectory, or leave it where it is (M7).
 
@@ -96,11 +89,11 @@ class HMC:
         step_size = self.step_size
         if self.small_steps and rng.random() < self.small_steps:
             step_size *= 1.0 - rng.random()  # not 0
-        new, info, _ = travel(target, rng, metric, state, momentum, step_size, steps)
+        new, info, _ = trajectory(target, rng, metric, state, momentum, step_size, steps)
         return new, info
 
 
-def travel(
+def trajectory(
     target: Target,
     rng: np.random.Generator,
     metric: Metric,

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...numeric.validation import FUNCTION, Like, positive
+from .adaptation import Adaptable
 from .metrics import Metric, check_metric, identity
-from .states import Info, State, Target, evaluate, init, select
+from .states import Info, State, Target, evaluate, select
 
 __all__ = [
     "GaussianWalk",
@@ -30,7 +31,6 @@ __all__ = [
     "MetropolisHastings",
     "Proposal",
     "StudentWalk",
-    "Tunable",
 ]
 
 Array = NDArray[Any]
@@ -43,18 +43,6 @@ class Proposal(Protocol):
         self, target: Target, rng: np.random.Generator, state: State
     ) -> tuple[State, Array]:
         """Return candidates, and log q(old|new) - log q(new|old) (S,)."""
-
-
-@runtime_checkable
-class Tunable(Protocol):
-    """A kernel or proposal whose step size and metric can be adapted."""
-
-    step_size: float
-    metric: Metric | None
-    target_accept: float
-
-    def tuned(self, step_size: float, metric: Metric) -> Any:
-        """Return it with another step size and metric."""
 
 
 def _candidate(target: Target, position: Array) -> State:
@@ -229,7 +217,7 @@ class Independent:
 
 
 @dataclass(frozen=True, eq=False)
-class MetropolisHastings:
+class MetropolisHastings(Adaptable):
     """Propose, then accept or stay (M5, M6), every chain for itself.
 
     Parameters
@@ -250,9 +238,42 @@ class MetropolisHastings:
         rule = Like("GaussianWalk(0.1), StudentWalk() or Langevin()", "propose")
         rule("proposal", self.proposal)
 
-    def init(self, target: Target, position: Array) -> State:
-        """Return the state at `position` (S, D)."""
-        return init(target, position)
+    @property
+    def step_size(self) -> float:  # type: ignore[override]
+        """That of the proposal; nan if it has none."""
+        return float(getattr(self.proposal, "step_size", np.nan))
+
+    @property
+    def metric(self) -> Metric | None:  # type: ignore[override]
+        """That of the proposal, if it has one."""
+        return getattr(self.proposal, "metric", None)
+
+    @property
+    def target_accept(self) -> float | None:  # type: ignore[override]
+        """That of the proposal, if it can be adapted."""
+        return getattr(self.proposal, "target_accept", None)
+
+    def tuned(self, step_size: float, metric: Metric) -> MetropolisHastings:
+        """Return the kernel with another step size and metric of its proposal."""
+        proposal: Any = self.proposal
+        return replace(self, proposal=proposal.tuned(step_size, metric))
+
+    def adapt(self, *arguments: Any, **options: Any) -> Any:
+        """Begin a warm-up; None if the proposal has no method `tuned`."""
+        if not hasattr(self.proposal, "tuned"):
+            return None
+        return super().adapt(*arguments, **options)
+
+    def first_step_size(
+        self,
+        target: Target,
+        rng: np.random.Generator,
+        metric: Metric,
+        state: State,
+        step_size: float,
+    ) -> float:
+        """Return `step_size`: the leapfrog says nothing about a proposal."""
+        return step_size
 
     def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain, or leave it where it is.

@@ -165,10 +165,10 @@ class _Microcanonical:
             )
         return state
 
-    def warm_up(
+    def adapt(
         self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
     ) -> MicrocanonicalAdaptation:
-        """Begin a warm-up; see `adaptation.begin`."""
+        """Begin a warm-up."""
         return MicrocanonicalAdaptation.start(self, target, rng, state, draws, **options)
 
     def _begin(self, rng: np.random.Generator, state: State) -> tuple[Metric, Phase]:
@@ -263,16 +263,16 @@ class MCLMC(_Microcanonical):
             np.zeros(chains, int),
         )
 
-    def warm_up(
+    def adapt(
         self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
     ) -> MicrocanonicalAdaptation:
-        """Begin a warm-up; see `adaptation.begin`."""
+        """Begin a warm-up."""
         if options.get("target_accept") is not None:
             raise ValueError(
                 "target_accept says nothing to MCLMC, which accepts everything; its steps become "
                 "smaller by MCLMC(energy_variance=1e-4)"
             )
-        return super().warm_up(target, rng, state, draws, **options)
+        return super().adapt(target, rng, state, draws, **options)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ equal size stand at the top of a stack and are merged like the digits of a binar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numeric.validation import positive, settle, whole
+from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
 from .metrics import Metric, check_metric, identity
-from .states import Info, State, Target, init
+from .states import Info, State, Target
 
 __all__ = ["NUTS", "Span", "join", "turned"]
 
@@ -96,7 +97,7 @@ def _put(into: Any, rows: Array, part: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class NUTS:
+class NUTS(Adaptable):
     """The No-U-Turn sampler (Hoffman and Gelman 2014; Betancourt 2017; M9, M10).
 
     Points are drawn by weight; the slice form of the first paper is compared with it in D52.
@@ -126,14 +127,6 @@ class NUTS:
         positive("step_size", self.step_size)
         check_metric(self.metric)
         settle(self, max_depth=partial(whole, least=1, most=30))
-
-    def tuned(self, step_size: float, metric: Metric) -> NUTS:
-        """Return the kernel with another step size and metric."""
-        return replace(self, step_size=step_size, metric=metric)
-
-    def init(self, target: Target, position: Array) -> State:
-        """Return the state at `position` (S, D)."""
-        return init(target, position)
 
     @np.errstate(all="ignore")  # a leaf may have diverged; then the weights are of no account
     def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:

@@ -19,15 +19,11 @@ from bbb_numpy.sampling.mcmc import (
     LogNormalWalk,
     MetropolisHastings,
     StudentWalk,
-    begin,
-    update,
 )
 from bbb_numpy.sampling.mcmc.adaptation import (
     DualAveraging,
     Moments,
     first_step_size,
-    retuned,
-    tunable,
     windows,
 )
 from bbb_numpy.sampling.mcmc.metrics import identity
@@ -59,12 +55,6 @@ def averaged(respond, draws=2000, start=1.0, sign=1.0):
 def test_dual_averaging_finds_the_step_size_of_the_wanted_acceptance(start, scale):
     state = averaged(lambda eps: exp(-((eps / scale) ** 2)), start=start * scale)
     assert exp(-((exp(state.log_mean) / scale) ** 2)) == pytest.approx(0.8, abs=0.02)
-
-
-@pytest.mark.equation("M11")
-def test_with_the_wrong_sign_it_runs_away():
-    state = averaged(lambda eps: exp(-(eps**2)), sign=-1.0)
-    assert abs(exp(-(exp(state.log_mean) ** 2)) - 0.8) > 0.15
 
 
 @pytest.mark.equation("M11")
@@ -121,7 +111,7 @@ def accepted(kernel, wanted=None):
 def test_on_a_gaussian_the_draws_are_accepted_as_often_as_wanted(name):
     kernel, wanted = TUNED[name]
     assert accepted(kernel) == pytest.approx(wanted, abs=0.06)
-    assert tunable(kernel).target_accept == wanted
+    assert kernel.target_accept == wanted
 
 
 @pytest.mark.equation("M11")
@@ -315,12 +305,12 @@ def test_the_metric_changes_at_the_ends_of_windows_alone(dense):
     target, rng = Gaussian(np.eye(2)), np.random.default_rng(0)
     kernel = NUTS(0.3)
     state = kernel.init(target, target.draw(rng, 2))
-    adaptation = begin(kernel, target, rng, state, 200, dense=dense)
+    adaptation = kernel.adapt(target, rng, state, 200, dense=dense)
     changed, inside = [], {}
     for done in range(1, 201):
         state = kernel.init(target, target.draw(rng, 2))
         inside[done] = adaptation.moments.draws
-        new = update(adaptation, target, rng, state, given(0.7))
+        new = adaptation.update(target, rng, state, given(0.7))
         if new.kernel.metric is not adaptation.kernel.metric:
             changed.append(done)
             assert isinstance(new.kernel.metric, DenseMetric if dense else DiagonalMetric)
@@ -338,7 +328,7 @@ def test_the_metric_changes_at_the_ends_of_windows_alone(dense):
 def test_under_a_new_metric_gradients_find_a_step_size_and_a_walk_keeps_its_own(name):
     target, rng, (kernel, _) = Gaussian(np.eye(2)), np.random.default_rng(0), TUNED[name]
     state = kernel.init(target, target.draw(rng, 2))
-    adaptation = begin(kernel, target, rng, state, 150)
+    adaptation = kernel.adapt(target, rng, state, 150)
     searched = []
 
     def counted(position):
@@ -347,7 +337,7 @@ def test_under_a_new_metric_gradients_find_a_step_size_and_a_walk_keeps_its_own(
 
     for _ in range(100):
         state = kernel.init(target, target.draw(rng, 2))
-        adaptation = update(adaptation, counted, rng, state, given(0.7))
+        adaptation = adaptation.update(counted, rng, state, given(0.7))
     ends = windows(150)[1:]
     assert set(searched) == (set() if isinstance(kernel, MetropolisHastings) else set(ends))
 
@@ -357,11 +347,11 @@ def test_the_mean_acceptance_of_all_chains_is_what_counts():
     target, rng = Gaussian(np.eye(1)), np.random.default_rng(0)
     kernel = HMC(0.5)
     state = kernel.init(target, np.zeros((2, 1)))
-    adaptation = begin(kernel, target, rng, state, 10)
+    adaptation = kernel.adapt(target, rng, state, 10)
     mixed = given(0.0)._replace(acceptance=np.array([0.6, 1.0]))
-    assert update(adaptation, target, rng, state, mixed).averaging.error == pytest.approx(0.0)
-    low = update(adaptation, target, rng, state, given(0.1)).kernel.step_size
-    high = update(adaptation, target, rng, state, given(1.0)).kernel.step_size
+    assert adaptation.update(target, rng, state, mixed).averaging.error == pytest.approx(0.0)
+    low = adaptation.update(target, rng, state, given(0.1)).kernel.step_size
+    high = adaptation.update(target, rng, state, given(1.0)).kernel.step_size
     assert low < high
 
 
@@ -369,10 +359,10 @@ def test_the_mean_acceptance_of_all_chains_is_what_counts():
 def test_what_is_asked_of_a_warm_up_reaches_kernels_with_one_of_their_own_too(kernel):
     target, rng = Gaussian(np.eye(3)), np.random.default_rng(0)
     state = kernel.init(target, target.draw(rng, 2))
-    asked = begin(kernel, target, rng, state, 10, dense=True, target_accept=0.7)
+    asked = kernel.adapt(target, rng, state, 10, dense=True, target_accept=0.7)
     assert asked.target_accept == 0.7
     assert asked.moments.squares.shape == (3, 3)
-    usual = begin(kernel, target, rng, state, 10)
+    usual = kernel.adapt(target, rng, state, 10)
     assert usual.target_accept == kernel.target_accept
     assert usual.moments.squares.shape == (3,)
 
@@ -383,19 +373,15 @@ def test_kernels_without_a_step_size_are_left_alone():
     for proposal in (LogNormalWalk(), independent):
         kernel = MetropolisHastings(proposal)
         state = kernel.init(target, np.ones((2, 1)))
-        assert tunable(kernel) is None
-        assert begin(kernel, target, rng, state, 100) is None
-    for kernel, _ in TUNED.values():
-        state = kernel.init(target, np.ones((2, 1)))
-        assert begin(kernel, target, rng, state, 0) is None
+        assert kernel.adapt(target, rng, state, 100) is None
 
 
 def test_a_retuned_kernel_keeps_everything_else():
     metric = DiagonalMetric(np.ones(2))
-    kernel = retuned(HMC(0.1, path=3.0, jitter=0.5), 0.2, metric)
+    kernel = HMC(0.1, path=3.0, jitter=0.5).tuned(0.2, metric)
     assert (kernel.step_size, kernel.path, kernel.jitter) == (0.2, 3.0, 0.5)
-    assert retuned(NUTS(max_depth=7), 0.2, metric).max_depth == 7
-    walk = retuned(MetropolisHastings(StudentWalk(degrees=5.0)), 0.2, metric)
+    assert NUTS(max_depth=7).tuned(0.2, metric).max_depth == 7
+    walk = MetropolisHastings(StudentWalk(degrees=5.0)).tuned(0.2, metric)
     assert (walk.proposal.degrees, walk.proposal.step_size) == (5.0, 0.2)
     assert walk.proposal.metric is metric
 
@@ -406,4 +392,4 @@ def test_an_acceptance_that_cannot_be_wanted_is_refused(kernel, wanted):
     target, rng = Gaussian(np.eye(2)), np.random.default_rng(0)
     state = kernel.init(target, np.ones((2, 2)))
     with pytest.raises(ValueError, match="target_accept must be"):
-        begin(kernel, target, rng, state, 10, target_accept=wanted)
+        kernel.adapt(target, rng, state, 10, target_accept=wanted)

@@ -17,7 +17,6 @@ from bbb_numpy.sampling.mcmc import (
     MetropolisHastings,
     State,
     StudentWalk,
-    begin,
 )
 
 # --- a finite set of points: everything to rounding ------------------------------------------
@@ -366,7 +365,7 @@ def test_acceptance_is_reported_as_the_chance_that_it_was():
 def test_a_warm_up_wants_the_acceptance_that_is_best_in_many_dimensions(proposal, best):
     target, rng, kernel = correlated(), np.random.default_rng(0), MetropolisHastings(proposal)
     state = kernel.init(target, target.draw(rng, 2))
-    assert begin(kernel, target, rng, state, 10).target_accept == best
+    assert kernel.adapt(target, rng, state, 10).target_accept == best
 
 
 @pytest.mark.parametrize(

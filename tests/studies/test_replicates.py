@@ -230,52 +230,6 @@ def test_stacking_and_unstacking_are_inverse():
     np.testing.assert_array_equal(back, vectors)
 
 
-class _SwapsRows(ReplicatedModel):
-    """Planted: replicates 0 and 1 get each other's rows."""
-
-    def _evaluate(self, w, each, x, y, buffers):
-        return super()._evaluate(w, each, x[[1, 0, 2]], y[[1, 0, 2]], buffers)
-
-
-class _OthersNoise(ReplicatedModel):
-    """Planted: every replicate uses the noise scale of the next one."""
-
-    def _params(self, w, params, buffers):
-        rolled = {**params, "log_noise": np.roll(params["log_noise"], 1)}
-        return super()._params(w, rolled, buffers)
-
-
-class _SamplesAndReplicates(ReplicatedModel):
-    """Planted: row s R + r taken for row r S + s."""
-
-    def _params(self, w, params, buffers):
-        found = super()._params(w, params, buffers)
-        numbers = found["log_noise"].reshape(len(w), R, -1)
-        found["log_noise"] = numbers.swapaxes(0, 1).reshape(len(w) * R, -1)
-        return found
-
-
-@pytest.mark.parametrize("wrong", [_SwapsRows, _OthersNoise, _SamplesAndReplicates])
-def test_mixed_up_replicates_are_seen(wrong, monkeypatch):
-    monkeypatch.setattr("bbb_studies.replicated.ReplicatedModel", wrong)
-    alone, together = both(estimators(), samples=2)
-    with pytest.raises(AssertionError):
-        assert_same(alone, together)
-
-
-@pytest.mark.parametrize("wrong", [_OthersNoise, _SamplesAndReplicates])
-def test_the_gradient_check_sees_a_noise_scale_of_another_replicate(wrong, monkeypatch):
-    monkeypatch.setattr("bbb_studies.replicated.ReplicatedModel", wrong)
-    _, together, theta, noise, xs, ys = joint_case()
-
-    def summed(theta):
-        value, grad, _ = together.value_and_grad(theta, noise, xs, ys, 0.7)
-        return value.sum(), grad
-
-    report = check(summed, theta, blocks=together.layout.slices)
-    assert report.error > 0.01
-
-
 def test_the_states_passed_in_are_left_alone():
     built = estimators()
     rngs = [np.random.default_rng(r) for r in range(R)]
