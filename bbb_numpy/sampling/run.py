@@ -438,7 +438,7 @@ def _sampled(job: Job) -> Draws:
             stacklevel=3,
         )
     except ChildProcessError as error:
-        goes_on = "goes on only with `checkpoint`" if store is None else "goes on from its checkpoint"
+        goes_on = "begins anew" if store is None else "goes on from its checkpoint"
         error.add_note(f"The same call {goes_on}; cores=1 needs no other process.")
         raise
     finally:
