@@ -337,6 +337,7 @@ def test_fit_starts_anew_whatever_was_fitted_before():
 
 
 def interrupt_at(monkeypatch, step):
+    monkeypatch.setattr("bbb_numpy.sampling.run.TURN", 0.0)  # one step at a time
     calls, true_step = [], NUTS.step
 
     def interrupted(self, *args):
