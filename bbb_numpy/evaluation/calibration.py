@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, pdtr
+from scipy.special import ndtr
 
-from ..numeric.elementary import log_factorial
 from ..numeric.validation import GENERATOR, NUMBERS, Numbers, accepts, flag
 from .reliability import (
     BrierParts,
@@ -26,7 +25,6 @@ from .reliability import (
     chance_calibration_error,
     clustered_mean,
     expected_calibration_error,
-    maximum_calibration_error,
     reliability,
     top_label,
     wilson,
@@ -41,14 +39,12 @@ __all__ = [
     "chance_calibration_error",
     "class_pit",
     "clustered_mean",
-    "count_pit",
     "coverage",
     "crps_draws",
     "crps_gaussian",
     "crps_mixture",
     "expected_calibration_error",
     "kolmogorov",
-    "maximum_calibration_error",
     "pit",
     "reliability",
     "top_label",
@@ -106,24 +102,6 @@ def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
     rows, place = np.arange(len(labels)), labels.astype(int)
     below = np.where(place > 0, proba.cumsum(axis=1)[rows, place - 1], 0.0)
     return np.minimum(below + rng.random(len(labels)) * proba[rows, place], 1.0)
-
-
-@accepts(rates=SCALES, y=Numbers(low=0.0, high=1e150, whole=True), rng=GENERATOR)
-def count_pit(rates: Any, y: Any, rng: np.random.Generator) -> Array:
-    """Return the randomised PIT (N, K) of a mixture of Poisson distributions (D35).
-
-    Parameters
-    ----------
-    rates : ndarray (T, N, K)
-        Expected counts > 0 under each weight sample.
-    y : ndarray (N, K)
-        Whole numbers >= 0.
-    rng : numpy.random.Generator
-    """
-    rates, y = _fitting("rates", rates, y)
-    below = np.where(y > 0, pdtr(np.maximum(y - 1.0, 0.0), rates), 0.0).mean(axis=0)
-    mass = np.exp(y * np.log(rates) - rates - log_factorial(y)).mean(axis=0)
-    return np.minimum(below + rng.random(y.shape) * mass, 1.0)
 
 
 @accepts(pits=Numbers(low=0.0, high=1.0, least=1), levels=Numbers((None,)))

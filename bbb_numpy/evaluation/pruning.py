@@ -27,9 +27,7 @@ __all__ = [
     "decibels",
     "lowest",
     "matrices",
-    "moments_of_draws",
     "prune",
-    "prune_draws",
     "signal_to_noise",
     "signal_to_noise_of",
     "sweep",
@@ -90,17 +88,6 @@ def signal_to_noise_of(family: Family, theta: Array) -> Array:
     """
     blocks = _mean_field(family, theta)
     return signal_to_noise(blocks["mu"], softplus(np.asarray(blocks["rho"], float)))
-
-
-@accepts(draws=Numbers((None, None), least=2))
-def moments_of_draws(draws: Any) -> tuple[Array, Array]:
-    """Return mean and deviation (P,) of draws (T, P) of the weights, T >= 2.
-
-    They say something of one mode only. Over draws that visit all orders of the hidden units a
-    weight has the mean of its layer, over both signs of a tanh unit it has the mean 0 (D36).
-    """
-    draws = np.asarray(draws, float)
-    return draws.mean(axis=0), draws.std(axis=0, ddof=1)
 
 
 @accepts(ratio=_ratio)
@@ -191,18 +178,6 @@ def prune(
     return pruned
 
 
-@accepts(draws=NUMBERS)
-def prune_draws(draws: Any, share: float, eligible: NDArray[np.bool_] | None = None) -> Array:
-    """Return a copy of draws (T, P) with 0 for the weights of lowest |mean| / deviation.
-
-    See `moments_of_draws` for when this means anything.
-    """
-    mean, deviation = moments_of_draws(draws)
-    pruned = np.array(draws)
-    pruned[:, lowest(signal_to_noise(mean, deviation), share, eligible)] = 0.0
-    return pruned
-
-
 @accepts(family=A(Family), theta=NUMBERS, score=FUNCTION, shares=Numbers((None,)))
 def sweep(
     family: Family,
@@ -242,7 +217,7 @@ def _mean_field(family: Family, theta: Array) -> dict[str, Array]:
     if not isinstance(family.posterior, MeanField):
         raise ValueError(
             "pruning by signal-to-noise needs independent weights, a MeanField posterior; got "
-            f"{type(family.posterior).__name__}. For draws use prune_draws"
+            f"{type(family.posterior).__name__}"
         )
     if np.shape(theta) != (family.layout.size,):
         raise ValueError(

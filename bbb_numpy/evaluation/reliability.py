@@ -34,7 +34,6 @@ __all__ = [
     "chance_calibration_error",
     "clustered_mean",
     "expected_calibration_error",
-    "maximum_calibration_error",
     "reliability",
     "top_label",
     "wilson",
@@ -232,12 +231,6 @@ def expected_calibration_error(table: Reliability) -> float:
     It is not 0 for right probabilities: compare `chance_calibration_error`.
     """
     return float(table.rows @ np.abs(table.stated - table.seen) / table.rows.sum())
-
-
-@accepts(table=A(Reliability))
-def maximum_calibration_error(table: Reliability) -> float:
-    """Return the largest |stated - seen| of any bin (D35)."""
-    return float(np.abs(table.stated - table.seen).max())
 
 
 @accepts(table=A(Reliability))

@@ -1,7 +1,5 @@
 """ArviZ reads our draws; LOO is leave-one-out; functions converge where weights cannot."""
 
-import os
-import subprocess
 import sys
 import warnings
 from dataclasses import replace
@@ -18,7 +16,6 @@ from bbb_numpy.evaluation.arviz_export import to_arviz
 from bbb_numpy.learners import checkpoint
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.elementary import LOG_2PI
-from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.hyperpriors import HalfNormal
 from bbb_numpy.parts.student_t import StudentTLikelihood
 from bbb_numpy.parts.weighted import Weighted, with_weights
@@ -28,8 +25,6 @@ from bbb_numpy.sampling.run import sample, sample_target
 
 RNG = np.random.default_rng
 matplotlib.use("Agg")
-# ArviZ 0.23 calls a function of Matplotlib in a way that Matplotlib 3.11 calls old.
-drawn_by_arviz = pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
 
 
 @pytest.fixture(scope="module")
@@ -52,33 +47,7 @@ def left_out(az, exported):
     return found.loo_i, found.elpd_loo
 
 
-def fractions_of_missing_information(az, exported):
-    found = az.bfmi(exported)
-    return np.asarray(getattr(found, "energy", found))
-
-
-def pictures(az, exported):
-    """ArviZ's figures of the posterior, of both predictives and of the energy."""
-    if hasattr(az, "plot_ppc"):
-        for axes in (
-            az.plot_trace(exported, var_names=["noise", "b1"]),
-            az.plot_ppc(exported, num_pp_samples=10),
-            az.plot_ppc(exported, group="prior", num_pp_samples=10),
-            az.plot_energy(exported),
-            az.plot_rank(exported, var_names=["noise"]),
-        ):
-            yield np.ravel(axes)[0].figure
-        return
-    for collection in (
-        az.plot_trace(exported, var_names=["noise", "b1"]),
-        az.plot_ppc_dist(exported, num_samples=10),
-        az.plot_ppc_dist(exported, group="prior_predictive", num_samples=10),
-        az.plot_energy(exported),
-        az.plot_rank(exported, var_names=["noise"]),
-    ):
-        yield collection.get_viz("figure")
-
-
+@pytest.fixture(scope="module")
 def drawn(joint, positions):
     """Positions (T, S, D) as if a chain had gone there, with a number for each of its statistics.
 
@@ -91,7 +60,13 @@ def drawn(joint, positions):
     return Draws(positions, log_density, stats, NUTS(0.2), joint, joint.layout, 60, 0, True)
 
 
-@pytest.fixture(scope="module")
+def groups_differ(found, expected, *apart):
+    """The groups of two exports that are not the same, but for those that may differ."""
+    assert group_names(found) == group_names(expected)
+    names = [name for name in group_names(found) if name not in apart]
+    return [name for name in names if not found[name].equals(expected[name])]
+
+
 def network():
     """A small network with learned noise, 4 chains of 60 draws."""
     rng = RNG(0)
@@ -179,40 +154,6 @@ def test_log_likelihood_and_priors_add_up_to_the_log_density_of_the_chain(export
     np.testing.assert_allclose(total, exported.sample_stats.lp.values.T, rtol=0, atol=1e-10)
 
 
-def test_blocks_bound_the_memory_and_change_nothing(exported, network, monkeypatch):
-    monkeypatch.setattr(convergence, "BLOCK_NUMBERS", 100)  # two positions at a time
-    again = to_arviz(network)
-    for group in ("log_likelihood", "posterior_predictive", "prior_predictive"):
-        np.testing.assert_allclose(again[group].y, exported[group].y, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(("numbers", "size"), [(100, 2), (1, 1)])
-def test_blocks_hold_as_many_positions_as_memory_allows_and_one_at_least(
-    network, monkeypatch, numbers, size
-):
-    monkeypatch.setattr(convergence, "BLOCK_NUMBERS", numbers)  # 12 rows of 3 units: 36 each
-    cut = [range(240)[some] for some in convergence.blocks_of(network.target, network.flat)]
-    assert cut == [range(at, at + size) for at in range(0, 240, size)]
-
-
-def test_draws_of_a_joint_density_without_rows_are_those_of_the_prior(network):
-    joint = replace(network.target, x=np.zeros((0, 2)), y=np.zeros((0, 1)))
-    draws = drawn(joint, network.positions)
-    names = [line.name for line in convergence.convergence(draws).lines]
-    assert names == ["log density", "log_noise", "W0", "b0", "W1", "b1"]
-    assert to_arviz(draws).log_likelihood.y.shape == (4, 60, 0)
-
-
-def test_replicated_targets_scatter_around_the_functions_with_the_noise_of_their_draw(network):
-    found = to_arviz(replace(network, positions=np.tile(network.positions, (20, 1, 1))))
-    joint, noise = network.target, found.posterior.noise.values  # (S, T, 1)
-    f = joint.model.predict(joint.weights(network.flat).copy(), joint.x)[..., 0]
-    f = np.tile(f.reshape(60, 4, 12), (20, 1, 1)).swapaxes(0, 1)
-    z = (found.posterior_predictive.y.values - f) / noise
-    assert abs(z.mean()) < 4 / z.size**0.5
-    assert abs((z**2).mean() - 1) < 4 * (2 / z.size) ** 0.5
-
-
 @pytest.mark.equation("D32")
 def test_the_prior_group_is_drawn_from_prior_and_hyperprior(network):
     prior = to_arviz(network, prior=20_000, predictive=False, log_likelihood=False).prior
@@ -239,36 +180,6 @@ def test_other_rows_can_be_given(network):
     np.testing.assert_allclose(
         found.log_likelihood.y.values[2, 5], there.rowwise(network.positions[5, 2:3])[0]
     )
-
-
-def groups_differ(found, expected, *apart):
-    """The groups of two exports that are not the same, but for those that may differ."""
-    assert group_names(found) == group_names(expected)
-    names = [name for name in group_names(found) if name not in apart]
-    return [name for name in names if not found[name].equals(expected[name])]
-
-
-@pytest.mark.parametrize("given", [(), ("x",), ("y",), ("x", "y")])
-def test_another_model_and_other_rows_can_be_asked_about_the_same_draws(network, given):
-    """As if they had been drawn from the joint density of these, with the same hyperpriors."""
-    other = replace(network.target.model, prior=GaussianPrior(2.0), network=MLP((2, 3, 1)))
-    rows = {"x": np.full((12, 2), 0.3), "y": np.ones((12, 1))}
-    rows = {name: rows[name] for name in given}
-    there = replace(network, target=replace(network.target, model=other, **rows))
-    assert not groups_differ(to_arviz(network, **rows, model=other), to_arviz(there))
-    here = to_arviz(network)
-    assert "log_likelihood" in groups_differ(to_arviz(network, **rows, model=other), here)
-
-
-def test_a_model_that_learns_nothing_needs_no_hyperpriors_for_its_prior(az):
-    """Draws of any density: with model and data there are all groups, as of a LogJoint."""
-    rng = RNG(1)
-    joint = LogJoint(Model(MLP((1, 1))), rng.standard_normal((5, 1)), rng.standard_normal((5, 1)))
-    draws = drawn(joint, rng.standard_normal((9, 2, 2)))
-    plain = replace(draws, target=gaussian)
-    found = to_arviz(plain, joint.x, joint.y, model=joint.model)
-    assert not groups_differ(found, to_arviz(draws))
-    assert "prior" in group_names(found)
 
 
 @pytest.mark.equation("D45")
@@ -307,11 +218,6 @@ def test_the_axes_of_every_block_are_named_in_deep_networks_and_for_many_targets
     assert len(named) == 6 + 2 * len(logarithms)
 
 
-def test_more_chains_than_draws_are_no_reason_to_warn(network):
-    few = to_arviz(drawn(network.target, network.positions[:2]))
-    assert few.posterior.log_noise.shape == (4, 2, 1)
-
-
 def test_arviz_1_gets_all_groups_at_once_with_axes_and_attributes():
     """Whichever ArviZ is there; that this one accepts them, the other tests show."""
     given = {}
@@ -327,43 +233,9 @@ def test_arviz_1_gets_all_groups_at_once_with_axes_and_attributes():
     assert given == {"groups": groups, "dims": dims, "attrs": attrs}
 
 
-@pytest.mark.parametrize("kind", ["two targets", "classes"])
-def test_several_targets_have_an_axis_and_one_likelihood_per_row(az, kind):
-    rng = RNG(4)
-    x = rng.standard_normal((40, 1))
-    y = rng.standard_normal((40, 2)) if kind == "two targets" else np.eye(2)[rng.integers(0, 2, 40)]
-    likelihood = GaussianLikelihood() if kind == "two targets" else CategoricalLikelihood()
-    joint = LogJoint(Model(MLP((1, 2)), GaussianPrior(), likelihood), x, y)
-    found = to_arviz(drawn(joint, 0.1 * rng.standard_normal((300, 2, 4))))
-    for group in (found.posterior_predictive, found.prior_predictive):
-        assert group.y.dims == ("chain", "draw", "row", "target")
-    assert found.prior_predictive.y.shape == (1, 500, 40, 2)
-    assert found.log_likelihood.y.shape == (2, 300, 40)
-    assert "unit_0" not in found.posterior.dims  # there is no hidden layer
-    assert found.log_likelihood.row.values.tolist() == list(range(40))
-    assert left_out(az, found)[0].sizes == {"row": 40}
-
-
 def test_a_learner_with_draws_is_taken_for_them(network, exported):
     found = to_arviz(SimpleNamespace(draws_=network))
     assert found.posterior.equals(exported.posterior)
-
-
-def test_draws_of_any_density_are_exported_without_a_model(az):
-    draws = sample_target(gaussian, np.zeros((2, 3)), draws=50, warm_up=50, seed=0)
-    found = to_arviz(draws)
-    assert group_names(found) == ["posterior", "sample_stats"]
-    assert found.posterior.position.shape == (2, 50, 3)
-    found = convergence.convergence(draws)
-    assert [line.space for line in found.lines] == ["functions", "numbers"]
-    assert "hidden units" not in str(found)
-    apart = replace(draws, positions=draws.positions + np.array([0.0, 9.0])[:, None])
-    assert not convergence.convergence(apart).mixed
-    model = Model(MLP((1, 2)))  # has 4 weights, the draws 3 numbers
-    with pytest.raises(ValueError, match="blocks"):
-        to_arviz(draws, np.zeros((2, 1)), np.zeros((2, 2)), model=model)
-    with pytest.raises(ValueError, match="beside model"):
-        to_arviz(draws, model=model)
 
 
 # Loaded draws know their model and have no data
@@ -387,12 +259,6 @@ def loaded(learned, tmp_path_factory):
     return checkpoint.load(path)
 
 
-def test_a_loaded_learner_is_judged_by_its_functions_like_the_one_saved(learned, loaded):
-    x = learned.draws_.target.x
-    assert convergence.convergence(loaded, x) == convergence.convergence(learned, x)
-    assert convergence.convergence(learned, x) == convergence.convergence(learned)  # 30 rows
-
-
 def test_a_loaded_learner_asks_for_rows_and_never_judges_by_its_weights(learned, loaded):
     found = convergence.convergence(loaded)
     names = [(line.space, line.name) for line in found.lines]
@@ -407,18 +273,6 @@ def test_a_loaded_learner_asks_for_rows_and_never_judges_by_its_weights(learned,
         convergence.convergence(loaded, np.zeros((2, 1))),
     ):
         assert "not judged" not in str(judged)
-
-
-@pytest.mark.parametrize("order", [(2, 0, 1), (1, 0, 2)])
-def test_units_in_another_order_do_not_unmix_stored_draws(order):
-    draws = rearranged(around_a_mode(), order=order)
-    stored = replace(draws, target=SimpleNamespace(model=draws.target.model))
-    assert convergence.convergence(stored).worst("weights").r_hat > 1.5
-    assert convergence.convergence(stored).mixed
-    apart = draws.positions.copy()
-    draws.layout.views(apart)["b1"][:, -1] += 0.5  # planted: another function
-    stored = replace(stored, positions=apart)
-    assert not convergence.convergence(stored, draws.target.x).mixed
 
 
 def test_r_hats_of_functions_are_those_of_which_the_largest_is_told(az, network):
@@ -461,16 +315,6 @@ def test_rows_that_cannot_be_used_are_refused(loaded):
             to_arviz(draws, **given)
 
 
-def test_numbers_beyond_1e100_are_refused_by_name(network):
-    x, y = np.zeros((12, 2)), np.zeros((12, 1))
-    for given in ({"x": np.full_like(x, 1.01e100), "y": y}, {"x": x, "y": y - 1.01e100}):
-        name = "y" if given["y"].any() else "x"
-        with pytest.raises(ValueError, match=rf"^{name} must be finite and within 1e\+100"):
-            to_arviz(network, **given)
-    with pytest.raises(ValueError, match=r"^x must be finite and within 1e\+100"):
-        convergence.convergence(network, np.full((3, 2), 1.01e100))
-
-
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
@@ -488,18 +332,6 @@ def test_a_wrong_argument_is_refused_by_its_name(network, given, wanted):
 
 
 # ArviZ's own tools
-
-
-@drawn_by_arviz
-def test_the_tables_and_pictures_of_arviz_work(az, exported):
-    table = az.summary(exported, var_names=["noise", "b1"])
-    assert set(table.columns) >= {"mean", "ess_bulk", "r_hat"}
-    assert "unit_0" in az.rhat(exported).W0.dims
-    assert "unit_0" in az.ess(exported).W0.dims
-    assert fractions_of_missing_information(az, exported).shape == (4,)
-    for figure in pictures(az, exported):
-        figure.canvas.draw()
-        matplotlib.pyplot.close(figure)
 
 
 def leave_one_out(estimator, x, y):
@@ -536,15 +368,6 @@ def test_loo_is_leave_one_out(az, linear):
     # planted error: the posterior has seen row i, so this is too good
     seen = np.logaddexp.reduce(draws.target.rowwise(draws.flat), axis=0) - np.log(len(draws.flat))
     assert seen.sum() - exact.sum() > 20 * error
-
-
-def test_loo_warns_of_a_row_that_it_cannot_leave_out(az):
-    estimator, x, y = linear_problem(seed=2, rows=6)
-    x[0], y[0] = [30.0, 0.0], [-20.0]  # one row far out decides a weight alone
-    options = {"sampler": "nuts", "metric": "dense", "warm_up": 200, "seed": 0}
-    draws = sample(estimator.model, x, y, draws=200, **options)
-    with pytest.warns(UserWarning, match="Pareto"):
-        az.loo(to_arviz(draws))
 
 
 # Convergence
@@ -620,30 +443,6 @@ def test_the_table_is_that_of_arviz(az, network):
         elsewhere.worst("weights")
 
 
-@pytest.mark.parametrize("row", [0, -1])
-def test_of_many_rows_fifty_are_looked_at_the_first_and_the_last_among_them(row):
-    """At all others the input is 0, so that the slope, of which chains differ, does not show."""
-    x = np.zeros((60, 1))
-    x[row] = 1.0
-    joint = LogJoint(Model(MLP((1, 1))), x, np.zeros((60, 1)))
-    positions = RNG(0).standard_normal((50, 4, 2))
-    positions[:, -1, 0] += 9.0
-    found = convergence.convergence(drawn(joint, positions), weights=False).lines[0]
-    assert found.name == "E[y|x] at 50 rows"
-    assert found.r_hat > 1.5
-
-
-def test_four_draws_are_enough_to_judge_and_three_are_not():
-    draws = around_a_mode()
-    for count, enough in ((4, True), (3, False)):
-        few = drawn(draws.target, draws.positions[:count])
-        if enough:
-            assert convergence.convergence(few).lines
-        else:
-            with pytest.raises(ValueError, match="four draws at least; got"):
-                convergence.convergence(few)
-
-
 def test_chains_that_stand_still_have_not_converged():
     draws = around_a_mode()
     stuck = np.broadcast_to(draws.positions[:1], draws.positions.shape).copy()
@@ -672,11 +471,6 @@ def test_what_cannot_be_judged_is_refused(network):
         convergence.convergence(plain, np.zeros((3, 2)))
 
 
-def test_whether_weights_are_judged_is_true_or_false(network):
-    with pytest.raises(TypeError, match=r"^weights must be True or False; got 1"):
-        convergence.convergence(network, weights=1)
-
-
 def test_without_arviz_the_message_says_what_to_install(network, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ImportError, match=r"bbb-numpy\[diagnostics\]"):
@@ -693,11 +487,3 @@ def test_what_arviz_announces_when_it_is_imported_is_no_warning_of_ours(tmp_path
         assert convergence.import_arviz().__file__ == str(tmp_path / "arviz.py")
     finally:
         del sys.modules["arviz"]  # before the one that was there is put back
-
-
-def test_the_first_import_of_the_day_warns_of_nothing(tmp_path):
-    """ArviZ announces another version once a day; here every day is the first."""
-    code = "from bbb_numpy.evaluation.convergence import import_arviz; import_arviz()"
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)}
-    run = [sys.executable, "-W", "error::FutureWarning", "-c"]
-    subprocess.run([*run, code], env=environment, check=True, capture_output=True, text=True)

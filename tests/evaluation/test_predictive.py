@@ -1,18 +1,14 @@
 """predictive: moments of the functions drawn, the variance split, and bounded memory."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import PAIRS, linear_problem, problems
-from scipy import stats
+from problems import linear_problem, problems
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.predictive import (
-    ClassPredictive,
     log_predictive_density,
     mixture,
     predict,
@@ -20,23 +16,13 @@ from bbb_numpy.evaluation.predictive import (
     sample_functions,
     sample_targets,
 )
-from bbb_numpy.gradients.matrix import estimator as estimator_of
-from bbb_numpy.gradients.matrix import problem as problem_of
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from bbb_numpy.sampling.draws import DrawnWeights
 
 
 def rng():
     return np.random.default_rng(3)
-
-
-def test_ten_functions_are_drawn_unless_told_otherwise():
-    estimator = Reparameterised(Model(MLP((1, 1))))
-    theta = estimator.init(rng())
-    assert sample_functions(estimator, theta, np.zeros((3, 1)), rng=rng()).shape == (10, 3, 1)
 
 
 @pytest.mark.equation("D4")
@@ -66,21 +52,6 @@ def test_in_the_linear_model_both_deviations_have_closed_forms():
     assert np.allclose(found.total**2, found.epistemic**2 + 0.09, rtol=1e-12)
 
 
-@pytest.mark.equation("D4")
-def test_drawn_targets_scatter_with_the_total_deviation():
-    estimator, x, _ = linear_problem(noise=0.7)
-    theta = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1])
-    targets = sample_targets(estimator, theta, x[:4], rng=rng(), samples=20_000)
-    total = predict(estimator, theta, x[:4], rng=rng(), samples=20_000).total
-    assert np.abs(targets.std(axis=0) / total - 1).max() < 4 * np.sqrt(2 / (2 * 20_000))
-
-
-def test_a_band_holds_95_percent_of_a_gaussian():
-    assert stats.norm.cdf(predictive.BAND) - stats.norm.cdf(-predictive.BAND) == pytest.approx(
-        0.954, abs=1e-3
-    )
-
-
 @pytest.mark.equation("D5")
 def test_log_predictive_density_of_the_linear_model_is_a_normal_density():
     estimator, x, y = linear_problem(noise=0.5)
@@ -106,14 +77,6 @@ def test_it_is_the_mean_of_densities_not_of_log_densities():
     assert np.all(found > pointwise.mean(axis=0) + 0.1)
 
 
-@given(problem=problems(rows=st.integers(2, 5)))
-def test_a_rows_prediction_does_not_depend_on_the_other_rows(problem):
-    e, theta, x = problem.estimator, problem.theta, problem.x
-    together = sample_functions(e, theta, x, rng=rng(), samples=5)
-    alone = sample_functions(e, theta, x[1:2], rng=rng(), samples=5)
-    assert np.allclose(together[:, 1], alone[:, 0], rtol=1e-12, atol=1e-12)
-
-
 def test_one_draw_of_weights_is_one_function_of_all_rows():
     estimator, _, _ = linear_problem()
     theta = np.zeros(6)
@@ -126,31 +89,6 @@ def test_one_draw_of_weights_is_one_function_of_all_rows():
 def test_one_sample_has_no_epistemic_deviation():
     estimator, x, _ = linear_problem()
     assert not predict(estimator, np.zeros(6), x, rng=rng(), samples=1).epistemic.any()
-
-
-def test_ten_thousand_samples_do_not_need_more_memory_than_a_hundred():
-    estimator = Reparameterised(Model(MLP((1, 20, 1))))
-    theta = estimator.init(rng(), np.float32)
-    x = np.linspace(-1, 1, 30_000, dtype=np.float32)[:, None]
-
-    def peak(samples):
-        tracemalloc.start()
-        predict(
-            estimator, theta, x[: 30_000 if samples <= 600 else 1_000], rng=rng(), samples=samples
-        )
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    assert peak(600) < 80e6  # all activations at once would be 600 x 30,000 x 20 x 4 B = 1.4 GB
-    assert peak(10_000) < 80e6
-
-
-@pytest.mark.parametrize("samples", [0, -3, 2.5])
-def test_impossible_sample_counts_are_refused(samples):
-    estimator, x, _ = linear_problem()
-    with pytest.raises(ValueError, match="samples must be a whole number >= 1"):
-        predict(estimator, np.zeros(6), x, rng=rng(), samples=samples)
 
 
 def test_rows_of_another_width_are_refused():
@@ -177,24 +115,6 @@ def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch)
     whole = everything()
     monkeypatch.setattr(predictive, "BLOCK_NUMBERS", 24)  # two samples, six of the 40 rows
     assert np.allclose(everything(), whole, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "samples", "sizes", "rows"),
-    [(24, 7, [2, 2, 2, 1], 6), (1, 3, [1, 1, 1], 1), (4_000_000, 300, [256, 44], 7)],
-)
-def test_blocks_are_as_large_as_memory_allows_and_hold_one_at_least(
-    monkeypatch, numbers, samples, sizes, rows
-):
-    """Weights with what made them: four times 3 numbers a sample. Rows: the widest layer, 2."""
-    monkeypatch.setattr(predictive, "BLOCK_NUMBERS", numbers)
-    estimator, _, _ = linear_problem()
-    blocks = predictive._weight_blocks(estimator, np.zeros(6), rng(), samples)
-    assert [len(w) for w, _ in blocks] == sizes
-    cut = predictive._row_blocks(estimator, 2, 7)
-    assert [range(7)[some] for some in cut] == [
-        range(begin, min(begin + rows, 7)) for begin in range(0, 7, rows)
-    ]
 
 
 def test_what_cannot_be_predicted_with_is_refused_by_name():
@@ -235,21 +155,6 @@ def entropy(p):
 
 
 @pytest.mark.equation("D29")
-@pytest.mark.parametrize("samples", [1, 2, 300])
-def test_class_probabilities_and_entropies_are_those_of_the_functions_drawn(samples):
-    estimator, theta, x = class_problem()
-    found = predict_classes(estimator, theta, x, rng=rng(), samples=samples)
-    p = sample_functions(estimator, theta, x, rng=rng(), samples=samples)  # (S, N, K)
-    assert np.allclose(found.proba, p.mean(axis=0), rtol=1e-12)
-    assert np.allclose(found.proba.sum(axis=1), 1.0, rtol=1e-15)
-    aleatoric = [np.mean([entropy(p[s, i]) for s in range(samples)]) for i in range(len(x))]
-    total = [entropy(row) for row in p.mean(axis=0)]
-    assert np.allclose(found.aleatoric, aleatoric, rtol=1e-12)
-    assert np.allclose(found.total, total, rtol=1e-12)
-    assert np.allclose(found.epistemic, np.subtract(total, aleatoric), rtol=1e-9, atol=1e-14)
-
-
-@pytest.mark.equation("D29")
 def test_the_epistemic_entropy_is_the_mutual_information_of_class_and_weights():
     # sum over samples and classes of p(s, k) log [p(s, k) / (p(s) p(k))], a divergence, not a
     # difference of entropies
@@ -262,20 +167,6 @@ def test_the_epistemic_entropy_is_the_mutual_information_of_class_and_weights():
     # planted: the entropy of the mean alone, and the mean of the entropies alone, are not it
     assert not np.allclose(found.total, information, rtol=0.1)
     assert not np.allclose(found.aleatoric, information, rtol=0.1)
-
-
-@pytest.mark.equation("D29")
-def test_without_doubt_about_the_weights_nothing_is_epistemic_and_without_doubt_nothing_at_all():
-    estimator, theta, x = class_problem(rho=-40.0)
-    found = predict_classes(estimator, theta, x, rng=rng(), samples=20)
-    assert np.all(found.epistemic < 1e-12)
-    assert np.all(found.aleatoric > 0.01)
-    certain = ClassPredictive(np.array([[1.0, 0.0]]), np.array([0.0]))
-    assert (certain.total.item(), certain.epistemic.item()) == (0.0, 0.0)
-    half = ClassPredictive(np.array([[0.5, 0.5]]), np.array([0.0]))  # weights certain, and at odds
-    assert half.epistemic.item() == pytest.approx(np.log(2), rel=1e-15)
-    rounded = ClassPredictive(np.array([[0.5, 0.5]]), np.array([np.log(2) + 1e-16]))
-    assert rounded.epistemic.item() >= 0
 
 
 @pytest.mark.equation("D29")
@@ -331,47 +222,6 @@ def test_moments_of_counts_are_those_of_a_mixture_of_poissons():
     assert np.allclose(found.epistemic, rates.std(axis=0, ddof=1), rtol=1e-8)
 
 
-@pytest.mark.parametrize("which", PAIRS, ids=str)
-def test_fewer_samples_are_the_first_of_more_in_single_precision_too(which):
-    # long float32 vectors are drawn in pairs over the whole block (D11): the block must not shrink
-    case = problem_of(estimator_of(which, 3, (12,)), np.random.default_rng(0))
-    theta = case.theta.astype(np.float32)
-    more = sample_functions(case.estimator, theta, case.x, rng=rng(), samples=100)
-    few = sample_functions(case.estimator, theta, case.x, rng=rng(), samples=10)
-    assert more.dtype == np.float32
-    assert np.allclose(few, more[:10], rtol=1e-5, atol=1e-6)
-    moments = predict(case.estimator, theta, case.x, rng=rng(), samples=100)
-    assert all(moment.dtype == np.float32 for moment in moments)
-    assert np.allclose(moments.mean, more.mean(axis=0), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.equation("D4", "M1")
-def test_correlated_weights_have_the_deviation_of_their_covariance():
-    estimator, x, _ = linear_problem()
-    root = np.array([[0.5, 0.0, 0.0], [0.4, 0.2, 0.0], [-0.3, 0.1, 0.2]])
-    full = Reparameterised(estimator.model, FullRank())
-    theta = FullRank().pack(np.array([1.0, -1.0, 0.5]), root @ root.T)
-    found = predict(full, theta, x, rng=rng(), samples=20_000)
-    design = np.hstack([x, np.ones((len(x), 1))])
-    deviation = np.sqrt(np.einsum("nj,jk,nk->n", design, root @ root.T, design))
-    assert np.abs(found.epistemic[:, 0] / deviation - 1).max() < 4.5 / np.sqrt(2 * 20_000)
-    alone = np.sqrt(design**2 @ np.diag(root @ root.T))
-    assert np.abs(found.epistemic[:, 0] / alone - 1).max() > 0.2
-
-
-@pytest.mark.equation("R9")
-def test_the_network_of_the_mean_weights_is_not_the_mean_of_the_networks():
-    # E relu(w) = sigma / sqrt(2 pi) for w ~ N(0, sigma^2), and relu(E w) = 0
-    estimator = Reparameterised(Model(MLP((1, 1, 1))), MeanField())
-    theta = MeanField().pack(np.array([0.0, 0.0, 1.0, 0.0]), np.array([0.8, 1e-9, 1e-9, 1e-9]))
-    samples = 40_000
-    found = predict(estimator, theta, np.ones((1, 1)), rng=rng(), samples=samples)
-    error = found.epistemic.item() / np.sqrt(samples)
-    assert abs(found.mean.item() - 0.8 / np.sqrt(2 * np.pi)) < 4 * error
-    at_the_mean = estimator.model.predict(theta[None, :4], np.ones((1, 1)))
-    assert at_the_mean.item() == 0.0
-
-
 @pytest.mark.equation("D5")
 @given(problem=problems(rows=st.integers(1, 5)), samples=st.integers(1, 300))
 def test_components_of_the_mixture_are_the_functions_drawn_and_their_noise(problem, samples):
@@ -402,36 +252,3 @@ def test_the_density_of_the_mixture_is_the_log_predictive_density(likelihood):
     # planted: the mean of log densities, and outputs mixed one by one, are not it
     assert not np.allclose(logs.sum(axis=-1).mean(axis=0), found, rtol=1e-3)
     assert not np.allclose(np.log(np.exp(logs).mean(axis=0)).sum(axis=-1), found, rtol=1e-3)
-
-
-@pytest.mark.equation("D5", "M7")
-def test_each_component_of_drawn_weights_has_the_noise_drawn_with_it():
-    model = Model(MLP((1, 1)), likelihood=GaussianLikelihood(learn=True))
-    draws = np.column_stack([np.arange(6.0), np.zeros(6), np.log(1.0 + np.arange(6.0))])
-    means, deviations = mixture(
-        DrawnWeights(model), draws, np.array([[1.0], [2.0]]), rng=rng(), samples=6
-    )
-    slopes = means[:, 0, 0]
-    assert sorted(slopes) == list(range(6))  # as many samples as draws: each once
-    assert np.array_equal(means[:, 1, 0], 2 * slopes)
-    assert np.allclose(deviations, (1.0 + slopes)[:, None, None], rtol=1e-12)
-
-
-@pytest.mark.equation("D5")
-def test_small_blocks_give_the_mixture_that_one_block_gives_in_the_dtype_of_theta(monkeypatch):
-    estimator, x, _ = linear_problem()
-    theta = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1], np.float32)
-    whole = mixture(estimator, theta, x, rng=rng(), samples=7)
-    assert all(part.dtype == np.float32 for part in whole)
-    monkeypatch.setattr(predictive, "BLOCK_NUMBERS", 24)
-    blocks = mixture(estimator, theta, x, rng=rng(), samples=7)
-    for part, other in zip(whole, blocks, strict=True):
-        assert np.allclose(part, other, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("samples", [0, -3, 2.5])
-@pytest.mark.parametrize("function", [mixture, sample_functions, sample_targets])
-def test_impossible_numbers_of_components_and_draws_are_refused(function, samples):
-    estimator, x, _ = linear_problem()
-    with pytest.raises(ValueError, match=f"samples must be a whole number >= 1; got {samples}"):
-        function(estimator, np.zeros(6), x, rng=rng(), samples=samples)

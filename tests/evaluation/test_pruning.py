@@ -12,15 +12,13 @@ from bbb_numpy.evaluation.pruning import (
     decibels,
     lowest,
     matrices,
-    moments_of_draws,
     prune,
-    prune_draws,
     signal_to_noise,
     signal_to_noise_of,
     sweep,
 )
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.numeric.elementary import inverse_softplus, softplus
+from bbb_numpy.numeric.elementary import inverse_softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam
@@ -52,13 +50,6 @@ def test_the_ratio_is_that_of_mean_and_deviation():
 
 
 @pytest.mark.equation("D36")
-def test_the_deviation_of_draws_is_that_of_a_sample():
-    mean, deviation = moments_of_draws([[0.0, 5.0], [2.0, 5.0]])
-    assert mean.tolist() == [1.0, 5.0]
-    assert deviation == pytest.approx([2.0**0.5, 0.0], rel=1e-15)
-
-
-@pytest.mark.equation("D36")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.98, 1.0])
 def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(share, dtype):
@@ -75,36 +66,6 @@ def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(s
     assert (theta == before).all(), "the theta passed in is never changed"
     assert pruned.dtype == dtype
     assert (pruned[2 * size :] == theta[2 * size :]).all(), "learned noise is no weight"
-
-
-@pytest.mark.equation("D36")
-def test_mu_zero_alone_does_not_remove_a_weight():
-    """Planted: keep sigma. The sampled weight is noise, and so is what it feeds."""
-    family, theta, _ = spread_out()
-    half = theta.copy()
-    blocks = family.layout.views(half)
-    removed = lowest(signal_to_noise_of(family, theta), 0.5)
-    blocks["mu"][removed] = 0.0
-    noise = family.draw_weights(np.random.default_rng(1), 50)
-    assert np.abs(family.weights(half, noise)[:, removed]).max() > 0.1
-    x = np.random.default_rng(2).standard_normal((20, 3))
-    found = [
-        predictive.predict(family, one, x, rng=np.random.default_rng(3), samples=200).epistemic
-        for one in (half, prune(family, theta, 0.5))
-    ]
-    assert found[0].mean() > 1.1 * found[1].mean()
-
-
-def test_everything_stays_finite_at_a_removed_weight():
-    assert softplus(np.array([REMOVED_RHO])) == 0.0
-    assert softplus(np.array([REMOVED_RHO], np.float32)) == 0.0
-    family = ClosedFormKL(MODEL, MeanField())
-    theta = prune(family, spread_out()[1], 0.5)
-    rng = np.random.default_rng(4)
-    x, y = rng.standard_normal((5, 3)), rng.standard_normal((5, 1))
-    value, grad, _ = family.value_and_grad(theta, family.draw(rng, 2), x, y)
-    assert np.isfinite(value)
-    assert np.isfinite(grad).all()
 
 
 def test_ties_and_eligible_weights():
@@ -167,29 +128,6 @@ def test_a_trained_network_keeps_its_error_without_the_weights_it_does_not_need(
     assert rmse(wrong) > 3 * scores[0.5]
 
 
-@pytest.mark.equation("D36")
-def test_draws_of_a_mean_field_posterior_have_its_ratios():
-    rng = np.random.default_rng(8)
-    mean, deviation = rng.normal(0, 2, 9), rng.uniform(0.5, 1.5, 9)
-    draws = mean + deviation * rng.standard_normal((20_000, 9))
-    found = signal_to_noise(*moments_of_draws(draws))
-    ratio = signal_to_noise(mean, deviation)
-    # Var of the estimated ratio: 1/T for the mean, ratio^2 / (2 T) for the deviation.
-    assert np.abs((found - ratio) / np.sqrt((1 + ratio**2 / 2) / 20_000)).max() < 4
-    pruned = prune_draws(draws, 4 / 9)
-    removed = (pruned == 0).all(axis=0)
-    assert removed.nonzero()[0].tolist() == np.sort(np.argsort(ratio)[:4]).tolist()
-    assert (pruned[:, ~removed] == draws[:, ~removed]).all()
-
-
-def test_draws_from_two_mirrored_modes_hide_a_weight_that_matters():
-    """Why pruning by draws needs one mode: a tanh unit may flip both its signs."""
-    rng = np.random.default_rng(9)
-    sign = rng.choice([-1.0, 1.0], (1000, 1))
-    draws = sign * np.array([3.0, -2.0]) + 0.1 * rng.standard_normal((1000, 2))
-    assert signal_to_noise(*moments_of_draws(draws)).max() < 0.2
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -197,7 +135,6 @@ def test_draws_from_two_mirrored_modes_hide_a_weight_that_matters():
         (lambda: lowest(np.ones(3), 0.5, np.ones(2, bool)), r"shapes \(3,\) and \(2,\)"),
         (lambda: lowest(np.array([np.nan, 1]), 0.5), "nan"),
         (lambda: signal_to_noise([1.0], [0.0]), "smallest deviation is 0"),
-        (lambda: moments_of_draws(np.ones((1, 3))), r"\(1, 3\)"),
         (
             lambda: prune(Reparameterised(MODEL, FullRank()), np.zeros(1), 0.5),
             "MeanField posterior; got FullRank",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import ndtri, pdtr, pdtrc
+from scipy.special import ndtri
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import quantiles as module
@@ -17,7 +17,6 @@ from bbb_numpy.evaluation.predictive import (
     mixture,
     predict,
     sample_functions,
-    sample_targets,
 )
 from bbb_numpy.evaluation.quantiles import (
     check_levels,
@@ -85,23 +84,6 @@ def test_the_distribution_function_of_gaussian_noise_is_the_pit():
 
 
 @pytest.mark.equation("D46")
-@pytest.mark.parametrize("name", sorted(CHECKED_LIKELIHOODS))
-def test_draws_of_y_are_below_a_quantile_as_often_as_it_says(name):
-    # Of S draws y_s given w_s, independent with chances F_s(y): mean F(y), variance <= 1/(4 S)
-    built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
-    samples, levels = 4000, (0.1, 0.5, 0.9)
-    found = quantiles(built, theta, x, levels, rng=rng(), samples=samples)
-    y = sample_targets(built, theta, x, rng=rng(), samples=samples)
-    error = 0.5 / np.sqrt(samples)
-    for level, edge in zip(levels, found, strict=True):
-        at_most, below = (y <= edge).mean(axis=0), (y < edge).mean(axis=0)
-        assert (at_most > level - 4.5 * error).all()
-        assert (below < level + 4.5 * error).all()  # no smaller number would do
-        if name in REAL:
-            assert (np.abs(at_most - level) < 4.5 * error).all()
-
-
-@pytest.mark.equation("D46")
 @given(
     st.lists(st.tuples(st.floats(-50, 50), st.floats(0.01, 20)), min_size=1, max_size=5),
     st.lists(st.floats(1e-12, 1 - 1e-12), min_size=2, max_size=5),
@@ -116,36 +98,6 @@ def test_quantiles_rise_with_q_and_lie_between_those_of_the_components(pairs, le
         slack = 1e-9 * (1 + np.abs(each).max())
         assert each.min() - slack <= y <= each.max() + slack
     assert (np.diff(found) >= -1e-9 * (1 + np.abs(found).max())).all()
-
-
-@pytest.mark.equation("D46")
-def test_crossing_by_rounding_is_mended(monkeypatch):
-    rounded = iter([1.0, 1.0 - 1e-16, 1.0 + 1e-15, 1.0])  # of four levels, the least first
-    monkeypatch.setattr(module, "_smallest", lambda *_: np.full(10, next(rounded)))
-    built, theta, x = model_of(GaussianLikelihood(0.3))
-    found = quantiles(built, theta, x, [0.4, 0.3, 0.2, 0.1], rng=rng(), samples=7)
-    assert (found[:, 0, 0] == [1.0 + 1e-15, 1.0 + 1e-15, 1.0, 1.0]).all()
-
-
-@pytest.mark.equation("D46")
-def test_one_component_has_the_quantiles_of_its_distribution():
-    levels = np.array([1e-300, 1e-12, 0.05, 0.5, 0.95, 1 - 1e-12])
-    normal = quantile_of(GaussianLikelihood(2.0), [[3.0]], levels)[:, 0]
-    assert np.allclose(normal, stats.norm.ppf(levels, 3.0, 2.0), rtol=1e-12)
-    heavy = quantile_of(StudentTLikelihood(2.0, 1.0), [[3.0]], levels[1:])[:, 0]
-    # Cauchy's: tan(pi (q - 1/2)) = -1 / tan(pi q)
-    rest = 1.0 - levels[1:]
-    wanted = np.where(rest < 0.5, 1 / np.tan(np.pi * rest), -1 / np.tan(np.pi * levels[1:]))
-    assert np.allclose(heavy, 3.0 + 2.0 * wanted, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.equation("D46")
-def test_two_humps_keep_their_shape():
-    # N(-10, 1) and N(10, 1) in equal shares: the 5 % quantile is the 10 % quantile of the first
-    found = quantile_of(GaussianLikelihood(1.0), [[-10.0], [10.0]], [0.05, 0.95])[:, 0]
-    assert np.allclose(found, [-10 + stats.norm.ppf(0.1), 10 - stats.norm.ppf(0.1)], rtol=1e-13)
-    from_moments = 1.6448536 * np.sqrt(101)  # what mean and deviation would say: 16.5
-    assert found[1] < 0.75 * from_moments
 
 
 @pytest.mark.equation("D46")
@@ -174,25 +126,6 @@ def test_the_smallest_number_is_told_from_its_neighbours_far_out_in_both_tails()
 
 
 @pytest.mark.equation("D46")
-def test_a_number_at_which_q_is_reached_exactly_is_enough():
-    tried = 0
-    for rate in np.arange(1.0, 40.0):
-        rates = np.array([[rate]])
-        below = float(pdtr(np.floor(0.8 * rate), rate))
-        assert below <= 0.5
-        assert module._smallest_count(PoissonLikelihood(), [rates], below) == np.floor(0.8 * rate)
-        above = float(pdtrc(np.ceil(rate), rate))
-        if 1.0 - (1.0 - above) == above:
-            tried += 1
-            assert module._smallest_count(PoissonLikelihood(), [rates], 1.0 - above) == np.ceil(
-                rate
-            )
-    assert tried > 5
-    quarter = [np.array([[0.25], [0.26]])]
-    assert module._smallest(BernoulliLikelihood(), quarter, 0.75).tolist() == [0.0, 1.0]
-
-
-@pytest.mark.equation("D46")
 def test_the_distribution_function_of_counts_jumps_at_whole_numbers():
     posterior, theta, x, samples = drawn(PoissonLikelihood(), np.log([[0.7], [3.0]]))
     for y in (-1.0, -0.1, 0.0, 0.9, 1.0, 1.5, 4.0, np.inf, -np.inf):
@@ -213,47 +146,11 @@ def test_an_interval_of_counts_holds_at_least_its_coverage():
 
 
 @pytest.mark.equation("D46")
-def test_counts_of_every_size():
-    rates = [1e-300, 1e3, 1e9, 1e15, 1e18]
-    for rate in rates:
-        found = quantile_of(PoissonLikelihood(), [[np.log(rate)]], [0.05, 0.95])[:, 0]
-        z = (found - rate) / np.sqrt(rate) if rate > 1 else np.array([-1.645, 1.645]) + found
-        assert np.allclose(z, [-1.645, 1.645], atol=0.06)
-
-
-@pytest.mark.equation("D46")
 def test_the_quantile_of_zeros_and_ones_is_one_of_them():
     # p = mean of 0.2 and 0.4: F(0) = 0.7
     logits = np.log([[0.2 / 0.8], [0.4 / 0.6]])
     found = quantile_of(BernoulliLikelihood(), logits, [0.0, 0.69, 0.71, 1.0])[:, 0]
     assert found.tolist() == [0, 0, 1, 1]
-
-
-@pytest.mark.equation("D46")
-def test_the_distribution_function_of_zeros_and_ones_jumps_at_both():
-    posterior, theta, x, samples = drawn(BernoulliLikelihood(), np.log([[0.25 / 0.75]]))
-    for y, below in ((-0.1, 0.0), (0.0, 0.75), (0.9, 0.75), (1.0, 1.0)):
-        at = np.array([[y]])
-        found = distribution_function(posterior, theta, x, at, rng=rng(), samples=samples)
-        assert found.item() == pytest.approx(below, abs=1e-15)
-
-
-@pytest.mark.equation("D46")
-def test_the_ends_are_the_least_and_the_largest_targets():
-    for likelihood in (GaussianLikelihood(), StudentTLikelihood()):
-        ends = quantile_of(likelihood, [[1.0], [2.0]], [0.0, 1.0])[:, 0]
-        assert ends.tolist() == [-np.inf, np.inf]
-    ends = quantile_of(PoissonLikelihood(), [[1.0], [2.0]], [1.0, 0.0])[:, 0]
-    assert ends.tolist() == [np.inf, 0.0]
-
-
-@pytest.mark.equation("D46")
-@pytest.mark.parametrize("far", [1.0, 3.0, 40.0, 1e4, 1e30, 1e100, 6e153])
-def test_a_tail_within_6e153_scales_is_found(far):
-    """Of Cauchy's distribution with scale 2: F(-2 t) = 1/2 - arctan(t) / pi = arctan(1/t) / pi."""
-    below = np.arctan(1.0 / far) / np.pi
-    found = quantile_of(StudentTLikelihood(2.0, 1.0), [[0.0]], [below])[:, 0]
-    np.testing.assert_allclose(found, -2.0 * far, rtol=1e-9)
 
 
 def test_a_tail_beyond_all_numbers_is_infinite():
@@ -270,27 +167,6 @@ def test_what_overflows_is_nan_not_a_number():
             (HeteroscedasticLikelihood(), [[0.0, 1.0], [0.0, np.inf]]),  # only its deviation does
         ):
             assert np.isnan(quantile_of(likelihood, heads, [0.2, 0.8])).all()
-
-
-def test_a_row_that_overflows_leaves_the_others_alone_without_a_warning():
-    location, scale = np.array([[1.0], [np.inf], [1.0]]), np.array([[2.0], [1.0], [np.inf]])
-    for q in (0.0, 0.3, 0.9):
-        found = module._smallest(GaussianLikelihood(), [location, scale], q)
-        wanted = [stats.norm.ppf(q, 1.0, 2.0), np.nan, np.nan]
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
-        found = module._smallest(PoissonLikelihood(), [location], q)
-        wanted = max(stats.poisson.ppf(q, 1.0), 0.0)
-        np.testing.assert_array_equal(found, [wanted, np.nan, wanted])
-
-
-@pytest.mark.parametrize(("numbers", "step"), [(170, 2), (1, 1)])
-def test_blocks_of_rows_are_as_large_as_memory_allows_and_hold_one_at_least(
-    monkeypatch, numbers, step
-):
-    monkeypatch.setattr(module, "BLOCK", numbers)  # two outputs of 40 samples: 80 a row
-    built, theta, x = model_of(GaussianLikelihood(0.3))
-    cut = [range(5)[rows] for rows, _ in module._row_blocks(built, theta, x, rng(), 40)]
-    assert cut == [range(at, min(at + step, 5)) for at in range(0, 5, step)]
 
 
 def test_blocks_of_rows_and_samples_change_nothing(monkeypatch):
@@ -341,12 +217,6 @@ def test_a_likelihood_without_a_distribution_function_is_refused_by_name():
 def test_levels_are_numbers_between_0_and_1(value):
     assert check_levels("q", [0, 1]).tolist() == [0.0, 1.0]
     with pytest.raises(ValueError, match="q must be a number between 0 and 1"):
-        check_levels("q", value)
-
-
-@pytest.mark.parametrize("value", ["x", None, {}, object()])
-def test_levels_of_another_type_are_refused(value):
-    with pytest.raises((TypeError, ValueError), match="q must be a number"):
         check_levels("q", value)
 
 
@@ -407,21 +277,3 @@ def test_the_covariance_is_that_of_the_functions_with_noise_on_the_diagonal(name
         np.fill_diagonal(wanted, total[:, k] ** 2)
         assert np.allclose(found[:, :, k], wanted, rtol=1e-9, atol=1e-12 * wanted.max())
         assert np.linalg.eigvalsh(found[:, :, k]).min() > 0
-
-
-@pytest.mark.equation("D46")
-def test_the_covariance_of_draws_of_y_is_found():
-    built, theta, x = model_of(GaussianLikelihood(0.5), targets=1)
-    samples = 20_000
-    found = covariance(built, theta, x, rng=rng(), samples=samples)[:, :, 0]
-    y = sample_targets(built, theta, x, rng=rng(), samples=samples)[:, :, 0]
-    centred = y - y.mean(axis=0)
-    products = centred[:, :, None] * centred[:, None, :]
-    error = products.std(axis=0) / np.sqrt(samples)
-    assert (np.abs(products.mean(axis=0) - found) < 4.5 * error).all()
-
-
-def test_a_single_function_has_no_covariance_with_itself():
-    built, theta, x = model_of(GaussianLikelihood(0.5), targets=1)
-    found = covariance(built, theta, x, rng=rng(), samples=1)[:, :, 0]
-    assert np.allclose(found, 0.25 * np.eye(5), rtol=1e-12)

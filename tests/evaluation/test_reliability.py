@@ -5,7 +5,6 @@ from math import erf, sqrt
 import numpy as np
 import pytest
 
-from bbb_numpy.evaluation import calibration
 from bbb_numpy.evaluation.reliability import (
     BINNINGS,
     brier,
@@ -13,7 +12,6 @@ from bbb_numpy.evaluation.reliability import (
     chance_calibration_error,
     clustered_mean,
     expected_calibration_error,
-    maximum_calibration_error,
     reliability,
     top_label,
     wilson,
@@ -93,40 +91,6 @@ def test_equal_probabilities_share_a_bin_and_the_ends_belong_somewhere():
 
 
 @pytest.mark.equation("D35")
-def test_the_largest_calibration_error_is_of_what_is_stated_less_what_is_seen():
-    table = reliability([0.5, 0.5, 0.5, 0.5, 0.9], [1, 0, 0, 0, 1])  # seen: 1/4 and 1
-    assert maximum_calibration_error(table) == pytest.approx(0.25)
-
-
-def test_counts_are_whole_and_those_that_float64_tells_apart():
-    assert wilson(0, 2**53 - 1)[1] < 1e-15
-    for successes, trials in ((0, 2**53), (2**53, 2**53), (0, 2**54)):
-        name = "successes" if successes else "trials"
-        with pytest.raises(ValueError, match=rf"^{name} must be finite and within 9.0072e\+15"):
-            wilson(successes, trials)
-    for successes, trials, name in ((0.5, 2, "successes"), (1, 2.5, "trials")):
-        with pytest.raises(ValueError, match=f"^{name} must hold whole numbers"):
-            wilson(successes, trials)
-
-
-def test_a_table_has_at_least_one_bin():
-    assert reliability([0.2, 0.7], [0, 1], 1).rows.tolist() == [2]
-    with pytest.raises(ValueError, match="bins must be a whole number >= 1; got 0"):
-        reliability([0.2, 0.7], [0, 1], 0)
-
-
-def test_more_bins_than_memory_holds_and_levels_of_nearly_nothing_are_refused():
-    with pytest.raises(ValueError, match=r"bins must be a whole number .* <= 1000000; got 1000001"):
-        reliability([0.2, 0.7], [0, 1], 1_000_001)
-    low, high = wilson(3, 10, 2e-9)
-    assert low <= 0.3 <= high
-    assert high - low < 1e-8
-    for level in (0.0, 5e-10, 1.0):
-        with pytest.raises(ValueError, match="level must be"):
-            wilson(3, 10, level)
-
-
-@pytest.mark.equation("D35")
 @pytest.mark.parametrize("binning", BINNINGS)
 def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning):
     rng = np.random.default_rng(1)
@@ -143,29 +107,6 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
 
 
 @pytest.mark.equation("D35")
-def test_the_calibration_error_is_a_mean_over_rows_and_not_over_bins():
-    """Nine rows state 0 and are right; one states 0.9 of what does not come."""
-    table = reliability(np.array([0.0] * 9 + [0.9]), np.zeros(10))
-    assert table.rows.tolist() == [9, 1]
-    assert expected_calibration_error(table) == pytest.approx(0.09)
-    assert maximum_calibration_error(table) == pytest.approx(0.9)
-    deviation = np.sqrt(0.9 * 0.1)  # of the one row; the others have none
-    assert chance_calibration_error(table) == pytest.approx(np.sqrt(2 / np.pi) * deviation / 10)
-
-
-@pytest.mark.equation("D35")
-def test_overconfident_probabilities_are_caught():
-    """Planted: the log odds stated are twice the true ones."""
-    rng = np.random.default_rng(2)
-    p, y = coins(rng, 10_000, tilt=-0.5)
-    table = reliability(p, y)
-    assert expected_calibration_error(table) > 5 * chance_calibration_error(table)
-    assert maximum_calibration_error(table) > 0.12  # at most 0.15: p less sigmoid(logit p / 2)
-    assert maximum_calibration_error(table) >= expected_calibration_error(table)
-    assert ((table.seen > table.stated) == (table.stated < 0.5))[[0, 1, -2, -1]].all()
-
-
-@pytest.mark.equation("D35")
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("bins", [1, 3, 10])
 def test_the_parts_of_the_brier_score_add_up_for_any_bins(binning, bins):
@@ -177,25 +118,6 @@ def test_the_parts_of_the_brier_score_add_up_for_any_bins(binning, bins):
     assert parts.score == pytest.approx(np.mean((p - y) ** 2), rel=1e-12)
     if bins > 1:
         assert abs(parts.within) > 1e-6, "Murphy's three parts alone do not add up"
-
-
-def test_nothing_is_hidden_when_every_bin_has_one_probability():
-    rng = np.random.default_rng(4)
-    p = rng.choice([0.05, 0.35, 0.65, 0.95], 400)
-    y = (rng.random(400) < p).astype(float)
-    assert brier_parts(p, y, 10).within == pytest.approx(0.0, abs=1e-14)
-    assert brier_parts(np.full(400, y.mean()), y).score == pytest.approx(y.mean() * (1 - y.mean()))
-
-
-@pytest.mark.equation("D35")
-def test_the_brier_score_is_proper():
-    """The expected score of stating q is lowest at the true p, here without any sampling."""
-    q = np.linspace(0, 1, 101)
-    for p in (0.0, 0.17, 0.5, 0.93):
-        ones, zeros = brier(q, np.ones(101)), brier(q, np.zeros(101))
-        assert q[np.argmin(p * ones + (1 - p) * zeros)] == pytest.approx(p, abs=0.0051)
-    both = brier(np.stack([1 - q, q], 1), np.tile([0.0, 1.0], (101, 1)))
-    assert both == pytest.approx(2 * brier(q, np.ones(101)))
 
 
 def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
@@ -248,8 +170,3 @@ def test_the_clustered_error_is_the_scatter_of_means_over_repetitions():
     assert clustered_mean(values, np.arange(30))[1] == pytest.approx(expected, rel=1e-12)
     # two groups with residuals -2 and 2: sqrt(2 / 1 * 8) / 4
     assert clustered_mean([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]) == pytest.approx((2.5, 1.0))
-
-
-def test_calibration_offers_the_same_functions():
-    assert calibration.reliability is reliability
-    assert calibration.brier_parts is brier_parts

@@ -5,7 +5,6 @@ import io
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from bbb_numpy.evaluation.calibration import coverage, reliability
 from bbb_numpy.plots.calibration import coverage_curve, pit_histogram, reliability_diagram
@@ -33,24 +32,6 @@ def test_axes_are_labelled_have_a_legend_outside_and_can_be_saved(name):
     ax.figure.savefig(io.BytesIO(), dpi=50)
     legend = ax.get_legend().get_window_extent()
     assert legend.y0 >= ax.get_window_extent().y1 - 1, "above the axes, where no data are"
-
-
-def test_given_axes_are_used():
-    ax = Figure().subplots()
-    assert pit_histogram(PITS, ax=ax) is ax
-    assert coverage_curve({"a": coverage(PITS)}, ax=ax) is ax
-    assert reliability_diagram({"a": TABLE}, ax=ax) is ax
-
-
-@pytest.mark.parametrize(
-    ("function", "one"), [(reliability_diagram, TABLE), (coverage_curve, coverage(PITS))]
-)
-def test_more_curves_than_styles_are_refused_and_not_dropped(function, one):
-    four = dict.fromkeys("abcd", one)
-    drawn = function(four).get_legend_handles_labels()[1]
-    assert set(four) <= set(drawn)
-    with pytest.raises(ValueError, match=r"at most 4 curves, .* got 5: a, b, c, d, e\."):
-        function(four | {"e": one})
 
 
 def test_reliability_shows_the_table():
