@@ -158,7 +158,7 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
 
 def _scores(forecast: Any, y: Array) -> dict[str, Score]:
     """Return the scores of a forecast of all held-out rows; classes are given by their places."""
-    from ..evaluation.calibration import expected_calibration_error, top_label
+    from ..evaluation.reliability import expected_calibration_error, top_label
 
     if forecast.proba is not None:
         _, right = top_label(forecast.proba, y)
@@ -198,7 +198,7 @@ def _share(true: Array) -> Score:
 
 
 def _bins(forecast: Any, y: Array) -> Any:
-    from ..evaluation.calibration import reliability, top_label
+    from ..evaluation.reliability import reliability, top_label
 
     stated, right = top_label(forecast.proba, y)
     return reliability(np.minimum(stated, 1.0), right, 10)

@@ -3,8 +3,7 @@ r"""Are predictive distributions right? PIT, coverage of intervals, CRPS.
 For real targets the predictive distribution is a mixture over T weight samples,
 :math:`F(y) = \frac1T \sum_t \Phi((y - m_t) / s_t)`, given by means m and noise deviations s
 (T, N, K). Everything here is exact for that mixture, nothing is drawn from it; `crps_draws`
-alone takes draws of y. For probabilities of classes see `reliability`, whose functions can
-be had from here too.
+alone takes draws of y. For probabilities of classes see `reliability`.
 """
 
 from __future__ import annotations
@@ -17,38 +16,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from ..numeric.validation import GENERATOR, NUMBERS, Numbers, accepts, flag
-from .reliability import (
-    BrierParts,
-    Reliability,
-    brier,
-    brier_parts,
-    chance_calibration_error,
-    clustered_mean,
-    expected_calibration_error,
-    reliability,
-    top_label,
-    wilson,
-)
+from .reliability import top_label, wilson
 
 __all__ = [
-    "BrierParts",
     "Coverage",
-    "Reliability",
-    "brier",
-    "brier_parts",
-    "chance_calibration_error",
     "class_pit",
-    "clustered_mean",
     "coverage",
     "crps_draws",
     "crps_gaussian",
     "crps_mixture",
-    "expected_calibration_error",
     "kolmogorov",
     "pit",
-    "reliability",
-    "top_label",
-    "wilson",
 ]
 
 Array = NDArray[Any]

@@ -132,42 +132,21 @@ class Quantity(Protocol):
         """Return numbers (S,) of targets `y` (S or 1, N, K) under predictions (S, N, K)."""
 
 
-def _mean(y: Array, mean: Array, deviation: Array) -> Array:
-    return y.mean(axis=(1, 2))
-
-
-def _spread(y: Array, mean: Array, deviation: Array) -> Array:
-    return y.std(axis=(1, 2))
-
-
-def _smallest(y: Array, mean: Array, deviation: Array) -> Array:
-    return y.min(axis=(1, 2))
-
-
-def _largest(y: Array, mean: Array, deviation: Array) -> Array:
-    return y.max(axis=(1, 2))
-
-
-def _squares(y: Array, mean: Array, deviation: Array) -> Array:
-    return (((y - mean) / deviation) ** 2).sum(axis=(1, 2))
-
-
-def _outlier(y: Array, mean: Array, deviation: Array) -> Array:
-    return np.abs((y - mean) / deviation).max(axis=(1, 2))
-
-
 def _neighbours(y: Array, mean: Array, deviation: Array) -> Array:
     z = (y - mean) / deviation
     return (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))
 
 
 QUANTITIES: Mapping[str, Quantity] = {
-    "mean of y": _mean,
-    "deviation of y": _spread,
-    "smallest y": _smallest,
-    "largest y": _largest,
-    "sum of squared residuals": _squares,  # in units of the model's own deviation
-    "largest residual": _outlier,
+    "mean of y": lambda y, mean, deviation: y.mean(axis=(1, 2)),
+    "deviation of y": lambda y, mean, deviation: y.std(axis=(1, 2)),
+    "smallest y": lambda y, mean, deviation: y.min(axis=(1, 2)),
+    "largest y": lambda y, mean, deviation: y.max(axis=(1, 2)),
+    # in units of the model's own standard deviation
+    "sum of squared residuals": lambda y, mean, deviation: (((y - mean) / deviation) ** 2).sum(
+        axis=(1, 2)
+    ),
+    "largest residual": lambda y, mean, deviation: np.abs((y - mean) / deviation).max(axis=(1, 2)),
     "residuals of neighbours": _neighbours,  # mean product of one row's and the next one's
 }
 

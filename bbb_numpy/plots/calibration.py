@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from ..evaluation.calibration import Coverage, Reliability
+from ..evaluation.calibration import Coverage
+from ..evaluation.reliability import Reliability
 from ..numeric.validation import NUMBERS, TEXT, A, Named, Optional, accepts, whole
 from .style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, axes_or_new, legend_above
 

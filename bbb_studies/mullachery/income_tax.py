@@ -18,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
-from bbb_numpy.evaluation.calibration import clustered_mean, coverage, crps_mixture, kolmogorov, pit
+from bbb_numpy.evaluation.calibration import coverage, crps_mixture, kolmogorov, pit
 from bbb_numpy.evaluation.convergence import function_r_hats
+from bbb_numpy.evaluation.reliability import clustered_mean
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Likelihood, Model
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp

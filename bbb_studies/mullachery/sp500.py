@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbb_numpy.evaluation import predictive
-from bbb_numpy.evaluation.calibration import (
+from bbb_numpy.evaluation.reliability import (
     brier,
     chance_calibration_error,
     clustered_mean,

@@ -47,7 +47,6 @@ def left_out(az, exported):
     return found.loo_i, found.elpd_loo
 
 
-@pytest.fixture(scope="module")
 def drawn(joint, positions):
     """Positions (T, S, D) as if a chain had gone there, with a number for each of its statistics.
 
@@ -67,6 +66,7 @@ def groups_differ(found, expected, *apart):
     return [name for name in names if not found[name].equals(expected[name])]
 
 
+@pytest.fixture(scope="module")
 def network():
     """A small network with learned noise, 4 chains of 60 draws."""
     rng = RNG(0)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from bbb_numpy.evaluation.calibration import coverage, reliability
+from bbb_numpy.evaluation.calibration import coverage
+from bbb_numpy.evaluation.reliability import reliability
 from bbb_numpy.plots.calibration import coverage_curve, pit_histogram, reliability_diagram
 
 RNG = np.random.default_rng(0)
