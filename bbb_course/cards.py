@@ -2,7 +2,7 @@
 
 One small program, Bayesian linear regression by Bayes by Backprop with minibatches, whose exact
 answers are known (D8); mistakes from published papers and code, planted as edits of its source; six
-detectors. `measure` runs them all; the table of what each saw is ``cards.json``.
+detectors. `DETECTORS` runs them; the table of what each saw is ``cards.json``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from bbb_numpy.gradcheck import check
 
-from .exercise import Exercise, Finding, Verdict
+from .exercise import Exercise, Finding, Unusable, Verdict
 
-__all__ = ["BUGS", "DETECTORS", "Cards", "key", "measure", "program"]
+__all__ = ["BUGS", "DETECTORS", "Cards", "key", "program"]
 
 Array = NDArray[Any]
 TABLE = Path(__file__).with_name("cards.json")
@@ -323,6 +323,8 @@ def _coverage(which: str) -> tuple[bool, float]:
     return bool(abs(held - 0.95) > 0.02), held
 
 
+# From the name of a bug, "" for the right program, to whether it is seen, and the number by which:
+# an error, standard errors, a share
 Detector = Callable[[str], tuple[bool, float]]
 
 
@@ -340,18 +342,6 @@ DETECTORS: Mapping[str, Detector] = {
 }
 
 
-def measure(which: str, detector: str) -> tuple[bool, float]:
-    """Run one detector on the program with one bug; ``""`` is the right program.
-
-    Returns
-    -------
-    seen : bool
-    number : float
-        By which it is seen: an error, standard errors, a share.
-    """
-    return DETECTORS[detector](which)
-
-
 def key() -> dict[str, dict[str, tuple[bool, float]]]:
     """Return what each detector saw of each bug, as it was measured."""
     table: dict[str, dict[str, tuple[bool, float]]] = json.loads(TABLE.read_text(encoding="utf-8"))
@@ -366,15 +356,14 @@ class Cards(Exercise):
         """Compare the table with what was measured."""
         table = key()
         if not isinstance(answer, Mapping) or set(answer) != set(BUGS):
-            said = f"it must be a dict with the bugs {', '.join(BUGS)}"
-            return Verdict(self.name, False, "unusable", said)
+            raise Unusable(f"it must be a dict with the bugs {', '.join(BUGS)}")
         for bug, seen in answer.items():
             odd = [one for one in seen if one not in DETECTORS]
             if odd:
-                said = f"{bug!r}: {odd[0]!r} is no detector; they are {', '.join(DETECTORS)}"
-                return Verdict(self.name, False, "unusable", said)
+                known = ", ".join(DETECTORS)
+                raise Unusable(f"{bug!r}: {odd[0]!r} is no detector; they are {known}")
         if not any(answer.values()):
-            return Verdict(self.name, False, "not answered", "it is not answered yet")
+            raise NotImplementedError
         findings, cells = [], len(BUGS) * len(DETECTORS)
         for bug in BUGS:
             for detector in DETECTORS:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .exercise import Exercise, Finding, Verdict
+from .exercise import Exercise, Finding, Verdict, ask
 
 __all__ = ["CHECK_A_GRADIENT", "CHECK_A_SAMPLER", "CHECK_CALIBRATION", "Check", "Subject"]
 
@@ -46,14 +46,7 @@ class Check(Exercise):
         subjects = self.subjects()
         for what, right, arguments in subjects:
             copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
-            try:
-                with np.errstate(all="ignore"):
-                    accepts = bool(answer(*copies))
-            except NotImplementedError:
-                return Verdict(self.name, False, "not answered", "it is not answered yet")
-            except Exception as error:
-                said = f"it raises {type(error).__name__} on {what}: {error}"
-                return Verdict(self.name, False, "unusable", said)
+            accepts = ask(lambda *given: bool(answer(*given)), *copies, about=f" on {what}")
             if right and not accepts:
                 alarms += 1
                 findings.append(Finding("false alarm", f"{what} is right, and is refused"))

@@ -6,7 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,8 +17,10 @@ __all__ = [
     "Exercise",
     "Finding",
     "Formula",
+    "Unusable",
     "Verdict",
     "Wrong",
+    "ask",
     "count",
     "given",
     "label",
@@ -103,34 +105,10 @@ class Argument(NamedTuple):
         return drawn if self.shape else drawn.item()
 
 
-def real(shape: str = "") -> Argument:
-    """Return an argument of real numbers."""
-    return Argument("real", shape)
-
-
-def positive(shape: str = "") -> Argument:
-    """Return an argument of positive numbers."""
-    return Argument("positive", shape)
-
-
-def unit(shape: str = "") -> Argument:
-    """Return an argument of numbers between 0 and 1."""
-    return Argument("unit", shape)
-
-
-def zero_one(shape: str) -> Argument:
-    """Return an argument of labels 0 and 1."""
-    return Argument("zero-one", shape)
-
-
-def count(shape: str) -> Argument:
-    """Return an argument of counts 0, 1, 2, ..."""
-    return Argument("count", shape)
-
-
-def label(shape: str) -> Argument:
-    """Return an argument of classes 0 to C - 1, where another argument has an axis C."""
-    return Argument("label", shape)
+# An argument of these numbers, from the letters of its shape
+real, positive, unit, zero_one, count, label = (
+    partial(Argument, kind) for kind in ("real", "positive", "unit", "zero-one", "count", "label")
+)
 
 
 def whole(*values: int) -> Argument:
@@ -141,6 +119,32 @@ def whole(*values: int) -> Argument:
 def given(value: Any) -> Argument:
     """Return an argument that is the same in all cases, a function for instance."""
     return Argument("given", values=(value,))
+
+
+class Unusable(Exception):
+    """The answer cannot be graded, and why."""
+
+
+def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> Any:
+    """Return what an answer returns, if asked for as so many arrays of floats.
+
+    Raises
+    ------
+    Unusable
+        If it raises; what is not answered yet, or out of memory, says so itself.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            returned = answer(*arguments)
+        if blocks:
+            returned = tuple(np.asarray(one, float) for one in returned)
+            if len(returned) != blocks:
+                raise ValueError(f"returns {len(returned)} things; asked for are {blocks}")
+        return returned
+    except (NotImplementedError, MemoryError):
+        raise
+    except Exception as error:
+        raise Unusable(f"it raises {type(error).__name__}{about}: {error}") from None
 
 
 class Wrong(NamedTuple):

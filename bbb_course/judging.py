@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from bbb_numpy.exact import prove, prove_same
 
-from .exercise import NAMES, Answer, Finding, Formula, Verdict
+from .exercise import NAMES, Answer, Finding, Formula, Unusable, Verdict
 from .keys import find
 
-__all__ = ["Unusable", "judge", "judge_formula"]
+__all__ = ["judge", "judge_formula"]
 
 Array = NDArray[Any]
 CASES = (1, 2)  # seeds of the arguments of the proofs
@@ -31,10 +31,6 @@ PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
 TRIES = 12  # small cases of each size
-
-
-class Unusable(Exception):
-    """The answer cannot be graded, and why."""
 
 
 class Found(NamedTuple):
@@ -65,19 +61,19 @@ def judge(name: str, answer: Any) -> Verdict:
         If there is no such exercise.
     """
     exercise = find(name)
-    if isinstance(exercise, Formula):
-        return judge_formula(exercise, answer)
-    return exercise.judge(answer)
+    try:
+        if isinstance(exercise, Formula):
+            return judge_formula(exercise, answer)
+        return exercise.judge(answer)
+    except NotImplementedError:
+        return Verdict(name, False, "not answered", "it is not answered yet")
+    except Unusable as error:
+        return Verdict(name, False, "unusable", str(error))
 
 
 def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     """Grade a function that can be compared exactly."""
-    try:
-        _check_shapes(exercise, answer)
-    except NotImplementedError:
-        return Verdict(exercise.name, False, "not answered", "it is not answered yet")
-    except Unusable as error:
-        return Verdict(exercise.name, False, "unusable", str(error))
+    _check_shapes(exercise, answer)
     found = [
         _compare(exercise, answer, exercise.right, i) if general.same else general
         for i, general in enumerate(_of_other_sizes(exercise, answer))

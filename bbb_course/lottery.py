@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bbb_studies.data import powerball
 
-from .exercise import Exercise, Finding, Verdict
+from .exercise import Exercise, Finding, Unusable, Verdict, ask
 
 __all__ = ["Lottery"]
 
@@ -56,18 +56,12 @@ class Lottery(Exercise):
         lost, inside, widths = [], [], []
         for seed in range(HISTORIES):
             numbers, labels = history(seed)
-            try:
-                returned = answer(numbers, labels, BALLS)
-                probability, low, high = (np.asarray(one, float) for one in returned)
-            except NotImplementedError:
-                return Verdict(self.name, False, "not answered", "it is not answered yet")
-            except Exception as error:
-                said = f"it raises {type(error).__name__}: {error}"
-                return Verdict(self.name, False, "unusable", said)
+            probability, low, high = ask(answer, numbers, labels, BALLS, blocks=3)
             for name, one in (("probability", probability), ("low", low), ("high", high)):
                 if one.shape != (BALLS,) or not ((one >= 0) & (one <= 1)).all():
-                    said = f"{name} must be {BALLS} numbers from 0 to 1, for the balls 1 to {BALLS}"
-                    return Verdict(self.name, False, "unusable", said)
+                    raise Unusable(
+                        f"{name} must be {BALLS} numbers from 0 to 1, for the balls 1 to {BALLS}"
+                    )
             lost.append(regret(probability))
             held = (low - TOUCH <= exact) & (exact <= high + TOUCH)
             inside.append(share[possible] @ held[possible])

@@ -22,7 +22,7 @@ from typing import Any
 
 from bbb_numpy.numeric.threads import ONE_THREAD
 
-from .exercise import Finding, Verdict
+from .exercise import Finding, Unusable, Verdict
 from .judging import judge
 from .keys import find, name_of
 
@@ -161,25 +161,29 @@ def grade_file(path: Path) -> Verdict:
     """
     name = name_of(path)
     find(name)
+    try:
+        return judge(name, _defined(name, path))
+    except NotImplementedError:
+        return Verdict(name, False, "not answered", "it is not answered yet")
+    except Unusable as error:
+        return Verdict(name, False, "unusable", str(error))
+    except MemoryError:
+        return Verdict(name, False, "stopped", "it needs more memory than the limit")
+    except SystemExit:
+        return Verdict(name, False, "stopped", "it ends its process: leave out exit()")
+
+
+def _defined(name: str, path: Path) -> Any:
+    """Run a file and return what it defines under this name."""
     scope: dict[str, Any] = {"__name__": name, "__file__": str(path)}
     try:
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
-    except NotImplementedError:
-        return Verdict(name, False, "not answered", "it is not answered yet")
-    except MemoryError:
-        return Verdict(name, False, "stopped", "it needs more memory than the limit")
-    except SystemExit:
-        return Verdict(name, False, "stopped", "it ends its process: leave out exit()")
+    except (NotImplementedError, MemoryError):
+        raise
     except SyntaxError as error:
-        return Verdict(name, False, "unusable", f"line {error.lineno}: {error.msg}")
+        raise Unusable(f"line {error.lineno}: {error.msg}") from None
     except Exception as error:
-        said = f"it cannot be imported: {type(error).__name__}: {error}"
-        return Verdict(name, False, "unusable", said)
+        raise Unusable(f"it cannot be imported: {type(error).__name__}: {error}") from None
     if name not in scope:
-        return Verdict(name, False, "unusable", f"it does not define {name}")
-    try:
-        return judge(name, scope[name])
-    except MemoryError:
-        return Verdict(name, False, "stopped", "it needs more memory than the limit")
-    except SystemExit:
-        return Verdict(name, False, "stopped", "it ends its process: leave out exit()")
+        raise Unusable(f"it does not define {name}")
+    return scope[name]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
-from .exercise import Exercise, Finding, Verdict
+from .exercise import Exercise, Finding, Unusable, Verdict, ask
 
 __all__ = ["Estimator"]
 
@@ -64,24 +64,16 @@ class Estimator(Exercise):
             eps = rng.standard_normal((SAMPLES, MU.size))
             plain.append(of_the_report(MU, RHO, eps))
             used = 0
-            try:
-                d_mu, d_rho = answer(MU.copy(), RHO.copy(), eps.copy(), counted)
-                estimate = np.concatenate([np.asarray(d_mu, float), np.asarray(d_rho, float)])
-            except NotImplementedError:
-                return Verdict(self.name, False, "not answered", "it is not answered yet")
-            except Exception as raised:
-                said = f"it raises {type(raised).__name__}: {raised}"
-                return Verdict(self.name, False, "unusable", said)
-            if estimate.shape != (2 * MU.size,):
-                said = f"d_mu and d_rho must have {MU.size} numbers each"
-                return Verdict(self.name, False, "unusable", said)
+            slopes = ask(answer, MU.copy(), RHO.copy(), eps.copy(), counted, blocks=2)
+            if any(one.shape != MU.shape for one in slopes):
+                raise Unusable(f"d_mu and d_rho must have {MU.size} numbers each")
             if used > SAMPLES:
                 said = (
                     f"it asks for {used} slopes where the report's needs {SAMPLES}: an estimator "
                     "that pays more is compared with one that draws more samples"
                 )
                 return Verdict(self.name, False, "wrong", said)
-            found.append(estimate)
+            found.append(np.concatenate(slopes))
         ours, theirs = np.array(found), np.array(plain)
         off = ours.mean(axis=0) - right_mean(MU, RHO)
         error = ours.std(axis=0, ddof=1) / np.sqrt(REPEATS) + 1e-9

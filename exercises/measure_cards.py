@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from make_templates import HERE
 
-from bbb_course.cards import BUGS, DETECTORS, TABLE, measure
+from bbb_course.cards import BUGS, DETECTORS, TABLE
 
 PAGE = HERE / "solutions" / "which_detector_sees_it.md"
 SOLUTION = HERE / "solutions" / "12_what_can_go_wrong" / "4_which_detector_sees_it.py"
@@ -64,8 +64,8 @@ def page(table: Mapping[str, Mapping[str, tuple[bool, float]]]) -> str:
 
 def main() -> None:
     """Measure and write."""
-    table = {bug: {one: measure(bug, one) for one in DETECTORS} for bug in BUGS}
-    right = {one: measure("", one) for one in DETECTORS}
+    table = {bug: {name: detector(bug) for name, detector in DETECTORS.items()} for bug in BUGS}
+    right = {name: detector("") for name, detector in DETECTORS.items()}
     blind = [one for one, (seen, _) in right.items() if seen]
     if blind:
         raise SystemExit(f"a detector sees something in the right program: {blind}")
