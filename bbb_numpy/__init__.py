@@ -17,6 +17,7 @@ from .gradients.local_reparameterisation import LocalReparameterisation
 from .gradients.reparameterised import Reparameterised, StickingTheLanding
 from .model.joint import Model
 from .model.kl_weights import CyclicalWarmUp, LinearWarmUp
+from .model.log_joint import LogJoint
 from .model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from .parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from .parts.full_rank import FullRank
@@ -27,14 +28,16 @@ from .parts.network import MLP
 from .parts.posteriors import MeanField, PointMass
 from .parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
-from .sampling import sample
+from .sampling import DrawnWeights, sample
 from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, MetropolisHastings
-from .training import EarlyStopping, NonFiniteError
+from .training import EarlyStopping, NonFiniteError, Recipe, fit
 from .training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from .version import __version__
 
 if TYPE_CHECKING:
     from .evaluation.arviz_export import to_arviz
+    from .evaluation.convergence import convergence
+    from .evaluation.predictive import predict
     from .learners.checkpoint import load, save
     from .learners.classifier import BayesianMLPClassifier
     from .learners.inference import Sampling
@@ -91,8 +94,14 @@ __all__ = [
     "StickingTheLanding",
     "StudentTLikelihood",
     "StudentTPrior",
+    "DrawnWeights",
+    "LogJoint",
+    "Recipe",
     "__version__",
     "check",
+    "predict",
+    "fit",
+    "convergence",
     "load",
     "prove",
     "prove_same",
@@ -102,6 +111,8 @@ __all__ = [
 ]
 LAZY = {
     "Sampling": "learners.inference",
+    "convergence": "evaluation.convergence",
+    "predict": "evaluation.predictive",
     "to_arviz": "evaluation.arviz_export",
     "BayesianMLPClassifier": "learners.classifier",
     "BayesianMLPRegressor": "learners.regressor",

@@ -26,8 +26,8 @@ from project import proofs as proving  # noqa: E402
 
 ROOT = HERE.parent
 START = (
-    "README.md", "docs/using.md", "docs/reading.md", "exercises/README.md", "derivations.md",
-    "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "site/index.md",
+    "README.md", "docs/using.md", "docs/own-loop.md", "docs/reading.md", "exercises/README.md",
+    "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "site/index.md",
     "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
 )  # fmt: skip
 DEFINED = frozenset(book.DEFINED)
@@ -307,8 +307,8 @@ def contents(found: Found) -> str:
             *sorted(found.notebooks),
         ],
         "Use": [
-            *("README.md", "docs/using.md", "site/symptoms.md", "docs/reading.md", "api/index"),
-            "benchmarks/uci.md",
+            *("README.md", "docs/using.md", "docs/own-loop.md", "site/symptoms.md"),
+            *("docs/reading.md", "api/index", "benchmarks/uci.md"),
         ],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}
