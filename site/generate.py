@@ -26,8 +26,9 @@ from project import proofs as proving  # noqa: E402
 
 ROOT = HERE.parent
 START = (
-    "README.md", "docs/using.md", "docs/own-loop.md", "docs/reading.md", "exercises/README.md",
-    "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "site/index.md",
+    "README.md", "docs/using.md", "docs/own-loop.md", "docs/reading.md",
+    "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md",
+    "SECURITY.md", "site/index.md",
     "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
 )  # fmt: skip
 DEFINED = frozenset(book.DEFINED)
