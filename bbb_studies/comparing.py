@@ -28,25 +28,6 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
-__all__ = [
-    "METHODS",
-    "Claim",
-    "Fitted",
-    "Setup",
-    "average",
-    "captioned",
-    "claims",
-    "judge",
-    "learn",
-    "listed",
-    "plain",
-    "plus_minus",
-    "table",
-    "table_of_columns",
-    "train",
-    "write",
-]
-
 Array = NDArray[Any]
 
 METHODS: dict[str, Callable[[Model], Estimator]] = {
@@ -244,16 +225,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
-def table_of_columns(columns: Mapping[str, Sequence[str]]) -> str:
-    """Lay out text given by columns, each under its head."""
-    return table(list(columns), list(zip(*columns.values(), strict=True)))
-
-
-def captioned(tables: Mapping[str, str]) -> str:
-    """Set tables below each other, each under its caption."""
-    return "\n\n".join(f"{caption}\n\n{laid_out}" for caption, laid_out in tables.items())
-
-
 class Claim(NamedTuple):
     """What a source says, beside what was found here; or what it does not say: `ours`."""
 
@@ -283,8 +254,45 @@ def listed(
     caption: str,
     head: str,
     items: Iterable[tuple[str, Any]],
-    columns: Mapping[str, Callable[[Any], str]],
+    columns: Mapping[str, Callable[[Any], str] | str],
 ) -> str:
-    """Lay out one row for each named item, under a caption; a column is a function of an item."""
-    rows = [[name, *(cell(item) for cell in columns.values())] for name, item in items]
+    """Lay out one row for each named item, under a caption.
+
+    A column is a function of an item, or a format such as ``"{0.mean:.2f}"``.
+    """
+    cells = [cell if callable(cell) else cell.format for cell in columns.values()]
+    rows = [[name, *(cell(item) for cell in cells)] for name, item in items]
     return f"{caption}\n\n{table([head, *columns], rows)}"
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error."""
+
+    mean: float
+    error: float
+
+
+def estimate(values: Array) -> Estimate:
+    """Return the mean of independent values and its standard error."""
+    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
+
+
+def concise(value: float, error: float, most: int = 9) -> str:
+    """Return ``value(error)``, the error in units of the last digit: 0.123(4) is 0.123 +- 0.004.
+
+    With at most `most` decimals; an error below the last of them is left out.
+
+    >>> concise(0.12345, 0.0042), concise(12.3, 1.4), concise(0.0, 0.0), concise(123456, 789)
+    ('0.123(4)', '12(1)', '0', '1.235(8)e5')
+    """
+    if abs(value) >= 1e4:
+        power = int(np.floor(np.log10(abs(value))))
+        return f"{concise(value / 10.0**power, error / 10.0**power, most)}e{power}"
+    if error < 1e-12:  # rounding alone
+        return "0" if abs(value) < 1e-9 else f"{value:.4g}"
+    if error < 0.5 * 10.0**-most:
+        return f"{value:.{most}f}"
+    places = min(max(-int(np.floor(np.log10(error))), 0), most)
+    if round(error * 10**places) == 10:  # 0.0096 rounds to one unit more
+        places = max(places - 1, 0)
+    return f"{value:.{places}f}({max(round(error * 10**places), 1)})"

@@ -37,16 +37,7 @@ from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import (
-    Claim,
-    captioned,
-    claims,
-    learn,
-    plus_minus,
-    table,
-    table_of_columns,
-    write,
-)
+from bbb_studies.comparing import learn, listed, plus_minus, write
 from bbb_studies.data import income_tax as data
 from bbb_studies.data.income_tax import CLASSES, Cells
 
@@ -211,16 +202,12 @@ def _parts(task: Task, hidden: bool, by_cell: bool) -> tuple[tuple[int, ...], Li
 
 
 def _r_hats(draws: Draws, x: Array) -> dict[str, Any]:
-    """Return the largest and the median over cells of R-hat of the function, or why there is none.
-
-    None stands for infinity, which JSON does not know: each chain stands still.
-    """
+    """Return the largest and the median over cells of R-hat of the function; None without ArviZ."""
     try:
         found = function_r_hats(draws, x)
-    except (ImportError, ValueError) as error:  # no ArviZ, or too few chains or draws
-        return {"why no r-hat": str(error)}
-    named = {"r-hat, largest": found.max(), "r-hat, median": np.median(found)}
-    return {name: float(one) if np.isfinite(one) else None for name, one in named.items()}
+    except ImportError:
+        return {"r-hat, largest": None, "r-hat, median": None}
+    return {"r-hat, largest": float(found.max()), "r-hat, median": float(np.median(found))}
 
 
 NUTS_NAME = "network, noise by cell, NUTS"
@@ -304,62 +291,146 @@ def cross_validate(
     return out
 
 
-class Scores(NamedTuple):
-    """What is said of one model; pairs are mean and standard error, clustered by ZIP code.
+def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
+    """Return the scores of every model by name.
 
-    Errors are of the logarithm; gains over linear regression.
+    Pairs are mean and standard error, clustered by ZIP code; errors are of the logarithm, NLL in
+    nats per cell, gains over linear regression, deviations medians.
     """
-
-    rmse: float
-    median_relative_error: float
-    nll: tuple[float, float]  # nats per cell
-    crps: tuple[float, float]
-    nll_gained: tuple[float, float]
-    crps_gained: tuple[float, float]
-    squared_error_gained: tuple[float, float]
-    coverage: dict[str, float]  # by level in %
-    coverage_90_small_cells: float
-    coverage_90_large_cells: float
-    kolmogorov: float
-    epistemic: float  # medians of deviations
-    noise_small_cells: float
-    noise_large_cells: float
-    error_small_cells: float  # root mean squares
-    error_large_cells: float
-    notes: list[dict[str, Any]]  # of each fold
-    seconds: float
-
-
-def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, Scores]:
-    """Return the scores of every model."""
     y, base = cells.y[:, 0], results[BASE]
-    small, large = cells.returns <= SMALL, cells.returns > LARGE
-    out = {}
+    sizes = {"small": cells.returns <= SMALL, "large": cells.returns > LARGE}
+    out: dict[str, dict[str, Any]] = {}
     for name, one in results.items():
         error = y - one.mean
-        held = coverage(one.pit, (0.5, 0.9, 0.99))
-        gained = (y - base.mean) ** 2 - error**2
-        out[name] = Scores(
-            rmse=float(np.sqrt(np.mean(error**2))),
-            median_relative_error=float(np.expm1(np.median(np.abs(error)))),
-            nll=clustered_mean(-one.log_density, cells.place),
-            crps=clustered_mean(one.crps, cells.place),
-            nll_gained=clustered_mean(one.log_density - base.log_density, cells.place),
-            crps_gained=clustered_mean(base.crps - one.crps, cells.place),
-            squared_error_gained=clustered_mean(gained, cells.place),
-            coverage=dict(zip(("50", "90", "99"), held.share.tolist(), strict=True)),
-            coverage_90_small_cells=float(coverage(one.pit[small], (0.9,)).share[0]),
-            coverage_90_large_cells=float(coverage(one.pit[large], (0.9,)).share[0]),
-            kolmogorov=kolmogorov(one.pit),
-            epistemic=float(np.median(one.epistemic)),
-            noise_small_cells=float(np.median(one.noise[small])),
-            noise_large_cells=float(np.median(one.noise[large])),
-            error_small_cells=float(np.sqrt(np.mean(error[small] ** 2))),
-            error_large_cells=float(np.sqrt(np.mean(error[large] ** 2))),
-            notes=one.notes,
-            seconds=one.seconds,
-        )
+        pairs = {
+            "nll": -one.log_density,
+            "crps": one.crps,
+            "nll_gained": one.log_density - base.log_density,
+            "crps_gained": base.crps - one.crps,
+            "squared_error_gained": (y - base.mean) ** 2 - error**2,
+        }
+        out[name] = {
+            "rmse": float(np.sqrt(np.mean(error**2))),
+            "median_relative_error": float(np.expm1(np.median(np.abs(error)))),
+            **{key: clustered_mean(values, cells.place) for key, values in pairs.items()},
+            "coverage": coverage(one.pit, (0.5, 0.9, 0.99)).share.tolist(),
+            "kolmogorov": kolmogorov(one.pit),
+            "epistemic": float(np.median(one.epistemic)),
+            **{
+                size: {
+                    "coverage": float(coverage(one.pit[of], (0.9,)).share[0]),
+                    "rmse": float(np.sqrt(np.mean(error[of] ** 2))),
+                    "noise": float(np.median(one.noise[of])),
+                }
+                for size, of in sizes.items()
+            },
+            "notes": one.notes,  # of each fold
+            "seconds": one.seconds,
+        }
     return out
+
+
+def reproduce(
+    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
+) -> str:
+    """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables."""
+    cells = data.load()
+    with steps(FOLDS * len(MODELS), progress) as done:
+        results = cross_validate(cells, effort=effort, seed=seed, done=done)
+    scores = measure(cells, results)
+    found = {"seed": seed, "dropped": cells.dropped, "models": scores}
+    write(out, {"tax": draw_figure(cells, results)}, found)
+    return _tables(cells, scores)
+
+
+def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = {
+        "cells": f"{len(cells.y)}",
+        "ZIP codes": f"{len(np.unique(cells.place))}",
+        "inputs": f"{cells.x.shape[1]}",
+        "lowest tax of a return, 1000 USD": f"{np.exp(cells.y.min()):.2f}",
+        "highest tax of a return, 1000 USD": f"{np.exp(cells.y.max()):.0f}",
+        f"small cells, {SMALL:g} returns or less": f"{(cells.returns <= SMALL).sum()}",
+        f"large cells, more than {LARGE:g}": f"{(cells.returns > LARGE).sum()}",
+        **{f"left out: {reason}": f"{count}" for reason, count in cells.dropped.items()},
+    }
+    chains = {
+        name: one["notes"] for name, one in scores.items() if "divergences" in one["notes"][0]
+    }
+    return "\n\n".join(
+        [
+            listed(
+                "Income tax per return, Vermont 2016, by cell: ZIP code x class of income. Target: "
+                "its logarithm.\nFive folds, every ZIP code whole.",
+                "the data",
+                rows.items(),
+                {"value": str},
+            ),
+            listed(
+                "RMSE, CRPS: of the logarithm; median: of the absolute relative error; NLL: nats "
+                "per cell; +- standard error\nby ZIP code; 50, 90, 99 %: coverage; KS: "
+                "Kolmogorov's distance of the PIT x sqrt(cells), at 5 % 1.36.",
+                "model",
+                scores.items(),
+                {
+                    "RMSE": "{0[rmse]:.4f}",
+                    "median": "{0[median_relative_error]:.1%}",
+                    "NLL": lambda s: plus_minus(*s["nll"], 3),
+                    "CRPS 1e-3": lambda s: plus_minus(*s["crps"], 1, 1e3),
+                    "50 %": "{0[coverage][0]:.1%}",
+                    "90 %": "{0[coverage][1]:.1%}",
+                    "99 %": "{0[coverage][2]:.1%}",
+                    "KS": "{0[kolmogorov]:.1f}",
+                },
+            ),
+            listed(
+                "Gained over linear regression, +- standard error by ZIP code.",
+                "gained",
+                scores.items(),
+                {
+                    "NLL, nats": lambda s: plus_minus(*s["nll_gained"], 3),
+                    "CRPS, 1e-3": lambda s: plus_minus(*s["crps_gained"], 1, 1e3),
+                    "squared error, 1e-3": lambda s: plus_minus(*s["squared_error_gained"], 2, 1e3),
+                },
+            ),
+            listed(
+                "By size of the cell: 90 % coverage; RMSE; learned noise (median). Epistemic: "
+                "median deviation.",
+                "small, large cells",
+                scores.items(),
+                {
+                    "90 %, small": "{0[small][coverage]:.0%}",
+                    "large": "{0[large][coverage]:.0%}",
+                    "RMSE, small": "{0[small][rmse]:.3f}",
+                    "large ": "{0[large][rmse]:.3f}",
+                    "noise, small": "{0[small][noise]:.3f}",
+                    "large  ": "{0[large][noise]:.3f}",
+                    "epistemic, all": "{0[epistemic]:.4f}",
+                },
+            ),
+            listed(
+                "Chains of NUTS: R-hat in function space (rank-normalised, of halved chains) over "
+                "the cells of a fold.",
+                "chains",
+                chains.items(),
+                {
+                    "divergences": lambda some: f"{sum(n['divergences'] for n in some):.0f}",
+                    "largest R-hat: worst fold": lambda some: _r_hat(some, "largest", max),
+                    "best": lambda some: _r_hat(some, "largest", min),
+                    "median R-hat: worst": lambda some: _r_hat(some, "median", max),
+                    "best ": lambda some: _r_hat(some, "median", min),
+                },
+            ),
+        ]
+    )
+
+
+def _r_hat(
+    notes: Sequence[Mapping[str, Any]], which: str, of_folds: Callable[[list[float]], float]
+) -> str:
+    """Return one of the folds' R-hats; "-" without ArviZ."""
+    found = [note[f"r-hat, {which}"] for note in notes]
+    return "-" if None in found else f"{of_folds(found):.2f}"
 
 
 MARKERS = "osD^v*"
@@ -468,152 +539,3 @@ def _draw_by_size(
     ax.xaxis.set_minor_formatter(NullFormatter())
     x_label = "returns of the cell (fifths at their medians, side by side)\n(f) coverage of 90 %"
     finish(ax, f"{x_label} intervals by size", "targets inside (%, 95 % interval)", 2)
-
-
-def reproduce(
-    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
-) -> str:
-    """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables."""
-    cells = data.load()
-    with steps(FOLDS * len(MODELS), progress) as done:
-        results = cross_validate(cells, effort=effort, seed=seed, done=done)
-    scores = measure(cells, results)
-    found = {"seed": seed, "facts": facts(cells), "models": scores}
-    write(out, {"tax": draw_figure(cells, results)}, found)
-    return _tables(cells, scores)
-
-
-def facts(cells: Cells) -> dict[str, Any]:
-    """Return what the cells are, and how many rows were left out, by reason."""
-    return {
-        "cells": len(cells.y),
-        "places": len(np.unique(cells.place)),
-        "inputs": cells.x.shape[1],
-        "dropped": cells.dropped,
-        "small cells": int((cells.returns <= SMALL).sum()),
-        "large cells": int((cells.returns > LARGE).sum()),
-        "lowest tax": float(np.exp(cells.y.min())),
-        "highest tax": float(np.exp(cells.y.max())),
-    }
-
-
-def _tables(cells: Cells, scores: Mapping[str, Scores]) -> str:
-    every = scores.values()
-    parts = {
-        "Income tax per return, Vermont 2016, by cell: ZIP code x class of income. Target: its "
-        "logarithm.\nFive folds, every ZIP code whole.": _cells(cells),
-        "RMSE, CRPS: of the logarithm; median: of the absolute relative error; NLL: nats per cell; "
-        "+- standard error\nby ZIP code; 50, 90, 99 %: coverage; KS: Kolmogorov's distance of the "
-        "PIT x sqrt(cells), at 5 % 1.36.": _scores(scores),
-        "Gained over linear regression, +- standard error by ZIP code.": table_of_columns(
-            {
-                "gained": list(scores),
-                "NLL, nats": [plus_minus(*s.nll_gained, 3) for s in every],
-                "CRPS, 1e-3": [plus_minus(*s.crps_gained, 1, 1e3) for s in every],
-                "squared error, 1e-3": [plus_minus(*s.squared_error_gained, 2, 1e3) for s in every],
-            }
-        ),
-        "By size of the cell: 90 % coverage; RMSE; learned noise (median). Epistemic: median "
-        "deviation.": _by_size(scores),
-        "Chains of NUTS: R-hat in function space (rank-normalised, of halved chains) over the "
-        "cells of a fold.": _chains(scores),
-    }
-    judged = claims(
-        "The paper leaves this regression open and prints nothing; s.e.: how far from none.",
-        "the paper",
-        claims_of_the_paper(scores),
-    )
-    return f"{captioned(parts)}\n\n{judged}"
-
-
-def _cells(cells: Cells) -> str:
-    found = facts(cells)
-    rows = [
-        ("cells", f"{found['cells']}"),
-        ("ZIP codes", f"{found['places']}"),
-        ("inputs", f"{found['inputs']}"),
-        ("lowest tax of a return, 1000 USD", f"{found['lowest tax']:.2f}"),
-        ("highest tax of a return, 1000 USD", f"{found['highest tax']:.0f}"),
-        (f"small cells, {SMALL:g} returns or less", f"{found['small cells']}"),
-        (f"large cells, more than {LARGE:g}", f"{found['large cells']}"),
-        *((f"left out: {reason}", f"{count}") for reason, count in cells.dropped.items()),
-    ]
-    return table(("the data", "value"), rows)
-
-
-def _scores(scores: Mapping[str, Scores]) -> str:
-    every = scores.values()
-    columns = {
-        "model": list(scores),
-        "RMSE": [f"{s.rmse:.4f}" for s in every],
-        "median": [f"{s.median_relative_error:.1%}" for s in every],
-        "NLL": [plus_minus(*s.nll, 3) for s in every],
-        "CRPS 1e-3": [plus_minus(*s.crps, 1, 1e3) for s in every],
-        "50 %": [f"{s.coverage['50']:.1%}" for s in every],
-        "90 %": [f"{s.coverage['90']:.1%}" for s in every],
-        "99 %": [f"{s.coverage['99']:.1%}" for s in every],
-        "KS": [f"{s.kolmogorov:.1f}" for s in every],
-    }
-    return table_of_columns(columns)
-
-
-def _by_size(scores: Mapping[str, Scores]) -> str:
-    every = scores.values()
-    columns = {
-        "small, large cells": list(scores),
-        "90 %, small": [f"{s.coverage_90_small_cells:.0%}" for s in every],
-        "large": [f"{s.coverage_90_large_cells:.0%}" for s in every],
-        "RMSE, small": [f"{s.error_small_cells:.3f}" for s in every],
-        "large ": [f"{s.error_large_cells:.3f}" for s in every],
-        "noise, small": [f"{s.noise_small_cells:.3f}" for s in every],
-        "large  ": [f"{s.noise_large_cells:.3f}" for s in every],
-        "epistemic, all": [f"{s.epistemic:.4f}" for s in every],
-    }
-    return table_of_columns(columns)
-
-
-def _chains(scores: Mapping[str, Scores]) -> str:
-    notes = {name: one.notes for name, one in scores.items() if "divergences" in one.notes[0]}
-    columns = {
-        "chains": list(notes),
-        "divergences": [f"{sum(n['divergences'] for n in some):.0f}" for some in notes.values()],
-        "largest R-hat: worst fold": [_r_hat(some, "largest", max) for some in notes.values()],
-        "best": [_r_hat(some, "largest", min) for some in notes.values()],
-        "median R-hat: worst": [_r_hat(some, "median", max) for some in notes.values()],
-        "best ": [_r_hat(some, "median", min) for some in notes.values()],
-    }
-    reasons = {
-        note["why no r-hat"] for some in notes.values() for note in some if "why no r-hat" in note
-    }
-    return "\n".join([table_of_columns(columns), *(f"no R-hat: {why}" for why in sorted(reasons))])
-
-
-def _r_hat(
-    notes: Sequence[Mapping[str, Any]], which: str, of_folds: Callable[[list[float]], float]
-) -> str:
-    """Return one of the folds' R-hats, of which None is infinite; or that there are none."""
-    found = [note.get(f"r-hat, {which}", np.nan) for note in notes]
-    value = of_folds([np.inf if one is None else one for one in found])
-    return "-" if np.isnan(value) else f"{value:.2f}"
-
-
-def claims_of_the_paper(scores: Mapping[str, Scores]) -> list[Claim]:
-    """Judge what the regression left open can show: that networks and noise by cell gain."""
-    best, noise = scores[NUTS_NAME], scores["linear, noise by cell, NUTS"]
-    linear = scores[BASE]
-    first = "the network with noise by cell gains over linear regression, nats"
-    gains = {
-        first: (best.nll_gained, 3, 1.0),
-        "... by the noise alone, with a linear mean, nats": (noise.nll_gained, 3, 1.0),
-        "... in squared error, 1e-3": (best.squared_error_gained, 2, 1e3),
-    }
-    small, large = linear.coverage_90_small_cells, linear.coverage_90_large_cells
-    held = "one noise: 90 % intervals hold, in small cells"
-    return [
-        *(
-            Claim(said, "more than 0", plus_minus(*gain, digits, scale), gain[0] / gain[1], True)
-            for said, (gain, digits, scale) in gains.items()
-        ),
-        Claim(held, "< 90 %", f"{small:.0%}", small < 0.9, True),
-        Claim("... in large ones", "> 90 %", f"{large:.0%}", large > 0.9, True),
-    ]

@@ -41,7 +41,7 @@ from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import Claim, captioned, claims, listed, table, table_of_columns, write
+from bbb_studies.comparing import Claim, claims, listed, write
 from bbb_studies.data import powerball as data
 
 Array = NDArray[Any]
@@ -81,8 +81,6 @@ class Fitted(NamedTuple):
     seconds: float
     functions: Array | None = None  # (S, 70)  P(bin 1 | number, w)
     weights: Array | None = None  # (S, P)
-    rhat: Array | None = None  # (70,)  of the logit at every number, over several chains
-    weight_rhat: float = np.nan  # largest over the weights
     divergent: int = 0
 
 
@@ -103,14 +101,6 @@ def logit(p: Array) -> Array:
     """Return log(p / (1 - p)), of probabilities within 1e-12 of 0 or 1 that of 1e-12."""
     p = np.clip(p, 1e-12, 1.0 - 1e-12)
     return np.log(p) - np.log1p(-p)
-
-
-def _rhat(chains: Array) -> Array:
-    """Return R-hat (...) of values (T, S, ...) over T draws of S chains."""
-    draws = len(chains)
-    within = chains.var(axis=0, ddof=1).mean(axis=0)
-    between = chains.mean(axis=0).var(axis=0, ddof=1)
-    return np.sqrt((draws - 1) / draws + between / within)
 
 
 def _nuts(
@@ -140,9 +130,7 @@ def _nuts(
         raise KeyboardInterrupt
     used = perf_counter() - begin
     p = _functions(model, drawn.flat, table)
-    logits = logit(p).reshape(*drawn.positions.shape[:2], -1)
-    worst = float(_rhat(drawn.positions).max())
-    return Fitted(p.mean(axis=0), used, p, drawn.flat, _rhat(logits), worst, drawn.divergences)
+    return Fitted(p.mean(axis=0), used, p, drawn.flat, drawn.divergences)
 
 
 def _functions(model: Model, weights: Array, table: Array) -> Array:
@@ -224,11 +212,6 @@ COST = dict(zip(METHODS, (120, 120, 20, 20, 150, 1, 3, 24), strict=True))  # of 
 BAYESIAN = tuple(METHODS)[:4]  # 1-5-1: judged by their functions, too
 
 
-def train(name: str, rows: data.Examples, seed: int, setup: Setup) -> Fitted:
-    """Train a classifier of `METHODS`; KeyboardInterrupt after Ctrl-C: half a chain is none."""
-    return METHODS[name](rows, seed, setup)
-
-
 class Position(NamedTuple):
     """The numbers at one position of all draws, and how the rules spread them."""
 
@@ -308,7 +291,6 @@ class Scores(NamedTuple):
     wrong: tuple[float, float]  # of the bin-3 balls those called bin 1; the other way round
     reliability: Reliability  # first repeat
     seconds: float  # per fit
-    rhat: tuple[float, float]  # largest in any fit: at the boundary, at any ball; nan without
     divergent: int  # transitions in all fits
 
 
@@ -378,7 +360,7 @@ def cross_validate(
             parts.append(np.isin(rows.draw, part))
             for name in METHODS:
                 given = _take(rows, ~parts[-1])
-                fits[name].append(train(name, given, seed + 1000 * repeat + fold, setup))
+                fits[name].append(METHODS[name](given, seed + 1000 * repeat + fold, setup))
                 done(COST.get(name, 1))
             fits[RULE].append(Fitted(rule, 0.0))
     held = {
@@ -395,14 +377,6 @@ def cross_validate(
         name: _summary(fits[name], held[name], label, draw, best, exact, repeats)
         for name in (*METHODS, RULE)
     }
-
-
-def _largest_rhat(fits: Sequence[Fitted], limit: int) -> tuple[float, float]:
-    """Return the largest R-hat of the logit at the boundary and at any ball; nan without chains."""
-    found = np.array([fit.rhat for fit in fits if fit.rhat is not None])
-    if not found.size:
-        return np.nan, np.nan
-    return float(found[:, limit].max()), float(found[:, 1:].max())
 
 
 def _summary(
@@ -436,7 +410,6 @@ def _summary(
         (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
         table,
         float(np.mean([fit.seconds for fit in fits])),
-        _largest_rhat(fits, exact.limit),
         sum(fit.divergent for fit in fits),
     )
 
@@ -490,7 +463,7 @@ def simulated(
     for which in range(sets):
         rows = play(shares, draws, np.random.default_rng([seed, which]))
         for name in BAYESIAN:
-            functions = train(name, rows, seed + which, setup).functions
+            functions = METHODS[name](rows, seed + which, setup).functions
             assert functions is not None  # as of all of BAYESIAN
             found[name].append(covered(functions, exact))
             done(COST[name])
@@ -523,11 +496,9 @@ BALL = "number of the ball"
 P_BIN_1 = "P(bin 1 | number)"
 
 
-def draw_frequencies(
-    rows: data.Examples, exact: data.Exact, figure: Figure | None = None
-) -> Figure:
+def draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
     """Draw how often each number came in the two bins, and how often it should have."""
-    figure = _draw_new(figure, 8.6, 4.0)
+    figure = Figure(figsize=(8.6, 4.0), layout="constrained")
     ax = figure.subplots()
     count = len(rows.number) // 2
     for label, place, colour, style, mark in (
@@ -547,11 +518,9 @@ def draw_frequencies(
     return figure
 
 
-def draw_boundaries(
-    full: Mapping[str, Fitted], exact: data.Exact, figure: Figure | None = None
-) -> Figure:
+def draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     """Draw the probabilities of every classifier, and shade where it says bin 1."""
-    figure = _draw_new(figure, 13.0, 8.4)
+    figure = Figure(figsize=(13.0, 8.4), layout="constrained")
     panels = _draw_panels(figure, list(full))
     for ax, fitted in zip(panels, full.values(), strict=False):
         p = fitted.probability
@@ -567,14 +536,12 @@ def draw_boundaries(
     return figure
 
 
-def draw_uncertainty(
-    full: Mapping[str, Fitted], exact: data.Exact, figure: Figure | None = None
-) -> Figure:
+def draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     """Draw a credible interval at every number, marked right or wrong.
 
     Left: probabilities, as in the paper. Right: their logits, where the ends can be seen.
     """
-    figure = _draw_new(figure, 13.0, 3.1 * len(full))
+    figure = Figure(figsize=(13.0, 3.1 * len(full)), layout="constrained")
     panels = figure.subplots(len(full), 2, sharex=True, squeeze=False)
     where, truth = undecided(exact), exact.probability
     for (name, fitted), (left, right) in zip(full.items(), panels, strict=True):
@@ -582,7 +549,7 @@ def draw_uncertainty(
         low, high = intervals(fitted.functions, 0.95)
         holds = (low[where] <= truth[where]) & (truth[where] <= high[where])
         others = np.setdiff1d(NUMBERS, where)
-        for ax, turn in ((left, _draw_same), (right, logit)):
+        for ax, turn in ((left, np.asarray), (right, logit)):
             for some, colour, mark, size, label in (
                 (where[holds], BLUE, "o", 4.0, "95 % interval, right"),
                 (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
@@ -642,9 +609,9 @@ def draw_confusion(scores: Mapping[str, Scores]) -> Figure:
     return figure
 
 
-def draw_buckets(draws: data.Draws, figure: Figure | None = None) -> Figure:
+def draw_buckets(draws: data.Draws) -> Figure:
     """Draw how often each number came: at two unsorted positions, in six sorted buckets."""
-    figure = _draw_new(figure, 13.0, 5.6)
+    figure = Figure(figsize=(13.0, 5.6), layout="constrained")
     panels = figure.subplots(2, 4, sharex=True, sharey=True).T.ravel()
     for ax, one in zip(panels, positions(draws), strict=True):
         number, seen = np.arange(1, len(one.mass)), np.bincount(one.seen, minlength=len(one.mass))
@@ -659,13 +626,13 @@ def draw_buckets(draws: data.Draws, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def draw_weights(full: Mapping[str, Fitted], setup: Setup, figure: Figure | None = None) -> Figure:
+def draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
     """Draw the density of every weight by itself: one chain, all chains, VI, and the prior.
 
     Units can be exchanged, and the signs around one turned, without changing the function. So by
     the exact posterior the weights of a block are alike, which a chain in one mode, and VI, deny.
     """
-    figure = _draw_new(figure, 13.0, 8.4)
+    figure = Figure(figsize=(13.0, 8.4), layout="constrained")
     shown = (  # how many chains are left out between two draws
         ("NUTS, prior 1", "one chain", setup.chains, 1),
         ("NUTS, prior 1", "all chains", 1, 1),
@@ -705,18 +672,93 @@ def _draw_panels(figure: Figure, names: Sequence[str]) -> list[Axes]:
     return panels
 
 
-def _draw_new(figure: Figure | None, width: float, height: float) -> Figure:
-    """Return the empty figure that is given, or a new one."""
-    return figure or Figure(figsize=(width, height), layout="constrained")
-
-
-def _draw_same(p: Array) -> Array:
-    return p
-
-
 SHOWN = (0, 1, 3, 5, 10, 14, 17, 18, 20, 25, 30, 40, 50, 60, 69)  # of the numbers
 CONFUSION = (0.26, 0.068)  # the paper's: bin-3 balls called bin 1, and the other way round
+
+UNTIL = "2017-12-31"  # the last day before the paper
+LONGER = 8  # times the work of a fit is that of NUTS on all rows
+OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
 NETWORK, UNITS = BAYESIAN[0], Setup().hidden
+
+
+def full(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for twice the folds and three times the played data."""
+    return {"seed": seed, "repeats": 2, "sets": 6}
+
+
+def fit_all(rows: data.Examples, seed: int, setup: Setup, done: Done = unseen) -> dict[str, Fitted]:
+    """Train every classifier on all rows, with longer chains and paths of NUTS."""
+    longer = replace(
+        setup, warm_up=3 * setup.warm_up, draws=4 * setup.draws, max_depth=setup.max_depth + 1
+    )
+    fits = {}
+    for name in METHODS:
+        fits[name] = METHODS[name](rows, seed, longer)
+        done(COST[name] * (LONGER if name.startswith("NUTS") else 1))
+    return fits
+
+
+def reproduce(
+    out: Path,
+    seed: int = 0,
+    *,
+    setup: Setup | None = None,
+    folds: int = 5,
+    repeats: int = 1,
+    sets: int = 2,
+    progress: bool | None = None,
+) -> str:
+    """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
+
+    Shorter chains in `setup`; `folds` and `repeats` of the cross-validation; `sets` of data played
+    by the rules. Without scikit-learn, whose classifiers are compared: ModuleNotFoundError.
+    """
+    setup = setup or Setup()
+    draws = data.load(UNTIL)
+    rows, shares = data.examples(draws), data.rules(draws)
+    exact = data.exact(shares)
+    work = sum(COST[name] * (LONGER if name.startswith("NUTS") else 1) for name in METHODS)
+    work += folds * repeats * sum(COST.values()) + len(OFFSETS) * COST[NETWORK]
+    work += sets * sum(COST[name] for name in BAYESIAN)
+    with steps(work, progress) as done:
+        fits = fit_all(rows, seed, setup, done)
+        scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
+        zero = {  # what P(bin 1 | 0) owes to the offset
+            offset: METHODS[NETWORK](rows, seed, replace(setup, offset=offset))
+            for offset in counted(OFFSETS, done, COST[NETWORK])
+        }
+        coverage = simulated(shares, len(draws.days), setup, seed, sets, done)
+    pictures = {
+        "data": draw_frequencies(rows, exact),
+        "buckets": draw_buckets(draws),
+        "boundaries": draw_boundaries(fits, exact),
+        "uncertainty": draw_uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
+        "calibration": draw_calibration(scores),
+        "confusion": draw_confusion(scores),
+        "weights": draw_weights(fits, setup),
+    }
+    sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
+    numbers = {
+        "ceiling": exact.accuracy,
+        "least log loss": exact.log_loss,
+        "exact": exact.probability,
+        "printed": PRINTED,
+        "scores": scores,
+        "all draws": {name: _for_file(one) for name, one in fits.items()},
+        "zero": {offset: _for_file(one) for offset, one in zero.items()},
+        "coverage": coverage,
+    }
+    write(out, pictures, {**sizes, "setup": setup, **numbers})
+    return lay_out(draws, exact, scores, fits, zero, coverage, setup, sizes)
+
+
+def _for_file(one: Fitted) -> dict[str, Any]:
+    """Return the numbers of a fit; of draws of weights their standard deviations and intervals."""
+    kept = {**one._asdict(), "functions": None, "weights": None}
+    if one.functions is not None and one.weights is not None:
+        low, high = intervals(one.functions, LEVELS[-1])
+        kept |= {"low": low, "high": high, "weights": one.weights.std(axis=0)}
+    return kept
 
 
 def lay_out(
@@ -730,56 +772,49 @@ def lay_out(
     sizes: Mapping[str, int],
 ) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
-    at_zero = _at_zero(full, zero, setup)
-    parts = {
-        "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard errors.": (
-            _game(draws, exact, sizes)
-        ),
-        "Accuracy (%) held out by cross-validation over whole draws (standard error over draws); "
-        "less the exact\nrule's on the same balls; below the ceiling in standard errors; in the "
-        "long run (deviation between fits).": _accuracy(scores, exact.accuracy),
-        "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | number) over "
-        "the balls as they\ncome; ECE: expected calibration error in ten bins, of the exact rule "
-        "by chance alone.": _probabilities(scores),
-        "How many % of the exact probabilities the credible intervals hold, numbers as often as "
-        "they come and each\nonce: on data sets played by the rules (standard error), and on the "
-        "real draws.": _intervals(full, coverage, exact),
-        "P(bin 1 | number) from all draws, with 95 % credible intervals, each marked.": (
-            _numbers(full, exact)
-        ),
-        "P(bin 1 | 0), with 95 % credible interval and deviation; 'bin 3': functions that say so "
-        "at 0; long: all draws.": _zero(at_zero),
-    }
-    drawn = {name: one for name, one in full.items() if one.rhat is not None}
+    asked = {f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()}
+    asked |= {f"{name}, log(v + {setup.offset:g}), long": full[name] for name in BAYESIAN}
     wide = widths(full[NETWORK], setup.chains)[0]
     return "\n\n".join(
         [
-            _positions(draws),
-            captioned(parts),
-            _chains(drawn, scores, exact.limit),
+            listed(
+                "Where the numbers lie (unsorted: a random order, the file has sorted draws), and "
+                "by the rules.\nOf a Poisson distribution the variance over the mean is 1.",
+                "numbers",
+                ((one.name, one) for one in positions(draws)),
+                {
+                    "mean": lambda one: f"{one.seen.mean():.2f}",
+                    "by the rules": "{0.mean:.2f}",
+                    "s.e. off": lambda one: f"{(one.seen.mean() - one.mean) / one.error:+.1f}",
+                    "variance / mean": lambda one: f"{one.seen.var() / one.seen.mean():.1f}",
+                    "of the rules": lambda one: f"{dispersion(one.mass):.1f}",
+                },
+            ),
+            _game(draws, exact, sizes),
+            _accuracy(scores, exact.accuracy),
+            listed(
+                "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | "
+                "number) over the balls as they\ncome; ECE: expected calibration error in ten "
+                "bins, of the exact rule by chance alone.",
+                "probabilities",
+                scores.items(),
+                {
+                    "log loss held out": "{0.log_loss.mean:.4f} ({0.log_loss.error:.4f})",
+                    "under the rules": "{0.true_log_loss.mean:.4f} ({0.true_log_loss.error:.4f})",
+                    "RMSE of p": "{0.rmse.mean:.4f} ({0.rmse.error:.4f})",
+                    "ECE": "{0.calibration_error:.4f}",
+                },
+            ),
+            _intervals(full, coverage, exact),
+            _numbers(full, exact),
+            _zero(asked),
             _widths(full, setup.chains),
             claims(
                 "In brackets standard errors; s.e.: what is printed from held-out draws.",
                 "the paper",
-                claims_of_the_paper(exact, scores, at_zero, wide),
+                claims_of_the_paper(exact, scores, asked, wide),
             ),
         ]
-    )
-
-
-def _positions(draws: data.Draws) -> str:
-    return listed(
-        "Where the numbers lie (unsorted: a random order, the file has sorted draws), and by the "
-        "rules.\nOf a Poisson distribution the variance over the mean is 1.",
-        "numbers",
-        ((one.name, one) for one in positions(draws)),
-        {
-            "mean": lambda one: f"{one.seen.mean():.2f}",
-            "by the rules": lambda one: f"{one.mean:.2f}",
-            "s.e. off": lambda one: f"{(one.seen.mean() - one.mean) / one.error:+.1f}",
-            "variance / mean": lambda one: f"{one.seen.var() / one.seen.mean():.1f}",
-            "of the rules": lambda one: f"{dispersion(one.mass):.1f}",
-        },
     )
 
 
@@ -791,152 +826,122 @@ def _interval(part: Interval, digits: int = 2) -> str:
     return f"{_percent(part.mean, digits)} ({_percent(part.error, digits)})"
 
 
-def _fine(part: Interval) -> str:
-    return f"{part.mean:.4f} ({part.error:.4f})"
-
-
 def _game(draws: data.Draws, exact: data.Exact, sizes: Mapping[str, int]) -> str:
-    rows = [
-        ("draws, two balls of each", f"{len(draws.days)}"),
-        ("first", f"{draws.days[0]}"),
-        ("last", f"{draws.days[-1]}"),
-    ]
+    count = len(draws.days)
+    rows = {
+        "draws, two balls of each": f"{count}",
+        "first": f"{draws.days[0]}",
+        "last": f"{draws.days[-1]}",
+    }
     for balls, share in exact.shares.items():
         rule = data.exact(balls)
-        rows += [
-            (f"{balls} balls: share of the draws, %", _percent(share, 1)),
-            (f"{balls} balls: ceiling of accuracy, %", _percent(rule.accuracy)),
-            (f"{balls} balls: bin 1 up to", f"{rule.limit}"),
-        ]
-    rows += [
-        ("not told which: ceiling of accuracy, %", _percent(exact.accuracy)),
-        ("not told which: bin 1 up to", f"{exact.limit}"),
-        ("not told which: least log loss, nats", f"{exact.log_loss:.4f}"),
-        ("luck of the perfect classifier, points", _percent(_luck(exact, len(draws.days)))),
-        ("numbers that either bin can hold", f"{len(undecided(exact))}"),
-        ("folds of the cross-validation", f"{sizes['folds']}"),
-        ("repeats of the cross-validation", f"{sizes['repeats']}"),
-        ("data sets played by the rules, as large", f"{sizes['sets']}"),
-    ]
-    return table(("the game", "value"), rows)
-
-
-def _luck(exact: data.Exact, draws: int) -> float:
-    """Return the deviation of the perfect classifier's accuracy on so many draws."""
-    return float(exact.draw_deviation / np.sqrt(draws))
+        rows |= {
+            f"{balls} balls: share of the draws, %": _percent(share, 1),
+            f"{balls} balls: ceiling of accuracy, %": _percent(rule.accuracy),
+            f"{balls} balls: bin 1 up to": f"{rule.limit}",
+        }
+    rows |= {
+        "not told which: ceiling of accuracy, %": _percent(exact.accuracy),
+        "not told which: bin 1 up to": f"{exact.limit}",
+        "not told which: least log loss, nats": f"{exact.log_loss:.4f}",
+        "luck of the perfect classifier, points": _percent(exact.draw_deviation / count**0.5),
+        "numbers that either bin can hold": f"{len(undecided(exact))}",
+        "folds of the cross-validation": f"{sizes['folds']}",
+        "repeats of the cross-validation": f"{sizes['repeats']}",
+        "data sets played by the rules, as large": f"{sizes['sets']}",
+    }
+    caption = "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
+    return listed(f"{caption}errors.", "the game", rows.items(), {"value": str})
 
 
 def _accuracy(scores: Mapping[str, Scores], ceiling: float) -> str:
-    every = scores.values()
-    columns = {
-        "accuracy, %": list(scores),
-        "printed": [_percent(PRINTED[name]) if name in PRINTED else "-" for name in scores],
-        "held out": [_interval(s.accuracy) for s in every],
-        "above rule": [
-            "-" if name == RULE else _interval(s.above_rule) for name, s in scores.items()
-        ],
-        "below ceiling": [f"{(ceiling - s.accuracy.mean) / s.accuracy.error:.1f}" for s in every],
-        "under the rules": [_interval(s.true_accuracy, 3) for s in every],
-        "s/fit": [f"{s.seconds:.2f}" for s in every],
-    }
-    return table_of_columns(columns)
-
-
-def _probabilities(scores: Mapping[str, Scores]) -> str:
-    every = scores.values()
-    columns = {
-        "probabilities": list(scores),
-        "log loss held out": [_fine(s.log_loss) for s in every],
-        "under the rules": [_fine(s.true_log_loss) for s in every],
-        "RMSE of p": [_fine(s.rmse) for s in every],
-        "ECE": [f"{s.calibration_error:.4f}" for s in every],
-    }
-    return table_of_columns(columns)
-
-
-def _drawn_functions(fitted: Fitted) -> NDArray[Any]:
-    assert fitted.functions is not None  # as of every network
-    return fitted.functions
+    return listed(
+        "Accuracy (%) held out by cross-validation over whole draws (standard error over draws); "
+        "less the exact\nrule's on the same balls; below the ceiling in standard errors; in the "
+        "long run (deviation between fits).",
+        "accuracy, %",
+        ((name, (name, s)) for name, s in scores.items()),
+        {
+            "printed": lambda one: _percent(PRINTED[one[0]]) if one[0] in PRINTED else "-",
+            "held out": lambda one: _interval(one[1].accuracy),
+            "above rule": lambda one: "-" if one[0] == RULE else _interval(one[1].above_rule),
+            "below ceiling": lambda one: (
+                f"{(ceiling - one[1].accuracy.mean) / one[1].accuracy.error:.1f}"
+            ),
+            "under the rules": lambda one: _interval(one[1].true_accuracy, 3),
+            "s/fit": "{0[1].seconds:.2f}",
+        },
+    )
 
 
 def _intervals(
     full: Mapping[str, Fitted], coverage: Mapping[str, Coverage], exact: data.Exact
 ) -> str:
-    widest, every = LEVELS[-1], coverage.values()
-    here = [covered(_drawn_functions(full[name]), exact)[widest] for name in coverage]
-    columns = {"intervals hold, %": list(coverage)}
-    for level in LEVELS:
-        columns[f"{level:.0%}"] = [_interval(c[level][1], 0) for c in every]
-    columns[f"{widest:.0%} of numbers"] = [_interval(c[widest][0], 0) for c in every]
-    columns[f"{widest:.0%} here"] = [_percent(balls, 0) for _, balls in here]
-    columns["numbers here"] = [_percent(numbers, 0) for numbers, _ in here]
-    return table_of_columns(columns)
+    widest = LEVELS[-1]
+    here = {name: covered(functions_of(full[name]), exact)[widest] for name in coverage}
+    columns: dict[str, Callable[[Any], str]] = {
+        f"{level:.0%}": lambda one, level=level: _interval(one[0][level][1], 0) for level in LEVELS
+    }
+    columns |= {
+        f"{widest:.0%} of numbers": lambda one: _interval(one[0][widest][0], 0),
+        f"{widest:.0%} here": lambda one: _percent(one[1][1], 0),
+        "numbers here": lambda one: _percent(one[1][0], 0),
+    }
+    return listed(
+        "How many % of the exact probabilities the credible intervals hold, numbers as often as "
+        "they come and each\nonce: on data sets played by the rules (standard error), and on the "
+        "real draws.",
+        "intervals hold, %",
+        ((name, (coverage[name], here[name])) for name in coverage),
+        columns,
+    )
+
+
+def functions_of(fitted: Fitted) -> NDArray[Any]:
+    """Return the functions that every network has."""
+    assert fitted.functions is not None
+    return fitted.functions
 
 
 def _numbers(full: Mapping[str, Fitted], exact: data.Exact) -> str:
     truth = dict(enumerate(exact.probability))
-    known = [truth.get(number, np.nan) for number in SHOWN]
-    columns = {
-        "number": [f"{number}" for number in SHOWN],
-        "exact": ["no ball" if np.isnan(p) else f"{p:.4f}" for p in known],
+    columns: dict[str, Callable[[int], str]] = {
+        "exact": lambda v: "no ball" if np.isnan(truth.get(v, np.nan)) else f"{truth[v]:.4f}"
     }
     for name in BAYESIAN[:3]:
-        lows, highs = intervals(_drawn_functions(full[name]), LEVELS[-1])
-        found = full[name].probability
-        columns[name] = [
-            f"{found[v]:.3f} [{lows[v]:.3f}, {highs[v]:.3f}] {_mark(p, lows[v], highs[v]):>5}"
-            for v, p in zip(SHOWN, known, strict=True)
-        ]
-    return table_of_columns(columns)
+        found, ends = full[name].probability, intervals(functions_of(full[name]), LEVELS[-1])
 
+        def shown(v: int, found: Array = found, ends: tuple[Array, Array] = ends) -> str:
+            low, high, right = ends[0][v], ends[1][v], truth.get(v, np.nan)
+            mark = "right" if low <= right <= high else "WRONG"
+            mark = mark if 0 < right < 1 else "-"  # nan, too: no network says exactly 0 or 1
+            return f"{found[v]:.3f} [{low:.3f}, {high:.3f}] {mark:>5}"
 
-def _mark(truth: float, low: float, high: float) -> str:
-    if not 0 < truth < 1:  # nan, too: no network says exactly 0 or 1
-        return "-"
-    return "right" if low <= truth <= high else "WRONG"
-
-
-def _at_zero(
-    full: Mapping[str, Fitted], zero: Mapping[float, Fitted], setup: Setup
-) -> dict[str, Fitted]:
-    """Return the networks that are asked for number 0, by what they are called."""
-    short = {f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()}
-    return short | {f"{name}, log(v + {setup.offset:g}), long": full[name] for name in BAYESIAN}
+        columns[name] = shown
+    caption = "P(bin 1 | number) from all draws, with 95 % credible intervals, each marked."
+    return listed(caption, "number", ((f"{v}", v) for v in SHOWN), columns)
 
 
 def _zero(asked: Mapping[str, Fitted]) -> str:
-    functions = [_drawn_functions(fitted) for fitted in asked.values()]
-    ends = [[end[0] for end in intervals(f, LEVELS[-1])] for f in functions]
-    deviations = [f.std(axis=0) for f in functions]
-    columns = {
-        "number 0": list(asked),
-        "P(bin 1)": [f"{fitted.probability[0]:.4f}" for fitted in asked.values()],
-        "95 %": [f"{low:.4f} to {high:.4f}" for low, high in ends],
-        "deviation": [f"{d[0]:.4f}" for d in deviations],
-        "largest, 1-69": [f"{d[1:].max():.4f} at {1 + np.argmax(d[1:])}" for d in deviations],
-        "of logit": [f"{logit(f[:, 0]).std():.2f}" for f in functions],
-        "bin 3, %": [_percent(float((f[:, 0] < 0.5).mean())) for f in functions],
-        "R-hat": [
-            "-" if fitted.rhat is None else f"{fitted.rhat[0]:.2f}" for fitted in asked.values()
-        ],
-    }
-    return table_of_columns(columns)
+    def largest(fitted: Fitted) -> str:
+        deviation = functions_of(fitted).std(axis=0)[1:]
+        return f"{deviation.max():.4f} at {1 + np.argmax(deviation)}"
 
+    def ends(fitted: Fitted) -> str:
+        return "{:.4f} to {:.4f}".format(*intervals(functions_of(fitted)[:, 0], LEVELS[-1]))
 
-def _chains(drawn: Mapping[str, Fitted], scores: Mapping[str, Scores], limit: int) -> str:
     return listed(
-        "R-hat of the logit and of the worst weight, divergences: all draws, and at worst in the "
-        "short chains (cv).",
-        "chains",
-        ((name, (one, scores[name])) for name, one in drawn.items()),
+        "P(bin 1 | 0), with 95 % credible interval and deviation; 'bin 3': functions that say so "
+        "at 0; long: all draws.",
+        "number 0",
+        asked.items(),
         {
-            f"at {limit}": lambda both: f"{both[0].rhat[limit]:.3f}",
-            "any ball": lambda both: f"{both[0].rhat[1:].max():.2f}",
-            "weight": lambda both: f"{both[0].weight_rhat:.2f}",
-            "divergences": lambda both: f"{both[0].divergent} of {len(both[0].weights)}",
-            f"cv: at {limit}": lambda both: f"{both[1].rhat[0]:.3f}",
-            "cv: any ball": lambda both: f"{both[1].rhat[1]:.2f}",
-            "cv: divergences": lambda both: f"{both[1].divergent}",
+            "P(bin 1)": "{0.probability[0]:.4f}",
+            "95 %": ends,
+            "deviation": lambda fitted: f"{functions_of(fitted)[:, 0].std():.4f}",
+            "largest, 1-69": largest,
+            "of logit": lambda fitted: f"{logit(functions_of(fitted)[:, 0]).std():.2f}",
+            "bin 3, %": lambda fitted: _percent((functions_of(fitted)[:, 0] < 0.5).mean()),
         },
     )
 
@@ -950,7 +955,7 @@ def widths(fitted: Fitted, chains: int) -> tuple[NDArray[Any], NDArray[Any]]:
 def _widths(full: Mapping[str, Fitted], chains: int) -> str:
     rows = {}
     for name, fitted in full.items():
-        if fitted.rhat is not None:
+        if name.startswith("NUTS"):
             rows[f"{name}, one chain"], rows[f"{name}, all chains"] = widths(fitted, chains)
         elif fitted.weights is not None:
             rows[name] = fitted.weights.std(axis=0)
@@ -991,7 +996,7 @@ def claims_of_the_paper(
         f"{_percent(one, 1)} and {_percent(other, 1)}"
         for one, other in (CONFUSION, (third[cut], 1.0 - first[cut]))
     )
-    deviations = [_drawn_functions(fitted).std(axis=0) for fitted in asked.values()]
+    deviations = [functions_of(fitted).std(axis=0) for fitted in asked.values()]
     ratios = np.array([d[0] / d[1:].max() for d in deviations])
     more, networks = int((ratios > 1).sum()), len(ratios)
     spread = [dispersion(2.0 * exact.mass[label]) for label in (1, 0)]  # a bin each
@@ -1014,133 +1019,3 @@ def claims_of_the_paper(
         ("for that: held-out balls in bin 3, %", "50", _percent(share, 0), abs(share - 0.5) < 0.01),
     ]
     return [*found, *(Claim(*row) for row in rows), *(Claim(*row, True) for row in ours)]
-
-
-UNTIL = "2017-12-31"  # the last day before the paper
-LONGER = 8  # times the work of a fit is that of NUTS on all rows
-OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """Everything that was computed."""
-
-    draws: data.Draws
-    exact: data.Exact
-    scores: Mapping[str, Scores]
-    full: Mapping[str, Fitted]
-    zero: Mapping[float, Fitted]
-    coverage: Mapping[str, Coverage]
-
-
-def full(seed: int) -> dict[str, Any]:
-    """Return the arguments of `reproduce` for twice the folds and three times the played data."""
-    return {"seed": seed, "repeats": 2, "sets": 6}
-
-
-def fit_all(rows: data.Examples, seed: int, setup: Setup, done: Done = unseen) -> dict[str, Fitted]:
-    """Train every classifier on all rows, with longer chains and paths of NUTS."""
-    longer = replace(
-        setup,
-        warm_up=3 * setup.warm_up,
-        draws=4 * setup.draws,
-        max_depth=setup.max_depth + 1,
-    )
-    fits = {}
-    for name in METHODS:
-        fits[name] = train(name, rows, seed, longer)
-        done(COST[name] * (LONGER if name.startswith("NUTS") else 1))
-    return fits
-
-
-def zeros(rows: data.Examples, seed: int, setup: Setup, done: Done = unseen) -> dict[float, Fitted]:
-    """Train the network by NUTS with every one of `OFFSETS`, to see what 0 owes to them."""
-    return {
-        offset: train("NUTS, prior 1", rows, seed, replace(setup, offset=offset))
-        for offset in counted(OFFSETS, done, COST["NUTS, prior 1"])
-    }
-
-
-def compute(
-    draws: data.Draws,
-    seed: int,
-    setup: Setup,
-    folds: int,
-    repeats: int,
-    sets: int,
-    progress: bool | None = None,
-) -> Study:
-    """Fit, judge on held-out draws, ask for 0, and play new draws for the credible intervals.
-
-    The arguments are those of `reproduce`.
-    """
-    rows, shares = data.examples(draws), data.rules(draws)
-    exact = data.exact(shares)
-    work = sum(COST[name] * (LONGER if name.startswith("NUTS") else 1) for name in METHODS)
-    work += folds * repeats * sum(COST.values()) + len(OFFSETS) * COST["NUTS, prior 1"]
-    work += sets * sum(COST[name] for name in BAYESIAN)
-    with steps(work, progress) as done:
-        fits = fit_all(rows, seed, setup, done)
-        scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
-        zero = zeros(rows, seed, setup, done)
-        coverage = simulated(shares, len(draws.days), setup, seed, sets, done)
-    return Study(draws, exact, scores, fits, zero, coverage)
-
-
-def reproduce(
-    out: Path,
-    seed: int = 0,
-    *,
-    setup: Setup | None = None,
-    folds: int = 5,
-    repeats: int = 1,
-    sets: int = 2,
-    progress: bool | None = None,
-) -> str:
-    """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
-
-    Shorter chains in `setup`; `folds` and `repeats` of the cross-validation; `sets` of data played
-    by the rules. Without scikit-learn, whose classifiers are compared: ModuleNotFoundError.
-    """
-    setup = Setup() if setup is None else setup
-    draws = data.load(UNTIL)
-    study = compute(draws, seed, setup, folds, repeats, sets, progress)
-    exact, fits, scores = study.exact, study.full, study.scores
-    pictures = {
-        "data": draw_frequencies(data.examples(draws), exact),
-        "buckets": draw_buckets(draws),
-        "boundaries": draw_boundaries(fits, exact),
-        "uncertainty": draw_uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
-        "calibration": draw_calibration(scores),
-        "confusion": draw_confusion(scores),
-        "weights": draw_weights(fits, setup),
-    }
-    sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
-    write(out, pictures, {**sizes, "setup": setup, **_for_file(study)})
-    return lay_out(draws, exact, scores, fits, study.zero, study.coverage, setup, sizes)
-
-
-def _for_file(study: Study) -> dict[str, Any]:
-    """Return all numbers, for a file; of draws of weights their deviations and intervals."""
-
-    def fitted(one: Fitted) -> dict[str, Any]:
-        kept = {**one._asdict(), "functions": None, "weights": None}
-        if one.functions is not None and one.weights is not None:
-            low, high = intervals(one.functions, LEVELS[-1])
-            kept |= {"low": low, "high": high, "deviation": one.functions.std(axis=0)}
-            kept |= {"covered": covered(one.functions, study.exact)}
-            kept |= {"weights": one.weights.std(axis=0)}
-        return kept
-
-    return {
-        "draws": len(study.draws.days),
-        "shares": study.exact.shares,
-        "ceiling": study.exact.accuracy,
-        "least log loss": study.exact.log_loss,
-        "exact": study.exact.probability,
-        "printed": PRINTED,
-        "scores": study.scores,
-        "all draws": {name: fitted(one) for name, one in study.full.items()},
-        "zero": {offset: fitted(one) for offset, one in study.zero.items()},
-        "coverage": study.coverage,
-    }

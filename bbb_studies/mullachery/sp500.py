@@ -28,7 +28,6 @@ from bbb_numpy.evaluation.reliability import (
 )
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
-from bbb_numpy.numeric.elementary import sigmoid
 from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
@@ -42,13 +41,9 @@ from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import (
-    Claim,
-    captioned,
-    claims,
     learn,
+    listed,
     plus_minus,
-    table,
-    table_of_columns,
     write,
 )
 from bbb_studies.data import sp500 as data
@@ -105,19 +100,14 @@ def last_value(task: Task) -> Forecast:
 
 
 def logistic(task: Task) -> Forecast:
-    """Fit a logistic regression to all training rows by Newton's method."""
-    mean, scale = moments(task.x, True)
-    design = np.column_stack([(task.x - mean) / scale, np.ones(len(task.x))])
-    weights = np.zeros(design.shape[1])
-    for _ in range(20):
-        proba = sigmoid(design @ weights)
-        slope = design.T @ (task.y[:, 0] - proba) - 1e-6 * weights
-        bend = (design * (proba * (1.0 - proba))[:, None]).T @ design
-        step = np.linalg.solve(bend + 1e-6 * np.eye(len(weights)), slope)
-        weights += step
-        if np.abs(step).max() < 1e-10:
-            break
-    proba = sigmoid((task.test - mean) / scale @ weights[:-1] + weights[-1])
+    """Fit scikit-learn's logistic regression, all but unpenalised, to all training rows."""
+    from sklearn.linear_model import LogisticRegression  # the extra `learners`
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    regression = LogisticRegression(C=1e3, tol=1e-8, max_iter=10_000)
+    fitted = make_pipeline(StandardScaler(), regression).fit(task.x, task.y[:, 0])
+    proba = fitted.predict_proba(task.test)[:, 1]
     return Forecast(proba, proba > 0.5, {})
 
 
@@ -281,97 +271,184 @@ def log_loss(proba: Array, y: Array) -> Array:
     return -np.log(np.where(y == 1, proba, 1.0 - proba))
 
 
-class Scores(NamedTuple):
-    """What is said of one forecaster; pairs are mean and standard error, clustered by day.
+def measure(walk: Walk) -> dict[str, dict[str, Any]]:
+    """Return the scores of every forecaster by name: mean and standard error, clustered by day.
 
-    Gains are over climatology on the same rows, positive where the forecaster is better.
+    Gains are over climatology on the same rows, positive where the forecaster is better; losses
+    in nats.
     """
-
-    accuracy: tuple[float, float]
-    log_loss: tuple[float, float]  # nats
-    brier: tuple[float, float]
-    accuracy_gained: tuple[float, float]
-    log_loss_gained: tuple[float, float]
-    brier_gained: tuple[float, float]
-    years: dict[str, tuple[float, float]]  # log loss gained
-    calibration_error: float
-    calibration_error_by_chance: float
-    spread_of_the_probabilities: float
-    seconds: float
-
-    @property
-    def gains(self) -> dict[str, tuple[float, float]]:
-        """All gains over climatology."""
-        return {
-            "accuracy": self.accuracy_gained,
-            "log loss": self.log_loss_gained,
-            "Brier": self.brier_gained,
-        }
-
-
-def measure(walk: Walk) -> dict[str, Scores]:
-    """Return the scores of every forecaster."""
     base = walk.results[BASE]
     right_base, loss_base = base.up == walk.y, log_loss(base.proba, walk.y)
+    squares_base = brier(base.proba, walk.y)
     out = {}
     for name, result in walk.results.items():
         right = (result.up == walk.y).astype(float)
         loss, squares = log_loss(result.proba, walk.y), brier(result.proba, walk.y)
-        gained = loss_base - loss
         bins = reliability(result.proba, walk.y, 10, "equal mass")
-        years = {}
-        for year in np.unique(walk.year):
-            chosen = walk.year == year
-            years[str(year)] = clustered_mean(gained[chosen], walk.made[chosen])
-        out[name] = Scores(
-            accuracy=clustered_mean(right, walk.made),
-            log_loss=clustered_mean(loss, walk.made),
-            brier=clustered_mean(squares, walk.made),
-            accuracy_gained=clustered_mean(right - right_base, walk.made),
-            log_loss_gained=clustered_mean(gained, walk.made),
-            brier_gained=clustered_mean(brier(base.proba, walk.y) - squares, walk.made),
-            years=years,
-            calibration_error=expected_calibration_error(bins),
-            calibration_error_by_chance=chance_calibration_error(bins),
-            spread_of_the_probabilities=float(result.proba.std()),
-            seconds=result.seconds,
-        )
+        found: dict[str, Any] = {
+            key: clustered_mean(values, walk.made)
+            for key, values in (
+                ("accuracy", right),
+                ("log_loss", loss),
+                ("accuracy_gained", right - right_base),
+                ("log_loss_gained", loss_base - loss),
+                ("brier_gained", squares_base - squares),
+            )
+        }
+        years = {str(year): walk.year == year for year in np.unique(walk.year)}
+        out[name] = found | {
+            "years": {  # log loss gained
+                year: clustered_mean((loss_base - loss)[chosen], walk.made[chosen])
+                for year, chosen in years.items()
+            },
+            "calibration_error": expected_calibration_error(bins),
+            "calibration_error_by_chance": chance_calibration_error(bins),
+            "seconds": result.seconds,
+        }
     return out
 
 
-def design_effect(walk: Walk) -> float:
-    """Return how many times the variance of a mean is that of independent rows."""
-    _, error = clustered_mean(walk.y, walk.made)
-    return float(error**2 * len(walk.y) / walk.y.var())
+def facts(prices: Prices, walk: Walk) -> dict[str, Any]:
+    """Return what a table of prices holds, and what of it was forecast.
+
+    The design effect says how many times the variance of a mean is that of independent rows.
+    """
+    rises, error = clustered_mean(walk.y, walk.made)
+    naive = float(np.sqrt(walk.y.var() / len(walk.y)))
+    return {
+        "companies": len(prices.symbols),
+        "dropped": len(prices.dropped),  # not listed on every day
+        "days": len(prices.dates),
+        "years": (int(walk.year.min()), int(walk.year.max())),
+        "rows_tested": len(walk.y),
+        "days_tested": len(np.unique(walk.made)),
+        "rises": (rises, error),
+        "naive_error": naive,  # of the share of rises, were rows independent
+        "design_effect": (error / naive) ** 2,
+    }
 
 
-class Facts(NamedTuple):
-    """What a table of prices holds, and what of it was forecast."""
-
-    companies: int
-    dropped: int  # not listed on every day
-    days: int
-    years: tuple[int, int]
-    rows_tested: int
-    days_tested: int
-    rises: float
-    design_effect: float
-    naive_error: float  # of the share of rises, were rows independent
+SECOND, SECOND_FIRST = "close_505_2013_2018.csv.gz", 2015  # a second table, baselines alone
+BASELINES = (BASE, "last value", "logistic regression")
+GAINS = ("accuracy_gained", "log_loss_gained", "brier_gained")
 
 
-def facts(prices: Prices, walk: Walk) -> Facts:
-    """Return the facts of a table and its forecasts."""
-    return Facts(
-        companies=len(prices.symbols),
-        dropped=len(prices.dropped),
-        days=len(prices.dates),
-        years=(int(walk.year.min()), int(walk.year.max())),
-        rows_tested=len(walk.y),
-        days_tested=len(np.unique(walk.made)),
-        rises=float(walk.y.mean()),
-        design_effect=design_effect(walk),
-        naive_error=float(np.sqrt(walk.y.var() / len(walk.y))),
+def reproduce(
+    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
+) -> str:
+    """Run everything, write ``forecasts.png`` and ``numbers.json``, return the tables."""
+    prices, second = data.load(), data.load(SECOND)
+    rows, others = data.rows(prices), data.rows(second)
+    baselines = {name: FORECASTERS[name] for name in BASELINES}
+    work = len(list(data.splits(rows, FIRST))) * (len(FORECASTERS) + 1)
+    work += len(list(data.splits(others, SECOND_FIRST))) * len(baselines)
+    with steps(work, progress) as done:
+        walk = walk_forward(rows, effort=effort, seed=seed, done=done)
+        other = walk_forward(others, forecasters=baselines, first=SECOND_FIRST, done=done)
+        leaked = leak(rows, len(prices.symbols), done=done)
+    both = {"first": facts(prices, walk), "second": facts(second, other)}
+    scores, other_scores = measure(walk), measure(other)
+    found = {
+        "seed": seed,
+        "facts": both,
+        "accuracy with a planted leak": leaked,
+        "forecasters": scores,
+        "forecasters of the second table": other_scores,
+    }
+    write(out, {"forecasts": draw_figure(walk, scores)}, found)
+    return "\n\n".join(
+        [
+            listed(
+                "S&P 500, next-day direction, refitted every year on all that was known; on the "
+                "second table baselines\nalone. +-: standard error, clustered by day; design "
+                "effect: its square over that of independent rows.",
+                "prices",
+                both.items(),
+                {
+                    "companies": "{0[companies]}",
+                    "left out": "{0[dropped]}",
+                    "days": "{0[days]}",
+                    "forecast": "{0[years][0]} to {0[years][1]}",
+                    "rows": "{0[rows_tested]}",
+                    "on days": "{0[days_tested]}",
+                    "rises, %": lambda f: plus_minus(*f["rises"], 2, 100),
+                    "if independent": lambda f: f"{100 * f['naive_error']:.2f}",
+                    "design effect": "{0[design_effect]:.1f}",
+                    "worth rows": lambda f: f"{f['rows_tested'] / f['design_effect']:.0f}",
+                },
+            ),
+            listed(
+                "ECE: expected calibration error in ten bins of equal mass\n(that of right "
+                "probabilities by chance, if rows were independent).",
+                "forecaster",
+                scores.items(),
+                {
+                    "accuracy %": lambda s: plus_minus(*s["accuracy"], 2, 100),
+                    "log loss": "{0[log_loss][0]:.4f}",
+                    "ECE": "{0[calibration_error]:.3f} ({0[calibration_error_by_chance]:.3f})",
+                },
+            ),
+            _gains("Gained over climatology on the same rows.", scores),
+            _ratios(scores),
+            _probabilities(walk, leaked),
+            _gains("Second table: gained over climatology.", other_scores),
+        ]
     )
+
+
+def _gains(caption: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
+    return listed(
+        caption,
+        "gained",
+        [(name, one) for name, one in scores.items() if name != BASE],
+        {
+            "accuracy %": lambda s: plus_minus(*s["accuracy_gained"], 2, 100),
+            "log loss 1e-3 nats": lambda s: plus_minus(*s["log_loss_gained"], 2, 1e3),
+            "Brier 1e-3": lambda s: plus_minus(*s["brier_gained"], 2, 1e3),
+        },
+    )
+
+
+def limit(comparisons: int) -> float:
+    """Return the size that one of so many exceeds by chance with probability 5 % (D38)."""
+    return NormalDist().inv_cdf(1.0 - 0.025 / comparisons)
+
+
+def _ratios(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """Lay out all gains over climatology in their standard errors, and their limits."""
+    rows = {
+        name: [f"{one[gain][0] / one[gain][1]:+.1f}" for gain in GAINS]
+        for name, one in scores.items()
+        if name != BASE
+    }
+    count = len(GAINS) * len(rows)
+    rows[f"limit of all {count}"] = [f"{limit(count):.2f}"] * len(GAINS)
+    rows["limit of one"] = [f"{limit(1):.2f}"] * len(GAINS)
+    return listed(
+        "Gained, in standard errors; without a real gain one number of the table exceeds 'of all' "
+        "and one\nplanned ahead 'of one', up or down, with probability 5 % at most.",
+        "gained, s.e.",
+        rows.items(),
+        {"accuracy": "{0[0]}", "log loss": "{0[1]}", "Brier": "{0[2]}"},
+    )
+
+
+def _probabilities(walk: Walk, leaked: float) -> str:
+    repeat, sampled = walk.results["last value"], walk.results[NUTS_NAME]
+    gap = np.abs(sampled.proba - walk.results[VI_NAME].proba).mean()
+    chains = np.mean([note["between chains"] for note in sampled.notes])
+    rows = {
+        "last value, after a rise": f"{repeat.proba[repeat.up].mean():.3f}",
+        "last value, after a fall": f"{repeat.proba[~repeat.up].mean():.3f}",
+        "NUTS, mean": f"{sampled.proba.mean():.3f}",
+        "NUTS, deviation between rows": f"{sampled.proba.std():.3f}",
+        "NUTS less VI, mean size": f"{gap:.3f}",
+        "NUTS, deviation between chains": f"{chains:.4f}",
+        "NUTS, divergences": f"{sum(note['divergences'] for note in sampled.notes):.0f}",
+        "accuracy of logistic regression, inputs one day too new, %": f"{100 * leaked:.1f}",
+    }
+    caption = "Stated probabilities of a rise, and a planted leak."
+    return listed(caption, "probabilities", rows.items(), {"value": str})
 
 
 STYLES = {
@@ -382,13 +459,13 @@ STYLES = {
 }
 
 
-def draw_figure(walk: Walk, scores: Mapping[str, Scores]) -> Figure:
+def draw_figure(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw gains by year, gains added up over days, and the reliability of the network."""
     figure = Figure(figsize=(15.0, 4.8), layout="constrained")
     a, b, c = figure.subplots(1, 3)
     shown = {name: style for name, style in STYLES.items() if name in scores}
     for place, (name, (colour, marker, style)) in enumerate(shown.items()):
-        years = scores[name].years
+        years = scores[name]["years"]
         mean, error = 1e3 * np.array(list(years.values())).T
         at = np.array([int(year) for year in years]) + 0.12 * (place - 0.5 * (len(shown) - 1))
         a.errorbar(
@@ -438,171 +515,3 @@ def draw_figure(walk: Walk, scores: Mapping[str, Scores]) -> Figure:
     stated = "stated probability of a rise\n(c) reliability, ten bins of equal mass"
     finish(c, stated, f"share of rises {clustered}", 2)
     return figure
-
-
-SECOND, SECOND_FIRST = "close_505_2013_2018.csv.gz", 2015  # a second table, baselines alone
-BASELINES = (BASE, "last value", "logistic regression")
-SCORES = ("accuracy", "log loss", "Brier")
-
-
-def reproduce(
-    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
-) -> str:
-    """Run everything, write ``forecasts.png`` and ``numbers.json``, return the tables."""
-    prices, second = data.load(), data.load(SECOND)
-    rows, others = data.rows(prices), data.rows(second)
-    baselines = {name: FORECASTERS[name] for name in BASELINES}
-    work = len(list(data.splits(rows, FIRST))) * (len(FORECASTERS) + 1)
-    work += len(list(data.splits(others, SECOND_FIRST))) * len(baselines)
-    with steps(work, progress) as done:
-        walk = walk_forward(rows, effort=effort, seed=seed, done=done)
-        other = walk_forward(others, forecasters=baselines, first=SECOND_FIRST, done=done)
-        leaked = leak(rows, len(prices.symbols), done=done)
-    both = {"first": facts(prices, walk), "second": facts(second, other)}
-    scores, other_scores = measure(walk), measure(other)
-    found = {
-        "seed": seed,
-        "facts": both["first"],
-        "accuracy with a planted leak": leaked,
-        "forecasters": scores,
-        "second table": both["second"],
-        "its forecasters": other_scores,
-    }
-    write(out, {"forecasts": draw_figure(walk, scores)}, found)
-    return _tables(both, walk, scores, leaked, other_scores)
-
-
-def _tables(
-    prices: Mapping[str, Facts],
-    walk: Walk,
-    scores: Mapping[str, Scores],
-    leaked: float,
-    second: Mapping[str, Scores],
-) -> str:
-    parts = {
-        "S&P 500, next-day direction, refitted every year on all that was known; on the second "
-        "table baselines\nalone. +-: standard error, clustered by day; design effect: its square "
-        "over that of independent rows.": _prices(prices),
-        "Gained: over climatology on the same rows; ECE: expected calibration error in ten bins "
-        "of equal mass\n(that of right probabilities by chance, if rows were independent).": (
-            _scores(scores)
-        ),
-        "Gained, in standard errors; without a real gain one number of the table exceeds 'of all' "
-        "and one\nplanned ahead 'of one', up or down, with probability 5 % at most.": (
-            _ratios(scores)
-        ),
-        "Stated probabilities of a rise, and a planted leak.": _probabilities(walk, leaked),
-        "Second table: gained over climatology.": _gains(second),
-    }
-    judged = claims(
-        "The paper names the task and prints nothing; here: scores with a gain beyond 'of all'.",
-        "the paper",
-        claims_of_the_paper(scores),
-    )
-    return f"{captioned(parts)}\n\n{judged}"
-
-
-def _prices(prices: Mapping[str, Facts]) -> str:
-    every = prices.values()
-    errors = [f.naive_error * f.design_effect**0.5 for f in every]
-    columns = {
-        "prices": list(prices),
-        "companies": [f"{f.companies}" for f in every],
-        "left out": [f"{f.dropped}" for f in every],
-        "days": [f"{f.days}" for f in every],
-        "forecast": [f"{f.years[0]} to {f.years[1]}" for f in every],
-        "rows": [f"{f.rows_tested}" for f in every],
-        "on days": [f"{f.days_tested}" for f in every],
-        "rises, %": [
-            plus_minus(f.rises, error, 2, 100) for f, error in zip(every, errors, strict=True)
-        ],
-        "if independent": [f"{100 * f.naive_error:.2f}" for f in every],
-        "design effect": [f"{f.design_effect:.1f}" for f in every],
-        "worth rows": [f"{f.rows_tested / f.design_effect:.0f}" for f in every],
-    }
-    return table_of_columns(columns)
-
-
-def _scores(scores: Mapping[str, Scores]) -> str:
-    every = scores.values()
-    columns = {
-        "forecaster": list(scores),
-        "accuracy %": [plus_minus(*s.accuracy, 2, 100) for s in every],
-        "log loss": [f"{s.log_loss[0]:.4f}" for s in every],
-        "ECE": [f"{s.calibration_error:.3f} ({s.calibration_error_by_chance:.3f})" for s in every],
-    }
-    return f"{table_of_columns(columns)}\n\n{_gains(scores)}"
-
-
-def _gains(scores: Mapping[str, Scores]) -> str:
-    rows = [
-        [
-            name,
-            plus_minus(*one.accuracy_gained, 2, 100),
-            plus_minus(*one.log_loss_gained, 2, 1e3),
-            plus_minus(*one.brier_gained, 2, 1e3),
-        ]
-        for name, one in scores.items()
-        if name != BASE
-    ]
-    return table(["gained", "accuracy %", "log loss 1e-3 nats", "Brier 1e-3"], rows)
-
-
-def _in_errors(scores: Mapping[str, Scores]) -> dict[str, dict[str, float]]:
-    """Return all gains over climatology, in their standard errors."""
-    return {
-        name: {score: gain / error for score, (gain, error) in one.gains.items()}
-        for name, one in scores.items()
-        if name != BASE
-    }
-
-
-def _limit(comparisons: int) -> float:
-    """Return the size that one of so many exceeds by chance with probability 5 % (D38)."""
-    return NormalDist().inv_cdf(1.0 - 0.025 / comparisons)
-
-
-def _ratios(scores: Mapping[str, Scores]) -> str:
-    found = _in_errors(scores)
-    count = len(SCORES) * len(found)
-    rows = [[name, *(f"{ratio:+.1f}" for ratio in row.values())] for name, row in found.items()]
-    rows += [
-        [f"limit of all {count}", *(f"{_limit(count):.2f}" for _ in SCORES)],
-        ["limit of one", *(f"{_limit(1):.2f}" for _ in SCORES)],
-    ]
-    return table(["gained, s.e.", *SCORES], rows)
-
-
-def _probabilities(walk: Walk, leaked: float) -> str:
-    repeat, sampled = walk.results["last value"], walk.results[NUTS_NAME]
-    gap = np.abs(sampled.proba - walk.results[VI_NAME].proba).mean()
-    chains = np.mean([note["between chains"] for note in sampled.notes])
-    divergences = sum(note["divergences"] for note in sampled.notes)
-    rows = [
-        ("last value, after a rise", f"{repeat.proba[repeat.up].mean():.3f}"),
-        ("last value, after a fall", f"{repeat.proba[~repeat.up].mean():.3f}"),
-        ("NUTS, mean", f"{sampled.proba.mean():.3f}"),
-        ("NUTS, deviation between rows", f"{sampled.proba.std():.3f}"),
-        ("NUTS less VI, mean size", f"{gap:.3f}"),
-        ("NUTS, deviation between chains", f"{chains:.4f}"),
-        ("NUTS, divergences", f"{divergences:.0f}"),
-        ("networks train on each company once in days", f"{THIN}"),
-        ("accuracy of logistic regression, inputs one day too new, %", f"{100 * leaked:.1f}"),
-    ]
-    return table(("probabilities", "value"), rows)
-
-
-def claims_of_the_paper(scores: Mapping[str, Scores]) -> list[Claim]:
-    """Judge by forecaster whether the direction can be told better than by climatology."""
-    found = _in_errors(scores)
-    limit = _limit(len(SCORES) * len(found))
-    beyond = {
-        name: [score for score, ratio in row.items() if ratio > limit]
-        for name, row in found.items()
-    }
-    return [
-        Claim(
-            f"{name} beats climatology", "some score", ", ".join(some) or "none", bool(some), True
-        )
-        for name, some in beyond.items()
-    ]

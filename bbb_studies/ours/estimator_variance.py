@@ -51,7 +51,7 @@ from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.comparing import Claim, claims, listed, table, write
-from bbb_studies.ours.estimates import Estimate, concise
+from bbb_studies.comparing import Estimate, concise
 
 Array = NDArray[Any]
 SAMPLES = 2  # weight samples per step: one antithetic pair

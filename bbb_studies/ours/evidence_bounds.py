@@ -37,7 +37,7 @@ from bbb_numpy.progress import counted, steps
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.comparing import Claim, claims, listed, table, write
 from bbb_studies.linear_gaussian import Exact, Gaussian, Regression
-from bbb_studies.ours.estimates import Estimate, concise, estimate
+from bbb_studies.comparing import Estimate, concise, estimate
 
 Array = NDArray[Any]
 

@@ -9,11 +9,9 @@ import pytest
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_studies.blundell import bandit
 from bbb_studies.blundell import bandit as models
-from bbb_studies.blundell import bandit as plots
 from bbb_studies.blundell import bandit as tables
 from bbb_studies.blundell.bandit import (
     AGENTS,
-    Agent,
     Settings,
     advance,
     begin,
@@ -22,12 +20,9 @@ from bbb_studies.blundell.bandit import (
     game,
     kl_share,
     measure,
-    path_of,
     play,
     regret,
     reproduce,
-    slices,
-    training_steps,
 )
 from bbb_studies.data.mushroom import Mushrooms
 from bbb_studies.uci import workers
@@ -82,15 +77,6 @@ def test_expected_regret_is_the_mean_of_realised_regret_and_never_negative():
     assert gap.std() > 1
 
 
-def test_half_of_the_poisonous_mushrooms_do_harm():
-    the = game(DATA.x, DATA.poisonous, 40_000, (4,))
-    share = (the.payoff[the.poisonous] == -35).mean()
-    assert abs(share - 0.5) < 4 * 0.5 / np.sqrt(the.poisonous.sum())
-    assert (the.payoff[~the.poisonous] == 5).all()
-    counts = np.bincount(the.shown, minlength=60)
-    assert abs(counts - 40_000 / 60).max() < 5 * np.sqrt(40_000 / 60)
-
-
 def test_inputs_are_features_and_the_action_one_of_two():
     the = game(DATA.x, DATA.poisonous, 10, (0,))
     assert the.inputs.shape == (120, 9)
@@ -98,12 +84,6 @@ def test_inputs_are_features_and_the_action_one_of_two():
         leave, eat = the.inputs[2 * mushroom], the.inputs[2 * mushroom + 1]
         np.testing.assert_array_equal(leave, [*DATA.x[mushroom], 1, 0])
         np.testing.assert_array_equal(eat, [*DATA.x[mushroom], 0, 1])
-
-
-def test_a_longer_game_begins_like_a_shorter_one():
-    short, long = (game(DATA.x, DATA.poisonous, count, (5, 1)) for count in (50, 300))
-    np.testing.assert_array_equal(short.shown, long.shown[:50])
-    np.testing.assert_array_equal(short.payoff, long.payoff[:50])
 
 
 # The players.
@@ -134,34 +114,6 @@ def test_training_pays_the_share_of_what_is_remembered(monkeypatch, interaction,
     assert seen == [(8 / remembered, 8)] * 2
 
 
-def test_only_remembered_interactions_are_trained_on(monkeypatch):
-    """Every row of a minibatch is one of the last 50, with the reward that it brought."""
-    kind, rows = type(build(GREEDY, SMALL, 9)), []
-    plain = kind.value_and_grad
-
-    def spy(self, theta, noise, x, y, *others):
-        rows.append((x.copy(), y.copy()))
-        return plain(self, theta, noise, x, y, *others)
-
-    monkeypatch.setattr(kind, "value_and_grad", spy)
-    the, state = played(GREEDY, until=196)
-    rows.clear()
-    play(the, GREEDY, SMALL, state, 200)
-    assert len(rows) == 2
-    last = slice(150, 200)
-    taken = the.inputs[2 * the.shown[last] + state.ate[last]]
-    reward = np.where(state.ate[last], the.payoff[last], 0)
-    kept = {(*x, y) for x, y in zip(taken.tolist(), reward.tolist(), strict=True)}
-    for x, y in rows:
-        assert {(*a, b[0]) for a, b in zip(x.tolist(), y.tolist(), strict=True)} <= kept
-
-
-def test_training_is_dense_first_and_sparse_later():
-    steps = [training_steps(SMALL, t) for t in range(1, 61)]
-    assert steps[:40] == [2] * 40
-    assert steps[40:48] == [0, 0, 0, 2, 0, 0, 0, 2]
-
-
 def test_a_player_eats_what_its_network_thinks_better_than_nothing():
     settings = replace(SMALL, hidden=())
     estimator = build(GREEDY, settings, 9)
@@ -189,16 +141,6 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
         assert abs(found - expected) < 4 * np.sqrt(0.25 / 4000)
 
 
-def test_epsilon_is_the_share_of_random_actions():
-    settings = replace(SMALL, hidden=())
-    agent = Agent("half", epsilon=0.5)
-    theta = np.zeros(10, np.float32)  # a tie: eats nothing by itself
-    inputs = game(DATA.x, DATA.poisonous, 1, (0,)).inputs
-    estimator, rng = build(agent, settings, 9), np.random.default_rng(0)
-    found = [decide(agent, estimator, theta, inputs, 0, rng, Buffers()) for _ in range(4000)]
-    assert abs(np.mean(found) - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
-
-
 @pytest.mark.parametrize("agent", [THOMPSON, AGENTS[1], GREEDY, AGENTS[4]], ids=lambda a: a.name)
 def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
     """From meals that a coin chose: left to itself, any of them may stop eating after one of -35.
@@ -224,22 +166,6 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
 
 
 # Interruption.
-
-
-@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
-def test_a_run_that_was_interrupted_ends_with_the_same_numbers(tmp_path, agent):
-    at = np.random.default_rng(len(agent.name)).integers(1, 200, 3)
-    for name, ends in (("whole", [200]), ("pieces", [*sorted(at.tolist()), 200])):
-        (tmp_path / name).mkdir()
-        for end in ends:
-            advance(tmp_path / name, 7, SMALL, agent, 0, end, DATA)
-    whole, pieces = (np.load(path_of(tmp_path / name, agent, 0)) for name in ("whole", "pieces"))
-    assert set(whole.files) == set(pieces.files)
-    heads = [json.loads(arrays["header"].tobytes())["content"] for arrays in (whole, pieces)]
-    assert all(head.pop("seconds") > 0 for head in heads)
-    assert heads[0] == heads[1]
-    for name in set(whole.files) - {"header"}:
-        np.testing.assert_array_equal(whole[name], pieces[name], err_msg=name)
 
 
 def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(
@@ -275,56 +201,7 @@ def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(
             reproduce(tmp_path / "a", **given)
 
 
-def test_slices_end_where_the_game_ends_and_hold_no_more_than_they_should(monkeypatch):
-    ends = slices(Settings())
-    assert ends[-1] == Settings().interactions
-    work = np.cumsum([training_steps(Settings(), t) for t in range(1, ends[-1] + 1)])
-    assert np.diff([0, *work[np.array(ends) - 1]]).max() < bandit.SLICE + 64
-    assert slices(replace(SMALL, interactions=1)) == [1]
-    monkeypatch.setattr(bandit, "SLICE", 1)
-    assert slices(replace(SMALL, interactions=5)) == [1, 2, 3, 4, 5]
-
-
 # Bad input.
-
-
-def test_damaged_and_foreign_files_are_named(tmp_path):
-    advance(tmp_path, 7, SMALL, GREEDY, 0, 10, DATA)
-    path = path_of(tmp_path, GREEDY, 0)
-    whole = path.read_bytes()
-    with pytest.raises(ValueError, match=r"greedy-0.npz belongs to another"):
-        advance(tmp_path, 8, SMALL, GREEDY, 0, 20, DATA)
-    for damaged in (whole[: len(whole) // 2], b"", b"text", whole[:-200] + bytes(200)):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"greedy-0.npz is damaged .* Delete it"):
-            advance(tmp_path, 7, SMALL, GREEDY, 0, 20, DATA)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"interactions": 0}, {"runs": 0}, {"memory": 0}, {"batch": 0}, {"steps": 0},
-        {"dense": -1}, {"sparse": 0}, {"noise": 0.0}, {"prior_scale": -1.0},
-        {"learning_rate": 0.0}, {"point_learning_rate": float("nan")}, {"steps": 1.5},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
-        replace(SMALL, **wrong)
-
-
-def test_agents_out_of_range_are_refused(tmp_path):
-    for agent in (Agent("x", epsilon=1.5), Agent("x", looks=-1)):
-        with pytest.raises(ValueError, match=r"epsilon|looks"):
-            build(agent, SMALL, 9)
-    with pytest.raises(ValueError, match="names that differ"):
-        reproduce(tmp_path, settings=SMALL, agents=(GREEDY, GREEDY), mushrooms=DATA)
-
-
-def test_a_loss_that_overflows_is_reported():
-    with pytest.raises(FloatingPointError, match="lower its learning rate"):
-        played(GREEDY, replace(SMALL, point_learning_rate=1e30))
 
 
 # Numbers, tables and picture.
@@ -343,16 +220,6 @@ def test_numbers_count_the_mistakes_of_the_last_tenth():
     assert found["wrong"]["regret"] == expected
 
 
-def test_the_longest_fast_is_found():
-    ate = np.ones(200, bool)
-    ate[[3, 4, 5, 180]] = False
-    ate[60:170] = False
-    found = measure(0, SMALL, DATA, {"greedy": np.array([ate, np.zeros(200, bool)])})
-    assert found["greedy"]["longest fast"] == [(60, 170), (0, 200)]
-    printed = tables.lay_out(0, SMALL, found, {"greedy": 60.0})
-    assert "greedy 200 2 of 2 61 to 170; 1 to 200" in " ".join(printed.split())
-
-
 def test_the_tables_hold_the_numbers_of_the_run():
     games = [game(DATA.x, DATA.poisonous, 200, (0, run)) for run in (0, 1)]
     poisonous = np.array([the.poisonous for the in games])
@@ -363,35 +230,3 @@ def test_the_tables_hold_the_numbers_of_the_run():
     assert f"greedy +{mean:,.0f} +- {error:,.0f} " in printed
     assert "0.00 % 0.00 %" in printed
     assert "0.00 % 100.00 %" in printed
-
-
-@pytest.mark.parametrize(
-    ("often", "last", "fast", "holds"),
-    [
-        ([900.0, 910.0], 1.0, (0, 1000), [True, True, True]),
-        ([500.0, 990.0], 60.0, (0, 999), [False, False, False]),
-        ([900.0, 910.0], 1.0, (100, 1200), [True, True, False]),
-    ],
-)
-def test_the_claims_are_judged_by_the_numbers(often, last, fast, holds):
-    """Two runs each; Thompson sampling has a regret of 700 and 720."""
-    regrets = {THOMPSON.name: [700.0, 720.0], AGENTS[4].name: often, GREEDY.name: often}
-    numbers = {
-        name: {"regret": regret, "regret of the last tenth": [last, last], "longest fast": [fast]}
-        for name, regret in regrets.items()
-    }
-    assert [claim.holds for claim in tables.claims_of_the_paper(numbers)] == holds
-
-
-def test_the_picture_shows_the_mean_over_runs():
-    games = [game(DATA.x, DATA.poisonous, 200, (0, run)) for run in (0, 1)]
-    ate = {"greedy": np.zeros((2, 200), bool), "all": np.ones((2, 200), bool)}
-    figure = plots.draw_figure(SMALL, games, ate)
-    figure.canvas.draw()
-    a, b, c, d = figure.axes
-    first, second, mean = (line.get_ydata() for line in a.lines[:3])
-    np.testing.assert_allclose(mean, (first + second) / 2)
-    assert mean[-1] == np.mean([5 * (~the.poisonous).sum() for the in games])
-    assert b.get_xlim() == (0, 40)
-    assert [set(c.lines[i].get_ydata()) for i in (0, 1)] == [{0}, {100}]
-    assert [set(d.lines[i].get_ydata()) for i in (0, 1)] == [{100}, {0}]

@@ -6,15 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbb_numpy.evaluation.pruning import matrices
-from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.model.kl_weights import geometric_kl_weights
 from bbb_studies.blundell import mnist
-from bbb_studies.blundell import mnist as models
-from bbb_studies.blundell import mnist as scores
 from bbb_studies.blundell.mnist import (
-    CANDIDATES,
-    GRID,
     Candidate,
     Settings,
     claims_of_the_paper,
@@ -117,32 +110,6 @@ def test_a_finished_run_returns_at_once(finished, monkeypatch):
     assert (out / "mnist.png").stat().st_size > 10_000
 
 
-def test_another_seed_gives_other_numbers_and_is_refused_the_folder(tmp_path, finished):
-    with pytest.raises(ValueError, match=r"other settings \(seed 0 there, 1 here\)"):
-        run(finished[0], settings=replace(TINY, seed=1))
-    run(tmp_path, settings=replace(TINY, seed=1))
-    ours, theirs = without_time(tmp_path), without_time(finished[0])
-    assert ours["methods"]["BBB"]["train nll"] != theirs["methods"]["BBB"]["train nll"]
-
-
-def test_as_many_weight_vectors_are_drawn_as_the_candidate_says(tmp_path, monkeypatch):
-    """With two a step, also by the one that is trained on; the bar (conftest.py) counts on it."""
-    shapes = []
-
-    def noted(self, rng, noise):
-        shapes.append(noise.shape[0])
-        fill(self, rng, noise)
-
-    fill = Reparameterised.fill
-    monkeypatch.setattr(Reparameterised, "fill", noted)
-    short = replace(TINY, search=1, epochs=(1, 1, 2))
-    two = Candidate("BBB", "Adam", 3e-3, (0.25, 1, 6), samples=2)
-    run(tmp_path, settings=short, candidates=(*SOME[:2], two))
-    steps = -(-TINY.train // TINY.batch)
-    assert shapes == 2 * steps * [1] + 2 * steps * [2]
-    assert two.name.endswith("S = 2")
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -154,40 +121,6 @@ def test_as_many_weight_vectors_are_drawn_as_the_candidate_says(tmp_path, monkey
 def test_a_folder_of_other_settings_is_refused(finished, change, said):
     with pytest.raises(ValueError, match=said):
         run(finished[0], **change)
-
-
-@pytest.mark.parametrize("file", ["state-0.npz", "settings.json"])
-def test_a_damaged_file_is_named(tmp_path, finished, file):
-    for name in (file, "settings.json"):
-        (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
-    whole = (tmp_path / file).read_bytes()
-    (tmp_path / file).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=f"{file} cannot be read.*Delete it"):
-        run(tmp_path)
-
-
-def test_the_state_of_another_network_is_refused(tmp_path, finished):
-    for name in ("settings.json", "state-1.npz"):
-        (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
-    (tmp_path / "state-1.npz").rename(tmp_path / "state-0.npz")
-    with pytest.raises(ValueError, match=r"state-0.npz cannot be read: it is the state of another"):
-        run(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"candidates": SOME[1:]}, r"\['SGD'\] has none"),
-        ({"settings": replace(TINY, search=7)}, "search must be at least 1"),
-        ({"settings": replace(TINY, search=0)}, "search must be at least 1"),
-        ({"settings": replace(TINY, train=1300)}, r"1300 \+ 200 images .* there are 1400 and 200"),
-        ({"settings": replace(TINY, test=201)}, "201 for the test"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(tmp_path, change, said):
-    with pytest.raises(ValueError, match=said):
-        run(tmp_path, **change)
-    assert not list(tmp_path.glob("state*"))
 
 
 def test_the_validation_images_are_the_last_of_the_training_part():
@@ -232,15 +165,6 @@ def test_training_learns_the_patterns(finished):
     assert methods["SGD"]["test"] == methods["SGD"]["test, mean network"]
 
 
-def test_the_learning_rate_falls_along_a_cosine(finished):
-    for number, candidate in enumerate(SOME):
-        run_ = models.load(finished[0] / f"state-{number}.npz", candidate, TINY)
-        epochs = TINY.epochs[models.METHODS.index(candidate.method)]
-        at = np.arange(len(run_.errors)) / epochs
-        wanted = candidate.learning_rate * 0.5 * (1 + np.cos(np.pi * at))
-        np.testing.assert_allclose(run_.training.column("learning_rate"), wanted, rtol=1e-12)
-
-
 def test_pruning_keeps_the_share_and_the_biases(finished):
     numbers = without_time(finished[0])
     count = 784 * 10 + 10 * 10 + 10 * 10
@@ -251,44 +175,6 @@ def test_pruning_keeps_the_share_and_the_biases(finished):
     ]
     levels = [row["threshold"] for row in numbers["pruning"][1:]]
     assert levels == sorted(levels)
-
-
-def test_pruned_networks_are_scored_with_their_weights_removed(finished):
-    """Nothing removed gives the whole network's error; by size, what a direct count gives."""
-    out, _ = finished
-    numbers = without_time(out)
-    images = mnist.prepare(FOUND, TINY)
-    chosen = {}
-    for name, one in numbers["methods"].items():
-        number = next(i for i, c in enumerate(SOME) if (c.method, c.name) == (name, one["chosen"]))
-        chosen[name] = (
-            SOME[number],
-            models.load(out / f"state-{number}.npz", SOME[number], TINY),
-        )
-    rows = scores.pruned(images, TINY, chosen)
-    assert rows == numbers["pruning"]
-    c, r = chosen["BBB"]
-    few = scores.probabilities(c, TINY, r.training.theta, images.x_test, TINY.pruning_draws)
-    assert rows[0]["BBB"] == np.mean(few.argmax(1) != images.labels_test)
-    assert rows[0]["SGD"] == numbers["methods"]["SGD"]["test"]
-    c, r = chosen["SGD"]
-    layout = models.build(c, TINY.hidden).model.layout
-    w = r.training.theta.copy()
-    inside = matrices(layout)
-    w[inside & (np.abs(w) <= np.quantile(np.abs(w[inside]), 0.98, method="lower"))] = 0
-    v = layout.views(w)
-    h = np.maximum(images.x_test @ v["W0"] + v["b0"], 0)
-    h = np.maximum(h @ v["W1"] + v["b1"], 0)
-    wrong = (h @ v["W2"] + v["b2"]).argmax(1) != images.labels_test
-    assert abs(rows[-1]["SGD"] - wrong.mean()) <= 1 / TINY.test
-
-
-def test_the_difference_of_two_methods_is_taken_image_by_image(finished):
-    numbers = without_time(finished[0])
-    tests = {name: one["test"] for name, one in numbers["methods"].items()}
-    for name, (difference, error) in numbers["against BBB"].items():
-        assert difference == pytest.approx(tests[name] - tests["BBB"], abs=1e-12)
-        assert 0 <= error < 2 * (2 / TINY.test) ** 0.5
 
 
 def test_the_tables_hold_the_numbers_of_the_run(finished):
@@ -319,18 +205,3 @@ def test_the_claims_are_judged_by_the_numbers(finished):
         found = claims_of_the_paper(numbers)
         assert [claim.holds for claim in found] == holds
         assert found[1].here == f"{kept:.0%} held"
-
-
-def test_the_candidates_are_in_the_grid_of_the_paper():
-    for one in CANDIDATES:
-        assert all(value in allowed for value, allowed in zip(one.prior, GRID, strict=True))
-    names = [(one.method, one.name) for one in CANDIDATES]
-    assert len(set(names)) == len(names)
-    geometric = models.KL_SHARES["geometric"]
-    assert geometric is geometric_kl_weights
-    model = models.build(SOME[3], 10).model
-    np.testing.assert_allclose(
-        (model.prior.pi, model.prior.sigma1, model.prior.sigma2),
-        (0.25, np.exp(-1), np.exp(-6)),
-        rtol=1e-15,
-    )

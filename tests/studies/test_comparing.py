@@ -7,18 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from tables import cells_of
 
-from bbb_studies.comparing import Claim, claims, plain, plus_minus, table_of_columns, write
-
-
-def test_columns_stand_under_their_heads():
-    text = table_of_columns({"model": ["a", "long"], "nats": ["1.5", "-10.25"]})
-    assert text.splitlines() == [
-        "model    nats",
-        "-------------",
-        "a         1.5",
-        "long   -10.25",
-    ]
-    assert cells_of(text, "model") == {"a": ["1.5"], "long": ["-10.25"]}
+from bbb_studies.comparing import Claim, claims, plain, plus_minus, write
 
 
 def test_a_claim_holds_or_not_or_is_some_errors_off():
@@ -57,8 +46,3 @@ def test_numbers_of_all_kinds_are_written_as_tables_and_lists(tmp_path):
 
 def test_a_mean_and_its_error_are_scaled_together():
     assert plus_minus(0.51234, 0.0071, 2, 100) == "51.23 +- 0.71"
-
-
-def test_reading_back_refuses_what_is_no_table():
-    with pytest.raises(AssertionError, match="no table is below"):
-        cells_of("model\nand so on", "model")

@@ -7,14 +7,11 @@ import pytest
 from tables import cells_of, check_picture
 
 from bbb_numpy import GaussianPrior, Model
-from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
-from bbb_studies import linear_gaussian as closed
-from bbb_studies.annealing import evidence
 from bbb_studies.mullachery import occam
 from bbb_studies.mullachery import occam as scores
-from bbb_studies.mullachery.occam import claims_of_the_paper, reproduce
+from bbb_studies.mullachery.occam import reproduce
 
 RNG = np.random.default_rng
 SMALL = occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2)
@@ -51,20 +48,6 @@ def test_the_printed_numbers_are_those_of_the_file(reproduced):
         assert found[model] == [f"{value:.3f}" for value in row.values()]
 
 
-def test_the_claims_are_judged_by_the_numbers(models):
-    found = dict.fromkeys(("line", "small network", "large network"), scores.Found(-9.0, 0.1, -9.5))
-    won = scores.Measured("line", np.zeros((1, 1)), found | {"line": scores.Found(-5.0, 0.0, -5.0)})
-    claims = claims_of_the_paper(models, [won])
-    assert all(claim.holds for claim in claims)
-    lost = won._replace(source="small network")
-    last = claims_of_the_paper(models, [won, lost])[-1]
-    assert (last.here, last.holds) == ("1", False)
-    flat = models["degree 7"]
-    more = flat._replace(probability=1.1 * flat.probability)
-    swapped = models | {"line": more, "parabola": flat}
-    assert [c.holds for c in claims_of_the_paper(swapped, [won])[:4]] == [False, True, False, False]
-
-
 @pytest.mark.equation("M20", "M21")
 def test_annealing_finds_what_quadrature_and_prior_draws_find(models):
     found = list(scores.check_labels(models, RNG(5), occam.Budget(chains=60, steps=70, checked=2)))
@@ -95,39 +78,6 @@ def test_the_probability_of_labels_is_the_weighted_product_over_the_points():
     one = 1.0 / (1.0 + np.exp(-(w[:, :1] * x.T + w[:, 1:])))  # (S, N)
     each = np.where(occam.all_labels(2)[:, None] == 1, one, 1.0 - one).prod(axis=-1)  # (2^N, S)
     assert occam.sum_over_weights(model, x, w, shares)[0] == pytest.approx(each @ shares)
-
-
-class Unnormalised(BernoulliLikelihood):
-    """Says 0.6 too often: no distribution of labels."""
-
-    def log_density(self, params, f, y):
-        rowwise, slope = super().log_density(params, f, y)
-        return rowwise + 0.1, slope
-
-
-@pytest.mark.equation("M20", "M21")
-def test_an_unnormalised_likelihood_is_seen_in_the_sum_over_data_sets():
-    # by annealing, on the 8 data sets of three points; exact labels below
-    x, model = np.array([[-1.0], [0.0], [1.0]]), MLP((1, 1))
-    for likelihood, right in ((BernoulliLikelihood(), True), (Unnormalised(), False)):
-        runs = [
-            evidence(
-                LogJoint(
-                    Model(model, GaussianPrior(2.0), likelihood), x, y[:, None].astype(float)
-                ),
-                chains=200, steps=20, seed=seed,
-            )
-            for seed, y in enumerate(occam.all_labels(3))
-        ]  # fmt: skip
-        values = np.exp([run.log_evidence for run in runs])
-        error = np.sqrt(np.sum((values * [run.error for run in runs]) ** 2))
-        assert (abs(values.sum() - 1.0) < 4 * error) == right
-        if right:
-            w, shares = occam.nodes(2, 61, 2.0)
-            exact, _ = occam.sum_over_weights(Model(model, GaussianPrior(2.0), likelihood),
-                                              x, w, shares)  # fmt: skip
-            errors = np.array([run.error for run in runs])
-            assert np.abs(np.log(values / exact) / errors).max() < 4
 
 
 @pytest.mark.equation("M21")
@@ -170,54 +120,3 @@ def test_no_model_gains_on_the_data_of_another(models):
     for one, row in table.items():
         for other, value in row.items():
             assert value == pytest.approx(0.0, abs=1e-12) if one == other else value > 0.05
-
-
-@pytest.mark.equation("M20", "M21")
-def test_the_mean_log_bayes_factor_is_a_divergence():
-    # two priors of one regression: log P(y|m) are Gaussian densities of y, all in closed form
-    rng, rows = RNG(4), 12
-    x = rng.standard_normal((rows, 2))
-    design = np.column_stack([x, np.ones(rows)])
-    template = closed.draw(rng, rows=rows, noise=0.5)
-    scales = {"narrow": 0.5, "wide": 3.0}
-    of_y = {
-        name: closed.Gaussian(np.zeros(rows), 0.25 * np.eye(rows) + s**2 * design @ design.T)
-        for name, s in scales.items()
-    }
-    for source, other in (("narrow", "wide"), ("wide", "narrow")):
-        factor = np.linalg.cholesky(of_y[source].covariance)
-        logs = []
-        for _ in range(400):
-            y = (factor @ rng.standard_normal(rows))[:, None]
-            problem = template._replace(x=x, y=y)
-            own, rival = (closed.exact(problem, scales[m]).log_evidence for m in (source, other))
-            logs.append(own - rival)
-        logs = np.array(logs)
-        exact = closed.kl(of_y[source], of_y[other])
-        error = logs.std(ddof=1) / len(logs) ** 0.5
-        assert abs(logs.mean() - exact) < 4 * error
-        assert exact > 4 * error  # the model of the data wins on average, either way round
-        # P(log B < -2) under the model of the data is at most e^-2, by Markov's inequality
-        assert np.mean(logs < -2.0) < np.exp(-2.0)
-
-
-def test_labels_and_features_are_what_they_say():
-    assert len(np.unique(occam.LABELS, axis=0)) == 256
-    assert occam.changes(np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0]])).tolist() == [0, 2, 1]
-    columns = np.column_stack([np.ones(8), occam.features(8, 7)])
-    assert np.allclose(columns.T @ columns, 8 * np.eye(8))
-    assert np.allclose(columns @ columns.T, 8 * np.eye(8))  # so the logits are independent
-    w, shares = occam.nodes(2, 41, 3.0)
-    assert shares.sum() == pytest.approx(1.0)
-    assert np.allclose((shares[:, None] * w**2).sum(axis=0), 9.0, rtol=1e-6)
-
-
-def test_the_best_rival_is_the_best_of_the_others():
-    found = {
-        "line": scores.Found(-5.0, 0.0, -5.0),
-        "small network": scores.Found(-7.0, 0.3, -8.0),
-        "large network": scores.Found(-6.0, 0.4, -8.0),
-    }
-    rival, factor = scores.best_rival(scores.Measured("small network", np.zeros((1, 1)), found))
-    assert rival == "line"
-    assert factor == pytest.approx((-2.0, 0.3))

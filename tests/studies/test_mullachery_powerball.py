@@ -11,9 +11,8 @@ from PIL import Image
 from tables import cells_of
 
 from bbb_studies.data import powerball as data
-from bbb_studies.data.locate import ENVIRONMENT, MissingDataError
+from bbb_studies.data.locate import ENVIRONMENT
 from bbb_studies.mullachery import powerball
-from bbb_studies.mullachery import powerball as models
 from bbb_studies.mullachery import powerball as scores
 from bbb_studies.mullachery.powerball import (
     BAYESIAN,
@@ -22,23 +21,13 @@ from bbb_studies.mullachery.powerball import (
     RULE,
     Fitted,
     Setup,
-    claims_of_the_paper,
-    covered,
     cross_validate,
-    dispersion,
-    folds,
-    intervals,
     network,
     per_draw,
     play,
     positions,
     reproduce,
-    simulated,
-    train,
-    undecided,
     under_the_rules,
-    widths,
-    zeros,
 )
 
 needs_data = pytest.mark.skipif(
@@ -77,12 +66,6 @@ def test_the_standard_error_is_over_draws_not_over_balls():
     assert per_draw(hits[shuffled], draw[shuffled]) == pytest.approx(found)
 
 
-def test_folds_part_the_draws():
-    parts = list(folds(23, 5, np.random.default_rng(0)))
-    assert sorted(np.concatenate(parts)) == list(range(23))
-    assert [len(part) for part in parts] == [5, 5, 5, 4, 4]
-
-
 def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
     rows, seen = some_draws(40), []
 
@@ -91,7 +74,6 @@ def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
         return Fitted(RIGHT, 0.0)
 
     monkeypatch.setattr(scores, "METHODS", {"spy": spy})
-    monkeypatch.setattr(scores, "train", lambda name, *rest: spy(*rest))
     cross_validate(rows, EXACT, QUICK, 0, count=4, repeats=3)
     assert len(seen) == 12
     held_out = np.zeros(40, int)
@@ -102,42 +84,6 @@ def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
         held_out += counts == 0
         np.testing.assert_array_equal(given.balls, rows.balls[np.isin(rows.draw, given.draw)])
     assert (held_out == 3).all()
-
-
-def test_a_classifier_that_remembers_the_draws_gains_nothing(monkeypatch):
-    """It knows the bin of every number as in its training draws; copies of a draw would show.
-
-    On draws that it has not seen it is right as often as the rules say of what it learned.
-    """
-    games = [some_draws(60, seed) for seed in range(40)]
-
-    def memory(given, seed, setup):
-        first = np.bincount(given.number[given.label == 1], minlength=70)
-        third = np.bincount(given.number[given.label == 0], minlength=70)
-        return Fitted((first + 0.01) / (first + third + 0.02), 0.0)
-
-    monkeypatch.setattr(scores, "METHODS", {"memory": memory})
-    monkeypatch.setattr(scores, "train", lambda name, *rest: memory(*rest))
-    found = [cross_validate(rows, EXACT, QUICK, 0, 5, 1)["memory"] for rows in games]
-    accuracy, true = (
-        np.array([getattr(one, name).mean for one in found])
-        for name in ("accuracy", "true_accuracy")
-    )
-
-    def mean_and_error(values):
-        return np.mean(values), np.std(values, ddof=1) / sqrt(len(values))
-
-    gain, error = mean_and_error(accuracy - true)
-    assert abs(gain) < 4 * error
-    mean, error = mean_and_error(accuracy)
-    assert mean + 4 * error < EXACT.accuracy
-    leaks = []
-    for rows in games:  # planted: trained on what it is tested on
-        table = memory(rows, 0, QUICK).probability
-        right = (table[rows.number] > 0.5) == (rows.label == 1)
-        leaks.append(right.mean() - under_the_rules(table, EXACT)["accuracy"])
-    gain, error = mean_and_error(leaks)
-    assert gain > 4 * error
 
 
 @pytest.mark.equation("D37")
@@ -169,9 +115,7 @@ def test_scores_under_the_rules_are_those_of_very_many_draws():
 
 
 def test_scores_of_classifiers_that_know_nothing(monkeypatch):
-    monkeypatch.setattr(scores, "METHODS", {"yes": 1, "half": 2})
-    made = {"yes": constant(1.0), "half": constant(0.5)}
-    monkeypatch.setattr(scores, "train", lambda name, *rest: made[name](*rest))
+    monkeypatch.setattr(scores, "METHODS", {"yes": constant(1.0), "half": constant(0.5)})
     found = cross_validate(some_draws(60), EXACT, QUICK, 0, 3, 1)
     assert found["yes"].accuracy.mean == found["half"].accuracy.mean == 0.5
     assert found["yes"].wrong == (1.0, 0.0)
@@ -184,35 +128,6 @@ def test_scores_of_classifiers_that_know_nothing(monkeypatch):
 
 
 # Credible intervals.
-
-
-@pytest.mark.equation("D37")
-def test_intervals_hold_what_they_should():
-    rng = np.random.default_rng(3)
-    where = undecided(EXACT)
-    assert (where == np.arange(3, 66)).all()
-    logit = np.log(RIGHT[where]) - np.log1p(-RIGHT[where])
-
-    def share(error, spread):
-        """Functions around a wrong middle, independently at every number, 300 times over."""
-        held = []
-        for _ in range(300):
-            functions = np.full((200, 70), 0.5)
-            middle = logit + error * rng.standard_normal(len(where))
-            drawn = middle + spread * rng.standard_normal((200, len(where)))
-            functions[:, where] = 1 / (1 + np.exp(-drawn))
-            held.append(covered(functions, EXACT)[0.8])
-        return np.mean(held, axis=0)
-
-    tolerance = 4 * sqrt(0.8 * 0.2 / (300 * 63)) + 0.01  # and the quantiles of 200 draws
-    assert share(0.3, 0.3) == pytest.approx([0.8, 0.8], abs=2 * tolerance)
-    assert (share(0.3, 0.1) < 0.5).all()  # planted: too sure
-    assert (share(0.1, 0.3) > 0.95).all()  # planted: not sure enough
-
-
-def test_intervals_are_central():
-    low, high = intervals(np.arange(101.0)[:, None], 0.8)
-    assert (low[0], high[0]) == pytest.approx((10.0, 90.0))
 
 
 def test_the_game_is_played_by_the_rules():
@@ -232,7 +147,7 @@ def test_the_game_is_played_by_the_rules():
 def test_every_classifier_learns_the_game(name):
     rows = play(SHARES, 400, np.random.default_rng(5))
     setup = replace(QUICK, warm_up=60, draws=40, epochs=600, process_draws=60)
-    fitted = train(name, rows, 0, setup)
+    fitted = METHODS[name](rows, 0, setup)
     found = under_the_rules(fitted.probability, EXACT)
     assert fitted.probability.shape == (70,)
     assert 0 <= fitted.probability.min() <= fitted.probability.max() <= 1
@@ -247,7 +162,7 @@ def test_every_classifier_learns_the_game(name):
 def test_weights_and_functions_belong_together():
     rows = some_draws(80)
     for name in BAYESIAN:
-        fitted = train(name, rows, 0, QUICK)
+        fitted = METHODS[name](rows, 0, QUICK)
         w0, b0, w1, b1 = np.split(fitted.weights, [5, 10, 15], axis=1)
         x = np.log(NUMBERS + 1.0)
         seen = np.log(rows.number + 1.0)
@@ -255,31 +170,6 @@ def test_weights_and_functions_belong_together():
         hidden = np.tanh(x[:, None, None] * w0 + b0)  # (70, S, 5)
         p = 1 / (1 + np.exp(-(hidden * w1).sum(-1) - b1[:, 0])).T
         np.testing.assert_allclose(fitted.functions, p, rtol=1e-9)
-
-
-def test_the_same_seed_gives_the_same_classifier():
-    rows = some_draws(60)
-    for name in METHODS:
-        one, two = (train(name, rows, 4, QUICK).probability for _ in range(2))
-        np.testing.assert_array_equal(one, two)
-    other = train("NUTS, prior 1", rows, 5, QUICK).probability
-    assert (other != train("NUTS, prior 1", rows, 4, QUICK).probability).any()
-
-
-def test_zero_has_a_finite_input_with_every_offset():
-    found = zeros(some_draws(60), 0, QUICK)
-    assert list(found) == [1.0, 0.1, 0.001]
-    for fitted in found.values():
-        assert np.isfinite(fitted.functions).all()
-
-
-def test_an_interrupted_chain_is_no_result(monkeypatch):
-    class Stopped:
-        finished = False
-
-    monkeypatch.setattr(models, "sample", lambda *a, **k: Stopped())
-    with pytest.raises(KeyboardInterrupt):
-        train("NUTS, prior 1", some_draws(20), 0, QUICK)
 
 
 # The whole experiment, on draws that were played here.
@@ -349,54 +239,6 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(playe
             assert len(set(picture.convert("L").resize((60, 60)).tobytes())) > 10
 
 
-def test_without_the_draws_the_experiment_says_where_to_get_them(tmp_path, monkeypatch):
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    with pytest.raises(MissingDataError, match="New York State open data"):
-        reproduce(tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_coverage_comes_from_new_draws_each_time():
-    found = simulated(SHARES, 40, replace(QUICK, warm_up=20, draws=10, epochs=30), 0, 2)
-    assert set(found) == set(BAYESIAN)
-    for levels in found.values():
-        for numbers, balls in levels.values():
-            assert 0 <= numbers.mean <= 1
-            assert 0 <= balls.mean <= 1
-        assert levels[0.5][1].mean <= levels[0.95][1].mean
-
-
-def test_the_claims_are_judged_by_the_numbers(monkeypatch):
-    monkeypatch.setattr(scores, "METHODS", dict.fromkeys(models.PRINTED, 1))
-    monkeypatch.setattr(scores, "train", lambda name, *rest: constant(0.5)(*rest))
-    found = cross_validate(some_draws(60), EXACT, QUICK, 0, 3, 1)
-    here = scores.Interval(0.85, 0.01)
-    found = {name: one._replace(accuracy=here) for name, one in found.items()}
-    rng = np.random.default_rng(0)
-    sure, unsure = 0.5 + 0.1 * rng.standard_normal((2, 500, len(NUMBERS)))
-    sure[:, 0], unsure[:, 0] = 0.5, 0.5 + 0.4 * rng.standard_normal(500)
-    asked = {
-        name: Fitted(functions.mean(axis=0), 0.0, functions)
-        for name, functions in (("sure of 0", sure), ("unsure of 0", unsure))
-    }
-    wide = np.array([0.5, 1.5])
-    claims = {claim.said: claim for claim in claims_of_the_paper(EXACT, found, asked, wide)}
-    assert claims["accuracy of random forest, %"].holds == pytest.approx((0.85 - 0.8296) / 0.01)
-    by_confusion = claims["the network's accuracy by its confusion, %"]
-    assert (by_confusion.here, by_confusion.ours) == ("83.60", True)  # 1 - (0.26 + 0.068) / 2
-    high, weights = claims["uncertainty at 0"], claims["weights, by their deviations"]
-    assert (high.here, high.holds) == ("largest in 1 of 2 networks", False)
-    assert (weights.here, weights.holds) == ("0.50 to 1.50", True)
-    alike = claims["input weights of units, widest over narrowest"]
-    assert (alike.here, alike.holds, alike.ours) == ("3.00", False, True)
-    assert not claims["bins 1 and 3"].holds  # of a Poisson distribution the variance is the mean
-    del asked["sure of 0"]
-    rows = claims_of_the_paper(EXACT, found, asked, wide - [0, 0.9])
-    held = {claim.said: claim.holds for claim in rows}
-    assert held["uncertainty at 0"]
-    assert not held["weights, by their deviations"]
-
-
 # Where the numbers lie.
 
 
@@ -434,38 +276,6 @@ def test_the_powerball_is_from_the_urn_of_its_day():
     assert red.mass[26] == pytest.approx((1 / 39 + 2 / 35 + 1 / 26) / 4)
     assert red.mass[27] == pytest.approx((1 / 39 + 2 / 35) / 4)
     assert red.mass[39] == pytest.approx(1 / 39 / 4)
-
-
-@pytest.mark.equation("D37")
-def test_a_poisson_distribution_has_dispersion_one_and_no_bin_has():
-    mean = 9.0
-    poisson = np.cumprod(np.r_[1.0, mean / np.arange(1, 80)]) * np.exp(-mean)
-    assert dispersion(poisson) == pytest.approx(1.0)
-    for balls in (12, 59, 69):
-        for place in range(1, 6):
-            wanted = (6 - place) * (balls - 5) / 42
-            assert dispersion(data.mass_of_place(balls, place)) == pytest.approx(wanted)
-
-
-@needs_data
-def test_the_real_draws_lie_where_the_rules_say():
-    for one in positions(data.load(powerball.UNTIL)):
-        assert abs(one.seen.mean() - one.mean) < 3.5 * one.error, one.name
-
-
-def test_the_network_with_two_layers_is_the_other_reading_of_the_paper():
-    model = network(Setup(), 1.0, layers=2)
-    assert model.network.sizes == (1, 5, 5, 1)
-    fitted = train("NUTS, 1-5-5-1", some_draws(60), 0, QUICK)
-    assert fitted.weights.shape[1] == model.layout.size == 46
-    assert fitted.rhat.shape == (70,)
-
-
-def test_one_chain_is_every_so_manieth_draw():
-    weights = np.arange(24.0).reshape(6, 4)  # 3 draws of 2 chains
-    one, every = widths(Fitted(NUMBERS, 0.0, weights=weights), 2)
-    np.testing.assert_allclose(one, np.std([0, 8, 16]))
-    np.testing.assert_allclose(every, weights.std(axis=0))
 
 
 @needs_data

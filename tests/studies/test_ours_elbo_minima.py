@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tables import cells_of, check_picture
 
-from bbb_numpy.numeric.elementary import softplus
 from bbb_studies.ours import elbo_minima as minima
 
 RNG = np.random.default_rng
@@ -71,34 +70,6 @@ def test_the_centre_of_all_images_is_constant_and_above_the_level_that_no_such_t
         assert minima.free_energy(centre, X, Y) > level
 
 
-@pytest.mark.equation("D53")
-def test_half_way_to_the_image_with_a_unit_turned_the_mean_lacks_that_unit():
-    theta = some_theta()
-    middle = 0.5 * (theta + list(minima.images(theta))[1])  # the last unit is turned
-    without = theta.copy()
-    without[[2, 5, 8]] = 0.0
-    np.testing.assert_allclose(middle, without, rtol=1e-12)
-    (mean, variance), (whole, _) = (minima.moments(part, X) for part in (middle, theta))
-    assert np.abs(mean - whole).max() > 0.1
-    assert (variance > softplus(theta[-1]) ** 2).all()
-
-
-def test_alignment_undoes_an_exchange_and_a_turn():
-    theta = some_theta()
-    for image in list(minima.images(theta))[::7]:
-        np.testing.assert_array_equal(minima.nearest(image, theta), theta)
-        beside = image + 0.01 * RNG(0).standard_normal(image.shape)
-        assert np.linalg.norm(minima.nearest(beside, theta) - theta) < 0.1
-
-
-def test_a_path_has_its_ends_and_is_straight_with_the_middle_for_its_point():
-    a, b = some_theta(0), some_theta(1)
-    at = minima.path(a, 0.5 * (a + b), b, minima.PLACES)
-    np.testing.assert_allclose(at, a + minima.PLACES * (b - a), atol=1e-14)
-    bent = minima.path(a, some_theta(2), b, minima.PLACES)
-    np.testing.assert_array_equal(bent[[0, -1]], [a, b])
-
-
 def test_a_trained_bend_lowers_the_way():
     theta = some_theta()
     other = list(minima.images(theta))[8]
@@ -125,16 +96,6 @@ def test_a_trained_network_refutes_convexity(reproduced):
         assert way[20] > way[0] + 10  # of a convex function never
 
 
-def test_a_convex_claim_is_refuted_by_the_numbers_alone():
-    theta = some_theta()
-    study = minima.Study(X, Y, theta[None], np.array([1e3]), np.zeros(1, int), {})
-    *equal, below = minima.claims_of_the_derivations(study)
-    assert all(claim.holds for claim in equal)
-    assert not below.holds
-    study = study._replace(energies=np.array([30.0]))
-    assert minima.claims_of_the_derivations(study)[-1].holds
-
-
 def test_everything_is_written_and_the_table_has_the_numbers(reproduced):
     text, out, numbers = reproduced
     energies, kinds = np.array(numbers["energies"]), np.array(numbers["kinds"])
@@ -149,9 +110,3 @@ def test_everything_is_written_and_the_table_has_the_numbers(reproduced):
         assert barriers[name] == [f"{max(way) - max(way[0], way[-1]):.2f}"]
     assert max(map(len, text.splitlines())) <= 120
     check_picture(out / "elbo-minima.png", 1000, 10)
-
-
-def test_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
-    monkeypatch.setattr(minima, "fit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        minima.search(0, starts=2)

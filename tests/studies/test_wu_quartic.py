@@ -3,32 +3,20 @@
 import json
 import re
 from dataclasses import replace
-from math import log, pi, sqrt
+from math import pi, sqrt
 
 import numpy as np
 import pytest
 from PIL import Image
-from problems import linear_problem
 
-from bbb_numpy.evaluation.predictive import Predictive
-from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.joint import Model
-from bbb_numpy.model.objectives import MAP
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
-from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies import comparing
 from bbb_studies.comparing import (
     METHODS,
-    Claim,
     Setup,
     average,
-    claims,
-    judge,
-    table,
     train,
 )
 from bbb_studies.wu.quartic import (
@@ -38,9 +26,6 @@ from bbb_studies.wu.quartic import (
     REGIONS,
     SIX,
     TUTORIAL,
-    Study,
-    claims_of_the_derivations,
-    claims_of_the_tutorial,
     quartic,
     quartic_curve,
     reproduce,
@@ -76,41 +61,6 @@ def test_the_gradient_of_map_is_that_of_mle_and_weight_decay(prior, kl_weight):
     assert not np.allclose(map_ - mle, -kl_weight * theta / prior**2)  # control: the wrong sign
 
 
-def closed_form(name, estimator, x, y):
-    """Return least squares (W1) or ridge regression (W2) for [W; b]."""
-    noise, prior = estimator.model.likelihood.scale, estimator.model.prior.scale
-    design = np.hstack([x, np.ones((len(x), 1))])
-    ridge = {"MLE": 0.0, "MAP": noise**2 / prior**2}[name] * np.eye(design.shape[1])
-    return np.linalg.solve(design.T @ design + ridge, design.T @ y[:, 0])
-
-
-@pytest.mark.equation("W1", "W2")
-@pytest.mark.parametrize("name", ["MLE", "MAP"])
-def test_the_optimum_on_linear_regression_is_least_squares_or_ridge(name):
-    given, x, y = linear_problem(rows=20, noise=0.5, prior=0.4)
-    estimator = METHODS[name](given.model)
-    wanted = closed_form(name, given, x, y)
-    other = closed_form({"MLE": "MAP", "MAP": "MLE"}[name], given, x, y)
-    noise = estimator.draw(np.random.default_rng(0), 1)
-
-    def slope(w):
-        return np.abs(estimator.value_and_grad(w, noise, x, y)[1]).max()
-
-    assert slope(wanted) < 1e-11
-    assert slope(other) > 0.1  # control
-    optimizer = Adam(0.05, schedule=Cosine())
-    rng = np.random.default_rng(2)
-    trained = fit(
-        estimator,
-        start(estimator, rng, optimizer),
-        x,
-        y,
-        Recipe(optimizer=optimizer, epochs=1500, batch_size=20),
-        rng=rng,
-    )
-    np.testing.assert_allclose(trained.theta, wanted, atol=1e-6)
-
-
 # The mixture.
 
 
@@ -141,20 +91,6 @@ def test_a_mixture_has_the_moments_and_the_density_of_its_members():
     assert np.isfinite(logs).all()
 
 
-def test_the_density_of_a_point_is_gaussian_in_the_units_of_y():
-    data = quartic(np.random.default_rng(4), 30, DATA)
-    point = train(METHODS["MAP"], replace(SHORT, epochs=5), *data[:2], seed=0)
-    found = point.predict(data.x)
-    assert not found.epistemic.any()
-    residual = (data.y - found.mean) / found.total
-    wanted = -0.5 * residual**2 - np.log(found.total) - 0.5 * log(2 * pi)
-    np.testing.assert_allclose(point.log_density(data.x, data.y), wanted[:, 0], rtol=1e-10)
-    scores = judge(point, data.x, data.y, data.truth(data.x))
-    assert scores["log density"] == pytest.approx(wanted.mean())
-    assert scores["coverage"] == pytest.approx(np.mean(np.abs(residual) < 1.96))
-    assert scores["rmse"] == pytest.approx(sqrt(np.mean((found.mean - data.truth(data.x)) ** 2)))
-
-
 def test_shifting_and_scaling_the_data_moves_the_prediction_with_them():
     """Training is in standard units, so in other units of y the same fit comes out."""
     data = quartic(np.random.default_rng(5), 30, DATA)
@@ -181,78 +117,6 @@ def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
     assert np.ravel([fitted.x_scale, fitted.y_scale]).tolist() == [0.0, 1.0, 0.0, 1.0]
 
 
-def test_what_the_tutorial_says_is_judged_by_its_fits():
-    class Made:
-        """A fit whose moments and loss are given."""
-
-        seed, thetas = 3, (np.zeros(1),)
-
-        def __init__(self, loss, far):
-            self.estimator, self.loss, self.far = self, loss, far
-
-        def predict(self, x, samples):
-            sd = np.where(np.abs(x) > 50, self.far, np.where(np.abs(x) > 4, 1.0, 0.3))
-            return Predictive(np.full_like(x, 3.0), sd, np.full_like(x, 0.1))
-
-        def draw(self, rng, samples):
-            return None
-
-        def value_and_grad(self, theta, noise, x, y):
-            return Made(self.loss, self.far)
-
-        @property
-        def value(self):
-            return self.loss
-
-    found, off = claims_of_the_tutorial([Made(250.0, 1.5), Made(300.0, 1.5)])
-    assert [claim.holds for claim in found] == [True, True, True]
-    assert off == pytest.approx(2.0 / 0.3)  # the mean is 3 at 0, the curve 1
-    assert [claim.here for claim in found] == [
-        "250 ... 300", "sd 1.00 at +-5, 0.30 at the rows", "sd 1.50 at +-100",
-    ]  # fmt: skip
-    for losses in ((300.0, 320.0), (250.0, 270.0)):
-        found, _ = claims_of_the_tutorial([Made(loss, 0.5) for loss in losses])
-        assert [claim.holds for claim in found] == [False, True, False]
-
-
-@pytest.mark.equation("D20")
-@pytest.mark.parametrize(("rho", "noisier"), [(-3.0, True), (-0.3, False)])
-def test_a_mean_frozen_in_log_q_is_right_on_average_and_noisier_where_sigma_is_small(rho, noisier):
-    """Simulated, 1-2-1 sigmoid: mean and variance of d_mu with and without the score of mu."""
-    rng, size, draws = np.random.default_rng(8), 7, 2000
-    model = Model(MLP((1, 2, 1), "sigmoid"), GaussianPrior(2.0), GaussianLikelihood(1.5))
-    full, frozen = Reparameterised(model), StickingTheLanding(model)  # the same for mu
-    mu, sigma, y = rng.standard_normal(size), np.log1p(np.exp(rho)), quartic_curve(SIX)
-    theta = np.concatenate([mu, np.full(size, rho)])
-    noise = [full.draw(rng, 1) for _ in range(draws)]
-    d, path = (
-        np.array([one.value_and_grad(theta, eps, SIX, y).grad[:size].copy() for eps in noise])
-        for one in (full, frozen)
-    )
-    gap = path - d
-    assert np.all(np.abs(gap.mean(axis=0)) < 4 * gap.std(axis=0) / sqrt(draws))
-    # E of the second derivatives: differences of the slope of -log P(w, D) at other draws of w
-    point, step = Reparameterised(model, PointMass(0.3), MAP()), 1e-4
-    second = np.zeros((150, size))
-    for row in second:
-        w = mu + sigma * rng.standard_normal(size)
-        for j in range(size):
-            up, down = (
-                point.value_and_grad(w + sign * step * np.eye(size)[j], noise[0][:, :0], SIX, y)
-                .grad[j]
-                .copy()
-                for sign in (1, -1)
-            )
-            row[j] = (up - down) / (2 * step)
-    gain = 1 / sigma**2 - 2 * second.mean(axis=0)
-    scattered = (path - path.mean(axis=0)) ** 2 - (d - d.mean(axis=0)) ** 2
-    errors = np.hypot(scattered.std(axis=0) / sqrt(draws), 2 * second.std(axis=0) / sqrt(150))
-    assert np.all(np.abs(scattered.mean(axis=0) - gain) < 4 * errors)
-    last = slice(None) if noisier else slice(-1, None)  # the output's bias: its sigma is too wide
-    assert np.all((gain[last] > 0) == noisier)
-    assert np.all(np.abs(gain[last]) > 4 * errors[last])  # and the simulation says so too
-
-
 # The experiment.
 
 
@@ -273,22 +137,6 @@ def test_standard_errors_are_those_of_the_mean():
     assert average([{"a": 2.0}])["a"] == (2.0, 0.0)
 
 
-def test_a_table_has_aligned_columns():
-    lines = table(["name", "b"], [["x", "1.00"], ["long name", "2"]]).split("\n")
-    assert lines == ["name          b", "---------------", "x          1.00", "long name     2"]
-
-
-def test_a_claim_holds_or_not_or_is_off_by_standard_errors():
-    rows = [
-        Claim("a", "1", "1", True),
-        Claim("b", "2", "1", np.bool_(False)),
-        Claim("c", "", "", 0.0),
-    ]
-    *_, yes, no, off = claims("Caption.", "the slides", rows).split("\n")
-    assert [line.split(maxsplit=3)[-1] for line in (yes, no)] == ["yes", "no"]
-    assert off.endswith("0.0 s.e. off")
-
-
 @pytest.fixture(scope="module")
 def scores():
     """Means over three data sets, of method, region, and number."""
@@ -306,20 +154,6 @@ def test_vi_covers_new_data_where_data_were_and_a_point_does_so_less(scores):
     vi, *points = (scores[m]["data"]["coverage"] for m in ("VI", "MLE", "MAP"))
     assert vi > max(points)
     assert abs(vi - 0.95) < 0.5 * min(abs(point - 0.95) for point in points)
-
-
-def test_only_a_posterior_or_several_starts_have_an_epistemic_deviation(scores):
-    for region in REGIONS:
-        assert scores["MLE"][region]["epistemic"] == scores["MAP"][region]["epistemic"] == 0.0
-        assert min(scores[m][region]["epistemic"] for m in ("VI", MIXTURE)) > 0.0
-
-
-def test_several_starts_see_the_missing_data_better_than_the_mean_field(scores):
-    for region in ("gap", "outside"):
-        one, several = (
-            scores[m][region]["epistemic"] / scores[m]["data"]["epistemic"] for m in ("VI", MIXTURE)
-        )
-        assert several > 1.3 * one
 
 
 def test_no_method_foresees_the_quartic_outside(scores):
@@ -343,31 +177,3 @@ def test_everything_is_written_and_every_number_in_the_table_was_computed(tmp_pa
         with Image.open(tmp_path / name) as picture:
             assert min(picture.size) >= 400
     assert "2 data sets" in printed
-
-
-@pytest.mark.parametrize(
-    ("epistemic", "coverage", "holds"),
-    [(2.0, 0.49, [True, True]), (1.0, 0.49, [False, True]), (2.0, 0.51, [True, False])],
-)
-def test_the_claims_are_judged_by_the_numbers(epistemic, coverage, holds):
-    scores = {
-        method: {
-            region: {"epistemic": (wide if region != "data" else 1.0, 0.0), "coverage": (held, 0.0)}
-            for region in REGIONS
-        }
-        for method, wide, held in (("VI", 1.5, 0.1), (MIXTURE, epistemic, coverage))
-    }
-    found = claims_of_the_derivations(Study(1, scores, None, {}))
-    assert [claim.holds for claim in found] == holds
-
-
-def test_the_same_seed_gives_the_same_numbers():
-    one, two, other = (run(seed, replace(SHORT, epochs=2))[2] for seed in (4, 4, 5))
-    assert one == two
-    assert one != other
-
-
-def test_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
-    monkeypatch.setattr(comparing, "fit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run(0, SHORT)
