@@ -209,8 +209,9 @@ def average(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, float]]:
     return out
 
 
-def plus_minus(mean: float, error: float, digits: int, scale: float = 1.0) -> str:
+def plus_minus(pair: Sequence[float], digits: int, scale: float = 1.0) -> str:
     """Return a mean and its standard error, both times `scale`, as 1.23 +- 0.04."""
+    mean, error = pair
     return f"{scale * mean:.{digits}f} +- {scale * error:.{digits}f}"
 
 

@@ -341,11 +341,7 @@ class RawMixturePrior:
         return value, (params["prior_raw"], w)
 
     def add_vjp(
-        self,
-        saved: tuple[Array, Array],
-        cotangent: Array,
-        d_w: Array,
-        d_params: dict[str, Array],
+        self, saved: tuple[Array, Array], cotangent: Array, d_w: Array, d_params: dict[str, Array]
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three."""
         raw, w = saved

@@ -21,24 +21,6 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 
-__all__ = [
-    "Exact",
-    "Gaussian",
-    "Regression",
-    "draw",
-    "elbo",
-    "eubo",
-    "exact",
-    "exact_noise",
-    "gaussian",
-    "inclusive_optimum",
-    "kl",
-    "log_densities",
-    "renyi",
-    "renyi_divergence",
-    "reverse_optimum",
-]
-
 Array = NDArray[Any]
 
 

@@ -612,10 +612,7 @@ def _one_mean(found: Study) -> str:
         "Gaussian mean: 20 values, prior N(0, 1); q after training (units of y).",
         f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows",
         ({"exact posterior": best} | _ends(found.paths)).items(),
-        {
-            "mean": lambda q: f"{q.mean[-1]:.4f}",
-            "deviation": lambda q: f"{q.deviation[-1]:.4g}",
-        },
+        {"mean": lambda q: f"{q.mean[-1]:.4f}", "deviation": lambda q: f"{q.deviation[-1]:.4g}"},
     )
 
 

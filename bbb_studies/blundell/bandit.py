@@ -1,9 +1,8 @@
 """Exploration by weight uncertainty: the mushroom bandit (Blundell et al. 2015, Section 5.3).
 
-Every agent plays every run; each pair is a chain of slices that worker processes play one after
-the other. A slice begins with the state that the slice before has stored, so that a command that
-was killed goes on where it was and ends with the same numbers. Two commands in one folder at the
-same time may set each other back, but not to other numbers.
+Every agent plays every run, several at a time in processes of joblib's. The state is stored after
+every slice of a run, so that a command that was killed goes on where it was and ends with the same
+numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
@@ -32,14 +30,13 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.files import write_json, write_text
-from bbb_numpy.numeric.storing import CheckpointError, Format, read_state, write_state
-from bbb_numpy.numeric.validation import fraction, positive, whole
+from bbb_numpy.numeric.storing import Format, read_state, write_state
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
-from bbb_numpy.progress import tqdm
+from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import start
 from bbb_numpy.training.optimizers import Adam, Memory
 from bbb_numpy.training.state import Epoch, Training
@@ -117,13 +114,6 @@ class Settings:
     learning_rate: float = 1e-3
     point_learning_rate: float = 1e-3
 
-    def __post_init__(self) -> None:
-        for name in ("interactions", "runs", "memory", "batch", "steps", "sparse"):
-            whole(name, getattr(self, name), 1)
-        whole("dense", self.dense, 0)
-        for name in ("noise", "prior_scale", "learning_rate", "point_learning_rate"):
-            positive(name, getattr(self, name))
-
 
 class Game(NamedTuple):
     """One run's mushrooms, the same for every agent, and what eating each of them pays."""
@@ -182,8 +172,6 @@ def regret(played: Game, ate: NDArray[np.bool_], realised: bool = False) -> Arra
 
 def build(agent: Agent, settings: Settings, inputs: int) -> Estimator:
     """Return the network of an agent: mean field by Bayes by Backprop, or maximum likelihood."""
-    fraction("epsilon", agent.epsilon)
-    whole("looks", agent.looks, 0)
     model = Model(
         MLP((inputs, *settings.hidden, 1)),
         GaussianPrior(settings.prior_scale),
@@ -494,6 +482,15 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
 
 
 SLICE = 40_000  # minibatches: half a minute at most, which is what a kill loses
+FORMAT = Format("bbb_numpy.bandit", 1, (State, Training, Memory, Epoch))
+
+
+class Stored(NamedTuple):
+    """The file of one agent in one run."""
+
+    key: str  # says what it belongs to
+    seconds: float  # of processor time
+    state: State
 
 
 def full(seed: int) -> dict[str, Any]:
@@ -506,113 +503,53 @@ def slices(settings: Settings) -> list[int]:
     """Return the interactions after which a slice ends, the last one included."""
     ends: list[int] = []
     work = 0
-    for played in range(1, settings.interactions + 1):
+    for played in range(1, settings.interactions):
         work += training_steps(settings, played)
         if work >= SLICE:
             ends, work = [*ends, played], 0
-    return ends if ends and ends[-1] == settings.interactions else [*ends, settings.interactions]
+    return [*ends, settings.interactions]
 
 
-def _agent_seed(seed: int, run: int, agent: Agent) -> tuple[int, int, int]:
-    """Return a seed that does not depend on which other agents play."""
-    return seed, run, crc32(agent.name.encode())
+def path_of(out: Path, agent: Agent, run: int) -> Path:
+    """Return where the state of one agent in one run lies."""
+    return out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
 
 
-_load = lru_cache(maxsize=1)(mushroom.load)
+def key_of(seed: int, settings: Settings, data: Mushrooms, *more: Any) -> str:
+    """Return all that the numbers depend on, as text."""
+    mark = crc32(np.packbits(data.x > 0).tobytes() + data.poisonous.tobytes())
+    return json.dumps([FORMAT.version, seed, asdict(settings), mark, *more])
 
 
 def advance(
-    out: Path,
-    seed: int,
-    settings: Settings,
-    agent: Agent,
-    run: int,
-    until: int,
-    data: Mushrooms | None = None,
-) -> int:
-    """Play one run on to interaction `until`, from and to its file; return what was added."""
-    data = data or _load()
+    out: Path, seed: int, settings: Settings, data: Mushrooms, agent: Agent, run: int,
+    ends: Sequence[int],
+) -> Stored:  # fmt: skip
+    """Play one run on to the last of `ends`, from and to its file, which is written at each.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or belongs to something else.
+    """
     path, key = path_of(out, agent, run), key_of(seed, settings, data, asdict(agent), run)
     the = game(data.x, data.poisonous, settings.interactions, (seed, run))
-    started, seconds = process_time(), 0.0
     if path.exists():
-        state, seconds = load_state(path, key)
-    else:
-        state = begin(agent, settings, the.inputs.shape[1], _agent_seed(seed, run, agent))
-    before = state.played
-    play(the, agent, settings, state, until)
-    save_state(path, state, key, seconds + process_time() - started)
-    return state.played - before
-
-
-Chain = tuple[Agent, int]  # an agent in a run
-
-
-def _play_all(
-    out: Path,
-    seed: int,
-    settings: Settings,
-    agents: Sequence[Agent],
-    data: Mushrooms,
-    given: Mushrooms | None,
-    jobs: int,
-    progress: bool | None,
-) -> dict[Chain, tuple[State, float]]:
-    """Play every chain to its end; return the last state of each and the seconds spent on it."""
-    chains = [(agent, run) for run in range(settings.runs) for agent in agents]
-    ends = slices(settings)
-    while True:
-        stored, left = {}, {}
-        for agent, run in chains:
-            path, played = path_of(out, agent, run), 0
-            if path.exists():
-                key = key_of(seed, settings, data, asdict(agent), run)
-                stored[agent, run] = load_state(path, key)
-                played = stored[agent, run][0].played
-            if played < settings.interactions:
-                left[agent, run] = [end for end in ends if end > played]
-        if not left:
-            return stored
-        _play(partial(_advance, out, seed, settings, given), left, len(ends) * len(chains), jobs,
-              progress)  # fmt: skip
-
-
-def _advance(
-    out: Path, seed: int, settings: Settings, given: Mushrooms | None, one: tuple[Chain, int]
-) -> int:
-    (agent, run), until = one
-    return advance(out, seed, settings, agent, run, until, given)
-
-
-def _play(
-    advance: Callable[[tuple[Chain, int]], int],
-    left: dict[Chain, list[int]],
-    total: int,
-    jobs: int,
-    progress: bool | None,
-) -> None:
-    """Play what is left of the chains, as many at a time as there are jobs."""
-    from bbb_studies.uci.workers import WorkersError, local, work  # an extra
-
-    done = total - sum(map(len, left.values()))
-    hidden = None if progress is None else not progress
-    with (
-        local(min(jobs, len(left))) as client,
-        tqdm(total=total, initial=done, unit="slice", leave=False, disable=hidden) as bar,
-    ):
-
-        def next_slice(one: tuple[Chain, int], _: int) -> list[tuple[Chain, int]]:
-            bar.update()
-            chain, until = one
-            return [(chain, end) for end in left[chain] if end > until][:1]
-
-        begin_with = [(chain, ends[0]) for chain, ends in left.items()]
-        killed = work(client, advance, begin_with, next_slice, bar.refresh)
-    if killed:
-        names = ", ".join(f"{agent.name} in run {run}" for (agent, run), _ in killed)
-        raise WorkersError(
-            f"the worker of {names} died, again while it ran alone; the same command goes on"
-        )
+        stored: Stored = read_state(path, Stored, FORMAT)
+        if stored.key != key:
+            raise ValueError(
+                f"{path} belongs to another agent, seed, data or settings. Use another folder"
+            )
+    else:  # a seed that does not depend on which other agents play
+        own = (seed, run, crc32(agent.name.encode()))
+        stored = Stored(key, 0.0, begin(agent, settings, the.inputs.shape[1], own))
+    for end in ends:
+        if stored.state.played < end:
+            started = process_time()
+            play(the, agent, settings, stored.state, end)
+            stored = stored._replace(seconds=stored.seconds + process_time() - started)
+            write_state(path, stored, FORMAT)
+    return stored
 
 
 def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
@@ -672,21 +609,16 @@ def reproduce(
 
     A folder that holds a part of the same runs is gone on with; a finished one is read. Names of
     `agents` must differ; `mushrooms` are others than those of the data folder; the numbers do not
-    depend on how many processes, `jobs`, there are.
+    depend on how many processes, `jobs`, there are. Without joblib, which comes with scikit-learn:
+    ModuleNotFoundError.
 
     Raises
     ------
     ValueError
         If `out` holds runs of another seed or of other settings, or a damaged file.
-    OSError
-        If `out` cannot be written.
-    WorkersError
-        If a slice takes its workers down again and again.
-    ModuleNotFoundError
-        Without dask.distributed, the extra `uci`.
     """
-    if len({agent.name for agent in agents}) < len(agents) or not agents:
-        raise ValueError(f"agents must have names that differ; got {[a.name for a in agents]}")
+    from joblib import Parallel, delayed  # the extra `learners`
+
     settings = settings or Settings()
     data = mushrooms or mushroom.load()
     out.mkdir(parents=True, exist_ok=True)
@@ -701,15 +633,18 @@ def reproduce(
         if text_file.exists():
             return text_file.read_text("utf-8").removesuffix("\n")
     write_text(settings_file, key)
-    stored = _play_all(out, seed, settings, agents, data, mushrooms, jobs, progress)
-    ate, seconds = {}, {}
-    for agent in agents:
-        states = [stored[agent, run] for run in range(settings.runs)]
-        ate[agent.name] = np.array([state.ate for state, _ in states])
-        seconds[agent.name] = sum(spent for _, spent in states)
+    chains = [(agent, run) for agent in agents for run in range(settings.runs)]
+    ends, stored = slices(settings), []
+    played = Parallel(n_jobs=jobs, return_as="generator")(
+        delayed(advance)(out, seed, settings, data, *chain, ends) for chain in chains
+    )
+    with steps(len(chains), progress) as done:
+        stored = list(counted(played, done))
+    by_agent = {a.name: stored[i * settings.runs :][: settings.runs] for i, a in enumerate(agents)}
+    ate = {name: np.array([one.state.ate for one in some]) for name, some in by_agent.items()}
+    seconds = {name: sum(one.seconds for one in some) for name, some in by_agent.items()}
     numbers = measure(seed, settings, data, ate)
-    games = _games(seed, settings, data)
-    draw_figure(settings, games, ate).savefig(out / "bandit.png", dpi=100)
+    draw_figure(settings, _games(seed, settings, data), ate).savefig(out / "bandit.png", dpi=100)
     found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
     write_json(out / "numbers.json", found)
     summary = lay_out(seed, settings, numbers, seconds)

@@ -34,7 +34,7 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.files import check_regular, write_json
+from bbb_numpy.numeric.files import write_json
 from bbb_numpy.numeric.storing import Format, read_state, write_state
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
@@ -232,34 +232,17 @@ def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
     ValueError
         If the file is damaged or belongs to another run; names it.
     """
-    fresh = begin(candidate, settings)
     if not path.exists():
-        return fresh
+        return begin(candidate, settings)
     try:
         found: Stored = read_state(path, Stored, STATE)
         if (found.candidate, found.settings) != (candidate, settings):
             raise ValueError("it is the state of another network or of other settings")
-        _check_like(found.run, fresh)
     except ValueError as error:
         raise ValueError(
             f"{path} cannot be read: {error}. Delete it to train this network again"
         ) from None
     return found.run
-
-
-def _check_like(run: Run, fresh: Run) -> None:
-    """Raise ValueError unless the arrays of a run are those of a fresh one after some epochs."""
-    ours, theirs = run.training, fresh.training
-    memory = theirs.optimizer_state.arrays
-    if ours.optimizer_state.arrays.keys() != memory.keys():
-        raise ValueError(f"its optimizer keeps {sorted(ours.optimizer_state.arrays)}")
-    for array in (ours.theta, *ours.optimizer_state.arrays.values()):
-        if array.shape != theirs.theta.shape or array.dtype != theirs.theta.dtype:
-            raise ValueError(f"it holds arrays of shape {array.shape} and dtype {array.dtype}")
-        if not np.isfinite(array).all():
-            raise ValueError("it holds nan or infinity")
-    if len(ours.history) != len(run.errors):
-        raise ValueError(f"it holds {len(run.errors)} errors of {len(ours.history)} epochs")
 
 
 class Images(NamedTuple):
@@ -603,20 +586,8 @@ def cost(candidate: Candidate) -> int:
 
 
 def prepare(found: MNIST, settings: Settings) -> Images:
-    """Cut the training images into a training and a validation part, and scale all.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer images than the settings ask for.
-    """
+    """Cut the training images into a training and a validation part, and scale all."""
     rows, held_out = len(found.train_images), settings.validation
-    if settings.train + held_out > rows or settings.test > len(found.test_images):
-        raise ValueError(
-            f"{settings.train} + {held_out} images for training and validation and "
-            f"{settings.test} for the test are asked for; there are {rows} and "
-            f"{len(found.test_images)}"
-        )
     parts = (
         (found.train_images[: settings.train], found.train_labels[: settings.train]),
         (found.train_images[rows - held_out :], found.train_labels[rows - held_out :]),
@@ -710,17 +681,22 @@ def reproduce(
         If `out` holds a run of another seed or other settings, or a damaged file.
     """
     settings = settings or Settings(seed)
-    _check(settings, candidates)
     record = {
         "format": FORMAT,
         "settings": settings.record,
         "candidates": [c.name for c in candidates],
     }
     out.mkdir(parents=True, exist_ok=True)
-    _same(out, record)
-    done = _read(out / FINISHED)
-    if done is not None:
-        return lay_out(done)
+    for name in (SETTINGS, FINISHED):
+        if (out / name).exists():
+            there = json.loads((out / name).read_text(encoding="utf-8"))
+            if any(there[part] != value for part, value in record.items()):
+                raise ValueError(
+                    f"{out} holds the run of other settings: {there['settings']}. Make the same "
+                    "call to go on with it, or name another folder"
+                )
+            if name == FINISHED:
+                return lay_out(there)
     images = prepare(data.load() if found is None else found, settings)
     write_json(out / SETTINGS, record)
     searched, chosen = train_all(out, images, settings, candidates, progress)
@@ -737,50 +713,3 @@ def reproduce(
     )
     write_json(out / FINISHED, numbers)
     return lay_out(numbers)
-
-
-def _check(settings: Settings, candidates: Sequence[Candidate]) -> None:
-    absent = [name for name in METHODS if name not in {c.method for c in candidates}]
-    if absent:
-        raise ValueError(f"candidates must hold one or more of each method; {absent} has none")
-    if not 1 <= settings.search <= min(settings.epochs):
-        raise ValueError(
-            f"search must be at least 1 epoch and at most those of every method, "
-            f"{settings.epochs}; got {settings.search}"
-        )
-
-
-def _same(out: Path, record: dict[str, Any]) -> None:
-    """Raise if `out` holds the run of another seed or of other settings."""
-    there = _read(out / SETTINGS)
-    if there is None or there == record:
-        return
-    old, new = (
-        one.get("settings", {}) | {name: one.get(name) for name in ("candidates", "format")}
-        for one in (there, record)
-    )
-    names = [name for name in new if old.get(name) != new[name]]
-    said = "; ".join(
-        name if name == "candidates" else f"{name} {old.get(name)} there, {new[name]} here"
-        for name in names
-    )
-    raise ValueError(
-        f"{out} holds the run of other settings ({said}). Make the same call to go on with it, "
-        "or name another folder"
-    )
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """Return the table in a JSON file, or None if there is no file."""
-    if not path.exists():
-        return None
-    try:
-        check_regular(path)
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
-            raise ValueError("it holds no table of names")
-    except ValueError as error:
-        raise ValueError(
-            f"{path} cannot be read: {error}. Delete it, or name another folder"
-        ) from None
-    return found

@@ -15,8 +15,6 @@ from bbb_numpy.numeric.threads import one_blas_thread
 from bbb_studies.kebude.regression import SETTINGS
 from bbb_studies.threads import one_thread_later
 
-__all__ = ["STUDIES", "add_parsers", "report", "reproduce"]
-
 
 class Study(NamedTuple):
     """An experiment of the command line."""
@@ -45,7 +43,7 @@ STUDIES = {
     "powerball": Study(
         "mullachery.powerball",
         "which bin a lottery ball is from; needs data",
-        "two cross-validations in place of one, six simulated data sets in place of two",
+        "two cross-validations in place of one",
     ),
     "income-tax": Study("mullachery.income_tax", "Vermont's income tax per return; needs data"),
     "mnist": Study(
@@ -101,7 +99,7 @@ def reproduce(args: argparse.Namespace) -> int:
                 folder.rmdir()
         if isinstance(error, ModuleNotFoundError):
             name = str(error.name).partition(".")[0]
-            extra = "learners" if name in ("sklearn", "scipy") else "uci"
+            extra = "learners" if name in ("sklearn", "scipy", "joblib") else "uci"
             raise ValueError(
                 f"{args.experiment} needs {name}; pip install 'bbb_numpy[{extra}]' brings it"
             ) from None

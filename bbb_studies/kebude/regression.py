@@ -29,8 +29,6 @@ from bbb_numpy.training import Epoch, Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer
 from bbb_studies.data import Toy, cubic, sine
 
-__all__ = ["CASES", "SETTINGS", "Case", "Numbers", "Result", "Setting", "run"]
-
 Array = NDArray[Any]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from math import hypot, log, pi, sqrt
+from math import log, pi, sqrt
 from pathlib import Path
 from textwrap import fill
 from typing import cast
@@ -24,8 +24,6 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 
 from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
-
-__all__ = ["band", "opening", "run_all", "summarise", "write_numbers"]
 
 LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}  # where the loss of the report's Figures 1 to 3 ends
 SCALED = 3 * 50  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
@@ -267,14 +265,14 @@ def summarise(results: Sequence[Result]) -> str:
         Plain text, at most 100 columns.
     """
     cubic, parts = _cubic(results), [opening(results), _settings_text(results)]
-    parts += [_inside_table(results), _outside_table(results)]
+    parts += [_table(title, results, columns) for title, columns in (INSIDE, OUTSIDE)]
     for how in SETTINGS.values():
         own = [r for r in results if r.setting == how]
         if own:
             lines = _claims(cubic[how.title]) if how.title in cubic else []
-            own_lines = (_beside(own) if how.as_drawn else []) + _honesty(own)
-            lines += [f"  {line}" for line in own_lines]
-            parts.append("\n".join([f"{how.title.capitalize()}:", *lines]))
+            lines += [f"  {line}" for line in (_beside(own) if how.as_drawn else [])]
+            if lines:
+                parts.append("\n".join([f"{how.title.capitalize()}:", *lines]))
     return "\n\n".join(parts)
 
 
@@ -308,10 +306,12 @@ def _settings_text(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def _table(title: str, results: Sequence[Result], rows: Sequence[Mapping[str, str]]) -> str:
-    cells = [("problem", "setting", *rows[0])]
+def _table(title: str, results: Sequence[Result], columns: Mapping[str, str]) -> str:
+    """Lay out a row for each result; a column is a format of its `Numbers`."""
+    cells = [("problem", "setting", *columns)]
     cells += [
-        (_title(r), r.setting.title, *row.values()) for r, row in zip(results, rows, strict=True)
+        (_title(r), r.setting.title, *(form.format(r.numbers) for form in columns.values()))
+        for r in results
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
@@ -324,46 +324,34 @@ def _table(title: str, results: Sequence[Result], rows: Sequence[Mapping[str, st
     return "\n".join([title, lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
-def _inside_table(results: Sequence[Result]) -> str:
-    rows = [
-        {
-            "RMSE": f"{n.rmse:.3g}",
-            "sd(truth)": f"{n.truth_sd:.3g}",
-            "noise": f"{n.noise_learned:.3g}",
-            "true": f"{n.noise_true:.3g}",
-            "in 95%": f"{n.coverage:.1%}",
-            "in 2 sd": f"{n.truth_in_epistemic:.0%}",
-            "nats/row": f"{n.free_energy:.3f}",
-        }
-        for n in (r.numbers for r in results)
-    ]
-    title = (
-        "Inside the data range: error to the true curve and its deviation, noise deviation\n"
-        "learned or fixed, share of fresh y in the 95% interval, share of the truth in mean +- 2\n"
-        "epistemic deviations, free energy"
-    )
-    return _table(title, results, rows)
-
-
-def _outside_table(results: Sequence[Result]) -> str:
-    rows = [
-        {
-            "inside": f"{n.epistemic_inside:.2g}",
-            "at ends": f"{n.epistemic_left:.2g}, {n.epistemic_right:.2g}",
-            "ratio": f"{n.ratio:.1f}",
-            "error": f"{n.misses:.1f} sd",
-            "bend": f"{n.bend_outside:.3f}, {n.bend_panel:.3f}",
-            "truth leaves": f"{n.truth_left:.2f}, {n.truth_right:.2f}",
-        }
-        for n in (r.numbers for r in results)
-    ]
-    title = (
-        "Epistemic deviation inside the data and at the ends of the panel (x = -6, 6; as drawn\n"
-        "-7.5, 7.5; problem 1 -0.5, 1); error of the mean at the ends in total deviations; bend\n"
-        "of the mean outside the data, and over the panel (0 straight, 1 as the truth); where,\n"
-        "outside the data, the truth leaves mean +- 2 total deviations (the panel's end if never)"
-    )
-    return _table(title, results, rows)
+INSIDE = (
+    "Inside the data range: error to the true curve and its deviation, noise deviation\n"
+    "learned or fixed, share of fresh y in the 95% interval, share of the truth in mean +- 2\n"
+    "epistemic deviations, free energy",
+    {
+        "RMSE": "{0.rmse:.3g}",
+        "sd(truth)": "{0.truth_sd:.3g}",
+        "noise": "{0.noise_learned:.3g}",
+        "true": "{0.noise_true:.3g}",
+        "in 95%": "{0.coverage:.1%}",
+        "in 2 sd": "{0.truth_in_epistemic:.0%}",
+        "nats/row": "{0.free_energy:.3f}",
+    },
+)
+OUTSIDE = (
+    "Epistemic deviation inside the data and at the ends of the panel (x = -6, 6; as drawn\n"
+    "-7.5, 7.5; problem 1 -0.5, 1); error of the mean at the ends in total deviations; bend\n"
+    "of the mean outside the data, and over the panel (0 straight, 1 as the truth); where,\n"
+    "outside the data, the truth leaves mean +- 2 total deviations (the panel's end if never)",
+    {
+        "inside": "{0.epistemic_inside:.2g}",
+        "at ends": "{0.epistemic_left:.2g}, {0.epistemic_right:.2g}",
+        "ratio": "{0.ratio:.1f}",
+        "error": "{0.misses:.1f} sd",
+        "bend": "{0.bend_outside:.3f}, {0.bend_panel:.3f}",
+        "truth leaves": "{0.truth_left:.2f}, {0.truth_right:.2f}",
+    },
+)
 
 
 def _title(result: Result) -> str:
@@ -396,38 +384,3 @@ def _claims(cubic: Sequence[Result]) -> list[str]:
         f"{_holds(narrow.bend_panel < min(middle.bend_panel, wide.bend_panel))}. Outside the data "
         f"all are straight (largest bend {max(n.bend_outside for n in all_three):.3f}).",
     ]
-
-
-def _honesty(own: Sequence[Result]) -> list[str]:
-    """Say what the results of one setting do not show, as far as their numbers say so."""
-    numbers = [(_title(r), r.numbers) for r in own]
-    lines = [
-        "the truth is in mean +- 2 epistemic deviations on "
-        + ", ".join(f"{n.truth_in_epistemic:.0%}" for _, n in numbers)
-        + " of the data range,\n    in mean +- 2 total deviations on "
-        + ", ".join(f"{n.truth_in_total:.0%}" for _, n in numbers)
-        + ", in the order of the tables."
-    ]
-    for kind, runs in (
-        ("narrow", [(t, n) for t, n in numbers if n.coverage < 0.93]),
-        ("wide", [(t, n) for t, n in numbers if n.coverage > 0.97]),
-    ):
-        if runs:
-            values = ", ".join(f"{n.coverage:.1%} ({title})" for title, n in runs)
-            lines.append(f"the 95% interval is too {kind}: of fresh y it holds\n    {values}.")
-    lines += [
-        f"{title}: the learned noise {n.noise_learned:.3g} is above the true {n.noise_true:.3g}: "
-        "it is learned from\n    E_q[(y - f)^2], which has the epistemic variance in it: "
-        f"sqrt({n.noise_true:.3g}^2 + {n.epistemic_inside:.2g}^2) = "
-        f"{hypot(n.noise_true, n.epistemic_inside):.3g}."
-        for (title, n), r in zip(numbers, own, strict=True)
-        if r.setting.likelihood.learn and n.noise_learned > 1.05 * n.noise_true
-    ]
-    lines += [
-        f"{title}: RMSE {n.rmse:.3g}, of a constant {n.truth_sd:.3g}: the curve is not learned.\n"
-        f"    Its deviation is {n.truth_sd / n.noise_true:.2g} times that of the noise in the "
-        f"data, {n.truth_sd / n.noise_learned:.2g} times that in the model."
-        for title, n in numbers
-        if n.rmse > 0.9 * n.truth_sd
-    ]
-    return lines

@@ -367,11 +367,7 @@ def measure(
 
 
 def reproduce(
-    out: Path,
-    seed: int = 0,
-    *,
-    budget: tuple[int, int, int] = BUDGET,
-    progress: bool | None = None,
+    out: Path, seed: int = 0, *, budget: tuple[int, int, int] = BUDGET, progress: bool | None = None
 ) -> str:
     """Compute, write pictures and ``coin.json`` into `out`, return the tables.
 
@@ -459,7 +455,7 @@ def claims_of_the_paper(single: Cell) -> list[Claim]:
     area = float(np.exp(single.grid.log_evidence))
     off = float(np.abs(single.density - np.exp(coin_log_density(single.r, 1, 0))).max())
     found = single.sampled
-    mean = plus_minus(found.mean, found.mean_error, 4)
+    mean = plus_minus((found.mean, found.mean_error), 4)
     z = abs(found.mean - 2.0 / 3.0) / found.mean_error
     formula, integral = "(h+t+1)!/(h! t!) r^h (1-r)^t", f"integral {area:.6f}"
     return [

@@ -375,8 +375,8 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
                 {
                     "RMSE": "{0[rmse]:.4f}",
                     "median": "{0[median_relative_error]:.1%}",
-                    "NLL": lambda s: plus_minus(*s["nll"], 3),
-                    "CRPS 1e-3": lambda s: plus_minus(*s["crps"], 1, 1e3),
+                    "NLL": lambda s: plus_minus(s["nll"], 3),
+                    "CRPS 1e-3": lambda s: plus_minus(s["crps"], 1, 1e3),
                     "50 %": "{0[coverage][0]:.1%}",
                     "90 %": "{0[coverage][1]:.1%}",
                     "99 %": "{0[coverage][2]:.1%}",
@@ -388,9 +388,9 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
                 "gained",
                 scores.items(),
                 {
-                    "NLL, nats": lambda s: plus_minus(*s["nll_gained"], 3),
-                    "CRPS, 1e-3": lambda s: plus_minus(*s["crps_gained"], 1, 1e3),
-                    "squared error, 1e-3": lambda s: plus_minus(*s["squared_error_gained"], 2, 1e3),
+                    "NLL, nats": lambda s: plus_minus(s["nll_gained"], 3),
+                    "CRPS, 1e-3": lambda s: plus_minus(s["crps_gained"], 1, 1e3),
+                    "squared error, 1e-3": lambda s: plus_minus(s["squared_error_gained"], 2, 1e3),
                 },
             ),
             listed(

@@ -354,7 +354,8 @@ def reproduce(
     numbers = {
         "labels": {m: {"probability": x.probability, "error": x.error} for m, x in models.items()},
         "checks": [
-            {**check._asdict(), "run": [check.run.log_evidence, check.run.error]} for check in checks
+            {**check._asdict(), "run": [check.run.log_evidence, check.run.error]}
+            for check in checks
         ],
         "divergences": divergences(models),
         "regressions": regressions,
@@ -419,7 +420,7 @@ def _tables(
                 {
                     "changes": lambda c: f"{changes(LABELS)[c.labels]}",
                     "above": "{0.known:.3f}",
-                    "annealed": lambda c: plus_minus(c.run.log_evidence, c.run.error, 3),
+                    "annealed": lambda c: plus_minus((c.run.log_evidence, c.run.error), 3),
                     "z": "{0.off:+.1f}",
                 },
             ),
@@ -459,7 +460,8 @@ def _by_changes(models: Mapping[str, Labelled]) -> tuple[NDArray[Any], dict[str,
 
 def winners(means: Mapping[str, NDArray[Any]]) -> list[str]:
     """Return for each number of changes the model, of those found exactly, of most evidence."""
-    return [max(EXACT, key=lambda name, c=c: means[name][c]) for c in range(POINTS)]
+    best = np.argmax([means[name] for name in EXACT], axis=0)
+    return [EXACT[which] for which in best]
 
 
 def claims_of_the_paper(

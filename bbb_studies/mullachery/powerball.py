@@ -414,8 +414,7 @@ def _summary(
     )
 
 
-LEVELS = (0.5, 0.8, 0.95)
-Coverage = Mapping[float, tuple[Interval, Interval]]  # by level: of the numbers, of the balls
+LEVEL = 0.95  # of credible intervals
 
 
 def intervals(functions: Array, level: float) -> tuple[Array, Array]:
@@ -428,57 +427,6 @@ def undecided(exact: data.Exact) -> NDArray[np.int_]:
     """Return the numbers that either bin can hold: elsewhere it is 0 or 1, or no ball."""
     p = exact.probability
     return np.flatnonzero((p > 0) & (p < 1))
-
-
-def covered(functions: Array, exact: data.Exact) -> dict[float, tuple[float, float]]:
-    """Return by level of how many numbers, and balls, the interval holds the exact probability.
-
-    Numbers that one bin alone can hold do not count: no network says exactly 0 or 1.
-    """
-    where = undecided(exact)
-    truth, share = exact.probability[where], {}
-    weight = exact.mass.sum(axis=0)[where]
-    for level in LEVELS:
-        low, high = (end[where] for end in intervals(functions, level))
-        holds = (low <= truth) & (truth <= high)
-        share[level] = (float(holds.mean()), float(holds @ weight / weight.sum()))
-    return share
-
-
-def simulated(
-    shares: Mapping[int, float],
-    draws: int,
-    setup: Setup,
-    seed: int,
-    sets: int,
-    done: Done = unseen,
-) -> dict[str, Coverage]:
-    """Return by classifier the mean of `covered` over new data sets, and its standard error.
-
-    Intervals at neighbouring numbers are right or wrong together, so one data set says little;
-    but more draws can be had, `draws` in each of the `sets`, from the `shares` of the rules.
-    """
-    exact = data.exact(shares)
-    found: dict[str, list[dict[float, tuple[float, float]]]] = {name: [] for name in BAYESIAN}
-    for which in range(sets):
-        rows = play(shares, draws, np.random.default_rng([seed, which]))
-        for name in BAYESIAN:
-            functions = METHODS[name](rows, seed + which, setup).functions
-            assert functions is not None  # as of all of BAYESIAN
-            found[name].append(covered(functions, exact))
-            done(COST[name])
-
-    def mean(values: list[float]) -> Interval:
-        error = np.std(values, ddof=1) / np.sqrt(sets) if sets > 1 else 0.0
-        return Interval(float(np.mean(values)), float(error))
-
-    return {
-        name: {
-            level: (mean([row[level][0] for row in some]), mean([row[level][1] for row in some]))
-            for level in LEVELS
-        }
-        for name, some in found.items()
-    }
 
 
 def play(shares: Mapping[int, float], draws: int, rng: np.random.Generator) -> data.Examples:
@@ -682,8 +630,8 @@ NETWORK, UNITS = BAYESIAN[0], Setup().hidden
 
 
 def full(seed: int) -> dict[str, Any]:
-    """Return the arguments of `reproduce` for twice the folds and three times the played data."""
-    return {"seed": seed, "repeats": 2, "sets": 6}
+    """Return the arguments of `reproduce` for twice the folds."""
+    return {"seed": seed, "repeats": 2}
 
 
 def fit_all(rows: data.Examples, seed: int, setup: Setup, done: Done = unseen) -> dict[str, Fitted]:
@@ -705,13 +653,12 @@ def reproduce(
     setup: Setup | None = None,
     folds: int = 5,
     repeats: int = 1,
-    sets: int = 2,
     progress: bool | None = None,
 ) -> str:
     """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
 
-    Shorter chains in `setup`; `folds` and `repeats` of the cross-validation; `sets` of data played
-    by the rules. Without scikit-learn, whose classifiers are compared: ModuleNotFoundError.
+    Shorter chains in `setup`; `folds` and `repeats` of the cross-validation. Without scikit-learn,
+    whose classifiers are compared: ModuleNotFoundError.
     """
     setup = setup or Setup()
     draws = data.load(UNTIL)
@@ -719,7 +666,6 @@ def reproduce(
     exact = data.exact(shares)
     work = sum(COST[name] * (LONGER if name.startswith("NUTS") else 1) for name in METHODS)
     work += folds * repeats * sum(COST.values()) + len(OFFSETS) * COST[NETWORK]
-    work += sets * sum(COST[name] for name in BAYESIAN)
     with steps(work, progress) as done:
         fits = fit_all(rows, seed, setup, done)
         scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
@@ -727,7 +673,6 @@ def reproduce(
             offset: METHODS[NETWORK](rows, seed, replace(setup, offset=offset))
             for offset in counted(OFFSETS, done, COST[NETWORK])
         }
-        coverage = simulated(shares, len(draws.days), setup, seed, sets, done)
     pictures = {
         "data": draw_frequencies(rows, exact),
         "buckets": draw_buckets(draws),
@@ -737,7 +682,7 @@ def reproduce(
         "confusion": draw_confusion(scores),
         "weights": draw_weights(fits, setup),
     }
-    sizes = {"seed": seed, "folds": folds, "repeats": repeats, "sets": sets}
+    sizes = {"seed": seed, "folds": folds, "repeats": repeats}
     numbers = {
         "ceiling": exact.accuracy,
         "least log loss": exact.log_loss,
@@ -746,17 +691,16 @@ def reproduce(
         "scores": scores,
         "all draws": {name: _for_file(one) for name, one in fits.items()},
         "zero": {offset: _for_file(one) for offset, one in zero.items()},
-        "coverage": coverage,
     }
     write(out, pictures, {**sizes, "setup": setup, **numbers})
-    return lay_out(draws, exact, scores, fits, zero, coverage, setup, sizes)
+    return lay_out(draws, exact, scores, fits, zero, setup, sizes)
 
 
 def _for_file(one: Fitted) -> dict[str, Any]:
     """Return the numbers of a fit; of draws of weights their standard deviations and intervals."""
     kept = {**one._asdict(), "functions": None, "weights": None}
     if one.functions is not None and one.weights is not None:
-        low, high = intervals(one.functions, LEVELS[-1])
+        low, high = intervals(one.functions, LEVEL)
         kept |= {"low": low, "high": high, "weights": one.weights.std(axis=0)}
     return kept
 
@@ -767,7 +711,6 @@ def lay_out(
     scores: Mapping[str, Scores],
     full: Mapping[str, Fitted],
     zero: Mapping[float, Fitted],
-    coverage: Mapping[str, Coverage],
     setup: Setup,
     sizes: Mapping[str, int],
 ) -> str:
@@ -805,7 +748,6 @@ def lay_out(
                     "ECE": "{0.calibration_error:.4f}",
                 },
             ),
-            _intervals(full, coverage, exact),
             _numbers(full, exact),
             _zero(asked),
             _widths(full, setup.chains),
@@ -848,7 +790,6 @@ def _game(draws: data.Draws, exact: data.Exact, sizes: Mapping[str, int]) -> str
         "numbers that either bin can hold": f"{len(undecided(exact))}",
         "folds of the cross-validation": f"{sizes['folds']}",
         "repeats of the cross-validation": f"{sizes['repeats']}",
-        "data sets played by the rules, as large": f"{sizes['sets']}",
     }
     caption = "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
     return listed(f"{caption}errors.", "the game", rows.items(), {"value": str})
@@ -874,29 +815,6 @@ def _accuracy(scores: Mapping[str, Scores], ceiling: float) -> str:
     )
 
 
-def _intervals(
-    full: Mapping[str, Fitted], coverage: Mapping[str, Coverage], exact: data.Exact
-) -> str:
-    widest = LEVELS[-1]
-    here = {name: covered(functions_of(full[name]), exact)[widest] for name in coverage}
-    columns: dict[str, Callable[[Any], str]] = {
-        f"{level:.0%}": lambda one, level=level: _interval(one[0][level][1], 0) for level in LEVELS
-    }
-    columns |= {
-        f"{widest:.0%} of numbers": lambda one: _interval(one[0][widest][0], 0),
-        f"{widest:.0%} here": lambda one: _percent(one[1][1], 0),
-        "numbers here": lambda one: _percent(one[1][0], 0),
-    }
-    return listed(
-        "How many % of the exact probabilities the credible intervals hold, numbers as often as "
-        "they come and each\nonce: on data sets played by the rules (standard error), and on the "
-        "real draws.",
-        "intervals hold, %",
-        ((name, (coverage[name], here[name])) for name in coverage),
-        columns,
-    )
-
-
 def functions_of(fitted: Fitted) -> NDArray[Any]:
     """Return the functions that every network has."""
     assert fitted.functions is not None
@@ -909,7 +827,7 @@ def _numbers(full: Mapping[str, Fitted], exact: data.Exact) -> str:
         "exact": lambda v: "no ball" if np.isnan(truth.get(v, np.nan)) else f"{truth[v]:.4f}"
     }
     for name in BAYESIAN[:3]:
-        found, ends = full[name].probability, intervals(functions_of(full[name]), LEVELS[-1])
+        found, ends = full[name].probability, intervals(functions_of(full[name]), LEVEL)
 
         def shown(v: int, found: Array = found, ends: tuple[Array, Array] = ends) -> str:
             low, high, right = ends[0][v], ends[1][v], truth.get(v, np.nan)
@@ -928,7 +846,7 @@ def _zero(asked: Mapping[str, Fitted]) -> str:
         return f"{deviation.max():.4f} at {1 + np.argmax(deviation)}"
 
     def ends(fitted: Fitted) -> str:
-        return "{:.4f} to {:.4f}".format(*intervals(functions_of(fitted)[:, 0], LEVELS[-1]))
+        return "{:.4f} to {:.4f}".format(*intervals(functions_of(fitted)[:, 0], LEVEL))
 
     return listed(
         "P(bin 1 | 0), with 95 % credible interval and deviation; 'bin 3': functions that say so "
@@ -973,10 +891,7 @@ def _widths(full: Mapping[str, Fitted], chains: int) -> str:
 
 
 def claims_of_the_paper(
-    exact: data.Exact,
-    scores: Mapping[str, Scores],
-    asked: Mapping[str, Fitted],
-    wide: NDArray[Any],
+    exact: data.Exact, scores: Mapping[str, Scores], asked: Mapping[str, Fitted], wide: NDArray[Any]
 ) -> list[Claim]:
     """Judge the printed accuracies, the printed confusion, the sentences about 0 and the weights.
 

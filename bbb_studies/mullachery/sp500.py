@@ -40,12 +40,7 @@ from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import (
-    learn,
-    listed,
-    plus_minus,
-    write,
-)
+from bbb_studies.comparing import learn, listed, plus_minus, write
 from bbb_studies.data import sp500 as data
 from bbb_studies.data.sp500 import Prices, Table
 
@@ -371,7 +366,7 @@ def reproduce(
                     "forecast": "{0[years][0]} to {0[years][1]}",
                     "rows": "{0[rows_tested]}",
                     "on days": "{0[days_tested]}",
-                    "rises, %": lambda f: plus_minus(*f["rises"], 2, 100),
+                    "rises, %": lambda f: plus_minus(f["rises"], 2, 100),
                     "if independent": lambda f: f"{100 * f['naive_error']:.2f}",
                     "design effect": "{0[design_effect]:.1f}",
                     "worth rows": lambda f: f"{f['rows_tested'] / f['design_effect']:.0f}",
@@ -383,7 +378,7 @@ def reproduce(
                 "forecaster",
                 scores.items(),
                 {
-                    "accuracy %": lambda s: plus_minus(*s["accuracy"], 2, 100),
+                    "accuracy %": lambda s: plus_minus(s["accuracy"], 2, 100),
                     "log loss": "{0[log_loss][0]:.4f}",
                     "ECE": "{0[calibration_error]:.3f} ({0[calibration_error_by_chance]:.3f})",
                 },
@@ -402,9 +397,9 @@ def _gains(caption: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
         "gained",
         [(name, one) for name, one in scores.items() if name != BASE],
         {
-            "accuracy %": lambda s: plus_minus(*s["accuracy_gained"], 2, 100),
-            "log loss 1e-3 nats": lambda s: plus_minus(*s["log_loss_gained"], 2, 1e3),
-            "Brier 1e-3": lambda s: plus_minus(*s["brier_gained"], 2, 1e3),
+            "accuracy %": lambda s: plus_minus(s["accuracy_gained"], 2, 100),
+            "log loss 1e-3 nats": lambda s: plus_minus(s["log_loss_gained"], 2, 1e3),
+            "Brier 1e-3": lambda s: plus_minus(s["brier_gained"], 2, 1e3),
         },
     )
 

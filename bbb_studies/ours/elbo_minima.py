@@ -29,8 +29,6 @@ from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import Claim, claims, listed, write
 
-__all__ = ["Study", "bend", "free_energy", "images", "moments", "nearest", "reproduce", "search"]
-
 Array = NDArray[Any]
 UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24
 CONSTANT = ROWS * log(NOISE * sqrt(2.0 * pi))  # of every free energy

@@ -50,8 +50,7 @@ from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.comparing import Claim, claims, listed, table, write
-from bbb_studies.comparing import Estimate, concise
+from bbb_studies.comparing import Estimate, concise, listed, table, write
 
 Array = NDArray[Any]
 SAMPLES = 2  # weight samples per step: one antithetic pair
@@ -184,17 +183,6 @@ class Study:
 
     noises: dict[str, dict[str, Noise]]  # of place and estimator; the last two places are linear
     spots: dict[str, list[Spot]]  # from `curves`
-    far: list[Spot]  # from `on_network`
-
-    @property
-    def biases(self) -> list[float]:
-        """Differences of means to the reference's, of every other estimator at every place."""
-        return [
-            noise.bias
-            for rows in self.noises.values()
-            for name, noise in rows.items()
-            if name != REFERENCE
-        ]
 
 
 def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
@@ -292,18 +280,6 @@ def curves(seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen) -> dict[
             noise = _deviation(grads) / size
             found[name].append(Spot(count, bias, noise / steps**0.5, noise, effective))
     return found
-
-
-def on_network(place: Place, seed: int, steps: int = 200) -> list[Spot]:
-    """Return the EUBO's deviation on a network, relative to the reparameterised gradient's."""
-    eubo = SelfNormalised(place.model, place.posterior, EUBO())
-    reference = Reparameterised(place.model, place.posterior)
-    spots = []
-    for count in (2, 10, 100):
-        grads, effective = sampled(eubo, place, count, steps, seed)
-        usual = _deviation(sampled(reference, place, count, steps, seed)[0])
-        spots.append(Spot(count, 0.0, 0.0, _deviation(grads) / usual, effective))
-    return spots
 
 
 def sampled(
@@ -405,17 +381,11 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
         ax.axhline(place + 0.5, color="#E0E0E0", linewidth=0.6)
 
 
-ZERO = 1e-20  # a relative variance that is rounding
-UNBIASED = 2.5  # standard errors of a mean gradient, root mean square over correlated numbers
-
-
 def lay_out(found: Study) -> str:
     """Return every number that is printed, and which results of the derivations are seen."""
     end, posterior = found.noises["network, end"], found.noises["linear, full rank"]
     best_first = sorted(end.items(), key=lambda item: item[1].cost.mean)
     spots = zip(*found.spots.values(), strict=True)
-    bias = found.biases
-    judged = f"0 is a variance below {ZERO:g}; 'equal' is within {UNBIASED:g} standard errors."
     return "\n\n".join(
         [
             f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
@@ -437,12 +407,6 @@ def lay_out(found: Study) -> str:
                 },
             ),
             listed(
-                "Mean gradients less the reference's, in their standard errors, root mean square.",
-                "",
-                (("least", min(bias)), ("most", max(bias)), ("mean", float(np.mean(bias)))),
-                {"s.e.": lambda value: f"{value:.2f}"},
-            ),
-            listed(
                 "Linear regression beside the optimum: deviations over the true gradient's size.",
                 "samples",
                 ((str(spot[0].samples), spot) for spot in spots),
@@ -454,16 +418,6 @@ def lay_out(found: Study) -> str:
                     "bias of EUBO": lambda spot: concise(spot[2].bias, spot[2].error),
                 },
             ),
-            listed(
-                "EUBO at the network's end: deviation over the reparameterised one's.",
-                "samples",
-                ((str(spot.samples), spot) for spot in found.far),
-                {
-                    "effective": lambda spot: f"{spot.effective:.2f}",
-                    "deviation": lambda spot: f"{spot.deviation:.2f}",
-                },
-            ),
-            claims(judged, "derivations.md", claims_of_the_derivations(found)),
         ]
     )
 
@@ -480,42 +434,12 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
     return table(["estimator", *head], rows)
 
 
-def claims_of_the_derivations(found: Study) -> list[Claim]:
-    """Compare with what D18-D26 say must come out."""
-    pair = found.noises["linear, mean field"]["reparameterised ±"]
-    posterior, end = found.noises["linear, full rank"], found.noises["network, end"]
-    mu, rho = pair.location, pair.scale
-    landing, score = (
-        max(posterior[name].location.mean, posterior[name].scale.mean)
-        for name in ("sticking the landing", "score, baseline")
-    )
-    scores = [end[name].location.mean for name in ("score function", "score, baseline")]
-    far, bias = "{:.0f} > {:.0f}".format(*scores), max(found.biases)
-    iwae, doubly = (
-        found.spots[name][-1].deviation / found.spots[name][0].deviation
-        for name in ("IWAE", "doubly")
-    )
-    regression = "antithetic pairs, linear regression at its optimum"
-    off = abs(rho.mean - 2) / rho.error
-    return [
-        Claim("every mean is that of the reference", "equal", f"{bias:.2f} s.e.", bias < UNBIASED),
-        Claim(f"{regression}, mu (D23)", "0", concise(*mu), mu.mean < ZERO),
-        Claim(f"{regression}, rho (D23)", "2", concise(*rho), off),
-        Claim("sticking the landing at the posterior (D20)", "0", f"{landing:.0e}", landing < ZERO),
-        Claim("the score with its baseline, there (D20)", "0", f"{score:.0e}", score < ZERO),
-        Claim("the score's variance, network's end (D20)", "> 1", far, scores[0] > scores[1] > 1),
-        Claim("IWAE's deviation, most over one sample (D26)", "> 1", f"{iwae:.2f}", iwae > 1),
-        Claim("the same, doubly reparameterised (D26)", "less", f"{doubly:.2f}", doubly < iwae),
-    ]
-
-
 def measure_all(seed: int, progress: bool | None = None) -> Study:
     """Train the network and measure every estimator at every place."""
-    network, linear = network_places(seed), linear_places(seed)
-    places = [*network, *linear]
+    places = [*network_places(seed), *linear_places(seed)]
     with steps(len(places) + len(COUNTS), progress) as done:
         noises = {place.name: measure(place, seed + 1) for place in counted(places, done)}
-        return Study(noises, curves(seed, done=done), on_network(network[-1], seed))
+        return Study(noises, curves(seed, done=done))
 
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:

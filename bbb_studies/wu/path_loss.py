@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.gradients.catalogue import Estimator
@@ -131,13 +132,7 @@ WHY = (
     BASE.but(SMOOTH, scene=Scene(buildings=())),
     BASE.but("VI, empty corner", area=without_corner),
     BASE.but("5 MAP, empty corner", build=METHODS["MAP"], members=5, area=without_corner),
-    BASE.but(
-        EXACT,
-        build=full_rank,
-        hidden=(),
-        inputs=data.features,
-        samples=4,
-    ),
+    BASE.but(EXACT, build=full_rank, hidden=(), inputs=data.features, samples=4),
 )
 
 LEAST_SQUARES = BASE.but(
@@ -204,14 +199,9 @@ def rms(values: Array) -> float:
 
 def rank_correlation(one: Array, other: Array) -> float:
     """Return Spearman's rank correlation of two flat arrays; nan if either is constant."""
-    ranks = []
-    for values in (one, other):
-        _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-        middle = np.cumsum(count) - 0.5 * count  # ties share the mean of their ranks
-        ranks.append(middle[place] - middle[place].mean())
-    if any(np.ptp(rank) == 0.0 for rank in ranks):
-        return float("nan")
-    return float(ranks[0] @ ranks[1] / np.sqrt((ranks[0] @ ranks[0]) * (ranks[1] @ ranks[1])))
+    if np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
+        return nan
+    return float(spearmanr(one, other).statistic)
 
 
 def measure(variant: Variant, seed: int) -> Measured:
@@ -297,25 +287,15 @@ def compare(seed: int = 0, base: Variant = BASE) -> dict[str, Measured]:
     return {name: measure(base.but(name, build=METHODS[name]), seed) for name in METHODS}
 
 
-def draw_maps(methods: Mapping[str, Measured], figure: Figure | None = None) -> Figure:
+def draw_maps(methods: Mapping[str, Measured]) -> Figure:
     """Draw truth, predicted maps, absolute errors and deviations of every method side by side.
 
-    Parameters
-    ----------
-    methods : mapping
-        From `compare`; one of them is 'VI'.
-    figure : Figure, optional
-        Empty. Default: a new one.
-
-    Returns
-    -------
-    Figure
+    `methods` are from `compare`; one of them is 'VI'.
     """
     scene, shown = BASE.scene, list(methods.values())
     errors = [np.abs(m.predictive.mean - m.truth) for m in shown]
     columns = len(shown) + 1
-    if figure is None:
-        figure = Figure(figsize=(3.3 * columns, 9.6), layout="constrained")
+    figure = Figure(figsize=(3.3 * columns, 9.6), layout="constrained")
     panels = figure.subplots(3, columns, sharex=True, sharey=True)
     vi = methods["VI"]
     rows = (
@@ -482,11 +462,7 @@ def measure_all(seed: int, repeats: int, effort: float, progress: bool | None = 
 
 
 def reproduce(
-    out: Path,
-    seed: int = 0,
-    repeats: int = 2,
-    effort: float = 1.0,
-    progress: bool | None = None,
+    out: Path, seed: int = 0, repeats: int = 2, effort: float = 1.0, progress: bool | None = None
 ) -> str:
     """Run everything; write ``maps.png``, ``why.png``, ``how.png`` and ``numbers.json``.
 

@@ -36,18 +36,6 @@ from bbb_studies.comparing import (
 )
 from bbb_studies.data import Toy
 
-__all__ = [
-    "Study",
-    "claims_of_the_derivations",
-    "claims_of_the_tutorial",
-    "measure",
-    "quartic",
-    "quartic_curve",
-    "reproduce",
-    "run",
-    "tutorial",
-]  # fmt: skip
-
 Array = NDArray[Any]
 
 NOISE = 0.2  # deviation of y around the curve

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_studies.blundell import bandit
 from bbb_studies.blundell import bandit as models
 from bbb_studies.blundell import bandit as tables
 from bbb_studies.blundell.bandit import (
@@ -25,7 +24,6 @@ from bbb_studies.blundell.bandit import (
     reproduce,
 )
 from bbb_studies.data.mushroom import Mushrooms
-from bbb_studies.uci import workers
 
 SMALL = Settings(
     interactions=200, runs=2, hidden=(5,), memory=50, batch=8, steps=2, dense=40, sparse=4
@@ -168,27 +166,21 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
 # Interruption.
 
 
-def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(
-    tmp_path, monkeypatch, thread, processes
-):
-    """One worker plays all; then two go on with a folder that holds a part of the work."""
+def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path):
+    """One process plays all; then two go on with a folder that holds a part of the work."""
     agents = (THOMPSON, AGENTS[4])
-    monkeypatch.setattr(bandit, "SLICE", 60)
-    monkeypatch.setattr(workers, "local", thread)
     said = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1)
     (tmp_path / "b").mkdir()
-    for run, agent, end in ((0, THOMPSON, 30), (1, THOMPSON, 137), (1, AGENTS[4], 200)):
-        advance(tmp_path / "b", 5, SMALL, agent, run, end, DATA)
-    (tmp_path / "b" / ".Thompson-sampling-0.npz.0123").write_bytes(b"half a file")
-    monkeypatch.setattr(workers, "local", processes)
+    for run, agent, ends in ((0, THOMPSON, [30]), (1, THOMPSON, [60, 137]), (1, AGENTS[4], [200])):
+        advance(tmp_path / "b", 5, SMALL, DATA, agent, run, ends)
     reproduce(tmp_path / "b", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=2)
     one, two = (json.loads((tmp_path / n / "numbers.json").read_text()) for n in "ab")
     assert one.pop("seconds").keys() == two.pop("seconds").keys()
     assert one == two
-    # A finished folder is read, not played again.
-    monkeypatch.setattr(bandit, "_play", None)
     again = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA)
-    assert again == said
+    assert again == said  # a finished folder is read, not played again
+    with pytest.raises(ValueError, match="belongs to another agent"):
+        advance(tmp_path / "b", 6, SMALL, DATA, THOMPSON, 0, [200])
     # One of another seed, of other settings, agents or mushrooms is refused.
     for changed in (
         {"seed": 6},

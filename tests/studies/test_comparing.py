@@ -45,4 +45,4 @@ def test_numbers_of_all_kinds_are_written_as_tables_and_lists(tmp_path):
 
 
 def test_a_mean_and_its_error_are_scaled_together():
-    assert plus_minus(0.51234, 0.0071, 2, 100) == "51.23 +- 0.71"
+    assert plus_minus((0.51234, 0.0071), 2, 100) == "51.23 +- 0.71"

@@ -7,12 +7,7 @@ from math import factorial, lgamma
 import numpy as np
 import pytest
 
-from bbb_studies.mullachery.coin import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    coin_log_density,
-)
+from bbb_studies.mullachery.coin import Beta, Dirichlet, Gamma, coin_log_density
 
 LOGIT = np.linspace(-150.0, 150.0, 60_001)  # of p: its tails fall as e^(0.3 z) at worst
 LOG_RATE = np.linspace(-150.0, 7.0, 60_001)
@@ -75,8 +70,7 @@ def test_posterior_evidence_and_moments_are_those_of_bayes_rule_on_a_grid(prior,
 
 @pytest.mark.equation("M19")
 @pytest.mark.parametrize(
-    ("prior", "data"),
-    [*CASES, (Dirichlet((1.0, 2.0, 0.5)), [0, 2, 2, 1, 0, 0])],
+    ("prior", "data"), [*CASES, (Dirichlet((1.0, 2.0, 0.5)), [0, 2, 2, 1, 0, 0])]
 )
 def test_the_evidence_is_the_product_of_the_predictions_one_after_another(prior, data):
     total, so_far = 0.0, prior

@@ -13,12 +13,7 @@ from bbb_studies.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import income_tax
 from bbb_studies.mullachery import income_tax as scores
-from bbb_studies.mullachery.income_tax import (
-    MODELS,
-    NUTS_NAME,
-    Effort,
-    Task,
-)
+from bbb_studies.mullachery.income_tax import MODELS, NUTS_NAME, Effort, Task
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")

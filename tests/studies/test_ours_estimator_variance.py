@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from tables import check_picture
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.ours import estimator_variance as models
@@ -29,7 +22,6 @@ def reproduced(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setattr(scores.measure, "__defaults__", (200,))
     patch.setattr(scores.curves, "__defaults__", (400,))
-    patch.setattr(scores.on_network, "__defaults__", (20,))
     out = tmp_path_factory.mktemp("variance") / "new"
     text = reproduce(out, 0)
     patch.undo()
