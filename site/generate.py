@@ -96,7 +96,7 @@ def tests_of() -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {tag: [] for tag in book.DEFINED}
     for path in book.marked_tags():
         source = (ROOT / path).read_text("utf-8")
-        for test, tags in book.claims(source, book.FAMILIES).items():
+        for test, tags in book.claims(source).items():
             for tag in sorted(tags & DEFINED):
                 found[tag].append((path, test))
     return found

@@ -7,7 +7,7 @@ import posixpath
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -136,17 +136,6 @@ def prose(source: str) -> str:
     return "\n".join(VERBATIM.sub(" ", part) for part in parts)
 
 
-def strings(node: ast.expr, named: Mapping[str, ast.expr]) -> list[str]:
-    """Return the strings that an argument writes out: one, or ``*`` of a tuple or its name."""
-    inside: list[ast.expr] = [node]
-    if isinstance(node, ast.Starred):
-        value = named.get(ast.unparse(node.value), node.value)
-        inside = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-    values = [element.value if isinstance(element, ast.Constant) else None for element in inside]
-    found = [value for value in values if isinstance(value, str)]
-    return found if len(found) == len(inside) else []
-
-
 def names_of(tree: ast.Module) -> dict[str, ast.expr]:
     """Return what is assigned to each name of a module."""
     return {
@@ -157,75 +146,30 @@ def names_of(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
-def is_mark(call: ast.Call) -> bool:
-    """Tell whether a call makes a mark; of many calls few end like one, and these are written."""
-    end = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return MARK.endswith(end) and ast.unparse(call.func) == MARK
-
-
-def definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    """Yield the functions and classes below a node; only statements are walked, which are few."""
-    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for child in getattr(node, field, []):
-            if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                yield child
-            yield from definitions(child)
-
-
 @cache
-def strings_on(source: str) -> dict[str, str]:
-    """Return what the marks of each function and class say; asked for many times of one file."""
+def claims(source: str) -> dict[str, set[str]]:
+    """Return the tags with which each test (or class of tests) of `source` is marked.
+
+    Written out, as "K5" or "K31-K36", or `*` of a tuple that is.
+    """
     if MARK not in source:
         return {}
     tree = ast.parse(source)
-    named = names_of(tree)
-    return {
-        node.name: " ".join(
-            text
-            for mark in node.decorator_list
-            if isinstance(mark, ast.Call) and is_mark(mark)
-            for argument in mark.args
-            for text in strings(argument, named)
-        )
-        for node in definitions(tree)
-    }
-
-
-def claims(source: str, families: Iterable[str]) -> dict[str, set[str]]:
-    """Return the tags with which each test (or class of tests) of `source` is marked."""
-    return {name: tags_in(text, families) for name, text in strings_on(source).items()}
-
-
-def marked(source: str, families: Iterable[str]) -> tuple[set[str], list[str]]:
-    """Return the tags with which tests of `source` are marked, and what is wrong with marks."""
-    if MARK not in source:
-        return set(), []
-    tree = ast.parse(source)
-    tags: set[str] = set()
-    wrong: list[str] = []
-    named, nodes = names_of(tree), list(ast.walk(tree))
-    on_tests = {
-        decorator
-        for node in nodes
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower().startswith("test")
-        for decorator in node.decorator_list
-    }
-    for node in nodes:
-        if not (isinstance(node, ast.Call) and is_mark(node)):
-            continue
-        if node not in on_tests:
-            wrong.append(f"line {node.lineno}: the mark does not decorate a test")
-            continue
-        for argument in node.args:
-            values = strings(argument, named)
-            if values and all(TAG.fullmatch(value) for value in values):
-                tags |= set().union(*(tags_in(value, families) or {value} for value in values))
-            else:
-                wrong.append(
-                    f"line {node.lineno}: {ast.unparse(argument)} is not a tag written out, such "
-                    'as "K5" or "K31-K36", nor * of a tuple of tags written out'
-                )
-    return tags, wrong
+    named, found = names_of(tree), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            texts: list[str] = []
+            for mark in node.decorator_list:
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == MARK:
+                    for argument in mark.args:
+                        if isinstance(argument, ast.Starred):
+                            texts += ast.literal_eval(named[ast.unparse(argument.value)])
+                        else:
+                            texts.append(ast.literal_eval(argument))
+            assert all(map(TAG.fullmatch, texts)), f"{node.name} is marked with {texts}"
+            assert not texts or node.name.lower().startswith("test"), f"{node.name} is no test"
+            found[node.name] = tags_in(" ".join(texts), FAMILIES)
+    return found
 
 
 @lru_cache
@@ -420,14 +364,9 @@ def notebooks() -> dict[str, dict[str, set[str]]]:
 
 
 @cache
-def marks() -> dict[str, tuple[set[str], list[str]]]:
-    """Return the tags with which the tests of each file are marked, and what is wrong there."""
-    return {
-        path.relative_to(ROOT).as_posix(): marked(path.read_text("utf-8"), FAMILIES)
-        for path in sorted(ROOT.glob("tests/**/test_*.py"))
-    }
-
-
 def marked_tags() -> dict[str, set[str]]:
     """Return the tags with which the tests of each file are marked."""
-    return {path: tags for path, (tags, _) in marks().items()}
+    return {
+        path.relative_to(ROOT).as_posix(): set().union(*claims(path.read_text("utf-8")).values())
+        for path in sorted(ROOT.glob("tests/**/test_*.py"))
+    }

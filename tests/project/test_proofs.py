@@ -6,7 +6,6 @@ from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
 from project.book import (
     DEFINED,
     ENTRIES,
-    FAMILIES,
     Entry,
     claims,
     link_problems,
@@ -29,7 +28,7 @@ def carries(path: str, test: str, tag: str, root: Path = ROOT) -> bool:
     if not (root / path).is_file():
         return False
     if path not in CLAIMED:
-        CLAIMED[path] = claims((root / path).read_text("utf-8"), FAMILIES)
+        CLAIMED[path] = claims((root / path).read_text("utf-8"))
     return tag in CLAIMED[path].get(test, set())
 
 
@@ -64,7 +63,7 @@ def test_what_algebra_proves_is_not_excused_from_it() -> None:
 
 def test_each_proof_by_algebra_carries_the_one_tag_that_it_proves() -> None:
     for path in sorted(ROOT.glob("tests/derivations/test_*.py")):
-        for test, tags in claims(path.read_text("utf-8"), FAMILIES).items():
+        for test, tags in claims(path.read_text("utf-8")).items():
             if test.startswith("test"):
                 assert len(tags) == 1, (path.name, test, tags)
 
