@@ -8,11 +8,11 @@ Shapes: S weight samples, B rows, P weights and biases, K outputs, L layers. Eve
 
     net      widths of the network, (d_in, hidden..., K)
     theta    mu, then rho, of all weights and biases, (2P,)
-    prior    deviation of the prior, the report's sigma_data
-    noise    deviation of y around the network's output, 1 in the report
+    prior    standard deviation of the prior, the report's sigma_data
+    noise    standard deviation of y around the network's output, 1 in the report
 
-It learns x^2 in [-2, 2], and says at 0, 2, 4, 6 the mean, epistemic and total deviation of y. The
-band is wide beyond the data (figures/band.png), and a sixth as wide at 6 from SECTION_7.
+It learns x^2 in [-2, 2]; at 0, 2, 4, 6 it says the mean of y and its epistemic and total standard
+deviation. The band is wide beyond the data (figures/band.png), a sixth as wide at 6 from SECTION_7.
 
 >>> rng = np.random.default_rng(0)
 >>> x = rng.uniform(-2, 2, (100, 1))
@@ -132,7 +132,7 @@ def fit(
 def predict(
     net: Net, theta: Array, x: Array, noise: float, samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
-    """Return the mean of a new y, its epistemic and its total deviation, (B, K) each."""
+    """Return the mean, the epistemic and the total standard deviation of a new y, (B, K) each."""
     mu, rho = np.split(theta, 2)                                     # K2
     eps = rng.standard_normal((samples, mu.size))                    # K1  (S, P)
     f, _ = forward(net, mu + softplus(rho) * eps, x)                 # K3, K4, K31-K36  (S, B, K)

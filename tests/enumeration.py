@@ -7,8 +7,6 @@ the normals, let every chain of one step answer the decisions in its own way, an
 probability of these answers: a chain is a path of decisions, and one step takes all of them.
 """
 
-import inspect
-import types
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -237,16 +235,3 @@ def normals_of(metric, momenta):
     size = momenta.shape[1]
     rows = metric.draw_momentum(Dealer(np.eye(size)), np.zeros((size, size)))
     return np.linalg.solve(rows.T, momenta.T).T
-
-
-# --- planted errors ------------------------------------------------------------------------------
-
-
-def planted(module, right, wrong):
-    """Return a copy of `module` in which the one place that says `right` says `wrong`."""
-    source = inspect.getsource(module)
-    assert source.count(right) == 1, f"{module.__name__} has {source.count(right)} times {right!r}"
-    copy = types.ModuleType(module.__name__)
-    copy.__package__ = module.__package__
-    exec(compile(source.replace(right, wrong), module.__file__, "exec"), copy.__dict__)
-    return copy

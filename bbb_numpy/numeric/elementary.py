@@ -61,7 +61,7 @@ TINY[np.dtype(object)] = 0.0
 class SoftplusParts(NamedTuple):
     r"""Softplus and its companions, all four from one exponential; shape and dtype of x."""
 
-    softplus: Array  # log(1 + e^x), the deviation sigma of a raw rho (K3)
+    softplus: Array  # log(1 + e^x), the standard deviation sigma of a raw rho (K3)
     sigmoid: Array  # 1 / (1 + e^-x) = d softplus/dx (K24)
     log_softplus: Array  # log sigma (K10)
     ratio: Array  # sigmoid / softplus = d log sigma/dx (K25)
@@ -136,7 +136,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
 
 
 def softplus(x: Any) -> Array:
-    r"""Return ``log(1 + e^x)``, elementwise: the deviation sigma of a raw rho (K3)."""
+    r"""Return ``log(1 + e^x)``, elementwise: the standard deviation of a raw rho (K3)."""
     return softplus_parts(_as_inexact(x)).softplus
 
 
@@ -297,10 +297,10 @@ def sums_of_squares(a: Array) -> Array:
 
 
 def symmetric(covariance: Array) -> bool:
-    """Return whether both halves agree to 1e-5 in units of the deviations, whatever these are."""
-    deviation = np.sqrt(np.abs(np.diagonal(covariance)))
+    """Return whether both halves agree to 1e-5 in units of the standard deviations."""
+    scale = np.sqrt(np.abs(np.diagonal(covariance)))
     gap = np.abs(covariance - covariance.T)
-    return bool((gap <= 1e-5 * deviation[:, None] * deviation).all())
+    return bool((gap <= 1e-5 * scale[:, None] * scale).all())
 
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:

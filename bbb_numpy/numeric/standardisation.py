@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 def moments(array: Array, standardize: bool, weights: Array | None = None) -> tuple[Array, Array]:
-    """Return mean and deviation of the columns of (N, d); deviation 1 where nothing varies.
+    """Return mean and standard deviation of the columns of (N, d), 1 where nothing varies.
 
     With `weights` (N,) > 0 each row counts so many times (D45).
     """
@@ -48,6 +48,7 @@ def standardised(array: Array, mean: Array, scale: Array, dtype: Any, name: str)
         row, column = (int(i) for i in np.argwhere(~np.isfinite(out))[0])
         raise ValueError(
             f"{name} is too large at row {row}, column {column} for {np.dtype(dtype)}: "
-            f"{array[row, column]:g} with mean {mean[column]:g} and deviation {scale[column]:g}"
+            f"{array[row, column]:g} with mean {mean[column]:g} and standard deviation "
+            f"{scale[column]:g}"
         )
     return out
