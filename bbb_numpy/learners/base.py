@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from functools import update_wrapper
 from inspect import cleandoc
 from math import nan
-from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,9 +15,9 @@ from numpy.typing import NDArray
 
 try:
     from sklearn import get_config
-    from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+    from sklearn.base import BaseEstimator
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils import check_consistent_length, estimator_html_repr
+    from sklearn.utils import estimator_html_repr
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
@@ -31,39 +28,22 @@ except ImportError:
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
 from ..numeric.standardisation import standardised
-from ..numeric.validation import MOST_SAMPLES, check_generator, whole
+from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whole
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, NonFiniteError, Recipe, Training
-from ..training.loop import start, train
+from ..training.loop import train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse, warn_of_scale
 from .columns import Column, encoded
 from .fit_report import FitReport, Trained, fit_report
-from .inference import is_sampled, short
-from .nested import nested_params, with_nested
-from .plan import REGRESSION, Plan, Task, check_plan, check_verbose
+from .inference import is_sampled
+from .plan import REGRESSION, Plan, Task, check_plan, fields_of, stands_for, with_fields
 from .representation import fitted_html, importances, layer_means
-from .rows import (
-    Prepared,
-    check_inputs,
-    check_weights,
-    counting,
-    held_out_rows,
-    prepared,
-)
+from .rows import Prepared, check_inputs, check_pair, check_weights, prepared
 
-__all__ = [
-    "ClassifierMixin",
-    "Learner",
-    "MultiOutputMixin",
-    "RegressorMixin",
-    "Targets",
-    "check_consistent_length",
-    "check_is_fitted",
-    "trains",
-]
+__all__ = ["Learner", "Targets", "trains"]
 
 Array = NDArray[Any]
 Self = TypeVar("Self", bound="Learner")
@@ -74,7 +54,6 @@ class Targets(NamedTuple):
 
     numbers: Array  # (N, K) float64
     likelihood: Likelihood
-    real: bool  # whether they have units, and can be standardised
     fitted: dict[str, Any]  # attributes that describe them
 
 
@@ -82,9 +61,9 @@ def _is_trained(learner: Any) -> bool:
     """Whether a learner trains, or raise AttributeError that says why it cannot go on."""
     if is_sampled(learner.inference):
         raise AttributeError(
-            f"{type(learner).__name__} has no partial_fit with inference="
-            f"{short(learner.inference)}: draws of one posterior cannot go on to that of other "
-            "rows. Call fit with all rows, or use inference='mean-field'"
+            f"{type(learner).__name__} has no partial_fit with inference={learner.inference!r}: "
+            "draws of one posterior cannot go on to that of other rows. Call fit with all rows, "
+            "or use inference='mean-field'"
         )
     return True
 
@@ -173,33 +152,17 @@ class Learner(BaseEstimator):
     """
 
     task: ClassVar[Task] = REGRESSION
+    labels: ClassVar[bool] = False  # whether targets are labels
     # scikit-learn shows what a parameter means where it can link it; here to where it is shown
     _doc_link_module = "bbb_numpy"
     _doc_link_template = "#"
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give each learner the shared parameters' docstring, and shared methods of its own.
-
-        With methods of its own Python's errors name its class.
-        """
+        """Give each learner the shared parameters' docstring."""
         super().__init_subclass__(**options)
         if cls.__doc__ and Learner.__doc__:  # there are none under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
             cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
-        for name in ("__init__", "fit"):
-            method = getattr(cls, name)
-            if name not in vars(cls):
-                own = FunctionType(
-                    method.__code__,
-                    method.__globals__,
-                    name,
-                    method.__defaults__,
-                    method.__closure__,
-                )
-                own.__kwdefaults__ = method.__kwdefaults__
-                setattr(cls, name, update_wrapper(own, method, updated=()))
-                own.__qualname__ = f"{cls.__qualname__}.{name}"
-                vars(own).pop("__wrapped__")
 
     training_: Training
     draws_: Draws
@@ -271,7 +234,12 @@ class Learner(BaseEstimator):
         argument is None or a short name, they are those of the part that it stands for.
         """
         params: dict[str, Any] = super().get_params(deep=False)
-        return params | nested_params(params, self.task) if deep else params
+        if not deep:
+            return params
+        found = dict(params)
+        for name, part in stands_for(params, self.task).items():
+            found |= fields_of(name, params[name] if params[name] is not None else part)
+        return found
 
     def set_params(self: Self, **params: Any) -> Self:
         """Set arguments of the constructor, or fields of their parts as `get_params` names them.
@@ -289,15 +257,22 @@ class Learner(BaseEstimator):
             For a name that there is not, and values that a part refuses; nothing has changed then.
         """
         known = self.get_params(deep=False)
-        for name in params:
-            if name.partition("__")[0] not in known:
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            head, deeper, rest = name.partition("__")
+            if head not in known:
                 raise ValueError(
                     f"Invalid parameter {name!r} for estimator {self}. "
                     f"Valid parameters are: {list(known)!r}."
                 )
-        plain = {name: value for name, value in params.items() if name in known}
-        nested = {name: value for name, value in params.items() if name not in known}
-        for name, value in with_nested(known | plain, nested, self.task).items():
+            if deeper:
+                nested.setdefault(head, {})[rest] = value
+        settings = known | {name: value for name, value in params.items() if name in known}
+        parts = stands_for(settings, self.task)
+        for name, changes in nested.items():
+            given = settings[name]
+            settings[name] = with_fields(name, parts[name] if given is None else given, changes)
+        for name, value in settings.items():
             setattr(self, name, value)
         return self
 
@@ -394,59 +369,56 @@ class Learner(BaseEstimator):
             what was measured.
         """
         plan = self._plan()
-        with self._kept_if_warnings_are_errors():
-            if plan.warm_start and "estimator_" in self.__dict__:
-                recipe = plan.recipe_to_fit_on()
-                caller = "fit with warm_start=True"
-                data, before = self._train_on(X, y, plan, recipe, caller, sample_weight)
-                return self._report(data, recipe, before)
-            fitted, data = self._begin(
-                X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=True
-            )
-            if plan.sampling is not None:
-                model, rows, _ = data.counted(fitted["estimator_"].model)
-                draws = plan.sampling.run(model, *rows, fitted["rng_"], plan.dtype, plan.progress)
-                if plan.verbose:
-                    tqdm.write(draws.summary())
-                self._take_over({**fitted, "draws_": draws})
-                return self._report(data)
-            recipe, before = plan.recipe(self.task), fitted["training_"]
-            self._train(fitted, data, recipe, plan.progress)
+        if self.warm_start and "estimator_" in self.__dict__:
+            before = self.__dict__.get("training_")  # None: draws, which are refused
+            recipe = plan.recipe(plan.parts["epochs"], anew=False, stops=True)
+            data = self._train_on(X, y, plan, recipe, "fit with warm_start=True", sample_weight)
             return self._report(data, recipe, before)
+        fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
+        if plan.sampling is not None:
+            model, rows, _ = data.counted(fitted["estimator_"].model)
+            draws = plan.sampling.run(
+                model, *rows, fitted["rng_"], plan.parts["dtype"], self.progress
+            )
+            if self.verbose:
+                tqdm.write(draws.summary())
+            self._take_over({**fitted, "draws_": draws})
+            return self._report(data)
+        before, recipe = (
+            fitted["training_"],
+            plan.recipe(plan.parts["epochs"], anew=True, stops=True),
+        )
+        self._train(fitted, data, recipe)
+        return self._report(data, recipe, before)
 
-    @contextmanager
-    def _kept_if_warnings_are_errors(self) -> Iterator[None]:
-        """Leave an earlier fit as it was where a warning, but that of Ctrl-C, is an exception."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except Warning:
-            if getattr(self.__dict__.get("training_"), "stopped", None) != "interrupted":
-                self.__dict__.clear()
-                self.__dict__.update(before)
-            raise
+    def _partial_fit(
+        self: Self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
+    ) -> Self:
+        """Go on training; the first call begins as `fit` does."""
+        self._need_training("partial_fit")
+        plan = self._plan()
+        recipe = plan.recipe(whole("epochs", epochs, 1, MOST_STEPS), anew=False, stops=False)
+        if "training_" in self.__dict__:
+            self._train_on(X, y, plan, recipe, "partial_fit", sample_weight)
+        else:
+            fitted, data = self._begin(X, y, plan, sample_weight, 0.0, classes)
+            self._train(fitted, data, recipe)
+        return self
 
-    def _first_targets(self, y: Any, plan: Plan) -> Targets:
+    def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         """Read the targets of a first fit."""
         raise NotImplementedError
 
-    def _next_targets(self, y: Any, dtype: Any) -> Array:
+    def _next_targets(self, y: Array, dtype: Any) -> Array:
         """Read targets like those of the first fit: (N, K) in training's units and dtype."""
         raise NotImplementedError
 
-    def _weights(
-        self, sample_weight: Any, x: Array, y: Array, fitted: dict[str, Any]
-    ) -> Array | None:
+    def _class_weights(self, weights: Array | None, y: Array, classes: Any) -> Array | None:
         """Return how often rows count (N,), or None: `y` as training gets them, (N, K)."""
-        return check_weights(sample_weight, x)
+        return weights
 
     def _plan(self) -> Plan:
         return check_plan(self.get_params(deep=False), self.task)
-
-    def _plan_to_go_on(self) -> Plan:
-        """Return the plan of a `partial_fit`."""
-        self._need_training("partial_fit")
-        return self._plan()
 
     def _need_training(self, caller: str) -> None:
         if "draws_" in self.__dict__:
@@ -458,94 +430,81 @@ class Learner(BaseEstimator):
     def _begin(
         self,
         X: Any,
-        read_targets: Callable[[], Targets],
+        y: Any,
         plan: Plan,
         sample_weight: Any,
-        held_out: bool,
+        fraction: float,
+        classes: Any = None,
     ) -> tuple[dict[str, Any], Prepared]:
         """Return the fitted attributes before the first epoch, and the rows, ready for training."""
         noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
-        x = check_inputs(noted, X, first=True)
-        targets = read_targets()
-        y = targets.numbers
-        check_consistent_length(x, y)
-        weights = self._weights(sample_weight, x, y, targets.fitted)
-        x, y, weights = counting((x, y), weights)
-        warn_of_scale(weights, plan.objective)
-        rows = held_out_rows(len(x), plan.validation_fraction if held_out else 0.0)
-        estimator = plan.build(x.shape[1], y.shape[1], targets.likelihood)
-        rng = check_generator(self.random_state)
+        x, given = check_pair(noted, X, y, first=True, labels=self.labels)
+        y, likelihood, fitted = self._first_targets(given, plan, classes)
+        weights = check_weights(sample_weight, x)
+        weights = self._class_weights(weights, y, fitted.get("classes_"))
+        if weights is not None:
+            counts = weights > 0  # the others are not there
+            x, y, weights = x[counts], y[counts], weights[counts]
+            warn_of_scale(weights, plan.parts["objective"])
+        estimator = plan.build(x.shape[1], y.shape[1], likelihood)
+        rng, dtype = check_generator(self.random_state), plan.parts["dtype"]
         seed = int(rng.integers(2**63))
-        fitted = {**targets.fitted, "predict_seed_": seed, **_features(noted)}
-        real = plan.standardize and targets.real
-        data = prepared(x, y, rows, rng, plan.standardize, real, plan.dtype, weights)
-        fitted |= {**data.units, "estimator_": estimator, "rng_": rng}
+        real = self.standardize and likelihood.target_kind == "real"
+        data = prepared(x, y, fraction, rng, self.standardize, real, dtype, weights)
+        fitted |= {"predict_seed_": seed, "estimator_": estimator, "rng_": rng, **data.units}
+        fitted |= {name: value for name, value in vars(noted).items() if name.endswith("_in_")}
         if not isinstance(estimator, DrawnWeights):
-            fitted["training_"] = start(estimator, rng, plan.optimizer, plan.dtype)
+            theta = estimator.init(rng, dtype)
+            fitted["training_"] = Training(theta, plan.parts["optimizer"].init(theta))
         return fitted, data
-
-    def _go_on(
-        self: Self, X: Any, y: Any, plan: Plan, epochs: int, sample_weight: Any = None
-    ) -> Self:
-        """Train further by `partial_fit`."""
-        recipe = plan.recipe_to_go_on(epochs)
-        self._train_on(X, y, plan, recipe, "partial_fit", sample_weight)
-        return self
 
     def _train_on(
         self, X: Any, y: Any, plan: Plan, recipe: Recipe, caller: str, sample_weight: Any
-    ) -> tuple[Prepared, Training]:
-        """Train further from where an earlier call ended; return the rows, and what was before."""
+    ) -> Prepared:
+        """Train further from where an earlier call ended; return the rows."""
         self._need_training(caller)
-        given, before = self._check_pair(X, y), self.training_
-        weights = self._weights(sample_weight, *given, self.__dict__)
-        *rows, weights = counting(given, weights)
-        warn_of_scale(weights, plan.objective)
-        data = Prepared(Rows(*rows), None, {}, None if weights is None else (weights, None))
+        x, targets = self._check_pair(X, y)
+        weights = check_weights(sample_weight, x)
+        weights = self._class_weights(weights, targets, self.__dict__.get("classes_"))
+        if weights is not None:
+            counts = weights > 0
+            x, targets, weights = x[counts], targets[counts], weights[counts]
+            warn_of_scale(weights, plan.parts["objective"])
+        data = Prepared(Rows(x, targets), None, {}, None if weights is None else (weights, None))
         fitted: dict[str, Any] = {
-            "training_": before,
+            "training_": self.training_,
             "estimator_": self._same_model(plan, caller),
             "rng_": copy.deepcopy(self.rng_),
         }
-        self._train(fitted, data, recipe, plan.progress)
-        return data, before
+        self._train(fitted, data, recipe)
+        return data
 
-    def _train(
-        self: Self, fitted: dict[str, Any], data: Prepared, recipe: Recipe, progress: bool | None
-    ) -> Self:
+    def _train(self, fitted: dict[str, Any], data: Prepared, recipe: Recipe) -> None:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
         model, rows, held_out = data.counted(fitted["estimator_"].model)
-        estimator = replace(fitted["estimator_"], model=model)
+        estimator, rng = fitted["estimator_"], fitted["rng_"]
+        if model is not estimator.model:
+            estimator = replace(estimator, model=model)
         try:
             state: Training = train(
-                estimator,
-                before,
-                rows,
-                recipe,
-                fitted["rng_"],
-                held_out,
-                progress,
-                check_verbose(self.verbose),
+                estimator, before, rows, recipe, rng, held_out, self.progress, int(self.verbose)
             )
         except NonFiniteError as error:
             state, failure = error.training, error
-        finished = len(state.history) > len(before.history)
-        with self._kept_if_warnings_are_errors():
-            if finished or "estimator_" not in self.__dict__:
-                self._take_over({**fitted, "training_": state})
-            if failure is not None:
-                raise failure
-            if state.stopped == "interrupted":
-                done = len(state.history) - len(before.history)
-                warnings.warn(
-                    f"Training interrupted by user after {done} of {recipe.epochs} epochs; "
-                    "the model holds the state after the last finished epoch",
-                    UserWarning,
-                    stacklevel=3,
-                )
-            warn_of_collapse(fitted["estimator_"], state)
-        return self
+        done = len(state.history) - len(before.history)
+        if done or "estimator_" not in self.__dict__:
+            self._take_over({**fitted, "training_": state})
+        if failure is not None:
+            raise failure
+        if state.stopped == "interrupted":
+            warnings.warn(
+                f"Training interrupted by user after {done} of {recipe.epochs} epochs; "
+                "the model holds the state after the last finished epoch",
+                UserWarning,
+                stacklevel=3,
+            )
+        warn_of_collapse(fitted["estimator_"], state)
 
     def _report(
         self: Self, data: Prepared, recipe: Recipe | None = None, before: Training | None = None
@@ -575,29 +534,29 @@ class Learner(BaseEstimator):
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=3)
         return self
 
-    def _take_over(self: Self, fitted: dict[str, Any]) -> Self:
+    def _take_over(self, fitted: dict[str, Any]) -> None:
         """Replace what an earlier fit has left; what it measured of itself is void."""
         self.__dict__.pop("fit_report_", None)
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
             for name in ("feature_names_in_", "training_", "draws_", "columns_"):
                 self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
-        return self
 
     def _same_model(self, plan: Plan, caller: str) -> Estimator:
         """Return the plan's estimator for the fitted model, or say what has changed."""
         old: Any = self.estimator_
-        likelihood = old.model.likelihood if plan.likelihood is None else plan.likelihood
+        likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
+        memory = plan.parts["optimizer"].init(self.theta_).arrays
         pairs = {
             "hidden_layer_sizes or activation": (new.model.network, old.model.network),
             "prior": (new.model.prior, old.model.prior),
             "likelihood": (new.model.likelihood, old.model.likelihood),
             "inference": (type(new.posterior), type(old.posterior)),
-            "dtype": (np.dtype(plan.dtype), self.theta_.dtype),
+            "dtype": (plan.parts["dtype"], self.theta_.dtype),
             "optimizer (its memory)": (
-                set(plan.optimizer.init(self.theta_).arrays),
-                set(self.training_.optimizer_state.arrays),
+                memory.keys(),
+                self.training_.optimizer_state.arrays.keys(),
             ),
         }
         changed = [name for name, (now, then) in pairs.items() if now != then]
@@ -617,16 +576,18 @@ class Learner(BaseEstimator):
         return standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
 
     def _check_pair(self, X: Any, y: Any) -> Rows:
-        x = self._check_rows(X)
-        targets = self._next_targets(y, x.dtype)
-        check_consistent_length(x, targets)
-        return Rows(x, targets)
+        check_is_fitted(self)
+        x, targets = check_pair(self, X, y, first=False, labels=self.labels)
+        x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        return Rows(x, self._next_targets(targets, x.dtype))
 
     @np.errstate(over="ignore", invalid="ignore")
     def _ask(self, function: Callable[..., Any], x: Array, *more: Any, **changes: Any) -> Any:
         """Return what a function of `evaluation` says of the posterior at standardised rows."""
-        rng = np.random.default_rng(self.predict_seed_)
-        options = {"rng": rng, "samples": self._predict_samples(), **changes}
+        samples = self.predict_samples or self.task.defaults["predict_samples"]
+        if isinstance(getattr(self.estimator_, "posterior", None), PointMass):
+            samples = 1
+        options = {"rng": np.random.default_rng(self.predict_seed_), "samples": samples, **changes}
         return function(self.estimator_, self.theta_, x, *more, **options)
 
     def _drawn(
@@ -638,14 +599,3 @@ class Learner(BaseEstimator):
         if random_state is not None:
             changes["rng"] = check_generator(random_state)
         return x, self._ask(draw, x, **changes)
-
-    def _predict_samples(self) -> int:
-        given = self.task.predict_samples if self.predict_samples is None else self.predict_samples
-        samples = whole("predict_samples", given, 1, MOST_SAMPLES)
-        point = isinstance(getattr(self.estimator_, "posterior", None), PointMass)
-        return 1 if point else samples
-
-
-def _features(noted: BaseEstimator) -> dict[str, Any]:
-    """Return what scikit-learn has noted of the features: their number, and names if any."""
-    return {name: value for name, value in vars(noted).items() if name.endswith("_in_")}

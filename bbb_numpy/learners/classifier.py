@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 
 from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
-from ..numeric.validation import MOST_STEPS, whole
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from .base import ClassifierMixin, Learner, Targets, check_consistent_length, trains
+from .base import Learner, Targets, trains
 from .cautions import need_finite
 from .plan import CLASSIFICATION, Plan
-from .rows import (
-    check_labels,
-    check_weights,
-    class_weights,
-    codes,
-    distinct,
-    label_type,
-    refuse_dates,
-)
+from .rows import check_labels, check_weights, class_weights
 
 __all__ = ["BayesianMLPClassifier"]
 
@@ -68,6 +59,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     """
 
     task = CLASSIFICATION
+    labels = True
     classes_: Array
 
     def __init__(
@@ -98,9 +90,30 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         warm_start: bool = False,
     ) -> None:
         """Take note of the settings; `fit` checks them."""
-        given = locals()
-        settings = {name: given[name] for name in signature(Learner.__init__).parameters}
-        super().__init__(**{name: one for name, one in settings.items() if name != "self"})
+        super().__init__(
+            hidden_layer_sizes,
+            activation=activation,
+            prior=prior,
+            likelihood=likelihood,
+            inference=inference,
+            gradient_estimator=gradient_estimator,
+            objective=objective,
+            kl_weights=kl_weights,
+            kl_warm_up=kl_warm_up,
+            optimizer=optimizer,
+            epochs=epochs,
+            batch_size=batch_size,
+            samples=samples,
+            predict_samples=predict_samples,
+            standardize=standardize,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            dtype=dtype,
+            random_state=random_state,
+            progress=progress,
+            verbose=verbose,
+            warm_start=warm_start,
+        )
         self.class_weight = class_weight
 
     @trains
@@ -136,84 +149,38 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             As `fit`; also when `classes` are missing or change, for a label that is not among
             them, and when arguments that shape the model were changed.
         """
-        plan = self._plan_to_go_on()
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' is not for partial_fit, which sees only some of the rows: "
                 "pass weights as {label: weight}, from sklearn.utils.compute_class_weight"
             )
-        epochs = whole("epochs", epochs, 1, MOST_STEPS)
-        named = None if classes is None else distinct(check_labels(classes, "classes"), "classes")
+        named = None if classes is None else np.unique(check_labels(classes, "classes"))
         if "training_" in self.__dict__:
             if named is not None and not np.array_equal(named, self.classes_):
                 raise ValueError(
                     f"classes {_some(named)} are not those of the first call, "
                     f"{_some(self.classes_)}; call fit to start anew"
                 )
-            return self._go_on(X, y, plan, epochs, sample_weight)
-        if named is None:
+        elif named is None:
             raise ValueError(
                 "classes must be passed on the first call to partial_fit, since later rows may "
                 "have labels that these have not: partial_fit(X, y, classes=np.unique(all_labels))"
             )
+        return self._partial_fit(X, y, epochs, sample_weight, named)
 
-        def read() -> Targets:
-            return self._targets(check_labels(y), named, plan)
-
-        fitted, data = self._begin(X, read, plan, sample_weight, held_out=False)
-        return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
-
-    def _weights(
-        self, sample_weight: Any, x: Array, y: Array, fitted: dict[str, Any]
-    ) -> Array | None:
+    def _class_weights(self, weights: Array | None, y: Array, classes: Any) -> Array | None:
         """Return sample weight times class weight (N,), or None where both are 1."""
-        weights = super()._weights(sample_weight, x, y, fitted)
         if self.class_weight is None:
             return weights
         places = y[:, 0].astype(np.intp) if y.shape[1] == 1 else y.argmax(axis=1)
-        counts = np.bincount(places, weights, minlength=len(fitted["classes_"]))
-        each = class_weights(self.class_weight, fitted["classes_"], counts)
-        return check_weights(each[places] * (1.0 if weights is None else weights), x)
+        counts = np.bincount(places, weights, minlength=len(classes))
+        each = class_weights(self.class_weight, classes, counts)
+        return check_weights(each[places] * (1.0 if weights is None else weights), y)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable label of each row (N,), in the type of the labels."""
         places = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[places]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows, or of their weight, whose label `predict` finds.
-
-        All rows right is exactly 1.0, whatever the weights: what is right is divided by the sum of
-        what is right and what is wrong, each added up once.
-
-        Parameters
-        ----------
-        X, y : array-like (N, d_in), (N,)
-        sample_weight : array-like (N,), optional
-            Finite and >= 0, not all 0.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For weights of another length or that cannot be weights, and for labels of another type
-            than those of `fit`. One of their type that `fit` has not seen is not found.
-        """
-        found = np.argmax(self.predict_proba(X), axis=1)
-        places = self._known(check_labels(y), same_type=True)
-        check_consistent_length(found, places)
-        weight: Array = np.ones(len(found))
-        if sample_weight is not None:
-            refuse_dates(sample_weight)
-            weight = np.asarray(sample_weight, np.float64)
-            usable = weight.shape == found.shape and np.isfinite(weight).all() and weight.min() >= 0
-            if not usable or not weight.any():
-                raise ValueError(
-                    f"sample_weight must be {len(found)} finite numbers >= 0, one for each row, "
-                    f"and not all 0; got {_some(weight.ravel())} of shape {weight.shape}"
-                )
-            weight = weight / weight.max()  # so that no sum overflows
-        right, wrong = weight[found == places].sum(), weight[found != places].sum()
-        return float(right / (right + wrong))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (N, C), in the order of `classes_`."""
@@ -227,7 +194,10 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         small = proba < 1e-8  # 1 - p has lost their digits, or exp(logit) is 0
         for place in np.flatnonzero(small.any(axis=0)):
             rows = np.flatnonzero(small[:, place])
-            logs[rows, place] = self._log_density(x[rows], np.full(len(rows), place))
+            targets = _encoded(
+                np.full(len(rows), place), self.classes_, self.estimator_.model.likelihood
+            )
+            logs[rows, place] = self._log_density(x[rows], targets)
         return logs
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
@@ -308,24 +278,23 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         ValueError
             Also for a label that is not among `classes_`.
         """
-        x = self._check_rows(X)
-        places = self._known(check_labels(y))
-        check_consistent_length(x, places)
-        return self._log_density(x, places)
+        return self._log_density(*self._check_pair(X, y))
 
-    def _log_density(self, x: Array, places: NDArray[np.intp]) -> Array:
-        """Return the log probability (N,) of the class at each of `places`."""
-        targets = _encoded(places, len(self.classes_), self.estimator_.model.likelihood)
+    def _log_density(self, x: Array, targets: Array) -> Array:
+        """Return the log probability (N,) of encoded targets."""
         found = self._ask(predictive.log_predictive_density, x, targets)
         need_finite("the log density of y", found, x)
         return found.astype(np.float64)
 
-    def _first_targets(self, y: Any, plan: Plan) -> Targets:
-        labels = check_labels(y)
-        return self._targets(labels, distinct(labels), plan)
-
-    def _targets(self, labels: Array, classes: Array, plan: Plan) -> Targets:
-        likelihood = plan.likelihood
+    def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+        classes = np.unique(y) if classes is None else classes
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only one class, {classes[0]!s}: every probability would be 1 whatever the "
+                "inputs, so there is nothing to learn. Give rows of at least two classes, or name "
+                "all of them in partial_fit(X, y, classes=...)"
+            )
+        likelihood = plan.parts["likelihood"]
         if likelihood is None:
             likelihood = BernoulliLikelihood() if len(classes) == 2 else CategoricalLikelihood()
         if isinstance(likelihood, BernoulliLikelihood) and len(classes) > 2:
@@ -333,38 +302,33 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
                 f"a Bernoulli likelihood has two classes; y has {len(classes)}: {_some(classes)}. "
                 "Use likelihood='categorical', or None"
             )
-        numbers = _encoded(self._known(labels, classes), len(classes), likelihood)
-        return Targets(numbers, likelihood, False, {"classes_": classes})
+        return Targets(
+            _encoded(_places(y, classes), classes, likelihood), likelihood, {"classes_": classes}
+        )
 
-    def _next_targets(self, y: Any, dtype: Any) -> Array:
+    def _next_targets(self, y: Array, dtype: Any) -> Array:
         likelihood = self.estimator_.model.likelihood
-        encoded = _encoded(self._known(check_labels(y)), len(self.classes_), likelihood)
-        return encoded.astype(dtype)
-
-    def _known(
-        self, labels: Array, classes: Array | None = None, same_type: bool = False
-    ) -> NDArray[np.intp]:
-        """Return the place of each label among the classes, or name the first that has none.
-
-        If it only has to be of the same type, its place is -1.
-        """
-        classes = self.classes_ if classes is None else classes
-        places = codes(labels, classes)
-        alike = same_type and label_type(labels[0]) == label_type(classes[0])
-        if (places < 0).any() and not alike:
-            row = int(np.argmin(places))
-            raise ValueError(
-                f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "
-                f"classes {_some(classes)}"
-            )
-        return places
+        return _encoded(_places(y, self.classes_), self.classes_, likelihood).astype(dtype)
 
 
-def _encoded(places: NDArray[np.intp], classes: int, likelihood: Likelihood) -> Array:
+def _places(labels: Array, classes: Array) -> NDArray[np.intp]:
+    """Return the place of every label among the sorted classes (N,), or raise ValueError."""
+    places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    known = np.asarray(classes[places] == labels)  # a number is no text, though searched as one
+    if not known.all():
+        row = int(np.argmin(known))
+        raise ValueError(
+            f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "
+            f"classes {_some(classes)}"
+        )
+    return places
+
+
+def _encoded(places: NDArray[np.intp], classes: Array, likelihood: Likelihood) -> Array:
     """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
     if isinstance(likelihood, BernoulliLikelihood):
         return places[:, None].astype(np.float64)
-    return np.eye(classes)[places]
+    return np.eye(len(classes))[places]
 
 
 def _some(labels: Array) -> str:

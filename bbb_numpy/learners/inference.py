@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradients.catalogue import POSTERIORS, kinds, named
+from ..gradients.catalogue import POSTERIORS
 from ..model.joint import Model
-from ..model.objectives import MAP, MLE, FreeEnergy, Objective
 from ..numeric.validation import (
     MOST_STEPS,
     SAMPLES,
     OneOf,
     Optional,
-    instead,
     proper_fraction,
     settle,
     whole,
@@ -27,34 +25,14 @@ from ..numeric.validation import (
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
-from ..sampling.run import METRICS, SAMPLERS, check_cores, check_sampler, sample
+from ..sampling.run import METRICS, check_cores, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 
-__all__ = [
-    "INFERENCES",
-    "SAMPLED",
-    "STARTS",
-    "Sampling",
-    "check_inference",
-    "check_objective",
-    "is_sampled",
-    "natural_objective",
-    "refuse_training",
-    "short",
-]
+__all__ = ["INFERENCES", "SAMPLED", "STARTS", "Sampling", "is_sampled"]
 
 Array = NDArray[Any]
 NOISE = {"log_noise": HalfCauchy(1.0)}
 STARTS = ("prior", "ensemble")
-# Arguments that only training has
-TRAINING = (
-    "gradient_estimator",
-    "objective",
-    "kl_weights",
-    "kl_warm_up",
-    "optimizer",
-    "early_stopping",
-)
 
 
 @dataclass(frozen=True)
@@ -209,82 +187,3 @@ INFERENCES |= {name: Sampling(name) for name in SAMPLED}
 def is_sampled(inference: Any) -> bool:
     """Whether this value of `inference` means sampling."""
     return isinstance(inference, Sampling) or (isinstance(inference, str) and inference in SAMPLED)
-
-
-def check_inference(value: Any) -> Any:
-    """Return the posterior that is trained, or the `Sampling`, that `inference` means.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not among what is accepted.
-    """
-    if isinstance(value, (Sampling, *kinds(POSTERIORS))):
-        return value
-    if isinstance(value, str):
-        if value in SAMPLERS and value not in INFERENCES:
-            raise ValueError(
-                f"inference must be one of {', '.join(map(repr, INFERENCES))}; got {value!r}. For "
-                f"that sampler make an object: Sampling({value!r})"
-            )
-        return named("inference", value, INFERENCES)
-    raise TypeError(
-        f"inference must be one of {', '.join(map(repr, INFERENCES))}, or an object such as "
-        f"FullRank() or Sampling('nuts', chains=8); got {instead(value)}"
-    )
-
-
-def natural_objective(inference: Any) -> Objective:
-    """Return what a posterior is trained by without a wish of the user."""
-    if isinstance(inference, str) and inference == "mle":
-        return MLE()
-    return MAP() if isinstance(check_inference(inference), PointMass) else FreeEnergy()
-
-
-def check_objective(inference: Any, objective: Objective) -> None:
-    """Raise ValueError for an objective that contradicts the inference."""
-    point = isinstance(check_inference(inference), PointMass)
-    agrees = isinstance(objective, MLE | MAP) == point
-    if isinstance(inference, str) and point:
-        agrees = type(objective) is type(natural_objective(inference))
-    if not agrees:
-        trains = "a single value" if point else "a distribution"
-        raise ValueError(
-            f"inference={inference!r} trains {trains} of each weight by "
-            f"{natural_objective(inference)}, which contradicts objective={objective}; leave one "
-            "of the two out, or use inference='map' or 'mle' for single values"
-        )
-
-
-def short(inference: Any) -> str:
-    """Print a sampling by its sampler's name alone."""
-    if not isinstance(inference, Sampling):
-        return repr(inference)
-    sampler = inference.sampler
-    name = repr(sampler) if isinstance(sampler, str) else type(sampler).__name__
-    return f"Sampling({name})"
-
-
-def refuse_training(params: Mapping[str, Any], sampling: Sampling) -> None:
-    """Refuse what says nothing to a sampler, rather than ignore it."""
-    given = [f"{name}={params[name]!r}" for name in TRAINING if params[name] is not None]
-    fraction = params["validation_fraction"]
-    if isinstance(fraction, float | int | np.number) and fraction > 0:
-        given.append(f"validation_fraction={fraction!r}")
-    if params["warm_start"]:
-        given.append(f"warm_start={params['warm_start']!r}")
-    if given:
-        hint = ""
-        if isinstance(params["kl_warm_up"], int | np.integer):
-            hint = f". Draws before the first kept one: Sampling(warm_up={params['kl_warm_up']})"
-        raise ValueError(
-            f"inference={short(params['inference'])} draws from the posterior and trains nothing, "
-            f"so it cannot use {', '.join(given)}; leave that out, or use inference='mean-field'"
-            f"{hint}"
-        )
-    seed = params["random_state"]
-    if sampling.checkpoint is not None and not isinstance(seed, int | np.integer):
-        raise ValueError(
-            "random_state must be a whole number with Sampling(checkpoint=...): without, the same "
-            f"call begins another run, which cannot go on from there; got {seed!r}"
-        )

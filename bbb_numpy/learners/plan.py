@@ -1,13 +1,19 @@
-"""A learner's constructor arguments: their defaults, and checks that name the argument."""
+"""What a learner's constructor arguments may be, and the parts that they stand for.
+
+An argument is a part, the short name of one, or None for a default. Fields of parts are parameters
+too, for `set_params` and grid searches: ``prior__scale``, ``optimizer__learning_rate``. Parts are
+frozen, so that a part is replaced by another one, never changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
-from numbers import Integral
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from ..gradients.catalogue import (
     ACTIVATIONS,
@@ -15,150 +21,165 @@ from ..gradients.catalogue import (
     KL_WEIGHTS,
     LIKELIHOODS,
     OBJECTIVES,
+    POSTERIORS,
     PRIORS,
     WARM_UPS,
     Estimator,
     kinds,
-    named,
 )
-from ..gradients.family import Family, Posterior
-from ..model.joint import Likelihood, Model, Prior
-from ..model.kl_weights import LinearWarmUp, NoWarmUp, Shares, WarmUp, proportional_kl_weights
-from ..model.objectives import EUBO, MLE, FreeEnergy, Objective, Renyi
-from ..numeric.validation import (
-    DTYPE,
-    MOST_SAMPLES,
-    MOST_STEPS,
-    OneOf,
-    Optional,
-    check_random_state,
-    flag,
-    instead,
-    real,
-    whole,
-)
-from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..gradients.family import Family
+from ..model.joint import Likelihood, Model
+from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
+from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
+from ..numeric.validation import DTYPE, MOST_SAMPLES, MOST_STEPS
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
+from ..parts.posteriors import PointMass
 from ..parts.priors import GaussianPrior
 from ..sampling.draws import DrawnWeights
+from ..sampling.run import SAMPLERS
 from ..training import EarlyStopping, Recipe
-from ..training.optimizers import SGD, Adam, Cosine, Momentum, Optimizer
-from .inference import (
-    Sampling,
-    check_inference,
-    check_objective,
-    natural_objective,
-    refuse_training,
-)
+from ..training.optimizers import SGD, Adam, Cosine, Momentum
+from .inference import INFERENCES, Sampling
 
 __all__ = [
     "CLASSIFICATION",
     "REGRESSION",
     "Plan",
     "Task",
-    "check_class_weight",
-    "check_function",
-    "check_part",
     "check_plan",
-    "check_sizes",
-    "check_verbose",
+    "fields_of",
+    "stands_for",
+    "with_fields",
 ]
 
 
 class Task(NamedTuple):
     """What distinguishes the two learners' arguments."""
 
-    prior: Any  # the default
-    likelihood: Any  # the default; None: chosen from the number of classes
-    kl_warm_up: WarmUp  # the default of `fit`, where the objective allows one
+    learner: str
+    defaults: dict[str, Any]  # what None stands for
     likelihoods: tuple[type, ...]  # what is accepted
-    elsewhere: str  # what to do about the others
-    hidden: tuple[int, ...]  # the other defaults that differ
-    epochs: int
-    samples: int
-    predict_samples: int
+    constraints: dict[str, Any]
 
 
 # Measured, see benchmarks/defaults.py. Little noise to start with, and a KL term that comes in
 # slowly, let the network fit before the prior prunes units that it has not used yet; sigma starts
 # above the report's 0.0067, so that few steps are enough for it to grow where there are few data.
-REGRESSION = Task(
-    GaussianPrior(0.5),
-    GaussianLikelihood(0.1, learn=True),
-    LinearWarmUp(0.5),
-    kinds(LIKELIHOODS),
-    "",
-    hidden=(20,),
-    epochs=1000,
-    samples=1,
-    predict_samples=100,
+DEFAULTS = {
+    "hidden_layer_sizes": (20,),
+    "prior": GaussianPrior(0.5),
+    "likelihood": GaussianLikelihood(0.1, learn=True),
+    "kl_weights": proportional_kl_weights,
+    "kl_warm_up": LinearWarmUp(0.5),  # of `fit`, where the objective has a KL term
+    "optimizer": Adam(learning_rate=1e-2, schedule=Cosine()),
+    "epochs": 1000,
+    "samples": 1,
+    "predict_samples": 100,
+}
+OF_CLASSES = {
+    "hidden_layer_sizes": (50,),
+    "prior": GaussianPrior(1.5),
+    "likelihood": None,  # chosen from the number of classes
+    "kl_warm_up": NoWarmUp(),
+    "epochs": 100,
+    "samples": 4,
+    "predict_samples": 500,
+}
+TABLES: dict[str, Mapping[str, Any]] = {
+    "prior": PRIORS,
+    "likelihood": LIKELIHOODS,
+    "inference": INFERENCES,
+    "objective": OBJECTIVES,
+    "kl_weights": KL_WEIGHTS,
+    "kl_warm_up": WARM_UPS,
+    "sampler": SAMPLERS,
+}
+# Arguments that only training has
+TRAINING = (
+    "gradient_estimator",
+    "objective",
+    "kl_weights",
+    "kl_warm_up",
+    "optimizer",
+    "early_stopping",
 )
-CLASSIFICATION = Task(
-    GaussianPrior(1.5),
-    None,
-    NoWarmUp(),
-    (BernoulliLikelihood, CategoricalLikelihood),
-    " For numbers and counts use BayesianMLPRegressor",
-    hidden=(50,),
-    epochs=100,
-    samples=4,
-    predict_samples=500,
-)
-OPTIMIZER = Adam(learning_rate=1e-2, schedule=Cosine())
-# Without a wish of the user: the first that goes with the other parts
-AUTOMATIC = ("reparameterised", "self-normalised")
+
+
+def _part(table: Mapping[str, Any]) -> list[Any]:
+    return [StrOptions(set(table)), *kinds(table)]
+
+
+def _count(most: int | None) -> Interval:
+    return Interval(Integral, 1, most, closed="left" if most is None else "both")
+
+
+CONSTRAINTS: dict[str, Any] = {  # in scikit-learn's language
+    # no iterator: it would be empty in the second fit, and () means that there is no hidden layer
+    "hidden_layer_sizes": [tuple, list, np.ndarray, _count(None), None],
+    "activation": [StrOptions(set(ACTIVATIONS))],
+    "prior": [*_part(PRIORS), None],
+    "inference": [StrOptions(set(INFERENCES)), *kinds(POSTERIORS), Sampling],
+    "gradient_estimator": [StrOptions(set(ESTIMATORS)), type, None],
+    "objective": [*_part(OBJECTIVES), None],
+    "kl_weights": [StrOptions(set(KL_WEIGHTS)), callable, None],
+    "kl_warm_up": [StrOptions(set(WARM_UPS)), callable, None],
+    "optimizer": [Adam, SGD, Momentum, None],
+    "epochs": [_count(MOST_STEPS), None],
+    "batch_size": [_count(None)],
+    "samples": [_count(MOST_SAMPLES), None],
+    "predict_samples": [_count(MOST_SAMPLES), None],
+    "standardize": ["boolean"],
+    "early_stopping": [EarlyStopping, None],
+    "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+    "random_state": [
+        Interval(Integral, 0, None, closed="left"),
+        np.random.Generator,
+        np.random.RandomState,
+        None,
+    ],
+    "progress": ["boolean", None],
+    "verbose": ["verbose"],
+    "warm_start": ["boolean"],
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+}
+
+
+def _task(learner: str, defaults: dict[str, Any], *target_kinds: str) -> Task:
+    likelihoods = {n: one for n, one in LIKELIHOODS.items() if one.target_kind in target_kinds}
+    constraints = {**CONSTRAINTS, "likelihood": [*_part(likelihoods), None]}
+    return Task(learner, defaults, kinds(likelihoods), constraints)
+
+
+REGRESSION = _task("BayesianMLPRegressor", DEFAULTS, "real", "count", "class")
+CLASSIFICATION = _task("BayesianMLPClassifier", DEFAULTS | OF_CLASSES, "class")
+OBJECTIVE_KINDS = kinds(OBJECTIVES)
 
 
 class Plan(NamedTuple):
-    """The constructor's arguments, checked, with defaults in place of None."""
+    """The arguments of a constructor, and what each stands for: parts in place of their names."""
 
-    hidden: tuple[int, ...]
-    activation: str
-    prior: Prior
-    likelihood: Likelihood | None  # None: chosen from the number of classes
-    posterior: Posterior | None  # None: it is sampled
-    gradient_estimator: str | type | None  # None: chosen from the other parts
-    objective: Objective
-    kl_weights: Shares
-    kl_warm_up: WarmUp | None  # None: that of the task in `fit`, none in `partial_fit`
-    optimizer: Optimizer
-    epochs: int
-    batch_size: int
-    samples: int
-    predict_samples: int
-    standardize: bool
-    early_stopping: EarlyStopping | None
-    validation_fraction: float
-    dtype: Any
-    progress: bool | None
-    verbose: int  # every how many epochs a line is printed; 0 for none
-    warm_start: bool
-    sampling: Sampling | None  # None: what follows from the other arguments is trained
+    params: Mapping[str, Any]
+    parts: dict[str, Any]
 
-    def warm_up_in_fit(self, task: Task) -> WarmUp:
-        """Return what `fit` does without a wish of the user: only FreeEnergy has a KL term."""
-        natural = task.kl_warm_up if isinstance(self.objective, FreeEnergy) else NoWarmUp()
-        return natural if self.kl_warm_up is None else self.kl_warm_up
+    @property
+    def sampling(self) -> Sampling | None:
+        """How the posterior is sampled; None where it is trained."""
+        inference = self.parts["inference"]
+        return inference if isinstance(inference, Sampling) else None
 
-    def recipe(self, task: Task) -> Recipe:
-        """Return how `fit` trains."""
-        warm_up = self.warm_up_in_fit(task)
-        return replace(self.recipe_to_fit_on(), warm_up=warm_up)
-
-    def recipe_to_fit_on(self) -> Recipe:
-        """Return how `fit` trains on from an earlier one."""
-        return replace(self.recipe_to_go_on(self.epochs), early_stopping=self.early_stopping)
-
-    def recipe_to_go_on(self, epochs: int) -> Recipe:
-        """Return how `partial_fit` trains."""
+    def recipe(self, epochs: int, *, anew: bool, stops: bool) -> Recipe:
+        """Return how it is trained: from scratch or on, with early stopping or without."""
+        params = self.params
+        goes_on = params["kl_warm_up"] is None and not anew
         return Recipe(
-            self.optimizer,
+            self.parts["optimizer"],
             epochs=epochs,
-            batch_size=self.batch_size,
-            samples=self.samples,
-            kl_weights=self.kl_weights,
-            warm_up=self.kl_warm_up or NoWarmUp(),
+            batch_size=params["batch_size"],
+            samples=self.parts["samples"],
+            kl_weights=self.parts["kl_weights"],
+            warm_up=NoWarmUp() if goes_on else self.parts["kl_warm_up"],
+            early_stopping=params["early_stopping"] if stops else None,
         )
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator | DrawnWeights:
@@ -167,212 +188,171 @@ class Plan(NamedTuple):
         Raises
         ------
         ValueError
-            If posterior, prior, likelihood, estimator and objective do not go together, or the
-            posterior's parameters would not fit in memory; the message says why.
+            If posterior, prior, likelihood, estimator and objective do not go together; the
+            message says why.
         """
-        network = MLP((inputs, *self.hidden, likelihood.heads(targets)), self.activation)
-        model, refusal = Model(network, self.prior, likelihood), ValueError()
+        sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
+        network = MLP(sizes, self.params["activation"])
+        model = Model(network, self.parts["prior"], likelihood)
         if self.sampling is not None:
             return DrawnWeights(model)
-        for wish in AUTOMATIC if self.gradient_estimator is None else (self.gradient_estimator,):
-            make = ESTIMATORS[wish] if isinstance(wish, str) else wish
-            try:
-                built: Estimator = make(model, self.posterior, self.objective)
-                return built
-            except ValueError as error:
-                refusal = error
-        parts = {
-            "gradient_estimator": getattr(
-                self.gradient_estimator, "__name__", self.gradient_estimator
-            ),
-            "inference": self.posterior,
-            "prior": self.prior,
-            "objective": self.objective,
-        }
-        given = ", ".join(f"{name}={part}" for name, part in parts.items() if part is not None)
-        raise ValueError(f"{refusal} (given: {given})")
+        given, objective = self.params["gradient_estimator"], self.parts["objective"]
+        wish = given
+        if wish is None:
+            wish = "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
+        make: Any = ESTIMATORS[wish] if isinstance(wish, str) else wish
+        try:
+            built: Estimator = make(model, self.parts["inference"], objective)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} (given: gradient_estimator={getattr(given, '__name__', given)}, "
+                f"inference={self.parts['inference']}, prior={model.prior}, objective={objective})"
+            ) from None
+        return built
+
+
+def stands_for(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
+    """Return what each argument stands for; None where that is nothing."""
+    named = {
+        name: TABLES.get(name, {}).get(value, value) if isinstance(value, str) else value
+        for name, value in params.items()
+    }
+    natural = OBJECTIVES["elbo"]
+    if isinstance(named["inference"], PointMass):
+        natural = MLE() if params["inference"] == "mle" else MAP()
+    defaults = {**task.defaults, "objective": natural}
+    objective = natural if named["objective"] is None else named["objective"]
+    if not isinstance(objective, FreeEnergy):  # without a KL term
+        defaults["kl_warm_up"] = NoWarmUp()
+    if isinstance(named["inference"], Sampling):
+        defaults |= dict.fromkeys(TRAINING)
+    return {name: defaults.get(name) if one is None else one for name, one in named.items()}
 
 
 def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
-    """Check all constructor arguments of a learner and fill in the defaults.
+    """Check all constructor arguments of a learner, and return what they stand for.
 
     Raises
     ------
     TypeError, ValueError
         Naming the argument, what was given and what is accepted.
     """
-    inference = check_inference(params["inference"])
-    sampling = inference if isinstance(inference, Sampling) else None
-    if sampling is not None:
-        refuse_training(params, sampling)
+    validate_parameter_constraints(task.constraints, params, caller_name=task.learner)
+    plan = Plan(params, stands_for(params, task))
+    parts = plan.parts
+    parts["dtype"] = DTYPE("dtype", params["dtype"])
+    hidden = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
+    if hidden.size and (hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1):
+        raise ValueError(
+            "hidden_layer_sizes must be a tuple of whole numbers >= 1, e.g. (100, 100), or () for "
+            f"no hidden layer; got {params['hidden_layer_sizes']!r}"
+        )
+    parts["hidden_layer_sizes"] = tuple(hidden.tolist())
+    for name in ("kl_weights", "kl_warm_up"):
+        if isinstance(params[name], (type, *OBJECTIVE_KINDS)):  # they can be called, too
+            raise TypeError(f"{name} must be a function or an object of one; got {params[name]!r}")
+    if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
+        parts["objective"] = FreeEnergy()  # its limit, with the estimators that this one allows
+    _check_together(plan)
+    return plan
 
-    def part(
-        name: str, default: Any, accepted: tuple[type, ...], table: Mapping[str, Any] | None = None
-    ) -> Any:
-        value = params[name]
-        return default if value is None else check_part(name, value, accepted, table)
 
-    activation, hidden = params["activation"], params["hidden_layer_sizes"]
-    OneOf(*ACTIVATIONS)("activation", activation)
-    objective = FreeEnergy()
-    if sampling is None:
-        natural = natural_objective(params["inference"])
-        objective = part("objective", natural, kinds(OBJECTIVES), OBJECTIVES)
-        check_objective(params["inference"], objective)
-    if isinstance(objective, Renyi) and objective.alpha == 1.0:
-        objective = FreeEnergy()  # its limit, with the estimators that this one allows
-
-    def count(name: str, most: int) -> int:
-        value = params[name]
-        return whole(name, getattr(task, name) if value is None else value, 1, most)
-
-    samples = count("samples", MOST_SAMPLES)
-    if isinstance(objective, EUBO) and samples == 1:
+def _check_together(plan: Plan) -> None:
+    """Raise ValueError for arguments that contradict each other, or say nothing."""
+    params = plan.params
+    if params["warm_start"] and params["validation_fraction"] > 0:
+        raise ValueError(
+            "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
+            f"leave validation_fraction={params['validation_fraction']!r} out"
+        )
+    if plan.sampling is not None:
+        _check_sampling(params, plan.sampling)
+        return
+    kind = params["gradient_estimator"]
+    own = isinstance(kind, type)
+    if own and not (issubclass(kind, Family) and hasattr(kind, "value_and_grad")):
+        raise TypeError(
+            f"gradient_estimator must be a class such as Reparameterised, or its name; got {kind}"
+        )
+    inference, objective = params["inference"], plan.parts["objective"]
+    point = isinstance(plan.parts["inference"], PointMass)
+    wanted = {"map": MAP, "mle": MLE}.get(inference) if isinstance(inference, str) else None
+    if isinstance(objective, MLE | MAP) != point or (wanted and not isinstance(objective, wanted)):
+        trains = "a single value" if point else "a distribution"
+        raise ValueError(
+            f"inference={inference!r} trains {trains} of each weight, which contradicts "
+            f"objective={objective}; leave one of the two out, or use inference='map' or 'mle' for "
+            "single values"
+        )
+    if isinstance(objective, EUBO) and plan.parts["samples"] == 1:
         raise ValueError(
             "samples must be at least 2 for the EUBO, better 100: the weight of a single "
             "sample is 1 whatever the data say, so that nothing would be learned; got 1"
         )
-    warm_up = check_function("kl_warm_up", params["kl_warm_up"], None, WARM_UPS)
-    idle = warm_up is not None and not isinstance(warm_up, NoWarmUp)
+    idle = params["kl_warm_up"] is not None and plan.parts["kl_warm_up"] != NoWarmUp()
     if isinstance(objective, MLE) and (idle or params["kl_weights"] is not None):
         raise ValueError(
             f"the objective MLE has no prior term for {'kl_warm_up' if idle else 'kl_weights'} to "
             "weigh; leave that out, or use inference='map'"
         )
-    check_random_state(params["random_state"])
-    check_class_weight(params.get("class_weight"))
-    return Plan(
-        hidden=task.hidden if hidden is None else check_sizes("hidden_layer_sizes", hidden),
-        activation=activation,
-        prior=part("prior", task.prior, kinds(PRIORS), PRIORS),
-        likelihood=_likelihood(params["likelihood"], task),
-        posterior=None if sampling is not None else inference,
-        gradient_estimator=_estimator(params["gradient_estimator"]),
-        objective=objective,
-        kl_weights=check_function(
-            "kl_weights", params["kl_weights"], proportional_kl_weights, KL_WEIGHTS
-        ),
-        kl_warm_up=warm_up,
-        optimizer=part("optimizer", OPTIMIZER, (Adam, SGD, Momentum)),
-        samples=samples,
-        standardize=flag("standardize", params["standardize"]),
-        early_stopping=part("early_stopping", None, (EarlyStopping,)),
-        validation_fraction=real("validation_fraction", params["validation_fraction"], 0, 1),
-        dtype=DTYPE("dtype", params["dtype"]),
-        progress=Optional(flag)("progress", params["progress"]),
-        verbose=check_verbose(params["verbose"]),
-        warm_start=_warm_start(params),
-        sampling=sampling,
-        epochs=count("epochs", MOST_STEPS),
-        batch_size=whole("batch_size", params["batch_size"], 1),
-        predict_samples=count("predict_samples", MOST_SAMPLES),
-    )
 
 
-def _likelihood(value: Any, task: Task) -> Any:
-    if value is None:
-        return task.likelihood
-    fitting = {n: one for n, one in LIKELIHOODS.items() if isinstance(one, task.likelihoods)}
-    table = (
-        LIKELIHOODS if isinstance(value, str) and value in LIKELIHOODS else fitting
-    )  # a misspelt name: what would fit
-    found = named("likelihood", value, table) if isinstance(value, str) else value
-    try:
-        return check_part("likelihood", found, task.likelihoods)
-    except TypeError as error:
-        raise TypeError(f"{error}.{task.elsewhere}") from None
-
-
-def _estimator(value: Any) -> Any:
-    """Return a name, a class of gradient estimators, or None."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        named("gradient_estimator", value, ESTIMATORS)
-        return value
-    if isinstance(value, type) and issubclass(value, Family) and hasattr(value, "value_and_grad"):
-        return value
-    names = ", ".join(map(repr, ESTIMATORS))
-    raise TypeError(
-        f"gradient_estimator must be None, one of the names {names}, or a class such as "
-        f"Reparameterised; "
-        f"got {value!r}"
-    )
-
-
-def check_class_weight(value: Any) -> None:
-    """Raise unless the classifier's `class_weight` is of a type that can be one."""
-    if isinstance(value, str) and value != "balanced":
-        raise ValueError(f"class_weight must be 'balanced', or a dict; got {value!r}")
-    if value is not None and not isinstance(value, str | Mapping):
-        raise TypeError(
-            f"class_weight must be None, 'balanced', or a dict of label to weight; got {value!r}"
-        )
-
-
-def check_verbose(value: Any) -> int:
-    """Return every how many epochs a line is printed: False is never, True is always."""
-    return int(value) if isinstance(value, bool | np.bool_) else whole("verbose", value, 0)
-
-
-def _warm_start(params: Mapping[str, Any]) -> bool:
-    warm_start = flag("warm_start", params["warm_start"])
-    if warm_start and params["validation_fraction"] > 0:
+def _check_sampling(params: Mapping[str, Any], sampling: Sampling) -> None:
+    """Refuse what says nothing to a sampler, rather than ignore it."""
+    unused = [name for name in TRAINING if params[name] is not None]
+    unused += [name for name in ("validation_fraction", "warm_start") if params[name]]
+    if unused:
+        given = ", ".join(f"{name}={params[name]!r}" for name in unused)
         raise ValueError(
-            "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
-            f"leave validation_fraction={params['validation_fraction']!r} out"
+            f"inference={params['inference']!r} draws from the posterior and trains nothing, so it "
+            f"cannot use {given}; leave that out, or use inference='mean-field'"
         )
-    return warm_start
+    seed = params["random_state"]
+    if sampling.checkpoint is not None and not isinstance(seed, Integral):
+        raise ValueError(
+            "random_state must be a whole number with Sampling(checkpoint=...): without, the same "
+            f"call begins another run, which cannot go on from there; got {seed!r}"
+        )
 
 
-def check_part(
-    name: str, value: Any, kinds: tuple[type, ...], table: Mapping[str, Any] | None = None
-) -> Any:
-    """Return a part of the model: `value`, or the entry of `table` that it names.
+def _part_named(name: str, value: Any) -> Any:
+    """Return the part that an argument or a field of one is, maybe by its name; else None."""
+    if isinstance(value, str):  # 'mle' is no part but a posterior and an objective together
+        value = None if value == "mle" else TABLES.get(name, {}).get(value)
+    return value if is_dataclass(value) and not isinstance(value, type) else None
+
+
+def fields_of(name: str, value: Any) -> dict[str, Any]:
+    """Return the fields of a part, and of the parts in them, by names such as ``prior__scale``."""
+    found: dict[str, Any] = {}
+    part = _part_named(name.rpartition("__")[2], value)
+    for field in fields(part) if part is not None else ():
+        inner = getattr(part, field.name)
+        found |= {f"{name}__{field.name}": inner, **fields_of(f"{name}__{field.name}", inner)}
+    return found
+
+
+def with_fields(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
+    """Return the part that `value` is or names, with other fields: ``{"schedule__final": 0.1}``.
 
     Raises
     ------
-    TypeError
-        Unless it is an object of one of `kinds`, or text.
-    ValueError
-        If no entry has this name.
+    TypeError, ValueError
+        If it has no such field, or does not accept the value.
     """
-    if isinstance(value, kinds):
-        return value
-    if isinstance(value, str) and table is not None:
-        return named(name, value, table)
-    accepted = " or ".join(kind.__name__ for kind in kinds)
-    if table is not None:
-        accepted += f", or one of the names {', '.join(map(repr, table))}"
-    raise TypeError(f"{name} must be None or an object of type {accepted}; got {instead(value)}")
-
-
-def check_sizes(name: str, value: Any) -> tuple[int, ...]:
-    """Return layer widths as a tuple of int; one number stands for one layer, () for none."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, Integral):
-        value = (value,)
-    # An iterator would be empty in the second fit, and () means that there is no hidden layer
-    if isinstance(value, str | Mapping | Set | Iterator) or not isinstance(value, Iterable):
-        raise TypeError(
-            f"{name} must be a tuple of whole numbers >= 1, e.g. (50,) or (100, 100), or () for "
-            f"no hidden layer; got {value!r}"
-            + (", which can be read only once" if isinstance(value, Iterator) else "")
-        )
-    return tuple(whole(f"{name}[{i}]", width, 1) for i, width in enumerate(value))
-
-
-def check_function(name: str, value: Any, default: Any, table: Mapping[str, Any]) -> Any:
-    """Return the entry of `table` that `value` names, or `value` if it can be called."""
-    if value is None:
-        return default
-    if isinstance(value, str):
-        return named(name, value, table)
-    if isinstance(value, (type, *kinds(OBJECTIVES))) or not callable(value):
-        example = "function" if name == "kl_weights" else "LinearWarmUp(0.5)"
-        raise TypeError(
-            f"{name} must be None, one of {', '.join(map(repr, table))}, or a {example} like those "
-            f"of bbb_numpy.model.kl_weights; got {value!r}"
-        )
-    return value
+    part = _part_named(name.rpartition("__")[2], value)
+    known = [] if part is None else [field.name for field in fields(part)]
+    direct = {key: new for key, new in changes.items() if "__" not in key}
+    inside: dict[str, dict[str, Any]] = {}
+    for key, new in changes.items():
+        head, deeper, rest = key.partition("__")
+        if head not in known:
+            raise ValueError(
+                f"Invalid parameter {head!r} for {name}={value!r}. Valid parameters are: {known!r}."
+            )
+        if deeper:
+            inside.setdefault(head, {})[rest] = new
+    for key, more in inside.items():
+        held = direct.get(key, getattr(part, key))
+        direct[key] = with_fields(f"{name}__{key}", held, more)
+    return replace(part, **direct)

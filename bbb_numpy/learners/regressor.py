@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
 from ..numeric.standardisation import standardised
-from ..numeric.validation import MOST_STEPS, flag, whole
-from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
+from .base import Learner, Targets, trains
 from .cautions import need_finite
 from .plan import Plan
-from .rows import check_counts, check_targets, refuse_dates
 
 __all__ = ["BayesianMLPRegressor"]
 
@@ -86,7 +85,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
 
     Arguments are checked by `fit`, not by the constructor. A call that fails leaves an
-    earlier fit as it was, also where a warning is an exception. But after `NonFiniteError`, and
+    earlier fit as it was. But after `NonFiniteError`, and
     after Ctrl-C, the model holds the state after the last finished epoch (if no epoch was
     finished, an earlier fit is kept). Ctrl-C while sampling leaves the draws so far; before the
     first draw it is raised, and an earlier fit is kept.
@@ -136,14 +135,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         TypeError, ValueError, NonFiniteError
             As `fit`; also when arguments that shape the model were changed since.
         """
-        plan = self._plan_to_go_on()
-        epochs = whole("epochs", epochs, 1, MOST_STEPS)
-        if "training_" in self.__dict__:
-            return self._go_on(X, y, plan, epochs, sample_weight)
-        fitted, data = self._begin(
-            X, lambda: self._first_targets(y, plan), plan, sample_weight, held_out=False
-        )
-        return self._train(fitted, data, plan.recipe_to_go_on(epochs), plan.progress)
+        return self._partial_fit(X, y, epochs, sample_weight)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the predictive mean, and on request a deviation or covariance, in units of y.
@@ -174,19 +166,12 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         ValueError
             For rows that cannot be used, or at which the prediction overflows.
         """
-        flag("return_std", return_std)
-        flag("return_cov", return_cov)
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         distribution = self.predict_distribution(X)
         if return_cov:
             return distribution.mean, self._covariance(X)
         return (distribution.mean, distribution.total) if return_std else distribution.mean
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2, as every regressor of scikit-learn does, where rows count so often."""
-        refuse_dates(sample_weight)
-        return float(super().score(X, y, sample_weight))
 
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
         """Return central intervals that hold a new y with probability `coverage`, in units of y.
@@ -294,30 +279,20 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         need_finite("the log density of y", found, x)
         return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
 
-    def _first_targets(self, y: Any, plan: Plan) -> Targets:
-        likelihood = plan.likelihood
-        assert likelihood is not None  # a regressor's default
-        if likelihood.target_kind == "count":
-            check_counts(y)
-        array = check_targets(y)
-        numbers = array.reshape(len(array), -1)  # (N, K)
-        likelihood.check_targets(numbers, plan.dtype)
-        real = likelihood.target_kind == "real"
-        fitted = {"y_ndim_": array.ndim, "n_outputs_": numbers.shape[1]}
-        return Targets(numbers, likelihood, real, fitted)
+    def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+        likelihood = plan.parts["likelihood"]
+        numbers = y.reshape(len(y), -1)  # (N, K)
+        likelihood.check_targets(numbers, plan.parts["dtype"])
+        return Targets(numbers, likelihood, {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]})
 
-    def _next_targets(self, y: Any, dtype: Any) -> Array:
-        likelihood = self.estimator_.model.likelihood
-        if likelihood.target_kind == "count":
-            check_counts(y)
-        array = check_targets(y)
-        array = array.reshape(len(array), -1)  # (N, K)
-        if array.shape[1] != self.n_outputs_:
+    def _next_targets(self, y: Array, dtype: Any) -> Array:
+        y = y.reshape(len(y), -1)  # (N, K)
+        if y.shape[1] != self.n_outputs_:
             raise ValueError(
-                f"y has {array.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
+                f"y has {y.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
             )
-        likelihood.check_targets(array, dtype)
-        return standardised(array, self.y_mean_, self.y_scale_, dtype, "y")
+        self.estimator_.model.likelihood.check_targets(y, dtype)
+        return standardised(y, self.y_mean_, self.y_scale_, dtype, "y")
 
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:

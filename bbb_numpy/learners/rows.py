@@ -1,310 +1,117 @@
-"""The rows that users pass in: checked, read as numbers or labels, put into standard units.
+"""The rows that users pass in: checked by scikit-learn, put into standard units.
 
-scikit-learn checks shapes, types and names; what it lets pass or does not locate is named here: the
-cell that holds nan, masked entries, counts that float64 would round, labels of several types.
+What scikit-learn lets pass is refused here: masked cells, dates, labels of several types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from numbers import Number, Real
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from ..model.joint import Model
 from ..numeric.standardisation import moments, standardised
-from ..numeric.validation import EXACT, cells_of, unrounded, where
 from ..parts.weighted import with_weights
 from ..training.recipe import Rows
 
 __all__ = [
     "Prepared",
-    "check_counts",
     "check_inputs",
     "check_labels",
-    "check_targets",
+    "check_pair",
     "check_weights",
-    "codes",
-    "counting",
-    "distinct",
-    "held_out_rows",
-    "label_type",
+    "class_weights",
     "prepared",
-    "refuse_dates",
 ]
 
 Array = NDArray[Any]
-LOOSE = {"dtype": "numeric", "ensure_all_finite": False}  # nan is located below
 
 
-def check_inputs(owner: BaseEstimator, x: Any, first: bool = False) -> Array:
-    """Return `x` as a finite float64 matrix (N, d_in), N and d_in >= 1.
+def _refuse_masks(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if np.ma.is_masked(value):
+            place = np.argwhere(np.ma.getmask(value))[0].tolist()
+            raise ValueError(f"{name} has masked entries, the first at {place}; fill them in")
 
-    Lists, arrays, data frames and anything with ``__array__`` are accepted.
+
+def _float64(name: str, array: Any) -> Array:
+    """Convert what scikit-learn has let pass: dates are no numbers, nor is text."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
+        kind = getattr(array, "dtype", type(array).__name__)
+        raise TypeError(f"{name} must hold numbers; got {kind}. Encode or convert it")
+    return array.astype(np.float64, order="C")  # rounding of sums depends on layout
+
+
+def check_inputs(owner: BaseEstimator, x: Any) -> Array:
+    """Return `x` as a finite float64 matrix (N, d_in) like the one that `owner` was fitted to.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For sparse input, dates, text, complex numbers, masked entries, nan and infinity, for the
+        wrong number of axes, and for other features.
+    """
+    _refuse_masks(X=x)
+    return _float64("X", validate_data(owner, x, reset=False))
+
+
+def check_pair(
+    owner: BaseEstimator, x: Any, y: Any, *, first: bool, labels: bool
+) -> tuple[Array, Array]:
+    """Return `x` as `check_inputs`, and numbers (N,) or (N, K), or labels (N,), in `y`.
 
     Parameters
     ----------
     owner : BaseEstimator
         Whose number and names of features `x` must have.
-    x : array-like (N, d_in)
+    x, y : array-like
     first : bool
         `owner` takes note of number and names instead.
-
-    Raises
-    ------
-    TypeError
-        For sparse input, dates, and objects that are not numbers.
-    ValueError
-        For the wrong number of axes, no rows or columns, text, complex numbers, masked
-        entries, nan and infinity, of which the first cell is named; for other features.
-
-    Warns
-    -----
-    UserWarning
-        If only one of `x` and `owner` has names of features.
-    """
-    _no_mask(x, "X")
-    if hasattr(x, "__array__") and not hasattr(x, "shape"):
-        x = np.asarray(x)  # scikit-learn would not know the number of its columns
-    with _as_value_error("X", x):
-        array = validate_data(owner, x, reset=first, **LOOSE)
-    found = _finite(_float64(array, "X"), "X", getattr(owner, "feature_names_in_", None))
-    return unrounded(found, x, "X")
-
-
-def check_targets(y: Any, name: str = "y") -> Array:
-    """Return `y` as a finite float64 array (N,) or (N, K) with N, K >= 1.
+    labels : bool
+        Labels stay what they are: text, whole numbers or truth values.
 
     Raises
     ------
     TypeError, ValueError
-        As `check_inputs`; also for None.
+        As `check_inputs`, for `y` too; for different numbers of rows; for labels that are missing,
+        of several types, or numbers that are not whole.
     """
-    if y is None:
-        raise ValueError(
-            f"a regression requires y to be passed, but the target y is None ({name}): "
-            "give one target per row"
-        )
-    _one_per_row(y, name)
-    _no_mask(y, name)
-    with _as_value_error(name, y):
-        array = check_array(y, ensure_2d=False, input_name=name, **LOOSE)
-    return unrounded(_finite(_float64(array, name), name), y, name)
-
-
-def _one_per_row(y: Any, name: str) -> None:
-    if isinstance(y, (str, bytes, Number, Mapping)):
-        raise ValueError(f"{name} must be an array or a list of one target per row; got {y!r}")
-
-
-@contextmanager
-def _as_value_error(name: str, given: Any) -> Iterator[None]:
-    """Tell a whole number beyond the range of float64 as what it is, a wrong value.
-
-    So too a cell of an array of objects that says nothing, as pandas' NA.
-    """
-    try:
-        yield
-    except ValueError as error:
-        if "could not convert string" in str(error):
-            remedy = "take BayesianMLPClassifier" if name == "y" else "encode it (OneHotEncoder)"
-            raise ValueError(f"{name} must hold numbers: {error}. For text {remedy}") from None
-        if "inhomogeneous" not in str(error):
-            raise
-        raise ValueError(
-            f"{name} has an inhomogeneous shape; give as many numbers in each row"
-        ) from None
-    except TypeError:
-        cells = cells_of(given)
-        missing = next((i for i, cell in enumerate(cells.ravel()) if _is_missing(cell)), None)
-        if missing is None:
-            raise
-        place = np.unravel_index(missing, cells.shape)
-        raise ValueError(
-            f"Input {name} contains a missing value, {cells[place]!r}, at {where(place)}. Remove "
-            "or fill in such rows"
-        ) from None
-    except OverflowError:
-        raise ValueError(
-            f"{name} holds a whole number beyond the range of float64, 1.8e308; use other units"
-        ) from None
-
-
-def _no_mask(value: Any, name: str) -> None:
-    if np.ma.is_masked(value):
-        place = np.argwhere(np.ma.getmask(value))[0]
-        raise ValueError(
-            f"{name} has masked entries, the first at {where(place)}; remove such rows or fill "
-            "them in"
-        )
-
-
-def _float64(array: Array, name: str) -> Array:
-    """Convert an array that scikit-learn has let pass."""
-    if array.dtype.kind == "O":  # whole numbers that only Python can hold
-        with _as_value_error(name, array):  # of text too, as in pandas' categories
-            array = array.astype(np.float64)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold numbers; got dtype {array.dtype}. Convert it to float")
-    with np.errstate(over="ignore"):  # infinity is reported with its place
-        return array.astype(np.float64, order="C")  # rounding of sums depends on layout
-
-
-def _finite(array: Array, name: str, names: Array | None = None) -> Array:
-    finite = np.isfinite(array)
-    if not finite.all():
-        place = tuple(int(i) for i in np.argwhere(~finite)[0])
-        kind = "NaN" if np.isnan(array[place]) else "infinity"
-        label = "" if names is None else f" ({names[place[1]]!r})"
-        raise ValueError(
-            f"Input {name} contains {kind} at {where(place)}{label}, and "
-            f"{int((~finite).sum()) - 1} more NaN or infinite cells. Remove or fill in such rows"
-        )
-    return array
-
-
-# Targets that are no plain numbers: class labels and counts.
+    _refuse_masks(X=x, y=y)
+    if labels and y is not None:
+        _need_one_type("y", y)
+    x, y = validate_data(owner, x, y, reset=first, multi_output=not labels)
+    if labels:
+        check_classification_targets(y)
+        return _float64("X", x), y
+    return _float64("X", x), _float64("y", y)
 
 
 def check_labels(y: Any, name: str = "y") -> Array:
-    """Return class labels as an array (N,) of their own type: text, whole numbers or bool.
-
-    Raises
-    ------
-    TypeError
-        For labels of several types.
-    ValueError
-        For None, several columns, no rows, missing labels, numbers that are not whole, and
-        other types.
-
-    Warns
-    -----
-    DataConversionWarning
-        For a single column (N, 1), as scikit-learn does.
-    """
-    if y is None:
-        raise ValueError(
-            f"a classifier requires y to be passed, but the target y is None ({name}): give one "
-            "label per row"
-        )
-    _one_per_row(y, name)
-    _no_mask(y, name)
-    _one_kind(y, name)
-    try:
-        array = column_or_1d(y, warn=True)
-    except ValueError as error:
-        text = str(error).replace("y should", f"{name} should")
-        raise ValueError(text if text.startswith(name) else f"{name}: {text}") from None
-    if len(array) == 0:
-        raise ValueError(f"{name} is empty: 0 sample(s) while a minimum of 1 is required.")
-    with np.errstate(invalid="ignore"):  # of infinity, which is refused
-        check_classification_targets(array)
+    """Return class labels as an array (N,) of their own type, as `check_pair` does."""
+    _refuse_masks(**{name: y})
+    _need_one_type(name, y)
+    array = column_or_1d(y, warn=True)
+    check_classification_targets(array)
     return array
 
 
-def _one_kind(y: Any, name: str) -> None:
-    """Raise for a missing label, and for several types, which NumPy would turn into text."""
-    labels = np.asarray(y).ravel() if hasattr(y, "__array__") else y
-    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
-    told = isinstance(kind, str) and kind in "biuUS"
-    if told or not isinstance(labels, Iterable):
+def _need_one_type(name: str, y: Any) -> None:
+    """Raise for missing labels, and for text among others, all of which NumPy makes text."""
+    if getattr(getattr(y, "dtype", None), "kind", "O") != "O":
         return
-    first, start = None, None
-    for row, label in enumerate(labels):
-        if _is_missing(label):
-            raise ValueError(f"Input {name} contains NaN or None at row {row}: a label is missing")
-        here = label_type(label)
-        if first is None:
-            first, start = here, label
-        if here != first:
-            raise TypeError(
-                f"{name} mixes labels of several types: {first} ({start!r} at row 0) and "
-                f"{here} ({label!r} at row {row}). Convert them to one type, e.g. with "
-                "[str(label) for label in y]"
-            )
-
-
-def label_type(label: Any) -> str:
-    """Name the type of one label as far as it matters: 1 and 1.0 are alike, 1 and True not."""
-    if isinstance(label, (bool, np.bool_)):
-        return "truth values"
-    if isinstance(label, Real):
-        return "numbers"
-    return "text" if isinstance(label, str) else type(label).__name__
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, nan, or pandas' NA, of which no comparison has a truth value."""
-    try:
-        return label is None or bool(label != label)
-    except TypeError:
-        return True
-    except ValueError:  # a whole array, which has a message of its own
-        return False
-
-
-def distinct(labels: Array, name: str = "y") -> Array:
-    """Return the distinct labels, sorted (C,), or raise ValueError if there is only one."""
-    found = np.unique(labels)
-    if len(found) < 2:
-        raise ValueError(
-            f"{name} has only one class, {found[0]!s}: every probability would be 1 whatever the "
-            "inputs, so there is nothing to learn. Give rows of at least two classes, or name all "
-            "of them in partial_fit(X, y, classes=...)"
-        )
-    return found
-
-
-def codes(labels: Array, classes: Array) -> NDArray[np.intp]:
-    """Return the place of every label in the sorted `classes` (N,); -1 for one not there."""
-    try:
-        places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-    except TypeError:  # text among numbers is not there
-        return np.full(len(labels), -1)
-    return np.where(classes[places] == labels, places, -1)
-
-
-def check_counts(y: Any, name: str = "y") -> None:
-    """Raise ValueError for whole numbers that float64 would round, before anything is cast.
-
-    The other demands on counts are those of `PoissonLikelihood.check_targets`.
-    """
-    try:
-        array = np.asarray(y)
-    except ValueError:
-        return  # lists of several lengths, which `check_targets` names
-    if array.dtype.kind not in "iufO" or not array.ndim:
-        return
-    try:
-        # A float of 2^53 may be the rounding of the next whole number
-        is_float = array.dtype.kind == "f"
-        too_large = array.astype(np.float64) >= EXACT if is_float else array > EXACT
-        found = np.argwhere(np.logical_and(too_large, array < np.inf))
-    except TypeError:
-        return  # text and the like, which `check_targets` names
-    if len(found):
-        place = tuple(int(i) for i in found[0])
-        raise ValueError(
-            f"{name} holds the count {array[place]!s} at row {place[0]}: counts above 2^53 = "
-            f"{EXACT} are not exact in float64. Count in larger units"
-        )
-
-
-# How often each row counts.
-
-
-def refuse_dates(sample_weight: Any) -> None:
-    """Raise TypeError for dates and spans of time, which NumPy casts to numbers."""
-    for array in (sample_weight, np.asarray(sample_weight)):  # pandas' with a time zone are objects
-        if getattr(getattr(array, "dtype", None), "kind", "") in ("m", "M"):
-            raise TypeError(f"sample_weight must hold numbers; got dtype {array.dtype}")
+    labels = np.asarray(y, object).ravel()
+    missing = [
+        row for row, one in enumerate(labels) if one is None or type(one).__name__ == "NAType"
+    ]
+    if missing:
+        raise ValueError(f"{name} contains NaN or None at row {missing[0]}: a label is missing")
+    if len({isinstance(one, str) for one in labels}) > 1:
+        raise TypeError(f"{name} mixes text with other labels; convert them to one type")
 
 
 def check_weights(sample_weight: Any, x: Array) -> Array | None:
@@ -313,35 +120,20 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     Raises
     ------
     TypeError, ValueError
-        Unless they are finite numbers >= 0, one for each row, and not all 0.
+        Unless they are finite numbers >= 0, one for each row, with a finite sum > 0.
     """
     if sample_weight is None:
         return None
-    _no_mask(sample_weight, "sample_weight")
-    refuse_dates(sample_weight)
-    try:
-        weights = _check_sample_weight(
-            sample_weight, x, dtype=np.float64, ensure_non_negative=True, copy=True
-        )
-    except (TypeError, ValueError) as error:
-        told = "sample_weight" in str(error)
-        raise (error if told else type(error)(f"sample_weight: {error}")) from None
+    _refuse_masks(sample_weight=sample_weight)
+    for given in (sample_weight, np.asarray(sample_weight)):  # a time zone makes dates objects
+        if getattr(getattr(given, "dtype", None), "kind", "") in ("m", "M"):
+            raise TypeError(f"sample_weight must hold numbers; got {given.dtype}")
+    weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     with np.errstate(over="ignore"):
         total = weights.sum()
-    if not total > 0:
-        raise ValueError("sample_weight is 0 for every row, so that there is nothing to learn from")
-    if not np.isfinite(total):
-        raise ValueError("sample_weight sums to infinity; divide it by its largest number")
+    if not 0 < total < np.inf:
+        raise ValueError(f"sample_weight sums to {total}, where nothing can be learned")
     return None if (weights == 1.0).all() else weights
-
-
-def counting(rows: tuple[Array, Array], weights: Array | None) -> tuple[Array, Array, Array | None]:
-    """Return `rows` (x, y) and their weights without those of weight 0, which are not there."""
-    x, y = rows
-    if weights is None or (weights > 0).all():
-        return x, y, weights
-    kept = weights > 0
-    return x[kept], y[kept], weights[kept]
 
 
 def class_weights(class_weight: Any, classes: Array, counts: Array) -> Array:
@@ -356,20 +148,14 @@ def class_weights(class_weight: Any, classes: Array, counts: Array) -> Array:
         occurs = counts > 0
         equal = counts.sum() / np.count_nonzero(occurs)
         return np.divide(equal, counts, out=np.ones(len(counts)), where=occurs)
+    given: Mapping[Any, Any] = class_weight
     labels = classes.tolist()
-    for label, weight in class_weight.items():
-        if label not in labels:
-            raise ValueError(
-                f"class_weight names the label {label!r}, which is not among the classes {labels}"
-            )
-        if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
-            raise ValueError(
-                f"class_weight[{label!r}] must be a finite number >= 0; got {weight!r}"
-            )
-    return np.array([float(class_weight.get(label, 1.0)) for label in labels])
-
-
-# What training gets.
+    if not given.keys() <= set(labels):
+        raise ValueError(f"class_weight names other labels than the classes {labels}: {given}")
+    weights = np.array([given.get(label, 1.0) for label in labels])
+    if weights.dtype.kind not in "biuf" or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"class_weight must hold finite numbers >= 0; got {given}")
+    return weights.astype(np.float64)
 
 
 class Prepared(NamedTuple):
@@ -404,21 +190,10 @@ class Prepared(NamedTuple):
         return Rows(self.training.x[chosen], self.training.y[chosen])
 
 
-def held_out_rows(rows: int, fraction: float) -> int:
-    """Return how many of `rows` rows are held out, or raise if none would be left to train on."""
-    count = int(np.ceil(fraction * rows))
-    if count >= rows:
-        raise ValueError(
-            f"validation_fraction {fraction:g} of {rows} rows leaves none to train on; "
-            "use a smaller fraction or more rows"
-        )
-    return count
-
-
 def prepared(
     x: Array,
     y: Array,
-    held_out: int,
+    fraction: float,
     rng: np.random.Generator,
     standardize_x: bool,
     standardize_y: bool,
@@ -431,8 +206,8 @@ def prepared(
     ----------
     x, y : ndarray (N, d_in), (N, K)
         Checked, float64.
-    held_out : int
-        Number of rows.
+    fraction : float
+        Of the rows to hold out.
     rng : numpy.random.Generator
         Asked only if rows are held out.
     standardize_x, standardize_y : bool
@@ -441,19 +216,28 @@ def prepared(
         Of the result.
     weights : ndarray (N,), optional
         How often each row counts, > 0.
+
+    Raises
+    ------
+    ValueError
+        If no row would be left to train on, or a number is too large for `dtype`.
     """
+    held_out = int(np.ceil(fraction * len(x)))
+    if held_out >= len(x):
+        raise ValueError(
+            f"validation_fraction {fraction:g} of {len(x)} rows leaves none to train on; "
+            "use a smaller fraction or more rows"
+        )
     order = rng.permutation(len(x)) if held_out else np.arange(len(x))
-    units: dict[str, Array] = {}
-    scaled = []
-    for name, array, wanted in (("x", x, standardize_x), ("y", y, standardize_y)):
-        kept = order[held_out:]
-        mean, scale = moments(array[kept], wanted, None if weights is None else weights[kept])
-        units |= {f"{name}_mean_": mean, f"{name}_scale_": scale}
-        argument = "X" if name == "x" else "y"
-        scaled.append(standardised(array, mean, scale, dtype, argument)[order])
-    training = Rows._make(array[held_out:] for array in scaled)
-    validation = Rows._make(array[:held_out] for array in scaled) if held_out else None
-    if weights is None:
-        return Prepared(training, validation, units)
-    split = weights[order[held_out:]], weights[order[:held_out]] if held_out else None
-    return Prepared(training, validation, units, split)
+    validation, training = order[:held_out], order[held_out:]
+    counts = None if weights is None else weights[training]
+    x_mean, x_scale = moments(x[training], standardize_x, counts)
+    y_mean, y_scale = moments(y[training], standardize_y, counts)
+    x = standardised(x, x_mean, x_scale, dtype, "X")
+    y = standardised(y, y_mean, y_scale, dtype, "y")
+    return Prepared(
+        Rows(x[training], y[training]),
+        Rows(x[validation], y[validation]) if held_out else None,
+        {"x_mean_": x_mean, "x_scale_": x_scale, "y_mean_": y_mean, "y_scale_": y_scale},
+        None if weights is None else (weights[training], weights[validation] if held_out else None),
+    )

