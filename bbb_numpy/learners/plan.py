@@ -229,7 +229,7 @@ def stands_for(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
     return {name: defaults.get(name) if one is None else one for name, one in named.items()}
 
 
-def check_plan(params: Mapping[str, Any], task: Task = REGRESSION) -> Plan:
+def check_plan(params: Mapping[str, Any], task: Task) -> Plan:
     """Check all constructor arguments of a learner, and return what they stand for.
 
     Raises

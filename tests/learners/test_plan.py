@@ -56,7 +56,7 @@ PARAMETERS = BayesianMLPRegressor((5,)).get_params(deep=False)
     ],
 )
 def test_what_an_argument_stands_for(params, name, part):
-    assert check_plan(PARAMETERS | params).parts[name] == part
+    assert check_plan(PARAMETERS | params, REGRESSION).parts[name] == part
 
 
 def test_the_task_has_defaults_of_its_own():
@@ -67,7 +67,7 @@ def test_the_task_has_defaults_of_its_own():
 
 def test_the_default_warm_up_needs_a_kl_term():
     def warm_up(**params):
-        return check_plan(PARAMETERS | params).parts["kl_warm_up"]
+        return check_plan(PARAMETERS | params, REGRESSION).parts["kl_warm_up"]
 
     assert warm_up() == LinearWarmUp(0.5)
     assert warm_up(objective="iwae") == warm_up(inference="map") == NoWarmUp()
@@ -77,7 +77,7 @@ def test_the_default_warm_up_needs_a_kl_term():
 
 
 def build(**params):
-    plan = check_plan(PARAMETERS | params)
+    plan = check_plan(PARAMETERS | params, REGRESSION)
     return plan.build(3, 2, plan.parts["likelihood"])
 
 
@@ -165,4 +165,4 @@ def test_a_classifier_takes_no_likelihood_of_numbers():
 )
 def test_every_bad_argument_is_named(name, value):
     with pytest.raises((TypeError, ValueError), match=name):
-        check_plan(PARAMETERS | {name: value})
+        check_plan(PARAMETERS | {name: value}, REGRESSION)
