@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .validation import brief, whole
-
 __all__ = ["Layout"]
 
 
@@ -26,16 +24,6 @@ class Layout:
     """
 
     blocks: tuple[tuple[str, tuple[int, ...]], ...]
-
-    def __post_init__(self) -> None:
-        for block in self.blocks if isinstance(self.blocks, tuple) else (None,):
-            if not isinstance(block, tuple) or [*map(type, block)] != [str, tuple]:
-                raise TypeError(
-                    "blocks must be a tuple of pairs of a name and a shape, e.g. "
-                    f"(('W0', (3, 5)), ('b0', (5,))); got {brief(self.blocks)}"
-                )
-            for length in block[1]:
-                whole(f"blocks: the shape of {block[0]!r}", length, 0)
 
     @cached_property
     def slices(self) -> dict[str, slice]:

@@ -39,20 +39,3 @@ def test_a_block_without_axes_is_one_number_of_each_row():
     layout = Layout((("a", ()), ("b", (2,))))
     assert layout.views(np.arange(6.0).reshape(2, 3))["a"].tolist() == [0.0, 3.0]
     assert layout.coordinate(0) == "a[]"
-
-
-@pytest.mark.parametrize(
-    "blocks",
-    [[("W0", (2,))], (["W0", (2,)],), (("W0", 2),), ((0, (2,)),), (("W0", (2,), 1),), "W0"],
-)
-def test_what_is_no_tuple_of_names_and_shapes_is_refused(blocks):
-    with pytest.raises(TypeError, match="blocks must be a tuple of pairs of a name and a shape"):
-        Layout(blocks)
-
-
-@pytest.mark.parametrize(
-    ("length", "error"), [(-1, ValueError), (1.5, ValueError), ("2", TypeError)]
-)
-def test_a_length_that_is_no_whole_number_is_refused_with_its_block(length, error):
-    with pytest.raises(error, match="the shape of 'W0' must be a whole number >= 0"):
-        Layout((("W0", (2, length)),))
