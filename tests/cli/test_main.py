@@ -166,16 +166,6 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
     assert "0/2" in err, "a bar, though this is no terminal"
 
 
-def test_a_check_that_skips_too_much_does_not_pass(capsys):
-    # 2000 rows and 4 samples through a ReLU unit: of 8000 sums, deviation about 1, some 5 are
-    # within 2 * 3e-4 of its kink, which no step but the smallest leaves where they are
-    many = ["--layers", "1", "3", "1", "--batch", "2000"]
-    assert main(["gradcheck", *many, "--method", "central"]) == 1
-    out = capsys.readouterr().out
-    assert "TOO FEW COORDINATES: central" in out
-    assert "FAILED" not in out
-
-
 @pytest.mark.parametrize(
     ("typed", "complaint"),
     [
@@ -239,23 +229,6 @@ def test_no_help_waits_for_what_only_a_run_needs():
     found = re.findall(r"^(.*) loads(.*)$", done.stdout, re.MULTILINE)
     expected = ["--version", "--help", *(f"{name} --help" for name in COMMANDS)]
     assert found == [(arguments, "") for arguments in expected]
-
-
-def test_the_order_of_the_columns_and_extra_ones_do_not_matter(data, tmp_path, capsys):
-    model, shuffled = tmp_path / "m.npz", tmp_path / "s.csv"
-    fit(data, model)
-    capsys.readouterr()
-    with open(data, newline="") as file:
-        rows = list(csv.DictReader(file))
-    with open(shuffled, "w", newline="") as file:
-        writer = csv.DictWriter(file, ["name", "age", "price", "size"])
-        writer.writeheader()
-        writer.writerows({**row, "name": "text"} for row in rows)
-    outputs = []
-    for path in (data, shuffled):
-        assert main(["predict", str(model), str(path)]) == 0
-        outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1]
 
 
 def test_a_picture_is_drawn_for_one_input_column_and_refused_for_two(data, tmp_path, capsys):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, load, save
+from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, load
 from bbb_numpy.cli.main import main
 from bbb_numpy.learners.columns import Column
 
@@ -311,33 +311,6 @@ def test_an_interval_adds_its_ends_and_is_for_numbers_alone(run, tmp_path, monke
     assert "predicts classes, which have probabilities and no interval" in err
 
 
-def test_every_output_has_an_interval_of_its_own(run, tmp_path, monkeypatch):
-    frame = pd.DataFrame({"a": np.arange(9.0)})
-    model = BayesianMLPRegressor(epochs=2, random_state=0, progress=False)
-    save(model.fit(frame, np.stack([frame["a"], -frame["a"]], axis=1)), tmp_path / "m.npz")
-    frame.to_csv(tmp_path / "d.csv", index=False)
-    ends = np.arange(36.0).reshape(9, 2, 2)
-    monkeypatch.setattr(
-        BayesianMLPRegressor, "predict_interval", lambda self, X, coverage: ends, raising=False
-    )
-    code, out, _ = run("predict", "m.npz", "d.csv", "--interval", "0.8")
-    assert code == 0
-    names = ("lower_0", "upper_0", "lower_1", "upper_1")
-    found = [[float(row[name]) for name in names] for row in rows(out)]
-    assert np.array_equal(found, ends.reshape(9, 4))
-
-
-def test_small_noise_is_printed_with_its_digits(run, tmp_path):
-    lines = ["x,y", *(f"{k},{(k + 0.1 * (k % 3)) * 1e-7}" for k in range(30))]
-    code, out, _ = run(
-        "fit", written(tmp_path / "d.csv", "\n".join(lines)), "--target", "y", *SHORT
-    )
-    assert code == 0
-    noise = float(out.split("noise deviation")[1].split()[0])
-    assert noise == pytest.approx(load("model.npz").noise_scale_[0], rel=1e-5)
-    assert noise > 0
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -371,42 +344,3 @@ def test_what_is_typed_wrongly_is_answered_in_one_line(words, message, run, tmp_
     assert message in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "model.npz").exists()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--separator", ";;"),
-        ("--separator", "a"),
-        ("--decimal", ";"),
-        ("--thousands", "_"),
-        ("--encoding", "klingon"),
-        ("--encoding", "base64"),
-        ("--task", "clustering"),
-    ],
-)
-def test_impossible_ways_of_writing_are_refused_by_the_parser(words, capsys):
-    with pytest.raises(SystemExit) as error:
-        main(["fit", "d.csv", "--target", "y", *words])
-    assert error.value.code == 2
-    err = capsys.readouterr().err
-    assert len(err.splitlines()) == 2  # how to use it, and what is wrong
-    assert words[0] in err
-
-
-@pytest.mark.parametrize("coverage", ["0", "1", "90", "x"])
-def test_a_coverage_is_a_number_between_0_and_1(coverage, capsys):
-    with pytest.raises(SystemExit) as error:
-        main(["predict", "m.npz", "d.csv", "--interval", coverage])
-    assert error.value.code == 2
-    assert "--interval" in capsys.readouterr().err
-
-
-def test_a_model_of_python_with_names_of_features_predicts_numbers(run, tmp_path):
-    frame = pd.DataFrame({"a": np.arange(9.0), "colour=red": np.tile([0.0, 1.0, 0.0], 3)})
-    model = BayesianMLPRegressor(epochs=2, random_state=0, progress=False)
-    save(model.fit(frame, frame["a"]), tmp_path / "m.npz")
-    frame.to_csv(tmp_path / "d.csv", index=False)
-    code, out, _ = run("predict", "m.npz", "d.csv")
-    assert code == 0
-    assert [float(row["mean"]) for row in rows(out)] == model.predict(frame).tolist()

@@ -20,7 +20,7 @@ from bbb_numpy.parts.hyperpriors import HalfNormal
 from bbb_numpy.parts.student_t import StudentTLikelihood
 from bbb_numpy.parts.weighted import Weighted, with_weights
 from bbb_numpy.sampling.draws import STATISTICS, Draws
-from bbb_numpy.sampling.mcmc import HMC, NUTS, MetropolisHastings
+from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample, sample_target
 
 RNG = np.random.default_rng
@@ -125,20 +125,6 @@ def test_the_statistics_have_the_names_that_arviz_knows(exported, network):
     assert exported.attrs["sampler"] == "NUTS"
 
 
-@pytest.mark.parametrize(
-    ("kernel", "absent"),
-    [(HMC(), {"tree_depth"}), (MetropolisHastings(), {"tree_depth", "energy"})],
-)
-def test_a_kernel_without_trees_or_momenta_tells_of_none(kernel, absent):
-    draws = sample_target(gaussian, np.zeros((2, 1)), sampler=kernel, draws=10, warm_up=20, seed=0)
-    exported = to_arviz(draws)
-    found = set(exported.sample_stats)
-    every = {"tree_depth", "energy", "lp", "acceptance_rate", "diverging", "n_steps", "step_size"}
-    assert found == every - absent
-    proposal = "GaussianWalk" if "energy" in absent else None
-    assert exported.posterior.attrs.get("proposal") == proposal
-
-
 def gaussian(position):
     """The standard normal."""
     return -0.5 * np.sum(position**2, axis=1), -position
@@ -162,14 +148,6 @@ def test_the_prior_group_is_drawn_from_prior_and_hyperprior(network):
     assert abs(squares.mean() - 1) < 4 * (2 / squares.size) ** 0.5
     squares = prior.noise.values**2  # half-normal of scale 1
     assert abs(squares.mean() - 1) < 4 * (2 / squares.size) ** 0.5
-
-
-def test_thinning_keeps_every_so_many_th_draw(exported, network):
-    thinned = to_arviz(network, thin=7, prior=0)
-    assert thinned.posterior.sizes["draw"] == 9
-    for group, name in (("posterior", "W0"), ("sample_stats", "lp"), ("log_likelihood", "y")):
-        np.testing.assert_array_equal(thinned[group][name], exported[group][name][:, ::7])
-    assert "prior" not in group_names(thinned)
 
 
 def test_other_rows_can_be_given(network):
@@ -284,19 +262,6 @@ def test_r_hats_of_functions_are_those_of_which_the_largest_is_told(az, network)
     f = model.predict(network.target.weights(network.flat).copy(), x)[..., 0]
     each = [az.rhat(f[:, i].reshape(60, 4).T) for i in range(7)]
     np.testing.assert_allclose(found, each, rtol=1e-10)
-
-
-def test_a_loaded_learner_is_exported_with_the_data_that_are_given(learned, loaded):
-    joint = learned.draws_.target
-    found, before = to_arviz(loaded, joint.x, joint.y), to_arviz(learned)
-    for group in ("posterior", "log_likelihood", "sample_stats", "observed_data", "constant_data"):
-        assert found[group].equals(before[group]), group
-    assert found.posterior_predictive.y.shape == before.posterior_predictive.y.shape
-    # The hyperprior of the noise is not stored: there is no prior to draw from.
-    assert not [group for group in group_names(found) if group.startswith("prior")]
-    bare = to_arviz(loaded)
-    assert group_names(bare) == ["posterior", "sample_stats"]
-    assert bare.posterior.equals(before.posterior)
 
 
 def test_rows_that_cannot_be_used_are_refused(loaded):
@@ -419,16 +384,6 @@ def test_units_in_another_order_change_the_weights_r_hat_and_no_function(change)
     assert "order of hidden units" in str(after)
 
 
-def test_a_chain_with_other_functions_is_found():
-    draws = around_a_mode()
-    positions = draws.positions.copy()
-    draws.layout.views(positions)["b1"][:, -1] += 0.5
-    found = convergence.convergence(drawn(draws.target, positions))
-    assert found.worst("functions").r_hat > 1.05
-    assert not found.mixed
-    assert "draw more" in str(found)
-
-
 def test_the_table_is_that_of_arviz(az, network):
     found = {line.name: line for line in convergence.convergence(network).lines}
     exported = to_arviz(network)
@@ -477,13 +432,3 @@ def test_without_arviz_the_message_says_what_to_install(network, monkeypatch):
         to_arviz(network)
     with pytest.raises(ImportError, match=r"bbb-numpy\[diagnostics\]"):
         convergence.convergence(network)
-
-
-def test_what_arviz_announces_when_it_is_imported_is_no_warning_of_ours(tmp_path, monkeypatch):
-    (tmp_path / "arviz.py").write_text("import warnings; warnings.warn('2.0', FutureWarning)")
-    monkeypatch.delitem(sys.modules, "arviz", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        assert convergence.import_arviz().__file__ == str(tmp_path / "arviz.py")
-    finally:
-        del sys.modules["arviz"]  # before the one that was there is put back

@@ -44,20 +44,6 @@ def test_the_pit_is_the_share_of_the_mixture_below_y():
 
 
 @pytest.mark.equation("D35")
-@pytest.mark.parametrize("factor", [1.0, 0.6, 1.6])
-def test_the_pit_is_uniform_for_the_true_mixture_alone(factor):
-    """Planted: deviations too small or too large by 40 and 60 %."""
-    rng = RNG(1)
-    means, scales = mixture(rng, rows=2000, outputs=1)
-    y = draw_from(rng, means, scales, 2000)[np.arange(2000), np.arange(2000)]
-    centre = means.mean(axis=0)
-    pits = pit(centre + factor * (means - centre), factor * scales, y)
-    distance = kolmogorov(pits)
-    assert (distance < 1.63) == (factor == 1.0)
-    assert (distance > 2.5) == (factor != 1.0)
-
-
-@pytest.mark.equation("D35")
 def test_central_intervals_hold_what_they_should_and_overconfident_ones_do_not():
     rng = RNG(4)
     rows = 4000
@@ -134,15 +120,6 @@ def test_the_sorted_form_is_the_double_sum():
     two = np.abs(draws[:2] - y).mean(axis=0) - 0.5 * np.abs(draws[0] - draws[1])
     assert crps_draws(draws[:2], y, fair=True) == pytest.approx(two, rel=1e-12)
     assert crps_draws(y[None], y) == pytest.approx(np.zeros((4, 2)))
-
-
-@pytest.mark.equation("D34")
-def test_no_digit_of_the_sorted_form_is_lost_far_from_zero():
-    """In steps of 2^-10 a shift by 2^40 is exact, whatever the column is shifted by."""
-    rng = RNG(15)
-    draws, y = np.round(rng.normal(0, 1024, (31, 4, 2))) / 1024, np.zeros((4, 2))
-    shift = 2.0**40 * np.array([1.0, -1.0])
-    assert crps_draws(draws + shift, y + shift) == pytest.approx(crps_draws(draws, y), rel=1e-13)
 
 
 @pytest.mark.equation("D34")

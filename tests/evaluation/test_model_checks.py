@@ -7,7 +7,6 @@ import pytest
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.evaluation.model_checks import (
-    QUANTITIES,
     BayesFactor,
     Check,
     bayes_factor,
@@ -117,19 +116,6 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
     )
     with pytest.raises(ValueError, match="same network and learned numbers"):
         reweight(joint_of(problem), wider, draws)
-
-
-@pytest.mark.equation("M22")
-def test_residuals_are_in_units_of_the_deviation_of_each_row():
-    y, mean = np.array([[[3.0], [1.0], [-2.0]]]), np.array([[[1.0], [2.0], [2.0]]])
-    deviation = np.array([[[4.0], [0.5], [2.0]]])  # residuals 2, -1, -4: 0.5, -2, -2 of these
-    wanted = {
-        "sum of squared residuals": 8.25,
-        "largest residual": 2.0,
-        "residuals of neighbours": (-1.0 + 4.0) / 2,
-    }
-    found = {name: QUANTITIES[name](y, mean, deviation).tolist() for name in wanted}
-    assert found == {name: [value] for name, value in wanted.items()}
 
 
 @pytest.mark.equation("M20")

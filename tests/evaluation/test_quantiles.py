@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import ndtri
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import quantiles as module
@@ -28,7 +27,6 @@ from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS
 from bbb_numpy.parts.discrete import BernoulliLikelihood, PoissonLikelihood
 from bbb_numpy.parts.likelihoods import (
     GaussianLikelihood,
-    HeteroscedasticLikelihood,
     Likelihood,
 )
 from bbb_numpy.parts.student_t import StudentTLikelihood
@@ -81,23 +79,6 @@ def test_the_distribution_function_of_gaussian_noise_is_the_pit():
     means, deviations = mixture(built, theta, x, rng=rng(), samples=30)
     found = distribution_function(built, theta, x, y, rng=rng(), samples=30)
     assert np.allclose(found, pit(means, deviations, y), rtol=1e-13)
-
-
-@pytest.mark.equation("D46")
-@given(
-    st.lists(st.tuples(st.floats(-50, 50), st.floats(0.01, 20)), min_size=1, max_size=5),
-    st.lists(st.floats(1e-12, 1 - 1e-12), min_size=2, max_size=5),
-)
-def test_quantiles_rise_with_q_and_lie_between_those_of_the_components(pairs, levels):
-    means, scales = (np.array(part) for part in zip(*pairs, strict=True))
-    parts = [means[None], scales[None]]
-    levels = sorted(levels)
-    found = [module._smallest(GaussianLikelihood(), parts, q)[0] for q in levels]
-    for q, y in zip(levels, found, strict=True):
-        each = means + scales * ndtri(q)
-        slack = 1e-9 * (1 + np.abs(each).max())
-        assert each.min() - slack <= y <= each.max() + slack
-    assert (np.diff(found) >= -1e-9 * (1 + np.abs(found).max())).all()
 
 
 @pytest.mark.equation("D46")
@@ -157,16 +138,6 @@ def test_a_tail_beyond_all_numbers_is_infinite():
     # F(-t) of nu = 0.001 falls like t^-0.001: at the last t tried, 7e153, it is still above 0.3
     found = quantile_of(StudentTLikelihood(1.0, 1e-3), [[0.0]], [0.05, 0.5, 0.95])[:, 0]
     assert found.tolist() == [-np.inf, 0.0, np.inf]
-
-
-def test_what_overflows_is_nan_not_a_number():
-    with np.errstate(all="ignore"):
-        for likelihood, heads in (
-            (GaussianLikelihood(), [[1.0], [np.inf]]),
-            (PoissonLikelihood(), [[1.0], [800.0]]),
-            (HeteroscedasticLikelihood(), [[0.0, 1.0], [0.0, np.inf]]),  # only its deviation does
-        ):
-            assert np.isnan(quantile_of(likelihood, heads, [0.2, 0.8])).all()
 
 
 def test_blocks_of_rows_and_samples_change_nothing(monkeypatch):
