@@ -26,44 +26,25 @@ __all__ = ["Convergence", "Line", "convergence", "to_arviz"]
 Array = NDArray[Any]
 
 
-def _joint(draws: Draws, model: Model | None, x: Any, y: Any) -> LogJoint | None:
-    """Return the model with the data of the draws' target, or with those given instead."""
-    rows = Optional(Numbers(limit=1e100))
-    x, y = rows("x", x), rows("y", y)
-    joint = _of_single_rows(draws.target) if isinstance(draws.target, LogJoint) else None
-    given = [name for name, rows in (("x", x), ("y", y)) if rows is not None]
-    if joint is None:
-        known = model_of(draws) if model is None else model
-        if known is None and given:
-            raise ValueError(
-                f"the model of these draws is not known, so that {' and '.join(given)} cannot be "
-                "used; pass model="
-            )
-        if known is None or (model is None and not given):
-            return None
-        if len(given) < 2:
-            raise ValueError(
-                "these draws come without data (of another target than LogJoint, or loaded); "
-                "beside model, give x and y"
-                if model is not None
-                else f"these draws come without data; give x and y, not {given[0]} alone"
-            )
-        dtype = draws.positions.dtype
-        joint = LogJoint(known, np.asarray(x, dtype), np.asarray(y, dtype))
-    elif model is not None:
-        x, y = (joint.x if x is None else x), (joint.y if y is None else y)
-        joint = LogJoint(model, np.asarray(x), np.asarray(y), joint.hyperpriors)
-    elif given:
-        joint = replace(
-            joint,
-            x=joint.x if x is None else np.asarray(x, joint.x.dtype),
-            y=joint.y if y is None else np.asarray(y, joint.y.dtype),
-        )
-    if joint is not None and joint.layout != draws.layout:
+def _joint(draws: Draws, x: Any, y: Any) -> LogJoint | None:
+    """Return the density of the draws with its data, or with those given instead."""
+    rows, dtype = Optional(Numbers(limit=1e100)), draws.positions.dtype
+    given = {name: rows(name, value) for name, value in (("x", x), ("y", y)) if value is not None}
+    given = {name: np.asarray(value, dtype) for name, value in given.items()}
+    if isinstance(draws.target, LogJoint):
+        return replace(_of_single_rows(draws.target), **given)
+    if not given:
+        return None
+    model = model_of(draws)
+    if model is None:
         raise ValueError(
-            f"model has the blocks {joint.layout.blocks}, the draws {draws.layout.blocks}"
+            f"the model of these draws is not known, so that {' and '.join(given)} cannot be used"
         )
-    return joint
+    if len(given) < 2:
+        raise ValueError(
+            f"these draws come without data; give x and y, not {' and '.join(given)} alone"
+        )
+    return LogJoint(model, given["x"], given["y"])
 
 
 def _of_single_rows(joint: LogJoint) -> LogJoint:
@@ -119,7 +100,6 @@ def to_arviz(
     x: Any = None,
     y: Any = None,
     *,
-    model: Model | None = None,
     log_likelihood: bool = True,
     predictive: bool = True,
     prior: int = 500,
@@ -133,10 +113,8 @@ def to_arviz(
     draws : Draws, or a learner with ``draws_``
     x, y : array-like (N, d_in), (N, K), optional
         Rows for the log likelihood and the predictive, in the units in which the chains saw
-        them; by default the very rows that they saw. LOO has a meaning for these alone.
-    model : Model, optional
-        For draws of a target that does not know it; then `x` and `y` are needed, too. Draws
-        that were loaded know their model and have no data: give `x` and `y`.
+        them; by default the very rows that they saw. LOO has a meaning for these alone. Draws
+        that were loaded have no data: give both.
     log_likelihood, predictive : bool
         Include log P(y|x, w) of every row and draw, and a drawn y: T * S * N numbers each.
     prior : int
@@ -175,7 +153,7 @@ def to_arviz(
     seed = whole("seed", seed, 0, None)
     flag("log_likelihood", log_likelihood), flag("predictive", predictive)
     az, found = import_arviz(), draws_of(draws)
-    joint = _joint(found, model, x, y)
+    joint = _joint(found, x, y)
     kept = found.positions[::thin].swapaxes(0, 1)  # (S, T, D): the chain first
     flat = kept.reshape(-1, kept.shape[-1])
     kernel = found.kernel

@@ -8,9 +8,9 @@ made of the same draws; `bayes_factor` compares evidences.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import erf, exp
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,11 +125,9 @@ def prior_predictive(
     return predicted(joint, joint.draw_prior(rng, samples), rng, x)
 
 
-class Quantity(Protocol):
-    """A test quantity: a number for each of S data sets, which may look at the prediction."""
-
-    def __call__(self, y: Array, mean: Array, deviation: Array) -> Array:
-        """Return numbers (S,) of targets `y` (S or 1, N, K) under predictions (S, N, K)."""
+# A test quantity: numbers (S,) of targets y (S or 1, N, K) under means and standard deviations
+# (S, N, K)
+Quantity = Callable[[Array, Array, Array], Array]
 
 
 def _neighbours(y: Array, mean: Array, deviation: Array) -> Array:
@@ -257,18 +255,6 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     return Reweighted(shares, effective, total - float(np.log(len(shares))))
 
 
-class HasEvidence(Protocol):
-    """An `annealing.Annealed`, or anything with these two."""
-
-    @property
-    def log_evidence(self) -> float:
-        """In nats."""
-
-    @property
-    def error(self) -> float:
-        """Its standard error."""
-
-
 class BayesFactor(NamedTuple):
     """log P(D|first) - log P(D|second), in nats, and its standard error."""
 
@@ -299,10 +285,11 @@ def in_words(log_factor: float) -> str:
 
 
 @accepts(first=_evidence, second=_evidence)
-def bayes_factor(first: HasEvidence, second: HasEvidence) -> BayesFactor:
+def bayes_factor(first: Any, second: Any) -> BayesFactor:
     """Return the Bayes factor of two models on the same data (M20).
 
-    The estimates must come from independent runs: their errors are added as such.
+    Each has a `log_evidence` in nats and its standard `error`, as an `annealing.Annealed` does,
+    of independent runs: the errors are added as such.
     """
     error = float(np.hypot(first.error, second.error))
     return BayesFactor(first.log_evidence - second.log_evidence, error)

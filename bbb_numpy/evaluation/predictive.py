@@ -23,7 +23,7 @@ from ..model.joint import Model
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
 from ..numeric.layout import Layout
-from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, accepts, brief
+from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, Rule, accepts, brief
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 
 __all__ = [
@@ -78,6 +78,15 @@ def check_source(name: str, value: Any) -> Any:
             f"DrawnWeights(model); got {brief(value)}"
         )
     return value
+
+
+RULES: dict[str, Rule] = {
+    "estimator": check_source,
+    "theta": FLOATS,
+    "x": MATRIX,
+    "rng": GENERATOR,
+    "samples": SAMPLES,
+}
 
 
 class Predictive(NamedTuple):
@@ -135,11 +144,7 @@ def _row_blocks(estimator: Source, samples: int, rows: int) -> list[slice]:
 
 
 def outputs(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    rng: np.random.Generator,
-    samples: int,
+    estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
     """Yield (samples, rows, outputs (S_b, B, K), learned numbers) until all S x N are covered."""
     x = np.ascontiguousarray(x, theta.dtype)
@@ -157,15 +162,10 @@ def outputs(
         begin += len(w)
 
 
-@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
+@accepts(**RULES)
 @np.errstate(over="ignore", invalid="ignore")
 def predict(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 100,
+    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> Predictive:
     """Return mean, epistemic and aleatoric deviation at every row of `x` (N, d_in).
 
@@ -203,14 +203,9 @@ def predict(
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 
-@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
+@accepts(**RULES)
 def covariance(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 100,
+    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> Array:
     """Return the covariance of new targets between the rows of `x`, (N, N, K) (D46).
 
@@ -228,15 +223,10 @@ def covariance(
     return np.moveaxis(between, 0, -1)
 
 
-@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
+@accepts(**RULES)
 @np.errstate(over="ignore", invalid="ignore")
 def sample_functions(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 10,
+    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 10
 ) -> Array:
     """Return `samples` functions E[y|x, w] with w drawn from q, evaluated at `x`: (S, N, K).
 
@@ -250,15 +240,10 @@ def sample_functions(
     return out
 
 
-@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
+@accepts(**RULES)
 @np.errstate(over="ignore", invalid="ignore")
 def mixture(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 100,
+    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> tuple[Array, Array]:
     """Return the components of the predictive mixture at `x`, means and deviations of y (D5).
 
@@ -277,15 +262,10 @@ def mixture(
     return means, deviations
 
 
-@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
+@accepts(**RULES)
 @np.errstate(over="ignore", invalid="ignore")
 def sample_targets(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 10,
+    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 10
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
@@ -297,36 +277,19 @@ def sample_targets(
     return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
 
 
-@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, rng=GENERATOR, samples=SAMPLES)
+@accepts(**RULES)
 @np.errstate(over="ignore", invalid="ignore")
 def predict_classes(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 100,
+    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> ClassPredictive:
     """Return class probabilities at every row of `x`, and their entropies (D29).
 
-    Parameters
-    ----------
-    estimator : Reparameterised, LocalReparameterisation, ...
-        With a categorical likelihood, or a Bernoulli one with a single output.
-    theta : ndarray
-    x : ndarray (N, d_in)
-    rng : numpy.random.Generator
-    samples : int
-        Weight samples S >= 1.
-
-    Returns
-    -------
-    ClassPredictive
+    The arguments are those of `predict`.
 
     Raises
     ------
     ValueError
-        For another likelihood.
+        Unless the likelihood is categorical, or a Bernoulli one with a single output.
     """
     likelihood = estimator.model.likelihood
     binary = isinstance(likelihood, BernoulliLikelihood) and estimator.model.outputs == 1
@@ -352,7 +315,7 @@ def _entropy(p: Array) -> Array:
     return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
-@accepts(estimator=check_source, theta=FLOATS, x=MATRIX, y=MATRIX, rng=GENERATOR, samples=SAMPLES)
+@accepts(**RULES, y=MATRIX)
 @np.errstate(over="ignore", invalid="ignore")
 def log_predictive_density(
     estimator: Source,

@@ -17,16 +17,14 @@ from numpy.typing import NDArray
 
 from ..numeric.validation import (
     ANY_NUMBERS,
-    GENERATOR,
     MATRIX,
-    SAMPLES,
     Numbers,
-    Rule,
     accepts,
     real,
 )
 from ..parts.likelihoods import Likelihood
-from .predictive import Source, check_source, outputs
+from . import predictive
+from .predictive import Source, outputs
 
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
 
@@ -56,13 +54,7 @@ def check_levels(name: str, value: Any) -> Array:
     return levels
 
 
-RULES: dict[str, Rule] = {
-    "estimator": check_source,
-    "theta": ANY_NUMBERS,  # of which infinite ones make quantiles nan
-    "x": MATRIX,
-    "rng": GENERATOR,
-    "samples": SAMPLES,
-}
+RULES = predictive.RULES | {"theta": ANY_NUMBERS}  # of which infinite ones make quantiles nan
 
 
 @accepts(**RULES, y=Numbers((None, None), finite=False))

@@ -276,7 +276,7 @@ def test_rows_that_cannot_be_used_are_refused(loaded):
         ({"y": y}, "y cannot"),
         ({"x": x, "y": y}, "x and y cannot"),
     ):
-        with pytest.raises(ValueError, match=f"{said} be used; pass model="):
+        with pytest.raises(ValueError, match=f"{said} be used"):
             to_arviz(draws, **given)
 
 
