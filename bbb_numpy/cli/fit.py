@@ -17,7 +17,6 @@ from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column, encoded, pick
 from ..model.objectives import FreeEnergy
 from ..numeric.files import replacing
-from ..sampling.draws import Draws
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, share
 from .problem import (
@@ -100,44 +99,37 @@ def interrupted(model: Any) -> bool:
 
 def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem: Problem) -> None:
     """Print what the fit found, and how it does on its own rows."""
-    y = problem.y
-    density = float(model.log_predictive_density(inputs, y).mean())
-    draws = getattr(model, "draws_", None)
+
+    def line(label: str, value: float, unit: str) -> None:
+        print(f"{label:<18} {value:12.6g} {unit}")
+
+    y, draws = problem.y, getattr(model, "draws_", None)
     if draws:
         print(f"posterior          {draws.summary()}")
-        _print_convergence(draws)
+        try:  # R-hat: with ArviZ, and where it has a meaning
+            with warnings.catch_warnings():  # of short runs, about which R-hat says enough
+                warnings.simplefilter("ignore")
+                lines = convergence(draws, weights=False).lines
+        except (ImportError, ValueError):  # no ArviZ; one chain, or too few draws
+            lines = ()
+        for one in lines:
+            if one.name.startswith("E[y|x]"):
+                line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
         cost = "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
-        print(f"{cost:<18} {_figures(model.history_[-1].objective)} nats")
-    noise = getattr(model, "noise_scale_", None)
+        line(cost, model.history_[-1].objective, "nats")
+    noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
     if noise is not None:
-        label = model.estimator_.model.likelihood.noise_name
-        print(f"{label:<18} {_figures(noise[0])} (units of {args.target})")
+        name = model.estimator_.model.likelihood.noise_name
+        line(name, noise[0], f"(units of {args.target})")
     if problem.task == "classification":
-        print(f"accuracy           {_figures(model.score(inputs, y))} on these rows")
+        line("accuracy", model.score(inputs, y), "on these rows")
         print(f"classes            {', '.join(map(str, model.classes_[:20]))}")
     elif len(y) > 1:
-        print(f"R^2 on these rows  {_figures(model.score(inputs, y))}")
-    print(f"log density        {_figures(density)} nats per row, on these rows")
-
-
-def _figures(value: float) -> str:
-    """Return a number with six significant digits, whatever its size."""
-    return f"{value:12.6g}"
-
-
-def _print_convergence(draws: Draws) -> None:
-    """Print the largest R-hat of the fitted means: with ArviZ, and where it has a meaning."""
-    try:
-        with warnings.catch_warnings():  # of short runs, about which R-hat says enough
-            warnings.simplefilter("ignore")
-            lines = convergence(draws, weights=False).lines
-    except (ImportError, ValueError):  # no ArviZ; one chain, or too few draws
-        return
-    for line in lines:
-        if line.name.startswith("E[y|x]"):
-            print(f"R-hat of means     {_figures(line.r_hat)} (the largest; wanted is < {GOOD:g})")
+        print(f"R^2 on these rows  {model.score(inputs, y):12.6g}")
+    density = model.log_predictive_density(inputs, y).mean()
+    line("log density", density, "nats per row, on these rows")
 
 
 def predict(args: argparse.Namespace) -> int:
