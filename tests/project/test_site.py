@@ -334,6 +334,12 @@ def looks_wrong(found, width):
 PHONE = 360
 
 
+def sized(browser, width):
+    """Give the screen a width, in pixels; only a phone is narrow."""
+    size = {"width": width, "height": 720, "deviceScaleFactor": 1, "mobile": width == PHONE}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
 @pytest.mark.long
 def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from_elsewhere(built):
     pages_built, slides_built = built
@@ -346,8 +352,7 @@ def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from
 @pytest.mark.long
 def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothing(built, browser):
     folder = built[0]
-    size = {"width": PHONE, "height": 740, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    sized(browser, PHONE)
     every = sorted(folder.rglob("*.html"))
     listings = [path for path in every if path.relative_to(folder).parts[0] in ("source", "api")]
     shown = [path for path in every if path not in listings] + listings[::25]
@@ -356,7 +361,6 @@ def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothin
         for path in shown
         for what in looks_wrong(seen(browser, path), PHONE)
     ]
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert len(shown) > len(DEFINED)
     assert not problems, "\n" + "\n".join(problems[:40])
 
@@ -366,14 +370,12 @@ def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on
     built, browser
 ):
     for width, side_by_side in ((1400, True), (PHONE, False)):
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == PHONE}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        sized(browser, width)
         seen(browser, built[0] / "tags" / "k30.html")
         script = "return [...document.querySelectorAll('.column')].map(c => c.offsetTop)"
         tops = browser.execute_script(script)
         assert len(tops) == 3
         assert (len(set(tops)) == 1) is side_by_side
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 HINTS = """
@@ -405,8 +407,7 @@ def hints_problems(found, opened):
 
 @pytest.mark.long
 def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built, browser):
-    size = {"width": PHONE, "height": 740, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    sized(browser, PHONE)
     notebooks = sorted((built[0] / "notebooks").glob("[0-9]*.html"))
     problems = []
     for path in notebooks:
@@ -418,7 +419,6 @@ def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built
                 browser.execute_script(click)
             wrong = hints_problems(browser.execute_script(HINTS), opened)
             problems += [f"{path.name}: {what}" for what in wrong]
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert len(notebooks) == len(list(ROOT.glob("notebooks/[0-9]*.ipynb")))
     assert not problems, "\n" + "\n".join(problems)
 
@@ -437,6 +437,7 @@ return [...document.querySelectorAll("article input[type=range]")].map(slider =>
 
 @pytest.mark.long
 def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, browser):
+    sized(browser, 1280)
     films = 0
     for path in sorted((built[0] / "notebooks").glob("[0-9]*.html")):
         browser.get(path.as_uri())
@@ -451,8 +452,7 @@ def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, brow
 
 @pytest.mark.long
 def test_every_slide_fits_its_screen(built, browser):
-    size = {"width": 1280, "height": 720, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    sized(browser, 1280)
     found = seen(browser, built[1] / "index.html")
     assert not looks_wrong(found, 1280)
     script = """
@@ -465,4 +465,3 @@ def test_every_slide_fits_its_screen(built, browser):
     shown = browser.execute_script(script)
     assert len(shown) > 44
     assert not [slide for slide in shown if slide[1] > 1280 or slide[2] > 720]
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
