@@ -30,7 +30,7 @@ from bbb_numpy.numeric.validation import (
     GENERATOR,
     MOST_SAMPLES,
     MOST_STEPS,
-    A,
+    InstanceOf,
     Optional,
     flag,
     whole,
@@ -118,7 +118,7 @@ class ADVI:
                 'single transform as Blockwise((("theta", (3,), Logit()),)), with () for one '
                 f"number; got {self.transforms!r}"
             )
-        A(MeanField, FullRank)("posterior", self.posterior)  # whose entropy is known
+        InstanceOf(MeanField, FullRank)("posterior", self.posterior)  # whose entropy is known
         if isinstance(self.posterior, FullRank):
             self.posterior.check_size(self.size)
 
@@ -275,7 +275,7 @@ def fit(
         When the ELBO or its gradient is nan or infinite; carries the last phi where both were
         finite.
     """
-    A(ADVI)("problem", problem)
+    InstanceOf(ADVI)("problem", problem)
     steps = whole("steps", steps, 1, MOST_STEPS)
     samples = whole("samples", samples, 1, MOST_SAMPLES)
     GENERATOR("rng", rng)

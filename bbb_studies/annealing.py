@@ -28,8 +28,8 @@ from bbb_numpy.numeric.validation import (
     MOST_SAMPLES,
     MOST_STEPS,
     SAMPLES,
-    A,
     Each,
+    InstanceOf,
     Like,
     Numbers,
     OneOf,
@@ -328,7 +328,7 @@ def pilot(
     return Pilot(tuple(tuned), spread)
 
 
-@accepts(joint=A(LogJoint))
+@accepts(joint=InstanceOf(LogJoint))
 def evidence(
     joint: LogJoint,
     *,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.layout import Layout
-from bbb_numpy.numeric.validation import A, Each, Optional, flag
+from bbb_numpy.numeric.validation import Each, InstanceOf, Optional, flag
 from bbb_numpy.training.loop import Diverged, minimise
 from bbb_numpy.training.optimizers import Memory, Optimizer
 from bbb_numpy.training.recipe import Recipe
@@ -88,7 +88,7 @@ def fit_replicates(
         its last state known to be finite. The others are unharmed: train them again without it.
     """
     recipe = Recipe() if recipe is None else recipe
-    A(Recipe)("recipe", recipe)
+    InstanceOf(Recipe)("recipe", recipe)
     Optional(flag)("progress", progress)
     lists: tuple[tuple[str, Any, type], ...] = (
         ("estimators", estimators, Reparameterised),
@@ -98,7 +98,7 @@ def fit_replicates(
         ("rngs", rngs, np.random.Generator),
     )
     for name, part, kind in lists:
-        Each(A(kind))(name, part)
+        Each(InstanceOf(kind))(name, part)
     if recipe.early_stopping is not None:
         raise ValueError("replicates end together: early_stopping needs a training.fit for each")
     together, count = SideBySide(estimators), len(estimators)

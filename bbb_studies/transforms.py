@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus
 from bbb_numpy.numeric.layout import Layout
-from bbb_numpy.numeric.validation import A, real, settle, whole
+from bbb_numpy.numeric.validation import InstanceOf, check_fields, real, whole
 
 __all__ = ["Blockwise", "Identity", "Log", "Logit", "Ordered", "Softplus", "Transform"]
 
@@ -198,7 +198,7 @@ class Ordered:
     size: int
 
     def __post_init__(self) -> None:
-        settle(self, size=partial(whole, least=1))
+        check_fields(self, size=partial(whole, least=1))
 
     def _check(self, x: Array) -> Array:
         if x.ndim == 0 or x.shape[-1] != self.size:
@@ -253,7 +253,7 @@ class Blockwise:
     parts: tuple[tuple[str, tuple[int, ...], Transform], ...]
 
     def __post_init__(self) -> None:
-        A(tuple, list)("parts", self.parts)
+        InstanceOf(tuple, list)("parts", self.parts)
         for given in self.parts:
             _check_part(given)
         names = [name for name, _, _ in self.parts]

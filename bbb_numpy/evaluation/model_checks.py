@@ -22,7 +22,7 @@ from ..numeric.validation import (
     GENERATOR,
     NUMBERS,
     SAMPLES,
-    A,
+    InstanceOf,
     Named,
     Optional,
     accepts,
@@ -81,7 +81,7 @@ def _check_positions(joint: LogJoint, positions: Array) -> None:
         )
 
 
-@accepts(joint=A(LogJoint), positions=NUMBERS, rng=GENERATOR, x=Optional(NUMBERS))
+@accepts(joint=InstanceOf(LogJoint), positions=NUMBERS, rng=GENERATOR, x=Optional(NUMBERS))
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
@@ -104,7 +104,7 @@ def predicted(
     return Predicted(mean, deviation, likelihood.draw(rng, params, f))
 
 
-@accepts(joint=A(LogJoint), rng=GENERATOR, samples=SAMPLES, x=Optional(NUMBERS))
+@accepts(joint=InstanceOf(LogJoint), rng=GENERATOR, samples=SAMPLES, x=Optional(NUMBERS))
 def prior_predictive(
     joint: LogJoint, rng: np.random.Generator, samples: int = 100, x: Array | None = None
 ) -> Predicted:
@@ -166,7 +166,7 @@ class Check(NamedTuple):
         return float(np.mean(above + 0.5 * (self.replicated == self.observed)))
 
 
-@accepts(joint=A(LogJoint), positions=NUMBERS, rng=GENERATOR, quantities=Named(FUNCTION))
+@accepts(joint=InstanceOf(LogJoint), positions=NUMBERS, rng=GENERATOR, quantities=Named(FUNCTION))
 def posterior_check(
     joint: LogJoint,
     positions: Array,
@@ -217,7 +217,7 @@ class Reweighted(NamedTuple):
         return rng.choice(len(self.shares), size=samples, p=self.shares)
 
 
-@accepts(joint=A(LogJoint), other=A(LogJoint), positions=NUMBERS)
+@accepts(joint=InstanceOf(LogJoint), other=InstanceOf(LogJoint), positions=NUMBERS)
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     """Ask what other priors would have made of the data, without sampling again (M22).
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..gradients.family import Family
 from ..numeric.elementary import softplus
 from ..numeric.layout import Layout
-from ..numeric.validation import ANY_NUMBERS, FUNCTION, NUMBERS, A, Numbers, accepts, real
+from ..numeric.validation import ANY_NUMBERS, FUNCTION, NUMBERS, InstanceOf, Numbers, accepts, real
 from ..parts.posteriors import MeanField
 
 __all__ = [
@@ -77,7 +77,7 @@ def signal_to_noise(mean: Any, deviation: Any) -> Array:
         return np.abs(mean) / deviation  # D36
 
 
-@accepts(family=A(Family), theta=NUMBERS)
+@accepts(family=InstanceOf(Family), theta=NUMBERS)
 def signal_to_noise_of(family: Family, theta: Array) -> Array:
     """Return the ratio (P,) of every weight and bias of a mean-field `theta`.
 
@@ -101,7 +101,7 @@ def decibels(ratio: Any) -> Array:
         return 10.0 * np.log10(np.asarray(ratio, float))
 
 
-@accepts(layout=A(Layout))
+@accepts(layout=InstanceOf(Layout))
 def matrices(layout: Layout) -> NDArray[np.bool_]:
     """Return which of the P weights stand in matrices ``W0``, ``W1``, ..., not in biases."""
     chosen = np.zeros(layout.size, bool)
@@ -141,7 +141,7 @@ def lowest(
     return removed
 
 
-@accepts(family=A(Family), theta=NUMBERS)
+@accepts(family=InstanceOf(Family), theta=NUMBERS)
 def prune(
     family: Family,
     theta: Array,
@@ -178,7 +178,7 @@ def prune(
     return pruned
 
 
-@accepts(family=A(Family), theta=NUMBERS, score=FUNCTION, shares=Numbers((None,)))
+@accepts(family=InstanceOf(Family), theta=NUMBERS, score=FUNCTION, shares=Numbers((None,)))
 def sweep(
     family: Family,
     theta: Array,

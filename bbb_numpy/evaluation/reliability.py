@@ -16,7 +16,7 @@ from ..numeric.validation import (
     ANY_NUMBERS,
     MOST_SAMPLES,
     NUMBERS,
-    A,
+    InstanceOf,
     Numbers,
     OneOf,
     accepts,
@@ -222,7 +222,7 @@ def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
     )
 
 
-@accepts(table=A(Reliability))
+@accepts(table=InstanceOf(Reliability))
 def expected_calibration_error(table: Reliability) -> float:
     """Return the mean over rows of |stated - seen| of their bin (D35).
 
@@ -231,7 +231,7 @@ def expected_calibration_error(table: Reliability) -> float:
     return float(table.rows @ np.abs(table.stated - table.seen) / table.rows.sum())
 
 
-@accepts(table=A(Reliability))
+@accepts(table=InstanceOf(Reliability))
 def chance_calibration_error(table: Reliability) -> float:
     r"""Return what `expected_calibration_error` is on average when all probabilities are right.
 

@@ -19,7 +19,7 @@ from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objec
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
-from ..numeric.validation import A, Like, brief
+from ..numeric.validation import InstanceOf, Like, brief
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import Density, MeanField, PointMass, Posterior
@@ -78,7 +78,7 @@ class Family:
     objective: Objective = free_energy
 
     def __post_init__(self) -> None:
-        A(Model)("model", self.model)
+        InstanceOf(Model)("model", self.model)
         Like("MeanField(), FullRank() or PointMass()", "pull_back")("posterior", self.posterior)
         Like("FreeEnergy(), a function of log densities", "__call__")("objective", self.objective)
         point, prior = isinstance(self.posterior, PointMass), self.model.prior

@@ -18,8 +18,8 @@ from ..numeric.validation import (
     SAMPLES,
     OneOf,
     Optional,
+    check_fields,
     proper_fraction,
-    settle,
     whole,
 )
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
@@ -104,7 +104,7 @@ class Sampling:
     def __post_init__(self) -> None:
         check_sampler(self.sampler)
         steps = partial(whole, most=MOST_STEPS)
-        settle(
+        check_fields(
             self,
             chains=SAMPLES,
             draws=partial(steps, least=1),

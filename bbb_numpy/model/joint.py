@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..numeric.validation import A, Like
+from ..numeric.validation import InstanceOf, Like
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood, Likelihood
 from ..parts.network import MLP, Tape
@@ -63,7 +63,7 @@ class Model:
     likelihood: Likelihood = GaussianLikelihood()
 
     def __post_init__(self) -> None:
-        A(MLP)("network", self.network)
+        InstanceOf(MLP)("network", self.network)
         PRIOR("prior", self.prior)
         LIKELIHOOD("likelihood", self.likelihood)
         self.likelihood.targets(self.network.sizes[-1])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numeric.validation import Numbers, accepts, real, settle, whole
+from ..numeric.validation import Numbers, accepts, check_fields, real, whole
 
 __all__ = [
     "CyclicalWarmUp",
@@ -102,7 +102,7 @@ class CyclicalWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        settle(self, cycles=partial(whole, least=1))
+        check_fields(self, cycles=partial(whole, least=1))
         real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
 
     def __call__(self, epoch: int, epochs: int) -> float:

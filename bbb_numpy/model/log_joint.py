@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from ..numeric.buffers import EachThreadsBuffers
 from ..numeric.layout import Layout
-from ..numeric.validation import DTYPE, FLOATS, GENERATOR, SAMPLES, A, accepts, brief, real, settle
+from ..numeric.validation import (
+    DTYPE,
+    FLOATS,
+    GENERATOR,
+    SAMPLES,
+    InstanceOf,
+    accepts,
+    brief,
+    check_fields,
+    real,
+)
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
 from ..parts.weighted import Weighted, with_weights
 from .joint import Model
@@ -63,10 +73,10 @@ class LogJoint:
     buffers: EachThreadsBuffers = field(default_factory=EachThreadsBuffers, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        A(Model)("model", self.model)
+        InstanceOf(Model)("model", self.model)
         for name in ("x", "y"):
-            FLOATS(name, A(np.ndarray)(name, getattr(self, name)))
-        settle(self, hyperpriors=lambda _, given: check_hyperpriors(given))
+            FLOATS(name, InstanceOf(np.ndarray)(name, getattr(self, name)))
+        check_fields(self, hyperpriors=lambda _, given: check_hyperpriors(given))
         width = self.model.network.sizes[0]
         if self.x.ndim != 2 or self.x.shape[1] != width:
             raise ValueError(f"x must have shape (rows, {width}); got {self.x.shape}")

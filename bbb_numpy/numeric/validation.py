@@ -1,8 +1,8 @@
 """Checks of arguments, with errors that name the argument, what was given and what is accepted.
 
 A check is a function of an argument's name and value, which returns the value as it is needed. The
-names in capitals, and what `A`, `Like`, `OneOf`, ... return, are such checks too; a function
-declares its own above itself: ``@accepts(x=NUMBERS, rng=GENERATOR)``.
+names in capitals are such checks, and so is what `InstanceOf`, `Like`, `OneOf`, ... return; a
+function declares its own above itself: ``@accepts(x=NUMBERS, rng=GENERATOR)``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
     "SAMPLES",
     "SMALLEST",
     "TEXT",
-    "A",
     "Each",
+    "InstanceOf",
     "Like",
     "Named",
     "Numbers",
@@ -49,6 +49,7 @@ __all__ = [
     "accepts",
     "brief",
     "cells_of",
+    "check_fields",
     "check_generator",
     "check_random_state",
     "flag",
@@ -58,7 +59,6 @@ __all__ = [
     "positive",
     "proper_fraction",
     "real",
-    "settle",
     "spread",
     "standard_deviation",
     "unrounded",
@@ -99,7 +99,7 @@ def accepts(**rules: Rule) -> Callable[[Callable[Given, Returned]], Callable[Giv
     return decorate
 
 
-def settle(owner: Any, **rules: Rule) -> None:
+def check_fields(owner: Any, **rules: Rule) -> None:
     """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2."""
     for name, rule in rules.items():
         object.__setattr__(owner, name, rule(name, getattr(owner, name)))
@@ -326,7 +326,7 @@ def where(place: Iterable[Any]) -> str:
 # --- objects
 
 
-def A(*kinds: type) -> Rule:
+def InstanceOf(*kinds: type) -> Rule:
     """Return a check for an object of one of these classes."""
 
     def check(name: str, value: Any) -> Any:
@@ -392,7 +392,7 @@ def Named(rule: Rule, example: str = "") -> Rule:
     return check
 
 
-TEXT: Rule = A(str)
+TEXT: Rule = InstanceOf(str)
 
 
 def FUNCTION(name: str, value: Any) -> Any:
@@ -447,3 +447,6 @@ def check_random_state(random_state: Any, name: str = "random_state") -> None:
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
             f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
+
+
+A, settle = InstanceOf, check_fields  # names of before

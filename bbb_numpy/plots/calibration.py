@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..evaluation.calibration import Coverage
 from ..evaluation.reliability import Reliability
-from ..numeric.validation import NUMBERS, TEXT, A, Named, Optional, accepts, whole
+from ..numeric.validation import NUMBERS, TEXT, InstanceOf, Named, Optional, accepts, whole
 from .style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, axes_or_new, legend_above
 
 __all__ = ["STYLES", "coverage_curve", "pit_histogram", "reliability_diagram"]
@@ -36,7 +36,7 @@ def _few(name: str, curves: Mapping[str, Any]) -> None:
 _bins = partial(whole, least=2, most=10_000)
 
 
-@accepts(tables=Named(A(Reliability)), ax=Optional(A(Axes)))
+@accepts(tables=Named(InstanceOf(Reliability)), ax=Optional(InstanceOf(Axes)))
 def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = None) -> Axes:
     """Draw what happened against what was stated, with 95 % Wilson intervals (D35).
 
@@ -84,7 +84,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = 
     return ax
 
 
-@accepts(pits=NUMBERS, bins=_bins, label=TEXT, ax=Optional(A(Axes)))
+@accepts(pits=NUMBERS, bins=_bins, label=TEXT, ax=Optional(InstanceOf(Axes)))
 def pit_histogram(pits: Any, *, bins: int = 20, label: str = "", ax: Axes | None = None) -> Axes:
     """Draw the histogram of PIT values beside the uniform density (D35).
 
@@ -126,7 +126,7 @@ def pit_histogram(pits: Any, *, bins: int = 20, label: str = "", ax: Axes | None
     return ax
 
 
-@accepts(found=Named(A(Coverage)), ax=Optional(A(Axes)))
+@accepts(found=Named(InstanceOf(Coverage)), ax=Optional(InstanceOf(Axes)))
 def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> Axes:
     """Draw the share of targets inside central intervals against their level (D35).
 

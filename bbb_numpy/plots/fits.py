@@ -22,7 +22,7 @@ from ..numeric.validation import (
     INTERVAL,
     NUMBERS,
     TEXT,
-    A,
+    InstanceOf,
     Named,
     Numbers,
     Optional,
@@ -60,7 +60,7 @@ def _pair(name: str, value: Any) -> Any:
     return x, y
 
 
-AX = Optional(A(Axes))
+AX = Optional(InstanceOf(Axes))
 
 
 @accepts(history=_history, rows=Optional(partial(whole, least=1)), ax=AX)
@@ -118,7 +118,7 @@ def loss(history: Sequence[Epoch], *, rows: int | None = None, ax: Axes | None =
 
 @accepts(
     x=_points,
-    predictive=A(Predictive),
+    predictive=InstanceOf(Predictive),
     data=Optional(_pair),
     truth=Optional(FUNCTION),
     less_truth=flag,

@@ -10,7 +10,7 @@ from io import BytesIO
 
 from matplotlib.figure import Figure
 
-from ..numeric.validation import FUNCTION, MOST_SAMPLES, TEXT, A, accepts, positive, whole
+from ..numeric.validation import FUNCTION, MOST_SAMPLES, TEXT, InstanceOf, accepts, positive, whole
 
 __all__ = ["slider"]
 
@@ -25,7 +25,7 @@ PLAY = (
 
 
 @accepts(
-    figure=A(Figure),
+    figure=InstanceOf(Figure),
     update=FUNCTION,
     frames=partial(whole, least=1, most=MOST_SAMPLES),
     alt=TEXT,

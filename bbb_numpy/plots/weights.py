@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from ..evaluation.pruning import decibels
 from ..numeric.validation import (
     NUMBERS,
-    A,
+    InstanceOf,
     Optional,
     accepts,
     fraction,
@@ -20,7 +20,7 @@ from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, legend_abov
 __all__ = ["ratios"]
 
 
-@accepts(ratio=NUMBERS, ax=Optional(A(Axes)))
+@accepts(ratio=NUMBERS, ax=Optional(InstanceOf(Axes)))
 def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) -> Axes:
     """Draw density and distribution function of signal-to-noise ratios in dB (D36).
 

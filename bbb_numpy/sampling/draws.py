@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..model.joint import Model
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
-from ..numeric.validation import A
+from ..numeric.validation import InstanceOf
 from .mcmc import Target
 from .mcmc.microcanonical import bias, energy_variance
 
@@ -148,7 +148,7 @@ class DrawnWeights:
     model: Model
 
     def __post_init__(self) -> None:
-        A(Model)("model", self.model)
+        InstanceOf(Model)("model", self.model)
 
     @cached_property
     def layout(self) -> Layout:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP
-from ..numeric.validation import ANY_NUMBERS, DTYPE, SAMPLES, A, check_generator
+from ..numeric.validation import ANY_NUMBERS, DTYPE, SAMPLES, InstanceOf, check_generator
 from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
@@ -87,7 +87,7 @@ def ensemble_starts(
     (2, 17)
     >>> draws = sample(model, x, np.sin(3 * x), start=begin, chains=2, draws=5, warm_up=20, seed=0)
     """
-    A(Model)("model", model)
+    InstanceOf(Model)("model", model)
     chains, kind = SAMPLES("chains", chains), DTYPE("dtype", dtype)
     x, y = np.asarray(ANY_NUMBERS("x", x), kind), np.asarray(ANY_NUMBERS("y", y), kind)
     if recipe is None:
@@ -95,7 +95,7 @@ def ensemble_starts(
         recipe = Recipe(
             Adam(1e-2, schedule=Cosine()), epochs=max(1, STEPS // max(1, steps)), batch_size=ROWS
         )
-    A(Recipe)("recipe", recipe)
+    InstanceOf(Recipe)("recipe", recipe)
     held: Any = model.prior
     if getattr(held, "learn", False):
         held = replace(held, learn=False)

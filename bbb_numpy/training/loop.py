@@ -17,7 +17,7 @@ from ..numeric.validation import (
     ANY_NUMBERS,
     DTYPE,
     GENERATOR,
-    A,
+    InstanceOf,
     Optional,
     brief,
     flag,
@@ -46,7 +46,7 @@ def start(
 
     `variational`, from the posterior's `pack`, replaces its random start.
     """
-    A(Family)("estimator", estimator)
+    InstanceOf(Family)("estimator", estimator)
     GENERATOR("rng", rng)
     OPTIMIZER("optimizer", optimizer)
     theta = estimator.init(rng, DTYPE("dtype", dtype))
@@ -110,9 +110,9 @@ def fit(
         cause, and carries the last state whose own free energy was seen to be finite.
     """
     recipe = Recipe() if recipe is None else recipe
-    A(Family)("estimator", estimator)
-    A(Training)("training", training)
-    A(Recipe)("recipe", recipe)
+    InstanceOf(Family)("estimator", estimator)
+    InstanceOf(Training)("training", training)
+    InstanceOf(Recipe)("recipe", recipe)
     GENERATOR("rng", rng)
     Optional(flag)("progress", progress)
     if (

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.validation import Like, fraction, positive, settle, whole
+from ..numeric.validation import Like, check_fields, fraction, positive, whole
 
 __all__ = [
     "OPTIMIZER",
@@ -65,7 +65,7 @@ class StepDecay:
     factor: float = 0.5
 
     def __post_init__(self) -> None:
-        settle(self, every=partial(whole, least=1))
+        check_fields(self, every=partial(whole, least=1))
         positive("factor", self.factor)
 
     def __call__(self, epoch: float, epochs: int) -> float:

@@ -18,10 +18,10 @@ from ..numeric.validation import (
     FUNCTION,
     MOST_STEPS,
     SAMPLES,
-    A,
+    InstanceOf,
     Optional,
+    check_fields,
     flag,
-    settle,
     whole,
 )
 from .optimizers import OPTIMIZER, Adam, Optimizer
@@ -79,7 +79,7 @@ class Recipe:
     early_stopping: EarlyStopping | None = None
 
     def __post_init__(self) -> None:
-        settle(
+        check_fields(
             self,
             epochs=partial(whole, least=0, most=MOST_STEPS),
             samples=SAMPLES,
@@ -88,7 +88,7 @@ class Recipe:
             warm_up=FUNCTION,
             shuffle=flag,
             optimizer=OPTIMIZER,
-            early_stopping=Optional(A(EarlyStopping)),
+            early_stopping=Optional(InstanceOf(EarlyStopping)),
         )
 
     def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
 from ..numeric.buffers import Buffers
-from ..numeric.validation import not_negative, settle, whole
+from ..numeric.validation import check_fields, not_negative, whole
 from ..parts.weighted import Weighted, total_weight
 from .state import Training
 
@@ -40,7 +40,7 @@ class EarlyStopping:
     min_delta: float = 1e-4
 
     def __post_init__(self) -> None:
-        settle(self, patience=partial(whole, least=1))
+        check_fields(self, patience=partial(whole, least=1))
         not_negative("min_delta", self.min_delta)
 
 

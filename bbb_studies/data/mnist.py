@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import A, whole
+from bbb_numpy.numeric.validation import InstanceOf, whole
 
 from .locate import DamagedDataError, locate
 
@@ -72,7 +72,7 @@ def read_idx(path: Path, axes: int) -> Bytes:
     DamagedDataError
         If it cannot be unpacked, or magic number, lengths and size do not agree.
     """
-    A(Path)("path", path)
+    InstanceOf(Path)("path", path)
     axes = whole("axes", axes, 1, 255)
     try:
         with gzip.open(path) as file:

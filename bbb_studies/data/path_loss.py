@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bbb_numpy.numeric.validation import (
     FUNCTION,
     GENERATOR,
-    A,
+    InstanceOf,
     Numbers,
     Optional,
     accepts,
@@ -121,7 +121,7 @@ class Scene:
             raise ValueError(
                 "transmitters must be at least one (x, y) in m, e.g. ((42.0, 42.0),); got none"
             )
-        A(tuple, list)("buildings", self.buildings)
+        InstanceOf(tuple, list)("buildings", self.buildings)
         for building in self.buildings:
             left, bottom, right, top, loss = Numbers((5,))("buildings: each", building).tolist()
             if not (-np.inf < left < right < np.inf and -np.inf < bottom < top < np.inf):
@@ -137,7 +137,7 @@ class Receivers(NamedTuple):
     truth: Array  # (N, L)  dBm, without
 
 
-@accepts(scene=A(Scene), places=PLACES, transmitter=partial(whole, least=0))
+@accepts(scene=InstanceOf(Scene), places=PLACES, transmitter=partial(whole, least=0))
 def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]:
     """Count the walls of every building on the straight line to a transmitter (W6).
 
@@ -186,7 +186,7 @@ def _log_distance(scene: Scene, places: Array, transmitter: int) -> Array:
     return np.log10(np.maximum(np.hypot(*away.T) / scene.reference_distance, 1.0))
 
 
-@accepts(scene=A(Scene), places=PLACES)
+@accepts(scene=InstanceOf(Scene), places=PLACES)
 def field(scene: Scene, places: Array) -> Array:
     """Return the received power without shadowing (N, L), in dBm: the first four terms of W6.
 
@@ -207,7 +207,7 @@ def field(scene: Scene, places: Array) -> Array:
     return np.stack(columns, axis=1)
 
 
-@accepts(scene=A(Scene), places=PLACES, transmitter=partial(whole, least=0))
+@accepts(scene=InstanceOf(Scene), places=PLACES, transmitter=partial(whole, least=0))
 def features(scene: Scene, places: Array, transmitter: int = 0) -> Array:
     """Return log10(d / d_0) and the walls of each building (N, 1 + J).
 
@@ -218,7 +218,7 @@ def features(scene: Scene, places: Array, transmitter: int = 0) -> Array:
     return np.hstack([log_distance, walls(scene, places, transmitter)])
 
 
-@accepts(scene=A(Scene), places=PLACES)
+@accepts(scene=InstanceOf(Scene), places=PLACES)
 def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
     """Return which places (N, 2) lie in a building, its walls included."""
     x, y = np.asarray(places, float).T[:, :, None]  # (N, 1) each
@@ -226,7 +226,7 @@ def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
     return np.any((left <= x) & (x <= right) & (bottom <= y) & (y <= top), axis=1)
 
 
-@accepts(scene=A(Scene), places=PLACES, radius=not_negative)
+@accepts(scene=InstanceOf(Scene), places=PLACES, radius=not_negative)
 def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
     """Return which places (N, 2) have a jump of `field` about `radius` m or less away.
 
@@ -242,7 +242,7 @@ def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
     return found
 
 
-@accepts(scene=A(Scene), cells=CELLS)
+@accepts(scene=InstanceOf(Scene), cells=CELLS)
 def grid(scene: Scene, cells: int = 50) -> Array:
     """Return the centres (cells^2, 2) of equal cells of the plane, in m, row by row from below."""
     middle = (np.arange(cells) + 0.5) / cells
@@ -250,7 +250,7 @@ def grid(scene: Scene, cells: int = 50) -> Array:
     return np.stack([x.ravel(), y.ravel()], axis=1)
 
 
-@accepts(scene=A(Scene), rng=GENERATOR, count=RECEIVERS, area=Optional(FUNCTION))
+@accepts(scene=InstanceOf(Scene), rng=GENERATOR, count=RECEIVERS, area=Optional(FUNCTION))
 def receivers(
     scene: Scene,
     rng: np.random.Generator,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import A, Optional, accepts, brief, not_negative, whole
+from bbb_numpy.numeric.validation import InstanceOf, Optional, accepts, brief, not_negative, whole
 
 from .locate import DamagedDataError, locate, numbers, read
 
@@ -249,14 +249,14 @@ def _until(draws: Draws, last: np.datetime64) -> Draws:
     return Draws._make(None if part is None else part[keep] for part in draws)
 
 
-@accepts(draws=A(Draws))
+@accepts(draws=InstanceOf(Draws))
 def rules(draws: Draws) -> dict[int, float]:
     """Return the share of the draws by number of balls in the urn."""
     counts = dict(zip(*np.unique(draws.balls, return_counts=True), strict=True))
     return {int(balls): float(count) / len(draws.balls) for balls, count in counts.items()}
 
 
-@accepts(draws=A(Draws), until=Optional(_day))
+@accepts(draws=InstanceOf(Draws), until=Optional(_day))
 def examples(draws: Draws, until: Any = None) -> Examples:
     """Return both examples of every draw, up to and including the day `until`.
 

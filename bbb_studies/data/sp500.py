@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import SMALLEST, A, Numbers, accepts, whole
+from bbb_numpy.numeric.validation import SMALLEST, InstanceOf, Numbers, accepts, whole
 
 from .locate import DamagedDataError, locate, numbers, read
 
@@ -160,7 +160,7 @@ def _windows(change: Array) -> tuple[Array, Array]:
     return windows, np.sqrt((windows * windows).mean(axis=-1)) + 1e-6  # a price may stand still
 
 
-@accepts(prices=A(Prices))
+@accepts(prices=InstanceOf(Prices))
 def rows(prices: Prices) -> Table:
     """Return inputs and targets of all companies on all days that have both (D38)."""
     x = inputs(prices.close)[:-1]  # the last day has no next one
@@ -178,7 +178,7 @@ def rows(prices: Prices) -> Table:
     )
 
 
-@accepts(table=A(Table), first=partial(whole, least=1), thin=partial(whole, least=1))
+@accepts(table=InstanceOf(Table), first=partial(whole, least=1), thin=partial(whole, least=1))
 def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     """Yield one split per calendar year from `first` on: train on the past, test on the year (D38).
 

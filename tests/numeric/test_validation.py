@@ -22,8 +22,8 @@ from bbb_numpy.numeric.validation import (
     ROWS,
     SAMPLES,
     SMALLEST,
-    A,
     Each,
+    InstanceOf,
     Like,
     Named,
     Numbers,
@@ -31,6 +31,7 @@ from bbb_numpy.numeric.validation import (
     Optional,
     accepts,
     brief,
+    check_fields,
     check_generator,
     flag,
     fraction,
@@ -38,7 +39,6 @@ from bbb_numpy.numeric.validation import (
     positive,
     proper_fraction,
     real,
-    settle,
     spread,
     standard_deviation,
     whole,
@@ -125,13 +125,13 @@ BAD = [
     (DTYPE, 64, ValueError, "a must be 'float64' or 'float32'; got 64"),
     (SAMPLES, np.timedelta64(3, "D"), TypeError, "a must be a whole number"),
     (partial(real, low=0, high=9), np.timedelta64(3, "D"), TypeError, "a must be a number"),
-    (A(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
+    (InstanceOf(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
     (Named(NUMBERS), [1], TypeError, "a must be a mapping with text as names"),
     (Named(NUMBERS, "{'b': 1}"), 5, TypeError, "with text as names, e.g. {'b': 1}; got 5"),
     (Named(NUMBERS), {1: 2}, TypeError, "a must be a mapping with text as names"),
     (Named(NUMBERS), {"b": "x"}, TypeError, r"a\['b'\] must be an array"),
-    (Each(A(int)), 5, TypeError, "a must be a list with one entry each; got 5"),
-    (Each(A(int)), [1, "x"], TypeError, "a must be an object of type int; got 'x'"),
+    (Each(InstanceOf(int)), 5, TypeError, "a must be a list with one entry each; got 5"),
+    (Each(InstanceOf(int)), [1, "x"], TypeError, "a must be an object of type int; got 'x'"),
     (Optional(NUMBERS), "x", TypeError, "a must be an array"),
     (flag, "no", TypeError, "a must be True or False; got 'no'"),
     (flag, 1, TypeError, "a must be True or False; got 1"),
@@ -274,7 +274,7 @@ class Plan:
     epochs: int
 
     def __post_init__(self):
-        settle(self, epochs=partial(whole, least=1))
+        check_fields(self, epochs=partial(whole, least=1))
 
 
 def test_a_field_holds_what_its_rule_returns():

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
-from ...numeric.validation import MOST_STEPS, positive, settle, whole
+from ...numeric.validation import MOST_STEPS, check_fields, positive, whole
 from .adaptation import Adaptable, Adaptation
 from .hmc import trajectory
 from .leapfrog import steps_for
@@ -196,7 +196,7 @@ class ChEES(Adaptable):
         positive("step_size", self.step_size)
         positive("path", self.path)
         check_metric(self.metric, "whiten")
-        settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+        check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     def length(self, turn: int) -> float:
         """Return the length h T of path number 1, 2, ... (D47)."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.validation import MOST_STEPS, positive, real, settle, whole
+from ...numeric.validation import MOST_STEPS, check_fields, positive, real, whole
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog, steps_for
 from .metrics import Metric, check_metric, identity
@@ -68,7 +68,7 @@ class HMC(Adaptable):
         check_metric(self.metric)
         for name in ("jitter", "small_steps"):
             real(name, getattr(self, name), 0.0, np.nextafter(1.0, np.inf), "between 0 and 1")
-        settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+        check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     @property
     def steps(self) -> int:

@@ -21,7 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
-from ...numeric.validation import MOST_STEPS, Optional, positive, proper_fraction, settle, whole
+from ...numeric.validation import (
+    MOST_STEPS,
+    Optional,
+    check_fields,
+    positive,
+    proper_fraction,
+    whole,
+)
 from .adaptation import DualAveraging, Moments, first_step_size, windows
 from .hmc import accept
 from .leapfrog import DIVERGENT, Phase, steps_for
@@ -134,7 +141,7 @@ class _Microcanonical:
         if self.decoherence_length is not None:
             positive("decoherence_length", self.decoherence_length)
         check_metric(self.metric)
-        settle(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+        check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     def length(self, size: int) -> float:
         """Return ell for `size` numbers: sqrt(D) unless it is given."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.validation import positive, settle, whole
+from ...numeric.validation import check_fields, positive, whole
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
 from .metrics import Metric, check_metric, identity
@@ -126,7 +126,7 @@ class NUTS(Adaptable):
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         check_metric(self.metric)
-        settle(self, max_depth=partial(whole, least=1, most=30))
+        check_fields(self, max_depth=partial(whole, least=1, most=30))
 
     @np.errstate(all="ignore")  # a leaf may have diverged; then the weights are of no account
     def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
