@@ -420,61 +420,6 @@ def draw_priors(learned: Result, fixed: Result) -> Figure:
     return figure
 
 
-def draw_noise(full: Result, cold: Result) -> Figure:
-    """Draw the learned noise over epochs and the two fits."""
-    figure = Figure(figsize=(13.0, 4.3), layout="constrained")
-    a, b, c = figure.subplots(1, 3)
-    for result, colour, style in ((full, VERMILLION, "--"), (cold, BLUE, "-")):
-        a.plot(
-            result.trace.epochs,
-            result.trace.noise,
-            style,
-            color=colour,
-            lw=1.6,
-            label=_draw_label(result),
-        )
-    a.axhline(1.0, color=BLACK, ls=":", lw=1.4, label="truth")
-    a.set_xlim(0, full.trace.epochs[-1])
-    a.set_ylim(bottom=0.0)
-    finish(a, "epoch\n(a) learned noise", "noise deviation (units of y)", 2)
-    for ax, result, letter in ((b, full, "b"), (c, cold, "c")):
-        _draw_fit(result, ax)
-        ax.set_xlabel(f"{X}\n({letter}) {_draw_label(result)}")
-    return figure
-
-
-def draw_raw(raised: Mapping[str, Domain]) -> Figure:
-    """Draw pi over epochs for every seed, as the post trains it and through a sigmoid."""
-    figure = Figure(figsize=(9.5, 4.0), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    for ax, (name, domain), letter in zip(axes, raised.items(), "ab", strict=True):
-        for trace, finite in zip(domain.traces, domain.finite, strict=True):
-            pi = trace.prior[:, 0]
-            ax.plot(trace.epochs, pi, color=BLUE, lw=0.9, alpha=0.7)
-            if not finite:
-                ax.plot(
-                    trace.epochs[-1],
-                    pi[-1],
-                    "X",
-                    color=VERMILLION,
-                    ms=9,
-                    mec=BLACK,
-                    label="cost is nan",
-                    zorder=4,
-                )
-        ax.axhspan(1.0, 1.2, color="#F3D9C8", lw=0, label="no density: π ≥ 1")
-        ax.plot([], [], color=BLUE, lw=0.9, label=f"π, {len(domain.traces)} seeds")
-        ax.set_ylim(0.0, 1.2)
-        ax.set_xlim(0, max(int(t.epochs[-1]) for t in domain.traces))
-        finish(ax, f"epoch\n({letter}) {name}", "share π of the wide component", 3)
-    axes[1].set_ylabel("")
-    return figure
-
-
-def _draw_label(result: Result) -> str:
-    return "KL × 0.1, narrow start" if result.setting.beta < 1 else "as in the post, noise learned"
-
-
 def _draw_fit(result: Result, ax: Axes) -> None:
     data = (result.data.x, result.data.y)
     p = result.predictive
@@ -548,8 +493,6 @@ def reproduce(
     pictures = {
         "prediction": draw_prediction(found.first["post"]),
         "prior": draw_priors(found.first["post"], found.first["fixed"]),
-        "noise": draw_noise(found.first["noise"], found.first["cold"]),
-        "raw-prior": draw_raw(found.raised),
     }
     left = {name: _counts(domain) for name, domain in found.raised.items()}
     write(out, pictures, {"settings": found.numbers, "domains": left})

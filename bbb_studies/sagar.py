@@ -6,7 +6,7 @@ printed lines are in `bbb_studies.sagar.printed`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import cos, pi
 from pathlib import Path as FilePath
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from bbb_numpy.gradients.family import Evaluated
@@ -27,7 +26,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
 from bbb_numpy.progress import Done, counted, unseen
 from bbb_numpy.progress import steps as count_steps
 from bbb_numpy.training import Recipe, fit, start
@@ -424,53 +423,6 @@ def draw_trajectories(
     return figure
 
 
-def draw_samples(
-    regression: Regression, by_samples: Sequence[BySamples], by_batch: Sequence[ByBatch]
-) -> Figure:
-    """Draw error, deviations and effective samples against M, and the bias against S."""
-    figure = Figure(figsize=(13.5, 8.4), layout="constrained")
-    (a, b), (c, d) = figure.subplots(2, 2)
-    truth = exactly.exact(regression)
-    inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
-    m = np.array([row.samples for row in by_samples])
-    for row in by_samples:
-        a.plot([row.samples] * len(row.excess), row.excess, "o", color=GREY, ms=4, alpha=0.7)
-    a.plot([], [], "o", color=GREY, ms=4, label="one run")
-    a.plot(m, [np.median(row.excess) for row in by_samples], color=BLUE, lw=1.8, label="median")
-    a.set_yscale("log")
-    excess = "KL(posterior ‖ q) − least (nats)"
-    finish(a, "samples per step M\n(a) error after training", excess, 2)
-    ratios = np.array([row.ratios for row in by_samples])  # (M, P)
-    for j, (colour, mark) in enumerate(SHADES):
-        b.plot(
-            m[m > 1], ratios[m > 1, j], marker=mark, ms=5, color=colour, lw=1.4, label=_draw_name(j)
-        )
-        b.axhline(reverse.deviation[j] / inclusive.deviation[j], color=colour, ls="--", lw=0.9)
-    b.axhline(1.0, color=BLACK, ls=":", lw=1.6, label="of the posterior")
-    b.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
-    top = ratios[m > 1].max(initial=1.0)
-    b.set_ylim(0.0, 1.15 * top)
-    finish(b, "samples per step M\n(b) what is learned", "deviation / that of the posterior", 3)
-    limit = float(np.exp(-exactly.renyi_divergence(2.0, truth.posterior, inclusive)))
-    c.plot(m, [row.share for row in by_samples], "o-", color=BLUE, lw=1.6, label="measured")
-    c.axhline(limit, color=BLACK, ls=":", lw=1.6, label="many samples, at the optimum")
-    c.set_ylim(0.0, 1.05)
-    finish(c, "samples per step M\n(c) effective samples", "effective samples / M", 2)
-    s = [row.batch for row in by_batch]
-    d.plot(s, [row.found for row in by_batch], "o", color=BLUE, ms=7, label="found")
-    d.plot(s, [row.predicted for row in by_batch], "--", color=BLACK, lw=1.4, label="predicted")
-    d.axhline(by_batch[-1].predicted, color=GREY, ls=":", lw=1.6, label="exact posterior")
-    d.set_ylim(bottom=0.0)
-    of_mean = "rows per minibatch S\n(d) Gaussian mean, N/S inside exp"
-    finish(d, of_mean, "deviation of q (units of y)", 3)
-    for ax, ticks in ((a, m), (b, m[m > 1]), (c, m), (d, np.array(s))):
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(FixedLocator(list(ticks)))
-        ax.xaxis.set_minor_locator(NullLocator())
-        plain_numbers(ax.xaxis)
-    return figure
-
-
 def _draw_name(j: int) -> str:
     return ("weight 1", "weight 2", "bias")[j]
 
@@ -543,7 +495,6 @@ def reproduce(
     corrected = found.of_regression["corrected"]
     pictures = {
         "trajectories": draw_trajectories(found.mean, found.paths, found.regression, corrected),
-        "samples": draw_samples(found.regression, found.by_samples, found.by_batch),
     }
     numbers = {
         "gaussian mean": _final(found.mean, found.paths),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from time import process_time
@@ -18,7 +17,6 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
@@ -35,7 +33,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import start
 from bbb_numpy.training.optimizers import Adam, Memory
@@ -268,31 +266,25 @@ def decide(
 
 
 STYLES = (
-    (BLUE, "-", "o"),
-    (BLACK, "--", "s"),
-    (VERMILLION, ":", "^"),
-    (GREEN, "-.", "D"),
-    (GREY, (0, (6, 2, 1, 2, 1, 2)), "v"),
+    (BLUE, "-"),
+    (BLACK, "--"),
+    (VERMILLION, ":"),
+    (GREEN, "-."),
+    (GREY, (0, (6, 2, 1, 2, 1, 2))),
 )
 POINTS = 1000  # of a curve; more are not seen
 
 
 def draw_figure(settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]) -> Figure:
-    """Draw regret over the whole game and its beginning, and both mistakes against time.
+    """Draw the regret over the whole game and over its beginning.
 
-    Parameters
-    ----------
-    settings : Settings
-    games : sequence of Game
-        One for each run.
-    ate : mapping of str to ndarray (runs, T)
-        What each agent ate.
+    `games`, one for each run; `ate`, by agent (runs, T), what it ate.
     """
-    figure = Figure(figsize=(12.0, 9.0), layout="constrained")
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure = Figure(figsize=(12.0, 4.8), layout="constrained")
+    a, b = figure.subplots(1, 2)
     total = settings.interactions
     early = min(max(settings.dense, 1), total)
-    for (name, eaten), (colour, line, marker) in zip(ate.items(), STYLES, strict=False):
+    for (name, eaten), (colour, line) in zip(ate.items(), STYLES, strict=False):
         costs = np.array(
             [np.cumsum(regret(the, one)) for the, one in zip(games, eaten, strict=True)]
         )
@@ -300,62 +292,22 @@ def draw_figure(settings: Settings, games: Sequence[Game], ate: Mapping[str, Arr
             at = np.unique(np.linspace(1, end, min(end, POINTS)).astype(int))
             for one in costs[:, at - 1]:
                 ax.plot(at, one, color=colour, linewidth=0.7, alpha=0.45)
-            ax.plot(
-                at, costs[:, at - 1].mean(axis=0), color=colour, linestyle=line, linewidth=2.0,
-                label=name,
-            )  # fmt: skip
-        _draw_mistakes(c, games, eaten, True, name, (colour, line, marker))
-        _draw_mistakes(d, games, eaten, False, name, (colour, line, marker))
+            mean = costs[:, at - 1].mean(axis=0)
+            ax.plot(at, mean, color=colour, linestyle=line, linewidth=2.0, label=name)
     a.set_yscale("log")
     a.set_ylim(bottom=max(1.0, a.get_ylim()[1] / 200.0))  # the first few mushrooms say little
     for axis in (a.yaxis, a.xaxis, b.xaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     a.set_xlim(0, total)
-    b.set_xlim(0, early)
-    b.set_ylim(bottom=0)
+    b.set(xlim=(0, early), ylim=(0, None))
     part = "the beginning" if early < total else "the same"
-    for ax, label, measured in (
-        (a, "(a) mean over runs; thin lines: single runs", "cumulative regret (units of reward)"),
-        (b, f"(b) {part}, on a linear scale", "cumulative regret (units of reward)"),
-        (c, "(c) mistakes that cost 15 on average", "poisonous mushrooms eaten (%)"),
-        (d, "(d) mistakes that cost 5", "edible mushrooms left (%)"),
+    for ax, label in (
+        (a, "(a) mean over runs; thin lines: single runs"),
+        (b, f"(b) {part}, on a linear scale"),
     ):
         ax.grid(color="#DDDDDD", linewidth=0.6)
-        finish(ax, f"mushrooms shown\n{label}", measured, 3)
+        finish(ax, f"mushrooms shown\n{label}", "cumulative regret (units of reward)", 3)
     return figure
-
-
-def _draw_mistakes(
-    ax: Axes,
-    games: Sequence[Game],
-    ate: Array,
-    poisonous: bool,
-    name: str,
-    style: tuple[Any, Any, str],
-) -> None:
-    """Draw the share of one kind of mushrooms that were treated wrongly, in growing windows."""
-    bad = np.array([the.poisonous for the in games])
-    kind = bad if poisonous else ~bad
-    wrong = kind & (ate if poisonous else ~ate)
-    total = ate.shape[1]
-    edges = np.unique(np.geomspace(min(50, total), total, 12).astype(int))
-    edges = np.concatenate([[0], edges])
-    shares, middles = [], []
-    for begin, end in pairwise(edges.tolist()):
-        seen = kind[:, begin:end].sum()
-        shares.append(100.0 * wrong[:, begin:end].sum() / seen if seen else np.nan)
-        middles.append(np.sqrt(max(begin, 10) * end) if begin else end / 2)
-    colour, line, marker = style
-    ax.plot(
-        middles, shares, color=colour, linestyle=line, marker=marker, markersize=5, label=name,
-        markerfacecolor="white",
-    )  # fmt: skip
-    ax.set_xscale("log")
-    ax.set_yscale("symlog", linthresh=0.1)
-    ax.set_ylim(0, 100)
-    plain_numbers(ax.yaxis)
-    ax.set_yticks([0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 Numbers = Mapping[str, Mapping[str, Any]]
@@ -372,7 +324,7 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     return float(one.mean()), float(error)
 
 
-def lay_out(seed: int, settings: Settings, numbers: Numbers, seconds: Mapping[str, float]) -> str:
+def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
     others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
     return "\n\n".join(
@@ -394,13 +346,6 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers, seconds: Mapping[st
                         *_gap(numbers, name, "regret of the last tenth"), "+"
                     ),
                 },
-            ),
-            _fasts(numbers),
-            listed(
-                "Processor time of all runs.",
-                "agent",
-                ({**seconds, "together": sum(seconds.values())}).items(),
-                {"minutes": lambda spent: f"{spent / 60:.1f}"},
             ),
             claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
         ]
@@ -443,22 +388,6 @@ def _pair(mean: float, error: float, sign: str = "") -> str:
 def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
     """Return the regret beyond that of Thompson sampling, run by run, and its error."""
     return mean_and_error(np.subtract(numbers[name][key], numbers[THOMPSON][key]).tolist())
-
-
-def _fasts(numbers: Numbers) -> str:
-    def long(fasts: Sequence[tuple[int, int]]) -> list[str]:
-        return [f"{a + 1:,} to {b:,}" for a, b in fasts if b - a >= FAST]
-
-    return listed(
-        f"Longest stretch without eating of each run; {FAST} or more mushrooms, counted from 1.",
-        "agent",
-        ((name, n["longest fast"]) for name, n in numbers.items()),
-        {
-            "longest": lambda fasts: f"{max(b - a for a, b in fasts):,}",
-            "runs": lambda fasts: f"{len(long(fasts))} of {len(fasts)}",
-            "from, to": lambda fasts: "; ".join(long(fasts)),
-        },
-    )
 
 
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
@@ -647,6 +576,6 @@ def reproduce(
     draw_figure(settings, _games(seed, settings, data), ate).savefig(out / "bandit.png", dpi=100)
     found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
     write_json(out / "numbers.json", found)
-    summary = lay_out(seed, settings, numbers, seconds)
+    summary = lay_out(seed, settings, numbers)
     write_text(text_file, summary + "\n")
     return summary

@@ -305,28 +305,15 @@ def measure(
     weights["BBB, one draw"] = estimator.weights(theta, eps)[0].astype(float)
     ratio = signal_to_noise_of(estimator, theta)
     weights["ratio"] = ratio
-    spread = {name: _shape(w) for name, w in weights.items() if name != "ratio"}
     level = decibels(ratio[ratio > 0])
     quantiles = np.quantile(level, [0.05, 0.25, 0.5, 0.75, 0.95])
     found_numbers = {
         "methods": methods,
         "against BBB": against,
-        "weights": spread,
         "ratio": {"quantiles": quantiles.tolist(), "above 0 dB": float((level > 0).mean())},
         "pruning": pruned(images, settings, chosen),
     }
     return found_numbers, weights
-
-
-def _shape(w: Array) -> dict[str, float]:
-    """Return deviation, the 99.9 % range and the share of nearly-zero weights."""
-    low, high = np.quantile(w, [0.0005, 0.9995])
-    return {
-        "deviation": float(w.std()),
-        "low": float(low),
-        "high": float(high),
-        "below 0.01": float((np.abs(w) < 0.01).mean()),
-    }
 
 
 def pruned(
@@ -477,17 +464,6 @@ def lay_out(numbers: Numbers) -> str:
                 "share below",
                 zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True),
                 {"dB": lambda level: f"{level:.1f}"},
-            ),
-            listed(
-                f"All weights; of those of BBB {numbers['ratio']['above 0 dB']:.1%} above 0 dB.",
-                "",
-                numbers["weights"].items(),
-                {
-                    "deviation": lambda one: f"{one['deviation']:.4f}",
-                    "99.9 % from": lambda one: f"{one['low']:.3f}",
-                    "to": lambda one: f"{one['high']:.3f}",
-                    "within 0.01 of 0": lambda one: f"{one['below 0.01']:.0%}",
-                },
             ),
             claims(held, "the paper", claims_of_the_paper(numbers)),
         ]

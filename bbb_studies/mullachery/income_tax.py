@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.calibration import coverage, crps_mixture, kolmogorov, pit
@@ -29,7 +28,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikel
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.calibration import STYLES, coverage_curve, pit_histogram
+from bbb_numpy.plots.calibration import coverage_curve
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, finish, plain_numbers
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
@@ -440,8 +439,8 @@ LEVELS = np.linspace(0.02, 0.98, 49)
 
 def draw_figure(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
-    figure = Figure(figsize=(15.0, 9.6), layout="constrained")
-    (a, b, c), (d, e, f) = figure.subplots(2, 3)
+    figure = Figure(figsize=(15.0, 4.8), layout="constrained")
+    a, b, c = figure.subplots(1, 3)
     best, linear = NUTS_NAME, BASE
     _draw_predictions(a, cells, results[best].mean)
     predicted = f"predicted income tax per return (1000 USD)\n(a) {best}; by class of income"
@@ -462,13 +461,6 @@ def draw_figure(cells: Cells, results: Mapping[str, Result]) -> Figure:
     )
     b.set_xlabel("level of the central interval\n(b) coverage, all cells")
     _draw_noise(c, cells, results, best, linear)
-    for ax, name, letter in ((d, linear, "d"), (e, best, "e")):
-        pit_histogram(results[name].pit, ax=ax)
-        ax.set_xlabel(f"PIT, F(y)\n({letter}) {name}")
-    top = max(d.get_ylim()[1], e.get_ylim()[1])
-    d.set_ylim(0, top)
-    e.set_ylim(0, top)
-    _draw_by_size(f, cells, results, styles)
     return figure
 
 
@@ -513,29 +505,3 @@ def _draw_noise(
     plain_numbers(ax.yaxis, minor="25")
     x_label = "returns of the cell (deciles at their medians, side by side)\n(c) noise by size"
     finish(ax, f"{x_label} of the cell", "deviation of log tax", 2)
-
-
-def _draw_by_size(
-    ax: Axes, cells: Cells, results: Mapping[str, Result], styles: Mapping[str, str]
-) -> None:
-    fifths = np.array_split(np.argsort(cells.returns, kind="stable"), 5)
-    there = {name: label for name, label in styles.items() if name in results}
-    aside = 1.045 ** (2.0 * np.arange(len(there)) - len(there) + 1.0)  # a factor: x is logarithmic
-    for (name, label), (colour, marker, style), shift in zip(
-        there.items(), STYLES, aside, strict=False
-    ):
-        held = [coverage(results[name].pit[fifth], (0.9,)) for fifth in fifths]
-        share = np.array([one.share[0] for one in held])
-        low, high = np.array([(one.low[0], one.high[0]) for one in held]).T
-        ax.errorbar(
-            [shift * np.median(cells.returns[fifth]) for fifth in fifths], 100 * share,
-            yerr=100 * np.abs([share - low, high - share]), marker=marker, linestyle=style,
-            color=colour, capsize=3, markersize=6, label=label,
-        )  # fmt: skip
-    ax.axhline(90, color=BLACK, linestyle="--", linewidth=1.0, label="90 %")
-    ax.set_xscale("log")
-    ticks = [20, 50, 100, 200, 500, 1000]
-    ax.set_xticks(ticks, [f"{tick}" for tick in ticks])
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    x_label = "returns of the cell (fifths at their medians, side by side)\n(f) coverage of 90 %"
-    finish(ax, f"{x_label} intervals by size", "targets inside (%, 95 % interval)", 2)

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.evaluation.reliability import Reliability, expected_calibration_error, reliability
+from bbb_numpy.evaluation.reliability import expected_calibration_error, reliability
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.discrete import BernoulliLikelihood
@@ -289,7 +289,6 @@ class Scores(NamedTuple):
     rmse: Interval  # of P(bin 1 | number) against the exact one, over the balls drawn
     calibration_error: float  # of the held-out probabilities, first repeat
     wrong: tuple[float, float]  # of the bin-3 balls those called bin 1; the other way round
-    reliability: Reliability  # first repeat
     seconds: float  # per fit
     divergent: int  # transitions in all fits
 
@@ -408,7 +407,6 @@ def _summary(
         of["rmse"],
         expected_calibration_error(table),
         (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
-        table,
         float(np.mean([fit.seconds for fit in fits])),
         sum(fit.divergent for fit in fits),
     )
@@ -514,29 +512,6 @@ def draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     panels[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
     panels[-1, 1].set(xlabel=BALL)
     legend_of_figure(figure, panels[0, 0], 4)
-    return figure
-
-
-def draw_calibration(scores: Mapping[str, Scores]) -> Figure:
-    """Draw how often bin 1 came against how often it was said to come, held out."""
-    figure = Figure(figsize=(13.0, 8.4), layout="constrained")
-    titles = [f"{name}: ECE {found.calibration_error:.3f}" for name, found in scores.items()]
-    panels = _draw_panels(figure, titles)
-    for ax, (name, found) in zip(panels, scores.items(), strict=False):
-        part = found.reliability
-        bars = [part.seen - part.seen_low, part.seen_high - part.seen]
-        ax.plot([0, 1], [0, 1], color=GREY, lw=1.0, ls="--")
-        ax.errorbar(
-            part.stated,
-            part.seen,
-            np.maximum(bars, 0.0),
-            fmt="o",
-            color=BLACK if name == RULE else BLUE,
-            ms=4.5,
-        )
-    panels[0].set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    figure.supxlabel(P_BIN_1 + ", mean of a bin of probabilities")
-    figure.supylabel("share of bin 1 among its balls")
     return figure
 
 
@@ -678,7 +653,6 @@ def reproduce(
         "buckets": draw_buckets(draws),
         "boundaries": draw_boundaries(fits, exact),
         "uncertainty": draw_uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
-        "calibration": draw_calibration(scores),
         "confusion": draw_confusion(scores),
         "weights": draw_weights(fits, setup),
     }

@@ -26,7 +26,6 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, finish, plain_numbers
 from bbb_numpy.progress import Done, counted, steps
 from bbb_studies.comparing import (
     METHODS,
@@ -180,7 +179,6 @@ class Study:
 
     repeats: int
     methods: dict[str, Measured]  # on the first data set
-    runs: dict[str, list[Measured]]  # of `WHY`, every data set
     side: dict[str, Average]  # MLE, MAP and VI
     why: dict[str, Average]
     how: dict[str, Average]
@@ -342,82 +340,6 @@ def _draw_furnish(ax: Axes, scene: Scene, colour: str) -> None:
     ax.plot(*np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black")
 
 
-def draw_why(why: Mapping[str, Average], runs: Mapping[str, Sequence[Measured]]) -> Figure:
-    """Draw rank correlations, and error against deviation in tenths of the map."""
-    figure = Figure(figsize=(13.0, 5.6), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
-    _draw_by_name(left, why, "rank epistemic", "with the epistemic deviation", "o", BLUE, 0.12)
-    _draw_by_name(left, why, "rank total", "with the total deviation", "s", VERMILLION, -0.12)
-    _draw_by_name(left, why, "rank if right", "epistemic, were it right", "|", BLACK)
-    left.axvline(0.0, color="#8C8C8C", linewidth=0.8)
-    finish(left, "rank correlation of |error| and deviation over the map (± 1 s.e.)", "", 3)
-    draw_tenths(runs, right)
-    return figure
-
-
-def draw_tenths(runs: Mapping[str, Sequence[Measured]], ax: Axes) -> None:
-    """Draw error against total deviation, by tenths of the cells, of three variants."""
-    highest = 0.0
-    for name, style, colour in (
-        ("VI", "o-", BLUE),
-        ("5 MLE", "^--", GREEN),
-        ("VI, noise head, 1600", "s-.", VERMILLION),
-    ):
-        total = np.concatenate([run.predictive.total for run in runs[name]])
-        error = np.concatenate([run.predictive.mean - run.truth for run in runs[name]])
-        tenths = np.array_split(np.argsort(total), 10)
-        x, y = (np.array([rms(v[t]) for t in tenths]) for v in (total, error))
-        ax.plot(x, y, style, color=colour, label=name, markersize=5)
-        highest = max(highest, x.max(), y.max())
-    noise = BASE.scene.shadowing  # is in the total deviation, not in the error to the truth
-    line = np.linspace(noise, highest, 100)
-    ax.plot(line, np.sqrt(line**2 - noise**2), ":", color=BLACK, label="were it right")
-    ax.set_ylim(0.0)
-    finish(ax, "total deviation (dB), by tenths of the cells", "RMSE of the mean (dB)", 2)
-
-
-def draw_how(how: Mapping[str, Average]) -> Figure:
-    """Draw the error of every change of the base case."""
-    figure = Figure(figsize=(9.0, 5.6), layout="constrained")
-    ax = figure.subplots()
-    shown = {name: numbers for name, numbers in how.items() if numbers["rmse"][0] > 1e-3}
-    _draw_by_name(ax, shown, "rmse", "whole plane", "o", BLACK)
-    _draw_by_name(ax, shown, "near", f"within {EDGE:g} m of a jump", "^", VERMILLION)
-    _draw_by_name(ax, shown, "far", "elsewhere", "v", BLUE)
-    ax.axvline(NOISE_LIMIT, color="#8C8C8C", linestyle="--", label="noise limit, right inputs")
-    ax.set_xscale("log")
-    plain_numbers(ax.xaxis)
-    ax.set_xticks([0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0])
-    finish(ax, "RMSE to the map without shadowing (dB; ± 1 s.e.)", "", 4)
-    return figure
-
-
-def _draw_by_name(
-    ax: Axes,
-    found: Mapping[str, Average],
-    key: str,
-    label: str,
-    marker: str,
-    colour: str,
-    shift: float = 0.0,
-) -> None:
-    """Draw one number of every variant with its error, the first variant at the top."""
-    names = list(found)[::-1]
-    height = np.arange(len(names))
-    mean, error = np.array([found[name][key] for name in names]).T
-    ax.errorbar(
-        mean,
-        height + shift,
-        xerr=error,
-        fmt=marker,
-        color=colour,
-        label=label,
-        markersize=12 if marker == "|" else 5,
-        linewidth=1.2,
-    )
-    ax.set_yticks(height, names)
-
-
 LARGE = 0.5  # a rank correlation that counts as "large where the error is large"
 EXACTLY = 1e-6  # dB that count as an exact fit
 
@@ -453,7 +375,6 @@ def measure_all(seed: int, repeats: int, effort: float, progress: bool | None = 
     return Study(
         repeats=repeats,
         methods=pairs[0],
-        runs=runs,
         side={name: average([pair[name].numbers for pair in pairs]) for name in METHODS},
         why={name: average([run.numbers for run in measured]) for name, measured in runs.items()},
         how={name: average(numbers) for name, numbers in how.items()},
@@ -464,7 +385,7 @@ def measure_all(seed: int, repeats: int, effort: float, progress: bool | None = 
 def reproduce(
     out: Path, seed: int = 0, repeats: int = 2, effort: float = 1.0, progress: bool | None = None
 ) -> str:
-    """Run everything; write ``maps.png``, ``why.png``, ``how.png`` and ``numbers.json``.
+    """Run everything; write ``maps.png`` and ``numbers.json``.
 
     `repeats` data sets, from which every standard error comes; `effort`, a factor on all epochs.
     """
@@ -477,8 +398,7 @@ def reproduce(
         "how": found.how,
         "bias and spread": found.split,
     }
-    maps, why = draw_maps(found.methods), draw_why(found.why, found.runs)
-    write(out, {"maps": maps, "why": why, "how": draw_how(found.how)}, numbers)
+    write(out, {"maps": draw_maps(found.methods)}, numbers)
     return _tables(found)
 
 

@@ -154,25 +154,10 @@ def reproduce(
     setup: Setup | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Run the experiment `repeats` times; write ``fit.png`` and ``numbers.json``.
+    """Run the experiment `repeats` times; write ``fit.png``, ``tutorial.png``, ``numbers.json``.
 
-    Parameters
-    ----------
-    out : Path
-        An existing folder.
-    seed : int
-        Of the first repetition, which is the one in the picture.
-    repeats : int
-        Data sets, each with starts of its own.
-    setup : Setup, optional
-        Instead of the default, for a quick look.
-    progress : bool, optional
-        Show a progress bar; by default only to a person.
-
-    Returns
-    -------
-    str
-        The tables.
+    `repeats` data sets, each with starts of its own, of which the first, of `seed`, is in the
+    picture; `setup` instead of the default, for a quick look. Return the tables.
     """
     found = measure(seed, repeats, setup, progress)
     _draw(found.data, found.fits, out / "fit.png")
@@ -208,25 +193,12 @@ def _tables(found: Study) -> str:
                 ((name, found.growth(name)) for name in ("VI", MIXTURE)),
                 {"in the gap": lambda g: f"{g[0]:.1f}", "outside": lambda g: f"{g[1]:.1f}"},
             ),
-            claims("What W2 says.", "derivations.md", claims_of_the_derivations(found)),
         ]
     )
 
 
 def _cell(name: str) -> Callable[[dict[str, tuple[float, float]]], str]:
     return lambda numbers: f"{numbers[name][0]:.3f} ({numbers[name][1]:.3f})"
-
-
-def claims_of_the_derivations(found: Study) -> list[Claim]:
-    """Judge what derivations.md (W2) says of this experiment."""
-    one, several = max(found.growth("VI")), min(found.growth(MIXTURE))
-    held = max(scores["outside"]["coverage"][0] for scores in found.scores.values())
-    less = f"VI widens less without data than {MIXTURE} do"
-    blind = "no method foresees -x^4: outside, 95 % intervals hold"
-    return [
-        Claim(less, "<", f"{one:.1f} < {several:.1f}", one < several),
-        Claim(blind, "< 50 %", f"{held:.0%}", held < 0.5),
-    ]
 
 
 def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:

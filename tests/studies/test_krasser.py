@@ -195,7 +195,7 @@ def test_learned_noise_takes_the_curve_for_noise_unless_the_complexity_cost_is_c
 def test_pictures_tables_and_numbers_are_written(tmp_path):
     out = tmp_path / "new" / "folder"
     printed = reproduce(out, seed=3, epochs=20, seeds=2, fast=(2, 5)).splitlines()
-    pictures = {"prediction.png", "prior.png", "noise.png", "raw-prior.png"}
+    pictures = {"prediction.png", "prior.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:
         check_picture(out / name, 900, 5)

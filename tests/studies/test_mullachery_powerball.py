@@ -227,7 +227,6 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(playe
         "buckets",
         "boundaries",
         "uncertainty",
-        "calibration",
         "confusion",
         "weights",
     ):

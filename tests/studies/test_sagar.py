@@ -213,7 +213,7 @@ def test_each_printed_line_fails_and_the_corrected_one_does_not(short):
 def test_pictures_tables_and_numbers_are_written(tmp_path):
     out = tmp_path / "new" / "folder"
     printed = reproduce(out, seed=2, steps=60, samples=(1, 5), runs=1).splitlines()
-    pictures = {"trajectories.png", "samples.png"}
+    pictures = {"trajectories.png"}
     assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
     for name in pictures:
         check_picture(out / name, 900, 5)
