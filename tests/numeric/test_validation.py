@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from bbb_numpy import HMC, BayesianMLPRegressor, GaussianPrior, Sampling
+from bbb_numpy import HMC, GaussianPrior, Sampling
 from bbb_numpy.numeric.validation import (
     ANY_NUMBERS,
     DTYPE,
@@ -190,7 +190,6 @@ def test_a_number_beyond_what_is_accepted_is_refused_with_the_bound():
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (lambda n: BayesianMLPRegressor(epochs=n).fit([[0.0], [1.0]], [0, 1]), "epochs"),
         (lambda n: Recipe(samples=n), "samples"),
         (lambda n: Sampling(warm_up=n), "warm_up"),
         (lambda n: HMC(max_steps=n), "max_steps"),
