@@ -114,21 +114,9 @@ def fit_replicates(
     y = _rows(ys, "ys", model.outputs, dtype)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"xs have {x.shape[1]} rows, ys {y.shape[1]}; they must be as many")
-    batches, shares = recipe.batches(estimators[0], x.shape[1])
     before = [training.history for training in trainings]
     try:
-        found = minimise(
-            together,
-            state,
-            RowsOfEach(x, y),
-            recipe,
-            batches,
-            shares,
-            rngs,
-            progress=progress,
-            finite=lambda values: bool(np.isfinite(values).all()),
-            number=lambda values: values.astype(float),
-        )
+        found = minimise(together, state, RowsOfEach(x, y), recipe, rngs, progress=progress)
     except Diverged as failure:
         raise _failure(failure, _apart(single, failure.known, before)) from None
     if found.stopped:  # half-trained replicates are of no use to anyone
@@ -150,6 +138,14 @@ class RowsOfEach(NamedTuple):
             out.x[r], out.y[r] = self.x[r][order], self.y[r][order]
         return out
 
+    def finite(self, values: Array) -> bool:
+        """Whether the values (R,) of the objective are finite."""
+        return bool(np.isfinite(values).all())
+
+    def number(self, values: Array) -> Array:
+        """Return sums (R,) as they are recorded."""
+        return values.astype(float)
+
 
 class SideBySide:
     """R estimators as one, each with the noise that it would draw alone."""
@@ -157,6 +153,7 @@ class SideBySide:
     def __init__(self, estimators: Sequence[Reparameterised]) -> None:
         self.value_and_grad = replicated(estimators).value_and_grad  # values (R,)
         self.estimators = estimators
+        self.model, self.objective = estimators[0].model, estimators[0].objective
 
     def noise_shape(self, samples: int, rows: int) -> tuple[int, int]:
         """Return the shape (S, R P) of the noise of one step."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -142,25 +141,11 @@ def train(
     verbose: int = 0,
 ) -> Training:
     """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch."""
-    state = training.copy()
-    state.stopped = ""
-    batches, shares = recipe.batches(estimator, len(data.x))
-    weighted = isinstance(estimator.model.likelihood, Weighted)
-    held_out = None if validation is None else HeldOut(estimator, state.theta, validation, rng)
+    held_out = None
+    if validation is not None:
+        held_out = HeldOut(estimator, training.theta, validation, rng)
     try:
-        return minimise(
-            estimator,
-            state,
-            data,
-            recipe,
-            batches,
-            shares,
-            rng,
-            held_out,
-            progress,
-            verbose,
-            weighted=weighted,
-        )
+        return minimise(estimator, training, data, recipe, rng, held_out, progress, verbose)
     except Diverged as failure:
         raise NonFiniteError(_diagnosis(failure), failure.known) from None
 
@@ -178,33 +163,30 @@ class Diverged(ArithmeticError):
 
 def minimise(
     estimator: Any,
-    state: Training,
+    training: Training,
     data: Any,
     recipe: Recipe,
-    batches: list[slice],
-    shares: list[float],
     rng: Any,
     held_out: HeldOut | None = None,
     progress: bool | None = None,
     verbose: int = 0,
-    *,
-    weighted: bool = False,
-    finite: Callable[[Any], bool] = isfinite,
-    number: Callable[[Any], Any] = float,
 ) -> Training:
-    """Train one problem, or several of one shape side by side; `state` is overwritten.
+    """Train one problem, or several of one shape side by side.
 
-    Several are to this loop what one is: `estimator` has `noise_shape`, `fill` and
-    `value_and_grad`, `data` has ``x`` (..., N, d_in), ``y`` (..., N, K) and `shuffled`, and both
-    draw from `rng`. Of a value, `finite` says whether it is, and `number` makes what is recorded.
-    `weighted`: the last column of ``y`` has the weights of rows, by which the minibatches of each
-    epoch share the KL term (D45). After Ctrl-C the state after the last finished epoch is
+    Several are to this loop what one is: `estimator` has `model`, `objective`, `noise_shape`,
+    `fill` and `value_and_grad`; `data`, as `Rows`, ``x`` (..., N, d_in), ``y`` (..., N, K),
+    `shuffled`, `finite` and `number`; both draw from `rng`. Minibatches of rows with weights share
+    the KL term of an epoch by these (D45). After Ctrl-C the state after the last finished epoch is
     returned, as 'interrupted'.
 
     Raises
     ------
     Diverged
     """
+    state, finite, number = training.copy(), data.finite, data.number
+    state.stopped = ""
+    batches, shares = recipe.batches(estimator, data.x.shape[-2])
+    weighted = isinstance(estimator.model.likelihood, Weighted)
     epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     watch = Watch(recipe.early_stopping, state)
     count, buffers = data.x.shape[-2], Buffers()

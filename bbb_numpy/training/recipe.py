@@ -1,10 +1,11 @@
-"""How something is trained: the settings that travel together, and the rows it is trained on."""
+"""How something is trained, its settings, and the rows it is trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,14 @@ class Rows(NamedTuple):
         """Return copies of the rows in another order."""
         order = rng.permutation(len(self.x))
         return Rows(self.x[order], self.y[order])
+
+    def finite(self, value: float) -> bool:
+        """Whether a value of the objective is finite."""
+        return isfinite(value)
+
+    def number(self, value: Any) -> float:
+        """Return a sum as it is recorded."""
+        return float(value)
 
 
 @dataclass(frozen=True)

@@ -197,12 +197,6 @@ def test_divergences_are_counted_step_by_step():
     assert found.stats["gradients"].tolist() == [[6] * 4] * 3
 
 
-@pytest.mark.parametrize("warm_up", [0, 3])
-def test_where_nothing_diverges_none_is_counted(warm_up):
-    found = walk(warm_up=warm_up)
-    assert found.warm_up_divergent == found.divergences == 0
-
-
 def test_one_divergence_in_a_thousand_draws_is_no_warning_two_are():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -262,12 +256,6 @@ def test_starts_hyperpriors_and_acceptance_reach_the_run():
         for a in (0.6, 0.99)
     ]
     assert steps[0] > 2 * steps[1]
-
-
-def test_starts_are_draws_from_the_prior_of_each_chain():
-    frozen = quick(warm_up=0, draws=1, sampler=NUTS(1e-12, max_depth=1), chains=50)
-    assert np.std(frozen.block("log_noise")) > 0.5
-    assert len(np.unique(frozen.positions[0], axis=0)) == 50
 
 
 def test_a_kernel_of_one_s_own_needs_two_methods():

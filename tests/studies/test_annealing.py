@@ -20,7 +20,6 @@ from bbb_numpy.sampling.mcmc import (
     MetropolisHastings,
     StudentWalk,
 )
-from bbb_studies import annealing
 from bbb_studies import linear_gaussian as closed
 from bbb_studies.annealing import (
     SCHEDULES,
@@ -80,29 +79,6 @@ def test_the_mean_weight_is_the_evidence(joint, problem, name):
     mean = (w * found.positions).mean(axis=0)
     error = (w * (found.positions - mean)).std(axis=0) / len(w) ** 0.5
     assert np.abs((mean - truth.posterior.mean) / error).max() < 4.5
-
-
-@pytest.mark.equation("M20")
-def test_chains_that_never_move_are_importance_sampling_from_the_prior(joint):
-    # any kernel that leaves f_t invariant will do, so one that stays is right, if not good
-    rng = RNG(2)
-    start = joint.draw_prior(rng, 500)
-    schedule = powers(7, "sigmoidal")
-    found = anneal(along(joint), start, [Still()] * 7, schedule, rng)
-    assert np.allclose(found.log_weights, joint.log_likelihood(start), rtol=1e-10)
-    once = anneal(along(joint), start, [HMC()], np.array([0.0, 1.0]), rng)
-    assert np.allclose(once.log_weights, joint.log_likelihood(start), rtol=1e-10)
-
-
-@dataclass(frozen=True)
-class Still:
-    """Leaves every chain where it is."""
-
-    def init(self, target, position):
-        raise NotImplementedError
-
-    def step(self, target, rng, state):
-        return state, INFO
 
 
 class Told:
@@ -281,14 +257,6 @@ def test_equalised_powers_share_the_scatter(joint):
     assert after.std() / after.mean() < 0.3
 
 
-def test_equalised_powers_are_symmetric_about_a_gap_where_nothing_scatters():
-    found = equalised(np.array([0.0, 0.4, 0.6, 1.0]), np.array([2.0, 0.0, 2.0]), 8)
-    # rounding is 1e-10 there: the gap is a millionth of the way
-    np.testing.assert_allclose(found + found[::-1], 1.0, rtol=1e-8)
-    assert found[4] == pytest.approx(0.5)  # in the middle of the gap, not at one of its ends
-    np.testing.assert_allclose(equalised([0.0, 1.0], [3.0], 4), np.linspace(0.0, 1.0, 5))
-
-
 @pytest.mark.parametrize(
     ("schedule", "spread"),
     [
@@ -373,14 +341,6 @@ class Indifferent:
         return state, Info(nothing + self.acceptance, *[nothing] * 5)
 
 
-@pytest.mark.parametrize("acceptance", [0.9, 0.6, 0.2])
-def test_the_log_step_of_a_pilot_rises_by_half_of_the_acceptance_in_excess(joint, acceptance):
-    rng, kernel = RNG(0), Indifferent(acceptance)
-    found = pilot(along(joint), joint.draw_prior(rng, 20), kernel, powers(6), rng)
-    rises = np.diff(np.log([one.step_size for one in found.kernels]))
-    np.testing.assert_allclose(rises, 0.5 * (acceptance - 0.6), atol=1e-12)
-
-
 def test_chains_that_stay_find_their_own_scatter_at_every_power(joint):
     start = joint.draw_prior(RNG(0), 20)
     found = pilot(along(joint), start, Indifferent(0.6), powers(6), RNG(0))
@@ -389,48 +349,6 @@ def test_chains_that_stay_find_their_own_scatter_at_every_power(joint):
         np.testing.assert_allclose(kernel.metric.variance, start.var(axis=0), rtol=1e-9)
     alike = pilot(along(joint), start[[0, 0]], Indifferent(0.6), powers(6), RNG(0))
     assert all((kernel.metric.variance > 0).all() for kernel in alike.kernels)
-
-
-def test_the_acceptance_reported_is_the_mean_over_chains_at_each_power(joint):
-    start = joint.draw_prior(RNG(0), 3)
-    kernels = [Indifferent(np.array([0.1, 0.2, 0.6])), Indifferent(0.9)]
-    found = anneal(along(joint), start, kernels, [0.0, 0.5, 1.0], RNG(0))
-    np.testing.assert_allclose(found.acceptance, [0.3, 0.9])
-
-
-@dataclass(frozen=True, eq=False)
-class Scattered(LogJoint):
-    """Says of itself that the log likelihoods of two draws from the prior are these."""
-
-    said: Any = ()
-
-    def log_likelihood(self, position):
-        return np.array(self.said)
-
-
-@pytest.mark.parametrize(
-    ("said", "first"),
-    [
-        ([3.0, 3.0], 0.1),
-        ([-100.0, 100.0], 0.01),
-        ([-1e200, 1e200], 1e-12),  # its square overflows
-        ([-np.inf, 3.0], 1e-12),  # a draw that is impossible
-    ],
-)
-def test_the_first_pilot_begins_at_one_over_the_scatter_of_the_log_likelihood(
-    joint, monkeypatch, said, first
-):
-    schedules = []
-
-    def noted(path, start, kernel, schedule, *others):
-        schedules.append(schedule)
-        return pilot(path, start, kernel, schedule, *others)
-
-    monkeypatch.setattr(annealing, "pilot", noted)
-    found = evidence(Scattered(joint.model, joint.x, joint.y, said=said), chains=2, steps=4,
-                     pilot_chains=2, seed=0)  # fmt: skip
-    np.testing.assert_array_equal(schedules[0], powers(4, first=first))
-    np.testing.assert_array_equal(schedules[1], found.powers)
 
 
 @pytest.mark.parametrize("deviation", [1e77, 1e140])

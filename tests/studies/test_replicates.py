@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from problems import changed
 
 from bbb_numpy import (
     MLP,
@@ -28,7 +27,7 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
 from bbb_numpy.training import Recipe, fit, start
-from bbb_studies.replicated import ReplicatedModel, replicated
+from bbb_studies.replicated import replicated
 from bbb_studies.replicates import fit_replicates, stack, unstack
 
 R, ROWS = 3, 21
@@ -213,14 +212,6 @@ def test_every_replicate_has_its_own_value_and_gradient():
         value, alone, _ = one.value_and_grad(thetas[r], eps, xs[r], ys[r], 0.7)
         assert values[r] == pytest.approx(value, rel=1e-14)
         np.testing.assert_allclose(grads[r], alone, rtol=1e-12, atol=1e-13)
-
-
-def test_all_names_of_a_number_say_which_replicate():
-    _, together, *_ = joint_case()
-    size = together.model.layout.size
-    assert together.coordinate(size - 1) == "mu replicate 2 b1[1]"
-    assert together.coordinate(size) == "rho replicate 0 W0[0, 0]"
-    assert together.coordinate(together.layout.size - 1) == "log_noise[2, 1]"
 
 
 def test_stacking_and_unstacking_are_inverse():
@@ -427,23 +418,3 @@ def test_a_wrong_argument_is_refused_by_its_name(name, wrong):
 
     with pytest.raises(TypeError, match=f"^{name} must be"):
         call(estimators(), change)
-
-
-def test_the_bar_is_shown_when_asked_for(capsys):
-    for progress in (True, False):
-        call(estimators(), lambda given, progress=progress: given.update(progress=progress))
-        assert ("0/1" in capsys.readouterr().err) is progress
-
-
-def test_the_model_of_all_replicates_is_checked_as_every_model_is():
-    with pytest.raises(TypeError, match="network must be"):
-        ReplicatedModel("4-12-1", PRIORS[0], LEARNED, PRIORS)
-
-
-def test_the_joint_posterior_starts_as_each_does():
-    assert vars(replicated(estimators()).posterior) == vars(WIDE) | {"replicates": R}
-
-
-def test_changed_copies_of_a_posterior_are_not_taken_for_mean_fields():
-    with pytest.raises(TypeError, match="got WrongMeanField"):
-        replicated(estimators(posterior=changed(WIDE)))

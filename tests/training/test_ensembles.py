@@ -72,15 +72,6 @@ def test_each_member_is_what_training_makes_of_its_own_start(prior, recipe, chai
         np.testing.assert_array_equal(member, alone.theta)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS[:2], ids=lambda one: type(one).__name__)
-def test_the_bar_is_shown_when_asked_for(likelihood, capsys):
-    for progress in (True, False):
-        ensemble_starts(
-            model(likelihood=likelihood), X, Y, 2, seed=0, recipe=SHORT, progress=progress
-        )
-        assert ("0/3" in capsys.readouterr().err) is progress
-
-
 def test_left_to_itself_it_trains_1500_steps_of_32_rows(monkeypatch):
     recipes = []
 

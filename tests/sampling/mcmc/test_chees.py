@@ -1,7 +1,6 @@
 """HMC that finds its path length: Halton's numbers, the criterion's slope, the warm-up (D47)."""
 
 import importlib
-import itertools
 from dataclasses import dataclass, replace
 from math import exp, log, pi
 
@@ -9,11 +8,9 @@ import numpy as np
 import pytest
 from targets import Gaussian, correlated, path
 
-from bbb_numpy.sampling.chains import usual_groups
-from bbb_numpy.sampling.mcmc import HMC, ChEES, DenseMetric, DiagonalMetric, Info, Phase, State
+from bbb_numpy.sampling.mcmc import HMC, ChEES, DenseMetric, DiagonalMetric, Info, Phase
 from bbb_numpy.sampling.mcmc.adaptation import Adaptation
 from bbb_numpy.sampling.mcmc.chees import (
-    Paced,
     PathLength,
     criterion_slope,
     halton,
@@ -37,13 +34,6 @@ def test_the_first_numbers_of_halton_are_all_multiples_of_a_power_of_two_once(bi
     numbers = [halton(turn) for turn in range(1, 2**bits)]
     assert sorted(numbers) == [k / 2**bits for k in range(1, 2**bits)]
     assert numbers[:7] == [1 / 2, 1 / 4, 3 / 4, 1 / 8, 5 / 8, 3 / 8, 7 / 8][: len(numbers)]
-
-
-@pytest.mark.equation("D47")
-def test_any_stretch_of_sixteen_paths_has_one_in_every_sixteenth_of_the_lengths():
-    for first in (1, 5, 1000, 123_456):
-        cells = {int(16 * halton(turn)) for turn in range(first, first + 16)}
-        assert cells == set(range(16))
 
 
 # --- the slope ----------------------------------------------------------------------------------
@@ -134,14 +124,6 @@ def test_an_end_that_is_no_number_has_no_part_in_the_slope(wrong):
     assert found[1] == 0.0
     none = criterion_slope(METRICS["dense"], start, end, momentum, np.zeros(4), 1.0)
     np.testing.assert_array_equal(none, 0.0)
-
-
-@pytest.mark.equation("D47")
-def test_slopes_are_averaged_with_their_acceptances_however_small_these_are():
-    slope, acceptance = np.array([2.0, -1.0, 7.0]), np.array([0.1, 0.3, 0.0])
-    for size in (1.0, 1e-3, 1e-200):
-        assert mean_slope(slope, size * acceptance) == pytest.approx(-0.25)
-    assert mean_slope(slope, 0.0 * acceptance) == 0.0
 
 
 # --- Adam on the log path -----------------------------------------------------------------------
@@ -306,13 +288,6 @@ def test_the_center_of_a_chain_is_the_mean_of_its_places_and_forgets_after_a_hun
     np.testing.assert_allclose(new.center, expected, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.equation("D47")
-def test_all_chains_begin_with_the_mean_of_their_places_as_their_center():
-    start = np.array([[0.0, 10.0], [2.0, 20.0], [4.0, 60.0]])
-    state = ChEES().init(Gaussian(np.eye(2)), start)
-    np.testing.assert_array_equal(state.center, [[2.0, 30.0]] * 3)
-
-
 def test_a_state_that_does_not_know_its_turn_is_refused():
     kernel, target = ChEES(), correlated()
     plain = HMC().init(target, np.zeros((2, 3)))
@@ -453,15 +428,6 @@ def test_a_path_begins_short_and_begins_again_with_every_metric_but_the_last():
     assert found[300].kernel.path == exp(found[300].length.log_mean)
 
 
-def test_no_path_is_longer_than_the_bound_while_it_is_learned():
-    kernel = ChEES(max_steps=20)
-    for adaptation in itertools.islice(warmed(kernel, equicorrelated(0.999), 200), 1, None):
-        now = adaptation.kernel
-        assert now.max_steps == 20
-        assert max(now.steps(turn) for turn in range(1, 64)) <= 20
-        assert adaptation.length.log_path <= log(20 * now.step_size) + 1.0
-
-
 def test_the_path_is_fixed_after_the_warm_up():
     target = correlated()
     start = target.draw(np.random.default_rng(0), 4)
@@ -505,11 +471,3 @@ def test_what_is_learned_from_a_draw_is_weighted_by_its_acceptance():
 
     assert after([2.0, -1.0, 9.0], [1.0, 0.5, 0.0]) == pytest.approx(0.05 * (1.5 / 1.5) ** 2)
     assert after([2.0, -1.0, 9.0], [0.1, 0.1, 0.1]) == pytest.approx(0.05 * (10 / 3) ** 2)
-
-
-def test_four_chains_at_least_learn_a_path_from_each_other():
-    assert [usual_groups(chains, 1_000_000, ChEES()) for chains in (4, 7, 8, 16)] == [1, 1, 2, 4]
-
-
-def test_its_states_begin_as_every_state_does():
-    assert Paced._fields[:3] == State._fields

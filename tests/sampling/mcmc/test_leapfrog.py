@@ -38,12 +38,6 @@ def beginning(target, metric, size, chains=5, seed=1):
     return Phase(state.position, metric.draw_momentum(rng, state.position), *state[1:])
 
 
-def without_last_half(target, metric, phase, step_size):
-    """The planted error: the momentum stays half a step behind the position."""
-    new = leapfrog(target, metric, phase, step_size)
-    return new._replace(momentum=new.momentum - 0.5 * step_size * new.gradient)
-
-
 def along(step, target, metric, phase, step_size, steps):
     for _ in range(steps):
         phase = step(target, metric, phase, step_size)
@@ -124,31 +118,6 @@ class TestEveryTarget:
         end = path(target, metric, start, 0.5 / 512, 512)
         exchanged = metric.kinetic(end.momentum) - metric.kinetic(start.momentum)
         assert errors[-1] < 1e-3 * np.sqrt(np.mean(exchanged**2))
-
-    def test_without_the_last_half_step_it_is_of_order_zero_and_not_reversible(self, name, kind):
-        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
-        start = beginning(target, metric, SIZES[name])
-        slope, errors = energy_order(without_last_half, target, metric, start)
-        assert abs(slope) < 0.2, "half of the force is missing, however small the step"
-        assert errors[-1] > 1e3 * energy_order(leapfrog, target, metric, start)[1][-1]
-        end = along(without_last_half, target, metric, start, 0.02, 40)
-        assert gap(along(without_last_half, target, metric, end, -0.02, 40), start) > 1e-3
-        # what it does not show: volume, since it is made of shears all the same
-        assert abs(log_volume(without_last_half, target, metric, start, 0.05)) < 1e-12
-
-
-@pytest.mark.equation("M8")
-def test_a_map_that_is_no_shear_changes_the_volume():
-    """Euler's method: position and momentum from the old ones."""
-    target, metric = correlated(), metrics(3)["dense"]
-    start = beginning(target, metric, 3)
-
-    def euler(target, metric, phase, step_size):
-        position = phase.position + step_size * metric.velocity(phase.momentum)
-        momentum = phase.momentum + step_size * phase.gradient
-        return Phase(position, momentum, *target(position))
-
-    assert abs(log_volume(euler, target, metric, start, 0.05)) > 1e-3
 
 
 @pytest.mark.equation("M8")

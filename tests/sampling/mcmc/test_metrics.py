@@ -64,15 +64,6 @@ def test_whitened_offsets_have_the_length_that_the_mass_matrix_gives_them(kind):
     np.testing.assert_allclose(np.sum(white * white, axis=1), expected, rtol=1e-12)
 
 
-@pytest.mark.equation("M12")
-@pytest.mark.parametrize("kind", METRICS)
-def test_the_kinetic_energy_of_drawn_momenta_is_half_their_number_on_average(kind):
-    metric, _ = METRICS[kind]
-    rng = np.random.default_rng(2)
-    energy = metric.kinetic(metric.draw_momentum(rng, np.empty((20_000, 3))))
-    assert abs(energy.mean() - 1.5) < 4.5 * energy.std() / np.sqrt(len(energy))
-
-
 def test_a_dense_metric_without_covariances_is_the_diagonal_one():
     variance = np.array([0.3, 2.0])
     dense, diagonal = DenseMetric(np.diag(variance)), DiagonalMetric(variance)
@@ -81,14 +72,6 @@ def test_a_dense_metric_without_covariances_is_the_diagonal_one():
         drawn = [getattr(m, name)(np.random.default_rng(0), like) for m in (dense, diagonal)]
         np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-14)
     np.testing.assert_allclose(dense.kinetic(like), diagonal.kinetic(like))
-
-
-def test_metrics_are_made_of_lists_too():
-    row = np.array([[1.0, -2.0]])
-    np.testing.assert_array_equal(DiagonalMetric([4.0, 9.0]).velocity(row), [[4.0, -18.0]])
-    assert DiagonalMetric([4.0, 9.0]).variance.shape == (2,)
-    np.testing.assert_array_equal(DenseMetric([[4, 0], [0, 9]]).velocity(row), [[4.0, -18.0]])
-    assert DenseMetric([[4, 0], [0, 9]]).covariance.shape == (2, 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

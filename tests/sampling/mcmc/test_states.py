@@ -77,13 +77,6 @@ def test_what_is_not_finite_is_outside(value, gradient):
     np.testing.assert_array_equal(found[1], [[2.0, 3.0], [0.0, 0.0]])
 
 
-def test_opposite_infinities_do_not_cancel():
-    def target(position):
-        return np.zeros(1), np.array([[np.inf, -np.inf]])
-
-    assert evaluate(target, np.zeros((1, 2)))[0] == -np.inf
-
-
 def test_select_takes_whole_chains():
     old = State(np.zeros((2, 3)), np.zeros(2), np.zeros((2, 3)))
     new = State(np.ones((2, 3)), np.ones(2), np.ones((2, 3)))
