@@ -43,6 +43,10 @@ class Together(LogJoint):
     def __post_init__(self):
         pass  # which says that y must be (B, K)
 
+    @property
+    def _evaluated(self):
+        return [(self.model, self.x, self.y)]
+
 
 def ranks(kernel, thin, data_sets, seed, spoil=None):
     """Rank (L, 4) of the truth among the draws, for L data sets; `spoil` plants an error.
