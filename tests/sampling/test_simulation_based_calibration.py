@@ -5,7 +5,6 @@ al. 2018). Over many data sets every rank is then equally frequent, whatever is 
 noise scale, the function at two places, and the log joint, which sees the data.
 """
 
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -48,8 +47,8 @@ class Together(LogJoint):
         return [(self.model, self.x, self.y)]
 
 
-def ranks(kernel, thin, data_sets, seed, spoil=None):
-    """Rank (L, 4) of the truth among the draws, for L data sets; `spoil` plants an error.
+def ranks(kernel, thin, data_sets, seed):
+    """Rank (L, 4) of the truth among the draws, for L data sets.
 
     The step size is fixed, so that the draws are those of one kernel; chains begin at draws from
     the prior, which know nothing of the truth. Where all chains stay in step (HMC) the data sets
@@ -69,7 +68,7 @@ def ranks(kernel, thin, data_sets, seed, spoil=None):
         if at_once == 1:
             target = LogJoint(MODEL, X, y[begin], HYPERPRIORS)
         draws = sample_target(
-            target if spoil is None else spoil(target),
+            target,
             prior.draw_prior(rng, CHAINS * at_once),
             sampler=kernel,
             draws=DROPPED + PER_CHAIN,
