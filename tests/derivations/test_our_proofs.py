@@ -39,7 +39,6 @@ from bbb_numpy import (
     Model,
     Reparameterised,
     gradcheck,
-    plain,
 )
 from bbb_numpy.evaluation import calibration, quantiles, reliability
 from bbb_numpy.evaluation.predictive import (
@@ -242,8 +241,6 @@ def test_the_law_of_total_variance_and_its_blocks():
     drawn = np.random.default_rng(0).standard_normal((3, 2))
     values.update(zip(noise, drawn.ravel().tolist(), strict=True))
     theta, at = floats(values, [*mus, *rhos]), np.array([[values[x]]])
-    found = plain.predict((1, 1), theta, at, 1.3, 3, np.random.default_rng(0))
-    ships(np.concatenate(found), line, values)
     model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood(1.3))
     found = predict(Reparameterised(model), theta, at, rng=np.random.default_rng(0), samples=3)
     ships(np.concatenate([found.mean, found.epistemic, found.total]), line, values)
@@ -313,20 +310,6 @@ def test_the_shares_of_the_complexity_cost_sum_to_one():
     off_by(3 * Rational(3, 7) * cost, cost, Rational(2, 7) * cost)
     ships(proportional_kl_weights(sizes), proportional, dict(zip(rows, sizes, strict=True)))
     ships(geometric_kl_weights(sizes), geometric, {})
-    # an epoch of plain.fit, three rows in minibatches of two: shares 2/3 and 1/3
-    rng = np.random.default_rng(0)
-    theta, rows_x, rows_y = (rng.standard_normal(size) for size in (4, (3, 1), (3, 1)))
-    found = plain.fit(
-        (1, 1), theta, rows_x, rows_y, 0.9, 0.7, 0.1, 1, 2, 1, np.random.default_rng(1)
-    )
-    rng = np.random.default_rng(1)
-    order = rng.permutation(3)
-    for batch in (order[:2], order[2:]):
-        noise = rng.standard_normal((1, 2))
-        _, gradient = plain.value_and_grad((1, 1), theta, noise, rows_x[batch], rows_y[batch],
-                                           0.9, 0.7, float(Rational(len(batch), 3)))  # fmt: skip
-        theta = theta - 0.1 * gradient
-    np.testing.assert_allclose(found, theta, rtol=1e-12)
 
 
 @pytest.mark.equation("D7")
