@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from numbers import Integral, Real
@@ -22,13 +22,11 @@ from numpy.typing import NDArray
 __all__ = [
     "ANY_NUMBERS",
     "DTYPE",
-    "EXACT",
     "FINITE",
     "FLOATS",
     "FUNCTION",
     "GENERATOR",
     "INTERVAL",
-    "LARGEST",
     "MATRIX",
     "MOST_SAMPLES",
     "MOST_STEPS",
@@ -48,10 +46,8 @@ __all__ = [
     "Rule",
     "accepts",
     "brief",
-    "cells_of",
     "check_fields",
     "check_generator",
-    "check_random_state",
     "flag",
     "fraction",
     "instead",
@@ -61,8 +57,6 @@ __all__ = [
     "real",
     "spread",
     "standard_deviation",
-    "unrounded",
-    "where",
     "whole",
 ]
 
@@ -72,7 +66,6 @@ Returned = TypeVar("Returned")
 
 INFINITY = float("inf")
 SMALLEST = float(np.nextafter(0.0, 1.0))  # above 0
-EXACT = 2**53  # float64 holds every whole number up to this one
 MOST_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
 MOST_STEPS = 10**9  # epochs, draws, leapfrog steps
 LARGEST = 2**63 - 1  # what NumPy counts with
@@ -298,31 +291,6 @@ def DTYPE(name: str, value: Any) -> np.dtype[Any]:
     return dtype
 
 
-def unrounded(array: NDArray[Any], given: Any, name: str) -> NDArray[Any]:
-    """Return `array`, or raise if whole numbers in what was given were rounded to it."""
-    large = np.argwhere(np.abs(array) >= EXACT)  # where rounding may have led
-    if len(large) and getattr(getattr(given, "dtype", None), "kind", "O") != "f":
-        cells = cells_of(given).reshape(array.shape)
-        for place in map(tuple, large.tolist()):
-            if isinstance(cells[place], Integral) and int(cells[place]) != int(array[place]):
-                raise ValueError(
-                    f"{name} holds the whole number {cells[place]!s} at {where(place)}: beyond "
-                    f"2^53 = {EXACT} float64 rounds them, and neighbours become one number. "
-                    "Subtract an offset, leave out identifiers, or convert to float yourself"
-                )
-    return array
-
-
-def cells_of(given: Any) -> NDArray[Any]:
-    """Return what was given as objects; NumPy would ask a data frame for floats first."""
-    return given.to_numpy(object) if hasattr(given, "iloc") else np.asarray(given, object)
-
-
-def where(place: Iterable[Any]) -> str:
-    """Name a place by row and column."""
-    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
-
-
 # --- objects
 
 
@@ -427,26 +395,18 @@ def check_generator(random_state: Any, name: str = "random_state") -> np.random.
     An object (`numpy.random.Generator` or the older `RandomState`) is asked for a seed, and
     so moves on: the next call gives another generator.
     """
-    check_random_state(random_state, name)
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.integers(2**32, size=4))
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(None if random_state is None else int(random_state))
-
-
-def check_random_state(random_state: Any, name: str = "random_state") -> None:
-    """Raise unless `check_generator` can use `random_state`; draws nothing."""
-    objects = (np.random.Generator, np.random.RandomState)
-    if random_state is None or isinstance(random_state, objects):
-        return
     try:
-        whole(name, random_state, 0, None)
+        seed = None if random_state is None else whole(name, random_state, 0, None)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
             f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
+    return np.random.default_rng(seed)
 
 
 A, settle = InstanceOf, check_fields  # names of before

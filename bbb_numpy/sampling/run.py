@@ -30,7 +30,6 @@ from ..numeric.validation import (
     check_generator,
     flag,
     proper_fraction,
-    unrounded,
     whole,
 )
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
@@ -210,8 +209,7 @@ def _matrix(name: str, values: Any, dtype: Any) -> Array:
         rows = Numbers((None, None), least=1)(name, values)
     except TypeError as error:  # of data, as from the learners
         raise ValueError(str(error)) from None
-    exact = unrounded(np.asarray(rows, np.float64), values, name)
-    return np.ascontiguousarray(exact, dtype)
+    return np.ascontiguousarray(np.asarray(rows, np.float64), dtype)
 
 
 def sample_target(
