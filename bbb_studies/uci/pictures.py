@@ -98,7 +98,7 @@ def _scores(
     ax: Axes, name: str, metric: str, own: Mapping[str, Cell], methods: Sequence[str]
 ) -> None:
     means = {method: cell.scores[metric] for method, cell in own.items()}
-    bars = [best(name, metric)[0]] if name in COLUMNS else []
+    bars = [best(name, metric)] if name in COLUMNS else []
     baseline = BASELINE.score(name, metric)
     bars += [] if baseline is None else [baseline]
     values = np.array([score.mean for score in means.values()])
@@ -366,7 +366,7 @@ def _present(found: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
     if not found:
         raise ValueError("no trial has finished, so there is nothing to draw")
     sets = list(dict.fromkeys(name for name, _ in found))
-    return sets, known_first((method for _, method in found), LABELS)
+    return sets, known_first((method for _, method in found))
 
 
 def _short(method: str) -> str:

@@ -2,8 +2,7 @@
 
 ``records/boston/hmc/03.json`` holds one line of JSON, which ends in a checksum of itself, so that
 ``cat records/*/*/*.json`` is a table of JSON lines. A file is written whole or not at all: a kill
-leaves a record or none. Two runs in one folder at the same time do the same work twice and write
-the same numbers, that is all.
+leaves a record or none.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bbb_numpy.numeric.files import check_regular, write_text
+from bbb_numpy.numeric.files import write_text
 from bbb_numpy.version import __version__
 from bbb_studies.threads import blas_kernels
 
@@ -39,7 +37,6 @@ __all__ = [
 ]
 
 Record = dict[str, Any]
-
 FOLDER = "records"
 
 
@@ -58,34 +55,21 @@ def said_versions() -> dict[str, str]:
 
 
 def line(record: Record) -> str:
-    """Return a record as a line of text that ends in a checksum.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not JSON throughout, or holds nan.
-    """
+    """Return a record as a line of JSON that ends in a checksum; nan is no JSON: ValueError."""
     text = json.dumps(record, allow_nan=False)
     return f'{text[:-1]}, "check": "{_check(text)}"}}\n'
 
 
 def parse(text: str) -> Record:
-    """Return the record of a line.
-
-    Raises
-    ------
-    RecordsError
-        If it is none, or its checksum is not right.
-    """
+    """Return the record of a line; raises RecordsError if it is none or its checksum is wrong."""
     try:
-        record = json.loads(text)
+        record: Record = json.loads(text)
         check = record.pop("check")
     except (ValueError, TypeError, KeyError, AttributeError):
         raise RecordsError("it is no record") from None
     if check != _check(json.dumps(record)):
         raise RecordsError("its checksum is not that of its content")
-    found: Record = record
-    return found
+    return record
 
 
 def _check(text: str) -> str:
@@ -99,9 +83,9 @@ def path_of(out: Path, key: str) -> Path:
 
 def write(out: Path, record: Record) -> None:
     """Write a record and see it on the disk; one of the same key is replaced."""
-    path, text = path_of(out, record["key"]), line(record)
+    path = path_of(out, record["key"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text)
+    write_text(path, line(record))
 
 
 def read(path: Path) -> list[Record]:
@@ -114,13 +98,8 @@ def read(path: Path) -> list[Record]:
     OSError
         If it cannot be read.
     """
-    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     records = []
-    for file in files:
-        try:
-            check_regular(file)
-        except ValueError as error:
-            raise RecordsError(f"{file} {error}") from None
+    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
         for number, text in enumerate(file.read_bytes().splitlines(), 1):
             try:
                 records.append(parse(text.decode()))
@@ -130,7 +109,7 @@ def read(path: Path) -> list[Record]:
 
 
 def set_aside(out: Path, paths: Iterable[Path]) -> Path:
-    """Move files of the record folder, or all of it, into a new folder beside it; return that."""
+    """Move files of the record folder into a new folder beside it; return that."""
     number = 1
     while (aside := out / f"{FOLDER}.previous-{number}").exists():
         number += 1
@@ -142,29 +121,11 @@ def set_aside(out: Path, paths: Iterable[Path]) -> Path:
 
 
 def prepare(out: Path) -> None:
-    """Make the folder of records, and see that files can be written there.
-
-    Raises
-    ------
-    OSError
-        If not; names the output folder.
-    """
-    folder = out / FOLDER
-    with _named(out):
-        folder.mkdir(parents=True, exist_ok=True)
-        TemporaryFile(dir=folder).close()
-
-
-@contextmanager
-def _named(out: Path) -> Iterator[None]:
+    """Make the folder of records, and see that files can be written there; OSError if not."""
     try:
-        yield
-    except (FileExistsError, NotADirectoryError):
-        raise NotADirectoryError(
-            f"the output folder {out} is a file, or lies below one; give a folder"
-        ) from None
+        (out / FOLDER).mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=out / FOLDER).close()
     except OSError as error:
-        raise OSError(
-            f"cannot write to the output folder {out}: {error.strerror or error}; "
-            "give one that can be written"
+        raise type(error)(
+            f"cannot write to the output folder {out}: {error.strerror or error}; give another"
         ) from error

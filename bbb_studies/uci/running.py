@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -72,8 +72,7 @@ def run(
     *,
     resume: bool = True,
     retry_failed: bool = False,
-    cost: Callable[[T], float] | None = None,
-    tell: Callable[[str], None] | None = None,
+    cost: Callable[[T], float] = lambda trial: 1.0,
 ) -> Outcome:
     """Measure all trials that are not recorded yet.
 
@@ -93,11 +92,9 @@ def run(
         False sets earlier records aside.
     retry_failed : bool
         Run trials again that are recorded as failed.
-    cost : callable, optional
+    cost : callable
         Expected seconds of a trial, in any unit: the longest begin first, and the time left
         accounts for it.
-    tell : callable, optional
-        Gets each message; by default they are printed on stderr.
 
     Raises
     ------
@@ -109,33 +106,32 @@ def run(
         On Ctrl-C. Finished trials are recorded, the others cancelled.
     """
     begun = perf_counter()
-    wanted: dict[str, T] = {}
-    for trial in trials:
-        if trial.key in wanted:
-            raise ValueError(f"each trial must be given once; got {trial.key} again")
-        wanted[trial.key] = trial
-    asked = {key: _asked(trial) for key, trial in wanted.items()}
-    price = {key: 1.0 if cost is None else positive("cost", cost(t)) for key, t in wanted.items()}
+    wanted = {trial.key: trial for trial in trials}
+    asked: dict[str, Record] = {k: json.loads(json.dumps(asdict(t))) for k, t in wanted.items()}
     records.prepare(out)
-    messages = [] if resume else _begin_anew(out)
-    known, more = _recorded(out, asked)
-    messages += more
+    known, messages = _recorded(out, asked) if resume else ({}, _begin_anew(out))
     todo = [
         trial
-        for key, trial in sorted(wanted.items(), key=lambda item: -price[item[0]])
+        for key, trial in sorted(wanted.items(), key=lambda item: -cost(item[1]))
         if key not in known or (retry_failed and known[key]["status"] == "failed")
     ]
-    with _bar([price[trial.key] for trial in todo], progress, tell) as (bar, say):
+    with tqdm(  # smoothing=0: several trials end together, then none for long
+        total=sum(map(cost, todo)),
+        bar_format="{percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} [{elapsed}<{remaining}]",
+        smoothing=0,
+        leave=False,
+        disable=None if progress is None else not progress,
+    ) as bar:
         for message in messages:
-            say(message)
+            bar.write(message, file=sys.stderr)
 
         def keep(trial: T, text: str) -> tuple[T, ...]:
             key = trial.key
-            record = {"key": key, **asked[key], **json.loads(text), **asked[key]}
-            known[key] = _kept(out, record, asked[key])
-            if known[key]["status"] == "failed":
-                say(f"{key} failed: {record['error']}")
-            bar.update(price[key])
+            record = known[key] = {"key": key, **asked[key], **json.loads(text), **asked[key]}
+            records.write(out, record)
+            if record["status"] == "failed":
+                bar.write(f"{key} failed: {record['error']}", file=sys.stderr)
+            bar.update(cost(trial))
             return ()
 
         if todo:
@@ -151,12 +147,6 @@ def run(
         tuple(messages),
         perf_counter() - begun,
     )
-
-
-def _asked(trial: Work) -> Record:
-    """Return what a record must say to be of this trial, as JSON gives it back."""
-    fields: Record = json.loads(json.dumps(asdict(trial), allow_nan=False))
-    return fields
 
 
 def _begin_anew(out: Path) -> list[str]:
@@ -192,22 +182,9 @@ def _recorded(out: Path, asked: Mapping[str, Record]) -> tuple[dict[str, Record]
     ]
 
 
-def _kept(out: Path, record: Record, asked: Record) -> Record:
-    """Write a record, unless another run has finished the same trial and this one failed."""
-    path = records.path_of(out, record["key"])
-    if record["status"] == "failed" and path.exists():
-        with suppress(records.RecordsError):
-            there = records.parse(path.read_text("utf-8"))
-            if there["status"] == "ok" and not _difference(there, asked):
-                return there
-    records.write(out, record)
-    return record
-
-
 def _difference(record: Record, asked: Record) -> str:
     """Say in what a record differs from what is asked for; '' if in nothing."""
-    version = (record.get("versions") or {}).get("bbb_numpy")
-    pairs = {"bbb_numpy": (version, __version__)}
+    pairs = {"bbb_numpy": ((record.get("versions") or {}).get("bbb_numpy"), __version__)}
     for name, now in asked.items():
         then = record.get(name)
         if isinstance(now, dict) and isinstance(then, dict):
@@ -215,19 +192,6 @@ def _difference(record: Record, asked: Record) -> str:
         else:
             pairs[name] = (then, now)
     return ", ".join(f"{name} {a}, now {b}" for name, (a, b) in pairs.items() if a != b)
-
-
-@contextmanager
-def _bar(
-    costs: Sequence[float], progress: bool | None, tell: Callable[[str], None] | None
-) -> Iterator[tuple[Any, Callable[[str], None]]]:
-    """Yield a bar in units of cost, and how to tell something above it."""
-    hidden = None if progress is None else not progress
-    layout = "{percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} [{elapsed}<{remaining}]"
-    with tqdm(  # smoothing=0: several trials end together, then none for long
-        total=sum(costs), bar_format=layout, smoothing=0, leave=False, disable=hidden
-    ) as bar:
-        yield bar, tell or (lambda message: bar.write(message, file=sys.stderr))
 
 
 def attempt(measure: Measure[T], trial: T) -> str:

@@ -29,15 +29,13 @@ __all__ = [
     "cells_csv",
     "current",
     "frame",
-    "incomplete",
+    "grid",
     "known_first",
+    "label",
     "leading",
     "markdown",
     "mixing",
-    "not_run",
     "paired",
-    "published_rows",
-    "r_hat",
     "succeeded",
     "summary",
     "trials_csv",
@@ -63,18 +61,16 @@ LABELS = {  # in the order of the rows
 SPLITS = {name: usual_splits(name) for name in COLUMNS}
 MIXED = 1.05  # R-hat of functions above which a sampler's cell is marked
 TRIAL = ["set", "method", "split"]  # what tells one from another
-COLUMNS_OF_A_TRIAL = [
-    *TRIAL,
-    "status",
-    "seed",
-    *METRICS,
-    "crps",
-    "train_rows",
-    "test_rows",
-    "wall_seconds",
-    "cpu_seconds",
-    "error",
-]
+TYPES = dict.fromkeys(("split", "seed", "train_rows", "test_rows"), "Int64") | dict.fromkeys(
+    (*METRICS, "crps", "wall_seconds", "cpu_seconds"), "float64"
+)
+ORDER = [*TRIAL, "status", "seed", *METRICS, "crps", "train_rows", "test_rows"]
+ORDER += ["wall_seconds", "cpu_seconds", "error"]
+
+
+def label(method: str) -> str:
+    """Return the name of a method for print."""
+    return LABELS.get(method, method)
 
 
 @dataclass(frozen=True)
@@ -108,9 +104,17 @@ class Cell:
         """Whether every split that is to be measured is there."""
         return set(range(SPLITS.get(self.set, 1))) <= set(self.splits)
 
+    @property
+    def rests_on(self) -> str:
+        """How many splits its means rest on, e.g. ``3 of 20 splits``."""
+        wanted, count = SPLITS.get(self.set), len(self.splits)
+        if wanted is None or count >= wanted:  # as many as published, but others
+            return f"{count} split{'s' * (count != 1)}"
+        return f"{count} of {wanted} splits"
+
 
 def summary(values: Iterable[float]) -> Summary:
-    """Return mean, standard error (deviation with N - 1, over sqrt N) and number of values."""
+    """Return mean, standard error (that with N - 1, over sqrt N) and number of values."""
     found = pd.Series(list(values), dtype=float)
     return Summary(float(found.mean()), float(found.sem()), len(found))
 
@@ -124,19 +128,12 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     rows = []
     for one in records:
         metrics, parts, seconds = (one.get(key) or {} for key in ("metrics", "rows", "seconds"))
-        rows.append(
-            {key: one.get(key) for key in (*TRIAL, "status", "seed", "error")}
-            | {key: metrics.get(key) for key in (*METRICS, "crps")}
-            | {f"{part}_rows": parts.get(part) for part in ("train", "test")}
-            | {f"{clock}_seconds": seconds.get(clock) for clock in ("wall", "cpu")}
-        )
-    whole = dict.fromkeys(("split", "seed", "train_rows", "test_rows"), "Int64")
-    real = dict.fromkeys((*METRICS, "crps", "wall_seconds", "cpu_seconds"), float)
-    table = pd.DataFrame(rows, columns=COLUMNS_OF_A_TRIAL).astype({**whole, **real})
-    table = table.drop_duplicates(TRIAL, keep="last")
+        flat = {f"{part}_rows": count for part, count in parts.items()}
+        flat |= {f"{clock}_seconds": count for clock, count in seconds.items()}
+        rows.append({**one, **metrics, **flat})
+    table = pd.DataFrame(rows, columns=ORDER).astype(TYPES).drop_duplicates(TRIAL, keep="last")
     for key, known in (("set", COLUMNS), ("method", tuple(LABELS))):
-        order = known_first(table[key], known)
-        table[key] = pd.Categorical(table[key], order, ordered=True)
+        table[key] = pd.Categorical(table[key], known_first(table[key], known), ordered=True)
     return table.sort_values(TRIAL)
 
 
@@ -146,7 +143,7 @@ def current(records: Iterable[Record]) -> list[Record]:
     return [given[place] for place in frame(given).index]
 
 
-def known_first(names: Iterable[str], known: Iterable[str]) -> list[str]:
+def known_first(names: Iterable[str], known: Iterable[str] = tuple(LABELS)) -> list[str]:
     """Return the different names, those `known` in their order before the others."""
     present, known = set(names), list(known)
     return [name for name in known if name in present] + sorted(present - set(known))
@@ -159,20 +156,18 @@ def succeeded(records: Iterable[Record]) -> list[Record]:
 
 def cells(records: Iterable[Record]) -> dict[tuple[str, str], Cell]:
     """Return every (set, method) of the records, in the order of print."""
-    groups = frame(records).groupby(["set", "method"], observed=True)
-    return {(name, method): _cell(name, method, group) for (name, method), group in groups}
-
-
-def _cell(name: str, method: str, group: pd.DataFrame) -> Cell:
-    fine, failed = group[group["status"] == "ok"], group[group["status"] != "ok"]
-    return Cell(
-        name,
-        method,
-        {metric: summary(fine[metric]) for metric in METRICS} if len(fine) else {},
-        tuple(fine["split"].tolist()),
-        dict(zip(failed["split"].tolist(), map(str, failed["error"]), strict=True)),
-        float(fine["wall_seconds"].median()),
-    )
+    found = {}
+    for (name, method), group in frame(records).groupby(["set", "method"], observed=True):
+        fine, failed = group[group["status"] == "ok"], group[group["status"] != "ok"]
+        found[name, method] = Cell(
+            name,
+            method,
+            {metric: summary(fine[metric]) for metric in METRICS} if len(fine) else {},
+            tuple(fine["split"].tolist()),
+            dict(zip(failed["split"].tolist(), map(str, failed["error"]), strict=True)),
+            float(fine["wall_seconds"].median()),
+        )
+    return found
 
 
 def leading(found: Iterable[Cell], metric: str) -> Cell | None:
@@ -200,45 +195,90 @@ def paired(
     return summary(gap) if len(gap) else None
 
 
+def grid(header: Sequence[str], rows: Iterable[Sequence[object]], aligned: bool = False) -> str:
+    """Return a Markdown table; `aligned` in plain text, too."""
+    lines = [list(header), *([str(cell) for cell in row] for row in rows)]
+    if not aligned:
+        text = [f"| {' | '.join(line)} |" for line in lines]
+        return "\n".join([text[0], "|" + "---|" * len(header), *text[1:]])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
+        for line in lines
+    ]
+    return "\n".join([text[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *text[1:]])
+
+
 def markdown(records: Iterable[Record], published: bool = True) -> str:
     """Return the table: methods as rows, sets as columns, "rmse / nll" with standard errors.
 
     The lowest mean of ours in each column is bold, RMSE and NLL each for itself (see `leading`).
     A number of splits is given where some are missing; failed trials are named below. A sampler's
-    cell has R-hat of its functions, the median over splits.
+    cell has R-hat of its functions, the median over splits. Published rows in italics are those
+    reported false.
     """
     records = list(records)
     found, mixed = cells(records), mixing(records)
     sets = list(dict.fromkeys(name for name, _ in found))
-    order = known_first((method for _, method in found), LABELS)
     first = {
         (name, metric): leading((c for c in found.values() if c.set == name), metric)
         for name in sets
         for metric in METRICS
     }
-    rows = [["RMSE / NLL", *sets]]
-    for method in order:
-        cell = [_text(found.get((name, method)), first, mixed.get((name, method))) for name in sets]
-        rows.append([LABELS.get(method, method), *cell])
-    if published:
-        rows += published_rows(sets)
-    return "\n".join([_grid(rows), *_below(found)])
-
-
-def published_rows(sets: Sequence[str]) -> list[list[str]]:
-    """Return the published rows for these sets, in italics what is reported false."""
-    rows = []
-    for row in PUBLISHED:
+    rows = [
+        [label(method), *(_text(found.get((s, method)), first, mixed.get((s, method))) for s in sets)]
+        for method in known_first(method for _, method in found)
+    ]
+    for row in PUBLISHED if published else ():
+        slant = "*" if row.reported_false else ""
         name = f"{row.name} (reported false by its author)" if row.reported_false else row.name
         shown = [
-            " / ".join(printed(row.score(one, metric)) for metric in METRICS)
-            if one in row.scores
-            else "–"
+            " / ".join(printed(row.score(one, m)) for m in METRICS) if one in row.scores else "–"
             for one in sets
         ]
-        slant = "*" if row.reported_false else ""
         rows.append([f"{slant}{text}{slant}" for text in (f"published: {name}", *shown)])
-    return rows
+    return "\n".join([grid(["RMSE / NLL", *sets], rows, aligned=True), *_failures(found)])
+
+
+def _text(
+    cell: Cell | None,
+    first: Mapping[tuple[str, str], Cell | None],
+    mixed: Mapping[str, Sequence[float]] | None,
+) -> str:
+    if cell is None:
+        return "–"
+    if not cell.scores:
+        return "failed"
+    parts = []
+    for metric, score in cell.scores.items():
+        best = first[cell.set, metric]
+        bold = "**" if best and score.mean == best.scores[metric].mean else ""
+        parts.append(f"{bold}{score}{bold}")
+    text = " / ".join(parts)
+    if mixed is not None:
+        text += f", {_r_hat(mixed['r_hat_functions'], len(cell.splits))}"
+    usual = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
+    return text if usual else f"{text} ({cell.rests_on})"
+
+
+def _r_hat(values: Sequence[float], splits: int) -> str:
+    """Return the median R-hat, marked above `MIXED`, and of how many splits it is if not of all."""
+    if not values:
+        return "R̂ –"
+    middle = median(values)
+    of = "" if len(values) == splits else f" of {len(values)} split{'s' * (len(values) != 1)}"
+    return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
+
+
+def _failures(found: Mapping[tuple[str, str], Cell]) -> list[str]:
+    """Name the failed trials, those with the same error together."""
+    lines = []
+    for cell in found.values():
+        for error in dict.fromkeys(cell.failed.values()):
+            splits = [str(split) for split, said in cell.failed.items() if said == error]
+            which = f"split{'s' * (len(splits) > 1)} {', '.join(splits)}"
+            lines.append(f"- {cell.set}, {cell.method}, {which}: {error}")
+    return ["", "Failed trials:", "", *lines] if lines else []
 
 
 def mixing(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, list[float]]]:
@@ -258,112 +298,20 @@ def mixing(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, list[fl
     return found
 
 
-def r_hat(values: Sequence[float], splits: int) -> str:
-    """Return the median R-hat, marked above `MIXED`, and of how many splits it is if not of all."""
-    if not values:
-        return "R̂ –"
-    middle = median(values)
-    of = "" if len(values) == splits else f" of {len(values)} split{'s' * (len(values) != 1)}"
-    return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
-
-
-def _text(
-    cell: Cell | None,
-    first: Mapping[tuple[str, str], Cell | None],
-    mixed: Mapping[str, Sequence[float]] | None = None,
-) -> str:
-    if cell is None:
-        return "–"
-    if not cell.scores:
-        return "failed"
-    parts = []
-    for metric, score in cell.scores.items():
-        best = first[cell.set, metric]
-        bold = "**" if best and score.mean == best.scores[metric].mean else ""
-        parts.append(f"{bold}{score}{bold}")
-    text = " / ".join(parts)
-    if mixed is not None:
-        text += f", {r_hat(mixed['r_hat_functions'], len(cell.splits))}"
-    usual = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
-    return text if usual else f"{text} ({_of(cell)})"
-
-
-def _of(cell: Cell) -> str:
-    """Say how many splits a cell rests on."""
-    wanted = SPLITS.get(cell.set)
-    count = len(cell.splits)
-    if wanted is None or count >= wanted:  # as many as published, but others
-        return f"{count} split{'s' * (count != 1)}"
-    return f"{count} of {wanted} splits"
-
-
-def _grid(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table whose columns are aligned in plain text, too."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])
-
-
-def _below(found: Mapping[tuple[str, str], Cell]) -> list[str]:
-    """Name the failed trials, those with the same error together."""
-    lines = []
-    for cell in found.values():
-        by_error: dict[str, list[int]] = {}
-        for split, error in cell.failed.items():
-            by_error.setdefault(error, []).append(split)
-        for error, splits in by_error.items():
-            numbers = ", ".join(map(str, splits))
-            which = f"split{'s' * (len(splits) > 1)} {numbers}"
-            lines.append(f"- {cell.set}, {cell.method}, {which}: {error}")
-    return ["", "Failed trials:", "", *lines] if lines else []
-
-
-def incomplete(records: Iterable[Record]) -> list[str]:
-    """Name the cells of which splits are missing, those alike together."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for cell in cells(records).values():
-        if not cell.complete:
-            alike.setdefault((cell.set, _of(cell)), []).append(cell.method)
-    return [f"{name}, {', '.join(methods)}: {of}" for (name, of), methods in alike.items()]
-
-
-def not_run(records: Iterable[Record]) -> list[str]:
-    """Name the methods of which a set has no trial, by set; of sets and methods that are known."""
-    have = {(one["set"], one["method"]) for one in records}
-    absent = {
-        name: [LABELS[method] for method in LABELS if (name, method) not in have]
-        for name in COLUMNS
-    }
-    return [f"{name}: {', '.join(methods)}" for name, methods in absent.items() if methods]
-
-
 def cells_csv(records: Iterable[Record]) -> str:
     """Return a line per set and method, numbers with full precision, empty where there is none."""
     lines = []
     for cell in cells(records).values():
-        line = {
-            "set": cell.set,
-            "method": cell.method,
-            "splits": len(cell.splits),
-            "failed": len(cell.failed),
-        }
+        line: dict[str, Any] = {"set": cell.set, "method": cell.method}
+        line |= {"splits": len(cell.splits), "failed": len(cell.failed)}
         for metric in METRICS:
             score = cell.scores.get(metric)
             line[f"{metric}_mean"] = score.mean if score else None
             line[f"{metric}_standard_error"] = score.error if score else None
         lines.append({**line, "median_seconds": cell.seconds})
-    return _csv(pd.DataFrame(lines))
+    return str(pd.DataFrame(lines).to_csv(index=False, lineterminator="\n"))
 
 
 def trials_csv(records: Iterable[Record]) -> str:
     """Return a line per trial, failed ones with their error."""
-    return _csv(frame(records))
-
-
-def _csv(table: pd.DataFrame) -> str:
-    text: str = table.to_csv(index=False, lineterminator="\n")
-    return text
+    return str(frame(records).to_csv(index=False, lineterminator="\n"))

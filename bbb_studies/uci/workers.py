@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -19,7 +18,6 @@ from typing import TypeVar
 import dask.config
 import threadpoolctl  # noqa: F401  numeric.threads does nothing without it
 from distributed import Client, Future, KilledWorker, LocalCluster, Worker, WorkerPlugin, wait
-from distributed.comm.addressing import get_address_host_port
 from distributed.comm.core import CommClosedError
 from distributed.utils import silence_logging_cmgr
 
@@ -55,14 +53,7 @@ class _LeaveInterruptsToTheParent(WorkerPlugin):
 
 @contextmanager
 def local(jobs: int | None = None) -> Iterator[Client]:
-    """Start processes of this machine, which end with the block, or with this process.
-
-    Parameters
-    ----------
-    jobs : int, optional
-        How many; by default one for each usable CPU.
-    """
-    jobs = None if jobs is None else whole("jobs", jobs, 1)
+    """Start `jobs` processes of this machine (None: one for each usable CPU), which end with it."""
     with (
         dask.config.set(LOCAL),
         LocalCluster(
@@ -108,41 +99,20 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
 
     Raises
     ------
-    ValueError
-        If the address is none.
     ConnectionError
         If no scheduler answers there.
     """
-    timeout = positive("timeout", timeout)
-    address = address if "://" in address else f"tcp://{address}"
-    try:
-        host, port = get_address_host_port(address, strict=True)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"the scheduler's address must be like tcp://HOST:PORT; got {address!r}"
-        ) from None
     with silence_logging_cmgr(logging.CRITICAL):  # dask logs each failed attempt with its stack
         try:
-            _probe(host, port, timeout, address.startswith("tls"))
             client = Client(address, timeout=timeout, set_as_default=False)
-        except (OSError, AssertionError) as error:  # dask asserts where it should time out
+        except (OSError, ValueError, TypeError, AssertionError) as error:
             raise ConnectionError(
                 f"no dask scheduler answers at {address} within {timeout:g} s "
-                f"({error or type(error).__name__}); start one with `dask scheduler`, or run on "
-                "this machine"
+                f"({error or type(error).__name__}); give tcp://HOST:PORT, start one with "
+                "`dask scheduler`, or run on this machine"
             ) from None
         with client:
             yield client
-
-
-def _probe(host: str, port: int, timeout: float, encrypted: bool) -> None:
-    """Raise OSError unless something at the port speaks first, as a dask scheduler does.
-
-    A dask client would wait for ever for a server of another kind to answer.
-    """
-    with socket.create_connection((host, port), timeout) as connection:
-        if not encrypted and not connection.recv(1):
-            raise ConnectionResetError("it hung up")
 
 
 def work(
@@ -164,7 +134,7 @@ def work(
     task : picklable callable
         From a piece of work to what comes of it.
     todo : iterable
-        Pieces of work, hashable or not, picklable.
+        Pieces of work, picklable.
     keep : callable
         Called with each finished piece and what came of it; returns the pieces that can be done
         now.
@@ -208,19 +178,19 @@ def _together(
     try:
         submit(todo)
         while flying:
-            for future in _finished(client, flying):
-                piece = flying[future]
+            finished: Iterable[Future[R]] = ()
+            with client.as_current(), suppress(TimeoutError):
+                finished = wait(list(flying), BEAT, "FIRST_COMPLETED").done
+            for future in finished:
                 try:
-                    result = future.result()
+                    submit(keep(flying[future], future.result()))
                 except KilledWorker:
-                    lost.append(piece)
+                    lost.append(flying[future])
                 except (ImportError, RuntimeError) as error:  # what dask says of bad workers
                     raise WorkersError(
                         f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
                         f"installed there? {RESUME}"
                     ) from error
-                else:
-                    submit(keep(piece, result))
                 del flying[future]  # after it is kept, should Ctrl-C come between
             beat()
     except (CancelledError, CommClosedError) as error:
@@ -231,10 +201,3 @@ def _together(
                 keep(piece, future.result())
         raise
     return lost
-
-
-def _finished(client: Client, futures: Iterable[Future[R]]) -> Iterable[Future[R]]:
-    """Wait for a moment for what is finished."""
-    with client.as_current(), suppress(TimeoutError):
-        return wait(list(futures), BEAT, "FIRST_COMPLETED").done
-    return ()
