@@ -22,25 +22,16 @@ being better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from bbb_numpy.numeric.validation import Numbers
+from .tables import Record, frame, grid, known_first, label
 
-from .tables import LABELS, Record, frame, known_first
-
-__all__ = [
-    "CORRELATION",
-    "Difference",
-    "chance",
-    "chances",
-    "correlated",
-    "differences",
-    "markdown",
-]
+__all__ = ["Difference", "chance", "chances", "correlated", "differences", "markdown"]
 
 Array = NDArray[Any]
 CORRELATION = 0.1  # a tenth of the rows is for testing
@@ -68,21 +59,13 @@ class Difference(NamedTuple):
 
 def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Difference:
     """Return what differences (n,), n >= 2, of overlapping splits say of their mean."""
-    d = np.asarray(Numbers((None,), finite=False, least=2)("gaps", list(gaps)), float)
+    d = np.asarray(list(gaps), float)
     inflated = 1.0 / len(d) + correlation / (1.0 - correlation)
     return Difference(float(d.mean()), float(np.sqrt(inflated * d.var(ddof=1))), len(d) - 1)
 
 
 def chance(sets: Sequence[Difference]) -> float:
-    """Return the chance that the first method is below the second on another set like these.
-
-    Raises
-    ------
-    ValueError
-        With fewer than three sets: then they say nothing of how sets differ.
-    """
-    if len(sets) < FEWEST_SETS:
-        raise ValueError(f"sets must be {FEWEST_SETS} at least; got {len(sets)}")
+    """Return the chance that the first method is below the second on another set like these."""
     means = np.array([one.mean for one in sets])
     scales = np.maximum([one.scale for one in sets], SMALLEST)
     unit = max(float(np.ptp(means)), float(scales.max()))
@@ -102,49 +85,43 @@ def chance(sets: Sequence[Difference]) -> float:
     return float((weights * better).sum() / weights.sum())
 
 
-def _scores(records: Iterable[Record], metric: str) -> Any:
-    """Return scores by (set, split) and method; RMSE as logarithms, so that units are no matter."""
+def differences(records: Iterable[Record], one: str, other: str, metric: str) -> dict[str, Any]:
+    """Return the `Difference` one - other of each set with two splits of both at least.
+
+    RMSE is taken by its logarithm, so that units are no matter.
+    """
     table = frame(records)
     fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
     wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
-    return np.log(wide) if metric == "rmse" else wide
-
-
-def differences(records: Iterable[Record], one: str, other: str, metric: str) -> dict[str, Any]:
-    """Return the `Difference` one - other of each set with two splits of both at least."""
-    wide = _scores(records, metric)
     if one not in wide or other not in wide:
         return {}
-    gaps = (wide[one] - wide[other]).dropna()
-    grouped = gaps.groupby(level="set")
+    wide = np.log(wide) if metric == "rmse" else wide
+    grouped = (wide[one] - wide[other]).dropna().groupby(level="set")
     return {name: correlated(values) for name, values in grouped if len(values) > 1}
 
 
 def chances(records: Sequence[Record], metric: str) -> dict[tuple[str, str], float]:
     """Return for each two methods the chance that the first is better on another set.
 
-    Pairs with fewer than three sets in common are left out.
+    Pairs with fewer than three sets in common, which say nothing of how sets differ, are left out.
     """
-    methods = known_first({one["method"] for one in records}, LABELS)
     found = {}
-    for place, one in enumerate(methods):
-        for other in methods[place + 1 :]:
-            sets = [*differences(records, one, other, metric).values()]
-            if len(sets) >= FEWEST_SETS:
-                first = chance(sets)
-                found[one, other], found[other, one] = first, 1.0 - first
+    for one, other in combinations(known_first(r["method"] for r in records), 2):
+        sets = [*differences(records, one, other, metric).values()]
+        if len(sets) >= FEWEST_SETS:
+            found[one, other] = chance(sets)
+            found[other, one] = 1.0 - found[one, other]
     return found
 
 
 def markdown(records: Sequence[Record], metric: str) -> str:
     """Return a table, in percent: the method of the row better than that of the column."""
     found = chances(records, metric)
-    methods = known_first({method for pair in found for method in pair}, LABELS)
+    methods = known_first(method for pair in found for method in pair)
     if not methods:
         return f"No two methods share {FEWEST_SETS} sets of two splits yet."
-    short = [LABELS.get(method, method) for method in methods]
-    lines = [f"| {metric.upper()} | {' | '.join(short)} |", "|---" * (len(methods) + 1) + "|"]
-    for label, one in zip(short, methods, strict=True):
-        row = [f"{100 * found[one, two]:.0f}" if (one, two) in found else "–" for two in methods]
-        lines.append(f"| {label} | {' | '.join(row)} |")
-    return "\n".join(lines)
+    rows = [
+        [label(a), *(f"{100 * found[a, b]:.0f}" if (a, b) in found else "–" for b in methods)]
+        for a in methods
+    ]
+    return grid([metric.upper(), *map(label, methods)], rows)

@@ -5,7 +5,7 @@ Every number is computed from the records; only the published ones are typed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,7 +29,7 @@ TEMPLATES = Environment(  # Markdown: nothing to escape
     lstrip_blocks=True,
     keep_trailing_newline=True,
     undefined=StrictUndefined,
-    autoescape=False,  # noqa: S701
+    autoescape=False,
 )
 TEMPLATES.filters.update(
     label=label,
@@ -111,7 +111,7 @@ def page(
 
 
 def own_page(records: Iterable[Record], command: str) -> str:
-    """Return the text about trials on a table of one's own; as `page`, without published numbers."""
+    """Return the text about trials on a table of one's own, without published numbers."""
     return _render("own.md.j2", records, command=command)
 
 
@@ -119,15 +119,19 @@ def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
     """Return the part of the page about gap splits; names of pictures begin with `prefix`."""
     rows = list(records)
     found = gap_page.cells(rows)
-    return TEMPLATES.get_template("gaps.md.j2").render(
-        rows=rows,
-        failed=sum(one["status"] != "ok" for one in rows),
-        table=gap_page.table(rows),
-        said=gap_page.said(found),
-        open=gap_page.missing(found),
-        gap_sets=GAP_SETS,
-        prefix=prefix,
-    ).rstrip()
+    return (
+        TEMPLATES.get_template("gaps.md.j2")
+        .render(
+            rows=rows,
+            failed=sum(one["status"] != "ok" for one in rows),
+            table=gap_page.table(rows),
+            said=gap_page.said(found),
+            open=gap_page.missing(found),
+            gap_sets=GAP_SETS,
+            prefix=prefix,
+        )
+        .rstrip()
+    )
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:

@@ -19,10 +19,10 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, PURPLE, VERMIL
 
 from . import gap_page
 from .published import BASELINE, COLUMNS, METRICS, best
-from .tables import LABELS, Cell, Record, cells, known_first, succeeded
+from .tables import Cell, Record, cells, known_first, label, succeeded
 from .trials import LEVELS
 
-__all__ = ["calibration", "gaps", "pit", "scores"]
+__all__ = ["STYLES", "calibration", "gaps", "pit", "scores"]
 
 Array = NDArray[Any]
 DARK_ORANGE = "#B87F00"
@@ -48,15 +48,37 @@ SHORT = {
     "renyi": "Rényi",
     "hmc-heteroscedastic": "HMC, noise of x",
 }
-GROUPS = (
-    ("variational", ("mean-field", "local-reparam", "full-rank", "renyi", "eubo", "default")),
-    ("points", ("map", "ensemble")),
-    ("samplers", ("hmc", "nuts", "chees", "mclmc", "hmc-heteroscedastic")),
-)
+GROUPS = {
+    "variational": ("mean-field", "local-reparam", "full-rank", "renyi", "eubo", "default"),
+    "points": ("map", "ensemble"),
+    "samplers": ("hmc", "nuts", "chees", "mclmc", "hmc-heteroscedastic"),
+}
 ABREAST = 5  # sets side by side; more go below
 OFF = 0.2  # a panel of coverage ends here; curves may leave it
 TALL = 3.0  # a panel of PIT values ends here; higher bars have their height beside them
 FAR = 2.5  # a panel ends this many times its useful width above the lowest number
+PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
+
+
+def _panels(
+    rows: int, columns: int, size: tuple[float, float], **shared: Any
+) -> tuple[Figure, NDArray[np.object_]]:
+    """Return a figure of `size` in inches and its panels (rows, columns)."""
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
+
+
+def _title(ax: Axes, name: str) -> None:
+    ax.set_title(name.replace("_", " "), fontsize="medium")
+
+
+def _line_per_method(ax: Axes, methods: Sequence[str], named: bool) -> None:
+    """Draw a thin line for each method, the first on top, and name them at the left."""
+    for at in range(len(methods)):
+        ax.axhline(at, color="#DDDDDD", linewidth=0.6, zorder=0)
+    if named:
+        ax.set_yticks(range(len(methods)), [_short(method) for method in methods])
+        ax.set_ylim(len(methods) - 0.4, -0.6)  # shared by the row
 
 
 def scores(records: Iterable[Record]) -> Figure:
@@ -70,24 +92,21 @@ def scores(records: Iterable[Record]) -> Figure:
     blocks = _blocks(sets)
     wide, high = len(blocks[0]), len(blocks)
     size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(2 * high, wide, squeeze=False, sharey=True)
+    figure, axes = _panels(2 * high, wide, size, sharey=True)
     for place, block in enumerate(blocks):
         for row, metric in zip(axes[2 * place : 2 * place + 2], METRICS, strict=True):
             for ax, name in zip(row, block, strict=False):
                 own = {method: cell for (one, method), cell in found.items() if one == name}
                 _scores(ax, name, metric, own, methods)
+                _line_per_method(ax, methods, ax is row[0])
             for ax in row[len(block) :]:
                 ax.remove()
-            row[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
-            row[0].set_ylim(len(methods) - 0.4, -0.6)  # shared; the first method on top
     labels = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
-    columns = 3 if wide > 3 else 1
     figure.legend(
         labels.values(),
         labels,
         loc="outside upper center",
-        ncols=columns,
+        ncols=3 if wide > 3 else 1,
         frameon=False,
         fontsize=9,
     )
@@ -113,29 +132,21 @@ def _scores(
     low, high = min([*ends, *bars, low]), max([*ends, *bars], default=limit)
     margin = 0.12 * (high - low or width)
     ax.set_xlim(low - 0.5 * margin, high + margin)
-    for bar, colour, style, label in zip(
+    for bar, colour, style, text in zip(
         bars,
         (BLACK, GREY),
         ("--", ":"),
         ("best Bayesian network listed", "Bayes by Backprop, best public implementation"),
         strict=False,
     ):
-        ax.axvline(bar, color=colour, linestyle=style, linewidth=1.4, label=label, zorder=1)
+        ax.axvline(bar, color=colour, linestyle=style, linewidth=1.4, label=text, zorder=1)
     for method, score in means.items():
         colour, marker, _ = STYLES.get(method, OTHER)
         at = methods.index(method)
         if score.mean > limit:
-            ax.plot(high + 0.75 * margin, at, marker=">", color=colour, markersize=6)
-            ax.annotate(
-                f"{score.mean:.3g}",
-                (high + 0.75 * margin, at),
-                (-7, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                fontsize=8,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-            )
+            edge = high + 0.75 * margin
+            ax.plot(edge, at, marker=">", color=colour, markersize=6)
+            _beside(ax, f"{score.mean:.3g}", (edge, at), (-7, 0), va="center")
             continue
         ax.errorbar(
             score.mean,
@@ -150,13 +161,21 @@ def _scores(
             zorder=3,
         )
     ax.plot([], [], "k", marker="|", markersize=7, linewidth=1.2, label="mean ± standard error")
-    for at in range(len(methods)):
-        ax.axhline(at, color="#DDDDDD", linewidth=0.6, zorder=0)
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_major_formatter(PLAIN)
     if metric == "rmse":
-        ax.set_title(name.replace("_", " "), fontsize="medium")
+        _title(ax, name)
     ax.set_xlabel("RMSE (units of y)" if metric == "rmse" else "NLL (nats per point)")
+
+
+def _beside(
+    ax: Axes, text: str, place: tuple[float, float], off: tuple[float, float], **more: Any
+) -> None:
+    """Write the number of what lies outside at the edge where it would leave."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    ax.annotate(
+        text, place, off, textcoords="offset points", ha="right", fontsize=8, bbox=box, **more
+    )
 
 
 def calibration(records: Iterable[Record]) -> Figure:
@@ -166,42 +185,40 @@ def calibration(records: Iterable[Record]) -> Figure:
     """
     found = _stacked(records, "coverage")
     sets, present = _present(found)
-    known = [method for _, group in GROUPS for method in group]
-    rest = [method for method in present if method not in known]
-    groups = [
-        (title, [method for method in present if method in (*members, *extra)])
-        for (title, members), extra in zip(GROUPS, ((), rest, ()), strict=True)
-    ]
-    groups = [group for group in groups if group[1]]
+    known = {method: title for title, members in GROUPS.items() for method in members}
+    groups = {
+        title: [method for method in present if known.get(method, "points") == title]
+        for title in GROUPS
+    }
+    groups = {title: members for title, members in groups.items() if members}
     blocks = _blocks(sets)
     wide = len(blocks[0])
-    pairs = [(block, group) for block in blocks for group in groups]
-    figure = Figure(figsize=(2.2 + 2.3 * wide, 0.6 + 2.5 * len(pairs)), layout="constrained")
-    axes = figure.subplots(len(pairs), wide, squeeze=False, sharex=True, sharey="row")
-    for place, (row, (block, (title, members))) in enumerate(zip(axes, pairs, strict=True)):
+    pairs = [(block, title) for block in blocks for title in groups]
+    size = (2.2 + 2.3 * wide, 0.6 + 2.5 * len(pairs))
+    figure, axes = _panels(len(pairs), wide, size, sharex=True, sharey="row")
+    for place, (row, (block, title)) in enumerate(zip(axes, pairs, strict=True)):
         for ax in row[len(block) :]:
             ax.remove()
-        row = row[: len(block)]
-        for ax, name in zip(row, block, strict=True):
+        for ax, name in zip(row, block, strict=False):
             if place % len(groups) == 0:
-                ax.set_title(name.replace("_", " "), fontsize="medium")
+                _title(ax, name)
             if place % len(groups) == len(groups) - 1:
                 ax.set_xlabel("level of the interval")
                 ax.tick_params(labelbottom=True)
             ax.axhline(0.0, color=GREY, linewidth=1.0, zorder=1)
-            for i, method in enumerate(members):
+            for i, method in enumerate(groups[title]):
                 if (name, method) in found:
                     _coverage(ax, method, found[name, method], i)
         low, high = row[0].get_ylim()
         row[0].set_ylim(max(low, -OFF), min(high, OFF))
         row[0].set_ylabel(f"{title}\ncoverage − level")
-    for row, (_, members) in zip(axes, groups, strict=False):  # beside the first block
-        handles: dict[str, Any] = {}
-        for ax in figure.axes:
-            handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    handles: dict[str, Any] = {}
+    for ax in figure.axes:
+        handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    for row, members in zip(axes, groups.values(), strict=False):  # beside the first block
         shown = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend(
-            [handles[label] for label in shown],
+            [handles[text] for text in shown],
             shown,
             loc="center left",
             bbox_to_anchor=(1.02, 0.5),
@@ -210,7 +227,7 @@ def calibration(records: Iterable[Record]) -> Figure:
             handlelength=3.2,
         )
     axes[0, 0].set_xlim(0.0, 1.0)
-    axes[0, 0].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes[0, 0].xaxis.set_major_formatter(PLAIN)
     return figure
 
 
@@ -245,39 +262,18 @@ def pit(records: Iterable[Record]) -> Figure:
     """
     found = _stacked(records, "pit")
     sets, methods = _present(found)
-    each = 1.7 if len(sets) <= ABREAST else 1.3
-    size = (1.2 + each * len(sets), 0.7 + 0.95 * len(methods))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(methods), len(sets), squeeze=False, sharex=True, sharey=True)
+    size = ((1.7 if len(sets) <= ABREAST else 1.3) * len(sets) + 1.2, 0.7 + 0.95 * len(methods))
+    figure, axes = _panels(len(methods), len(sets), size, sharex=True, sharey=True)
     for row, method in zip(axes, methods, strict=True):
         for ax, name in zip(row, sets, strict=True):
             ax.set_ylim(0.0, TALL)
             ax.axhline(1.0, color=BLACK, linestyle="--", linewidth=0.9, zorder=3)
-            counts = found[name, method].sum(axis=0) if (name, method) in found else np.zeros(0)
-            if counts.sum() > 0:
-                bins = len(counts)
-                density = counts * bins / counts.sum()
-                tall = np.flatnonzero(density > TALL)
-                for run in (
-                    np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []
-                ):
-                    at = run[np.argmax(density[run])]  # of neighbours the highest
-                    side = "left" if at < bins / 2 else "right"
-                    text = f" {density[at]:.1f} "
-                    ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
-                ax.bar(
-                    np.arange(bins) / bins,
-                    density,
-                    width=1.0 / bins,
-                    align="edge",
-                    color=PALE,
-                    edgecolor=BLUE,
-                    linewidth=0.7,
-                )
+            if (name, method) in found:
+                _histogram(ax, found[name, method].sum(axis=0))
         row[0].set_ylabel(_short(method).replace(" ", "\n"), rotation=0, ha="right", va="center")
         row[0].set_yticks([0, 1, 2, 3])
     for ax, name in zip(axes[0], sets, strict=True):
-        ax.set_title(name.replace("_", " "), fontsize="medium")
+        _title(ax, name)
     for ax in axes[-1]:
         ax.set_xlabel("F(y)")
     axes[-1, 0].set_xlim(0.0, 1.0)
@@ -286,8 +282,22 @@ def pit(records: Iterable[Record]) -> Figure:
     return figure
 
 
+def _histogram(ax: Axes, counts: Array) -> None:
+    """Draw a density; the highest bar of each run of them that leaves the panel has its number."""
+    bins = len(counts)
+    density = counts * bins / counts.sum()
+    tall = np.flatnonzero(density > TALL)
+    for run in np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []:
+        at = run[np.argmax(density[run])]
+        side = "left" if at < bins / 2 else "right"
+        text = f" {density[at]:.1f} "
+        ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
+    left, style = np.arange(bins) / bins, {"color": PALE, "edgecolor": BLUE, "linewidth": 0.7}
+    ax.bar(left, density, width=1.0 / bins, align="edge", **style)
+
+
 def gaps(records: Iterable[Record]) -> Figure:
-    """Draw NLL, coverage and epistemic deviation outside the gaps (open) and inside (filled).
+    """Draw NLL, coverage and epistemic standard deviation outside the gaps (open), inside (filled).
 
     Means over the gaps of a set. Of the deviation the ratio inside / outside: 1 is a posterior that
     is as sure where it has seen nothing.
@@ -295,30 +305,19 @@ def gaps(records: Iterable[Record]) -> Figure:
     found = gap_page.cells(records)
     sets, methods = _present([one[:2] for one in found])
     size = (2.0 + 2.3 * len(sets), 1.2 + 3 * (0.55 + 0.26 * len(methods)))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(3, len(sets), squeeze=False, sharey=True)
+    figure, axes = _panels(3, len(sets), size, sharey=True)
+    coverage = f"coverage of {gap_page.LEVEL:.0%} intervals"
     for column, name in zip(axes.T, sets, strict=True):
-        column[0].set_title(name.replace("_", " "), fontsize="medium")
-        column[1].axvline(gap_page.LEVEL, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
-        column[2].axvline(1.0, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
-        for ax, label in zip(
-            column,
-            (
-                "NLL (nats per point)",
-                f"coverage of {gap_page.LEVEL:.0%} intervals",
-                "deviation, inside / outside",
-            ),
-            strict=True,
-        ):
-            ax.set_xlabel(label)
-            for at in range(len(methods)):
-                ax.axhline(at, color="#DDDDDD", linewidth=0.6, zorder=0)
+        _title(column[0], name)
+        for ax, line in zip(column[1:], (gap_page.LEVEL, 1.0), strict=True):
+            ax.axvline(line, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
+        texts = ("NLL (nats per point)", coverage, "deviation, inside / outside")
+        for ax, text in zip(column, texts, strict=True):
+            ax.set_xlabel(text)
+            _line_per_method(ax, methods, name == sets[0])
         _gaps(column, [one for one in found if one.set == name], methods)
-    for row in axes:
-        row[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
-        row[0].set_ylim(len(methods) - 0.4, -0.6)
-    for face, label in (("none", "outside the gap"), (BLACK, "inside")):
-        axes[0, 0].plot([], [], "o", color=BLACK, markerfacecolor=face, label=label)
+    for face, text in (("none", "outside the gap"), (BLACK, "inside")):
+        axes[0, 0].plot([], [], "o", color=BLACK, markerfacecolor=face, label=text)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     return figure
 
@@ -330,20 +329,13 @@ def _gaps(column: Sequence[Axes], own: Sequence[gap_page.Gap], methods: Sequence
     for one in own:
         colour, marker, _ = STYLES.get(one.method, OTHER)
         at = methods.index(one.method)
-        for ax, pair in zip(column, (one.nll, one.coverage), strict=False):
-            shown = [min(value, limit) for value in pair] if ax is column[0] else list(pair)
-            ax.plot(shown, [at, at], color=colour, linewidth=1.2, zorder=2)
-            for value, face in zip(shown, ("white", colour), strict=True):
+        nll = [min(value, limit) for value in one.nll]
+        for ax, pair in zip(column, (nll, one.coverage), strict=False):
+            ax.plot(pair, [at, at], color=colour, linewidth=1.2, zorder=2)
+            for value, face in zip(pair, ("white", colour), strict=True):
                 ax.plot(value, at, marker, color=colour, markerfacecolor=face, zorder=3)
         if one.nll[1] > limit:
-            column[0].annotate(
-                f"{one.nll[1]:.3g} →",
-                (limit, at),
-                (-6, 4),
-                textcoords="offset points",
-                ha="right",
-                fontsize=8,
-            )
+            _beside(column[0], f"{one.nll[1]:.3g} →", (limit, at), (-6, 4))
         if np.isfinite(one.growth):
             column[2].plot(one.growth, at, marker, color=colour, zorder=3)
 
@@ -365,9 +357,8 @@ def _present(found: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """Return the sets and the methods of pairs of both, in the order of print."""
     if not found:
         raise ValueError("no trial has finished, so there is nothing to draw")
-    sets = list(dict.fromkeys(name for name, _ in found))
-    return sets, known_first((method for _, method in found))
+    return list(dict.fromkeys(name for name, _ in found)), known_first(m for _, m in found)
 
 
 def _short(method: str) -> str:
-    return SHORT.get(method, LABELS.get(method, method))
+    return SHORT.get(method, label(method))

@@ -203,7 +203,9 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[object]], aligned: bool 
         return "\n".join([text[0], "|" + "---|" * len(header), *text[1:]])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        + " |"
         for line in lines
     ]
     return "\n".join([text[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *text[1:]])
@@ -226,7 +228,10 @@ def markdown(records: Iterable[Record], published: bool = True) -> str:
         for metric in METRICS
     }
     rows = [
-        [label(method), *(_text(found.get((s, method)), first, mixed.get((s, method))) for s in sets)]
+        [
+            label(method),
+            *(_text(found.get((s, method)), first, mixed.get((s, method))) for s in sets),
+        ]
         for method in known_first(method for _, method in found)
     ]
     for row in PUBLISHED if published else ():

@@ -9,7 +9,7 @@ from .methods import SAMPLERS as SAMPLED
 from .published import BASELINE, COLUMNS, DROPOUT, METRICS, PUBLISHED, Published, lowest, printed
 from .tables import Cell, Record, cells, grid, label, leading
 
-__all__ = ["TARGETS", "Target", "Verdict", "ahead", "against", "alone", "count", "table"]
+__all__ = ["TARGETS", "Target", "Verdict", "against", "ahead", "alone", "count", "table"]
 
 
 @dataclass(frozen=True)
