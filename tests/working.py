@@ -1,5 +1,6 @@
 """Trials that take next to no time, for workers of every kind: they import this module."""
 
+import json
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bbb_numpy.version import __version__
 from bbb_studies.uci.running import run
@@ -34,6 +36,19 @@ class Trial:
     @property
     def key(self):
         return f"toy/sum/{self.split:02d}"
+
+
+# dask's own habits, which are none of ours: it leaves sockets and event loops to the collector
+dask = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore:.*:pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def numbers(records):
+    """What must not depend on how a trial was run."""
+    kept = sorted(records, key=lambda record: record["key"])
+    drop = ("seconds", "settings")
+    return json.dumps([{k: v for k, v in r.items() if k not in drop} for r in kept])
 
 
 def trials(count, **settings):
@@ -88,10 +103,6 @@ def wait_for(what, seconds=60.0):
         assert time.monotonic() < end
         time.sleep(0.02)
     return found
-
-
-def reciprocal(number):
-    return 1 / number
 
 
 def failing(trial):

@@ -12,28 +12,25 @@ from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_lea
 from bbb_numpy.cli.problem import add_data_options, read_problem
 
 from ..uci import own, records
-from ..uci.methods import METHODS, SAMPLERS, Settings
-from .uci import changed_settings
+from ..uci.methods import METHODS, Settings
+from .uci import as_typed, changed_settings, check_packages
 
 __all__ = ["add_parsers", "compare"]
 
 USUAL = ("mean-field", "ensemble", "hmc")
+OPTIONS = (  # that repeat a run
+    *("target", "inputs", "leave_out", "categories", "dates", "method", "separator", "decimal"),
+    *("thousands", "encoding", "fill", "splits", "units", "seed", "workers", "drop_missing"),
+)
 
 
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on random splits of a table; goes on where it was interrupted."""
-    try:
-        from bbb_numpy.evaluation import calibration  # noqa: F401 (of what the trials are scored by)
-        from bbb_numpy.evaluation.convergence import import_arviz
-
-        from ..uci import page, workers
-        from ..uci.running import run
-    except ModuleNotFoundError as error:
-        name = str(error.name).partition(".")[0]
-        raise ImportError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
     args.method = tuple(dict.fromkeys(args.method or USUAL))
-    if set(args.method) & set(SAMPLERS):
-        import_arviz()  # which judges chains; that it is missing is said before any work
+    check_packages(args.method)
+    from ..uci import page, workers
+    from ..uci.running import run
+
     problem = read_problem(args)
     problem.check(own.FEWEST)
     out = Path(args.out)
@@ -56,28 +53,14 @@ def compare(args: argparse.Namespace) -> int:
         retry_failed=args.retry_failed,
         cost=partial(own.expected_cost, len(y)),
     )
+    command = as_typed(shlex.join(["compare", args.data]), args, *OPTIONS)
     print(problem.said())
-    print(page.write_own(out, [*outcome.records, *outcome.failed], _command(args)))
+    print(page.write_own(out, [*outcome.records, *outcome.failed], command))
     print(f"\n{outcome.said()}")
     print(f"± is the standard error over splits. Records, tables and pictures are in {out}/")
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)
     return 1 if outcome.failed else 0
-
-
-def _command(args: argparse.Namespace) -> str:
-    """Return the command that makes these records, as one would type it."""
-    words = ["bbb-numpy", "compare", args.data, "--target", args.target]
-    for name in ("inputs", "leave_out", "categories", "dates", "method"):
-        if getattr(args, name):
-            words += [f"--{name.replace('_', '-')}", *getattr(args, name)]
-    reading = ("separator", "decimal", "thousands", "encoding", "fill")
-    for name in (*reading, "splits", "units", "seed", "workers"):
-        if getattr(args, name) is not None:
-            words += [f"--{name}", str(getattr(args, name))]
-    flags = ("drop_missing", "quick")
-    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(args, name)]
-    return shlex.join([*words, "--out", args.out])
 
 
 def add_parsers(commands: Commands) -> None:

@@ -12,60 +12,66 @@ from typing import Any
 from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one
 
 from ..data import uci as sets
-from ..uci.methods import SAMPLERS
-from ..uci.trials import METHODS, SETS, expected_cost, measure, trials
+from ..uci.methods import METHODS, SAMPLERS
+from ..uci.trials import SETS, expected_cost, measure, trials
 
-__all__ = ["add_parsers", "changed_settings", "uci"]
+__all__ = ["add_parsers", "as_typed", "changed_settings", "check_packages", "uci"]
 
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
-    "samples": 100,
-    "steps": 300,
-    "full_rank_steps": 60,
-    "eubo_steps": 20,
-    "eubo_rows": 500,
-    "members": 2,
-    "chains": 2,
-    "warm_up": 20,
-    "draws": 50,
-    "thin": 1,
-    "start_steps": 200,
-    "leaps": 10,
-    "depth": 3,
+    **{"samples": 100, "steps": 300, "full_rank_steps": 60, "eubo_steps": 20, "eubo_rows": 500},
+    **{"members": 2, "chains": 2, "warm_up": 20, "draws": 50, "thin": 1, "start_steps": 200},
+    **{"leaps": 10, "depth": 3},
 }
 
 
 def changed_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of trials that are not the usual ones."""
     changed: dict[str, Any] = dict(QUICK) if args.quick else {}
-    for name in ("units", "seed"):
-        if getattr(args, name) is not None:
-            changed[name] = getattr(args, name)
-    return changed
+    given = {"units": args.units, "seed": args.seed}
+    return changed | {name: value for name, value in given.items() if value is not None}
 
 
-def uci(args: argparse.Namespace) -> int:
-    """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
+def check_packages(methods: tuple[str, ...]) -> None:
+    """Say before any work what is not installed, of what these methods need."""
     try:
         from bbb_numpy.evaluation import calibration  # noqa: F401 (of what the trials are scored by)
         from bbb_numpy.evaluation.convergence import import_arviz
 
-        from ..uci import gaps, page, workers
-        from ..uci.running import run
+        from ..uci import page, running  # noqa: F401
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
-        raise ValueError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
+        raise ImportError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
+    if set(methods) & set(SAMPLERS):
+        import_arviz()  # which judges chains
+
+
+def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:
+    """Return the command that makes these records, as one would type it, with those `options`."""
+    words = ["bbb-numpy", *shlex.split(command)]
+    for name in (*options, "quick"):
+        value = getattr(args, name)
+        if value is not None and value is not False and value != []:
+            given = [] if value is True else value if isinstance(value, list | tuple) else [value]
+            words += [f"--{name.replace('_', '-')}", *map(str, given)]
+    return shlex.join([*words, "--out", args.out])
+
+
+def uci(args: argparse.Namespace) -> int:
+    """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
+    args.method = tuple(dict.fromkeys(args.method or METHODS))
+    check_packages(args.method)
+    from ..uci import gaps, page, workers
+    from ..uci.running import run
+
     if args.scheduler is not None and args.jobs is not None:
         raise ValueError(
             "--jobs counts processes of this machine, --scheduler sends the work to a cluster; "
             "leave one out"
         )
-    if set(args.method or METHODS) & set(SAMPLERS):
-        import_arviz()  # which judges chains; that it is missing is said before any work
     if args.gap and args.splits is not None:
         raise ValueError("--gap has a split for each input, --splits none to count; leave one out")
     args.data = tuple(dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else SETS)))
-    args.method = tuple(dict.fromkeys(args.method or METHODS))
     others = [name for name in args.data if args.gap and name not in gaps.GAP_SETS]
     if others:
         raise ValueError(
@@ -75,42 +81,28 @@ def uci(args: argparse.Namespace) -> int:
     for name in args.data:
         sets.load(name)  # what is missing is said before any work
     changed = changed_settings(args)
-    todo: list[Any] = (
-        gaps.trials(args.data, args.method, **changed)
-        if args.gap
-        else trials(args.data, args.method, args.splits, **changed)
-    )
     where = partial(workers.local, args.jobs)
     if args.scheduler is not None:
         where = partial(workers.cluster, args.scheduler)
-    out = Path(args.out) / gaps.FOLDER if args.gap else Path(args.out)
-    outcome = run(
-        todo,
-        out,
-        where,
-        gaps.measure if args.gap else measure,
-        args.progress,
-        resume=args.resume,
-        retry_failed=args.retry_failed,
-        cost=gaps.expected_cost if args.gap else expected_cost,
-    )
+    options = {"resume": args.resume, "retry_failed": args.retry_failed}
+    out = Path(args.out)
+    if args.gap:
+        out = out / gaps.FOLDER
+        todo = gaps.trials(args.data, args.method, **changed)
+        outcome = run(
+            todo, out, where, gaps.measure, args.progress, cost=gaps.expected_cost, **options
+        )
+    else:
+        splits = trials(args.data, args.method, args.splits, **changed)
+        outcome = run(splits, out, where, measure, args.progress, cost=expected_cost, **options)
+    command = as_typed("uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap")
     write = page.write_gaps if args.gap else page.write
-    print(write(out, [*outcome.records, *outcome.failed], _command(args)))
+    print(write(out, [*outcome.records, *outcome.failed], command))
     print(outcome.said())
     print(f"records, tables and pictures are in {out}/")
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)
     return 1 if outcome.failed else 0
-
-
-def _command(args: argparse.Namespace) -> str:
-    """Return the command that makes these records, as one would type it."""
-    words = ["bbb-numpy", "uci", "--data", *args.data, "--method", *args.method]
-    for name in ("splits", "units", "seed", "jobs"):
-        if getattr(args, name) is not None:
-            words += [f"--{name}", str(getattr(args, name))]
-    words += [f"--{name}" for name in ("gap", "quick") if getattr(args, name)]
-    return shlex.join([*words, "--out", args.out])
 
 
 def add_parsers(commands: Commands) -> None:

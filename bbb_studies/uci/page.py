@@ -171,6 +171,7 @@ def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
     rows = list(records)
     if not rows:
         raise ValueError("there is no record to write about; run some trials first")
+    out.mkdir(parents=True, exist_ok=True)
     write_text(out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n")
     if any(one["status"] == "ok" for one in rows):
         _save(out, rows, [pictures.gaps])
@@ -178,6 +179,7 @@ def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
 
 
 def _write_files(out: Path, rows: Sequence[Record], text: str) -> None:
+    out.mkdir(parents=True, exist_ok=True)
     write_text(out / "table.md", text)
     write_text(out / "table.csv", tables.cells_csv(rows))
     write_text(out / "trials.csv", tables.trials_csv(rows))

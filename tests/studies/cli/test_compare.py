@@ -5,8 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from tests.uci.test_running import dask
-from tests.uci.test_trials import TINY, without_time
+from uci_trials import TINY, without_time
+from working import dask
 
 from bbb_numpy.cli.main import main
 from bbb_studies.data.uci import standard_splits

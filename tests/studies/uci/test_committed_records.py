@@ -9,7 +9,7 @@ from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance
 from bbb_studies.uci import records
 from bbb_studies.uci.trials import Settings, Trial, measure
 
-COMMITTED = Path(__file__).parents[2] / "benchmarks" / "uci_records.jsonl"
+COMMITTED = Path(__file__).parents[3] / "benchmarks" / "uci_records.jsonl"
 KEYS = [
     f"boston/{method}/00"
     for method in (
@@ -62,10 +62,3 @@ def test_a_committed_trial_repeats_bit_for_bit(committed, key):
     new = as_stored(measure(trial))
     told = ("seed", "chosen", "metrics", "notes", "rows")
     assert changed({name: old[name] for name in told}, {name: new[name] for name in told}) == []
-
-
-def test_a_difference_in_the_last_bit_is_named():
-    old = {"metrics": {"rmse": 0.3, "pit": [1, 2]}, "seed": 4}
-    new = {"metrics": {"rmse": 0.1 + 0.2, "pit": [1, 2]}, "seed": 4}
-    assert changed(old, old) == []
-    assert changed(old, new) == ["metrics.rmse: 0.3 then, 0.30000000000000004 now"]

@@ -1,13 +1,12 @@
 """Gap splits: no training row is in the gap, and the page says what the records hold."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.uci.test_trials import TINY, toy
+from uci_trials import TINY, toy
 
-from bbb_studies.uci import gap_page, gaps, pictures
+from bbb_studies.uci import gap_page, gaps, page, pictures
 from bbb_studies.uci.gaps import GapTrial, gap, measure
 from bbb_studies.uci.trials import Trial
 
@@ -43,15 +42,6 @@ def test_rows_that_share_the_values_at_its_ends_are_outside():
 )
 def test_too_few_values_have_no_gap(values):
     assert gap(values) is None
-
-
-def test_a_gap_that_training_rows_enter_does_not_pass_that_check(monkeypatch):
-    values = np.random.default_rng(0).normal(size=60)
-    part = gap(values)
-    leaking = part._replace(train=np.r_[part.train, part.inside[:1]], inside=part.inside[1:])
-    monkeypatch.setattr("tests.uci.test_gaps.gap", lambda values: leaking)
-    with pytest.raises(AssertionError):
-        check_the_gap(values)
 
 
 def test_there_is_a_trial_for_each_input_that_has_a_gap(monkeypatch):
@@ -141,7 +131,7 @@ def test_means_are_over_gaps_and_the_growth_is_geometric():
 
 
 def test_the_section_follows_the_records():
-    text = gap_page.section([*ROWS, ROWS[0] | {"key": "x", "status": "failed", "metrics": None}])
+    text = page.gap_section([*ROWS, ROWS[0] | {"key": "x", "status": "failed", "metrics": None}])
     assert "| yacht | HMC | 2 | 1.50 → 3.50 | 3.00 → 7.00 | 85% → 40% | × 4.00 |" in text
     assert "| yacht | MAP | 1 | 1.00 → 9.00 | 2.00 → 18.00 | 90% → 50% | – |" in text
     said = "- HMC, in 2 of 4 sets: deviation × 1.00 to 4.00; coverage -45 to -40 points, NLL +"
@@ -165,11 +155,6 @@ def test_the_picture_has_a_column_for_each_set():
 def replace_nll(row, value):
     inside = row["metrics"]["inside"] | {"nll": value}
     return row | {"metrics": row["metrics"] | {"inside": inside}}
-
-
-def test_units_of_a_gap_are_those_of_the_standard_splits():
-    assert replace(GapTrial("yacht", "map", 1), settings=TINY).settings is TINY
-    assert GapTrial("yacht", "map", 1).settings.units == 50
 
 
 def test_a_gap_has_other_random_numbers_than_the_split_with_its_key():

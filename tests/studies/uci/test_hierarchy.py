@@ -30,8 +30,6 @@ def test_two_methods_that_are_one_are_level():
     assert correlated([0.0, 0.0, 0.0]).below == 0.5
     assert correlated([-1.0, -1.0]).below == 1.0
     assert chance([correlated([0.0, 0.0])] * 4) == pytest.approx(0.5, abs=1e-6)
-    with pytest.raises(ValueError, match="gaps must hold 2 or more"):
-        correlated([0.1])
 
 
 def simulated(sets, draws=400_000):
@@ -77,21 +75,9 @@ def test_the_other_method_has_the_other_chance(sets):
     assert chance(sets) + chance(turned) == pytest.approx(1.0, abs=2e-3)
 
 
-@pytest.mark.parametrize("planted", ["another prior", "a scale of sets that is forgotten"])
-def test_a_planted_error_in_the_hierarchy_is_seen(monkeypatch, planted):
-    if planted == "another prior":
-        monkeypatch.setattr(hierarchy, "SPREAD", 30.0)
-    else:
-        monkeypatch.setattr(hierarchy, "SMALLEST", 1.0)
-    with pytest.raises(AssertionError):
-        test_the_grid_agrees_with_importance_sampling(CASES[0])
-
-
 def test_more_sets_that_agree_make_it_surer_and_never_sure():
     few, many = ([Difference(-0.3, 0.02, 19)] * count for count in (3, 9))
     assert 0.5 < chance(few) < chance(many) < 1.0
-    with pytest.raises(ValueError, match="3 at least; got 2"):
-        chance(few[:2])
 
 
 def test_chances_pair_the_splits_of_both_and_need_three_sets():

@@ -65,47 +65,9 @@ def test_damage_anywhere_is_noticed(data):
         assert json.loads(damaged) == json.loads(whole)
 
 
-@pytest.mark.parametrize("end", [1, 20, -2])
-def test_a_file_cut_short_is_no_record(tmp_path, end):
-    path = tmp_path / "cut.json"
-    path.write_text(line(RECORDS[1])[:end])
-    with pytest.raises(RecordsError, match=r"cut\.json, line 1: it is no record"):
-        read(path)
-
-
 def test_a_changed_number_is_not_read():
     with pytest.raises(RecordsError, match="checksum"):
         parse(line(RECORDS[1]).replace("0.333", "0.334"))
-
-
-@pytest.mark.parametrize("content", ["{}", "[]", "1", "name,score", '{"key": "a"}'])
-def test_what_else_is_there_is_no_record(content):
-    with pytest.raises(RecordsError, match="no record"):
-        parse(content)
-
-
-@pytest.mark.parametrize("value", [float("nan"), object()])
-def test_what_is_no_json_is_not_written(tmp_path, value):
-    folder = written(tmp_path, RECORDS[:1])
-    with pytest.raises((ValueError, TypeError)):
-        write(tmp_path, {**RECORDS[0], "value": value})
-    assert names(folder) == ["toy/sum/00.json"]
-    assert read(folder) == RECORDS[:1]
-
-
-def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    folder = written(tmp_path, RECORDS[:1])
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        for record in ({**RECORDS[0], "status": "other"}, RECORDS[1]):
-            with pytest.raises(OSError, match="No space left"):
-                write(tmp_path, record)
-    assert names(folder) == ["toy/sum/00.json"]
-    assert read(folder) == RECORDS[:1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills itself with SIGKILL")
@@ -131,31 +93,3 @@ def test_what_is_set_aside_is_kept_beside_under_a_new_number(tmp_path):
         assert aside == tmp_path / f"records.previous-{number}"
         assert read(aside) == [record]
     assert read(folder) == RECORDS[2:]
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(NotADirectoryError, match=f"{out} is a file, or lies below one"):
-            prepare(out)
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / records.FOLDER).write_text("")
-    with pytest.raises(NotADirectoryError, match="taken"):
-        prepare(tmp_path / "taken")
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root and Windows ignore permissions"
-)
-def test_a_read_only_folder_is_named(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(OSError, match=r"cannot write to the output folder .*: Permission"):
-        prepare(tmp_path)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_among_the_records_is_refused_at_once(tmp_path):
-    os.mkfifo(tmp_path / "a.json")
-    for place in (tmp_path, tmp_path / "a.json"):
-        with pytest.raises(RecordsError, match=r"a\.json is a pipe; accepted are regular files"):
-            read(place)

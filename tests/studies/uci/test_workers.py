@@ -3,10 +3,8 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -14,12 +12,11 @@ from importlib import import_module
 
 import pytest
 import working
-from tests.uci.test_running import dask, numbers
-from working import noted, quick, real, trials, wait_for
+from working import dask, noted, numbers, quick, real, trials, wait_for
 
-from bbb_studies.uci import records, workers
+from bbb_studies.uci import records
 from bbb_studies.uci.running import run
-from bbb_studies.uci.workers import WorkersError, cluster, local, work
+from bbb_studies.uci.workers import WorkersError, cluster, work
 
 pytestmark = dask
 BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -108,71 +105,6 @@ def test_a_cluster_whose_scheduler_dies_ends_the_run_with_its_records(tmp_path, 
     assert len(records.read(out / records.FOLDER)) >= 2
 
 
-def test_an_address_without_a_scheduler_is_named_at_once():
-    begun = time.monotonic()
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        said = rf"no dask .* tcp://127.0.0.1:{port} within 0.5"
-        with pytest.raises(ConnectionError, match=said), cluster(f"127.0.0.1:{port}", 0.5):
-            pass
-    said = rf"127.0.0.1:{port} .*refused.*`dask scheduler`"
-    with pytest.raises(ConnectionError, match=said), cluster(f"tcp://127.0.0.1:{port}"):
-        pass
-    assert time.monotonic() - begun < 5.0
-
-
-@pytest.mark.parametrize("address", ["", "nonsense", "tcp://host", "tcp://host:port", "x://host:1"])
-def test_what_is_no_address_is_refused(address):
-    with pytest.raises(ValueError, match="must be like tcp://HOST:PORT; got"), cluster(address):
-        pass
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 1.5])
-def test_a_number_of_processes_is_whole_and_positive(wrong):
-    with pytest.raises(ValueError, match="jobs must be a whole number >= 1"), local(wrong):
-        pass
-
-
-def test_there_are_as_many_processes_as_usable_cpus_unless_said_otherwise(monkeypatch):
-    """That of dask, which asks for affinity and limits of containers; not started here."""
-    asked = []
-
-    class Asked(Exception):
-        pass
-
-    def start(**options):
-        asked.append(options["n_workers"])
-        raise Asked
-
-    monkeypatch.setattr(workers, "LocalCluster", start)
-    for jobs in (None, 3):
-        with pytest.raises(Asked), local(jobs):
-            pass
-    assert asked == [None, 3]
-
-
-def test_work_brings_forth_more_work(threads):
-    with threads() as client:
-        kept = []
-
-        def keep(piece, result):
-            kept.append((piece, result))
-            return [piece + 2] if piece < 5 else []
-
-        assert work(client, abs, [-1, -2], keep, lambda: None) == []
-    assert sorted(kept) == [
-        (-2, 2),
-        (-1, 1),
-        (0, 0),
-        (1, 1),
-        (2, 2),
-        (3, 3),
-        (4, 4),
-        (5, 5),
-        (6, 6),
-    ]
-
-
 def test_workers_have_one_blas_thread_and_the_malloc_of_everybody(processes):
     def variables() -> dict[str, str]:  # of a worker: Dask sends the function itself
         return dict(os.environ)
@@ -185,17 +117,7 @@ def test_workers_have_one_blas_thread_and_the_malloc_of_everybody(processes):
         assert limits <= BEFORE, "Dask's own makes training slower by a fifth"
 
 
-def test_what_a_task_raises_ends_the_work(threads):
-    with threads() as client, pytest.raises(ZeroDivisionError):
-        work(client, working.reciprocal, [1, 0], lambda *_: [], lambda: None)
-
-
 def test_a_worker_that_lacks_a_package_is_named(threads):
     said = r"a worker cannot do it \(ModuleNotFoundError: .*missing.*finished is recorded"
     with threads() as client, pytest.raises(WorkersError, match=said):
         work(client, import_module, ["missing"], lambda *_: [], lambda: None)
-
-
-def test_what_cannot_be_sent_to_a_worker_ends_the_work(processes):
-    with processes() as client, pytest.raises(TypeError, match="serialize"):
-        work(client, abs, [(n for n in ())], lambda *_: [], lambda: None)
