@@ -292,8 +292,8 @@ def _histogram(ax: Axes, counts: Array) -> None:
         side = "left" if at < bins / 2 else "right"
         text = f" {density[at]:.1f} "
         ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
-    left, style = np.arange(bins) / bins, {"color": PALE, "edgecolor": BLUE, "linewidth": 0.7}
-    ax.bar(left, density, width=1.0 / bins, align="edge", **style)
+    left, width = np.arange(bins) / bins, 1.0 / bins
+    ax.bar(left, density, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.7)
 
 
 def gaps(records: Iterable[Record]) -> Figure:

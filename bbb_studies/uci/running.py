@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from distributed import Client
 
 from bbb_numpy.numeric.threads import one_blas_thread
-from bbb_numpy.numeric.validation import positive
 from bbb_numpy.progress import tqdm
 from bbb_numpy.version import __version__
 

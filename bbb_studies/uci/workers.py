@@ -22,7 +22,6 @@ from distributed.comm.core import CommClosedError
 from distributed.utils import silence_logging_cmgr
 
 from bbb_numpy.numeric.threads import ONE_THREAD
-from bbb_numpy.numeric.validation import positive, whole
 
 __all__ = ["WorkersError", "cluster", "local", "work"]
 

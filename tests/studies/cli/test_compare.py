@@ -158,7 +158,11 @@ def test_a_table_has_a_name_that_is_a_folder_and_no_uci_set(source, name):
         ("a,y\n" + "1,x\n2,z\n" * 15, (), "for classes: bbb-numpy evaluate"),
         ("a,y\n" + "1,1\n2,2\n" * 9, (), "18 rows are too few; at least 20 are needed"),
         ("a,y\n" + "1,1\n2,1\n" * 15, (), "the target 'y' is the same in all rows"),
-        ("a,y\n" + "1,1\n2,2\n" * 15, ("--out", "t.csv"), "the output folder t.csv is a file"),
+        (
+            "a,y\n" + "1,1\n2,2\n" * 15,
+            ("--out", "t.csv"),
+            "cannot write to the output folder t.csv",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_said_in_one_line(text, words, message, quick, capsys):
