@@ -8,6 +8,10 @@ import pytest
 from bbb_studies.data.uci import UCISet, standard_splits
 from bbb_studies.uci.methods import Settings
 
+# dask's own habits, which are none of ours: it leaves sockets and event loops to the collector
+dask = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore:.*:pytest.PytestUnraisableExceptionWarning"
+)
 TINY = Settings(
     **{"units": 4, "samples": 20, "batch_size": 16, "steps": 24, "full_rank_steps": 12},
     **{"renyi_samples": 2, "eubo_samples": 4, "eubo_rows": 30, "eubo_steps": 4, "members": 2},

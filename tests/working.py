@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from bbb_numpy.version import __version__
 from bbb_studies.uci.running import run
@@ -36,12 +35,6 @@ class Trial:
     @property
     def key(self):
         return f"toy/sum/{self.split:02d}"
-
-
-# dask's own habits, which are none of ours: it leaves sockets and event loops to the collector
-dask = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore:.*:pytest.PytestUnraisableExceptionWarning"
-)
 
 
 def numbers(records):

@@ -177,19 +177,19 @@ def _together(
     try:
         submit(todo)
         while flying:
-            finished: Iterable[Future[R]] = ()
-            with client.as_current(), suppress(TimeoutError):
-                finished = wait(list(flying), BEAT, "FIRST_COMPLETED").done
-            for future in finished:
+            for future in _finished(client, flying):
+                piece = flying[future]
                 try:
-                    submit(keep(flying[future], future.result()))
+                    result = future.result()
                 except KilledWorker:
-                    lost.append(flying[future])
+                    lost.append(piece)
                 except (ImportError, RuntimeError) as error:  # what dask says of bad workers
                     raise WorkersError(
                         f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
                         f"installed there? {RESUME}"
                     ) from error
+                else:
+                    submit(keep(piece, result))
                 del flying[future]  # after it is kept, should Ctrl-C come between
             beat()
     except (CancelledError, CommClosedError) as error:
@@ -200,3 +200,10 @@ def _together(
                 keep(piece, future.result())
         raise
     return lost
+
+
+def _finished(client: Client, futures: Iterable[Future[R]]) -> Iterable[Future[R]]:
+    """Wait for a moment for what is finished; who keeps a future keeps its work from release."""
+    with client.as_current(), suppress(TimeoutError):
+        return wait(list(futures), BEAT, "FIRST_COMPLETED").done
+    return ()

@@ -5,8 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from uci_trials import TINY, without_time
-from working import dask
+from uci_trials import TINY, dask, without_time
 
 from bbb_numpy.cli.main import main
 from bbb_studies.data.uci import standard_splits

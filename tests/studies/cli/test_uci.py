@@ -8,8 +8,7 @@ import sys
 
 import pytest
 import working
-from uci_trials import needs_data, toy
-from working import dask
+from uci_trials import dask, needs_data, toy
 
 from bbb_numpy.cli.main import main
 from bbb_numpy.numeric.threads import one_blas_thread

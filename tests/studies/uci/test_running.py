@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import working
-from working import Settings, Trial, dask, noted, numbers, quick, trials, wait_for
+from uci_trials import dask
+from working import Settings, Trial, noted, numbers, quick, trials, wait_for
 
 from bbb_studies.uci import running
 from bbb_studies.uci.records import FOLDER, line, path_of, read

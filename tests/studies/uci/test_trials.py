@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from uci_trials import TINY, toy, without_time
-from working import dask
+from uci_trials import TINY, dask, toy, without_time
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model

@@ -12,7 +12,8 @@ from importlib import import_module
 
 import pytest
 import working
-from working import dask, noted, numbers, quick, real, trials, wait_for
+from uci_trials import dask
+from working import noted, numbers, quick, real, trials, wait_for
 
 from bbb_studies.uci import records
 from bbb_studies.uci.running import run
