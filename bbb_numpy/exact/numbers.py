@@ -123,7 +123,6 @@ class Number:
         return self.constant(int(x)) if isinstance(x, np.bool_) else None
 
     def __add__(self, other: Any) -> Number | NotImplementedType:
-        """Return the sum, whose slope is the sum of slopes."""
         o = other if type(other) is type(self) else self._other(other)
         if o is None:
             return NotImplemented
@@ -133,7 +132,6 @@ class Number:
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Number | NotImplementedType:
-        """Return the difference."""
         o = other if type(other) is type(self) else self._other(other)
         if o is None:
             return NotImplemented
@@ -141,7 +139,6 @@ class Number:
         return type(self)((self.a - o.a) % p, (self.b - o.b) % p, self.v - o.v)
 
     def __rsub__(self, other: Any) -> Number | NotImplementedType:
-        """Return other - self."""
         o = self._other(other)
         return NotImplemented if o is None else o - self
 
@@ -168,7 +165,6 @@ class Number:
         return type(self)(q, (self.b - q * o.b) * over % p, _divided(self.v, o.v))
 
     def __rtruediv__(self, other: Any) -> Number | NotImplementedType:
-        """Return other / self."""
         o = self._other(other)
         return NotImplemented if o is None else o / self
 
@@ -188,15 +184,12 @@ class Number:
         return out if n >= 0 else 1 / out
 
     def __rpow__(self, base: Any) -> Any:
-        """Return base ** self."""
         return (self * self.constant(base).log()).exp()
 
     def __neg__(self) -> Number:
-        """Return -a."""
         return type(self)(-self.a % self.modulus, -self.b % self.modulus, -self.v)
 
     def __pos__(self) -> Number:
-        """Return a."""
         return self
 
     def __abs__(self) -> Number:
@@ -256,7 +249,6 @@ class Number:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        """Whether it is not 0."""
         return self != 0
 
     def __float__(self) -> float:
@@ -266,7 +258,6 @@ class Number:
     __int__ = __index__ = __complex__ = __float__
 
     def __repr__(self) -> str:
-        """Show the float."""
         return f"{type(self).__name__}({self.v!r})"
 
     def erf(self) -> Number:
