@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 from bbb_numpy import BayesianMLPRegressor, Reparameterised
 from bbb_numpy.cli import evaluate as evaluating
-from bbb_numpy.cli import rivals
 from bbb_numpy.cli.evaluate import Score
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.calibration import crps_gaussian
@@ -147,27 +146,6 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
             assert evaluate(target, "--plot", picture) == 0
         with open(picture, "rb") as file:
             assert file.read(4) == b"\x89PNG"
-
-
-def test_right_distributions_are_covered_as_stated_and_wrong_ones_are_not():
-    rng = np.random.default_rng(0)
-    y = rng.standard_normal(4000)
-    for scale, share in ((1.0, 0.9), (0.5, stats.norm.cdf(0.822) * 2 - 1)):
-        exact = rivals._normal(np.zeros(4000), scale, y)
-        draws = rivals._of_draws(
-            np.zeros(4000), np.zeros(4000), scale * rng.standard_normal((500, 4000)), y, rng
-        )
-        for found in (exact, draws):
-            inside = np.mean(np.abs(found.pit - 0.5) <= 0.45)
-            assert inside == pytest.approx(share, abs=0.02)
-        assert draws.crps.mean() == pytest.approx(exact.crps.mean(), rel=0.01)
-    few = rng.standard_normal((10, 4000))  # whose own distribution has a larger CRPS
-    found = rivals._of_draws(np.zeros(4000), np.zeros(4000), few, y, rng)
-    exact = rivals._normal(np.zeros(4000), 1.0, y)
-    assert found.crps.mean() == pytest.approx(exact.crps.mean(), rel=0.03)
-    rate = np.full(4000, 1.3)
-    counts = rivals._poisson(rate, rng.poisson(rate).astype(float), rng)
-    assert stats.kstest(counts.pit, "uniform").pvalue > 0.01
 
 
 @pytest.mark.parametrize(

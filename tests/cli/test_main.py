@@ -19,7 +19,6 @@ from bbb_numpy import (
     plain,
     save,
 )
-from bbb_numpy.cli import gradcheck as checking
 from bbb_numpy.cli.main import COMMANDS, main
 from bbb_numpy.gradcheck import BARS
 from bbb_numpy.gradients import matrix
@@ -74,15 +73,6 @@ def test_gradcheck_exits_with_one_and_names_the_term_when_a_formula_is_wrong(cap
     out = capsys.readouterr().out
     assert "FAILED: posterior (complex), free energy (complex)" in out
     assert "<- above 1e-12" in out
-
-
-@pytest.mark.parametrize(
-    "options",
-    [["--activation", "tanh"], ["--activation", "gelu"], ["--fixed-noise"], ["--rho", "-40"]],
-)
-def test_gradcheck_takes_any_architecture(options, capsys):
-    assert main(["gradcheck", "--layers", "2", "1", "--method", "complex", *options]) == 0
-    assert ("log_noise" in capsys.readouterr().out) is ("--fixed-noise" not in options)
 
 
 @pytest.mark.equation("K21", "K30")
@@ -186,12 +176,6 @@ def test_a_wrong_argument_is_named_with_what_is_accepted(typed, complaint, capsy
         main(typed)
     assert error.value.code == 2
     assert complaint in capsys.readouterr().err
-
-
-def test_help_shows_no_none(capsys):
-    with pytest.raises(SystemExit):
-        main(["fit", "--help"])
-    assert "None" not in capsys.readouterr().out
 
 
 def subcommands(text):
@@ -411,26 +395,6 @@ def test_every_option_of_fit_reaches_the_model(data, tmp_path):
     assert (model.epochs, model.random_state) == (60, 5)
 
 
-def test_every_option_of_gradcheck_reaches_the_check(monkeypatch, capsys):
-    calls, true_check = [], checking.check
-
-    def spy(value_and_grad, theta, **options):
-        calls.append((value_and_grad, options))
-        return true_check(value_and_grad, theta, **options)
-
-    monkeypatch.setattr(checking, "check", spy)
-    argv = "--layers 2 3 1 --samples 3 --batch 5 --activation tanh --prior-scale 0.7"
-    more = "--noise-scale 0.3 --kl-weight 0.125 --most 2"
-    assert main(["gradcheck", *argv.split(), *more.split()]) == 0
-    assert [options["method"] for _, options in calls] == ["complex"] * 4 + ["central"] * 4
-    for step, options in calls:
-        model, (noise, x, y, kl_weight) = step.value_and_grad.__self__.model, step.given
-        assert (model.network.sizes, model.network.activation) == ((2, 3, 1), "tanh")
-        assert (model.prior.scale, model.likelihood.scale) == (0.7, 0.3)
-        assert (len(noise), x.shape, y.shape) == (3, (5, 2), (5, 1))
-        assert (kl_weight, options["most"]) == (0.125, 2)
-
-
 def test_a_reader_who_leaves_early_is_no_error(monkeypatch):
     class Closed(io.StringIO):
         def write(self, text):
@@ -490,22 +454,6 @@ def test_on_a_full_disk_predict_leaves_the_older_file_and_names_it(
     assert re.search(rf"^bbb-numpy predict: {re.escape(str(out))}: File too large$", said, re.M)
     assert out.read_bytes() == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_a_full_disk_behind_standard_output_is_said(data, tmp_path):
-    model = tmp_path / "m.npz"
-    assert fit(data, model) == 0
-    with open("/dev/full", "w") as full:
-        run = subprocess.run(
-            [sys.executable, "-m", "bbb_numpy", "predict", str(model), str(data)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    said = "bbb-numpy predict: standard output: No space left on device"
-    assert (run.returncode, run.stderr.splitlines()[0]) == (2, said)
 
 
 def test_without_docstrings_the_command_has_its_subcommands_and_arviz_is_refused():

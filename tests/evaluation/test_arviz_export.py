@@ -21,7 +21,7 @@ from bbb_numpy.parts.student_t import StudentTLikelihood
 from bbb_numpy.parts.weighted import Weighted, with_weights
 from bbb_numpy.sampling.draws import STATISTICS, Draws
 from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.sampling.run import sample, sample_target
+from bbb_numpy.sampling.run import sample
 
 RNG = np.random.default_rng
 matplotlib.use("Agg")
@@ -150,16 +150,6 @@ def test_the_prior_group_is_drawn_from_prior_and_hyperprior(network):
     assert abs(squares.mean() - 1) < 4 * (2 / squares.size) ** 0.5
 
 
-def test_other_rows_can_be_given(network):
-    x, y = np.zeros((3, 2)), np.ones((3, 1))
-    found = to_arviz(network, x, y)
-    np.testing.assert_array_equal(found.observed_data.y, [1, 1, 1])
-    there = replace(network.target, x=x, y=y)
-    np.testing.assert_allclose(
-        found.log_likelihood.y.values[2, 5], there.rowwise(network.positions[5, 2:3])[0]
-    )
-
-
 @pytest.mark.equation("D45")
 def test_the_weights_of_rows_are_left_out():
     """LOO leaves out a row, not its copies; replications have no column of weights."""
@@ -211,11 +201,6 @@ def test_arviz_1_gets_all_groups_at_once_with_axes_and_attributes():
     assert given == {"groups": groups, "dims": dims, "attrs": attrs}
 
 
-def test_a_learner_with_draws_is_taken_for_them(network, exported):
-    found = to_arviz(SimpleNamespace(draws_=network))
-    assert found.posterior.equals(exported.posterior)
-
-
 # Loaded draws know their model and have no data
 
 
@@ -262,22 +247,6 @@ def test_r_hats_of_functions_are_those_of_which_the_largest_is_told(az, network)
     f = model.predict(network.target.weights(network.flat).copy(), x)[..., 0]
     each = [az.rhat(f[:, i].reshape(60, 4).T) for i in range(7)]
     np.testing.assert_allclose(found, each, rtol=1e-10)
-
-
-def test_rows_that_cannot_be_used_are_refused(loaded):
-    x, y = np.zeros((3, 1)), np.zeros((3, 1))
-    with pytest.raises(ValueError, match="give x and y, not x alone"):
-        to_arviz(loaded, x)
-    with pytest.raises(ValueError, match="give x and y, not y alone"):
-        to_arviz(loaded, y=y)
-    draws = sample_target(gaussian, np.zeros((2, 3)), draws=10, warm_up=10, seed=0)
-    for given, said in (
-        ({"x": x}, "x cannot"),
-        ({"y": y}, "y cannot"),
-        ({"x": x, "y": y}, "x and y cannot"),
-    ):
-        with pytest.raises(ValueError, match=f"{said} be used"):
-            to_arviz(draws, **given)
 
 
 @pytest.mark.parametrize(

@@ -119,16 +119,6 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
 
 
 @pytest.mark.equation("M20")
-def test_the_errors_of_two_independent_runs_are_added_as_squares():
-    runs = (
-        SimpleNamespace(log_evidence=-9.0, error=0.3),
-        SimpleNamespace(log_evidence=-7.0, error=0.4),
-    )
-    for pair in (runs, runs[::-1]):
-        assert bayes_factor(*pair).error == pytest.approx(0.5)
-
-
-@pytest.mark.equation("M20")
 def test_the_bayes_factor_by_annealing_is_the_exact_one(problem):
     exact = [closed.exact(problem, prior_scale=s).log_evidence for s in (1.0, 10.0)]
     runs = [

@@ -11,7 +11,6 @@ from bbb_numpy.evaluation.pruning import (
     REMOVED_RHO,
     decibels,
     lowest,
-    matrices,
     prune,
     signal_to_noise,
     signal_to_noise_of,
@@ -66,20 +65,6 @@ def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(s
     assert (theta == before).all(), "the theta passed in is never changed"
     assert pruned.dtype == dtype
     assert (pruned[2 * size :] == theta[2 * size :]).all(), "learned noise is no weight"
-
-
-def test_ties_and_eligible_weights():
-    assert lowest(np.ones(10), 0.3).nonzero()[0].tolist() == [0, 1, 2]
-    alternating = np.arange(400) % 2  # of 200 equal ratios the first 100
-    assert lowest(alternating, 0.25).nonzero()[0].tolist() == list(range(0, 200, 2))
-    eligible = matrices(MODEL.layout)
-    assert eligible.sum() == 3 * 6 + 6
-    assert not eligible[MODEL.layout.slices["b0"]].any()
-    family, theta, _ = spread_out()
-    pruned = prune(family, theta, 1.0, eligible)
-    blocks = family.layout.views(pruned)
-    assert (blocks["mu"][eligible] == 0).all()
-    assert (blocks["mu"][~eligible] != 0).all()
 
 
 @pytest.mark.equation("D36")

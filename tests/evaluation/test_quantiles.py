@@ -29,7 +29,6 @@ from bbb_numpy.parts.likelihoods import (
     GaussianLikelihood,
     Likelihood,
 )
-from bbb_numpy.parts.student_t import StudentTLikelihood
 from bbb_numpy.sampling.draws import DrawnWeights
 
 LEVELS = (0.001, 0.05, 0.3, 0.5, 0.7, 0.95, 0.999)
@@ -107,37 +106,11 @@ def test_the_smallest_number_is_told_from_its_neighbours_far_out_in_both_tails()
 
 
 @pytest.mark.equation("D46")
-def test_the_distribution_function_of_counts_jumps_at_whole_numbers():
-    posterior, theta, x, samples = drawn(PoissonLikelihood(), np.log([[0.7], [3.0]]))
-    for y in (-1.0, -0.1, 0.0, 0.9, 1.0, 1.5, 4.0, np.inf, -np.inf):
-        at = np.array([[y]])
-        found = distribution_function(posterior, theta, x, at, rng=rng(), samples=samples)
-        assert found.item() == pytest.approx(stats.poisson.cdf(y, [0.7, 3.0]).mean(), abs=1e-15)
-
-
-@pytest.mark.equation("D46")
-def test_an_interval_of_counts_holds_at_least_its_coverage():
-    built, theta, x = model_of(PoissonLikelihood())
-    low, high = quantiles(built, theta, x, [0.05, 0.95], rng=rng(), samples=50)
-    args = {"rng": rng(), "samples": 50}
-    upper = distribution_function(built, theta, x, high, **args)
-    lower = distribution_function(built, theta, x, low - 1, rng=rng(), samples=50)
-    assert (upper - lower >= 0.9).all()
-    assert (upper - lower < 1).all()
-
-
-@pytest.mark.equation("D46")
 def test_the_quantile_of_zeros_and_ones_is_one_of_them():
     # p = mean of 0.2 and 0.4: F(0) = 0.7
     logits = np.log([[0.2 / 0.8], [0.4 / 0.6]])
     found = quantile_of(BernoulliLikelihood(), logits, [0.0, 0.69, 0.71, 1.0])[:, 0]
     assert found.tolist() == [0, 0, 1, 1]
-
-
-def test_a_tail_beyond_all_numbers_is_infinite():
-    # F(-t) of nu = 0.001 falls like t^-0.001: at the last t tried, 7e153, it is still above 0.3
-    found = quantile_of(StudentTLikelihood(1.0, 1e-3), [[0.0]], [0.05, 0.5, 0.95])[:, 0]
-    assert found.tolist() == [-np.inf, 0.0, np.inf]
 
 
 def test_blocks_of_rows_and_samples_change_nothing(monkeypatch):
