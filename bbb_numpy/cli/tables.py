@@ -121,7 +121,7 @@ def _text(path: str, source: str, encoding: str | None) -> str:
     used = marked or encoding or "utf-8"
     try:
         text: str = data.decode(used)
-    except UnicodeError:
+    except (UnicodeError, LookupError):
         text = "\0"
     if "\0" in text:
         raise TableError(

@@ -143,7 +143,7 @@ def encoded(frame: DataFrame, columns: Sequence[Column], unknown: str = "error")
     from pandas import DataFrame
 
     features = [feature for column in columns for feature in column.features]
-    if len(features) > len(columns) and list(frame.columns) == features:
+    if any(column.categories for column in columns) and list(frame.columns) == features:
         return frame
     values = np.hstack([column.encode(frame, unknown) for column in columns])
     return DataFrame(values, columns=features, index=frame.index)

@@ -136,16 +136,24 @@ def test_dates_are_days_and_numbers_can_be_labels(run, tmp_path):
     assert "line 3, column 'day': '2.1.2024' is no date such as 2024-12-31" in err
 
 
-@pytest.mark.parametrize(
-    "cell", ["$5", "5 kg", "1.234,5", "1,5", "12 %", "€ 7.50", "1\u00a0234", "-3°"]
-)
+LIKE_NUMBERS = ["$5", "5 kg", "1.234,5", "1,5", "12 %", "€ 7.50", "1\u00a0234", "-3°", "30 km/h"]
+LIKE_NUMBERS += ["5 m2", "US$ 5", "EUR 1.234,50", "5kg"]
+
+
+@pytest.mark.parametrize("cell", LIKE_NUMBERS)
 def test_text_that_looks_like_numbers_is_no_category(cell, run, tmp_path):
-    data = written(tmp_path / "d.csv", f"a;y\n{cell};1\n{cell};2\n{cell}1;3\n")
+    data = written(tmp_path / "d.csv", f"a;y\n{cell};1\n{cell};2\n{cell};3\n")
     code, _, err = run("fit", data, "--target", "y", *SHORT)
     assert code == 2
     assert f"line 2, column 'a': {cell!r} looks like a number but is none" in err
     assert all(option in err for option in ("--decimal", "--thousands", "--categories a"))
     assert run("fit", data, "--target", "y", "--categories", "a", *SHORT)[0] == 0
+
+
+def test_labels_with_digits_are_categories(run, tmp_path):
+    data = written(tmp_path / "d.csv", "a,b,y\nQ1,1-5,1\nQ2,6-10,2\nA4,11-,3\n")
+    assert run("fit", data, "--target", "y", *SHORT)[0] == 0
+    assert [len(column.categories) for column in load("model.npz").columns_] == [3, 3]
 
 
 def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
