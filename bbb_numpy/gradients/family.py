@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+MODEL = InstanceOf(Model)
+POSTERIOR = Like("MeanField(), FullRank() or PointMass()", "pull_back")
+OBJECTIVE = Like("FreeEnergy(), a function of log densities", "__call__")
 
 
 class Evaluated(NamedTuple):
@@ -78,9 +81,9 @@ class Family:
     objective: Objective = free_energy
 
     def __post_init__(self) -> None:
-        InstanceOf(Model)("model", self.model)
-        Like("MeanField(), FullRank() or PointMass()", "pull_back")("posterior", self.posterior)
-        Like("FreeEnergy(), a function of log densities", "__call__")("objective", self.objective)
+        MODEL("model", self.model)
+        POSTERIOR("posterior", self.posterior)
+        OBJECTIVE("objective", self.objective)
         point, prior = isinstance(self.posterior, PointMass), self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(

@@ -161,12 +161,7 @@ class Plan(NamedTuple):
 
     params: Mapping[str, Any]
     parts: dict[str, Any]
-
-    @property
-    def sampling(self) -> Sampling | None:
-        """How the posterior is sampled; None where it is trained."""
-        inference = self.parts["inference"]
-        return inference if isinstance(inference, Sampling) else None
+    sampling: Sampling | None  # None where the posterior is trained
 
     def recipe(self, epochs: int, *, anew: bool, stops: bool) -> Recipe:
         """Return how it is trained: from scratch or on, with early stopping or without."""
@@ -213,10 +208,10 @@ class Plan(NamedTuple):
 
 def stands_for(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
     """Return what each argument stands for; None where that is nothing."""
-    named = {
-        name: TABLES.get(name, {}).get(value, value) if isinstance(value, str) else value
-        for name, value in params.items()
-    }
+    named = dict(params)
+    for name, value in params.items():
+        if isinstance(value, str):
+            named[name] = TABLES.get(name, {}).get(value, value)
     natural = OBJECTIVES["elbo"]
     if isinstance(named["inference"], PointMass):
         natural = MLE() if params["inference"] == "mle" else MAP()
@@ -238,8 +233,9 @@ def check_plan(params: Mapping[str, Any], task: Task) -> Plan:
         Naming the argument, what was given and what is accepted.
     """
     validate_parameter_constraints(task.constraints, params, caller_name=task.learner)
-    plan = Plan(params, stands_for(params, task))
-    parts = plan.parts
+    parts = stands_for(params, task)
+    inference = parts["inference"]
+    plan = Plan(params, parts, inference if isinstance(inference, Sampling) else None)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
     hidden = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
     if hidden.size and (hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1):

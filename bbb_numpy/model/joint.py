@@ -21,6 +21,7 @@ __all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
 Array = NDArray[Any]
 PRIOR = Like("GaussianPrior()", "for_network", "log_density")
+NETWORK = InstanceOf(MLP)
 LIKELIHOOD = Like("GaussianLikelihood()", "targets", "log_density")
 
 
@@ -63,7 +64,7 @@ class Model:
     likelihood: Likelihood = GaussianLikelihood()
 
     def __post_init__(self) -> None:
-        InstanceOf(MLP)("network", self.network)
+        NETWORK("network", self.network)
         PRIOR("prior", self.prior)
         LIKELIHOOD("likelihood", self.likelihood)
         self.likelihood.targets(self.network.sizes[-1])

@@ -37,7 +37,7 @@ class Layout:
     @cached_property
     def size(self) -> int:
         """Length of the flat vector."""
-        return sum(prod(shape) for _, shape in self.blocks)
+        return sum([prod(shape) for _, shape in self.blocks])
 
     def views(self, flat: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return every block of `flat` (..., size) as a view (..., *shape); nothing is copied.

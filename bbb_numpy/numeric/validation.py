@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
+from itertools import repeat
 from numbers import Integral, Real
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
@@ -138,6 +139,8 @@ def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
     ValueError
         If it is not a whole number >= `least` and <= `most` (None: of any size).
     """
+    if type(value) is int and least <= value <= (value if most is None else most):
+        return value
     wanted = f"a whole number >= {least}"
     number = _number(name, value, wanted)
     if not least <= number < INFINITY or number != np.floor(number):
@@ -150,6 +153,8 @@ def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
 
 def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> float:
     """Return `value` as a float, or raise unless ``low <= value < high``."""
+    if type(value) is float and low <= value < high:
+        return value
     wanted = wanted or f"a number >= {low:g} and < {high:g}"
     number = _number(name, value, wanted)
     if not low <= number < high:
@@ -241,8 +246,8 @@ class Numbers:
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         wanted = self.shape or ()
-        pairs = zip(wanted, shape, strict=False)
-        return len(shape) == len(wanted) and all(a in (None, b) for a, b in pairs)
+        given = [None if a is None else b for a, b in zip(wanted, shape, strict=False)]
+        return len(shape) == len(wanted) and given == list(wanted)
 
 
 def _real_array(name: str, value: Any) -> NDArray[Any]:
@@ -310,7 +315,7 @@ def Like(example: str, *methods: str) -> Rule:
     """Return a check for an object with these methods: one such as the example, or one's own."""
 
     def check(name: str, value: Any) -> Any:
-        has = all(callable(getattr(value, method, None)) for method in methods)
+        has = all(map(callable, map(partial(getattr, value), methods, repeat(None))))
         if isinstance(value, type | ModuleType) or not has:  # np.random has methods, too
             raise TypeError(f"{name} must be an object such as {example}; got {instead(value)}")
         return value

@@ -23,6 +23,7 @@ from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "open_gates", "vjp"]
 
 Array = NDArray[Any]
+ACTIVATION = OneOf(*ACTIVATIONS)
 MOST_WEIGHTS = 10**9  # 8 GB of float64
 
 
@@ -48,7 +49,7 @@ class MLP:
 
     def __post_init__(self) -> None:
         try:
-            sizes = tuple(whole("size", size, 1) for size in self.sizes)
+            sizes = tuple([whole("size", size, 1) for size in self.sizes])
         except (TypeError, ValueError):
             sizes = ()
         if len(sizes) < 2:
@@ -56,14 +57,14 @@ class MLP:
                 f"sizes must be at least two whole numbers >= 1, input and output width "
                 f"included, e.g. (1, 100, 1); got {self.sizes}"
             )
-        weights = sum(d_in * d_out + d_out for d_in, d_out in pairwise(sizes))
+        weights = sum([d_in * d_out + d_out for d_in, d_out in pairwise(sizes)])
         if weights > MOST_WEIGHTS:
             raise ValueError(
                 f"sizes {sizes} (hidden_layer_sizes between inputs and outputs) make {weights} "
                 f"weights; accepted are {MOST_WEIGHTS}. Take fewer units"
             )
         object.__setattr__(self, "sizes", sizes)
-        OneOf(*ACTIVATIONS)("activation", self.activation)
+        ACTIVATION("activation", self.activation)
 
     @cached_property
     def layout(self) -> Layout:

@@ -31,6 +31,7 @@ from .stopping import EarlyStopping, minibatches
 __all__ = ["Recipe", "Rows", "checked_rows"]
 
 Array = NDArray[Any]
+STOPPING = Optional(InstanceOf(EarlyStopping))
 
 
 class Rows(NamedTuple):
@@ -97,7 +98,7 @@ class Recipe:
             warm_up=FUNCTION,
             shuffle=flag,
             optimizer=OPTIMIZER,
-            early_stopping=Optional(InstanceOf(EarlyStopping)),
+            early_stopping=STOPPING,
         )
 
     def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
