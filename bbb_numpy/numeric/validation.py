@@ -139,7 +139,7 @@ def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
     ValueError
         If it is not a whole number >= `least` and <= `most` (None: of any size).
     """
-    if type(value) is int and least <= value <= (value if most is None else most):
+    if type(value) is int and least <= value <= (LARGEST if most is None else most):
         return value
     wanted = f"a whole number >= {least}"
     number = _number(name, value, wanted)
