@@ -121,15 +121,8 @@ def train(
 ) -> Fitted:
     """Train `members` networks from different starts, and return their mixture.
 
-    Parameters
-    ----------
-    build : callable
-        From a model to an estimator: an entry of `METHODS`, or one's own.
-    setup : Setup
-    x, y : ndarray (N, d_in), (N, K)
-    seed : int
-        Same seed, same numbers.
-    members : int
+    `build` makes an estimator of a model: an entry of `METHODS`, or one's own; `x` (N, d_in) and
+    `y` (N, K). Same seed, same numbers.
     """
     x_scale, y_scale = moments(x, setup.standardise), moments(y, setup.standardise)
     outputs = setup.likelihood.heads(y.shape[1])

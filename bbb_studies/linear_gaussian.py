@@ -60,18 +60,10 @@ def draw(
     noise: float = 0.3,
     prior: float = 1.5,
 ) -> Regression:
-    """Draw a regression whose inputs all have this correlation and mean 1.
+    """Draw a regression whose inputs all have this correlation, in [0, 1), and mean 1.
 
-    The mean of the inputs makes weights and bias correlated under the posterior, too.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    rows, d_in : int
-    correlation : float
-        Between any two inputs, from 0 up to, not including, 1.
-    noise, prior : float
-        Deviations of the noise (units of y) and of the prior.
+    The mean of the inputs makes weights and bias correlated under the posterior, too. `noise`
+    (units of y) and `prior` are standard deviations.
     """
     common = rng.standard_normal((rows, 1))
     own = rng.standard_normal((rows, d_in))
@@ -84,17 +76,8 @@ def draw(
 def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
     """Return posterior and log evidence, the latter as a Gaussian density of y (D8).
 
-    Parameters
-    ----------
-    problem : Regression
-        Its noise deviation is that of the likelihood object.
-    prior_scale : float, optional
-        Instead of the prior's own, for instance a learned one.
-
-    Raises
-    ------
-    TypeError
-        If prior or likelihood is no Gaussian.
+    `prior_scale` instead of the prior's own, for instance a learned one. TypeError if prior or
+    likelihood is no Gaussian.
     """
     prior, likelihood = problem.model.prior, problem.model.likelihood
     if not isinstance(prior, GaussianPrior) or not isinstance(likelihood, GaussianLikelihood):

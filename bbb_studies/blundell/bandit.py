@@ -135,13 +135,7 @@ class State:
 def game(x: Array, poisonous: NDArray[np.bool_], interactions: int, seed: tuple[int, ...]) -> Game:
     """Draw mushrooms with replacement, and the luck of eating the poisonous ones.
 
-    Parameters
-    ----------
-    x : ndarray (N, D)
-    poisonous : ndarray (N,) bool
-    interactions : int
-        T. A longer game begins like a shorter one.
-    seed : tuple of int
+    `x` (N, D), `poisonous` (N,); a longer game begins like a shorter one.
     """
     eye = np.eye(2, dtype=np.float32)  # the action, one of two: leave, eat
     inputs = np.concatenate([np.repeat(x, 2, axis=0), np.tile(eye, (len(x), 1))], axis=1)
@@ -155,13 +149,9 @@ def game(x: Array, poisonous: NDArray[np.bool_], interactions: int, seed: tuple[
 def regret(played: Game, ate: NDArray[np.bool_], realised: bool = False) -> Array:
     """Return the regret (T,) of each interaction against the oracle, who eats edible ones only.
 
-    Parameters
-    ----------
-    realised : bool
-        The oracle's reward minus the reward received, as in the paper: -5 when eating a
-        poisonous mushroom ends well. Otherwise the difference of the expected rewards, which has
-        the same mean, less noise, and is never negative: 5 for an edible mushroom left, 15 for a
-        poisonous one eaten.
+    `realised`: the oracle's reward minus the reward received, as in the paper: -5 when eating a
+    poisonous mushroom ends well. Otherwise the difference of the expected rewards, with the same
+    mean and less noise, never negative: 5 for an edible one left, 15 for a poisonous one eaten.
     """
     best = np.where(played.poisonous, 0.0, GOOD)
     got = played.payoff if realised else np.where(played.poisonous, -LOSS, GOOD)

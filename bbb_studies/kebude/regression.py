@@ -160,26 +160,10 @@ def run(
 ) -> Result:
     """Draw data, train, predict and measure.
 
-    Parameters
-    ----------
-    problem : {1, 2}
-    x_range : {4.0, 2.5, 1.0}, optional
-        For problem 2. Default: the first range that `CASES` has for the problem.
-    setting : {'printed', 'as-drawn', 'literal', 'should-be'}
-        As drawn epsilon is three times as large, and "epistemic" is `last_layer`.
-    seed : int
-        The data do not depend on the setting else. Same seed, same numbers.
-    rows, epochs : int, optional
-        Instead of the report's.
-
-    Returns
-    -------
-    Result
-
-    Raises
-    ------
-    ValueError
-        If there is no such problem, range or setting.
+    `problem` 1 or 2; `x_range`, by default the first that `CASES` has for the problem; `setting`,
+    one of `SETTINGS`: as drawn epsilon is three times as large, and "epistemic" is `last_layer`;
+    else the data do not depend on it. Same seed, same numbers. `rows` and `epochs` instead of the
+    report's. ValueError if there is no such problem, range or setting.
     """
     how = SETTINGS[OneOf(*SETTINGS)("setting", setting)]
     case = _case(problem, x_range)

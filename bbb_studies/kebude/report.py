@@ -39,30 +39,12 @@ def run_all(
     rows: int | None = None,
     epochs: int | None = None,
 ) -> list[Result]:
-    """Run every case in its settings; write figures, ``report.txt`` and ``numbers.json``.
+    """Run every case in its settings; write figures, ``report.txt`` and ``numbers.json`` to `out`.
 
-    A selection writes files of its own, such as ``report-problem2-printed.txt``, and leaves those
-    of all cases as they are.
-
-    Parameters
-    ----------
-    problem, x_range, setting : optional
-        Run only those; 0.5, 1, 2.5 and 4 are the ranges.
-    seed : int
-    out : Path
-        Folder, made if missing. Files of earlier runs are overwritten.
-    rows, epochs : int, optional
-        Instead of the report's, for a quick look.
-
-    Returns
-    -------
-    list of Result
-        By case as in `CASES`, as printed first.
-
-    Raises
-    ------
-    ValueError
-        If nothing fits `problem`, `x_range` and `setting`.
+    Return the results by case as in `CASES`, as printed first. A selection, of `problem`,
+    `x_range` (0.5, 1, 2.5 or 4) and `setting`, writes files of its own, such as
+    ``report-problem2-printed.txt``, and leaves those of all cases as they are. `rows` and `epochs`
+    instead of the report's, for a quick look. ValueError if nothing fits the selection.
     """
     chosen = [
         (*case, name)
@@ -254,15 +236,7 @@ def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
 def summarise(results: Sequence[Result]) -> str:
     """Say what the results show: in short, two tables, the claims of Section 8 one by one.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        Any of them; claims that compare the three ranges need all three of one setting.
-
-    Returns
-    -------
-    str
-        Plain text, at most 100 columns.
+    Claims that compare the three ranges need all three of one setting. At most 100 columns.
     """
     cubic, parts = _cubic(results), [opening(results), _settings_text(results)]
     parts += [_table(title, results, columns) for title, columns in (INSIDE, OUTSIDE)]

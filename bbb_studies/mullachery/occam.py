@@ -98,12 +98,8 @@ def nodes(weights: int, side: int, scale: float) -> tuple[Array, Array]:
 def sum_over_weights(model: Model, x: Array, w: Array, shares: Array) -> tuple[Array, Array]:
     """Return P(labels|m) = sum_s share_s prod_i P(label_i|x_i, w_s), all label vectors (M21).
 
-    Every w spends exactly 1 on all of them, so any shares that sum to 1 do.
-
-    Returns
-    -------
-    probability, error : ndarray (2^N,)
-        The standard error holds if the shares are equal and the weights drawn from the prior.
+    Every w spends exactly 1 on all of them, so any shares that sum to 1 do. With it a standard
+    error (2^N,), which holds if the shares are equal and the weights drawn from the prior.
     """
     total, squares, buffers = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Buffers()
     for begin in range(0, len(w), BLOCK):

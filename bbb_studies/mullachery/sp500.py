@@ -203,19 +203,9 @@ def walk_forward(
 ) -> Walk:
     """Refit every forecaster each year on all that was known, and forecast the year (D38).
 
-    Parameters
-    ----------
-    rows : Table
-    forecasters : mapping of str to callable
-    first : int
-        First year forecast.
-    thin : int
-        Networks train on every company once in `thin` days.
-    effort : Effort, optional
-    seed : int
-        Same seed, same forecasts; those of a year do not depend on what comes after it.
-    done : callable
-        Is told of every forecast of a year.
+    From the year `first` on; networks train on every company once in `thin` days. Same seed, same
+    forecasts; those of a year do not depend on what comes after it. `done` is told of every
+    forecast of a year.
     """
     effort = effort or Effort()
     tests: list[NDArray[np.intp]] = []

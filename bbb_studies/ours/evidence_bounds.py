@@ -124,22 +124,11 @@ def draw_posterior(
 
 
 def bound(kind: str, logs: Array, count: int) -> Array:
-    """Return the bound of `count` samples, averaged over the sets that each row holds.
+    """Return the bound (R,) of `count` samples, averaged over the sets that each row holds.
 
-    Rows keep their samples at every `count`, so differences between counts have the Monte
-    Carlo error of the difference alone.
-
-    Parameters
-    ----------
-    kind : {'IWAE', 'Renyi 1/2', 'EUBO'}
-    logs : ndarray (R, k_max)
-        Log weights.
-    count : int
-        k; divides k_max.
-
-    Returns
-    -------
-    ndarray (R,)
+    `kind` is one of `KINDS`, `logs` (R, k_max) are log weights, and `count` divides k_max. Rows
+    keep their samples at every `count`, so differences between counts have the Monte Carlo error
+    of the difference alone.
     """
     sets = logs.reshape(len(logs), -1, count)
     if kind == "EUBO":

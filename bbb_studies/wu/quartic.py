@@ -80,15 +80,8 @@ def run(
     """Draw data, train every method, and judge each in every region.
 
     With `setup` left out the noise deviation of the data is given to the model; then the
-    likelihood is bounded, which it is not when an interpolating network learns it (W1).
-
-    Returns
-    -------
-    data : Toy
-    fits : dict
-        By method.
-    scores : dict
-        Of method, then region, then `judge`.
+    likelihood is bounded, which it is not when an interpolating network learns it (W1). Return the
+    data, the fits by method, and the scores of `judge` by method and region.
     """
     data_rng = np.random.default_rng(seed)
     data = quartic(data_rng, ROWS, DATA)

@@ -76,24 +76,6 @@ def test_the_band_as_drawn_is_that_of_the_last_layer_with_the_bias_unsquared(res
     assert (result.x[0, 0], result.x[-1, 0]) == (-7.5, 7.5)
 
 
-def test_the_figure_beside_the_reports_has_its_loss_and_its_band(results):
-    for number, x_range in enumerate(report.LEVELS, 1):
-        result = results[2, x_range, "as-drawn"]
-        figure = report._figure_beside(result)
-        loss, fit = figure.axes
-        assert f"Figure {number}: x in {result.case.interval}" in figure.get_suptitle()
-        line, level = loss.get_lines()
-        nats = [e.objective / 40 - 0.5 * log(2 * np.pi) for e in result.history]
-        np.testing.assert_allclose(line.get_ydata(), nats)
-        assert np.array_equal(line.get_xdata(), range(3))
-        assert set(level.get_ydata()) == {report.LEVELS[x_range]}
-        corners = fit.collections[0].get_paths()[0].vertices
-        for side in (0, -1):
-            x, mean, sd = (column[side, 0] for column in (result.x, *result.predictive[:2]))
-            own = np.unique(corners[corners[:, 0] == x, 1].round(9))
-            np.testing.assert_allclose([own[0], own[-1]], [mean - 150 * sd, mean + 150 * sd])
-
-
 def test_every_number_of_every_experiment_is_finite(results):
     for result in results.values():
         numbers = asdict(result.numbers)

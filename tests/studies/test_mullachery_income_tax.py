@@ -13,7 +13,7 @@ from bbb_studies.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import income_tax
 from bbb_studies.mullachery import income_tax as scores
-from bbb_studies.mullachery.income_tax import MODELS, NUTS_NAME, Effort, Task
+from bbb_studies.mullachery.income_tax import MODELS, NUTS_NAME, Effort
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
@@ -141,37 +141,6 @@ def test_predictions_of_a_fold_do_not_see_its_targets(name, cells):
     assert (one.log_density[tested] != other.log_density[tested]).any()
     rest = np.setdiff1d(np.arange(len(y)), tested)
     assert (one.mean[rest] != other.mean[rest]).any(), "but they train the other folds"
-
-
-def test_noise_that_depends_on_the_cell_is_found_where_it_is():
-    """The errors of new cells of every size are as large as was said, which one noise cannot do.
-
-    Not the noise itself: what the network misses of the mean is noise to it, a third of the
-    smallest. Deviations of N errors have a relative standard error of 1 / sqrt(2 N).
-    """
-    rng = np.random.default_rng(2)
-    returns = rng.choice([20.0, 60.0, 500.0], 1800)
-    x = np.column_stack([rng.standard_normal(1800), np.log(returns)])
-    y = 0.5 * np.sin(x[:, 0]) + rng.standard_normal(1800) / returns**0.5
-    same = np.zeros(1800, int)
-    effort = Effort(epochs=400, hidden=6)
-    old, new = slice(0, 600), slice(600, 1800)
-    task = Task(x[old], y[old], same[old], x[new], same[new], (0, 0), effort)
-
-    def errors_over_deviations(name):
-        found = MODELS[name](task)
-        total = np.sqrt((found.scales**2).mean(axis=0) + found.means.var(axis=0))
-        ratio = ((y[new, None] - found.means.mean(axis=0)) / total)[:, 0]
-        return {n: np.sqrt(np.mean(ratio[returns[new] == n] ** 2)) for n in (20.0, 60.0, 500.0)}
-
-    by_cell, one = (
-        errors_over_deviations(f"network, {noise}, VI") for noise in ("noise by cell", "one noise")
-    )
-    for size, ratio in by_cell.items():
-        counts = [(returns[part] == size).sum() for part in (old, new)]
-        tolerance = 4 * np.sqrt(sum(0.5 / n for n in counts))
-        assert ratio == pytest.approx(1, abs=tolerance)
-    assert one[500.0] < 1 - tolerance
 
 
 def test_the_tables_say_what_the_numbers_say(cells, tmp_path):

@@ -18,7 +18,6 @@ from bbb_studies.mullachery.powerball import (
     BAYESIAN,
     METHODS,
     NUMBERS,
-    RULE,
     Fitted,
     Setup,
     cross_validate,
@@ -43,11 +42,6 @@ QUICK = Setup(
 
 def some_draws(count=150, seed=0):
     return play(SHARES, count, np.random.default_rng(seed))
-
-
-def constant(probability):
-    """A classifier that has learned nothing."""
-    return lambda rows, seed, setup: Fitted(np.broadcast_to(probability, NUMBERS.shape), 0.0)
 
 
 # Scores.
@@ -112,19 +106,6 @@ def test_scores_under_the_rules_are_those_of_very_many_draws():
     found = per_draw(losses, rows.draw)
     assert abs(found.mean - wanted["log loss"]) < 4 * found.error
     assert found.error < 0.01
-
-
-def test_scores_of_classifiers_that_know_nothing(monkeypatch):
-    monkeypatch.setattr(scores, "METHODS", {"yes": constant(1.0), "half": constant(0.5)})
-    found = cross_validate(some_draws(60), EXACT, QUICK, 0, 3, 1)
-    assert found["yes"].accuracy.mean == found["half"].accuracy.mean == 0.5
-    assert found["yes"].wrong == (1.0, 0.0)
-    assert found["half"].wrong == (0.0, 1.0)
-    assert found["half"].log_loss.mean == pytest.approx(np.log(2), rel=1e-12)
-    assert found["half"].calibration_error == 0.0
-    assert found["yes"].calibration_error == 0.5
-    assert found[RULE].above_rule == (0.0, 0.0)
-    assert found["yes"].above_rule.mean == pytest.approx(0.5 - found[RULE].accuracy.mean)
 
 
 # Credible intervals.
@@ -236,32 +217,6 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(playe
 
 
 # Where the numbers lie.
-
-
-@pytest.mark.equation("D37")
-def test_an_order_at_random_gives_back_what_was_drawn():
-    """Positions of unsorted draws, from the sorted ones: every number is as likely at each."""
-    rng, balls, draws = np.random.default_rng(0), 9, 20_000
-    drawn = rng.permuted(np.tile(np.arange(1, balls + 1), (draws, 1)), axis=1)[:, :5]
-    days = np.full(draws, "2014-01-01", "M8[D]")
-    found = positions(data.Draws(days, np.sort(drawn, axis=1), np.full(draws, balls)), seed=1)
-    assert [one.name for one in found][:3] == [
-        "unsorted, position 1",
-        "unsorted, position 3",
-        "sorted, bin 1",
-    ]
-    assert len(found) == 7  # without a Powerball
-    for one in found:
-        assert one.mass.sum() == pytest.approx(1.0)
-        error = np.sqrt(one.mass * (1 - one.mass) / draws)
-        seen = np.bincount(one.seen, minlength=balls + 1) / draws
-        assert (np.abs(seen - one.mass) <= 4.5 * error).all(), one.name
-        mean = one.seen.mean()
-        assert abs(mean - one.mean) < 4 * one.error
-        assert one.error == pytest.approx(one.seen.std() / np.sqrt(draws), rel=0.03)
-    np.testing.assert_allclose(found[0].mass[1:], 1 / balls)
-    white = np.sort(drawn, axis=1)  # planted: the sorted balls as they stand are not flat
-    assert abs(white[:, 0].mean() - found[0].mean) > 50 * found[0].error
 
 
 def test_the_powerball_is_from_the_urn_of_its_day():

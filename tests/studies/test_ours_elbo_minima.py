@@ -70,19 +70,6 @@ def test_the_centre_of_all_images_is_constant_and_above_the_level_that_no_such_t
         assert minima.free_energy(centre, X, Y) > level
 
 
-def test_a_trained_bend_lowers_the_way():
-    theta = some_theta()
-    other = list(minima.images(theta))[8]
-    point = minima.bend(theta, other, X, Y, RNG(0), 300)
-    straight, bent = (
-        np.mean(
-            [minima.free_energy(at, X, Y) for at in minima.path(theta, p, other, minima.PLACES)]
-        )
-        for p in (0.5 * (theta + other), point)
-    )
-    assert bent < straight - 5
-
-
 @pytest.mark.equation("D53")
 def test_a_trained_network_refutes_convexity(reproduced):
     text, _, numbers = reproduced

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from tables import check_picture
 
-from bbb_numpy import MeanField, check
+from bbb_numpy import MeanField
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.model.objectives import EUBO, LogDensities
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid, softplus
 from bbb_studies import linear_gaussian as exactly
 from bbb_studies import sagar as models
@@ -96,23 +95,6 @@ def test_through_g_the_data_cancel(regression):
     right = at_a_point(SelfNormalised, regression)[0]
     here, there = (gradient(right, theta, noise, p) for p in (regression, moved))
     assert np.abs(here - there).max() > 0.1
-
-
-@pytest.mark.equation("G8")
-def test_it_is_the_total_derivative_of_the_printed_sum(regression):
-    """Differentiate -sum w^ log q(g(eps)) with the weights fixed, as printed."""
-    estimator, theta, noise = at_a_point(ThroughTheSamples, regression)
-    terms = exactly.log_densities(estimator, theta, noise, regression)
-    share = -EUBO()(terms, 1.0)[1].posterior
-    posterior = MeanField()
-
-    def printed(theta):
-        blocks = estimator.layout.views(theta)
-        sample = posterior.sample(blocks, noise, Buffers())
-        value = -share @ posterior.log_density(sample)
-        return value, gradient(estimator, np.real(theta).copy(), noise, regression)
-
-    assert check(printed, theta).passed
 
 
 # (c) one sample

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bbb_numpy.evaluation.predictive import Predictive
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Building, Scene, field, receivers, walls
 from bbb_studies.wu import path_loss as models
@@ -18,8 +17,6 @@ from bbb_studies.wu.path_loss import (
     HOW,
     NOISE_LIMIT,
     WHY,
-    Measured,
-    bias_and_spread,
     measure,
     reproduce,
 )
@@ -169,20 +166,6 @@ def test_a_wrong_scene_is_refused(wrong, message):
 # Measures.
 
 
-def test_bias_and_spread_are_found_again():
-    """Even where the spread is larger: the mean over four data sets has half of it left."""
-    rng, near = np.random.default_rng(10), np.arange(12000) < 6000
-    bias, spread = np.where(near, 0.5, 2.0), np.where(near, 1.0, 0.3)
-    truth, runs = rng.standard_normal(12000), []
-    for _ in range(4):
-        mean = truth + bias + spread * rng.standard_normal(12000)
-        runs.append(Measured(None, None, truth, Predictive(mean, mean, mean), near, {}))
-    split = bias_and_spread(runs)
-    # bias^2 is a mean over 6000 cells of deviation 0.61, spread^2 one of deviation 0.82
-    np.testing.assert_allclose(split["near"], (0.5, 1.0), atol=4 * 0.61 / sqrt(6000))
-    np.testing.assert_allclose(split["far"], (2.0, 0.3), atol=4 * 0.61 / sqrt(6000))
-
-
 # The experiments, shorter.
 
 
@@ -250,11 +233,6 @@ def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
         np.testing.assert_allclose(fitted, exact, atol=0.02)  # dB
     limit = NOISE_LIMIT**2
     assert np.mean(squares) == pytest.approx(limit, abs=4 * limit * sqrt(2 / 7 / 12))
-
-
-def test_without_noise_the_right_inputs_fit_exactly():
-    run = measure(HOW[-1].but("longer", epochs=1000), 0)
-    assert run.numbers["rmse"] < 1e-6
 
 
 def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_path, monkeypatch):
