@@ -111,10 +111,8 @@ def a_contract(entry, folder):
         yield f"is no {contract.__name__}: make it a subclass"
         return
     for name, member in vars(contract).items():
-        owed = inspect.isfunction(member) and "raise NotImplementedError" in inspect.getsource(
-            member
-        )
-        if owed and getattr(entry.cls, name) is member:
+        inherited = inspect.isfunction(member) and getattr(entry.cls, name) is member
+        if inherited and "raise NotImplementedError" in inspect.getsource(member):
             yield f"has no {name}: see the contract of {contract.__name__}"
 
 
