@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Tests are compiled when they are first run, not by each process of every run
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: report lint check test test-long fuzz bench mutation notebooks figures site slides clean
+.PHONY: generated report lint check test test-long fuzz bench mutation notebooks figures site slides clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -71,6 +71,9 @@ notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 
 figures: $(VENV)/.base  ## draw the figures of the derivations and the README's moving one again
 	$(BIN)/python figures/derivations.py
+
+generated: $(VENV)/.test  ## signatures.txt, proofs.md and lists of parts, after adding a part or an equation
+	$(BIN)/python tests/project/generated.py
 
 site: $(VENV)/.site  ## the book, the notebooks and the reference as pages: build/site/html/index.html
 	$(BIN)/python site/generate.py build/site/source

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .exact import prove, prove_same
 from .gradcheck import check
+from .gradients import catalogue as _catalogue
 from .gradients.closed_form import ClosedFormKL
 from .gradients.flipout import Flipout
 from .gradients.importance import DoublyReparameterised, SelfNormalised
@@ -109,6 +110,11 @@ __all__ = [
     "save",
     "to_arviz",
 ]
+for _table in (_catalogue.POSTERIORS, _catalogue.PRIORS, _catalogue.LIKELIHOODS):
+    for _kind in _catalogue.kinds(_table):
+        if _kind.__name__ not in __all__:  # a part that its own module lists in NAMED
+            globals()[_kind.__name__] = _kind
+            __all__ += [_kind.__name__]
 LAZY = {
     "Sampling": "learners.inference",
     "convergence": "evaluation.convergence",

@@ -145,8 +145,10 @@ LIKELIHOODS = {
 
 
 def of(table, part):
-    """The entry of `table` for the class of `part`; a planted error has that of its right form."""
+    """The entry of `table` for the class of `part`, or for its name."""
     for kind in type(part).__mro__:
+        if kind.__name__ in table:
+            return table[kind.__name__]
         if kind in table:
             return table[kind]
     raise KeyError(f"tests/textbook.py has no density of {type(part).__name__}: add it")

@@ -1,16 +1,19 @@
 """All parts by their short names, as the learners and the command line take them.
 
 A table for each kind of part; every entry can also be made by hand with other numbers. Learners,
-files, command line, matrix and tests take a new part from here; `tests/gradients/test_checklist.py`
-says what else it needs.
+files, command line, matrix and tests take a part from here, and `bbb_numpy` exports its class.
+A new one comes from its module, which lists it in a table NAMED (CONTRIBUTING.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
+from .. import parts
 from ..model.kl_weights import (
     CyclicalWarmUp,
     LinearWarmUp,
@@ -25,10 +28,10 @@ from ..numeric.validation import OneOf
 from ..parts.activations import ACTIVATIONS
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from ..parts.full_rank import FullRank
-from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood, Likelihood
 from ..parts.mixture import ScaleMixturePrior
-from ..parts.posteriors import MeanField, PointMass
-from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from ..parts.posteriors import MeanField, PointMass, Posterior
+from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior, Prior
 from ..parts.student_t import StudentTLikelihood, StudentTPrior
 from .closed_form import ClosedFormKL
 from .flipout import Flipout
@@ -100,6 +103,19 @@ _LIKELIHOODS = {
     "categorical": Entry(CategoricalLikelihood(), CategoricalLikelihood()),
     "poisson": Entry(PoissonLikelihood(), PoissonLikelihood()),
 }
+
+
+def _found(kind: type) -> dict[str, Entry]:
+    """Return the parts of one kind that modules of `parts` list in a table NAMED of their own."""
+    modules = [
+        import_module(f"{parts.__name__}.{one.name}") for one in iter_modules(parts.__path__)
+    ]
+    named = [pair for module in modules for pair in getattr(module, "NAMED", {}).items()]
+    return {name: Entry(*pair) for name, pair in named if isinstance(pair[0], kind)}
+
+
+for _entries, _kind in ((_POSTERIORS, Posterior), (_PRIORS, Prior), (_LIKELIHOODS, Likelihood)):
+    _entries |= _found(_kind)
 POSTERIORS: dict[str, Any] = {name: entry.part for name, entry in _POSTERIORS.items()}
 PRIORS: dict[str, Any] = {name: entry.part for name, entry in _PRIORS.items()}
 LIKELIHOODS: dict[str, Any] = {name: entry.part for name, entry in _LIKELIHOODS.items()}

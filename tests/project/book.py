@@ -366,7 +366,13 @@ def notebooks() -> dict[str, dict[str, set[str]]]:
 @cache
 def marked_tags() -> dict[str, set[str]]:
     """Return the tags with which the tests of each file are marked."""
-    return {
+    found = {
         path.relative_to(ROOT).as_posix(): set().union(*claims(path.read_text("utf-8")).values())
         for path in sorted(ROOT.glob("tests/**/test_*.py"))
     }
+    return {**found, "tests/textbook.py": textbook_tags()}
+
+
+def textbook_tags() -> set[str]:
+    """Return the tags that tests/textbook.py names: tests of all parts compare with it."""
+    return tags_in(prose((ROOT / "tests" / "textbook.py").read_text("utf-8")))

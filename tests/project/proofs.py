@@ -16,7 +16,7 @@ from typing import NamedTuple
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
+from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA, VALUES
 from project.book import (
     DEFINED,
     ENTRIES,
@@ -30,6 +30,7 @@ from project.book import (
     outside_fences,
     prose,
     tags_in,
+    textbook_tags,
 )
 
 PAGE = ROOT / "proofs.md"
@@ -149,6 +150,9 @@ def proofs() -> dict[str, list[Proof]]:
                 found.setdefault(tag, []).append(Proof("algebra", where, test))
     exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
     places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
+    for tag in textbook_tags():  # of a part that no algebra follows: proved with the catalogue
+        if tag not in places and not found.setdefault(tag, []):
+            found[tag].append(Proof("exact arithmetic", *VALUES.split("::")))
     for kind, tests in (
         ("exact arithmetic", EXACT_ARITHMETIC),
         ("enumeration", ENUMERATION),
