@@ -375,4 +375,4 @@ def marked_tags() -> dict[str, set[str]]:
 
 def textbook_tags() -> set[str]:
     """Return the tags that tests/textbook.py names: tests of all parts compare with it."""
-    return tags_in(prose((ROOT / "tests" / "textbook.py").read_text("utf-8")))
+    return tags_in(prose((ROOT / "tests" / "textbook.py").read_text("utf-8")), FAMILIES)
