@@ -412,6 +412,3 @@ def check_generator(random_state: Any, name: str = "random_state") -> np.random.
             f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
     return np.random.default_rng(seed)
-
-
-A, settle = InstanceOf, check_fields  # names of before
