@@ -110,39 +110,6 @@ def test_class_probabilities_are_means_over_draws(name):
     assert np.all(found.epistemic > 0)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_sampled_functions_are_functions_of_the_draws(name):
-    source, theta = drawn(name, count=5)
-    found = predictive.sample_functions(source, theta, X, rng=np.random.default_rng(0), samples=20)
-    f, params = outputs(source, theta)
-    mean = source.model.likelihood.mean(params, f)
-    nearest = np.abs(found[:, None] - mean[None]).max(axis=(2, 3)).min(axis=1)
-    assert nearest.max() < 1e-12
-    assert len(np.unique(found.round(9), axis=0)) == 5, "all five turn up"
-
-
-@pytest.mark.equation("D4")
-@pytest.mark.parametrize("name", MODELS)
-def test_sampled_targets_scatter_as_predicted(name):
-    source, theta = drawn(name)
-    count = 20_000
-    targets = predictive.sample_targets(
-        source, theta, X, rng=np.random.default_rng(2), samples=count
-    )
-    exact = predictive.predict(
-        EachOnce(source.model), theta, X, rng=np.random.default_rng(0), samples=256
-    )
-    error = targets.std(axis=0) / np.sqrt(count)
-    assert np.all(np.abs(targets.mean(axis=0) - exact.mean) < 4.5 * error)
-    # epistemic deviation with the divisor of a population: the draws are all there is
-    variance = exact.epistemic**2 * 255 / 256 + exact.aleatoric**2
-    if name == "categorical":
-        variance = exact.mean * (1 - exact.mean)
-    squares = (targets - exact.mean) ** 2
-    error = squares.std(axis=0) / np.sqrt(count)
-    assert np.all(np.abs(squares.mean(axis=0) - variance) < 5 * error)
-
-
 def test_a_few_samples_are_spread_evenly_over_the_draws():
     """Golden-ratio steps: no gap is much larger than a fair share, for any number of samples."""
     source, rng = DrawnWeights(MODELS["gaussian"]), np.random.default_rng(0)
@@ -183,19 +150,6 @@ def test_weights_and_scales_come_from_the_same_draw():
     for s in range(10):
         row = np.flatnonzero((theta[:, : w.shape[1]] == w[s]).all(axis=1))
         np.testing.assert_array_equal(params["log_noise"][s], theta[row[0], -2:])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_predictions_have_the_dtype_of_the_draws(dtype):
-    source, theta = drawn("learned")
-    found = predictive.predict(source, theta.astype(dtype), X, rng=np.random.default_rng(0))
-    assert {array.dtype for array in found} == {np.dtype(dtype)}
-
-
-@pytest.mark.parametrize("model", [MODELS["gaussian"].network, None, Model])
-def test_the_model_must_be_one(model):
-    with pytest.raises(TypeError, match="model must be an object of type Model; got"):
-        DrawnWeights(model)
 
 
 @pytest.mark.parametrize("shape", [(0, 17), (4, 13), (17,), (2, 3, 17)])

@@ -17,7 +17,6 @@ from bbb_numpy import (
     Reparameterised,
 )
 from bbb_numpy.exact import prove
-from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import LinearWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi, free_energy
@@ -134,15 +133,6 @@ def test_every_option_of_training_means_the_same(options):
     assert_same(*both(estimators(), samples=2, **options))
 
 
-def test_a_single_replicate_is_training_alone():
-    ((alone,), (together,)) = both(estimators()[:1])
-    assert np.array_equal(alone.theta, together.theta)
-
-
-def test_mirrored_noise_is_mirrored_for_each():
-    assert_same(*both(estimators(antithetic=True), samples=4))
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("samples", [1, 10])
 @pytest.mark.parametrize(
@@ -185,23 +175,6 @@ def test_the_gradient_of_the_sum_over_replicates_is_proved(samples, learn):
     assert proof.proved, proof
 
 
-@pytest.mark.equation("D40", "K21", "K30")
-@pytest.mark.parametrize("learn", [True, False])
-@pytest.mark.parametrize("samples", [1, 3])
-def test_the_gradient_is_that_of_the_sum_over_replicates(samples, learn):
-    priors = None if learn else tuple(GaussianPrior(scale) for scale in (0.5, 0.7, 1.5))
-    _, together, theta, noise, xs, ys = joint_case(samples, learn, priors)
-
-    def summed(theta):
-        value, grad, _ = together.value_and_grad(theta, noise, xs, ys, 0.7)
-        assert value.shape == (R,)
-        return value.sum(), grad
-
-    report = check(summed, theta, blocks=together.layout.slices, coordinate=together.coordinate)
-    assert report.passed
-    assert report.skipped == 0
-
-
 def test_every_replicate_has_its_own_value_and_gradient():
     built, together, theta, noise, xs, ys = joint_case()
     values, grad, _ = together.value_and_grad(theta, noise, xs, ys, 0.7)
@@ -221,27 +194,6 @@ def test_stacking_and_unstacking_are_inverse():
     np.testing.assert_array_equal(back, vectors)
 
 
-def test_the_states_passed_in_are_left_alone():
-    built = estimators()
-    rngs = [np.random.default_rng(r) for r in range(R)]
-    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
-    before = [state.copy() for state in states]
-    after = fit_replicates(built, states, *data(built), Recipe(epochs=1), rngs=rngs)
-    for old, state, new in zip(before, states, after, strict=True):
-        np.testing.assert_array_equal(state.theta, old.theta)
-        assert state.optimizer_state.steps == 0
-        assert state.history == []
-        assert not np.shares_memory(new.theta, state.theta)
-
-
-def test_without_epochs_the_states_come_back():
-    built = estimators()
-    rngs = [np.random.default_rng(r) for r in range(R)]
-    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
-    after = fit_replicates(built, states, *data(built), Recipe(epochs=0), rngs=rngs)
-    np.testing.assert_array_equal([a.theta for a in after], [s.theta for s in states])
-
-
 def test_a_replicate_that_diverges_is_named_and_its_last_finite_state_kept():
     built = estimators(likelihood=GaussianLikelihood(1.0))
     xs, ys = data(built)
@@ -251,38 +203,6 @@ def test_a_replicate_that_diverges_is_named_and_its_last_finite_state_kept():
     with pytest.raises(NonFiniteError, match=r"replicate 1 is inf in epoch 0, step 0") as caught:
         fit_replicates(built, states, xs, ys, Recipe(epochs=2), rngs=rngs)
     np.testing.assert_array_equal(caught.value.training.theta, states[1].theta)
-
-
-@pytest.mark.parametrize("batch_size", [8, ROWS])
-@pytest.mark.parametrize("epochs", [1, 2, 8, 9])
-def test_the_state_kept_is_the_one_that_training_alone_keeps(epochs, batch_size):
-    # too long steps for replicate 2, of which the targets are large: it diverges within 9 epochs
-    built, optimizer = estimators(likelihood=GaussianLikelihood(1.0)), SGD(1e-4)
-    xs, ys = data(built)
-    ys[2] *= 1e4
-    recipe = Recipe(optimizer, epochs=epochs, batch_size=batch_size)
-
-    def begin():
-        rngs = [np.random.default_rng(r) for r in range(R)]
-        return rngs, [start(e, g, optimizer) for e, g in zip(built, rngs, strict=True)]
-
-    def outcome(train):
-        """The state that comes back, or the one that the error carries, and its message."""
-        try:
-            return train(*begin()), ""
-        except NonFiniteError as error:
-            return error.training, str(error)
-
-    kept, failed = outcome(lambda rngs, t: fit(built[2], t[2], xs[2], ys[2], recipe, rng=rngs[2]))
-    found, message = outcome(lambda rngs, t: fit_replicates(built, t, xs, ys, recipe, rngs=rngs))
-    if failed:
-        assert "replicate 2" in message
-    else:
-        assert message == ""
-        assert epochs < 8
-        found = found[2]
-    np.testing.assert_array_equal(found.theta, kept.theta)
-    np.testing.assert_array_equal([e[:3] for e in found.history], [e[:3] for e in kept.history])
 
 
 def test_ctrl_c_reaches_the_caller(monkeypatch):

@@ -623,17 +623,6 @@ class Against(DiagonalMetric):
         return np.tile(np.array([[-1.0, 0.0]], like.dtype), (len(like), 1))
 
 
-def test_work_that_rounding_makes_minus_infinite_is_no_reason_to_accept():
-    def slope(position):
-        return 100.0 * position[:, 0], np.tile(np.float32([[100.0, 0.0]]), (len(position), 1))
-
-    kernel = MAMS(1.0, 0.5, Against(np.ones(2, np.float32)), max_steps=1)
-    state = kernel.init(slope, np.zeros((4, 2), np.float32))
-    new, info = kernel.step(slope, np.random.default_rng(0), state)
-    np.testing.assert_array_equal(new.position, 0.0)
-    assert info.divergent.all()
-
-
 @pytest.mark.equation("D49")
 @pytest.mark.parametrize("kernel", [MAMS, MCLMC])
 @pytest.mark.parametrize(("force", "dtype"), [(1e15, np.float64), (60.0, np.float32)])

@@ -126,15 +126,6 @@ def test_a_stretch_turns_in_whichever_direction_it_is_read():
     assert 0.05 < turns.mean() < 0.95
 
 
-def depths(target, kernel, chains=500, steps=5):
-    rng = np.random.default_rng(0)
-    state, found = kernel.init(target, target.draw(rng, chains)), []
-    for _ in range(steps):
-        state, info = kernel.step(target, rng, state)
-        found.append(info.depth)
-    return np.array(found)
-
-
 # --- the tree --------------------------------------------------------------------------------
 
 
@@ -351,16 +342,6 @@ def test_a_tree_is_no_deeper_than_asked(max_depth):
     np.testing.assert_array_equal(info.depth, max_depth)
     np.testing.assert_array_equal(info.gradients, 2**max_depth - 1)
     np.testing.assert_allclose(info.acceptance, 1.0, atol=1e-5)
-
-
-@pytest.mark.equation("M9", "M10")
-def test_the_trajectory_is_half_a_period_long_whatever_the_step_size():
-    """Of a Gaussian with its own metric: 2^depth eps is between half of pi and twice pi."""
-    target = Gaussian(np.eye(20))
-    for eps in (0.4, 0.2, 0.1, 0.05):
-        length = eps * 2.0 ** depths(target, NUTS(eps), 200, 3)
-        assert np.pi / 2 < length.mean() < 2 * np.pi
-        assert np.all(length < 8 * np.pi)
 
 
 @pytest.mark.equation("M10")
