@@ -186,7 +186,7 @@ def _loaded(args: argparse.Namespace) -> Any:
 
 
 def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
-    """Return mean and deviations of numbers, and the ends of the interval if it is asked for."""
+    """Return mean and standard deviations, and the ends of the interval if it is asked for."""
     found = model.predict_distribution(inputs)
     columns = {name: getattr(found, name) for name in MOMENTS}  # (N,) or (N, K) each
     if coverage is not None:

@@ -1,7 +1,7 @@
 """What a Bayesian network is compared with, and how any of them is scored on rows it has not seen.
 
-A rival of numbers predicts a normal distribution around its mean, whose deviation is that of its
-errors on training rows that it was not fitted to; one of counts a Poisson distribution.
+A rival of numbers predicts a normal distribution around its mean, as wide as its errors on training
+rows that it was not fitted to; one of counts a Poisson distribution.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 MANY = 10_000  # rows from which boosting works on histograms
 DRAWS = 500  # of the predictive distribution, for CRPS and ranks
 BLOCK = 2000  # rows at once
-TINY = 1e-9  # of the deviation of y: no predicted one is below
+TINY = 1e-9  # of the standard deviation of y: no predicted one is below
 
 
 class Forecast(NamedTuple):

@@ -1,6 +1,6 @@
 """What a posterior predicts, and whether to believe it.
 
-`predictive`: means, deviations, functions (D4, D5). `calibration`, `reliability`: are they right?
+`predictive`: moments, functions (D4, D5). `calibration`, `reliability`: are they right?
 `convergence`: have the chains mixed? `model_checks`: what the model can say before and after the
 data. `pruning`: which weights matter. `arviz_export`: draws in ArviZ's container.
 """

@@ -1,7 +1,7 @@
 r"""Are predictive distributions right? PIT, coverage of intervals, CRPS.
 
 For real targets the predictive distribution is a mixture over T weight samples,
-:math:`F(y) = \frac1T \sum_t \Phi((y - m_t) / s_t)`, given by means m and noise deviations s
+:math:`F(y) = \frac1T \sum_t \Phi((y - m_t) / s_t)`, given by means m and standard deviations s
 (T, N, K). Everything here is exact for that mixture, nothing is drawn from it; `crps_draws`
 alone takes draws of y. For probabilities of classes see `reliability`.
 """
@@ -56,7 +56,7 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     means : ndarray (T, N, K)
         E[y|x, w_t], in units of y.
     scales : ndarray, broadcastable to means
-        Noise deviations > 0, e.g. (T, 1, 1) or (T, 1, K) learned, one per draw.
+        Standard deviations of the noise > 0, e.g. (T, 1, 1) or (T, 1, K) learned, one per draw.
     y : ndarray (N, K)
 
     Raises

@@ -1,4 +1,4 @@
-"""The posterior predictive: means, deviations and functions, in bounded memory.
+"""The posterior predictive: moments and functions, in bounded memory.
 
 The predictive distribution integrates over weights, P(y|x, D) = E_q[P(y|x, w)], here by
 S weight samples. By the law of total variance (D4) ::
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-BAND = 2.0  # bands are mean +- 2 deviations: 95.4 % of a Gaussian
+BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
 
 
@@ -93,12 +93,12 @@ class Predictive(NamedTuple):
     """Moments of the predictive distribution, (N, K) each, in units of y."""
 
     mean: Array
-    epistemic: Array  # deviation of the mean between weight samples: falls with more data
-    aleatoric: Array  # deviation of y around one function: does not
+    epistemic: Array  # standard deviation between weight samples: falls with more data
+    aleatoric: Array  # standard deviation of y around one function: does not
 
     @property
     def total(self) -> Array:
-        """Deviation of a new y: sqrt(epistemic^2 + aleatoric^2) (D4)."""
+        """Standard deviation of a new y: sqrt(epistemic^2 + aleatoric^2) (D4)."""
         return np.hypot(self.epistemic, self.aleatoric)  # D4, R10
 
 
@@ -167,7 +167,7 @@ def outputs(
 def predict(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> Predictive:
-    """Return mean, epistemic and aleatoric deviation at every row of `x` (N, d_in).
+    """Return mean, epistemic and aleatoric standard deviation at rows `x` (N, d_in).
 
     Memory does not grow with `samples`: blocks of samples are merged into running moments
     (Chan, Golub and LeVeque 1983), so that 10,000 samples at a million rows need little
@@ -182,7 +182,7 @@ def predict(
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
-        Weight samples S >= 1. With one sample the epistemic deviation is 0.
+        Weight samples S >= 1. With one sample the epistemic standard deviation is 0.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def sample_functions(
 def mixture(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> tuple[Array, Array]:
-    """Return the components of the predictive mixture at `x`, means and deviations of y (D5).
+    """Return means and standard deviations of the predictive mixture's components at `x` (D5).
 
     ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood.
 

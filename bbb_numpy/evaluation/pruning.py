@@ -56,12 +56,12 @@ class Step(NamedTuple):
 
 @accepts(mean=ANY_NUMBERS, deviation=ANY_NUMBERS)
 def signal_to_noise(mean: Any, deviation: Any) -> Array:
-    r"""Return :math:`|\mu| / \sigma`, elementwise; the deviations must be positive (D36).
+    r"""Return :math:`|\mu| / \sigma`, elementwise; standard deviations must be positive (D36).
 
     Raises
     ------
     ValueError
-        If a deviation is not positive or a number is not finite.
+        If a standard deviation is not positive or a number is not finite.
     """
     mean, deviation = np.asarray(mean, float), np.asarray(deviation, float)
     if deviation.ndim and mean.shape != deviation.shape:

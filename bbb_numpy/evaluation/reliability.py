@@ -111,7 +111,7 @@ def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
 
     With residuals r the error is :math:`\frac1N \sqrt{\frac{G}{G - 1} \sum_g (\sum_{i \in g}
     r_i)^2}` over G groups: rows of one group, such as the companies of one day, may be correlated
-    in any way, groups may not. With one row per group it is the usual deviation over sqrt(N).
+    in any way, groups may not. With one row per group it is the usual standard error.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def expected_calibration_error(table: Reliability) -> float:
 def chance_calibration_error(table: Reliability) -> float:
     r"""Return what `expected_calibration_error` is on average when all probabilities are right.
 
-    :math:`E|Z| = \sqrt{2 / \pi}` deviations per bin, in the normal limit (D35).
+    :math:`E|Z| = \sqrt{2 / \pi}` standard deviations per bin, in the normal limit (D35).
     """
     chance = np.sqrt(2.0 / np.pi) * table.deviation
     return float(table.rows @ chance / table.rows.sum())

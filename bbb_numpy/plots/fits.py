@@ -135,7 +135,7 @@ def fit(
     y_limits: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw data, truth, predictive mean and the two bands of mean +- 2 deviations.
+    """Draw data, truth, predictive mean and the two bands of mean +- 2 standard deviations.
 
     The inner band is epistemic (where the curve may run), the outer one total (where a new
     y may fall). Neither is scaled. Two dotted vertical lines mark the range of the data.
@@ -226,13 +226,13 @@ def deviations(
     ranges: Mapping[str, tuple[float, float]] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw epistemic deviations against x on a logarithmic axis, one curve per name.
+    """Draw epistemic standard deviations against x on a logarithmic axis, one curve per name.
 
     Parameters
     ----------
     x : ndarray (N,) or (N, 1)
     curves : mapping of str to ndarray (N,) or (N, 1)
-        At most four deviations > 0, in units of y.
+        At most four standard deviations > 0, in units of y.
     ranges : mapping of str to (low, high), optional
         Where the data of a curve lie: drawn thick there, thin outside.
     ax : Axes, optional
@@ -261,7 +261,7 @@ def deviations(
     ax.set_xlim(float(x[0]), float(x[-1]))
     ax.xaxis.set_major_locator(MaxNLocator(7))
     ax.set_xlabel("x")
-    ax.set_ylabel("epistemic deviation (units of y)")
+    ax.set_ylabel("epistemic standard deviation (units of y)")
     legend_above(ax, 2)
     return ax
 
