@@ -45,147 +45,66 @@ class UCISet(NamedTuple):
 class _Known:
     """What is known of a set: its columns, rows, standard splits, and sums (see `_check`)."""
 
-    columns: tuple[str, ...]
+    header: str
     rows: int
     splits: int
     targets: float
     inputs: float
     file: str = ""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The inputs, then the target."""
+        return tuple(self.header.split())
+
 
 _SETS = {
     "boston": _Known(
-        (
-            "CRIM",
-            "ZN",
-            "INDUS",
-            "CHAS",
-            "NOX",
-            "RM",
-            "AGE",
-            "DIS",
-            "RAD",
-            "TAX",
-            "PTRATIO",
-            "B",
-            "LSTAT",
-            "MEDV",
-        ),
-        506,
-        20,
-        21.333115045489627,
-        970.1298012146937,
+        "CRIM ZN INDUS CHAS NOX RM AGE DIS RAD TAX PTRATIO B LSTAT MEDV",
+        *(506, 20, 21.333115045489627, 970.1298012146937),
     ),
     "concrete": _Known(
-        (
-            "cement",
-            "blast_furnace_slag",
-            "fly_ash",
-            "water",
-            "superplasticizer",
-            "coarse_aggregate",
-            "fine_aggregate",
-            "age",
-            "strength",
-        ),
-        1030,
-        20,
-        32.8219067546825,
-        2367.0891397738073,
+        "cement blast_furnace_slag fly_ash water superplasticizer coarse_aggregate "
+        "fine_aggregate age strength",
+        *(1030, 20, 32.8219067546825, 2367.0891397738073),
     ),
     "energy": _Known(
-        (
-            "relative_compactness",
-            "surface_area",
-            "wall_area",
-            "roof_area",
-            "overall_height",
-            "orientation",
-            "glazing_area",
-            "glazing_area_distribution",
-            "heating_load",
-        ),
-        768,
-        20,
-        23.53298937337451,
-        1184.6810362483745,
+        "relative_compactness surface_area wall_area roof_area overall_height orientation "
+        "glazing_area glazing_area_distribution heating_load",
+        *(768, 20, 23.53298937337451, 1184.6810362483745),
     ),
     "protein": _Known(
-        (*(f"F{i}" for i in range(1, 10)), "RMSD"),
-        45730,
-        5,
-        7.785701946661225,
-        1387278.0123091785,
+        "F1 F2 F3 F4 F5 F6 F7 F8 F9 RMSD",
+        *(45730, 5, 7.785701946661225, 1387278.0123091785),
         "protein.csv.gz",
     ),
     "wine_red": _Known(
-        (
-            "fixed_acidity",
-            "volatile_acidity",
-            "citric_acid",
-            "residual_sugar",
-            "chlorides",
-            "free_sulfur_dioxide",
-            "total_sulfur_dioxide",
-            "density",
-            "pH",
-            "sulphates",
-            "alcohol",
-            "quality",
-        ),
-        1599,
-        20,
-        5.6669770168855536,
-        87.61986297186525,
+        "fixed_acidity volatile_acidity citric_acid residual_sugar chlorides "
+        "free_sulfur_dioxide total_sulfur_dioxide density pH sulphates alcohol quality",
+        *(1599, 20, 5.6669770168855536, 87.61986297186525),
     ),
     "yacht": _Known(
-        (
-            "longitudinal_position",
-            "prismatic_coefficient",
-            "length_displacement",
-            "beam_draught",
-            "length_beam",
-            "froude_number",
-            "resistance",
-        ),
-        308,
-        20,
-        10.951167360147943,
-        10.3164182112386,
+        "longitudinal_position prismatic_coefficient length_displacement beam_draught "
+        "length_beam froude_number resistance",
+        *(308, 20, 10.951167360147943, 10.3164182112386),
     ),
-    "power": _Known(("AT", "V", "AP", "RH", "PE"), 9568, 20, 454.4448816005802, 1160.6444248297264),
+    "power": _Known(
+        "AT V AP RH PE",
+        *(9568, 20, 454.4448816005802, 1160.6444248297264),
+    ),
     "kin8nm": _Known(
-        (*(f"theta{i}" for i in range(1, 9)), "y"),
-        8192,
-        20,
-        0.7121238673938531,
-        0.006176898109712013,
+        "theta1 theta2 theta3 theta4 theta5 theta6 theta7 theta8 y",
+        *(8192, 20, 0.7121238673938531, 0.006176898109712013),
         "kin8nm.csv.gz",
     ),
     "naval": _Known(
-        (
-            "lever_position",
-            "ship_speed",
-            "gas_turbine_shaft_torque",
-            "gas_turbine_revolutions",
-            "gas_generator_revolutions",
-            "starboard_propeller_torque",
-            "port_propeller_torque",
-            "hp_turbine_exit_temperature",
-            "gt_compressor_inlet_temperature",
-            "gt_compressor_outlet_temperature",
-            "hp_turbine_exit_pressure",
-            "gt_compressor_inlet_pressure",
-            "gt_compressor_outlet_pressure",
-            "gt_exhaust_pressure",
-            "turbine_injection_control",
-            "fuel_flow",
-            "compressor_decay",
-        ),
-        11934,
-        20,
-        0.9834960201089226,
-        39811.23063638038,
+        "lever_position ship_speed gas_turbine_shaft_torque gas_turbine_revolutions "
+        "gas_generator_revolutions starboard_propeller_torque port_propeller_torque "
+        "hp_turbine_exit_temperature gt_compressor_inlet_temperature "
+        "gt_compressor_outlet_temperature hp_turbine_exit_pressure gt_compressor_inlet_pressure "
+        "gt_compressor_outlet_pressure gt_exhaust_pressure turbine_injection_control fuel_flow "
+        "compressor_decay",
+        *(11934, 20, 0.9834960201089226, 39811.23063638038),
         "naval.csv.gz",
     ),
 }

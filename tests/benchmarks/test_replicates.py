@@ -57,28 +57,6 @@ def test_pytorch_takes_our_steps(form, adam, count, samples):
     assert not np.allclose(trials.thetas(), thetas, rtol=1e-4)
 
 
-@pytest.mark.parametrize("count", [1, R])
-def test_pytorch_trains_as_many_steps_as_we_do(count):
-    trials, *_ = torch_trials(SMALL, "flat", "loop", count)
-    advance, steps = trials.advance, []
-
-    def counted(noise, x, y, share):
-        steps.append((x.shape[1], share))
-        return advance(noise, x, y, share)
-
-    trials.advance = counted
-    trials.fit(SMALL.epochs)
-    assert steps == [(BATCH, BATCH / SMALL.rows), (3, 3 / SMALL.rows)] * SMALL.epochs
-    assert np.isfinite(trials.thetas()).all()
-
-
-def test_noise_in_pytorch_has_the_shapes_of_the_parameters():
-    trials, *_ = torch_trials(SMALL, "layers", "loop", R)
-    for eps, mu in zip(trials.draw(), trials.mu, strict=True):
-        assert eps.shape == (SMALL.samples, *mu.shape)
-        assert mu.shape[0] == R
-
-
 def test_a_race_counts_trials_and_everybody_has_a_turn_in_every_round():
     calls = []
     entrants = {"a": (1, lambda: calls.append("a")), "b": (5, lambda: calls.append("b"))}
@@ -86,10 +64,6 @@ def test_a_race_counts_trials_and_everybody_has_a_turn_in_every_round():
     assert {name: len(values) for name, values in seconds.items()} == {"a": 3, "b": 3}
     for turn in range(4):  # one to warm up
         assert sorted(calls[2 * turn : 2 * turn + 2]) == ["a", "b"]
-
-
-def test_everybody_named_takes_part():
-    assert list(replicates.contestants(SMALL, None)) == [ALONE, "5 together", "20 together"]
 
 
 RESULT = Result(
@@ -102,20 +76,6 @@ def test_speed_ups_are_taken_within_a_round():
     assert ALONE not in ups
     assert ups["5 together"].median == pytest.approx(3.0)
     assert ups["x"].median == pytest.approx(0.2)
-
-
-def test_the_table_shows_trials_per_second_and_speed_ups():
-    head, _, line = replicates.markdown([RESULT]).splitlines()
-    assert head == f"| trial | S | dtype | {ALONE} | 5 together | x |"
-    assert line == ("| 3-5-1, 35 rows | 2 | float64 | 3.33 | 10.00 (3.00x) | 0.67 (0.20x) |")
-
-
-def test_the_json_holds_rates_and_speed_ups():
-    document = json.loads(json.dumps(replicates.as_json([RESULT], {"rounds": 2})))
-    (found,) = document["results"]
-    assert found["trials_per_second"]["5 together"]["median"] == pytest.approx(10.0)
-    assert found["speed_up"]["5 together"]["median"] == pytest.approx(3.0)
-    assert document["about"] == {"rounds": 2}
 
 
 def test_a_quick_run_prints_the_table_and_saves_where_it_is_told(tmp_path, monkeypatch, capsys):

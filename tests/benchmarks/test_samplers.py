@@ -71,15 +71,6 @@ def test_groups_of_chains_in_other_processes_make_the_gradients_of_all_chains():
     assert np.ptp(positions, axis=1).min() > 0, "every chain goes a way of its own"
 
 
-def test_independent_values_are_all_effective_and_a_chain_that_stays_apart_is_not():
-    f = np.random.default_rng(0).standard_normal((4, 500, 2))
-    assert 1600 < effective.ess(f) < 2400
-    assert effective.rhat(f) < 1.01
-    f[0, :, 1] += 5.0
-    assert effective.ess(f) < 20, "the worst row counts"
-    assert effective.rhat(f) > 1.5
-
-
 def test_all_contestants_for_effective_samples_warm_up_and_run():
     start = 0.3 * CLASSES.draw_prior(np.random.default_rng(1), 4)
     found = effective.race(

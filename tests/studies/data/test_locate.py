@@ -43,11 +43,6 @@ def test_a_file_is_found_in_the_folder_of_its_set(root):
     assert find("sp500", "draws.csv") is None
 
 
-def test_a_folder_of_that_name_is_not_the_file(root):
-    (root / "powerball" / "draws.csv").mkdir(parents=True)
-    assert find("powerball", "draws.csv") is None
-
-
 def test_a_missing_file_says_what_where_from_and_where_to(root):
     with pytest.raises(MissingDataError) as caught:
         locate("powerball", "powerball_2010_2020.csv")

@@ -2,15 +2,13 @@
 
 import os
 from itertools import combinations
-from math import comb, log, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bbb_studies.data import powerball
-from bbb_studies.data.locate import ENVIRONMENT, DamagedDataError, MissingDataError
+from bbb_studies.data.locate import ENVIRONMENT, DamagedDataError
 from bbb_studies.data.powerball import COLUMNS, FILE, exact, examples, load, mass_of_place, rules
 
 needs_data = pytest.mark.skipif(
@@ -29,17 +27,6 @@ def test_the_mass_of_a_place_counts_all_draws(balls):
     for place in range(1, 6):
         counted = np.bincount(draws[:, place - 1], minlength=balls + 1) / len(draws)
         np.testing.assert_allclose(mass_of_place(balls, place), counted, rtol=1e-14)
-
-
-@pytest.mark.equation("D37")
-@settings(max_examples=40, deadline=None)
-@given(balls=st.integers(5, 120), place=st.integers(1, 5))
-def test_the_mass_of_a_place_sums_to_one_and_has_the_known_mean(balls, place):
-    mass = mass_of_place(balls, place)
-    assert mass.sum() == pytest.approx(1.0, rel=1e-12)
-    # By symmetry the five gaps are equal on average: E w_k = k (N + 1) / 6.
-    assert mass @ np.arange(balls + 1) == pytest.approx(place * (balls + 1) / 6, rel=1e-12)
-    np.testing.assert_allclose(mass[1:], mass_of_place(balls, 6 - place)[:0:-1], rtol=1e-12)
 
 
 @pytest.mark.equation("D37")
@@ -73,26 +60,6 @@ def test_no_classifier_beats_the_ceiling(balls):
         right = says_first[draws[:, 0]] + 1 - says_first[draws[:, 2]]
         best = max(best, right.mean() / 2)
     assert best == pytest.approx(found.accuracy, rel=1e-12)
-
-
-@pytest.mark.equation("D37")
-def test_no_forecast_has_less_log_loss():
-    found = exact({10: 0.25, 13: 0.75})
-    p, mass = found.probability, found.mass
-    possible = np.flatnonzero(mass.sum(axis=0))
-
-    def loss(q):
-        q = np.clip(q[possible], 1e-300, 1)
-        return -(mass[1, possible] @ np.log(q)) - mass[0, possible] @ np.log(
-            np.maximum(1 - q, 1e-300)
-        )
-
-    assert loss(p) == pytest.approx(found.log_loss, rel=1e-12)
-    rng = np.random.default_rng(0)
-    for size in (1e-3, 1e-2, 1e-1):
-        for _ in range(20):
-            other = np.clip(p + size * rng.standard_normal(p.shape), 1e-9, 1 - 1e-9)
-            assert loss(other) > found.log_loss
 
 
 @pytest.mark.equation("D37")
@@ -228,19 +195,3 @@ def test_a_file_that_breaks_the_rules_is_refused(root, rows, said):
     written(root, *rows)
     with pytest.raises(DamagedDataError, match=said):
         load()
-
-
-def test_without_the_file_the_error_says_where_to_get_it(root):
-    with pytest.raises(MissingDataError, match="New York State open data"):
-        load()
-
-
-@pytest.mark.equation("D37")
-def test_the_first_numbers_by_hand():
-    """Bin 1 is number 1 when 1 is drawn: 5/N. The rest follows from Pascal's triangle."""
-    assert mass_of_place(59, 1)[1] == pytest.approx(5 / 59)
-    assert mass_of_place(59, 3)[3] == pytest.approx(comb(56, 2) / comb(59, 5))
-    entropy = exact(6)  # w1 in {1, 2}, w3 in {3, 4}: the bins never meet
-    assert entropy.accuracy == 1.0
-    assert entropy.log_loss == 0.0
-    assert powerball.exact(7).log_loss < log(2)

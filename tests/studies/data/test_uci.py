@@ -67,13 +67,6 @@ def test_naval_is_the_trap_that_it_is_said_to_be():
     assert len(np.unique(found.x, axis=0)) == len(found.x)
 
 
-@needs_data
-def test_more_splits_begin_with_the_published_ones():
-    few, many = load("boston"), load("boston", splits=50)
-    assert len(many.test_rows) == 50
-    np.testing.assert_array_equal(few.test_rows, many.test_rows[:20])
-
-
 def as_from_openml(monkeypatch, frame):
     monkeypatch.delenv(ENVIRONMENT)
     monkeypatch.setattr(sklearn_datasets, "fetch_openml", lambda **_: SimpleNamespace(frame=frame))
