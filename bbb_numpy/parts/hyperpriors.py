@@ -98,35 +98,33 @@ class LogNormal:
 
 
 @dataclass(frozen=True)
-class HalfNormal:
-    r"""A scale s = e^u with :math:`p(s) = \sqrt{2/\pi}\, e^{-s^2/(2 c^2)} / c` for s > 0 (D32).
-
-    Parameters
-    ----------
-    scale : float
-        c > 0, in the units of s.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is not between 1e-150 and 1e150.
-    """
+class _OfAScale:
+    """A density of s = e^u > 0 with one number c, in the units of s."""
 
     scale: float = 1.0
 
     def __post_init__(self) -> None:
         standard_deviation("scale of the hyperprior", self.scale)
 
+    def _log_ratio(self, u: Array) -> Array:
+        return u - log(self.scale)  # log(s / c)
+
+
+@dataclass(frozen=True)
+class HalfNormal(_OfAScale):
+    r"""A scale s = e^u with :math:`p(s) = \sqrt{2/\pi}\, e^{-s^2/(2 c^2)} / c` for s > 0 (D32).
+
+    `scale` is c, between 1e-150 and 1e150, in the units of s; ValueError otherwise.
+    """
+
     def log_density(self, u: Array, start: Array) -> Array:
         """Return log(2/pi)/2 - log c - s^2 / (2 c^2) + u, the last term log ds/du (D32)."""
-        return 0.5 * log(2.0 / np.pi) - log(self.scale) - 0.5 * self._ratio(u) ** 2 + u
+        ratio = np.exp(self._log_ratio(u))
+        return 0.5 * log(2.0 / np.pi) - log(self.scale) - 0.5 * ratio**2 + u
 
     def slope(self, u: Array, start: Array) -> Array:
         """Return 1 - s^2 / c^2 (D32)."""
-        return 1.0 - self._ratio(u) ** 2
-
-    def _ratio(self, u: Array) -> Array:
-        return np.exp(u - log(self.scale))  # s / c
+        return 1.0 - np.exp(self._log_ratio(u)) ** 2
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
         """Draw learned numbers (S, K)."""
@@ -134,34 +132,21 @@ class HalfNormal:
 
 
 @dataclass(frozen=True)
-class HalfCauchy:
+class HalfCauchy(_OfAScale):
     r"""A scale s = e^u with :math:`p(s) = 2 / (\pi c (1 + s^2/c^2))` for s > 0 (D32).
 
-    Parameters
-    ----------
-    scale : float
-        c > 0, the median, in the units of s.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is not between 1e-150 and 1e150.
+    `scale` is c, the median, between 1e-150 and 1e150, in the units of s; ValueError otherwise.
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        standard_deviation("scale of the hyperprior", self.scale)
 
     def log_density(self, u: Array, start: Array) -> Array:
         """Return log(2/pi) - log(2 cosh v) with v = u - log c: the Jacobian is in it (D32)."""
-        v = u - log(self.scale)
+        v = self._log_ratio(u)
         size = np.where(v.real < 0, -v, v)
         return log(2.0 / np.pi) - size - np.log(1.0 + np.exp(-2.0 * size))
 
     def slope(self, u: Array, start: Array) -> Array:
         """Return -tanh(u - log c) (D32)."""
-        return -np.tanh(u - log(self.scale))
+        return -np.tanh(self._log_ratio(u))
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
         """Draw learned numbers (S, K)."""
