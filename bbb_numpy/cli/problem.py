@@ -26,6 +26,7 @@ __all__ = [
     "add_reading_options",
     "complete",
     "filled",
+    "parsed",
     "read",
     "read_problem",
     "with_numbers",
@@ -165,18 +166,21 @@ def with_numbers(
     return table.assign(**numbers) if numbers else table
 
 
-def _parsed(cells: Series, args: argparse.Namespace) -> Series:
-    """Return the numbers in cells, NaN where there is none."""
+def parsed(cells: Series, args: argparse.Namespace) -> Series:
+    """Return the numbers in cells, not finite where there is none."""
+    import pandas as pd
+
     decimal, thousands = args.decimal or ".", args.thousands or ""
-    pattern = number_pattern(decimal, thousands)
+    if thousands or decimal != ".":
+        pattern = number_pattern(decimal, thousands)
 
-    def number(cell: str) -> float:
-        cell = cell.translate(SPACES)
-        if len(cell) > 1000 or not pattern.fullmatch(cell):
-            return np.nan
-        return float((cell.replace(thousands, "") if thousands else cell).replace(decimal, "."))
+        def plain(cell: str) -> str:
+            cell = cell.translate(SPACES)
+            known = pattern.fullmatch(cell) is not None
+            return cell.replace(thousands, "").replace(decimal, ".") if known else ""
 
-    return cells.map({cell: number(cell) for cell in cells.unique()}).astype(float)
+        cells = cells.map(plain)
+    return pd.to_numeric(cells, errors="coerce").astype(float)
 
 
 def _numbers(
@@ -184,7 +188,7 @@ def _numbers(
 ) -> Series:
     """Return a column of numbers, NaN where a value is missing."""
     cells = pick(table, name)
-    found = _parsed(cells, args)
+    found = parsed(cells, args)
     wrong = ~np.isfinite(found) & ~missing(cells)
     if wrong.any():
         cell = cells[wrong].iloc[0]
@@ -203,7 +207,7 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     """
     cells = pick(table, name)
     given = cells[~missing(cells)]
-    if not len(given) or 2 * _parsed(given, args).notna().sum() >= len(given):
+    if not len(given) or 2 * parsed(given, args).notna().sum() >= len(given):
         return False
     first = f"{place(table, name, ~missing(cells))}: {shown(given.iloc[0])}"
     distinct = given.unique()
