@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-try:
+try:  # first here, for all modules of the learners: whoever lacks it is told once
     from sklearn import get_config
-    from sklearn.base import BaseEstimator
+    from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils import estimator_html_repr
     from sklearn.utils.metaestimators import available_if
@@ -43,7 +43,15 @@ from .plan import REGRESSION, Plan, Task, check_plan, fields_of, stands_for, wit
 from .representation import fitted_html, importances, layer_means
 from .rows import Prepared, check_inputs, check_pair, check_weights, prepared
 
-__all__ = ["Learner", "Targets", "trains"]
+__all__ = [
+    "ClassifierMixin",
+    "Learner",
+    "MultiOutputMixin",
+    "RegressorMixin",
+    "Targets",
+    "check_is_fitted",
+    "trains",
+]
 
 Array = NDArray[Any]
 Self = TypeVar("Self", bound="Learner")

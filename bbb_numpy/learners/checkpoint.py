@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ..gradients.catalogue import (
     ESTIMATORS,
@@ -35,6 +34,7 @@ from ..sampling import mcmc
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import EarlyStopping, Epoch, Training
 from ..training.optimizers import SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
+from .base import check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .columns import Column
 from .fit_report import FitReport

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 
 from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from .base import Learner, Targets, trains
+from .base import ClassifierMixin, Learner, Targets, trains
 from .cautions import need_finite
 from .plan import CLASSIFICATION, Plan
 from .rows import check_labels, check_weights, class_weights
