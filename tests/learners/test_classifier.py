@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -204,15 +203,6 @@ def test_log_probabilities_of_what_is_next_to_impossible_are_finite(likelihood):
     np.testing.assert_allclose(logs[p > 1e-8], np.log(p[p > 1e-8]), atol=1e-12)
 
 
-def test_both_likelihoods_of_two_classes_find_about_the_same():
-    x, y = data(rows=200)
-    one, two = (
-        learner(likelihood=name, epochs=60, predict_samples=200).fit(x, y)
-        for name in ("bernoulli", "categorical")
-    )
-    assert np.abs(one.predict_proba(x) - two.predict_proba(x)).mean() < 0.05
-
-
 @pytest.mark.equation("D29")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_entropy_splits_into_what_data_could_tell_and_what_they_could_not(classes):
@@ -375,20 +365,6 @@ def test_any_valid_combination_fits_and_predicts(params, classes):
 def test_bad_arguments_are_named_at_fit(params, classes, message):
     with pytest.raises((TypeError, ValueError), match=message):
         learner(**params).fit(*data(classes))
-
-
-METHODS = ["predict", "predict_proba", "predict_log_proba", "predict_distribution"]
-
-
-@pytest.mark.parametrize("method", [*METHODS, "sample_functions"])
-def test_methods_need_fit_first_and_the_same_width(method):
-    x, y = data()
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        getattr(learner(), method)(x)
-    with pytest.raises(
-        ValueError, match="X has 1 features, but BayesianMLPClassifier is expecting"
-    ):
-        getattr(learner().fit(x, y), method)(x[:, :1])
 
 
 @pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "classes_"])

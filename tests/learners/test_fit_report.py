@@ -13,21 +13,16 @@ from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 
 from bbb_numpy import (
-    MLE,
     MLP,
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
-    FreeEnergy,
     FullRank,
     GaussianLikelihood,
     GaussianPrior,
     LaplacePrior,
     Model,
-    PointMass,
-    Reparameterised,
     Sampling,
-    StudentTPrior,
     load,
     save,
 )
@@ -44,7 +39,6 @@ from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import EarlyStopping, Epoch
 from bbb_numpy.training.optimizers import Cosine
 from bbb_numpy.training.recipe import Rows
-from bbb_studies.data import income_tax, locate, mnist, mushroom, powerball, sp500
 
 ROWS = 64  # two batches
 X = np.random.default_rng(0).uniform(-3, 3, (ROWS, 1))
@@ -125,12 +119,6 @@ def test_a_failed_regression_says_so_with_cause_and_remedy(name):
     assert not model.fit_report_.passed
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
-@pytest.mark.parametrize("rate", [1.0, 10.0])
-def test_the_last_steps_of_adam_cannot_be_as_long_as_the_prior_is_wide(rate, seed):
-    assert said(regressor(optimizer=Adam(rate), epochs=200, random_state=seed), X, Y)
-
-
 @pytest.mark.parametrize(
     ("x", "params", "cause"),
     [
@@ -175,72 +163,6 @@ def test_draws_that_never_left_their_start_are_named():
     assert not said(regressor(hidden_layer_sizes=(5,), inference=sampling), X, Y)
 
 
-def test_a_sampler_of_a_prior_that_is_too_narrow_is_not_blamed():
-    sampling = Sampling("nuts", chains=2, draws=5, warm_up=20)
-    model = regressor(hidden_layer_sizes=(5,), prior=GaussianPrior(1e-3), inference=sampling)
-    [message] = said(model, X, X[:, 0] + Y)
-    assert "a prior that is too narrow" in message
-    assert "chains" not in message
-
-
-MANY = np.random.default_rng(3).uniform(-3, 3, (1000, 1))
-WIDE = {"hidden_layer_sizes": (500,)}
-REMEDIES = {  # a fit that fails, and what its message says to do
-    "standardize=True": (X, 1e3 * Y, RAW, X, 1e3 * Y, {}),
-    "try optimizer=Adam(1e-2, schedule=Cosine())": (
-        *(X, Y, {"optimizer": Adam(10.0)}),
-        *(X, Y, {"optimizer": Adam(1e-2, schedule=Cosine())}),
-    ),
-    "try optimizer=Adam(1e-2)": (
-        *(X, Y, {"optimizer": Adam(1e-4)}),
-        *(X, Y, {"optimizer": Adam(1e-2)}),
-    ),
-    "train for more": (X, Y, {"epochs": 100}, X, Y, {"epochs": 300}),
-    "or with smaller batches": (X, Y, {"epochs": 100}, X, Y, {"epochs": 100, "batch_size": 4}),
-    "likelihood='student-t-learned'": (
-        *(X, put(Y, 3, 100.0), {}),
-        *(X, put(Y, 3, 100.0), {"likelihood": "student-t-learned"}),
-    ),
-    "leave out those rows, or if": (
-        *(X, put(Y, 3, 100.0), {}),
-        *(np.delete(X, 3, axis=0), np.delete(Y, 3), {}),
-    ),
-    "leave out those rows, or transform": (
-        *(put(X, (3, 0), 1e3), Y, {}),
-        *(np.delete(X, 3, axis=0), np.delete(Y, 3), {}),
-    ),
-    "or transform the column": (
-        *(put(X, (3, 0), 1e3), Y, {}),
-        *(stats.rankdata(put(X, (3, 0), 1e3))[:, None], Y, {}),
-    ),
-    "'gaussian-learned' and": (
-        *(X, Y, {"likelihood": GaussianLikelihood(0.01)}),
-        *(X, Y, {"likelihood": "gaussian-learned"}),
-    ),
-    "and 'student-t-learned' do": (
-        *(X, Y, {"likelihood": GaussianLikelihood(0.01)}),
-        *(X, Y, {"likelihood": "student-t-learned"}),
-    ),
-    "use objective='elbo'": (
-        *(X, Y, {"objective": FreeEnergy(100.0)}),
-        *(X, Y, {"objective": "elbo"}),
-    ),
-    "narrower layers": (X, Y, WIDE, X, Y, {"hidden_layer_sizes": (100,)}),
-    "more rows": (X, Y, WIDE, MANY, np.sin(2 * MANY[:, 0]), WIDE | {"epochs": 30}),
-    "or inference='map'": (X, Y, WIDE, X, Y, WIDE | {"inference": "map", "epochs": 300}),
-}
-
-
-@pytest.mark.parametrize("remedy", REMEDIES)
-def test_what_a_message_says_to_do_mends_the_fit_that_drew_it(remedy):
-    x, y, params, new_x, new_y, mended = REMEDIES[remedy]
-    [message] = said(regressor(**params), x, y)
-    assert remedy in message
-    model = regressor(**mended)
-    assert said(model, new_x, new_y) == []
-    assert model.fit_report_.log_density > model.fit_report_.base + 0.1  # it has learned from X
-
-
 NARROW = {
     "a line": (X, X[:, 0], {}),
     "a sine, which no line describes": (X, Y, {}),
@@ -271,29 +193,6 @@ def test_a_prior_too_narrow_for_y_is_named_and_the_width_that_is_told_mends_it(n
     assert model.fit_report_.log_density > model.fit_report_.base + 0.1
 
 
-def test_a_narrow_prior_with_tails_is_no_obstacle():
-    model = regressor(prior=StudentTPrior(1e-3))  # a large weight costs its logarithm
-    assert said(model, X, Y) == []
-    assert model.fit_report_.log_density > model.fit_report_.base + 0.1
-
-
-@pytest.mark.parametrize("scale", [0.5, 100.0])
-def test_a_prior_wide_enough_is_not_called_narrow_nor_one_that_is_far_too_wide(scale):
-    prior = GaussianPrior(scale)
-    assert said(regressor(prior=prior, epochs=300), X, Y) == []
-    noise = np.random.default_rng(6).standard_normal(ROWS)  # of which there is nothing to learn
-    assert "narrow:" not in str(said(regressor(prior=prior, epochs=100), X, noise))
-    [message] = said(regressor(prior=prior, hidden_layer_sizes=(500,)), X, Y)
-    assert "collapsed to the prior" in message
-    assert "narrow:" not in message
-
-
-def test_near_the_border_both_causes_are_named():
-    [message] = said(regressor(prior=GaussianPrior(0.2), epochs=50), X, Y)
-    assert "a prior that is too narrow" in message
-    assert "; or too few epochs, 50" in message
-
-
 def reach(prior, sizes, y=Y):
     model = Model(MLP(sizes), prior, GaussianLikelihood())
     return fit_report._reach(DrawnWeights(model), X, y[:, None], 0)
@@ -309,18 +208,6 @@ def test_the_reach_of_a_relu_network_is_a_power_of_the_width_of_its_prior(sizes)
     layers = len(sizes) - 1
     assert wide / narrow == pytest.approx(2**layers, rel=1e-12 if layers < 3 else 0.2)
     assert reach(GaussianPrior(0.1), sizes, y=10 * Y) == pytest.approx(narrow / 10, rel=1e-12)
-
-
-def test_the_reach_of_a_line_is_that_of_its_slope():
-    expected = stats.halfnorm.median() * X.std() / Y.std()  # 32 draws: errors of a fifth
-    assert reach(GaussianPrior(1.0), (1, 1)) == pytest.approx(expected, rel=0.6)
-
-
-def test_what_has_no_prior_has_no_reach():
-    model = Model(MLP((1, 5, 1)), GaussianPrior(1e-3), GaussianLikelihood())
-    source = Reparameterised(model, PointMass(), MLE())
-    assert isnan(fit_report._reach(source, X, Y[:, None], 0))
-    assert said(regressor(prior=GaussianPrior(1e-3), inference="mle"), X, Y) == []
 
 
 @pytest.mark.parametrize(("reach", "beyond"), [(1e-3, True), (0.046, True), (0.047, False)])
@@ -380,43 +267,6 @@ def test_draws_of_a_posterior_are_silent_and_have_no_slope():
     report = model.fit_report_
     assert report.log_density > report.base + 0.5
     assert all(map(isnan, (report.slope, report.moved, report.kl, report.learning_rate)))
-
-
-def real():
-    for name in ("diabetes", "breast_cancer", "digits"):
-        learner = regressor() if name == "diabetes" else classifier()
-        yield name, learner, *getattr(datasets, f"load_{name}")(return_X_y=True)
-    names = ("boston", "concrete", "energy", "wine_red", "yacht", "kin8nm", "power", "naval")
-    for name in (*names, "protein"):
-        for begin in (0, 1):
-            table = np.loadtxt(table_of(name), delimiter=",", skiprows=1)
-            table = table[begin :: max(1, len(table) // 1000)]
-            yield f"{name} from {begin}", regressor(), table[:, :-1], table[:, -1]
-    mushrooms, digits, tax = mushroom.load(), mnist.load(), income_tax.load()
-    x, y = np.asarray(mushrooms[0], float), np.asarray(mushrooms[1])
-    yield "mushrooms", classifier(), x[:2000], y[:2000]
-    yield "mushrooms as numbers", regressor(), x[:500], y[:500].astype(float)
-    images, labels = np.asarray(digits[0]).reshape(-1, 784) / 126.0, np.asarray(digits[1])
-    for begin in range(0, 5000, 1000):
-        yield f"mnist {begin}", classifier(), *(a[begin : begin + 500] for a in (images, labels))
-    balls, moves = powerball.examples(powerball.load()), sp500.rows(sp500.load())
-    yield "powerball", classifier(), balls.number[:, None], balls.label
-    yield "sp500", classifier(), moves.x[-3000:], moves.y[-3000:, 0].astype(int)
-    yield "tax", regressor(), tax.x, tax.y
-    yield "tax, class", classifier(), np.c_[tax.x, tax.y], tax.income_class
-
-
-def table_of(name):
-    folder = locate.folder() / name
-    return next(path for path in folder.iterdir() if path.name.startswith(f"{name}.csv"))
-
-
-@pytest.mark.long
-@pytest.mark.skipif(locate.folder() is None, reason="the data sets are not here")
-def test_the_defaults_are_silent_on_real_data():
-    found = {name: said(model, x, y) for name, model, x, y in real()}
-    assert len(found) > 30
-    assert {name: messages for name, messages in found.items() if messages} == {}
 
 
 # --- what is measured

@@ -2,7 +2,6 @@
 
 import csv
 import pickle
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +30,6 @@ from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
-    DiagonalMetric,
     MetropolisHastings,
     StudentWalk,
 )
@@ -280,14 +278,6 @@ def test_a_classifier_predicts_from_draws(labels):
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), found.proba, rtol=1e-9)
 
 
-@pytest.mark.parametrize("likelihood", ["poisson", "bernoulli", "heteroscedastic"])
-def test_every_likelihood_can_be_sampled(likelihood):
-    y = {"poisson": np.floor(np.abs(Y)), "bernoulli": Y > 5}.get(likelihood, Y)
-    model = regressor(likelihood=likelihood).fit(X, y)
-    assert np.isfinite(model.predict_distribution(X).total).all()
-    assert np.isfinite(model.log_predictive_density(X, y)).all()
-
-
 # Going on, starting anew, interruption
 
 
@@ -323,15 +313,6 @@ def interrupt_at(monkeypatch, step):
         return true_step(self, *args)
 
     monkeypatch.setattr(NUTS, "step", interrupted)
-
-
-def test_a_learner_s_draws_are_the_same_on_two_cores():
-    here, there = (
-        regressor(replace(SHORT, groups=2, cores=cores), dtype="float32").fit(X, Y).draws_
-        for cores in (1, 2)
-    )
-    assert len(here.kernels) == 2
-    assert here.positions.tobytes() == there.positions.tobytes()
 
 
 STILL = Sampling(
@@ -489,13 +470,6 @@ def test_pickles_predict_the_same_and_leave_buffers_out():
     np.testing.assert_allclose(value, twin.draws_.log_density[-1], rtol=1e-12)
 
 
-def test_a_metric_given_as_an_argument_comes_back(tmp_path):
-    sampler = HMC(metric=DiagonalMetric(np.arange(1.0, 15.0)))
-    save(regressor(replace(SHORT, sampler=sampler)).fit(X, Y), tmp_path / "m")
-    found = load(tmp_path / "m").inference.sampler.metric
-    np.testing.assert_array_equal(found.variance, sampler.metric.variance)
-
-
 class OwnKernel(HMC):
     pass
 
@@ -565,22 +539,6 @@ def test_fit_prints_the_largest_r_hat_of_the_fitted_means(table, tmp_path, capsy
     judged = convergence(replace(model.draws_, target=rows), weights=False).lines[0]
     assert judged.name == "E[y|x] at 30 rows"
     assert line_of_means(printed) == pytest.approx(judged.r_hat, abs=6e-5)
-
-
-def test_fit_prints_no_r_hat_where_there_is_none(table, tmp_path, monkeypatch, capsys):
-    assert fit(table, tmp_path / "a.npz", *SAMPLED_FIT, "--chains", "1") == 0
-    monkeypatch.setitem(sys.modules, "arviz", None)
-    assert fit(table, tmp_path / "b.npz", *SAMPLED_FIT, "--chains", "2") == 0
-    assert fit(table, tmp_path / "c.npz", "--epochs", "2") == 0
-    assert line_of_means(capsys.readouterr().out) is None
-
-
-def test_the_command_line_refuses_the_checkpoint_of_another_seed(table, tmp_path, capsys):
-    options = [*SAMPLED_FIT, "--checkpoint", str(tmp_path / "run")]
-    assert fit(table, tmp_path / "a.npz", *options, "--seed", "0") == 0
-    assert fit(table, tmp_path / "b.npz", *options, "--seed", "1") == 2
-    assert "belongs to another run" in capsys.readouterr().err
-    assert not (tmp_path / "b.npz").exists()
 
 
 @pytest.mark.filterwarnings("default")

@@ -13,14 +13,13 @@ from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
+from bbb_numpy.model.kl_weights import LinearWarmUp
 from bbb_numpy.model.objectives import FreeEnergy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, StepDecay
 
 pytestmark = pytest.mark.brief
@@ -168,17 +167,6 @@ def test_nothing_changes_when_one_of_several_is_refused(changes, kind, message):
     with pytest.raises(kind, match=message):
         model.set_params(samples=9, likelihood__scale=0.3, **changes)
     assert model.get_params() == before
-
-
-def test_early_stopping_has_fields_once_it_is_there():
-    model = small(early_stopping=EarlyStopping(5)).set_params(early_stopping__min_delta=0.5)
-    assert model.early_stopping == EarlyStopping(5, 0.5)
-
-
-def test_a_warm_up_that_none_stands_for_is_that_of_the_objective():
-    params = BayesianMLPClassifier().get_params()
-    assert CLASSIFICATION.defaults["kl_warm_up"] == NoWarmUp()
-    assert "kl_warm_up__share" not in params
 
 
 def test_a_grid_over_fields_of_parts_fits_each_and_keeps_the_best():

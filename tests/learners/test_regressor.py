@@ -8,11 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bbb_numpy
@@ -20,13 +15,12 @@ from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, geometric_kl_weights
+from bbb_numpy.model.kl_weights import CyclicalWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
-from bbb_numpy.parts.discrete import PoissonLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training import EarlyStopping, NonFiniteError
 from bbb_numpy.training.optimizers import SGD, Adam, Momentum, StepDecay
@@ -79,21 +73,6 @@ def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
 
 
-def test_it_is_a_step_of_a_pipeline():
-    x, y = data()
-    inside = make_pipeline(StandardScaler(), learner(standardize=False)).fit(x, y)
-    assert inside.predict(x).shape == (40,)
-
-
-def test_a_grid_over_prior_objects():
-    x, y = data()
-    grid = {"prior": [GaussianPrior(0.1), GaussianPrior(1.0)], "hidden_layer_sizes": [(2,), (5,)]}
-    search = GridSearchCV(learner(epochs=100), grid, cv=2).fit(x, y)
-    assert search.best_params_["prior"] in grid["prior"]
-    assert search.best_estimator_.estimator_.model.prior == search.best_params_["prior"]
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
 def test_a_clone_fits_to_the_same_numbers():
     x, y = data()
     model = learner(prior=GaussianPrior(0.3), optimizer=SGD(1e-3)).fit(x, y)
@@ -122,17 +101,6 @@ def test_data_frames_carry_their_names():
     with pytest.raises(ValueError, match="unseen at fit time"):
         model.partial_fit(frame.rename(columns={"a": "z"}), y)
     assert not hasattr(model.fit(x, y), "feature_names_in_")
-
-
-def test_score_is_r2():
-    x, y = data(outputs=2)
-    model, weight = learner().fit(x, y), np.linspace(0, 1, 40)
-    assert model.score(x, y) == pytest.approx(r2_score(y, model.predict(x)), rel=1e-12)
-    assert model.score(x, y, sample_weight=weight) == pytest.approx(
-        r2_score(y, model.predict(x), sample_weight=weight), rel=1e-12
-    )
-    y[:, 1] = 7.0
-    assert model.score(x, y) == pytest.approx(r2_score(y, model.predict(x)), rel=1e-12)
 
 
 # What is predicted
@@ -184,16 +152,6 @@ def test_predict_averages_the_functions_that_sample_functions_returns():
     np.testing.assert_allclose(f.std(axis=1, ddof=1), d.epistemic, rtol=1e-10)
 
 
-def test_targets_scatter_around_functions_by_the_noise():
-    x, y = data(rows=4)
-    model = learner(likelihood=GaussianLikelihood(0.5)).fit(x, y)
-    d, draws = model.predict_distribution(x), 20_000
-    sample = model.sample_y(x, draws, random_state=1)
-    error = d.total / np.sqrt(draws)
-    assert (np.abs(sample.mean(axis=1) - d.mean) < 5 * np.hypot(error, d.epistemic / 20**0.5)).all()
-    assert sample.std(axis=1) == pytest.approx(d.total, rel=0.05)
-
-
 def test_samples_follow_their_random_state():
     x, y = data()
     model = learner().fit(x, y)
@@ -224,31 +182,6 @@ def test_real_structure_is_found_at_the_defaults():
 
 # Standardisation is undone
 
-AFFINE = st.tuples(
-    st.floats(0.01, 100.0) | st.floats(-100.0, -0.01), st.floats(-1000.0, 1000.0)
-).filter(lambda ab: abs(ab[1]) < 1e3 * abs(ab[0]))
-
-
-@settings(max_examples=20, deadline=None)
-@given(AFFINE)
-def test_units_of_y_only_change_units_of_predictions(affine):
-    a, b = affine
-    x, y = data()
-    if a < 0:
-        y, a = -y, -a  # a reflection is another fit; a change of units is not
-    plain, other = learner().fit(x, y), learner().fit(x, a * y + b)
-    mean, std = plain.predict(x, return_std=True)
-    changed_mean, changed_std = other.predict(x, return_std=True)
-    scale = a * np.std(y) + abs(b) * 1e-3
-    np.testing.assert_allclose(changed_mean, a * mean + b, rtol=1e-8, atol=1e-8 * scale)
-    np.testing.assert_allclose(changed_std, a * std, rtol=1e-7)
-    np.testing.assert_allclose(
-        other.log_predictive_density(x, a * y + b),
-        plain.log_predictive_density(x, y) - np.log(a),
-        rtol=1e-6,
-        atol=1e-6,
-    )
-
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(-30, 30), st.integers(-30, 30))
@@ -258,24 +191,6 @@ def test_powers_of_two_change_no_bit(in_x, in_y):
     other = learner().fit(x * 2.0**in_x, y * 2.0**in_y)
     np.testing.assert_array_equal(other.theta_, plain.theta_)
     np.testing.assert_array_equal(other.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y)
-
-
-@settings(max_examples=10, deadline=None)
-@given(AFFINE)
-def test_units_of_x_do_not_matter(affine):
-    a, b = abs(affine[0]), affine[1]
-    x, y = data()
-    plain, other = learner().fit(x, y), learner().fit(a * x + b, y)
-    np.testing.assert_allclose(other.predict(a * x + b), plain.predict(x), rtol=1e-7, atol=1e-8)
-
-
-def test_without_standardisation_units_matter_and_scalers_are_neutral():
-    x, y = data()
-    model = learner(standardize=False).fit(x, y)
-    assert (model.x_mean_ == 0).all()
-    assert (model.x_scale_ == 1).all()
-    assert (model.y_mean_, model.y_scale_) == ([0.0], [1.0])
-    assert np.abs(learner(standardize=False).fit(x, 8 * y).theta_ - model.theta_).max() > 1e-3
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -1e6, 1e200, 1e-300])
@@ -290,23 +205,6 @@ def test_constant_columns_are_centred_and_not_blown_up(value):
     mean, std = constant.predict(x, return_std=True)
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
-
-
-def test_a_column_that_varies_by_rounding_alone_counts_as_constant():
-    x, y = data()
-    x[:, 1] = np.where(np.arange(40) % 2, 0.3, 0.1 + 0.2)
-    assert learner().fit(x, y).x_scale_[1] == 1.0
-    x[:, 1] = np.where(np.arange(40) % 2, 0.3, 0.3 + 1e-9)
-    assert learner().fit(x, y).x_scale_[1] == pytest.approx(0.5e-9, rel=1e-6)
-
-
-@pytest.mark.parametrize("factor", [1e-150, 1e150, 1e300])
-def test_extreme_units_do_not_overflow(factor):
-    x, y = data()
-    model = learner().fit(x * factor, y * factor)
-    np.testing.assert_allclose(
-        model.predict(x * factor), learner().fit(x, y).predict(x) * factor, rtol=1e-6
-    )
 
 
 def test_rows_beyond_the_dtype_are_refused():
@@ -383,13 +281,6 @@ def test_partial_fit_refuses_another_model(changed, name):
         model.set_params(**changed).partial_fit(x, y)
     assert state(model) == before
     assert model.fit(x, y).predict(x).shape == (40,)
-
-
-def test_partial_fit_takes_another_learning_rate():
-    x, y = data()
-    model = learner(optimizer=Adam(1e-2)).fit(x, y)
-    model.set_params(optimizer=Adam(1e-4)).partial_fit(x, y)
-    assert [epoch.learning_rate for epoch in model.history_] == [1e-2] * 3 + [1e-4]
 
 
 def test_validation_rows_are_held_out_and_stop_training():
@@ -498,16 +389,6 @@ def test_parts_that_do_not_go_together_are_refused_at_fit(params, message):
     assert state(model) == before
 
 
-def test_alpha_one_is_the_elbo():
-    x, y = data()
-    one, elbo = (learner(objective=o).fit(x, y) for o in (Renyi(1.0), FreeEnergy()))
-    assert state(one) == state(elbo)
-    lrt = learner(
-        objective=Renyi(1.0), gradient_estimator="local-reparameterisation", kl_warm_up=None
-    )
-    assert lrt.fit(x, y).estimator_.objective == FreeEnergy()
-
-
 @pytest.mark.parametrize(("inference", "objective"), [("map", MAP()), ("mle", MLE())])
 def test_a_point_estimate_has_no_epistemic_uncertainty(inference, objective):
     x, y = data()
@@ -570,21 +451,6 @@ def test_counts_are_modelled_by_their_rate_and_not_standardised():
     assert model.log_predictive_density(x, y).mean() > -2.1  # entropy of the truth: 1.96
 
 
-@pytest.mark.parametrize(
-    ("counts", "dtype", "message"),
-    [
-        ([1, -1], "float64", "whole numbers >= 0; got -1.0 at row 1"),
-        ([1, 1.5], "float64", "whole numbers >= 0; got 1.5 at row 1"),
-        ([1, 2**24 + 1], "float32", "counts above 16777216 are not exact in float32"),
-        ([1, float("nan")], "float64", "y contains NaN"),
-        ([1, float("inf")], "float64", "y contains infinity"),
-    ],
-)
-def test_other_counts_are_refused(counts, dtype, message):
-    with pytest.raises(ValueError, match=message):
-        learner(likelihood=PoissonLikelihood(), dtype=dtype).fit(np.zeros((2, 1)), counts)
-
-
 def test_columns_of_zeros_and_ones():
     x, _ = data()
     x += 0.5 * np.sign(x)  # a gap around 0: no label is in doubt
@@ -631,53 +497,6 @@ def test_rows_for_which_the_network_overflows_are_named():
 
 # Bad input, and nothing lost
 
-BAD_PARAMETERS = [
-    ("batch_size", 0),
-    ("batch_size", "32"),
-    ("samples", 0),
-    ("epochs", -1),
-    ("predict_samples", 0),
-    ("hidden_layer_sizes", (0,)),
-    ("hidden_layer_sizes", "50"),
-    ("activation", "swish"),
-    ("prior", 1.0),
-    ("likelihood", "gausian"),
-    ("prior", "gauss"),
-    ("inference", "mean field"),
-    ("gradient_estimator", "flip-out"),
-    ("gradient_estimator", GaussianPrior),
-    ("objective", "elb"),
-    ("objective", MLE),
-    ("kl_weights", "equal"),
-    ("kl_weights", [0.5, 0.5]),
-    ("kl_warm_up", 0.5),
-    ("kl_warm_up", LinearWarmUp),
-    ("inference", MeanField),
-    ("optimizer", "adam"),
-    ("early_stopping", True),
-    ("validation_fraction", 1.0),
-    ("standardize", "no"),
-    ("dtype", "int32"),
-    ("random_state", "zero"),
-    ("progress", 1),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), BAD_PARAMETERS)
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_bad_arguments_are_named_at_fit_and_change_nothing(method, name, value):
-    x, y = data()
-    with pytest.raises((TypeError, ValueError), match=name):
-        getattr(learner(**{name: value}), method)(x, y)
-    model = learner().fit(x, y)
-    before, predicted = state(model), model.predict(x)
-    model.set_params(**{name: value})
-    with pytest.raises((TypeError, ValueError), match=name):
-        getattr(model, method)(x, y)
-    assert state(model) == before
-    if name != "predict_samples":
-        np.testing.assert_array_equal(model.predict(x), predicted)
-
 
 def spoilt(place, value):
     x, y = data()
@@ -719,40 +538,6 @@ def test_another_number_of_outputs_is_refused(method):
     model = learner().fit(x, y)
     with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
         getattr(model, method)(x, np.stack([y, y], axis=1))
-
-
-@pytest.mark.parametrize(
-    ("method", "arguments"),
-    [
-        ("predict", ()),
-        ("predict_distribution", ()),
-        ("sample_y", ()),
-        ("sample_functions", ()),
-        ("score", (np.zeros(40),)),
-        ("log_predictive_density", (np.zeros(40),)),
-    ],
-)
-def test_methods_need_fit_first_and_the_same_width(method, arguments):
-    x, y = data()
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        getattr(learner(), method)(x, *arguments)
-    with pytest.raises(ValueError, match="X has 2 features, but BayesianMLPRegressor is expecting"):
-        getattr(learner().fit(x, y), method)(x[:, :2], *arguments)
-
-
-@pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "noise_scale_"])
-def test_fitted_attributes_are_absent_before_fit(name):
-    assert not hasattr(learner(), name)
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        getattr(learner(), name)
-    assert hasattr(learner().fit(*data()), name)
-
-
-@pytest.mark.parametrize("n_samples", [0, -1, 1.5, "2", None])
-def test_numbers_of_samples_are_whole(n_samples):
-    x, y = data()
-    with pytest.raises((TypeError, ValueError), match="n_samples must be a whole number >= 1"):
-        learner().fit(x, y).sample_y(x, n_samples)
 
 
 EXPLODES_IN_EPOCH_2 = SGD(1e-4, schedule=StepDecay(every=2, factor=1e80))

@@ -1,7 +1,6 @@
 """weights of rows and classes: they are copies, in everything that looks at rows."""
 
 import inspect
-import warnings
 from functools import partial
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from sklearn import config_context
 from sklearn.ensemble import (
     AdaBoostClassifier,
-    AdaBoostRegressor,
     VotingClassifier,
     VotingRegressor,
 )
@@ -38,18 +36,15 @@ from bbb_numpy import (
     training,
 )
 from bbb_numpy.learners.base import Learner
-from bbb_numpy.learners.checkpoint import CheckpointError
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import geometric_kl_weights
 from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.parts.weighted import Weighted, with_weights
+from bbb_numpy.parts.weighted import with_weights
 from bbb_numpy.sampling.mcmc import HMC
 from bbb_numpy.training import EarlyStopping, Recipe
 from bbb_numpy.training.optimizers import SGD
-from bbb_numpy.training.stopping import HeldOut
-from bbb_studies.replicated import replicated
 
 pytestmark = pytest.mark.brief
 
@@ -226,20 +221,6 @@ def test_a_minibatch_pays_for_the_prior_by_the_weight_of_its_rows():
 
 
 @pytest.mark.equation("D45")
-def test_the_validation_loss_is_that_of_copies():
-    (x, y), v = data(), counts() + 1
-    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5))
-    plain = Reparameterised(model)
-    theta = plain.init(np.random.default_rng(0))
-    rows = np.repeat(x, v, axis=0), np.repeat(y, v)[:, None]
-    copies = HeldOut(plain, theta, rows, np.random.default_rng(1)).loss(theta)
-    weighted = Reparameterised(model.weighted())
-    rows = x, with_weights(y[:, None], v)
-    found = HeldOut(weighted, theta, rows, np.random.default_rng(1)).loss(theta)
-    assert found == pytest.approx(copies, rel=1e-12)
-
-
-@pytest.mark.equation("D45")
 def test_early_stopping_by_weighted_rows():
     (x, y), v = data(), counts() + 0.5
     model = regressor(epochs=400, validation_fraction=0.3, early_stopping=EarlyStopping(5))
@@ -292,21 +273,6 @@ def test_the_sampled_posterior_of_weighted_linear_regression_is_the_closed_one()
     assert np.allclose(model.theta_.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.15)
 
 
-def test_draws_of_weighted_rows_are_exported_with_the_likelihood_of_single_rows():
-    pytest.importorskip("arviz")
-    from bbb_numpy.evaluation.arviz_export import to_arviz
-
-    (x, y), v = data(), counts()
-    few = Sampling(HMC(step_size=1e-3, path=3e-3, jitter=0.0), chains=2, draws=4, warm_up=0)
-    model = regressor(inference=few).fit(x, y, sample_weight=v)
-    found = to_arviz(model, prior=0)
-    likelihood = np.asarray(found["log_likelihood"]["y"])
-    assert likelihood.shape[:3] == (2, 4, np.count_nonzero(v))
-    target = model.draws_.target
-    single = target.rowwise(model.theta_) / target.y[:, -1]
-    assert np.allclose(np.sort(likelihood.ravel()), np.sort(single.ravel()), rtol=1e-12)
-
-
 # --- what is kept
 
 
@@ -333,15 +299,6 @@ def test_every_kind_of_estimator_and_precision_trains_with_weights(name):
     )
     assert model.theta_.dtype == np.float32
     assert model.score(x, y, sample_weight=v) > 0
-
-
-def test_heavier_rows_are_fitted_better():
-    x, y = data()
-    above = np.where(x[:, 0] > 0, 20.0, 0.05)
-    one = regressor(epochs=300).fit(x, y, sample_weight=above)
-    other = regressor(epochs=300).fit(x, y, sample_weight=1 / above)
-    assert one.score(x, y, above) > other.score(x, y, above)
-    assert other.score(x, y, 1 / above) > one.score(x, y, 1 / above)
 
 
 # --- refusals
@@ -378,12 +335,6 @@ def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
         regressor(epochs=1).fit(x, y, sample_weight=normalised)
     regressor(epochs=1, inference="mle").fit(x, y, sample_weight=normalised)
     regressor(epochs=1).fit(x[:1], y[:1], sample_weight=[1.0])
-
-
-def test_replicates_are_trained_without_weights():
-    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood()).weighted()
-    with pytest.raises(TypeError, match=r"replicates need a GaussianLikelihood.*got Weighted"):
-        replicated([Reparameterised(model)])
 
 
 DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
@@ -433,16 +384,6 @@ def test_balanced_classes_have_equal_sums_of_weights():
     assert np.allclose(sums, v.sum() / 3, rtol=1e-12)
 
 
-def test_two_labels_have_weights_too():
-    x, y = data()
-    rare = y > 0.8
-    plain = classifier().fit(x, rare)
-    balanced = classifier(class_weight="balanced").fit(x, rare)
-    named = classifier(class_weight={True: 5.0}).fit(x, rare)
-    for model in (balanced, named):
-        assert model.predict_proba(x)[:, 1].mean() > plain.predict_proba(x)[:, 1].mean()
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -473,21 +414,6 @@ def test_partial_fit_takes_a_dict_but_cannot_balance():
         classifier(class_weight="balanced").partial_fit(x, y, classes=labels)
 
 
-@pytest.mark.parametrize("given", ["balanced", {0: 2.0, 1: 1.0}, {}, None])
-def test_files_keep_the_weights_of_classes(given, tmp_path):
-    x, y = data()
-    model = classifier(class_weight=given, epochs=2).fit(x, (y > 0).astype(int))
-    save(model, tmp_path / "model.npz")
-    assert load(tmp_path / "model.npz").class_weight == given
-
-
-def test_a_class_weight_that_cannot_be_stored_is_named(tmp_path):
-    x, y = data("class")
-    model = classifier(epochs=2).fit(x, y).set_params(class_weight={"no": object()})
-    with pytest.raises(CheckpointError, match="class_weight"):
-        save(model, tmp_path / "model.npz")
-
-
 def test_the_classifier_has_the_settings_of_all_learners_and_class_weight():
     both = (BayesianMLPClassifier, Learner)
     own, shared = (inspect.signature(learner.__init__).parameters for learner in both)
@@ -511,12 +437,6 @@ def test_boosted_classifiers_fit_better_than_one():
     boosted = AdaBoostClassifier(weak, n_estimators=12, random_state=0).fit(x, y)
     assert len(boosted.estimators_) > 1
     assert boosted.score(x, y) > weak.fit(x, y).score(x, y) + 0.1
-
-
-def test_boosted_regressors_are_fitted():
-    x, y = data()
-    boosted = AdaBoostRegressor(regressor(epochs=60), n_estimators=3, random_state=0)
-    assert boosted.fit(x, y, sample_weight=counts()).score(x, y) > 0.3
 
 
 def test_voting_passes_the_weights_on():
@@ -550,9 +470,3 @@ def test_weights_are_routed_through_a_pipeline_and_a_search():
         assert not np.array_equal(plain.best_estimator_[-1].theta_, best[-1].theta_)
         for request in ("fit", "partial_fit", "score"):
             assert hasattr(learner, f"set_{request}_request")
-
-
-def test_the_weighted_likelihood_is_no_choice_of_a_user():
-    x, y = data()
-    with pytest.raises(TypeError, match="likelihood"), warnings.catch_warnings():
-        regressor(likelihood=Weighted(GaussianLikelihood())).fit(x, y)
