@@ -234,9 +234,9 @@ def _predictions() -> list[Subject]:
         made("bands too narrow by half: the noise is missing", False, 6, spread=0.5),
         made("bands too narrow by a fifth", False, 7, spread=0.8),
         made("bands twice as wide", False, 8, spread=2.0),
-        made("bands of fifty deviations", False, 9, spread=50.0),
-        made("a mean that is half a deviation too large", False, 10, shift=0.5),
-        made("a mean that is too small by half a deviation", False, 11, shift=-0.5),
+        made("bands of fifty standard deviations", False, 9, spread=50.0),
+        made("a mean that is half a standard deviation too large", False, 10, shift=0.5),
+        made("a mean that is too small by half a standard deviation", False, 11, shift=-0.5),
         made("too narrow in a quarter of the rows, by nine tenths", False, 12, edge=0.1),
         made(
             "too wide in most rows and far too narrow in the others",

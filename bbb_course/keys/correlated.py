@@ -152,7 +152,7 @@ def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
                 "one finds 1 over the diagonal of the precision."
             ),
             "1 / (1 - r**2), ": "this is the precision's diagonal itself.",
-            "(1 - r**2) ** 0.5, ": "this is the deviation; asked for is the variance.",
+            "(1 - r**2) ** 0.5, ": "this is the standard deviation; asked for is the variance.",
         },
         "1 + 0 * r, ": {"1 - r**2, ": "the inclusive divergence matches the marginal variances."},
         "-np.log(1 - r**2) / 2": {

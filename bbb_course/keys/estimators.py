@@ -166,18 +166,22 @@ def antithetic_noise(h: Any, mu: Any, sigma: Any, eps: Any) -> Any:
             "a**2 @ sigma**2 + sigma_b": (
                 "sigma_b is not squared: sqrt(x^2 sigma^2 + sigma_b), as in published code."
             ),
-            "a**2 @ sigma + sigma_b**2": "sigma is not squared: variances add up, not deviations.",
-            "a**2 @ sigma + sigma_b": "no sigma is squared: variances add up, not deviations.",
+            "a**2 @ sigma + sigma_b**2": (
+                "sigma is not squared: variances add up, not standard deviations."
+            ),
+            "a**2 @ sigma + sigma_b": (
+                "no sigma is squared: variances add up, not standard deviations."
+            ),
             "abs(a) @ sigma**2 + sigma_b**2": (
                 "the inputs are not squared: the variance of a w is a^2 sigma^2."
             ),
             "(a @ sigma) ** 2 + sigma_b**2": (
-                "deviations are added up before squaring: independent weights add variances."
+                "standard deviations are added before squaring: independent weights add variances."
             ),
             "a**2 @ sigma**2": "the bias is as uncertain as the weights: sigma_b^2 is missing.",
         },
         "variance**0.5 * zeta": {
-            "variance * zeta": "the root is missing: noise has a deviation.",
+            "variance * zeta": "the root is missing: noise has a standard deviation.",
             "variance**0.5 * zeta[:1]": "all rows share one noise; here every row has its own.",
         },
     },

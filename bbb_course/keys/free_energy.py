@@ -31,7 +31,7 @@ __all__ = ["EXERCISES"]
     },
 )
 def softplus(rho: Any) -> Any:
-    """Deviation of a weight."""
+    """Return the standard deviation of a weight."""
     return np.log(1 + np.exp(rho))
 
 
@@ -43,9 +43,11 @@ def softplus(rho: Any) -> Any:
     tags="K1 K4",
     wrong={
         "sigma * eps": {
-            "rho * eps": "rho is used as the deviation; sigma = softplus(rho) is (K3).",
-            "sigma**2 * eps": "the noise is multiplied by the variance; multiply by the deviation.",
-            "eps": "sigma is missing: every weight would have deviation 1.",
+            "rho * eps": "rho is used as the standard deviation; sigma = softplus(rho) is (K3).",
+            "sigma**2 * eps": (
+                "the noise is multiplied by the variance; multiply by the standard deviation."
+            ),
+            "eps": "sigma is missing: every weight would have standard deviation 1.",
             "sigma * np.repeat(eps[:1], len(eps), axis=0)": (
                 "one row of noise is used for all samples: each sample has its own (K1)."
             ),

@@ -33,7 +33,7 @@ __all__ = ["EXERCISES"]
     ],
 )
 def stable_softplus(rho: Any) -> Any:
-    """Deviation of a weight, for every rho that a float can be."""
+    """Return the standard deviation of a weight, for every rho that a float can be."""
     return np.log(1 + np.exp(rho))
 
 

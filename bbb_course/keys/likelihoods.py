@@ -92,20 +92,20 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
     wrong={
         "(1 - (y - mean) ** 2 * np.exp(-v)) / 2": {
             "1 - (y - mean) ** 2 * np.exp(-v)": (
-                "the half is missing: v is the log of the variance, not of the deviation."
+                "the half is missing: v is the log of the variance, not of the standard deviation."
             ),
             "-((y - mean) ** 2) * np.exp(-v) / 2": "the slope of v / 2 is missing.",
             "(1 + (y - mean) ** 2 * np.exp(-v)) / 2": "the sign of the square's slope.",
         },
         "(v + (y - mean) ** 2 * np.exp(-v)) / 2": {
             "v + (y - mean) ** 2 * np.exp(-2 * v) / 2": (
-                "v is taken for the log of the deviation; it is that of the variance."
+                "v is taken for the log of the standard deviation; it is that of the variance."
             ),
         },
         "-(y - mean) * np.exp(-v)": {
             "-(y - mean)": "the slope for the mean lacks 1 / variance.",
             "-(y - mean) * np.exp(-2 * v)": (
-                "v is taken for the log of the deviation in the slope for the mean."
+                "v is taken for the log of the standard deviation in the slope for the mean."
             ),
         },
         "np.sum(": {"np.mean(": "the likelihood is divided by the number of rows."},

@@ -27,18 +27,18 @@ __all__ = ["EXERCISES"]
         },
         "epistemic + noise**2": {
             "2500 * epistemic": (
-                "the epistemic deviation is multiplied by fifty, as in a published figure, and the "
-                "noise is missing."
+                "the epistemic standard deviation is multiplied by fifty, as in a published "
+                "figure, and the noise is missing."
             ),
             "epistemic": (
                 "the noise of y is missing in the total: a band of the mean is drawn as a band of "
                 "y."
             ),
             "epistemic + noise": (
-                "the noise is a deviation: square it before it is added to a variance."
+                "the noise is a standard deviation: square it before it is added to a variance."
             ),
             "(epistemic**0.5 + noise) ** 2": (
-                "deviations are added; the variances of independent numbers add up."
+                "standard deviations are added; the variances of independent numbers add up."
             ),
             "epistemic + noise**2 / len(f)": (
                 "the noise is divided by S: it does not shrink when more functions are drawn."
@@ -102,7 +102,7 @@ def log_predictive_density(log_density: Any) -> Any:
                 "this is the prediction of the mean weight; E[w^2] has sigma^2 as well."
             ),
             "sigma**2 * x**2": "mu^2 is missing in E[w^2].",
-            "(mu**2 + sigma) * x**2": "sigma is a deviation: E[w^2] = mu^2 + sigma^2.",
+            "(mu**2 + sigma) * x**2": "sigma is a standard deviation: E[w^2] = mu^2 + sigma^2.",
             "(mu + sigma) ** 2 * x**2": "this is w^2 at w = mu + sigma.",
         },
     },

@@ -28,7 +28,7 @@ __all__ = ["EXERCISES"]
         },
         "+ np.log(2 * np.pi) / 2": {"": "log(2 pi) / 2 of every weight is missing."},
         "/ (2 * prior**2)": {
-            "/ (2 * prior)": "prior is a deviation: square it.",
+            "/ (2 * prior)": "prior is a standard deviation: square it.",
             "/ prior**2": "the 2 of 2 prior^2 is missing.",
         },
         "w / prior**2": {
@@ -87,7 +87,7 @@ def laplace_prior(w: Any, b: Any) -> Any:
             ),
             "(1 - wide) * w / s1**2 + wide * w / s2**2": "the responsibilities are exchanged (R5).",
             "wide * w / s1 + (1 - wide) * w / s2": (
-                "the deviations are not squared in the slope (R5)."
+                "the standard deviations are not squared in the slope (R5)."
             ),
         },
         "(2 * s1**2)) / s1\n": {

@@ -25,7 +25,7 @@ __all__ = ["EXERCISES"]
                 "the prior is missing: this is least squares, to which one adds 1/prior^2."
             ),
             "precision = 1 / prior + (x @ x) / noise": (
-                "deviations stand where variances belong: square prior and noise."
+                "standard deviations stand where variances belong: square prior and noise."
             ),
             "precision = prior**2 + (x @ x) * noise**2": (
                 "variances are added where precisions belong: what adds up is 1 / variance."
@@ -39,7 +39,7 @@ __all__ = ["EXERCISES"]
         },
         "1 / precision": {
             "precision": "this is the precision; the variance is one over it.",
-            "1 / precision**0.5": "this is the deviation; asked for is the variance.",
+            "1 / precision**0.5": "this is the standard deviation; asked for is the variance.",
         },
     },
 )
@@ -68,10 +68,10 @@ def completing_the_square(x: Any, y: Any, prior: Any, noise: Any) -> Any:
                 "x is not squared: the variance of x w is x^2 times that of w."
             ),
             "x**2 * variance + noise": (
-                "the noise is a deviation: square it before it is added to a variance."
+                "the noise is a standard deviation: square it before it is added to a variance."
             ),
             "(abs(x) * variance**0.5 + noise) ** 2": (
-                "deviations are added; of independent numbers the variances add up."
+                "standard deviations are added; of independent numbers the variances add up."
             ),
         },
     },

@@ -9,7 +9,8 @@ measurements, w is believed to be about 0, give or take `prior`; each measuremen
 A parabola in an exponent is a Gaussian again. Complete the square to find which one: the factor
 of w^2 / 2 is one over its variance (the *precision*), and the minimum is its mean.
 
-Shapes: x and y are (N,), prior and noise are deviations, two numbers. Return mean and variance.
+Shapes: x and y are (N,), prior and noise are standard deviations, two numbers. Return mean and
+variance.
 
 Hint: precisions add up. D8 does the same for many weights.
 

@@ -5,8 +5,8 @@ spring by w x, and the measurement adds its own noise. Two things are uncertain,
 uncertain for different reasons: w could be learned better from more data (*epistemic*), the noise
 could not (*aleatoric*). They are independent, so their variances add up.
 
-Shapes: mean, variance (of w) and noise (a deviation) are numbers, x is (N,). Return the mean and
-the variance of the new y, each (N,).
+Shapes: mean, variance (of w) and noise (a standard deviation) are numbers, x is (N,). Return the
+mean and the variance of the new y, each (N,).
 
 Hint: the variance of w x is not that of w. D4 has the same split for networks.
 

@@ -7,8 +7,8 @@ good to have computed one. Here the model says y = w x + noise, with w from N(0,
 The sum of two independent Gaussians is Gaussian. So y has mean 0 and a variance that you can
 write down without an integral; the evidence is its density at the y that was measured.
 
-Shapes: y, x, prior and noise are numbers, the last two deviations. Return the log density, in
-nats, with all constants: log N(y; 0, v) = -y^2 / (2 v) - log(2 pi v) / 2.
+Shapes: y, x, prior and noise are numbers, the last two standard deviations. Return the log density,
+in nats, with all constants: log N(y; 0, v) = -y^2 / (2 v) - log(2 pi v) / 2.
 
 Read: D8 in derivations/why.md; M20 in derivations/model-checking.md.
 """

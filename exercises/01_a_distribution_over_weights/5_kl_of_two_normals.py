@@ -12,7 +12,7 @@ For q = N(mean, deviation^2) and p = N(prior_mean, prior^2) take the mean of
 
 You need E[(w - mean)^2] and E[(w - prior_mean)^2] under q.
 
-Shapes: four numbers; deviation and prior are deviations. Return KL(q || p).
+Shapes: four numbers; deviation and prior are standard deviations. Return KL(q || p).
 
 Hint: check it with q = p.
 

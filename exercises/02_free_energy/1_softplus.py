@@ -1,7 +1,7 @@
 """sigma = softplus(rho).
 
-A deviation must be positive, and gradient descent knows nothing of that: sooner or later a step
-would make it negative. So the program learns a number rho that may be anything, and computes
+A standard deviation must be positive, and gradient descent knows nothing of that: sooner or later a
+step would make it negative. So the program learns a number rho that may be anything, and computes
 
     sigma = log(1 + exp(rho)).
 

@@ -6,7 +6,7 @@ target scatters around its function by the noise, so its variance is larger.
 
 Many published figures show the first band and call it the second. State both.
 
-Shapes: f is (S, B), one row for each function; noise is a deviation, a number. Return the
+Shapes: f is (S, B), one row for each function; noise is a standard deviation, a number. Return the
 mean (B,), the epistemic variance (B,), and the total variance (B,). Divide squares by S - 1: the
 mean was estimated from the same S functions.
 

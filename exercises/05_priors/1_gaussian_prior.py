@@ -6,8 +6,8 @@ density, summed over weights, and in the gradient a force towards 0 that grows w
 Keep all constants. The gradient for w does not see log(prior), and the report prints it with the
 wrong sign; nobody notices until two priors are compared, or `prior` is learned.
 
-Shapes: w is (P,), prior is a deviation, a number. Return the value, one number, and its slope
-d_w (P,).
+Shapes: w is (P,), prior is a standard deviation, a number. Return the value, one number, and its
+slope d_w (P,).
 
 Read: K11 to K13 and K21 in derivations.md.
 """

@@ -1,7 +1,8 @@
 """Either small or large: Blundell's mixture.
 
 Most weights should be nearly 0, a few may be large. Two Gaussians around 0 say so, a wide one of
-deviation s1 with the weight pi, and a narrow one of deviation s2 with the weight 1 - pi:
+standard deviation s1 with the weight pi, and a narrow one of standard deviation s2 with the weight
+1 - pi:
 
     P(w) = pi N(w; 0, s1^2) + (1 - pi) N(w; 0, s2^2),    pi = 1 / (1 + exp(-a)).
 

@@ -4,8 +4,8 @@ The complexity, log q(w) - log P(w) averaged over q, was estimated from drawn we
 a Gaussian prior its mean is known: it is the divergence of the first chapter, once for each
 weight, with prior mean 0. An exact number has no variance, so use it where you can.
 
-Shapes: mu and rho are (P,), prior is a deviation, a number; sigma = softplus(rho). Return the
-divergence of all weights, d_mu (P,) and d_rho (P,).
+Shapes: mu and rho are (P,), prior is a standard deviation, a number; sigma = softplus(rho). Return
+the divergence of all weights, d_mu (P,) and d_rho (P,).
 
 Hint: a divergence of independent weights is a sum.
 

@@ -5,8 +5,8 @@ Gaussian. The density says so openly, and it has a width: how far off is normal?
 it to 1, for data whose noise is 0.02 in one problem and 3 in the other. With the wrong width the
 data weigh too little or too much against the prior.
 
-Shapes: f and y are (B,), noise is a deviation, a number. Return minus the log likelihood, summed
-over rows and with all constants, and its slope d_f (B,).
+Shapes: f and y are (B,), noise is a standard deviation, a number. Return minus the log likelihood,
+summed over rows and with all constants, and its slope d_f (B,).
 
 Read: K14 to K16 and K37 in derivations.md.
 """

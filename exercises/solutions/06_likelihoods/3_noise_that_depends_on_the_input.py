@@ -6,7 +6,7 @@ cost is
 
     sum_b [v_b + (y_b - mean_b)^2 exp(-v_b)] / 2.
 
-Take care what v is the logarithm of: of the variance, not of the deviation.
+Take care what v is the logarithm of: of the variance, not of the standard deviation.
 
 Shapes: mean, v and y are (B,). Return the value, d_mean (B,) and d_v (B,).
 
