@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,6 +182,8 @@ class Processes:
                 "'bbb-numpy[learners]'; or use cores=1, for the same draws"
             ) from None
         self.joblib, self.count = joblib, count
+        with _without_ctrl_c():  # of the terminal, which reaches this process
+            self._run([joblib.delayed(int)()] * count)
 
     def go_on(self, settings: Settings, runs: Sequence[Run], seconds: float) -> list[Run]:
         """Return what `go_on` returns for each run, in their order.
@@ -189,13 +193,28 @@ class Processes:
         ChildProcessError
             If a process has ended, for example for lack of memory.
         """
-        parallel = self.joblib.Parallel(self.count, batch_size=1, max_nbytes=None)
-        tasks = [
-            self.joblib.delayed(go_on)(settings, run._replace(draws=()), seconds) for run in runs
-        ]
+        bare = (run._replace(draws=()) for run in runs)
+        return self._run([self.joblib.delayed(go_on)(settings, run, seconds) for run in bare])
+
+    def _run(self, tasks: list[Any]) -> list[Any]:
         with self.joblib.parallel_config("loky", inner_max_num_threads=1):
             try:
-                found: list[Run] = parallel(tasks)
+                found: list[Any] = self.joblib.Parallel(self.count, batch_size=1, max_nbytes=None)(
+                    tasks
+                )
             except BrokenProcessPool as error:
                 raise ChildProcessError(str(error)) from error
         return found
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Let processes that start in the block not hear Ctrl-C; here it is heard at the end of it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
