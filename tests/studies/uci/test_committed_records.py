@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance
-from bbb_studies.uci import records
+from bbb_studies.uci import page, records
 from bbb_studies.uci.trials import Settings, Trial, measure
 
 COMMITTED = Path(__file__).parents[3] / "benchmarks" / "uci_records.jsonl"
@@ -62,3 +62,11 @@ def test_a_committed_trial_repeats_bit_for_bit(committed, key):
     new = as_stored(measure(trial))
     told = ("seed", "chosen", "metrics", "notes", "rows")
     assert changed({name: old[name] for name in told}, {name: new[name] for name in told}) == []
+
+
+@pytest.mark.long
+def test_the_committed_page_is_what_the_committed_records_say(committed):
+    written = COMMITTED.with_name("uci.md").read_text(encoding="utf-8")
+    command = written.rpartition("## To repeat it\n\n```\n")[2].partition("\n```")[0]
+    beside = records.read(COMMITTED.with_name("uci_gap_records.jsonl"))
+    assert page.page(committed.values(), command, beside) == written
