@@ -21,7 +21,7 @@ NARROWEST = 1e-6
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
 
 
-ORDINARY = 1e6  # deviations of X that alone make no prediction overflow
+ORDINARY = 1e6  # standard deviations of X that alone make no prediction overflow
 
 
 def need_finite(what: str, found: Array, x: Array) -> None:
@@ -38,8 +38,8 @@ def need_finite(what: str, found: Array, x: Array) -> None:
             )
         raise ValueError(
             f"{what} overflows {x.dtype} at row {row}: X there is as far as {x[row, column]:.3g} "
-            f"deviations from its mean (column {column}; with standardize=False: in its own "
-            "units). Check that row; it may be in other units than the rows of fit"
+            f"standard deviations from its mean (column {column}; with standardize=False: in its "
+            "own units). Check that row; it may be in other units than the rows of fit"
         )
 
 
@@ -72,10 +72,10 @@ def warn_of_collapse(estimator: Estimator, state: Training) -> None:
     collapsed = np.isfinite(start) and now < COLLAPSED * start
     if collapsed or now < NARROWEST or nothing_learned:
         warnings.warn(
-            f"the learned prior has collapsed: the deviation of a weight under it fell from "
-            f"{start:.3g} to {now:.3g}, the KL term to {kl:.2g} nats, so that predictions hardly "
-            "depend on X. Fix the prior (learn=False), train for fewer epochs, or use more data "
-            "or a smaller network",
+            f"the learned prior has collapsed: the standard deviation of a weight under it fell "
+            f"from {start:.3g} to {now:.3g}, the KL term to {kl:.2g} nats, so that predictions "
+            "hardly depend on X. Fix the prior (learn=False), train for fewer epochs, or use more "
+            "data or a smaller network",
             UserWarning,
             stacklevel=4,
         )

@@ -35,14 +35,18 @@ Array = NDArray[Any]
 VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
 # A function r times as large as those under the prior costs about r^2 / 2 nats
 NARROW = (2 * VERY_STRONG) ** -0.5
-NEGLIGIBLE = 0.05  # nats per row: what a deviation that is a quarter off costs
+NEGLIGIBLE = 0.05  # nats per row: what a standard deviation that is a quarter off costs
 CERTAIN = 3.0  # standard errors
 GROSS = 1.0  # nats per row: a density less than 1/e of what another has
 BULK = 0.95  # share of the rows that outliers are measured against
 FEWEST = 10  # rows among which one can be told from the others
-SQUEEZED = 1e-4  # deviations: differences of inputs that no weight of a usual size brings out
-HIDDEN = 0.05  # deviations: it takes weights of 20, where priors have deviations of 0.5 or 1.5
-STARTED = 0.1  # deviation of the means with which a posterior starts unless it is told otherwise
+SQUEEZED = (
+    1e-4  # standard deviations: differences of inputs that no weight of a usual size brings out
+)
+HIDDEN = 0.05  # standard deviations: it takes weights of 20, where those of priors are 0.5 or 1.5
+STARTED = (
+    0.1  # standard deviation of the means with which a posterior starts unless it is told otherwise
+)
 UNIT = (
     10.0  # numbers beyond it, or all below 1 / UNIT, are not of the size with which training starts
 )
@@ -69,7 +73,7 @@ class FitReport:
     """What `fit` measured of itself, on at most a thousand of its training rows.
 
     Densities are means per row, in nats, for y in its own units. All else is in the units of
-    training, which with ``standardize=True`` are deviations from the mean.
+    training, which with ``standardize=True`` are standard deviations from the mean.
 
     Parameters
     ----------
@@ -302,7 +306,7 @@ def _bulk_gap(y: Array, fit: Array) -> float:
 
 
 def _spread(everything: Array, some: Array) -> float:
-    """Return the smallest deviation of the bulk of a column, in units of that of the column.
+    """Return the smallest standard deviation of the bulk of a column, in units of the column's.
 
     Extreme rows are looked for in everything (N, d), the bulk in some of the rows (n, d). Columns
     whose bulk does not vary at all have nothing to lose.
@@ -360,7 +364,7 @@ def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
     """Return the change of the loss per row in as many epochs again, and its standard error.
 
     The loss is the likelihood's part: the other is changed by warm-up, and falls for long without
-    consequence where deviations still grow towards the prior's.
+    consequence where standard deviations still grow towards the prior's.
     """
     if trained is None or not trained.whole or len(trained.history) < LAST:
         return nan, nan
@@ -408,7 +412,7 @@ def _findings(
         if report.learning_rate >= widest:
             found["restless"] = (
                 f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
-                f"the prior's deviation is {widest:.3g}"
+                f"the prior's standard deviation is {widest:.3g}"
             )
     if report.moved < STARTED:
         found["idle"] = (
@@ -424,8 +428,8 @@ def _findings(
     poor = "worse" in found or not isnan(report.line)
     if report.spread_x < (HIDDEN if poor else SQUEEZED):
         found["outliers in X"] = (
-            f"in a column of X most rows differ by only {report.spread_x:.2g} of its deviation, "
-            f"and a row is {report.largest_x:.3g} away"
+            f"in a column of X most rows differ by only {report.spread_x:.2g} of its "
+            f"standard deviation, and a row is {report.largest_x:.3g} away"
         )
     return found
 
@@ -516,6 +520,6 @@ def _far(size: float) -> bool:
 
 
 def _prior_deviation(source: Source) -> float:
-    """Return the deviation of a weight under the prior as it was before training."""
+    """Return the standard deviation of a weight under the prior as it was before training."""
     prior = source.model.prior
     return prior.deviation(Layout(prior.blocks()).views(prior.init(np.float64)))

@@ -63,8 +63,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         What `fit` measured of itself on its training rows; `partial_fit` removes it, since only its
         caller knows when training ends.
     noise_scale_ : ndarray (K,)
-        Noise deviation of each output, in units of y, its mean over the draws if sampled; of
-        Student's t its scale, smaller than the deviation. Not where the noise depends on X.
+        Noise standard deviation of each output, in units of y, its mean over the draws if
+        sampled; of Student's t its scale, which is smaller. Not where the noise depends on X.
     n_features_in_, n_outputs_, y_ndim_ : int
         Widths of X and y in `fit`, and the number of axes of y.
     feature_names_in_ : ndarray (d_in,) of str
@@ -95,7 +95,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @property
     def noise_scale_(self) -> Array:
-        """Noise deviation, or scale of Student's t, of each output (K,), in units of y."""
+        """Noise standard deviation, or scale of Student's t, of each output (K,), in units of y."""
         theta, likelihood = self.theta_, self.estimator_.model.likelihood
         if not likelihood.noise_name:
             raise AttributeError(
@@ -137,7 +137,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return self._partial_fit(X, y, epochs, sample_weight)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the predictive mean, and on request a deviation or covariance, in units of y.
+        """Return the predictive mean, and on request standard deviation or covariance.
 
         As scikit-learn's `GaussianProcessRegressor` does.
 
@@ -145,7 +145,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         ----------
         X : array-like (N, d_in)
         return_std : bool
-            Also return the deviation of a new y; `predict_distribution` splits it.
+            Also return the standard deviation of a new y; `predict_distribution` splits it.
         return_cov : bool
             Also return the covariance of new y between the rows of `X`: N^2 numbers.
 
@@ -176,7 +176,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """Return central intervals that hold a new y with probability `coverage`, in units of y.
 
         Between the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
-        itself, not from its mean and deviation. Those of counts hold at least that much.
+        itself, not from its mean and standard deviation. Those of counts hold at least that much.
 
         Parameters
         ----------
@@ -238,9 +238,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @np.errstate(over="ignore", invalid="ignore")
     def predict_distribution(self, X: Any) -> Predictive:
-        """Return mean, epistemic and aleatoric deviation in units of y, (N,) or (N, K) each.
+        """Return mean and both standard deviations in units of y, (N,) or (N, K) each.
 
-        Under Student's t with df <= 2 the aleatoric deviation, and so the total, is infinite.
+        Under Student's t with df <= 2 the aleatoric one, and so the total, is infinite.
         """
         x = self._check_rows(X)
         p = self._ask(predictive.predict, x)

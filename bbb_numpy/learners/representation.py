@@ -1,7 +1,7 @@
 """What a fitted learner shows of itself: weights by layer, loss curve, importances, HTML.
 
 Weights are those of the network, which sees inputs and targets in training's units; with
-``standardize=True`` these are deviations from the mean.
+``standardize=True`` these are standard deviations from the mean.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def importances(estimator: Any, theta: Array) -> Array:
         )
     if not isinstance(estimator.posterior, MeanField):
         raise AttributeError(
-            "feature_importances_ needs independent weights with deviations, inference="
+            "feature_importances_ needs independent weights with standard deviations, inference="
             f"'mean-field'; got {type(estimator.posterior).__name__}. Use "
             "sklearn.inspection.permutation_importance"
         )
