@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,6 +82,9 @@ class Case(NamedTuple):
     eubo: float  # exact
     finite: bool  # whether the importance weights have a finite variance
     bounds: dict[str, tuple[Estimate, ...]]  # of each kind, at each of the counts
+    steps: dict[str, tuple[Estimate, ...]]  # from one count to the next, same samples
+    sampled_elbo: Estimate
+    sampled_eubo: Estimate
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,12 @@ def measure(
 ) -> Case:
     """Estimate every bound for one q."""
     logs = draw(data, q, rng) - truth.log_evidence
-    bounds = {kind: tuple(estimate(bound(kind, logs, count)) for count in COUNTS) for kind in KINDS}
+    bounds, steps = {}, {}
+    for kind in KINDS:
+        values = [bound(kind, logs, count) for count in COUNTS]
+        bounds[kind] = tuple(map(estimate, values))
+        steps[kind] = tuple(estimate(after - before) for before, after in pairwise(values))
+    above = draw_posterior(data, q, truth, rng, 100 * REPEATS) - truth.log_evidence
     spread = 2.0 * truth.precision - np.linalg.inv(q.covariance)
     return Case(
         name,
@@ -153,6 +162,9 @@ def measure(
         exact.eubo(truth, q) - truth.log_evidence,
         bool(np.linalg.eigvalsh(spread).min() > 0.0),
         bounds,
+        steps,
+        estimate(logs.mean(axis=1)),
+        estimate(above),
     )
 
 

@@ -98,7 +98,7 @@ OBJECTS = [
 ]
 
 
-@pytest.mark.parametrize("params", [*SHORT_NAMES, *OBJECTS], ids=str)
+@pytest.mark.parametrize("params", [*SHORT_NAMES, *OBJECTS])
 def test_a_saved_model_predicts_and_goes_on_bit_identically(tmp_path, params):
     x, y = data()
     if params.get("likelihood") == "poisson":
