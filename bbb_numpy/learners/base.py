@@ -392,10 +392,8 @@ class Learner(BaseEstimator):
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
             return self._report(data)
-        before, recipe = (
-            fitted["training_"],
-            plan.recipe(plan.parts["epochs"], anew=True, stops=True),
-        )
+        before = fitted["training_"]
+        recipe = plan.recipe(plan.parts["epochs"], anew=True, stops=True)
         self._train(fitted, data, recipe)
         return self._report(data, recipe, before)
 

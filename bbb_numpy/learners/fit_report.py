@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.predictive import Source, log_predictive_density
-from ..model.joint import Likelihood, Model
+from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Layout
@@ -40,31 +40,31 @@ CERTAIN = 3.0  # standard errors
 GROSS = 1.0  # nats per row: a density less than 1/e of what another has
 BULK = 0.95  # share of the rows that outliers are measured against
 FEWEST = 10  # rows among which one can be told from the others
-SQUEEZED = (
-    1e-4  # standard deviations: differences of inputs that no weight of a usual size brings out
-)
-HIDDEN = 0.05  # standard deviations: it takes weights of 20, where those of priors are 0.5 or 1.5
-STARTED = (
-    0.1  # standard deviation of the means with which a posterior starts unless it is told otherwise
-)
-UNIT = (
-    10.0  # numbers beyond it, or all below 1 / UNIT, are not of the size with which training starts
-)
+# Standard deviations: differences of inputs that no weight of a usual size brings out, and those
+# that take weights of 20, where those of priors are 0.5 or 1.5
+SQUEEZED, HIDDEN = 1e-4, 0.05
+STARTED = 0.1  # standard deviation of the means with which a posterior starts unless told otherwise
+UNIT = 10.0  # training starts with numbers between 1 / UNIT and it
 FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
 NOISE_TO_UNIT = 2.3  # from log 0.1, where the noise starts, to log 1, that of what ignores X
 LAST = 4  # epochs: the loss is watched over their last quarter, and so many at least
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
 ROWS, SAMPLES = (100, 1000), (32, 100)  # least and most that are looked at
 FREE = 2e8  # multiplications, a few hundredths of a second, that are no matter
-VARIES = {  # what functions have to vary by: a logit of 3 is a probability of 95 %
-    "real": (1.0, "the standard deviation of y"),
-    "class": (3.0, "a logit of 3"),
-    "count": (1.0, "a log rate of 1"),
-}
-BASES = {
-    "real": "N(mean(y), var(y))",
-    "class": "the base rates",
-    "count": "a Poisson of the mean rate",
+
+
+class Kind(NamedTuple):
+    """What a fit to targets of one kind is compared with."""
+
+    base: str
+    size: float  # what functions have to vary by: a logit of 3 is a probability of 95 %
+    size_name: str
+
+
+KINDS = {
+    "real": Kind("N(mean(y), var(y))", 1.0, "the standard deviation of y"),
+    "class": Kind("the base rates", 3.0, "a logit of 3"),
+    "count": Kind("a Poisson of the mean rate", 1.0, "a log rate of 1"),
 }
 
 
@@ -72,26 +72,23 @@ BASES = {
 class FitReport:
     """What `fit` measured of itself, on at most a thousand of its training rows.
 
-    Densities are means per row, in nats, for y in its own units. All else is in the units of
-    training, which with ``standardize=True`` are standard deviations from the mean.
+    Densities are means per row, in nats, for y in its own units. All else is in training's units,
+    which with ``standardize=True`` are standard deviations from the mean.
 
     Parameters
     ----------
     rows : int
         Number of training rows.
-    log_density : float
-        Of the fit; -inf where it overflows.
-    base : float
-        Of what ignores X: N(mean(y), var(y)), the base rates of classes, for counts a Poisson of
-        the mean rate, which is what the model itself says when its network is constant.
+    log_density, base : float
+        Of the fit (-inf where it overflows), and of what ignores X: N(mean(y), var(y)), the base
+        rates of classes, for counts a Poisson of the mean rate.
     least : float
         What `log_density` has to reach: `base`, less what chance can explain.
     line : float
-        Of a least-squares line, less what its coefficients cost, where the fit is not better than
-        the base; otherwise nan.
+        Of a least-squares line, less what its coefficients cost; nan where the fit beats the base.
     slope, slope_error : float
-        By how much the negative log likelihood of a row would change in as many epochs again, if it
-        went on as in the last quarter, and its standard error; nan where that cannot be told.
+        Change of a row's negative log likelihood in as many epochs again, if it went on as in the
+        last quarter, and its standard error; nan where that cannot be told.
     moved : float
         Largest change of any learned number since the start; nan if it did not start anew.
     learning_rate, kl : float
@@ -99,15 +96,13 @@ class FitReport:
     largest_x, largest_y : float
         Largest absolute numbers that the network was given, and was to find.
     spread_x, spread_y : float
-        Deviation of the bulk of the rows in units of that of all, for the input where extreme rows
-        leave least of it, and for y; nan where that cannot be told.
+        Standard deviation of the bulk of the rows in units of that of all, for the input where
+        extreme rows leave least of it, and for y; nan where that cannot be told.
     bulk_gap : float
         Nats per row by which the density of the bulk of the rows under the fit is below that under
         N(their mean, their variance); nan for classes and counts.
-    findings : tuple of str
-        What is wrong; empty for a fit that passes.
-    causes : tuple of str
-        Likely causes, each with its remedy.
+    findings, causes : tuple of str
+        What is wrong, empty for a fit that passes, and likely causes, each with its remedy.
     """
 
     rows: int
@@ -177,72 +172,47 @@ def fit_report(
     seed: int,
     trained: Trained | None,
 ) -> FitReport:
-    """Measure a fit on its training rows, and judge it.
+    """Measure a fit, `theta` and its `source`, on its training rows in their units, and judge it.
 
     It costs less than about a tenth of the training, or next to nothing; for very large networks
-    after very short training, 32 weight samples at a hundred rows.
-
-    Parameters
-    ----------
-    source, theta
-        The posterior: an estimator and what it learned, or `DrawnWeights` and the draws.
-    data : Rows
-        All training rows, in training's units.
-    y_scale : ndarray (K,)
-        Units of y.
-    standardize : bool
-        Whether inputs were.
-    seed : int
-        Of the weight samples; no other generator is used.
-    trained : Trained or None
-        None after sampling.
+    after very short training, 32 weight samples at a hundred rows. These are drawn with `seed`; no
+    other generator is used. `y_scale` (K,) are the units of y; `trained` is None after sampling.
     """
     rows, likelihood = len(data.x), source.model.likelihood
     looked_at, samples = _effort(source, theta, rows, trained)
     chosen = np.linspace(0, rows - 1, looked_at).astype(int)
-    x, y = data.x[chosen].astype(np.float64), data.y[chosen].astype(np.float64)
+    x, y = data.x[chosen], data.y[chosen]
+    rng, units = np.random.default_rng(seed), float(np.log(y_scale).sum())
+    last = trained.history[-1] if trained else None
     with np.errstate(all="ignore"):
-        fit = log_predictive_density(
-            source,
-            theta,
-            data.x[chosen],
-            data.y[chosen],
-            rng=np.random.default_rng(seed),
-            samples=samples,
-        ).astype(np.float64)
-        fit = np.where(np.isfinite(fit), fit, -np.inf)
-        base, free = _base(likelihood, data.y, y)
-        density, ignorant = float(fit.mean()), float(base.mean())
+        fit = log_predictive_density(source, theta, x, y, rng=rng, samples=samples)
+        fit = np.where(np.isfinite(fit), fit, -np.inf).astype(np.float64)
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        ignorant, free = _base(likelihood, data.y, y)
+        density, base = float(fit.mean()), float(ignorant.mean())
         chance = max(NEGLIGIBLE, (VERY_STRONG + 0.5 * free) / rows)
         if len(x) < rows and np.isfinite(fit).all():  # the rows themselves are a sample
-            chance += CERTAIN * float((fit - base).std()) / len(x) ** 0.5
-        poor = not density > ignorant + NEGLIGIBLE
-        line = ignorant + _gain_of_line(x, y) if poor else nan
+            chance += CERTAIN * float((fit - ignorant).std()) / len(x) ** 0.5
+        poor, real = not density > base + NEGLIGIBLE, likelihood.target_kind == "real"
         reach = _reach(source, x, y, seed) if poor else nan
-        largest_x = max(float(data.x.max()), -float(data.x.min()))
-        largest_y = max(float(data.y.max()), -float(data.y.min()))
-        spread_x = _spread(data.x, x)
-        real = likelihood.target_kind == "real"
-        spread_y, gap = (_spread(data.y, y), _bulk_gap(y, fit)) if real else (nan, nan)
-        slope, error = _slope(trained, rows)
-    units, last = float(np.log(y_scale).sum()), trained.history[-1] if trained else None
-    report = FitReport(
-        rows=rows,
-        log_density=density - units,
-        base=ignorant - units,
-        least=ignorant - chance - units,
-        line=line - units,
-        slope=slope,
-        slope_error=error,
-        moved=trained.moved if trained else nan,
-        learning_rate=last.learning_rate if last else nan,
-        kl=last.kl if last else nan,
-        largest_x=largest_x,
-        largest_y=largest_y,
-        spread_x=spread_x,
-        spread_y=spread_y,
-        bulk_gap=gap,
-    )
+        slope, slope_error = _slope(trained, rows)
+        report = FitReport(
+            rows=rows,
+            log_density=density - units,
+            base=base - units,
+            least=base - chance - units,
+            line=base + _gain_of_line(x, y) - units if poor else nan,
+            slope=slope,
+            slope_error=slope_error,
+            moved=trained.moved if trained else nan,
+            learning_rate=last.learning_rate if last else nan,
+            kl=last.kl if last else nan,
+            largest_x=max(float(data.x.max()), -float(data.x.min())),
+            largest_y=max(float(data.y.max()), -float(data.y.min())),
+            spread_x=_spread(data.x, x),
+            spread_y=_spread(data.y, y) if real else nan,
+            bulk_gap=_bulk_gap(y, fit) if real else nan,
+        )
     findings = _findings(report, source, trained, reach)
     if not findings:
         return report
@@ -289,20 +259,16 @@ def _normal(y: Array, mean: Array, scale: Array) -> Array:
     return -0.5 * (z * z + LOG_2PI).sum(axis=1) - np.log(scale).sum()
 
 
-def _bulk(y: Array) -> Array:
-    """Return the indices of all rows of `y` (n, K) but those furthest from the medians."""
-    _, scale = moments(y, True)
-    distance = (np.abs(y - np.median(y, axis=0)) / scale).max(axis=1)
-    return np.argsort(distance, kind="stable")[: int(BULK * len(y))]
-
-
 def _bulk_gap(y: Array, fit: Array) -> float:
-    """Return what the bulk of `y` loses by the `fit` (n,) against a Gaussian of its own."""
+    """Return what the bulk of `y` loses by the `fit` (n,) against a Gaussian of its own.
+
+    The bulk are all rows but those furthest from the medians.
+    """
     if len(y) < FEWEST:
         return nan
-    bulk = _bulk(y)
-    mean, scale = moments(y[bulk], True)
-    return float((_normal(y[bulk], mean, scale) - fit[bulk]).mean())
+    distance = (np.abs(y - np.median(y, axis=0)) / moments(y, True)[1]).max(axis=1)
+    bulk = np.argsort(distance, kind="stable")[: int(BULK * len(y))]
+    return float((_normal(y[bulk], *moments(y[bulk], True)) - fit[bulk]).mean())
 
 
 def _spread(everything: Array, some: Array) -> float:
@@ -340,7 +306,7 @@ def _gain_of_line(x: Array, y: Array) -> float:
 
 
 def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
-    """Return how much functions under the prior vary over the rows, in units of `VARIES`.
+    """Return how much functions under the prior vary over the rows, in units of `KINDS`.
 
     The median of functions drawn from it, as it was before training; nan without a prior.
     """
@@ -351,7 +317,7 @@ def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
     w = prior.draw(np.random.default_rng(seed), params, (SAMPLES[0], model.layout.size))
     f = model.predict(w, x[:: max(1, len(x) // ROWS[0])])[..., : model.outputs]
     kind = model.likelihood.target_kind
-    unit = moments(y, True)[1] if kind == "real" else VARIES[kind][0]
+    unit = moments(y, True)[1] if kind == "real" else KINDS[kind].size
     return float(np.median(f.std(axis=1) / unit))
 
 
@@ -370,11 +336,8 @@ def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
         return nan, nan
     epochs = len(trained.history)
     loss = np.array([epoch.nll for epoch in trained.history[-max(LAST, epochs // 4) :]]) / rows
-    time = np.arange(len(loss)) - 0.5 * (len(loss) - 1)
-    slope = time @ loss / (time @ time)
-    left = loss - loss.mean() - slope * time
-    error = (left @ left / (len(loss) - 2) / (time @ time)) ** 0.5
-    return float(slope * epochs), float(error * epochs)
+    (slope, _), covariance = np.polyfit(np.arange(len(loss)), loss, 1, cov=True)
+    return float(slope * epochs), float(covariance[0, 0] ** 0.5 * epochs)
 
 
 # What is concluded.
@@ -384,13 +347,14 @@ def _findings(
     report: FitReport, source: Source, trained: Trained | None, reach: float = nan
 ) -> dict[str, str]:
     """Return what is wrong, by a name of its kind."""
-    found, kind = {}, source.model.likelihood.target_kind
+    found, prior = {}, source.model.prior
     if report.rows == 1:
         found["rows"] = "there is one row to train on, which shows no spread and no dependence"
     elif not report.log_density >= report.least:
         found["worse"] = (
             "the fit is worse than ignoring X: the mean log density of its training rows is "
-            f"{report.log_density:.4g} nats, that of {BASES[kind]} {report.base:.4g}"
+            f"{report.log_density:.4g} nats, that of "
+            f"{KINDS[source.model.likelihood.target_kind].base} {report.base:.4g}"
         )
     elif report.line - report.log_density > max(2 * NEGLIGIBLE, VERY_STRONG / report.rows):
         found["nothing"] = (
@@ -408,7 +372,8 @@ def _findings(
             "in as many epochs again"
         )
     if trained and isinstance(trained.optimizer, Adam):
-        widest = min(_prior_deviation(source), 1.0)
+        start = Layout(prior.blocks()).views(prior.init(np.float64))
+        widest = min(prior.deviation(start), 1.0)
         if report.learning_rate >= widest:
             found["restless"] = (
                 f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
@@ -442,13 +407,17 @@ def _causes(
     standardize: bool,
     reach: float,
 ) -> list[str]:
-    """Return likely causes with their remedies."""
+    """Return likely causes with their remedies: those in the data, else in the model or training.
+
+    Where none of them is plain, what is left: short chains, or too few rows.
+    """
     if "rows" in found:
         return ["too few rows; give more of them"]
-    real = source.model.likelihood.target_kind == "real"
-    causes = []
-    sizes = {"X": report.largest_x, "y": report.largest_y if real else 1.0}
-    far = [f"{name} reaches {one:.3g}" for name, one in sizes.items() if one and _far(one)]
+    model, causes = source.model, []
+    likelihood, kind = model.likelihood, model.likelihood.target_kind
+    sizes = {"X": report.largest_x, "y": report.largest_y if kind == "real" else 1.0}
+    strange = {name: one for name, one in sizes.items() if one and not 1 / UNIT < one < UNIT}
+    far = [f"{name} reaches {size:.3g}" for name, size in strange.items()]
     if "worse" in found and far and not standardize:
         causes.append(
             f"units far from 1, in which training starts ({', '.join(far)}); use standardize=True"
@@ -462,10 +431,10 @@ def _causes(
         causes.append("outliers in X; correct or leave out those rows, or transform the column")
     if causes:
         return causes
-    model = source.model
-    if real and "worse" in found and _is_noise_fixed(model):
+    noise_is_fixed = likelihood.noise_name and not likelihood.blocks(model.outputs)
+    if kind == "real" and "worse" in found and noise_is_fixed:
         causes.append(
-            f"a noise scale that is fixed, {model.likelihood}; learn it, as "
+            f"a noise scale that is fixed, {likelihood}; learn it, as "
             "likelihood='gaussian-learned' and 'student-t-learned' do"
         )
     if (beta := getattr(getattr(source, "objective", None), "beta", 1.0)) > 1.0:
@@ -474,52 +443,33 @@ def _causes(
         times = reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
         causes.append(
             f"a prior that is too narrow: under it functions vary from row to row by {reach:.2g} "
-            f"of {VARIES[model.likelihood.target_kind][1]}; use one about {times:.3g} times as wide"
+            f"of {KINDS[kind].size_name}; use one about {times:.3g} times as wide"
         )
     if trained is not None and not _is_out_of_reach(report, reach):
-        causes += _causes_in_training(report, found, trained)
+        rate = trained.optimizer.learning_rate
+        short = report.moved < NOISE_TO_UNIT and "worse" in found
+        unfinished = short or found & {"idle", "falling"}
+        if rate >= FAST:
+            causes.append(
+                f"a learning rate that is too high, {rate:g}; try optimizer=Adam(1e-2, "
+                "schedule=Cosine())"
+            )
+        elif unfinished and rate < SLOW:
+            causes.append(f"a learning rate that is too low, {rate:g}; try optimizer=Adam(1e-2)")
+        elif unfinished:
+            causes.append(
+                f"too few epochs, {len(trained.history)}; train for more, or with smaller batches"
+            )
     if causes:
         return causes
     if trained is None:
         return ["chains that are not there yet; use a longer warm_up, more draws or 'hmc'"]
     if report.kl < LEAST_KL or "nothing" in found or model.layout.size > report.rows:
         own = isinstance(getattr(source, "posterior", None), FullRank)
-        causes.append(
-            f"the posterior has collapsed to the prior: {report.rows} rows do not hold "
-            f"{model.layout.size} weights; use fewer or narrower layers, more rows, or inference="
-            + ("'full-rank' with its short steps, or 'map'" if own else "'map'")
-        )
-    return causes or [
-        "none that is known; try more epochs, another learning rate, or another prior"
-    ]
-
-
-def _causes_in_training(report: FitReport, found: set[str], trained: Trained) -> list[str]:
-    rate = trained.optimizer.learning_rate
-    if rate >= FAST:
+        remedy = "'full-rank' with its short steps, or 'map'" if own else "'map'"
         return [
-            f"a learning rate that is too high, {rate:g}; try optimizer=Adam(1e-2, "
-            "schedule=Cosine())"
+            f"the posterior has collapsed to the prior: {report.rows} rows do not hold "
+            f"{model.layout.size} weights; use fewer or narrower layers, more rows, or "
+            f"inference={remedy}"
         ]
-    short = report.moved < NOISE_TO_UNIT and "worse" in found
-    if rate < SLOW and (short or found & {"idle", "falling"}):
-        return [f"a learning rate that is too low, {rate:g}; try optimizer=Adam(1e-2)"]
-    if short or found & {"idle", "falling"}:
-        return [f"too few epochs, {len(trained.history)}; train for more, or with smaller batches"]
-    return []
-
-
-def _is_noise_fixed(model: Model) -> bool:
-    """Whether the noise is one number that is not learned."""
-    likelihood = model.likelihood
-    return bool(likelihood.noise_name) and not likelihood.blocks(model.outputs)
-
-
-def _far(size: float) -> bool:
-    return not 1 / UNIT < size < UNIT
-
-
-def _prior_deviation(source: Source) -> float:
-    """Return the standard deviation of a weight under the prior as it was before training."""
-    prior = source.model.prior
-    return prior.deviation(Layout(prior.blocks()).views(prior.init(np.float64)))
+    return ["none that is known; try more epochs, another learning rate, or another prior"]
