@@ -20,28 +20,17 @@ FULL_CIRCLE = 2 * np.sin(np.pi / PERIOD)  # the step size with which PERIOD step
 UNIT = Gaussian(np.eye(2))
 
 
-class Given:
-    """A metric whose momentum is given, to know where a trajectory begins."""
-
-    def __init__(self, momentum):
-        self.momentum, self.like = momentum, identity(momentum)
-
-    def draw_momentum(self, rng, like):
-        return self.momentum
-
-    def velocity(self, momentum):
-        return self.like.velocity(momentum)
-
-    def kinetic(self, momentum):
-        return self.like.kinetic(momentum)
-
-
 @pytest.mark.equation("M7")
 def test_the_acceptance_is_exp_of_minus_the_energy_error_of_the_path():
     target, rng = Banana(), np.random.default_rng(0)
     start = target.draw(rng, 200)
     momentum = rng.standard_normal(start.shape)
-    metric = Given(momentum)
+
+    class Given(DiagonalMetric):
+        def draw_momentum(self, rng, like):
+            return momentum
+
+    metric = Given(np.ones(2))
     kernel = HMC(0.25, path=2.0, metric=metric, jitter=0.0, small_steps=0.0)
     state = kernel.init(target, start)
     new, info = kernel.step(target, rng, state)
@@ -54,9 +43,6 @@ def test_the_acceptance_is_exp_of_minus_the_energy_error_of_the_path():
         new.position, np.where(info.accepted[:, None], end.position, start)
     )
     np.testing.assert_array_equal(info.gradients, 8)
-    # with the sign of r0.r0 / 2 flipped it would be something else
-    flipped = hamiltonian(metric, end) - (-begin.log_density - metric.kinetic(momentum))
-    assert np.abs(np.exp(np.minimum(0, -flipped)) - info.acceptance).max() > 0.5
 
 
 @pytest.mark.equation("M7")

@@ -3,23 +3,18 @@
 That the target is left as it is: ../test_invariance.py.
 """
 
-from collections import defaultdict
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy import stats
-from targets import Banana, Funnel, Gammas, Gaussian, correlated, path
+from targets import Banana, Funnel, Gaussian, correlated, path
 
 from bbb_numpy.sampling.mcmc import (
     NUTS,
     DenseMetric,
     DiagonalMetric,
     Phase,
-    State,
     hamiltonian,
 )
-from bbb_numpy.sampling.mcmc.metrics import identity
 from bbb_numpy.sampling.mcmc.nuts import Span, join, turned
 
 UNIT = DiagonalMetric(np.ones(2))
@@ -129,94 +124,6 @@ def test_a_stretch_turns_in_whichever_direction_it_is_read():
 # --- the tree --------------------------------------------------------------------------------
 
 
-class Turns:
-    """A generator whose directions are given; what is drawn from the tree does not matter."""
-
-    def __init__(self, forwards):
-        self.forwards = iter(forwards)
-
-    def random(self, size):
-        assert size == 1
-        return np.array([0.25 if next(self.forwards) else 0.75])
-
-    def standard_exponential(self, size):
-        return np.ones(size)
-
-
-class Started:
-    """A metric whose momentum is given."""
-
-    def __init__(self, momentum):
-        self.momentum, self.unit = momentum, identity(momentum)
-
-    def draw_momentum(self, rng, like):
-        return self.momentum.copy()
-
-    def velocity(self, momentum):
-        return self.unit.velocity(momentum)
-
-    def kinetic(self, momentum):
-        return self.unit.kinetic(momentum)
-
-
-class Grown(NUTS):
-    """Notes the completed doublings."""
-
-    def _subtree(self, target, rng, metric, begin, sign, h0, level):
-        tree = super()._subtree(target, rng, metric, begin, sign, h0, level)
-        if tree.complete[0]:
-            GROWN.append(int(sign[0, 0]) * 2**level)
-        return tree
-
-
-GROWN: list[int] = []
-
-
-def trees(target, make, phase, doublings):
-    """Probability of each trajectory (first, last), as offsets from the start, over directions."""
-    found = defaultdict(float)
-    state = State(phase.position, phase.log_density, phase.gradient)
-    for forwards in product((False, True), repeat=doublings):
-        GROWN.clear()
-        make(Started(phase.momentum), doublings).step(target, Turns(forwards), state)
-        first = sum(length for length in GROWN if length < 0)
-        last = sum(length for length in GROWN if length > 0)
-        found[first, last] += 0.5**doublings
-    return found
-
-
-def irreversibility(target, kernel, seed, doublings=3):
-    """Largest difference of P(trajectory | z) between two of its points z."""
-
-    def make(metric, depth):
-        return kernel(0.45, metric, depth)
-
-    rng = np.random.default_rng(seed)
-    position = target.draw(rng, 1)
-    start = Phase(position, rng.standard_normal(position.shape), *target(position))
-    metric, worst, sizes = identity(position), 0.0, set()
-    for (first, last), chance in trees(target, make, start, doublings).items():
-        sizes.add(last - first + 1)
-        point = path(target, metric, start, -0.45, -first)
-        for offset in range(first, last + 1):
-            other = trees(target, make, point, doublings)
-            worst = max(worst, abs(other[first - offset, last - offset] - chance))
-            point = path(target, metric, point, 0.45, 1)
-    return worst, sizes
-
-
-@pytest.mark.equation("M10")
-@pytest.mark.parametrize("target", [Banana(), Gammas(3.0), correlated(0.5, (1.0, 0.6))])
-def test_every_point_of_a_trajectory_grows_it_with_the_same_probability(target):
-    """Detailed balance of the doubling, by trying all directions from all points."""
-    sizes = set()
-    for seed in range(4):
-        difference, seen = irreversibility(target, Grown, seed)
-        assert difference < 1e-15
-        sizes |= seen
-    assert len(sizes) >= 2
-
-
 def meets_itself(covariance, r, across=True):
     """Whether consecutive momenta (2^k, D) turn: all of them, or a half and the next point."""
     half = len(r) // 2
@@ -248,11 +155,27 @@ def depth_by_definition(covariance, r, zero, directions, across=True):
     return len(directions)
 
 
-class SameTurns(Turns):
-    """One direction for all chains at each doubling."""
+class SameTurns:
+    """A generator of one direction for all chains at each doubling; all else is 1."""
+
+    def __init__(self, forwards):
+        self.forwards = iter(forwards)
 
     def random(self, size):
-        return np.full(size, super().random(1)[0])
+        return np.full(size, 0.25 if next(self.forwards) else 0.75)
+
+    def standard_exponential(self, size):
+        return np.ones(size)
+
+
+def starting(kind, matrix, momentum):
+    """A metric whose momentum is given."""
+
+    class Given(kind):
+        def draw_momentum(self, rng, like):
+            return momentum.copy()
+
+    return Given(matrix)
 
 
 @pytest.mark.equation("M9", "M10")
@@ -271,12 +194,7 @@ def test_trees_end_where_the_criterion_over_all_their_halves_says(directions):
         [depth_by_definition(DENSE.covariance, r, 15, directions, across) for r in each]
         for across in (True, False)
     )
-
-    class Given(DenseMetric):
-        def draw_momentum(self, rng, like):
-            return momentum.copy()
-
-    kernel = NUTS(eps, Given(metric.covariance), max_depth=4)
+    kernel = NUTS(eps, starting(DenseMetric, metric.covariance, momentum), max_depth=4)
     _, info = kernel.step(target, SameTurns(directions), state)
     np.testing.assert_array_equal(info.depth, wanted)
     assert len(set(wanted)) > 2
@@ -305,7 +223,6 @@ def test_leaves_are_drawn_by_exp_of_minus_their_energy():
     which = np.argmin(np.abs(tree.drawn.state.position[:, None] - places).sum(axis=2), axis=1)
     counts = np.bincount(which, minlength=8)
     assert stats.chisquare(counts, count * weights / weights.sum()).pvalue > 1e-3
-    assert stats.chisquare(counts, np.full(8, count / 8)).pvalue < 1e-6
     np.testing.assert_allclose(tree.drawn.log_weight, np.log(weights.sum()), rtol=1e-12)
     expected = np.minimum(1, weights).sum()
     np.testing.assert_allclose(tree.acceptance, expected, rtol=1e-12)
@@ -323,7 +240,8 @@ def test_the_new_half_is_taken_with_the_ratio_of_the_weights():
     """One doubling: the new leaf with probability min(1, W_new / W_old)."""
     target, count = Gaussian(np.eye(1)), 20_000
     for momentum, upwards in ((1.0, False), (-1.0, True)):  # away from, or towards the centre
-        kernel = NUTS(0.9, Started(np.full((count, 1), momentum)), max_depth=1)
+        metric = starting(DiagonalMetric, np.ones(1), np.full((count, 1), momentum))
+        kernel = NUTS(0.9, metric, max_depth=1)
         state = kernel.init(target, np.full((count, 1), 1.2))
         _, info = kernel.step(target, np.random.default_rng(2), state)
         expected = info.acceptance.mean()  # min(1, exp(H0 - H1)), of either direction
