@@ -451,15 +451,10 @@ def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words
 
 @pytest.mark.parametrize("seed", [None, 0])
 def test_a_checkpoint_of_another_start_is_refused(seed, tmp_path):
-    words = r"belongs to another run \(start [0-9a-f]{16} there, [0-9a-f]{16} here\)"
-    options = {"sampler": "mh", "draws": 1, "warm_up": 0, "seed": seed}
-    sample_target(UNIT, START, checkpoint=tmp_path / "target", **options)
-    with pytest.raises(ValueError, match=words):
-        sample_target(UNIT, 2.0 * START, checkpoint=tmp_path / "target", **options)
-    zeros = np.zeros((2, 12))
-    quick(start=zeros, checkpoint=tmp_path / "network", **options)
-    with pytest.raises(ValueError, match=words):
-        quick(start=zeros + 1.0, checkpoint=tmp_path / "network", **options)
+    options = {"sampler": "mh", "draws": 1, "warm_up": 0, "seed": seed, "checkpoint": tmp_path}
+    sample_target(UNIT, START, **options)
+    with pytest.raises(ValueError, match=r"another run \(start [0-9a-f]{16} there, [0-9a-f]{16} "):
+        sample_target(UNIT, 2.0 * START, **options)
 
 
 def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
@@ -471,85 +466,81 @@ def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
             sample(model, x, targets, checkpoint=tmp_path, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"draws": 0}, ValueError, "draws must be a whole number >= 1; got 0"),
-        ({"draws": 2.5}, ValueError, "draws must be a whole number >= 1; got 2.5"),
-        ({"draws": "many"}, TypeError, "draws must be a whole number >= 1; got 'many'"),
-        ({"warm_up": -1}, ValueError, "warm_up must be a whole number >= 0; got -1"),
-        ({"thin": 0}, ValueError, "thin must be a whole number >= 1; got 0"),
-        ({"metric": "full"}, ValueError, "metric must be one of 'diagonal', 'dense'; got 'full'"),
-        ({"groups": 0}, ValueError, "groups must be a whole number >= 1; got 0"),
-        ({"groups": 3}, ValueError, "groups must be a whole number >= 1 and <= 2; got 3"),
-        ({"cores": 0}, ValueError, "cores must be a whole number >= 1; got 0"),
-        ({"progress": "yes"}, TypeError, "progress must be True or False; got 'yes'"),
-        ({"target_accept": 1.0}, ValueError, "target_accept must be .* got 1.0"),
-        ({"target_accept": 0}, ValueError, "target_accept must be > 0 and < 1; got 0"),
-        ({"seed": -1}, ValueError, "seed must be None, a whole number >= 0, .* got -1"),
-        ({"seed": "x"}, TypeError, "seed must be None, a whole number >= 0, .* got 'x'"),
-        ({"sampler": "gibbs"}, ValueError, "sampler must be one of .*'mclmc', 'mh'; got 'gibbs'"),
-        (
-            {"sampler": NUTS},
-            TypeError,
-            "sampler must be .* or one of 'nuts', .* got the class NUTS",
-        ),
-        ({"sampler": 3}, TypeError, "sampler must be an object such as .* got 3"),
-        ({"sampler": Langevin()}, TypeError, "sampler must be an object such as .* got Langevin"),
-    ],
-)
-def test_arguments_that_cannot_be_used_are_named(change, error, message):
-    with pytest.raises(error, match=message):
-        sample_target(UNIT, START, **{"draws": 2, "warm_up": 2, **change})
+def target_with(target=UNIT, start=START, **change):
+    return lambda: sample_target(target, start, **{"draws": 2, "warm_up": 2, **change})
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"chains": 0}, "chains must be a whole number >= 1; got 0"),
-        ({"dtype": "int32"}, "dtype must be 'float64' or 'float32'; got 'int32'"),
-        ({"start": np.zeros((2, 3))}, r"start must have shape \(chains, numbers\) = \(2, 12\)"),
-        ({"hyperpriors": {"log_nose": LogNormal()}}, "hyperpriors names 'log_nose'"),
-        ({"x": "text"}, "x must be an array of real numbers; got 'text'"),
-        ({"x": np.zeros((8, 1), complex)}, "x must be an array of real numbers"),
-        ({"x": np.zeros(8)}, r"x must have shape \(any, any\); got \(8,\)"),
-        ({"x": np.zeros((0, 1))}, "x must hold 1 or more rows"),
-        ({"y": np.full((8, 1), np.nan)}, "y holds nan or infinity"),
-        ({"y": np.zeros((7, 1))}, r"y must have shape \(rows, targets\) = \(8, 1\); got \(7, 1\)"),
-    ],
-)
-def test_data_and_starts_that_do_not_fit_are_named(change, message):
+def network_with(**change):
     x, y = data()
-    arguments = {"x": x, "y": y, "chains": 2, "draws": 2, "warm_up": 2, **change}
-    with pytest.raises(ValueError, match=message):
-        sample(network(), **arguments)
+    given = {"x": x, "y": y, "chains": 2, "draws": 2, "warm_up": 2, **change}
+    return lambda: sample(network(), **given)
 
 
-def test_what_is_no_model_and_settings_of_a_kernel_are_refused():
-    with pytest.raises(TypeError, match=r"model must be .*Model.* got 'a network'"):
-        sample("a network", *data())
-    with pytest.raises(
-        TypeError, match=r"sample has no argument 'step_size'; .*draws, .*sampler=NU"
-    ):
-        quick(step_size=0.1)
-
-
-def test_a_class_is_no_target():
-    with pytest.raises(TypeError, match="target must be a function; got <class 'float'>"):
-        sample_target(float, START, draws=2, warm_up=2)
+MATRIX = r"start must be a matrix \(chains, numbers\) of float64"
+OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
 
 
 @pytest.mark.parametrize(
-    "start", [np.zeros(3), np.zeros((0, 2)), np.zeros((2, 2), int), [[1, 2]], "here"]
+    ("call", "error", "message"),
+    [
+        (target_with(draws=0), ValueError, "draws must be a whole number >= 1; got 0"),
+        (target_with(draws=2.5), ValueError, "draws must be a whole number >= 1; got 2.5"),
+        (target_with(draws="many"), TypeError, "draws must be a whole number >= 1; got 'many'"),
+        (target_with(warm_up=-1), ValueError, "warm_up must be a whole number >= 0; got -1"),
+        (target_with(thin=0), ValueError, "thin must be a whole number >= 1; got 0"),
+        (target_with(metric="full"), ValueError, "metric must be .* 'dense'; got 'full'"),
+        (target_with(groups=0), ValueError, "groups must be a whole number >= 1; got 0"),
+        (target_with(groups=3), ValueError, "groups must be .* >= 1 and <= 2; got 3"),
+        (target_with(cores=0), ValueError, "cores must be a whole number >= 1; got 0"),
+        (target_with(progress="yes"), TypeError, "progress must be True or False; got 'yes'"),
+        (target_with(target_accept=1.0), ValueError, "target_accept must be .* got 1.0"),
+        (target_with(target_accept=0), ValueError, "target_accept must be > 0 and < 1; got 0"),
+        (target_with(seed=-1), ValueError, "seed must be None, a whole number >= 0, .* got -1"),
+        (target_with(seed="x"), TypeError, "seed must be None, a whole number >= 0, .* got 'x'"),
+        (target_with(sampler="gibbs"), ValueError, "sampler must be one of .*'mh'; got 'gibbs'"),
+        (target_with(sampler=NUTS), TypeError, "sampler must be .* 'nuts', .* the class NUTS"),
+        (target_with(sampler=3), TypeError, "sampler must be an object such as .* got 3"),
+        (target_with(sampler=Langevin()), TypeError, "sampler must be an object .* got Langevin"),
+        (target_with(float), TypeError, "target must be a function; got <class 'float'>"),
+        (target_with(start=np.zeros(3)), ValueError, MATRIX),
+        (target_with(start=np.zeros((0, 2))), ValueError, MATRIX),
+        (target_with(start=np.zeros((2, 2), int)), ValueError, MATRIX),
+        (target_with(start=[[1, 2]]), ValueError, MATRIX),
+        (target_with(start="here"), ValueError, MATRIX),
+        (target_with(start=OUTSIDE), ValueError, r"not finite where chains \[1\] start"),
+        (network_with(chains=0), ValueError, "chains must be a whole number >= 1; got 0"),
+        (network_with(dtype="int32"), ValueError, "dtype must be 'float64' or .* got 'int32'"),
+        (network_with(start=START), ValueError, r"start must have shape .* = \(2, 12\)"),
+        (
+            network_with(hyperpriors={"log_nose": LogNormal()}),
+            ValueError,
+            "hyperpriors names 'log_nose'",
+        ),
+        (network_with(x="text"), ValueError, "x must be an array of real numbers; got 'text'"),
+        (
+            network_with(x=np.zeros((8, 1), complex)),
+            ValueError,
+            "x must be an array of real numbers",
+        ),
+        (network_with(x=np.zeros(8)), ValueError, r"x must have shape \(any, any\); got \(8,\)"),
+        (network_with(x=np.zeros((0, 1))), ValueError, "x must hold 1 or more rows"),
+        (network_with(y=np.full((8, 1), np.nan)), ValueError, "y holds nan or infinity"),
+        (
+            network_with(y=np.zeros((7, 1))),
+            ValueError,
+            r"y must have shape \(rows, targets\) = \(8, 1\); got \(7, 1\)",
+        ),
+        (lambda: sample("a net", *data()), TypeError, r"model must be .*Model.* got 'a net'"),
+        (
+            network_with(step_size=0.1),
+            TypeError,
+            r"sample has no argument 'step_size'; .*draws, .*sampler=NU",
+        ),
+    ],
 )
-def test_a_start_that_is_no_matrix_of_floats_is_refused(start):
-    with pytest.raises(ValueError, match=r"start must be a matrix \(chains, numbers\) of float64"):
-        sample_target(UNIT, start, draws=2, warm_up=2)
-
-
-def test_a_start_outside_the_target_is_refused():
-    with pytest.raises(ValueError, match=r"not finite where chains \[1\] start"):
-        sample_target(UNIT, np.array([[0.0, 0.0], [np.nan, 0.0]]), draws=2, warm_up=2)
+def test_wrong_arguments_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def test_numpy_numbers_are_numbers(tmp_path):

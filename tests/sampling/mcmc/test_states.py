@@ -50,20 +50,6 @@ def test_chains_keep_their_dtype_and_report_one_number_each(kernel, dtype):
     assert np.all(info.gradients >= 1)
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 3, 1), ()])
-def test_a_start_that_is_no_matrix_is_refused(shape):
-    with pytest.raises(ValueError, match=r"position must have shape \(chains, numbers\); got"):
-        init(correlated(), np.ones(shape))
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
-def test_a_start_outside_the_target_is_refused_and_the_chain_named(bad):
-    start = np.ones((4, 2))
-    start[2, 0] = bad
-    with pytest.raises(ValueError, match=r"not finite where chains \[2\] start"):
-        init(Gammas(), start)
-
-
 @pytest.mark.parametrize(
     ("value", "gradient"),
     [(np.nan, 1.0), (np.inf, 1.0), (-np.inf, 1.0), (0.0, np.nan), (0.0, np.inf), (0.0, -np.inf)],
@@ -85,28 +71,42 @@ def test_select_takes_whole_chains():
         np.testing.assert_array_equal(array[1], 0.0)
 
 
-def test_infinities_of_both_signs_are_refused_without_a_warning_about_their_sum():
-    def target(position):
-        return np.full(1, np.inf), np.full((1, 2), -np.inf)
-
-    with pytest.raises(ValueError, match=r"not finite where chains \[0\] start"):
-        init(target, np.zeros((1, 2)))
+THREE, ROWS = np.zeros((4, 3)), np.arange(4)[:, None] == 2
+MATRIX = r"position must have shape \(chains, numbers\); got"
+OUTSIDE = r"not finite where chains \[2\] start"
+WANTED = r"log densities \(S,\) and gradients \(S, D\), .*; got "
 
 
 @pytest.mark.parametrize(
-    ("target", "given"),
+    ("target", "position", "message"),
     [
-        (lambda p: -(p**2).sum(axis=1), "ndarray"),
+        (correlated(), np.ones(3), MATRIX),
+        (correlated(), np.ones((2, 3, 1)), MATRIX),
+        (correlated(), np.ones(()), MATRIX),
+        (Gammas(), np.where(ROWS, np.nan, np.ones((4, 2))), OUTSIDE),
+        (Gammas(), np.where(ROWS, np.inf, np.ones((4, 2))), OUTSIDE),
+        (Gammas(), np.where(ROWS, -1.0, np.ones((4, 2))), OUTSIDE),
+        # infinities of both signs, without a warning about their sum
+        (lambda p: (np.full(4, np.inf), np.full((4, 3), -np.inf)), THREE, "not finite where"),
+        (lambda p: -(p**2).sum(axis=1), THREE, f"{WANTED}ndarray"),
         (
             lambda p: (-(p**2).sum(axis=1), -2.0 * p[:, :1]),
-            r"arrays of shapes \(\(4,\), \(4, 1\)\)",
+            THREE,
+            WANTED + r"arrays of shapes \(\(4,\), \(4, 1\)\)",
         ),
-        (lambda p: (-(p**2).sum(), -2.0 * p), r"arrays of shapes \(\(\), \(4, 3\)\)"),
-        (lambda p: (-(p**2).sum(axis=1, keepdims=True), -2.0 * p), r"arrays of shapes \(\(4, 1"),
-        (None, "NoneType"),
+        (
+            lambda p: (-(p**2).sum(), -2.0 * p),
+            THREE,
+            WANTED + r"arrays of shapes \(\(\), \(4, 3\)\)",
+        ),
+        (
+            lambda p: (-(p**2).sum(axis=1, keepdims=True), -2.0 * p),
+            THREE,
+            WANTED + r"arrays of shapes \(\(4, 1",
+        ),
+        (None, THREE, f"{WANTED}NoneType"),
     ],
 )
-def test_a_target_of_other_shapes_is_refused_before_it_can_broadcast(target, given):
-    wanted = rf"log densities \(S,\) and gradients \(S, D\), .*; got {given}"
-    with pytest.raises(ValueError, match=wanted):
-        init(target, np.zeros((4, 3)))
+def test_starts_and_targets_that_do_not_fit_are_refused(target, position, message):
+    with pytest.raises(ValueError, match=message):
+        init(target, position)
