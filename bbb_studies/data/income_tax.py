@@ -8,13 +8,12 @@ computed. `LEAKS` lists the columns that may not be inputs, and why.
 
 from __future__ import annotations
 
-import csv
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import brief, whole
+from bbb_numpy.numeric.validation import whole
 
 from .locate import DamagedDataError, locate, numbers, read
 
@@ -98,15 +97,13 @@ def load() -> Cells:
         If a column is missing or holds no numbers.
     """
     path = locate(SET, FILE)
-    with path.open(encoding="utf-8") as file:
-        header = next(csv.reader(file), [])
+    header, text = read(path)
     needed = ["ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", *AMOUNTS, *COUNTS]
     absent = [name for name in needed if name not in header]
     if absent:
         raise DamagedDataError(f"{FILE} has no column {', '.join(absent)}")
-    text = read(path, header)
     place = text[:, header.index("ZIPCODE")]
-    values = numbers(path, text[:, [header.index(name) for name in needed[1:]]], needed[1:])
+    values = numbers(FILE, text[:, [header.index(name) for name in needed[1:]]], needed[1:])
     column = dict(zip(needed[1:], values.T, strict=True))
 
     reasons = {
@@ -137,18 +134,6 @@ def load() -> Cells:
     return Cells(x, y, place[kept], income_class, returns, dropped)
 
 
-def _distinct(place: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    array = np.asarray(place, None if hasattr(place, "dtype") else object)
-    if array.ndim != 1 or not len(array):
-        raise ValueError(f"place must be a vector of one name for each row; got {brief(place)}")
-    try:
-        return np.unique(array, return_inverse=True)
-    except TypeError:  # of several types
-        raise TypeError(
-            f"place must hold names of one type, which can be sorted; got {brief(place)}"
-        ) from None
-
-
 def folds(
     place: NDArray[np.str_], count: int = 5, seed: int = 0
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -164,7 +149,7 @@ def folds(
         From 2 to the number of places.
     seed : int
     """
-    names, code = _distinct(place)
+    names, code = np.unique(place, return_inverse=True)
     if not 2 <= whole("count", count, 2) <= len(names):
         raise ValueError(f"count must be from 2 to the {len(names)} places; got {count}")
     order = np.random.default_rng(whole("seed", seed, 0, None)).permutation(len(names))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts, spread
+from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, accepts, spread
 
 __all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
 
@@ -23,13 +23,11 @@ class Toy(NamedTuple):
     truth: Callable[[Array], Array]  # the curve without noise, elementwise
 
 
-@accepts(x=Numbers(limit=1e100))
 def sine_curve(x: Array) -> Array:
     r"""Return :math:`x + 0.3\sin 2\pi x + 0.3\sin 4\pi x`, elementwise."""
     return x + 0.3 * np.sin(2.0 * np.pi * x) + 0.3 * np.sin(4.0 * np.pi * x)
 
 
-@accepts(x=Numbers(limit=1e100))
 def cubic_curve(x: Array) -> Array:
     """Return ``x^3``, elementwise."""
     return x**3
@@ -47,9 +45,8 @@ def sine(
 
     .. math:: y = x + 0.3\sin 2\pi(x + \epsilon) + 0.3\sin 4\pi(x + \epsilon) + \epsilon
 
-    One :math:`\epsilon` per row serves all three places, so y is the curve at
-    :math:`x + \epsilon`. Its scatter around the curve at x is therefore
-    :math:`|f'(x)|` times that of :math:`\epsilon`: 0.063 (root mean square) on [0, 0.5], not 0.02.
+    One :math:`\epsilon` per row, so y is the curve at :math:`x + \epsilon`: it scatters around
+    the curve at x by :math:`|f'(x)|` times as much, 0.063 (root mean square), not 0.02.
 
     Parameters
     ----------
@@ -60,13 +57,8 @@ def sine(
     low, high : float
         x ~ U(low, high).
     noise : float
-        Standard deviation of epsilon, >= 0, in units of x and y. The report writes
-        N(0, 0.02); read as a variance (deviation 0.14) the noise would drown the curve.
-
-    Returns
-    -------
-    Toy
-        float64.
+        Standard deviation of epsilon, >= 0, in units of x and y. The report's N(0, 0.02) as a
+        variance would drown the curve.
 
     Raises
     ------
@@ -100,11 +92,6 @@ def cubic(
     noise : float
         Standard deviation of epsilon, >= 0, in units of y. The report's N(0, 9) is a
         variance.
-
-    Returns
-    -------
-    Toy
-        float64.
 
     Raises
     ------

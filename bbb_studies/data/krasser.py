@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, Numbers, accepts, spread
+from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, accepts, spread
 
 from .kebude import Toy
 
@@ -16,7 +16,6 @@ __all__ = ["one_period", "ten_sine"]
 Array = NDArray[Any]
 
 
-@accepts(x=Numbers(limit=1e100))
 def ten_sine(x: Array) -> Array:
     r"""Return :math:`10 \sin 2\pi x`, elementwise."""
     return 10.0 * np.sin(2.0 * np.pi * x)
@@ -42,11 +41,6 @@ def one_period(
         First and last x.
     noise : float
         Standard deviation of epsilon, >= 0, in units of y.
-
-    Returns
-    -------
-    Toy
-        float64.
 
     Raises
     ------

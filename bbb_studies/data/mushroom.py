@@ -65,7 +65,7 @@ def load() -> Mushrooms:
         If it is not what it should be: header, letters, how many of each class.
     """
     path = locate("mushroom", FILE)
-    text = read(path, COLUMNS)
+    text = read(path, COLUMNS)[1]
     groups = []
     for column, (name, codes) in enumerate({"class": "ep", **CODES}.items()):
         group = text[:, column, None] == np.array(list(codes))  # (N, letters)

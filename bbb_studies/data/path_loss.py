@@ -42,7 +42,6 @@ __all__ = [
 
 Array = NDArray[Any]
 PLACES = Numbers((None, 2))
-CELLS = partial(whole, least=1, most=10_000)
 RECEIVERS = partial(whole, least=1, most=10_000)  # their covariance is a matrix
 MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
 
@@ -69,7 +68,7 @@ class Scene:
     width, height : float
         The plane is [0, width] x [0, height], in m.
     transmitters : tuple of (float, float)
-        Places p_a of the transmitters, in m, one column of y each.
+        Their places p_a, in m; one column of y each.
     power : float
         Transmitted power P_T, in dBm.
     reference_loss : float
@@ -79,13 +78,12 @@ class Scene:
     reference_distance : float
         d_0 > 0, in m. Smaller distances count as d_0, where the model would diverge.
     buildings : tuple of Building
-        phi of a building is its `wall_loss` times the number of its walls on the straight line
-        from transmitter to receiver: 2 behind it, 1 in it.
+        phi is `wall_loss` times the walls on the straight line: 2 behind a building, 1 in it.
     shadowing : float
-        Deviation >= 0 of eta ~ N(0, shadowing^2), in dB.
+        Standard deviation >= 0 of eta, in dB.
     correlation : float
         Distance >= 0 in m over which the correlation of eta falls to 1/e, exponentially
-        (Gudmundson 1991); 0 makes it independent from place to place.
+        (Gudmundson 1991); 0: independent.
 
     Raises
     ------
@@ -118,10 +116,7 @@ class Scene:
         for name in ("power", "reference_loss"):
             real(name, getattr(self, name), -1e6, 1e6)
         if not len(PLACES("transmitters", self.transmitters)):
-            raise ValueError(
-                "transmitters must be at least one (x, y) in m, e.g. ((42.0, 42.0),); got none"
-            )
-        InstanceOf(tuple, list)("buildings", self.buildings)
+            raise ValueError("transmitters must be at least one (x, y) in m; got none")
         for building in self.buildings:
             left, bottom, right, top, loss = Numbers((5,))("buildings: each", building).tolist()
             if not (-np.inf < left < right < np.inf and -np.inf < bottom < top < np.inf):
@@ -137,27 +132,12 @@ class Receivers(NamedTuple):
     truth: Array  # (N, L)  dBm, without
 
 
-@accepts(scene=InstanceOf(Scene), places=PLACES, transmitter=partial(whole, least=0))
 def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]:
-    """Count the walls of every building on the straight line to a transmitter (W6).
+    """Count the walls of J buildings on the lines from N places to a transmitter (N, J) (W6).
 
-    The line is clipped to the two slabs whose intersection is the rectangle. It crosses a wall
-    where it gets past it: one that only touches a corner or runs along a wall crosses none, and
-    neither end crosses the wall on which it lies.
-
-    Parameters
-    ----------
-    scene : Scene
-    places : ndarray (N, 2)
-        In m.
-    transmitter : int
-
-    Returns
-    -------
-    ndarray (N, J) of int
-        0, 1 or 2 for each of J buildings.
+    0, 1 or 2 each: the line is clipped to the two slabs whose intersection is the rectangle. One
+    that touches a corner, runs along a wall or ends on it does not cross it.
     """
-    _check_transmitter(scene, transmitter)
     start = np.asarray(scene.transmitters[transmitter], float)
     corners = np.reshape([building[:4] for building in scene.buildings], (-1, 2, 2)).astype(float)
     step = (np.asarray(places, float) - start)[:, None, :]  # (N, 1, 2)
@@ -174,28 +154,14 @@ def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]
     return hit * ((enter > 0.0).astype(int) + (leave < 1.0))
 
 
-def _check_transmitter(scene: Scene, transmitter: int) -> None:
-    there = len(scene.transmitters)
-    if transmitter >= there:
-        raise ValueError(f"transmitter must be below {there}, their number; got {transmitter}")
-
-
 def _log_distance(scene: Scene, places: Array, transmitter: int) -> Array:
     """Return log10(d / d_0) (N,), with distances below d_0 counted as d_0."""
     away = np.asarray(places, float) - scene.transmitters[transmitter]
     return np.log10(np.maximum(np.hypot(*away.T) / scene.reference_distance, 1.0))
 
 
-@accepts(scene=InstanceOf(Scene), places=PLACES)
 def field(scene: Scene, places: Array) -> Array:
-    """Return the received power without shadowing (N, L), in dBm: the first four terms of W6.
-
-    Parameters
-    ----------
-    scene : Scene
-    places : ndarray (N, 2)
-        In m; L is the number of transmitters.
-    """
+    """Return the power of L transmitters at N places (N, L), in dBm: W6 without eta."""
     wall_losses = np.array([building.wall_loss for building in scene.buildings])
     columns = [
         scene.power
@@ -207,18 +173,12 @@ def field(scene: Scene, places: Array) -> Array:
     return np.stack(columns, axis=1)
 
 
-@accepts(scene=InstanceOf(Scene), places=PLACES, transmitter=partial(whole, least=0))
 def features(scene: Scene, places: Array, transmitter: int = 0) -> Array:
-    """Return log10(d / d_0) and the walls of each building (N, 1 + J).
-
-    `field` is linear in them.
-    """
-    _check_transmitter(scene, transmitter)
+    """Return log10(d / d_0) and the walls of each building (N, 1 + J); `field` is their line."""
     log_distance = _log_distance(scene, places, transmitter)[:, None]
     return np.hstack([log_distance, walls(scene, places, transmitter)])
 
 
-@accepts(scene=InstanceOf(Scene), places=PLACES)
 def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
     """Return which places (N, 2) lie in a building, its walls included."""
     x, y = np.asarray(places, float).T[:, :, None]  # (N, 1) each
@@ -226,7 +186,6 @@ def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
     return np.any((left <= x) & (x <= right) & (bottom <= y) & (y <= top), axis=1)
 
 
-@accepts(scene=InstanceOf(Scene), places=PLACES, radius=not_negative)
 def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
     """Return which places (N, 2) have a jump of `field` about `radius` m or less away.
 
@@ -242,7 +201,6 @@ def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
     return found
 
 
-@accepts(scene=InstanceOf(Scene), cells=CELLS)
 def grid(scene: Scene, cells: int = 50) -> Array:
     """Return the centres (cells^2, 2) of equal cells of the plane, in m, row by row from below."""
     middle = (np.arange(cells) + 0.5) / cells
@@ -267,12 +225,7 @@ def receivers(
     count : int
         Number of receivers N >= 1.
     area : callable, optional
-        From places (n, 2) to which of them are allowed, e.g.
-        ``lambda places: ~inside(scene, places)``.
-
-    Returns
-    -------
-    Receivers
+        From places (n, 2) to which of them are allowed.
 
     Raises
     ------

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import comb, sqrt
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import InstanceOf, Optional, accepts, brief, not_negative, whole
+from bbb_numpy.numeric.validation import whole
 
-from .locate import DamagedDataError, locate, numbers, read
+from .locate import DamagedDataError, increasing_days, locate, numbers, read
 
 __all__ = [
     "BALLS",
@@ -98,10 +97,7 @@ class Exact(NamedTuple):
 
     @property
     def draw_deviation(self) -> float:
-        """Deviation of the accuracy of the likelier bin on the two balls of one draw.
-
-        On L draws it is this / sqrt(L). The two balls of one draw are not independent.
-        """
+        """Standard deviation of the accuracy on one draw, whose two balls are dependent."""
         first = self.mass[1] > self.mass[0]
         mean = square = 0.0
         for balls, share in self.shares.items():
@@ -129,17 +125,7 @@ def mass_of_place(balls: int, place: int) -> Array:
 
     .. math:: P(w_k = v) = \binom{v - 1}{k - 1} \binom{N - v}{5 - k} \Big/ \binom N5
 
-    Parameters
-    ----------
-    balls : int
-        Balls in the urn N >= 5.
-    place : int
-        1 for the smallest of the five, to 5.
-
-    Raises
-    ------
-    ValueError
-        If either is out of its range.
+    Of N >= 5 `balls`; k = 1 is the smallest of the five.
     """
     balls = whole("balls", balls, WHITE, MOST_BALLS)
     place = whole("place", place, 1, WHITE)
@@ -161,17 +147,8 @@ def exact(shares: int | Mapping[int, float]) -> Exact:
     ValueError
         If the shares are negative or do not sum to 1.
     """
-    given = {shares: 1.0} if isinstance(shares, Integral) else shares
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            "shares must be a number of balls, or a mapping of such numbers to shares; got "
-            f"{brief(shares)}"
-        )
-    given = {
-        whole("shares: a number of balls", balls, WHITE, MOST_BALLS): not_negative("shares", share)
-        for balls, share in given.items()
-    }
-    if not given or min(given.values()) < 0 or abs(sum(given.values()) - 1.0) > 1e-9:
+    given = shares if isinstance(shares, Mapping) else {shares: 1.0}
+    if min(given.values(), default=-1) < 0 or abs(sum(given.values()) - 1.0) > 1e-9:
         raise ValueError(f"the shares of the rules must be >= 0 and sum to 1; got {given}")
     mass = np.zeros((2, max(given) + 1))
     for balls, share in given.items():
@@ -180,19 +157,7 @@ def exact(shares: int | Mapping[int, float]) -> Exact:
     return Exact(mass, given)
 
 
-def _day(name: str, value: Any) -> np.datetime64:
-    given: Any = value if isinstance(value, str | np.datetime64) else "NaT"
-    try:
-        day = np.datetime64(given, "D")
-    except ValueError:
-        day = np.datetime64("NaT", "D")
-    if np.isnat(day):
-        raise ValueError(f"{name} must be a day such as '2017-12-31'; got {brief(value)}")
-    return day
-
-
-@accepts(until=Optional(_day))
-def load(until: Any = None) -> Draws:
+def load(until: str | None = None) -> Draws:
     """Load the draws from the data folder.
 
     Parameters
@@ -211,15 +176,9 @@ def load(until: Any = None) -> Draws:
         If `until` is no day, or leaves no draw.
     """
     path = locate("powerball", FILE)
-    text = read(path, COLUMNS)
-    try:
-        days = text[:, 0].astype("datetime64[D]")
-    except ValueError as error:
-        raise DamagedDataError(f"{path.name}: a date is not as 2010-02-03: {error}") from None
-    if not (np.diff(days) > np.timedelta64(0, "D")).all():
-        row = int(np.flatnonzero(np.diff(days) <= np.timedelta64(0, "D"))[0]) + 2
-        raise DamagedDataError(f"{path.name}: the dates must increase; data row {row} does not")
-    values = numbers(path, text[:, 1:7], COLUMNS[1:7])
+    text = read(path, COLUMNS)[1]
+    days = increasing_days(FILE, text[:, 0])
+    values = numbers(FILE, text[:, 1:7], COLUMNS[1:7])
     white, red, balls = values[:, :5].astype(int), values[:, 5].astype(int), urn(days, BALLS)
     good = (values == values.astype(int)).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
     good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= urn(days, REDS))
@@ -242,22 +201,23 @@ def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int
     return balls
 
 
-def _until(draws: Draws, last: np.datetime64) -> Draws:
-    keep = draws.days <= last
+def _until(draws: Draws, last: str) -> Draws:
+    try:
+        keep = draws.days <= np.datetime64(last, "D")
+    except ValueError:
+        raise ValueError(f"until must be a day such as '2017-12-31'; got {last!r}") from None
     if not keep.any():
         raise ValueError(f"no draw until {last}; the first is of {draws.days[0]}")
     return Draws._make(None if part is None else part[keep] for part in draws)
 
 
-@accepts(draws=InstanceOf(Draws))
 def rules(draws: Draws) -> dict[int, float]:
     """Return the share of the draws by number of balls in the urn."""
     counts = dict(zip(*np.unique(draws.balls, return_counts=True), strict=True))
     return {int(balls): float(count) / len(draws.balls) for balls, count in counts.items()}
 
 
-@accepts(draws=InstanceOf(Draws), until=Optional(_day))
-def examples(draws: Draws, until: Any = None) -> Examples:
+def examples(draws: Draws, until: str | None = None) -> Examples:
     """Return both examples of every draw, up to and including the day `until`.
 
     Raises

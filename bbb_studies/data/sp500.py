@@ -7,8 +7,6 @@ train what: for a test period, those whose target was known before the period be
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.numeric.validation import SMALLEST, InstanceOf, Numbers, accepts, whole
 
-from .locate import DamagedDataError, locate, numbers, read
+from .locate import DamagedDataError, increasing_days, locate, numbers, read
 
 __all__ = [
     "FILE",
@@ -98,20 +96,15 @@ def load(file: str = FILE) -> Prices:
         If it is no such table, dates do not increase, or a close is not positive.
     """
     path = locate(SET, file)
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as stream:
-        header = next(csv.reader(stream), [])
+    header, text = read(path)
     if len(header) < 2 or header[0] != "date":
         raise DamagedDataError(f"{file} must begin with the line date,SYMBOL,...")
-    text = read(path, header)
     whole_columns = np.flatnonzero((text != "").all(axis=0))
     symbols = [header[i] for i in whole_columns[1:]]
-    try:
-        dates = text[:, 0].astype("datetime64[D]")
-    except ValueError as error:
-        raise DamagedDataError(f"{file}: dates must be like 2010-01-04: {error}") from None
-    close = numbers(path, text[:, whole_columns[1:]], symbols)
-    if not (np.diff(dates) > np.timedelta64(0)).all() or not (close > 0).all():
-        raise DamagedDataError(f"{file}: dates must increase and closes be positive")
+    dates = increasing_days(file, text[:, 0])
+    close = numbers(file, text[:, whole_columns[1:]], symbols)
+    if not (close > 0).all():
+        raise DamagedDataError(f"{file}: closes must be positive")
     return Prices(dates, tuple(symbols), close, tuple(sorted(set(header[1:]) - set(symbols))))
 
 

@@ -8,7 +8,6 @@ known sums over rows and their places, and refuses anything else.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,13 +124,8 @@ def _known(name: str) -> _Known:
 def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]:
     """Return the row numbers of the test part of every split, in the published order.
 
-    Splits beyond 20 (for ``protein``: 5) continue the published recipe, but are not published.
-
-    Parameters
-    ----------
-    rows : int
-        Number of rows N; nine tenths of them, rounded, are for training.
-    splits : int
+    Nine tenths of the rows, rounded, are for training. Splits beyond 20 (for ``protein``: 5)
+    continue the published recipe, but are not published.
     """
     rows = whole("rows", rows, 2, 10**8)
     splits = whole("splits", splits, 1, MOST_SAMPLES)
@@ -145,7 +139,8 @@ def load(name: str, splits: int | None = None) -> UCISet:
 
     Parameters
     ----------
-    name : {'boston', 'concrete', 'energy', 'protein', 'wine_red'}
+    name : str
+        One of `NAMES`.
     splits : int, optional
         Default: the published number, 20, and 5 for protein.
 
@@ -163,24 +158,25 @@ def load(name: str, splits: int | None = None) -> UCISet:
         splits = whole("splits", splits, 1, MOST_SAMPLES)
     path = find(name, known.file or f"{name}.csv")
     if path is None:
-        table, path = download(name, known.columns), Path(f"OpenML's copy of {name}")
+        table, found = download(name, known.columns), f"OpenML's copy of {name}"
     else:
-        table = numbers(path, read(path, known.columns), known.columns)
+        found = path.name
+        table = numbers(path.name, read(path, known.columns)[1], known.columns)
     x, y = np.ascontiguousarray(table[:, :-1]), table[:, -1:].copy()
-    _check(path, known, x, y)
+    _check(found, known, x, y)
     parts = standard_splits(len(y), known.splits if splits is None else splits)
     return UCISet(x, y, parts, known.columns)
 
 
-def _check(path: Path, known: _Known, x: Array, y: Array) -> None:
+def _check(name: str, known: _Known, x: Array, y: Array) -> None:
     """Refuse other rows, or another order: means of y and of sum_j x_j, weighted by place."""
     if len(y) != known.rows:
-        raise DamagedDataError(f"{path.name} has {len(y)} rows; the set has {known.rows}")
+        raise DamagedDataError(f"{name} has {len(y)} rows; the set has {known.rows}")
     place = np.arange(1, len(y) + 1) / (0.5 * len(y) * (len(y) + 1))
     found = float(place @ y[:, 0]), float(place @ x.sum(axis=1))
     if not np.allclose(found, (known.targets, known.inputs), rtol=CLOSE, atol=0.0):
         raise DamagedDataError(
-            f"{path.name} does not hold the published rows in the published order, to which the "
+            f"{name} does not hold the published rows in the published order, to which the "
             f"standard splits belong: means weighted by place {found[0]:.9g} and {found[1]:.9g}, "
             f"published {known.targets:.9g} and {known.inputs:.9g}"
         )

@@ -221,7 +221,7 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
     for text, message in (
         ("day,A\n2010-01-04,1\n", "must begin with the line date,SYMBOL"),
         ("date,A\n2010-01-05,1\n2010-01-04,1\n", "dates must increase"),
-        ("date,A\n2010-01-05,0\n", "closes be positive"),
+        ("date,A\n2010-01-05,0\n", "closes must be positive"),
         ("date,A\nyesterday,1\n", "dates must be like 2010-01-04"),
         ("date,A\n2010-01-05,one\n", "finite number"),
     ):

@@ -79,8 +79,7 @@ def test_more_or_fewer_bytes_than_announced_are_refused(few, change):
     [
         (0, np.zeros((13, 14, 56)), "must hold 13 images of 28 x 28"),
         (0, np.zeros((12, 28, 28)), "must hold 13 images"),
-        (1, np.zeros(12), "must hold 13 labels"),
-        (1, np.arange(13), "the largest is 12"),
+        (1, np.arange(13), r"holds them .*, 1, 1, 1\)"),
         (1, np.arange(13) % 10, r"must hold the digits 0 to 9 \(2, 1"),
         (3, np.zeros(10), r"holds them \(10, 0"),
     ],

@@ -175,7 +175,6 @@ def test_the_rule_of_the_day_says_how_many_balls_there_are(root):
     ("rows", "said"),
     [
         (["2012-01-04,1,2,3,4,5,6,"] * 2, "dates must increase; data row 2"),
-        (["4.1.2012,1,2,3,4,5,6,"], "not as 2010-02-03"),
         (["2012-01-04,1,2,4,3,5,6,"], r"row 1 \(2012-01-04\) must have five increasing"),
         (["2012-01-04,1,2,3,3,5,6,"], "five increasing"),
         (["2012-01-04,0,2,3,4,5,6,"], "from 1 to 59"),
@@ -187,8 +186,6 @@ def test_the_rule_of_the_day_says_how_many_balls_there_are(root):
         (["2016-01-06,1,2,3,4,5,27,"], "a Powerball from 1 to 26"),
         (["2016-01-06,1,2,3,4,5,0,"], "a Powerball from 1 to 26"),
         (["2012-01-04,x,2,3,4,5,6,"], "holds x where"),
-        (["2012-01-04,1,2,3,4,5,6"], "has 7 columns"),
-        ([], "no rows"),
     ],
 )
 def test_a_file_that_breaks_the_rules_is_refused(root, rows, said):
