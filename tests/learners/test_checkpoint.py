@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from bbb_numpy import Sampling
 from bbb_numpy.gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
@@ -143,35 +142,14 @@ def test_a_classifier_and_its_labels_come_back(tmp_path, labels, classes):
 
 def test_truth_values_come_back_and_dates_do_not(tmp_path):
     x, y = data()
-    model = BayesianMLPClassifier((3,), epochs=1).fit(x, y > 0)
-    save(model, tmp_path / "m")
-    assert load(tmp_path / "m").classes_.tolist() == [False, True]
-    dates = np.where(y > 0, np.datetime64("2020"), np.datetime64("2021"))
-    with pytest.raises(CheckpointError, match=r"classes_ = an array .* cannot be saved"):
-        save(model.fit(x, dates), tmp_path / "m")
-
-
-def test_class_weights_come_back_with_their_labels(tmp_path):
-    x, y = data()
     weights = {False: 1.0, True: 2.5}
     model = BayesianMLPClassifier((3,), epochs=1, class_weight=weights).fit(x, y > 0)
     save(model, tmp_path / "m")
+    assert load(tmp_path / "m").classes_.tolist() == [False, True]
     assert load(tmp_path / "m").class_weight == weights
-
-
-@pytest.mark.filterwarnings("ignore:.* divergent transitions:UserWarning")
-@pytest.mark.parametrize("sampler", ["hmc", "nuts", "mh"])
-def test_a_sampled_posterior_predicts_bit_identically(tmp_path, sampler):
-    x, y = data()
-    inference = Sampling(sampler, draws=6, warm_up=6, chains=2)
-    model = BayesianMLPRegressor((3,), inference=inference, random_state=0).fit(x, y)
-    save(model, tmp_path / "m")
-    twin = load(tmp_path / "m")
-    assert parameters(twin) == parameters(model)
-    np.testing.assert_array_equal(twin.draws_.positions, model.draws_.positions)
-    np.testing.assert_array_equal(twin.predict(x), model.predict(x))
-    with pytest.raises(ValueError, match="not the data of fit"):
-        twin.draws_.target(np.zeros(3))
+    dates = np.where(y > 0, np.datetime64("2020"), np.datetime64("2021"))
+    with pytest.raises(CheckpointError, match=r"classes_ = an array .* cannot be saved"):
+        save(model.set_params(class_weight=None).fit(x, dates), tmp_path / "m")
 
 
 def test_feature_names_come_back(tmp_path):
@@ -340,23 +318,6 @@ def test_a_file_cut_anywhere_is_refused(path):
         path.write_bytes(whole[:length])
         with pytest.raises(CheckpointError, match="cannot be read"):
             load(path)
-
-
-def test_a_flipped_bit_is_refused_or_harmless(path, model):
-    whole = bytearray(path.read_bytes())
-    rng = np.random.default_rng(0)
-    refused = 0
-    for place in rng.choice(len(whole), 200, replace=False):
-        damaged = whole.copy()
-        damaged[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(damaged)
-        try:
-            twin = load(path)
-        except CheckpointError:
-            refused += 1
-        else:  # a byte of the archive's own bookkeeping
-            np.testing.assert_array_equal(twin.theta_, model.theta_)
-    assert refused > 100
 
 
 def test_loading_reads_any_path_like(path, model):

@@ -16,7 +16,6 @@ from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import Adam
 
 pytestmark = pytest.mark.brief
@@ -134,20 +133,17 @@ def test_truth_values_and_a_pandas_column():
         (lambda y: [None, *y[1:]], ValueError, "NaN or None at row 0"),
         (lambda y: y + 0.5, ValueError, "Unknown label type: continuous"),
         (lambda y: np.stack([y, y], axis=1), ValueError, "y should be a 1d array"),
-        (lambda y: y[1:], ValueError, "inconsistent numbers of samples"),
-        (lambda y: None, ValueError, "requires y"),
+        (lambda y: np.arange(60) % 3, ValueError, r"Bernoulli.* has two classes; y has 3"),
         (lambda y: [], ValueError, "inconsistent numbers of samples"),
     ],
 )
 def test_bad_labels_are_named_and_change_nothing(spoil, kind, message):
     x, y = data()
-    model = learner().fit(x, y)
+    model = learner(likelihood="bernoulli").fit(x, y)
     before = state(model)
     with pytest.raises(kind, match=message):
         model.fit(x, spoil(y))
     assert state(model) == before
-    with pytest.raises(kind, match=message):
-        learner().fit(x, spoil(y))
 
 
 def test_labels_unknown_to_the_model():
@@ -318,13 +314,6 @@ def test_another_fit_may_have_other_classes():
     assert model.predict_proba(x).shape == (60, 2)
 
 
-def test_validation_rows_stop_training():
-    x, y = data(3)
-    model = learner(epochs=500, early_stopping=EarlyStopping(3), validation_fraction=0.25)
-    assert model.fit(x, y).training_.stopped == "early stopping"
-    assert model.n_iter_ < 500
-
-
 # Arguments
 
 
@@ -349,22 +338,6 @@ def test_any_valid_combination_fits_and_predicts(params, classes):
     model = learner(**params).fit(x, y)
     assert np.isfinite(model.log_predictive_density(x, y)).all()
     assert model.predict(x).shape == (60,)
-
-
-@pytest.mark.parametrize(
-    ("params", "classes", "message"),
-    [
-        ({"likelihood": "bernoulli"}, 3, r"Bernoulli.* has two classes; y has 3"),
-        ({"likelihood": "poisson"}, 2, "likelihood"),
-        ({"likelihood": "gaussian"}, 2, "likelihood"),
-        ({"objective": "map"}, 2, "use inference='map'"),
-        ({"prior": 1.0}, 2, "prior"),
-        ({"epochs": 0}, 2, "epochs"),
-    ],
-)
-def test_bad_arguments_are_named_at_fit(params, classes, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        learner(**params).fit(*data(classes))
 
 
 @pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "classes_"])

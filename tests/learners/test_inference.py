@@ -130,37 +130,29 @@ def test_what_inference_may_be(value):
 
 
 @pytest.mark.parametrize(
-    ("params", "kind", "message"),
+    ("name", "value", "message"),
     [
-        ({"sampler": "gibbs"}, ValueError, "sampler must be one of 'nuts'"),
-        ({"sampler": NUTS}, TypeError, "sampler must be"),
-        ({"chains": 0}, ValueError, "chains must be"),
-        ({"draws": "many"}, TypeError, "draws must be"),
-        ({"warm_up": -1}, ValueError, "warm_up must be"),
-        ({"thin": 1.5}, ValueError, "thin must be"),
-        ({"metric": "full"}, ValueError, "metric must be one of 'diagonal', 'dense'"),
-        ({"target_accept": 1.0}, ValueError, "target_accept must be > 0 and < 1"),
-        ({"start": "map"}, ValueError, "start must be one of 'prior', 'ensemble'; got 'map'"),
-        (
-            {"start": np.zeros(3)},
-            ValueError,
-            "start must be one of 'prior', 'ensemble'; got an",
-        ),
-        ({"groups": 0}, ValueError, "groups must be a whole number >= 1; got 0"),
-        ({"groups": 5}, ValueError, "groups must be a whole number >= 1 and <= 4; got 5"),
-        ({"cores": 0}, ValueError, "cores must be a whole number >= 1; got 0"),
-        ({"cores": "all"}, TypeError, "cores must be a whole number >= 1; got 'all'"),
-        ({"hyperpriors": LogNormal()}, TypeError, "hyperpriors must be a mapping"),
-        ({"hyperpriors": {"log_noise": HalfNormal}}, TypeError, r"hyperpriors\['log_noise'\]"),
-        ({"hyperpriors": 3}, TypeError, "hyperpriors must be a mapping .*; got 3"),
-        ({"hyperpriors": {"log_noise": 5}}, TypeError, r"hyperpriors\['log_noise'\] .*; got 5"),
-        ({"checkpoint": 3}, TypeError, "checkpoint must be .* path of a folder; got 3$"),
-        ({"checkpoint": ""}, ValueError, "checkpoint must be .* path of a folder; got ''$"),
+        ("sampler", "gibbs", "must be one of 'nuts'"),
+        ("sampler", NUTS, "must be"),
+        ("chains", 0, "must be"),
+        ("draws", "many", "must be"),
+        ("warm_up", -1, "must be"),
+        ("thin", 1.5, "must be"),
+        ("metric", "full", "must be one of 'diagonal', 'dense'"),
+        ("target_accept", 1.0, "must be > 0 and < 1"),
+        ("start", "map", "must be one of 'prior', 'ensemble'; got 'map'"),
+        ("start", np.zeros(3), "must be one of 'prior', 'ensemble'; got an"),
+        ("groups", 5, "must be a whole number >= 1 and <= 4; got 5"),
+        ("cores", 0, "must be a whole number >= 1; got 0"),
+        ("hyperpriors", LogNormal(), "must be a mapping"),
+        ("hyperpriors", {"log_noise": HalfNormal}, r"\['log_noise'\]"),
+        ("checkpoint", 3, "must be .* path of a folder; got 3$"),
+        ("checkpoint", "", "must be .* path of a folder; got ''$"),
     ],
 )
-def test_settings_of_sampling_are_checked_at_once(params, kind, message):
-    with pytest.raises(kind, match=message):
-        Sampling(**params)
+def test_settings_of_sampling_are_checked_at_once(name, value, message):
+    with pytest.raises((TypeError, ValueError), match=f"{name}.*{message}"):
+        Sampling(**{name: value})
 
 
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
@@ -341,20 +333,6 @@ def test_chains_can_start_at_the_members_of_an_ensemble(make, weights, monkeypat
     assert not np.any(np.isclose(other.theta_, model.theta_, atol=1e-5).all(axis=1))
 
 
-def test_a_run_from_an_ensemble_goes_on_from_disk_bit_for_bit(tmp_path, monkeypatch):
-    begun = replace(SHORT, start="ensemble", draws=5)
-    whole = regressor(begun).fit(X, Y)
-    model = regressor(replace(begun, checkpoint=tmp_path / "run"))
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, 10)
-        with (
-            pytest.warns(UserWarning, match="the same call goes on"),
-            pytest.raises(KeyboardInterrupt),
-        ):
-            model.fit(X, Y)
-    assert model.fit(X, Y).theta_.tobytes() == whole.theta_.tobytes()
-
-
 def test_ctrl_c_keeps_the_draws_so_far(monkeypatch):
     whole = regressor().fit(X, Y)
     interrupt_at(monkeypatch, 30 + 8)
@@ -379,9 +357,11 @@ def test_ctrl_c_before_the_first_draw_leaves_the_earlier_fit(monkeypatch):
     assert model.draws_.finished
 
 
-def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(tmp_path, monkeypatch):
-    whole = regressor().fit(X, Y)
-    model = regressor(replace(SHORT, checkpoint=tmp_path / "run"))
+@pytest.mark.parametrize("start", ["prior", "ensemble"])
+def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(start, tmp_path, monkeypatch):
+    begun = replace(SHORT, start=start)
+    whole = regressor(begun).fit(X, Y)
+    model = regressor(replace(begun, checkpoint=tmp_path / "run"))
     with monkeypatch.context() as patch:
         interrupt_at(patch, 40)
         with pytest.warns(UserWarning, match="the same call goes on"):

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from bbb_numpy import (
-    BayesianMLPClassifier,
     BayesianMLPRegressor,
     Sampling,
     StudentTLikelihood,
@@ -81,21 +80,13 @@ def test_down_from_two_degrees_of_freedom_deviations_are_infinite_and_means_are_
     assert np.isfinite(model.sample_y(x, 3)).all()
 
 
-PARTS = [
-    {"prior": StudentTPrior(0.4, 3.0), "likelihood": StudentTLikelihood(0.2, 3.0)},
-    {
-        "prior": StudentTPrior(0.4, 3.0, learn=True),
-        "likelihood": StudentTLikelihood(0.2, 3.0, learn=True),
-    },
-]
-
-
 @pytest.mark.equation("D33", "D42", "D43")
 @pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 def test_samplers_draw_scale_and_degrees_of_freedom_with_the_weights(tmp_path):
     sampling = Sampling("hmc", chains=2, draws=20, warm_up=40)
-    learned = PARTS[1] | {"inference": sampling}
-    model, x, _ = quick(activation="tanh", **learned)
+    prior = StudentTPrior(0.4, 3.0, learn=True)
+    noise = StudentTLikelihood(0.2, 3.0, learn=True)
+    model, x, _ = quick(activation="tanh", prior=prior, likelihood=noise, inference=sampling)
     params = model.draws_.target.params(model.theta_)
     assert set(params) == {"prior_log_scale", "prior_log_df", "log_noise", "log_df"}
     assert all(np.ptp(block) > 0 for block in params.values())
@@ -104,15 +95,6 @@ def test_samplers_draw_scale_and_degrees_of_freedom_with_the_weights(tmp_path):
     save(model, tmp_path / "m.npz")
     twin = load(tmp_path / "m.npz")
     np.testing.assert_array_equal(twin.predict(x), model.predict(x))
-
-
-def test_a_classifier_takes_the_prior_and_refuses_the_noise():
-    x, y = np.random.default_rng(0).standard_normal((20, 2)), np.arange(20) % 2
-    options = {"epochs": 2, "random_state": 0}
-    model = BayesianMLPClassifier((3,), prior="student-t", **options).fit(x, y)
-    assert model.estimator_.model.prior == StudentTPrior(0.35, 4.0)
-    with pytest.raises(ValueError, match="The 'likelihood' parameter of BayesianMLPClassifier"):
-        BayesianMLPClassifier((3,), likelihood="student-t", **options).fit(x, y)
 
 
 def test_the_command_line_fits_it_and_names_its_scale(tmp_path, capsys):

@@ -16,6 +16,7 @@ from bbb_numpy.learners.plan import (
 )
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import (
+    CyclicalWarmUp,
     LinearWarmUp,
     NoWarmUp,
     geometric_kl_weights,
@@ -24,7 +25,8 @@ from bbb_numpy.model.kl_weights import (
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.training.optimizers import Adam, Cosine
@@ -53,6 +55,13 @@ PARAMETERS = BayesianMLPRegressor((5,)).get_params(deep=False)
         ({"hidden_layer_sizes": np.array([3, 4])}, "hidden_layer_sizes", (3, 4)),
         ({"hidden_layer_sizes": ()}, "hidden_layer_sizes", ()),
         ({"likelihood": "bernoulli"}, "likelihood", BernoulliLikelihood()),
+        ({"likelihood": "heteroscedastic"}, "likelihood", HeteroscedasticLikelihood()),
+        ({"prior": "mixture-learned"}, "prior", ScaleMixturePrior(learn=True)),
+        ({"inference": "full-rank"}, "inference", FullRank(rho_offset=-4.0, unit=0.01)),
+        ({"inference": "map"}, "inference", PointMass()),
+        ({"objective": "tempered-elbo"}, "objective", FreeEnergy(0.1)),
+        ({"objective": "iwae"}, "objective", Renyi(0.0)),
+        ({"kl_warm_up": "cyclical"}, "kl_warm_up", CyclicalWarmUp()),
     ],
 )
 def test_what_an_argument_stands_for(params, name, part):
@@ -104,7 +113,7 @@ def test_a_refusal_says_what_was_given():
 
 
 def test_a_classifier_takes_no_likelihood_of_numbers():
-    for value in ("poisson", GaussianLikelihood()):
+    for value in ("poisson", "student-t", GaussianLikelihood()):
         with pytest.raises(ValueError, match="The 'likelihood' parameter of BayesianMLPClassifier"):
             check_plan(PARAMETERS | {"likelihood": value}, CLASSIFICATION)
 

@@ -1,7 +1,6 @@
 """The regressor: scikit-learn's habits, undone standardisation, and nothing lost on failure."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -12,16 +11,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bbb_numpy
 from bbb_numpy.gradients.importance import SelfNormalised
-from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.kl_weights import CyclicalWarmUp, geometric_kl_weights
-from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
-from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import EarlyStopping, NonFiniteError
 from bbb_numpy.training.optimizers import SGD, Adam, Momentum, StepDecay
 
@@ -73,17 +67,10 @@ def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
 
 
-def test_a_clone_fits_to_the_same_numbers():
+def test_clones_and_pickles_give_the_same_numbers():
     x, y = data()
     model = learner(prior=GaussianPrior(0.3), optimizer=SGD(1e-3)).fit(x, y)
-    twin = clone(model)
-    assert not hasattr(twin, "training_")
-    assert state(twin.fit(x, y)) == state(model)
-
-
-def test_pickled_models_predict_and_go_on_the_same():
-    x, y = data()
-    model = learner().fit(x, y)
+    assert state(clone(model).fit(x, y)) == state(model)
     twin = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(twin.predict(x), model.predict(x))
     assert state(twin.partial_fit(x, y)) == state(model.partial_fit(x, y))
@@ -295,16 +282,6 @@ def test_validation_rows_are_held_out_and_stop_training():
         learner(validation_fraction=0.9).fit(x[:1], y[:1])
 
 
-def test_held_out_rows_have_no_part_in_the_standardisation():
-    x, y = data(rows=8, inputs=1)
-    shifted = []
-    for row in range(8):
-        far = x + 1000.0 * (np.arange(8) == row)[:, None]
-        shifted.append(learner(epochs=1, validation_fraction=0.25).fit(far, y).x_mean_[0] > 100)
-    assert sum(shifted) == 6
-    assert learner(epochs=1).fit(far, y).x_mean_[0] > 100
-
-
 def test_one_row_one_column_and_no_hidden_layer():
     x, y = data(rows=1, inputs=1)
     assert np.isfinite(learner().fit(x, y).predict(x)).all()
@@ -314,33 +291,7 @@ def test_one_row_one_column_and_no_hidden_layer():
     assert learner(hidden_layer_sizes=[4, 3]).fit(x, y).theta_.shape == (2 * (8 + 15 + 4) + 1,)
 
 
-# Parts of the model, by object and by short name
-
-PARTS = [
-    ("prior", "laplace", LaplacePrior(0.35)),
-    ("prior", "mixture-learned", ScaleMixturePrior(learn=True)),
-    ("inference", "full-rank", FullRank(rho_offset=-4.0, unit=0.01)),
-    ("inference", "map", PointMass()),
-    ("likelihood", "heteroscedastic", HeteroscedasticLikelihood()),
-    ("gradient_estimator", "local-reparameterisation", LocalReparameterisation),
-    ("objective", "tempered-elbo", FreeEnergy(0.1)),
-    ("objective", "iwae", Renyi(0.0)),
-    ("kl_weights", "geometric", geometric_kl_weights),
-    ("kl_warm_up", "cyclical", CyclicalWarmUp()),
-]
-
-
-@pytest.mark.parametrize(("name", "short", "part"), PARTS, ids=[short for _, short, _ in PARTS])
-def test_a_short_name_is_the_object_that_it_names(name, short, part):
-    x, y = data()
-    more = {"epochs": 16, "samples": 2}  # enough for cycles of warm-up, and for IWAE
-    plain = learner(**more).fit(x, y)
-    by_name, by_object = (learner(**more, **{name: value}).fit(x, y) for value in (short, part))
-    assert getattr(by_name, name) == short  # the argument is left as it was given
-    assert state(by_name) == state(by_object) != state(plain)
-    assert by_name.estimator_ == by_object.estimator_
-    assert (by_name.estimator_ == plain.estimator_) == (name in ("kl_warm_up", "kl_weights"))
-    assert state(clone(by_name).fit(x, y)) == state(by_name)
+# Parts of the model
 
 
 def test_the_estimator_follows_the_other_parts_unless_it_is_given():
@@ -498,29 +449,18 @@ def test_rows_for_which_the_network_overflows_are_named():
 # Bad input, and nothing lost
 
 
-def spoilt(place, value):
-    x, y = data()
-    (x if place == "X" else y)[(2, 1) if place == "X" else 2] = value
-    return x, y
-
-
-BAD_DATA = [
-    (*spoilt("X", np.nan), "X contains NaN"),
-    (*spoilt("X", np.inf), "X contains infinity"),
-    (*spoilt("y", np.nan), "y contains NaN"),
-    (*spoilt("y", -np.inf), "y contains infinity"),
-    (np.zeros(40), np.zeros(40), "Reshape your data"),
-    (np.zeros((0, 3)), np.zeros(0), "Found array with 0 sample"),
-    (np.zeros((40, 0)), np.zeros(40), "Found array with 0 feature"),
-    (np.zeros((40, 3)), np.zeros(39), "inconsistent numbers of samples"),
-    (np.full((40, 3), "a"), np.zeros(40), "not compatible with arrays of bytes/strings"),
-    (np.zeros((40, 3)), ["a"] * 40, "y must hold numbers"),
-    (np.zeros((40, 3)), None, "requires y"),
-    (np.zeros((40, 3)) * 1j, np.zeros(40), "Complex data not supported"),
-]
-
-
-@pytest.mark.parametrize(("x", "y", "message"), BAD_DATA)
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (np.full((40, 3), np.nan), np.zeros(40), "X contains NaN"),
+        (np.zeros((40, 3)), np.full(40, -np.inf), "y contains infinity"),
+        (np.zeros(40), np.zeros(40), "Reshape your data"),
+        (np.zeros((40, 0)), np.zeros(40), "Found array with 0 feature"),
+        (np.zeros((40, 3)), np.zeros(39), "inconsistent numbers of samples"),
+        (np.zeros((40, 3)), ["a"] * 40, "y must hold numbers"),
+        (np.zeros((40, 3)), None, "requires y"),
+    ],
+)
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "log_predictive_density"])
 def test_bad_data_are_named_and_change_nothing(method, x, y, message):
     model = learner().fit(*data())
@@ -603,10 +543,3 @@ def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
             method(x, y)
     assert state(model) == before
     assert np.isfinite(fresh.predict(x)).all()  # the start: all there is
-
-
-def test_no_warning_is_given_when_all_is_well():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        x, y = data()
-        learner(epochs=400).fit(x, y).partial_fit(x, y).predict(x, return_std=True)

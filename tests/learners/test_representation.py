@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -162,15 +162,12 @@ def test_a_warm_start_keeps_the_units_of_the_first_fit():
     assert not hasattr(clone(model), "estimator_")
 
 
-@pytest.mark.parametrize(
-    "changed", [{"hidden_layer_sizes": (5,)}, {"prior": GaussianPrior(0.1)}, {"dtype": "float32"}]
-)
-def test_a_warm_start_refuses_another_model_and_changes_nothing(changed):
+def test_a_warm_start_refuses_another_model_and_changes_nothing():
     model = regressor(warm_start=True).fit(X, Y)
     before = model.theta_
-    message = f"{next(iter(changed))}.*changed.*so fit with warm_start=True cannot go on from it"
+    message = "prior changed.*so fit with warm_start=True cannot go on from it"
     with pytest.raises(ValueError, match=message):
-        model.set_params(**changed).fit(X, Y)
+        model.set_params(prior=GaussianPrior(0.1)).fit(X, Y)
     assert model.theta_ is before
 
 
@@ -187,31 +184,11 @@ def test_a_warm_start_has_no_meaning_for_draws_and_none_for_rows_held_out():
 # --- HTML
 
 
-class Page(HTMLParser):
-    """The cells of the last table, and whether all tags are closed."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.rows, self.inside = [], [], False
-        self.feed(text[text.index('<div class="bbb-numpy-fitted">') :])
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.rows[-1].append(data)
-
-
 def shown(model):
-    page = Page(model._repr_html_())
-    assert page.open == []
-    return dict(page.rows)
+    """Return the cells of the last table; tags that are not closed are errors."""
+    text = model._repr_html_()
+    table = ElementTree.fromstring(text[text.index('<div class="bbb-numpy-fitted">') :])
+    return dict(("".join(cell.itertext()) for cell in row) for row in table.iter("tr"))
 
 
 def test_html_shows_the_parts_the_sizes_the_noise_and_how_the_fit_went():

