@@ -96,8 +96,7 @@ def load() -> Cells:
     DamagedDataError
         If a column is missing or holds no numbers.
     """
-    path = locate(SET, FILE)
-    header, text = read(path)
+    header, text = read(locate(SET, FILE))
     needed = ["ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", *AMOUNTS, *COUNTS]
     absent = [name for name in needed if name not in header]
     if absent:
@@ -137,17 +136,14 @@ def load() -> Cells:
 def folds(
     place: NDArray[np.str_], count: int = 5, seed: int = 0
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return `count` pairs of training and test rows that keep every ZIP code whole.
+    """Return `count` pairs of training and test rows that keep every `place` (N,) whole.
 
-    The six cells of one code are alike: across a random split they would tell on each other.
+    The six cells of one ZIP code are alike: across a random split they would tell on each other.
 
-    Parameters
-    ----------
-    place : ndarray (N,)
-        Whatever must stay together.
-    count : int
-        From 2 to the number of places.
-    seed : int
+    Raises
+    ------
+    ValueError
+        If `count` is not from 2 to the number of places.
     """
     names, code = np.unique(place, return_inverse=True)
     if not 2 <= whole("count", count, 2) <= len(names):

@@ -64,15 +64,14 @@ def load() -> Mushrooms:
     DamagedDataError
         If it is not what it should be: header, letters, how many of each class.
     """
-    path = locate("mushroom", FILE)
-    text = read(path, COLUMNS)[1]
+    text = read(locate("mushroom", FILE), COLUMNS)[1]
     groups = []
     for column, (name, codes) in enumerate({"class": "ep", **CODES}.items()):
         group = text[:, column, None] == np.array(list(codes))  # (N, letters)
         if not group.any(axis=1).all():
-            row = int(np.flatnonzero(~group.any(axis=1))[0])
+            row = int(np.argmin(group.any(axis=1)))
             raise DamagedDataError(
-                f"{path.name}: data row {row + 1} has {text[row, column]!s:.20} for {name}; it "
+                f"{FILE}: data row {row + 1} has {text[row, column]!s:.20} for {name}; it "
                 f"must be one of {' '.join(codes)}"
             )
         groups.append(group)
@@ -80,7 +79,7 @@ def load() -> Mushrooms:
     found = {"e": int((~poisonous).sum()), "p": int(poisonous.sum())}
     if found != COUNTS:
         raise DamagedDataError(
-            f"{path.name} must have {COUNTS['e']} edible (e) and {COUNTS['p']} poisonous (p) "
+            f"{FILE} must have {COUNTS['e']} edible (e) and {COUNTS['p']} poisonous (p) "
             f"mushrooms; it has {found['e']} and {found['p']}"
         )
     names = tuple(f"{name}={code}" for name, codes in CODES.items() for code in codes)

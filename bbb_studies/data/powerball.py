@@ -168,15 +168,13 @@ def load(until: str | None = None) -> Draws:
     Raises
     ------
     MissingDataError
-        If the file is not there; says where to get it and where to put it.
+        If the file is not there.
     DamagedDataError
-        If it is not what it should be: header, days that do not increase, balls that the rules
-        of the day do not allow or that do not increase.
+        If days do not increase, or balls are not what the rules of the day allow.
     ValueError
         If `until` is no day, or leaves no draw.
     """
-    path = locate("powerball", FILE)
-    text = read(path, COLUMNS)[1]
+    text = read(locate("powerball", FILE), COLUMNS)[1]
     days = increasing_days(FILE, text[:, 0])
     values = numbers(FILE, text[:, 1:7], COLUMNS[1:7])
     white, red, balls = values[:, :5].astype(int), values[:, 5].astype(int), urn(days, BALLS)
@@ -185,7 +183,7 @@ def load(until: str | None = None) -> Draws:
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         raise DamagedDataError(
-            f"{path.name}: data row {row + 1} ({days[row]}) must have five increasing white balls "
+            f"{FILE}: data row {row + 1} ({days[row]}) must have five increasing white balls "
             f"from 1 to {balls[row]} and a Powerball from 1 to {urn(days, REDS)[row]}; it has "
             f"{', '.join(text[row, 1:7])}"
         )
@@ -218,13 +216,7 @@ def rules(draws: Draws) -> dict[int, float]:
 
 
 def examples(draws: Draws, until: str | None = None) -> Examples:
-    """Return both examples of every draw, up to and including the day `until`.
-
-    Raises
-    ------
-    ValueError
-        If `until` is no day, or leaves no draw.
-    """
+    """Return both examples of every draw, up to and including the day `until`, as for `load`."""
     draws = draws if until is None else _until(draws, until)
     count = len(draws.days)
     return Examples(

@@ -83,11 +83,6 @@ def load(file: str = FILE) -> Prices:
     Companies that lack a close on any day are left out, and named in `dropped`: that they were
     listed throughout is known only afterwards, so what remains has survived.
 
-    Parameters
-    ----------
-    file : str
-        ``adjclose_20_2010_2016.csv`` or ``close_505_2013_2018.csv.gz``.
-
     Raises
     ------
     MissingDataError
@@ -95,8 +90,7 @@ def load(file: str = FILE) -> Prices:
     DamagedDataError
         If it is no such table, dates do not increase, or a close is not positive.
     """
-    path = locate(SET, file)
-    header, text = read(path)
+    header, text = read(locate(SET, file))
     if len(header) < 2 or header[0] != "date":
         raise DamagedDataError(f"{file} must begin with the line date,SYMBOL,...")
     whole_columns = np.flatnonzero((text != "").all(axis=0))
@@ -112,18 +106,10 @@ def load(file: str = FILE) -> Prices:
 def inputs(close: Array) -> Array:
     """Return the inputs (D - 20, C, d_in) of every day from the 21st on (D38).
 
-    Those of a day use closes of that day and before, each by the same sums in the same order
-    whatever follows: changing later prices changes no bit of them. Returns are logarithmic and in
-    units of the volatility of the past 20 days; the market is the mean of all companies.
-
-    Adjusted closes are scaled down by the dividends and splits that follow. Ratios of closes are
-    free of that scale, and no input is anything but a function of ratios; what remains of it is
-    the rounding of the table, 0.001 USD.
-
-    Parameters
-    ----------
-    close : ndarray (D, C)
-        D > 20 days.
+    Those of a day use closes (D, C) of that day and before: changing later prices changes no bit
+    of them. Returns are logarithmic and in units of the volatility of the past 20 days; the
+    market is the mean of all companies. Adjusted closes are scaled down by the dividends and
+    splits that follow; ratios of closes, of which all inputs are made, are free of that scale.
     """
     change = np.diff(np.log(close), axis=0)  # (D-1, C)  D38: row i is known on day i + 1
     market = change.mean(axis=1, keepdims=True)
@@ -178,14 +164,8 @@ def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     A row belongs to the year in which its target becomes known. It may train if that is before
     the first forecast of the tested year is made, or on that very day, after its close.
 
-    Parameters
-    ----------
-    table : Table
-    first : int
-        First year tested.
-    thin : int
-        Train on every company once in `thin` days, in turn. Companies of one day move together
-        and count for little more than a few; all of them are tested.
+    Each company trains once in `thin` days, in turn: companies of one day move together and
+    count for little more than a few. All of them are tested.
 
     Raises
     ------

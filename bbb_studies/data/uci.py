@@ -7,7 +7,6 @@ known sums over rows and their places, and refuses anything else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,21 +39,15 @@ class UCISet(NamedTuple):
         return np.flatnonzero(rest)
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """What is known of a set: its columns, rows, standard splits, and sums (see `_check`)."""
 
-    header: str
+    header: str  # the inputs, then the target
     rows: int
     splits: int
     targets: float
     inputs: float
     file: str = ""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The inputs, then the target."""
-        return tuple(self.header.split())
 
 
 _SETS = {
@@ -154,18 +147,16 @@ def load(name: str, splits: int | None = None) -> UCISet:
         If what is there is not the published set in the published order.
     """
     known = _known(name)
-    if splits is not None:
-        splits = whole("splits", splits, 1, MOST_SAMPLES)
+    columns = tuple(known.header.split())
     path = find(name, known.file or f"{name}.csv")
     if path is None:
-        table, found = download(name, known.columns), f"OpenML's copy of {name}"
+        table, found = download(name, columns), f"OpenML's copy of {name}"
     else:
-        found = path.name
-        table = numbers(path.name, read(path, known.columns)[1], known.columns)
+        table, found = numbers(path.name, read(path, columns)[1], columns), path.name
     x, y = np.ascontiguousarray(table[:, :-1]), table[:, -1:].copy()
     _check(found, known, x, y)
     parts = standard_splits(len(y), known.splits if splits is None else splits)
-    return UCISet(x, y, parts, known.columns)
+    return UCISet(x, y, parts, columns)
 
 
 def _check(name: str, known: _Known, x: Array, y: Array) -> None:

@@ -22,12 +22,6 @@ from bbb_studies.data.locate import (
 )
 
 
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    return tmp_path
-
-
 def put(root, name, file, text):
     (root / name).mkdir(exist_ok=True)
     path = root / name / file

@@ -23,11 +23,10 @@ def idx(array, magic=None):
 
 
 @pytest.fixture
-def few(tmp_path, monkeypatch):
+def few(root, monkeypatch):
     """A data folder with 13 + 10 images, and what is in it."""
     monkeypatch.setattr(mnist, "COUNTS", FEW)
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    folder = tmp_path / "mnist"
+    folder = root / "mnist"
     folder.mkdir()
     rng = np.random.default_rng(0)
     arrays = []

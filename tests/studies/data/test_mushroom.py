@@ -13,12 +13,6 @@ needs_data = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    return tmp_path
-
-
 def written(root, rows, header=COLUMNS):
     (root / "mushroom").mkdir()
     text = "\n".join([",".join(header), *(",".join(row) for row in rows)])

@@ -160,12 +160,6 @@ def written(root, *rows):
     (root / "powerball" / FILE).write_text(text + "\n")
 
 
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    return tmp_path
-
-
 def test_the_rule_of_the_day_says_how_many_balls_there_are(root):
     written(root, "2015-10-03,6,26,33,44,46,4,2", "2015-10-07,18,30,40,48,69,16,")
     np.testing.assert_array_equal(load().balls, [59, 69])

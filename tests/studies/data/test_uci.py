@@ -9,7 +9,7 @@ import pytest
 from sklearn import datasets as sklearn_datasets
 
 from bbb_studies.data.locate import ENVIRONMENT, DamagedDataError, MissingDataError, find
-from bbb_studies.data.uci import NAMES, load, standard_splits
+from bbb_studies.data.uci import _SETS, NAMES, load, standard_splits
 
 needs_data = pytest.mark.skipif(
     not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no UCI sets"
@@ -67,73 +67,58 @@ def test_naval_is_the_trap_that_it_is_said_to_be():
     assert len(np.unique(found.x, axis=0)) == len(found.x)
 
 
-def as_from_openml(monkeypatch, frame):
-    monkeypatch.delenv(ENVIRONMENT)
-    monkeypatch.setattr(sklearn_datasets, "fetch_openml", lambda **_: SimpleNamespace(frame=frame))
-
-
 @needs_data
 def test_openml_gives_the_same_set(monkeypatch):
     here = load("energy")
     table = np.hstack([here.y, here.x])  # another order of the columns
     names = [here.names[-1], *here.names[:-1]]
-    as_from_openml(monkeypatch, pd.DataFrame(table, columns=[n.upper() for n in names]))
+    frame = pd.DataFrame(table, columns=[name.upper() for name in names])
+    monkeypatch.delenv(ENVIRONMENT)
+    monkeypatch.setattr(sklearn_datasets, "fetch_openml", lambda **_: SimpleNamespace(frame=frame))
     there = load("energy")
     np.testing.assert_array_equal(there.x, here.x)
     np.testing.assert_array_equal(there.y, here.y)
     np.testing.assert_array_equal(there.test_rows, here.test_rows)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        *((one, "two rows swapped", "published order") for one in NAMES),
+        ("wine_red", "a point lost", "published order"),
+        ("wine_red", "a row lost", "has 1598 rows"),
+        ("wine_red", "another header", "must begin with the line fixed_acidity,"),
+    ],
+)
 @needs_data
-@pytest.mark.parametrize("planted", ["two rows swapped", "a point lost", "a row lost"])
-def test_other_rows_or_another_order_are_refused(monkeypatch, planted):
-    here = load("wine_red")
+def test_other_rows_or_another_order_are_refused(tmp_path, monkeypatch, name, change, said):
+    here, names = load(name), None
     table = np.hstack([here.x, here.y])
-    if planted == "two rows swapped":
-        table[[700, 1200]] = table[[1200, 700]]
-        assert (table[700] != table[1200]).any()
-    elif planted == "a point lost":
+    if change == "two rows swapped":
+        table[[3, -7]] = table[[-7, 3]]
+        assert (table[3] != table[-7]).any()
+    elif change == "a point lost":
         table[1598, 0] *= 10.0
-    else:
+    elif change == "a row lost":
         table = table[1:]
-    as_from_openml(monkeypatch, pd.DataFrame(table, columns=list(here.names)))
-    with pytest.raises(DamagedDataError, match=r"published order|has 1598 rows"):
-        load("wine_red")
-
-
-def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
+    else:
+        names = here.names[::-1]
+    (tmp_path / name).mkdir()
+    path = tmp_path / name / find(name, _SETS[name].file or f"{name}.csv").name
+    header = ",".join(names or here.names)
+    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.17g")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    (tmp_path / "concrete").mkdir()
-    (tmp_path / "concrete" / "concrete.csv").write_text("cement;water\n1;2\n")
-    with pytest.raises(DamagedDataError, match="must begin with the line cement,"):
-        load("concrete")
+    with pytest.raises(DamagedDataError, match=said):
+        load(name)
 
 
-def test_an_unknown_set_is_refused_with_the_list_of_those_there_are():
-    with pytest.raises(ValueError, match="'iris'; there are boston, concrete, energy"):
-        load("iris")
-
-
-def test_a_set_that_is_nowhere_says_where_it_comes_from(tmp_path, monkeypatch):
+def test_a_set_that_is_unknown_or_nowhere_is_named(root, monkeypatch):
     def fetch(**_):
         raise OSError("no network")
 
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     monkeypatch.setattr(sklearn_datasets, "fetch_openml", fetch)
+    with pytest.raises(ValueError, match="'iris'; there are boston, concrete, energy"):
+        load("iris")
     with pytest.raises(MissingDataError, match="no network") as caught:
         load("concrete")
-    assert str(tmp_path / "concrete" / "concrete.csv") in str(caught.value)
-
-
-@needs_data
-@pytest.mark.parametrize("name", ["yacht", "power", "kin8nm", "naval"])
-def test_a_further_set_in_another_order_is_refused(tmp_path, monkeypatch, name):
-    here = load(name)
-    table = np.hstack([here.x, here.y])
-    table[[3, -7]] = table[[-7, 3]]
-    (tmp_path / name).mkdir()
-    path = tmp_path / name / (f"{name}.csv.gz" if name in ("kin8nm", "naval") else f"{name}.csv")
-    np.savetxt(path, table, delimiter=",", header=",".join(here.names), comments="", fmt="%.17g")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    with pytest.raises(DamagedDataError, match="published order"):
-        load(name)
+    assert str(root / "concrete" / "concrete.csv") in str(caught.value)
