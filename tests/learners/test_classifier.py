@@ -234,15 +234,6 @@ def test_far_from_the_data_the_classes_are_less_certain_than_a_point_estimate_sa
     assert bayes.total.mean() > 10 * point.total.mean()
 
 
-def test_functions_follow_their_random_state():
-    x, y = data()
-    model = learner().fit(x, y)
-    np.testing.assert_array_equal(model.sample_functions(x), model.sample_functions(x))
-    assert (model.sample_functions(x, 2, 5) != model.sample_functions(x, 2, 6)).all()
-    with pytest.raises((TypeError, ValueError), match="n_samples must be a whole number"):
-        model.sample_functions(x, 0)
-
-
 def test_scores_are_scikit_learns():
     x, y = data(3)
     model, weight = learner(epochs=20).fit(x, y), np.linspace(0, 1, 60)

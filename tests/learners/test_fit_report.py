@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 
@@ -81,22 +81,16 @@ UNITS, RATE, SLOW, EPOCHS = (
     "too few epochs",
 )
 FAILURES = {
-    "y of size 1e3, not standardised": (X, 1e3 * Y, RAW, UNITS),
     "y of size 1e12, not standardised": (X, 1e12 * Y, RAW, UNITS),
     "y far from 0, not standardised": (X, 1e3 + Y, RAW, UNITS),
     "y of size 10, not standardised": (X, 20 * Y, RAW, UNITS),
     "X of size 1e12, not standardised": (1e12 * X, Y, RAW, UNITS),
     "Adam(1)": (X, Y, {"optimizer": Adam(1.0)}, RATE),
-    "Adam(10)": (X, Y, {"optimizer": Adam(10.0)}, RATE),
     "Adam(10), cosine": (X, Y, {"optimizer": Adam(10.0, schedule=Cosine())}, RATE),
     "Adam(1e-8)": (X, Y, {"optimizer": Adam(1e-8)}, SLOW),
-    "Adam(1e-4)": (X, Y, {"optimizer": Adam(1e-4)}, SLOW),
     "one epoch": (X, Y, {"epochs": 1}, EPOCHS),
-    "30 epochs": (X, Y, {"epochs": 30}, EPOCHS),
     "one row": (X[:1], Y[:1], {}, "too few rows"),
-    "an outlier of 1e6 in y": (X, put(Y, 3, 1e6), {}, "student-t-learned"),
     "an outlier of 100 in y": (X, put(Y, 3, 100.0), {}, "student-t-learned"),
-    "an outlier of 1e9 in X": (put(X, (3, 0), 1e9), Y, {}, "outliers in X"),
     "an outlier of 1e3 in X": (put(X, (3, 0), 1e3), Y, {}, "outliers in X"),
     "noise of 1 %, not learned": (
         X,
@@ -242,11 +236,9 @@ def toys():
     yield "mle", regressor(inference="mle"), X, Y
     yield "linnerud", regressor(), *datasets.load_linnerud(return_X_y=True)
     yield "friedman", regressor(), *datasets.make_friedman1(64, random_state=0)
-    yield "regression", regressor(), *datasets.make_regression(64, 10, random_state=0)
     yield "iris", classifier(), *datasets.load_iris(return_X_y=True)
     yield "wine", classifier(), *datasets.load_wine(return_X_y=True)
     yield "moons", classifier(), *datasets.make_moons(100, noise=0.2, random_state=0)
-    yield "blobs", classifier(), *datasets.make_blobs(60, random_state=0)
 
 
 TOYS = {name: rest for name, *rest in toys()}
@@ -454,10 +446,7 @@ def test_it_comes_back_from_a_file_and_partial_fit_removes_it(tmp_path):
     model = regressor(epochs=2).fit(X, Y)
     save(model, tmp_path / "m.npz")
     twin = load(tmp_path / "m.npz")
-    for field in fields(FitReport):
-        assert repr(getattr(twin.fit_report_, field.name)) == repr(
-            getattr(model.fit_report_, field.name)
-        )
+    assert repr(twin.fit_report_) == repr(model.fit_report_)  # nan, too
     model.partial_fit(X, Y)
     assert not hasattr(model, "fit_report_")
     save(model, tmp_path / "m.npz")

@@ -147,6 +147,8 @@ def test_samples_follow_their_random_state():
     assert (model.sample_y(x, 2, 5) != model.sample_y(x, 2, 6)).all()
     rng = np.random.default_rng(0)
     assert (model.sample_y(x, 2, rng) != model.sample_y(x, 2, rng)).all()
+    with pytest.raises((TypeError, ValueError), match="n_samples must be a whole number"):
+        model.sample_functions(x, 0)
 
 
 def test_log_predictive_density_is_that_of_y_in_its_own_units():
@@ -467,17 +469,10 @@ def test_bad_data_are_named_and_change_nothing(method, x, y, message):
     before = state(model)
     with pytest.raises((TypeError, ValueError), match=message):
         getattr(model, method)(x, y)
+    if method != "fit":
+        with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
+            getattr(model, method)(*data(outputs=2))
     assert state(model) == before
-    with pytest.raises((TypeError, ValueError), match=message):
-        learner().fit(x, y)
-
-
-@pytest.mark.parametrize("method", ["partial_fit", "log_predictive_density"])
-def test_another_number_of_outputs_is_refused(method):
-    x, y = data()
-    model = learner().fit(x, y)
-    with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
-        getattr(model, method)(x, np.stack([y, y], axis=1))
 
 
 EXPLODES_IN_EPOCH_2 = SGD(1e-4, schedule=StepDecay(every=2, factor=1e80))

@@ -9,8 +9,6 @@ import pytest
 from sklearn import config_context
 from sklearn.ensemble import (
     AdaBoostClassifier,
-    VotingClassifier,
-    VotingRegressor,
 )
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -414,18 +412,6 @@ def test_boosted_classifiers_fit_better_than_one():
     boosted = AdaBoostClassifier(weak, n_estimators=12, random_state=0).fit(x, y)
     assert len(boosted.estimators_) > 1
     assert boosted.score(x, y) > weak.fit(x, y).score(x, y) + 0.1
-
-
-def test_voting_passes_the_weights_on():
-    (x, y), v = data("class"), counts()
-    two = [("a", classifier()), ("b", classifier(activation="tanh"))]
-    vote = VotingClassifier(two, voting="soft")
-    vote.fit(x, y, sample_weight=v)
-    alone = classifier().fit(x, np.searchsorted(np.unique(y), y), sample_weight=v)
-    assert np.array_equal(vote.estimators_[0].theta_, alone.theta_)
-    x, y = data()
-    mean = VotingRegressor([("a", regressor())]).fit(x, y, sample_weight=v)
-    assert np.array_equal(mean.predict(x), regressor().fit(x, y, sample_weight=v).predict(x))
 
 
 def test_weights_are_routed_through_a_pipeline_and_a_search():
