@@ -72,28 +72,6 @@ def test_large_networks_run_in_pairs_small_ones_together():
     assert [usual_groups(chains, 100_000, together) for chains in (4, 8, 16)] == [1, 2, 4]
 
 
-def test_the_usual_groups_are_those_of_the_network_and_its_rows():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((500, 3))
-    model = Model(MLP((3, 50, 1)), GaussianPrior(), GaussianLikelihood(0.3))
-    options = {"chains": 4, "draws": 2, "warm_up": 25, "seed": 0, "sampler": HMC(max_steps=2)}
-    usual = sample(model, x, x[:, :1], **options)
-    same(usual, sample(model, x, x[:, :1], groups=2, **options))
-    small = sample(model, x[:300], x[:300, :1], **options)
-    assert len(small.kernels) == 1, "75,300 products"
-
-
-def test_a_group_knows_nothing_of_the_others():
-    whole = hill()
-    other = START.copy()
-    other[3:] += 1.0
-    found = sample_target(HILL, other, groups=2, draws=20, warm_up=30, sampler="hmc", seed=0)
-    np.testing.assert_array_equal(found.positions[:, :3], whole.positions[:, :3])
-    assert not (found.positions[:, 3:] == whole.positions[:, 3:]).any()
-    together = hill(groups=1)
-    assert not (together.positions == whole.positions).any()
-
-
 def test_each_group_has_its_own_kernel_and_the_step_size_is_their_mean():
     found = hill()
     sizes = [kernel.step_size for kernel in found.kernels]
@@ -326,16 +304,3 @@ def test_an_error_of_the_target_is_raised_here_with_the_lines_where_it_was():
             Elsewhere(os.getpid(), "raises"), START, cores=2, groups=2, draws=20, warm_up=30
         )
     assert "targets.py" in str(error.value.__cause__)
-
-
-def test_divergences_of_the_warm_up_are_those_of_all_groups():
-    def cliff(position):  # chains 3 and 4, the second group, start beyond it
-        inside = position[:, 0] < 5.0
-        return np.where(inside, -0.5 * position[:, 0] ** 2, -1e6 * position[:, 0]), -position
-
-    start = np.zeros((5, 1))
-    start[3:] = 10.0
-    options = {"sampler": HMC(0.5, path=2.0), "draws": 1, "warm_up": 15, "seed": 0, "cores": 1}
-    found = sample_target(cliff, start, groups=2, **options)
-    alone = sample_target(cliff, start[:3], **options)
-    assert found.warm_up_divergent > alone.warm_up_divergent

@@ -29,7 +29,7 @@ from bbb_numpy.sampling.mcmc import (
     State,
     StudentWalk,
 )
-from bbb_numpy.sampling.run import check_sampler, sample, sample_target
+from bbb_numpy.sampling.run import sample, sample_target
 
 # warm-ups here are as short as runs
 pytestmark = pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
@@ -276,16 +276,6 @@ def test_the_progress_bar_shows_when_asked(progress, capsys):
     sample_target(UNIT, START, draws=5, warm_up=5, seed=0, progress=progress)
     shown = "draw/s" in capsys.readouterr().err
     assert shown == (progress is True), "not in a terminal here: None is no"
-
-
-def test_divergences_of_the_warm_up_are_counted_apart():
-    def wall(position):
-        inside = np.abs(position).max(axis=1) < 1.0
-        return np.where(inside, 0.0, -np.inf), np.zeros_like(position)
-
-    found = sample_target(wall, 0.5 * START, sampler=NUTS(0.5), draws=1, warm_up=20, seed=0)
-    assert 5 < found.warm_up_divergent <= 20 * len(START)
-    assert found.divergences <= len(START)
 
 
 @pytest.mark.parametrize(("sampler", "warm_up"), [("mh", 4000), ("hmc", 4000), ("nuts", 500)])
@@ -549,14 +539,6 @@ def test_numpy_numbers_are_numbers(tmp_path):
         target_accept=np.float32(0.7), checkpoint=tmp_path,
     )  # fmt: skip
     assert len(draws.positions) == 3
-
-
-def test_short_names_and_kernels_are_samplers():
-    assert isinstance(check_sampler("nuts"), NUTS)
-    assert isinstance(check_sampler("hmc"), HMC)
-    assert isinstance(check_sampler("mh"), MetropolisHastings)
-    kernel = HMC(0.2)
-    assert check_sampler(kernel) is kernel
 
 
 def test_draws_of_a_correlated_gaussian_in_float32_have_its_moments():

@@ -14,7 +14,6 @@ from targets import (
     check_refused,
     correlated,
     moved,
-    negate,
 )
 
 from bbb_numpy.sampling.mcmc import (
@@ -153,25 +152,6 @@ def test_no_kick_overflows(dtype):
 # --- the step ------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("D49")
-@pytest.mark.parametrize("name", METRICS)
-def test_with_the_direction_reversed_a_path_goes_back(name):
-    metric, target = METRICS[name], Gaussian(COVARIANCE)
-    phase = begin = phases(target, metric, 3)
-    total = np.zeros(20)
-    for _ in range(15):
-        phase, work = isokinetic(target, metric, phase, 0.3)
-        total += work
-    assert np.abs(phase.position - begin.position).max() > 1
-    phase = negate(phase)
-    for _ in range(15):
-        phase, work = isokinetic(target, metric, phase, 0.3)
-        total += work
-    np.testing.assert_allclose(phase.position, begin.position, atol=1e-10)
-    np.testing.assert_allclose(phase.momentum, -begin.momentum, atol=1e-10)
-    np.testing.assert_allclose(total, 0.0, atol=1e-10)
-
-
 def energy_errors(target, metric, phase, eps):
     new, work = isokinetic(target, metric, phase, eps)
     return phase.log_density - new.log_density + work
@@ -252,29 +232,9 @@ def test_the_energy_is_minus_the_log_density_where_a_chain_is_then(kernel):
 # --- MCLMC: bias ---------------------------------------------------------------------------------
 
 
-def variance_after(target, kernel, size, steps=8, chains=2000, seed=0):
-    """Variances of coordinates of chains that begin in the target."""
-    rng = np.random.default_rng(seed)
-    start = rng.standard_normal((chains, size)) * np.sqrt(np.diag(target.covariance))
-    return np.mean(moved(kernel, target, start, rng, steps) ** 2, axis=0)
-
-
 def stationary_variance(h):
     """V of N(0, I) in many dimensions: V = s^2, s tanh(h s / 2) = h / 2 (D50)."""
     return optimize.brentq(lambda s: s * np.tanh(0.5 * h * s) - 0.5 * h, 0.5, 3.0) ** 2
-
-
-@pytest.mark.equation("D50")
-def test_the_bias_of_a_gaussian_is_that_of_the_equation_and_shrinks_as_eps_squared():
-    size, found = 100, {}
-    for h in (1.2, 0.6):
-        kernel = MCLMC(h * sqrt(size))
-        found[h] = variance_after(Gaussian(np.eye(size)), kernel, size).mean() - 1.0
-        assert found[h] == pytest.approx(stationary_variance(h) - 1.0, rel=0.12, abs=0.003)
-        assert found[h] == pytest.approx(h * h / 12, rel=0.15, abs=0.003)
-    assert found[1.2] / found[0.6] == pytest.approx(4.0, rel=0.15)
-    adjusted = variance_after(Gaussian(np.eye(size)), MAMS(1.2 * sqrt(size)), size, steps=4)
-    assert adjusted.mean() == pytest.approx(1.0, abs=0.012)
 
 
 @pytest.mark.equation("D50")
@@ -282,8 +242,10 @@ def test_narrow_directions_become_wider_and_wide_ones_narrower():
     """V_i / sigma_i^2 - 1 = (h^2 / 4) (1 / sigma_i^2 - (2 / 3) mean(1 / sigma^2))."""
     size, h = 100, 0.7
     scales = np.repeat([1.0, 4.0], size // 2)  # variances
-    kernel = MCLMC(h * sqrt(size))
-    found = variance_after(Gaussian(np.diag(scales)), kernel, size, steps=12) / scales
+    target, rng = Gaussian(np.diag(scales)), np.random.default_rng(0)
+    start = rng.standard_normal((2000, size)) * np.sqrt(scales)
+    end = moved(MCLMC(h * sqrt(size)), target, start, rng, 12)
+    found = np.mean(end**2, axis=0) / scales
     mean = np.mean(1 / scales)
     for part in (slice(None, size // 2), slice(size // 2, None)):
         wanted = 0.25 * h * h * (1 / scales[part][0] - 2 / 3 * mean)
@@ -415,11 +377,7 @@ def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlat
 @pytest.mark.equation("D50")
 def test_no_direction_alone_decides_the_length_and_none_that_has_not_moved():
     """Correlations of successive draws count from -0.5 to 0.98, and as 0 where there is none."""
-    size, rng = 400, np.random.default_rng(0)
-
-    def target(position):
-        return -0.5 * np.sum(position**2, axis=1), -position
-
+    size, rng, target = 400, np.random.default_rng(0), standard
     for kernel, way in ((MCLMC(), 2.0), (MCLMC(max_steps=2), None), (MAMS(), 1.0)):
         begun = kernel.adapt(target, rng, kernel.init(target, rng.standard_normal((8, size))), 40)
         if way is None:  # in units of root D, as all that follows; few steps reach no farther

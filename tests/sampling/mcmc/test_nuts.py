@@ -15,7 +15,7 @@ from bbb_numpy.sampling.mcmc import (
     Phase,
     hamiltonian,
 )
-from bbb_numpy.sampling.mcmc.nuts import Span, join, turned
+from bbb_numpy.sampling.mcmc.nuts import turned
 
 UNIT = DiagonalMetric(np.ones(2))
 DENSE = DenseMetric(np.array([[1.0, 0.5], [0.5, 0.8]]))
@@ -91,34 +91,6 @@ def test_each_end_can_turn_the_path_alone():
     other, total = np.array([[1.0, 1.0]]), np.array([[-1.0, 0.4]])
     assert turned(UNIT, other, other, total)
     assert not turned(DiagonalMetric(np.array([1.0, 3.0])), other, other, total)
-
-
-@pytest.mark.equation("M9")
-def test_a_turn_between_two_straight_halves_is_seen():
-    """Each half goes straight, and the whole too; only across the gap does the path turn back."""
-    ahead, back = np.array([[1.0, 0.2]]), np.array([[-1.0, 0.2]])
-    a = Span(ahead, ahead, 4 * ahead)
-    b = Span(back, back, 2 * back)
-    assert turned(UNIT, a.first, b.last, a.total + b.total)
-    up = np.array([[0.0, 4.0]])
-    assert not join(UNIT, a, Span(up, up, up))[1]
-    d = Span(np.array([[-0.9, 1.0]]), np.array([[1.0, 1.0]]), np.array([[4.0, 8.0]]))
-    span, turn = join(UNIT, Span(ahead, np.array([[1.0, -1.1]]), 4 * ahead), d)
-    assert turn, "from the last point of the first half to the second half"
-    assert not join(UNIT, Span(ahead, np.array([[1.0, -1.1]]), 4 * ahead), d, leaves=True)[1]
-    np.testing.assert_array_equal(span.total, 4 * ahead + d.total)
-    np.testing.assert_array_equal(span.first, ahead)
-    np.testing.assert_array_equal(span.last, d.last)
-
-
-@pytest.mark.equation("M9")
-def test_a_stretch_turns_in_whichever_direction_it_is_read():
-    rng = np.random.default_rng(0)
-    a, b = (Span(*rng.standard_normal((3, 2000, 2))) for _ in range(2))
-    turns = join(DENSE, a, b)[1]
-    back = join(DENSE, Span(b.last, b.first, b.total), Span(a.last, a.first, a.total))
-    np.testing.assert_array_equal(back[1], turns)
-    assert 0.05 < turns.mean() < 0.95
 
 
 # --- the tree --------------------------------------------------------------------------------
