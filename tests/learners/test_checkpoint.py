@@ -14,6 +14,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners import checkpoint
 from bbb_numpy.learners.checkpoint import CheckpointError, load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
+from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, NoWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
@@ -22,6 +23,7 @@ from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.sampling.mcmc import HMC
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
 
@@ -197,11 +199,16 @@ class OwnEstimator(Reparameterised):
     pass
 
 
+class OwnKernel(HMC):
+    pass
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("prior", OwnPrior()),
         ("gradient_estimator", OwnEstimator),
+        ("inference", Sampling(OwnKernel())),
         ("kl_weights", lambda sizes: np.full(len(sizes), 1 / len(sizes))),
         ("kl_warm_up", lambda epoch, epochs: 1.0),
         ("optimizer", Adam(schedule=lambda epoch, epochs: 1.0)),
