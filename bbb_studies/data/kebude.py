@@ -34,6 +34,14 @@ def cubic_curve(x: Array) -> Array:
 
 
 @accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
+def _draw(
+    rng: np.random.Generator, rows: int, low: float, high: float, noise: float
+) -> tuple[Array, Array]:
+    """Return x ~ U(low, high) (N, 1) and epsilon ~ N(0, noise^2) (N, 1)."""
+    INTERVAL("the range", (low, high))
+    return rng.uniform(low, high, (rows, 1)), noise * rng.standard_normal((rows, 1))
+
+
 def sine(
     rng: np.random.Generator,
     rows: int = 500,
@@ -65,13 +73,10 @@ def sine(
     ValueError
         If rows < 1, the range is empty or the noise is negative or not finite.
     """
-    INTERVAL("the range", (low, high))
-    x = rng.uniform(low, high, (rows, 1))  # (N, 1)
-    eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
+    x, eps = _draw(rng, rows, low, high, noise)
     return Toy(x, sine_curve(x + eps), sine_curve)
 
 
-@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
 def cubic(
     rng: np.random.Generator,
     rows: int = 500,
@@ -81,24 +86,8 @@ def cubic(
 ) -> Toy:
     r"""Draw the report's second problem, :math:`y = x^3 + \epsilon` (Balan et al. 2015).
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Draws all x first, then all noise.
-    rows : int
-        N >= 1. The report: 500, 300 and 125 for the three ranges.
-    low, high : float
-        x ~ U(low, high). The report: [-4, 4], [-2.5, 2.5] and [-1, 1].
-    noise : float
-        Standard deviation of epsilon, >= 0, in units of y. The report's N(0, 9) is a
-        variance.
-
-    Raises
-    ------
-    ValueError
-        If rows < 1, the range is empty or the noise is negative or not finite.
+    Parameters and errors are those of `sine`. The report has 500, 300 and 125 rows on [-4, 4],
+    [-2.5, 2.5] and [-1, 1]; its N(0, 9) is a variance.
     """
-    INTERVAL("the range", (low, high))
-    x = rng.uniform(low, high, (rows, 1))  # (N, 1)
-    eps = noise * rng.standard_normal((rows, 1))  # (N, 1)
+    x, eps = _draw(rng, rows, low, high, noise)
     return Toy(x, cubic_curve(x) + eps, cubic_curve)

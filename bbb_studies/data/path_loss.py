@@ -34,7 +34,6 @@ __all__ = [
     "features",
     "field",
     "grid",
-    "inside",
     "near_edge",
     "receivers",
     "walls",
@@ -115,8 +114,7 @@ class Scene:
             not_negative(name, getattr(self, name))
         for name in ("power", "reference_loss"):
             real(name, getattr(self, name), -1e6, 1e6)
-        if not len(PLACES("transmitters", self.transmitters)):
-            raise ValueError("transmitters must be at least one (x, y) in m; got none")
+        PLACES("transmitters", self.transmitters)
         for building in self.buildings:
             left, bottom, right, top, loss = Numbers((5,))("buildings: each", building).tolist()
             if not (-np.inf < left < right < np.inf and -np.inf < bottom < top < np.inf):
@@ -177,13 +175,6 @@ def features(scene: Scene, places: Array, transmitter: int = 0) -> Array:
     """Return log10(d / d_0) and the walls of each building (N, 1 + J); `field` is their line."""
     log_distance = _log_distance(scene, places, transmitter)[:, None]
     return np.hstack([log_distance, walls(scene, places, transmitter)])
-
-
-def inside(scene: Scene, places: Array) -> NDArray[np.bool_]:
-    """Return which places (N, 2) lie in a building, its walls included."""
-    x, y = np.asarray(places, float).T[:, :, None]  # (N, 1) each
-    left, bottom, right, top = np.reshape([b[:4] for b in scene.buildings], (-1, 4)).T
-    return np.any((left <= x) & (x <= right) & (bottom <= y) & (y <= top), axis=1)
 
 
 def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:

@@ -187,8 +187,13 @@ def load(until: str | None = None) -> Draws:
             f"from 1 to {balls[row]} and a Powerball from 1 to {urn(days, REDS)[row]}; it has "
             f"{', '.join(text[row, 1:7])}"
         )
-    draws = Draws(days, white, balls, red)
-    return draws if until is None else _until(draws, until)
+    try:
+        keep = slice(None) if until is None else days <= np.datetime64(until, "D")
+    except ValueError:
+        raise ValueError(f"until must be a day such as '2017-12-31'; got {until!r}") from None
+    if not len(days[keep]):
+        raise ValueError(f"no draw until {until}; the first is of {days[0]}")
+    return Draws(days[keep], white[keep], balls[keep], red[keep])
 
 
 def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int:
@@ -199,25 +204,14 @@ def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int
     return balls
 
 
-def _until(draws: Draws, last: str) -> Draws:
-    try:
-        keep = draws.days <= np.datetime64(last, "D")
-    except ValueError:
-        raise ValueError(f"until must be a day such as '2017-12-31'; got {last!r}") from None
-    if not keep.any():
-        raise ValueError(f"no draw until {last}; the first is of {draws.days[0]}")
-    return Draws._make(None if part is None else part[keep] for part in draws)
-
-
 def rules(draws: Draws) -> dict[int, float]:
     """Return the share of the draws by number of balls in the urn."""
     counts = dict(zip(*np.unique(draws.balls, return_counts=True), strict=True))
     return {int(balls): float(count) / len(draws.balls) for balls, count in counts.items()}
 
 
-def examples(draws: Draws, until: str | None = None) -> Examples:
-    """Return both examples of every draw, up to and including the day `until`, as for `load`."""
-    draws = draws if until is None else _until(draws, until)
+def examples(draws: Draws) -> Examples:
+    """Return both examples of every draw."""
     count = len(draws.days)
     return Examples(
         draws.white[:, [place - 1 for place in PLACES]].ravel(),

@@ -74,7 +74,15 @@ def lowest(method, best):
     return lambda one: -9.0 if one == best else order[one]
 
 
-def check_that_the_lowest_wins(monkeypatch, method, best):
+@pytest.mark.parametrize(
+    ("method", "best"),
+    [
+        (method, best)
+        for method in CHOOSING
+        for best in [*candidates(method), *refinements(method, candidates(method)[0])]
+    ],
+)
+def test_the_candidate_with_the_lowest_criterion_wins(monkeypatch, method, best):
     fits = Fits(monkeypatch, lowest(method, best))
     found, chosen = select_and_fit(*numbered(), method, TINY, 3)
     assert found.sources == (best,)
@@ -84,21 +92,6 @@ def check_that_the_lowest_wins(monkeypatch, method, best):
     assert chosen["tried"] == {name_of(one): fits.criterion(one) for one in fits.tried}
     assert min(chosen["tried"], key=chosen["tried"].get) == name_of(best)
     assert chosen["by"] == ("bound" if method in BY_BOUND else "validation")
-
-
-every_winner = pytest.mark.parametrize(
-    ("method", "best"),
-    [
-        (method, best)
-        for method in CHOOSING
-        for best in [*candidates(method), *refinements(method, candidates(method)[0])]
-    ],
-)
-
-
-@every_winner
-def test_the_candidate_with_the_lowest_criterion_wins(monkeypatch, method, best):
-    check_that_the_lowest_wins(monkeypatch, method, best)
 
 
 @all_methods
@@ -182,23 +175,18 @@ def test_a_candidate_that_diverges_loses_and_says_so(monkeypatch, method, how, w
     order = lowest(method, best)
     fits = Fits(monkeypatch, lambda one: math.nan if one == bad else order(one))
     if how == "an error":
-        monkeypatch.setattr(selection, "fit", diverging(fits.fit, bad))
+
+        def failing(x, y, method, some, settings, seed):
+            if bad in some:
+                raise ArithmeticError("it diverged")
+            return fits.fit(x, y, method, some, settings, seed)
+
+        monkeypatch.setattr(selection, "fit", failing)
     found, chosen = select_and_fit(*numbered(), method, TINY, 3)
     assert found.sources == (best,)
     assert chosen["tried"][name_of(bad)] is None  # JSON has no nan
     others = {name: value for name, value in chosen["tried"].items() if name != name_of(bad)}
     assert others == {name_of(one): order(one) for one in fits.tried if one != bad}
-
-
-def diverging(fit, bad):
-    """Return a fit that fails if one of its candidates is among `bad`."""
-
-    def failing(x, y, method, some, settings, seed):
-        if set(some) & {bad}:
-            raise ArithmeticError("planted")
-        return fit(x, y, method, some, settings, seed)
-
-    return failing
 
 
 @all_methods
