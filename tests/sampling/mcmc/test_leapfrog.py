@@ -19,7 +19,6 @@ from bbb_numpy.sampling.mcmc import (
     init,
     leapfrog,
 )
-from bbb_numpy.sampling.mcmc.leapfrog import steps_for
 
 NETWORK = network_target()
 TARGETS = {"gaussian": correlated(), "banana": Banana(), "funnel": Funnel(), "network": NETWORK}
@@ -102,13 +101,6 @@ def test_the_energy_is_potential_plus_kinetic_and_infinite_where_undefined():
             np.zeros((1, 3)), np.full((1, 3), momentum), np.array([value]), np.zeros((1, 3))
         )
         assert hamiltonian(DiagonalMetric(np.ones(3)), broken) == np.inf
-
-
-@pytest.mark.equation("M7")
-def test_a_path_has_one_step_at_least_and_no_more_than_the_bound():
-    assert [steps_for(length, 0.5, 9) for length in (0.1, 0.5, 0.6, 4.4, 4.6)] == [1, 1, 2, 9, 9]
-    assert steps_for(1e-300, 1e300, 9) == 1, "their ratio is 0"
-    assert steps_for(1e300, 1e-300, 9) == 9, "their ratio is infinite"
 
 
 @pytest.mark.parametrize("kernel", [HMC(100.0, 100.0), NUTS(100.0), MAMS(100.0), MCLMC(100.0)])

@@ -115,21 +115,6 @@ def test_the_work_is_minus_the_log_determinant_of_the_step(name):
 
 
 @pytest.mark.equation("D49")
-def test_a_kick_keeps_the_length_and_can_be_undone_and_taken_in_parts():
-    for metric in METRICS.values():
-        phase = phases(Gaussian(COVARIANCE), metric, 3)
-        end, work = kick(metric, phase.momentum, phase.gradient, 0.9)
-        np.testing.assert_allclose(2.0 * metric.kinetic(end), 1.0, rtol=1e-14)
-        back, other = kick(metric, end, phase.gradient, -0.9)
-        np.testing.assert_allclose(back, phase.momentum, atol=1e-13)
-        np.testing.assert_allclose(other, -work, atol=1e-13)
-        half, first = kick(metric, phase.momentum, phase.gradient, 0.3)
-        rest, second = kick(metric, half, phase.gradient, 0.6)
-        np.testing.assert_allclose(rest, end, atol=1e-13)
-        np.testing.assert_allclose(first + second, work, atol=1e-13)
-
-
-@pytest.mark.equation("D49")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_kick_overflows(dtype):
     metric = identity(np.zeros((1, 3), dtype))
