@@ -1,9 +1,9 @@
 """Two samplers that share nothing but the model agree on the posterior.
 
 The log joint is written out again for JAX, with densities of its own library and gradients by
-automatic differentiation; sampled by blackjax, and by numpyro where it is installed. Compared are
-functions, not weights, which are only identified up to exchanges of units. Both sides have many
-chains, whose means give the standard errors.
+automatic differentiation; sampled by blackjax. Compared are functions, not weights, which are only
+identified up to exchanges of units. Both sides have many chains, whose means give the standard
+errors.
 """
 
 import warnings
@@ -116,23 +116,6 @@ def by_blackjax(draws=100):
         return finished(parts, np.swapaxes(np.asarray(positions), 0, 1))
 
 
-def by_numpyro(draws=100):
-    numpyro, parts = imported("numpyro"), densities()
-    jax = parts.jax
-    infer = imported("numpyro.infer")
-    with jax.enable_x64(True), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        kernel = infer.NUTS(potential_fn=lambda q: -parts.log_joint(q), target_accept_prob=0.9)
-        run = infer.MCMC(
-            kernel, num_warmup=100, num_samples=draws, num_chains=CHAINS,
-            chain_method="vectorized", progress_bar=False,
-        )  # fmt: skip
-        run.run(jax.random.key(1), init_params=jax.numpy.asarray(starts()))
-        positions = np.asarray(run.get_samples(group_by_chain=True))
-        assert numpyro.__version__
-        return finished(parts, np.swapaxes(positions, 0, 1))
-
-
 def finished(parts, positions):
     jax = parts.jax
     over = jax.vmap(jax.vmap(lambda q: parts.function(q, jax.numpy.asarray(GRID))))
@@ -161,7 +144,5 @@ def test_the_log_joint_is_the_one_written_out_for_jax():
 
 
 @pytest.mark.equation("D33", "M10", "M11", "M12")
-@pytest.mark.parametrize("sampler", ["blackjax", pytest.param("numpyro", marks=pytest.mark.long)])
-def test_an_independent_sampler_finds_the_same_functions(sampler):
-    theirs = {"blackjax": by_blackjax, "numpyro": by_numpyro}[sampler]()
-    assert disagreement(ours(), theirs) < LIMIT
+def test_an_independent_sampler_finds_the_same_functions():
+    assert disagreement(ours(), by_blackjax()) < LIMIT
