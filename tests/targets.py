@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.sampling.mcmc import State, leapfrog
+from bbb_numpy.sampling.mcmc import leapfrog
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,28 +174,6 @@ def path(target, metric, phase, step_size, steps):
     for _ in range(steps):
         phase = leapfrog(target, metric, phase, step_size)
     return phase
-
-
-@dataclass(frozen=True)
-class Altered:
-    """A proposal whose log ratio is replaced: a planted error."""
-
-    proposal: object
-    log_ratio: object  # (old state, new state, right log ratio) -> (S,)
-
-    def propose(self, target, rng, state: State):
-        new, log_ratio = self.proposal.propose(target, rng, state)
-        return new, self.log_ratio(state, new, log_ratio)
-
-
-def forgotten(old, new, log_ratio):
-    """q cancels: wrong unless it is symmetric."""
-    return np.zeros_like(log_ratio)
-
-
-def wrong_sign(old, new, log_ratio):
-    """alpha = min(1, pi(old) / pi(new))."""
-    return -2.0 * (new.log_density - old.log_density) - log_ratio
 
 
 def negate(phase):
