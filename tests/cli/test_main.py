@@ -279,7 +279,7 @@ def test_python_m_and_the_version(capsys):
 
 # Python sends itself Ctrl-C at a draw of noise, or a step of a chain
 STOPPED = """
-import os, signal, sys
+import os, signal, sys, time
 from bbb_numpy.cli.main import main
 from bbb_numpy import Reparameterised
 from bbb_numpy.sampling.mcmc import NUTS
@@ -288,6 +288,7 @@ def pressing(function, calls=[]):
         calls.append(1)
         if len(calls) == {call}:
             os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)  # draws are taken over every 0.25 s
         return function(*args, **kwargs)
     return pressed
 Reparameterised.fill, NUTS.step = pressing(Reparameterised.fill), pressing(NUTS.step)
