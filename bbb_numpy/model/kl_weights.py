@@ -31,7 +31,6 @@ Shares = Callable[[Any], Array]
 WarmUp = Callable[[int, int], float]
 
 
-@accepts(batch_sizes=Numbers((None,), low=0.0, least=1))
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
 
@@ -39,8 +38,11 @@ def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     exact, where 1/M would not. One whose rows all have weight 0 (D45) pays nothing.
     """
     rows = np.asarray(batch_sizes, float)
-    if not rows.any():
-        raise ValueError("batch_sizes must not all be 0: the KL term needs one minibatch to pay it")
+    if rows.ndim != 1 or not (rows >= 0).all() or not 0 < rows.sum() < np.inf:
+        raise ValueError(
+            "batch_sizes must be finite numbers >= 0, and not all of them 0: the KL term needs one "
+            f"minibatch to pay it; got {batch_sizes!r}"
+        )
     return rows / rows.sum()
 
 

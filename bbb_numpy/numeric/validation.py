@@ -404,11 +404,12 @@ def check_generator(random_state: Any, name: str = "random_state") -> np.random.
         return np.random.default_rng(random_state.integers(2**32, size=4))
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
+    if random_state is None or (type(random_state) is int and 0 <= random_state <= LARGEST):
+        return np.random.default_rng(random_state)
     try:
-        seed = None if random_state is None else whole(name, random_state, 0, None)
+        return np.random.default_rng(whole(name, random_state, 0, None))
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
             f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
-    return np.random.default_rng(seed)

@@ -46,7 +46,6 @@ class EarlyStopping:
 
 def minibatches(rows: int, batch_size: int) -> list[slice]:
     """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
-    batch_size = whole("batch_size", batch_size, 1)
     return [slice(start, min(start + batch_size, rows)) for start in range(0, rows, batch_size)]
 
 
