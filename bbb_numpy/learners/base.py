@@ -5,25 +5,17 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from inspect import cleandoc
 from math import nan
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-try:  # first here, for all modules of the learners: whoever lacks it is told once
-    from sklearn import get_config
-    from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils import estimator_html_repr
-    from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_is_fitted
-except ImportError:
-    raise ImportError(
-        "the learners need scikit-learn; install it with: pip install 'bbb_numpy[learners]'"
-    ) from None
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
@@ -31,16 +23,16 @@ from ..numeric.standardisation import standardised
 from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whole
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
-from ..sampling.draws import DrawnWeights, Draws
-from ..training import Epoch, NonFiniteError, Recipe, Training
+from ..sampling.draws import DrawnWeights
+from ..training import NonFiniteError, Recipe, Training
 from ..training.loop import train
 from ..training.recipe import Rows
 from .cautions import warn_of_collapse, warn_of_scale
-from .columns import Column, encoded
-from .fit_report import FitReport, Trained, fit_report
+from .columns import encoded
+from .fit_report import Trained, fit_report
 from .inference import is_sampled
 from .plan import REGRESSION, Plan, Task, check_plan, fields_of, stands_for, with_fields
-from .representation import fitted_html, importances, layer_means
+from .representation import Fitted
 from .rows import Prepared, check_inputs, check_pair, check_weights, prepared
 
 __all__ = [
@@ -79,7 +71,8 @@ def _is_trained(learner: Any) -> bool:
 trains = available_if(_is_trained)
 
 
-class Learner(BaseEstimator):
+@dataclass(eq=False, repr=False)
+class Learner(Fitted):
     """What both learners do with rows; each has targets and predictions of its own.
 
     Parameters
@@ -159,11 +152,32 @@ class Learner(BaseEstimator):
         unless one is given. Not while sampling.
     """
 
+    hidden_layer_sizes: Any = None
+    _: KW_ONLY
+    activation: str = "relu"
+    prior: Any = None
+    likelihood: Any = None
+    inference: Any = "mean-field"
+    gradient_estimator: Any = None
+    objective: Any = None
+    kl_weights: Any = None
+    kl_warm_up: Any = None
+    optimizer: Any = None
+    epochs: int | None = None
+    batch_size: int = 32
+    samples: int | None = None
+    predict_samples: int | None = None
+    standardize: bool = True
+    early_stopping: Any = None
+    validation_fraction: float = 0.0
+    dtype: Any = "float64"
+    random_state: Any = None
+    progress: bool | None = None
+    verbose: Any = False
+    warm_start: bool = False
+
     task: ClassVar[Task] = REGRESSION
     labels: ClassVar[bool] = False  # whether targets are labels
-    # scikit-learn shows what a parameter means where it can link it; here to where it is shown
-    _doc_link_module = "bbb_numpy"
-    _doc_link_template = "#"
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give each learner the shared parameters' docstring."""
@@ -171,69 +185,6 @@ class Learner(BaseEstimator):
         if cls.__doc__ and Learner.__doc__:  # there are none under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
             cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
-
-    training_: Training
-    draws_: Draws
-    estimator_: Estimator | DrawnWeights
-    n_features_in_: int
-    x_mean_: Array
-    x_scale_: Array
-    y_mean_: Array
-    y_scale_: Array
-    rng_: np.random.Generator
-    predict_seed_: int
-    fit_report_: FitReport
-    columns_: tuple[Column, ...]  # only of a learner that the command line fitted to a table
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = None,
-        *,
-        activation: str = "relu",
-        prior: Any = None,
-        likelihood: Any = None,
-        inference: Any = "mean-field",
-        gradient_estimator: Any = None,
-        objective: Any = None,
-        kl_weights: Any = None,
-        kl_warm_up: Any = None,
-        optimizer: Any = None,
-        epochs: int | None = None,
-        batch_size: int = 32,
-        samples: int | None = None,
-        predict_samples: int | None = None,
-        standardize: bool = True,
-        early_stopping: Any = None,
-        validation_fraction: float = 0.0,
-        dtype: Any = "float64",
-        random_state: Any = None,
-        progress: bool | None = None,
-        verbose: Any = False,
-        warm_start: bool = False,
-    ) -> None:
-        """Take note of the settings; `fit` checks them."""
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.prior = prior
-        self.likelihood = likelihood
-        self.inference = inference
-        self.gradient_estimator = gradient_estimator
-        self.objective = objective
-        self.kl_weights = kl_weights
-        self.kl_warm_up = kl_warm_up
-        self.optimizer = optimizer
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.samples = samples
-        self.predict_samples = predict_samples
-        self.standardize = standardize
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.dtype = dtype
-        self.random_state = random_state
-        self.progress = progress
-        self.verbose = verbose
-        self.warm_start = warm_start
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments, and with `deep` the fields of their parts.
@@ -283,67 +234,6 @@ class Learner(BaseEstimator):
         for name, value in settings.items():
             setattr(self, name, value)
         return self
-
-    @property
-    def theta_(self) -> Array:
-        """Everything learned, one flat vector; after sampling, all draws, one a row."""
-        check_is_fitted(self)
-        return self.draws_.flat if "draws_" in self.__dict__ else self.training_.theta
-
-    @property
-    def history_(self) -> list[Epoch]:
-        """One entry for each epoch trained."""
-        check_is_fitted(self)
-        if "draws_" in self.__dict__:
-            raise AttributeError(
-                "a sampled posterior has no epochs; draws_.stats has the statistics of its steps, "
-                "draws_.summary() a line of them"
-            )
-        return self.training_.history
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of epochs trained; after sampling, of draws of each chain."""
-        check_is_fitted(self)
-        return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
-
-    @property
-    def loss_curve_(self) -> list[float]:
-        """What was minimised, the free energy unless told otherwise, by epoch, in nats."""
-        return [epoch.objective for epoch in self.history_]
-
-    @property
-    def loss_(self) -> float:
-        """The last of `loss_curve_`."""
-        return self.history_[-1].objective
-
-    @property
-    def coefs_(self) -> list[Array]:
-        """Posterior means of the weights of each layer, (d_in, d_out), in training's units."""
-        check_is_fitted(self)
-        return layer_means(self.estimator_, self.theta_)[0]
-
-    @property
-    def intercepts_(self) -> list[Array]:
-        """Posterior means of the biases of each layer, (d_out,), in training's units."""
-        check_is_fitted(self)
-        return layer_means(self.estimator_, self.theta_)[1]
-
-    @property
-    def feature_importances_(self) -> Array:
-        """Share of each input in the squared signal-to-noise ratios of the first layer."""
-        check_is_fitted(self)
-        return importances(self.estimator_, self.theta_)
-
-    def _repr_html_inner(self) -> str:
-        shown: str = estimator_html_repr(self)
-        return shown + fitted_html(self) if "estimator_" in self.__dict__ else shown
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle = {"text/plain": repr(self)}
-        if get_config()["display"] == "diagram":
-            bundle["text/html"] = self._repr_html_inner()
-        return bundle
 
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train, or sample, from scratch; with ``warm_start=True`` train on.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from ..model.joint import Likelihood
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, trains
 from .cautions import need_finite
-from .plan import CLASSIFICATION, Plan
+from .plan import CLASSIFICATION, Plan, Task
 from .rows import check_labels, check_weights, class_weights
 
 __all__ = ["BayesianMLPClassifier"]
@@ -22,6 +23,7 @@ __all__ = ["BayesianMLPClassifier"]
 Array = NDArray[Any]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BayesianMLPClassifier(ClassifierMixin, Learner):
     """Bayesian multilayer perceptron for classes, by variational inference or sampling.
 
@@ -57,63 +59,10 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     Labels may be text, whole numbers, truth values, or of any type that can be sorted.
     """
 
-    task = CLASSIFICATION
-    labels = True
-    classes_: Array
+    class_weight: Any = None
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = None,
-        *,
-        activation: str = "relu",
-        prior: Any = None,
-        likelihood: Any = None,
-        inference: Any = "mean-field",
-        gradient_estimator: Any = None,
-        objective: Any = None,
-        kl_weights: Any = None,
-        kl_warm_up: Any = None,
-        optimizer: Any = None,
-        epochs: int | None = None,
-        batch_size: int = 32,
-        samples: int | None = None,
-        predict_samples: int | None = None,
-        standardize: bool = True,
-        class_weight: Any = None,
-        early_stopping: Any = None,
-        validation_fraction: float = 0.0,
-        dtype: Any = "float64",
-        random_state: Any = None,
-        progress: bool | None = None,
-        verbose: Any = False,
-        warm_start: bool = False,
-    ) -> None:
-        """Take note of the settings; `fit` checks them."""
-        super().__init__(
-            hidden_layer_sizes,
-            activation=activation,
-            prior=prior,
-            likelihood=likelihood,
-            inference=inference,
-            gradient_estimator=gradient_estimator,
-            objective=objective,
-            kl_weights=kl_weights,
-            kl_warm_up=kl_warm_up,
-            optimizer=optimizer,
-            epochs=epochs,
-            batch_size=batch_size,
-            samples=samples,
-            predict_samples=predict_samples,
-            standardize=standardize,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            dtype=dtype,
-            random_state=random_state,
-            progress=progress,
-            verbose=verbose,
-            warm_start=warm_start,
-        )
-        self.class_weight = class_weight
+    task: ClassVar[Task] = CLASSIFICATION
+    labels: ClassVar[bool] = True
 
     @trains
     def partial_fit(

@@ -8,102 +8,177 @@ from __future__ import annotations
 
 from html import escape
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+try:  # first here, for all modules of the learners: whoever lacks it is told once
+    from sklearn import get_config
+    from sklearn.base import BaseEstimator
+    from sklearn.utils import estimator_html_repr
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise ImportError(
+        "the learners need scikit-learn; install it with: pip install 'bbb_numpy[learners]'"
+    ) from None
+
 from ..evaluation.pruning import signal_to_noise_of
 from ..model.objectives import FreeEnergy
 from ..parts.posteriors import MeanField
-from ..sampling.draws import DrawnWeights
+from ..sampling.draws import DrawnWeights, Draws
+from ..training import Epoch, Training
+from .columns import Column
+from .fit_report import FitReport
 
-__all__ = ["fitted_html", "importances", "layer_means"]
+__all__ = ["Fitted"]
 
 Array = NDArray[Any]
-
-
-def layer_means(estimator: Any, theta: Array) -> tuple[list[Array], list[Array]]:
-    """Return the posterior means of all weights: matrices (d_in, d_out) and biases (d_out,)."""
-    layout = estimator.model.layout
-    if isinstance(estimator, DrawnWeights):
-        flat = theta[:, : layout.size].mean(axis=0)
-    else:
-        flat = estimator.layout.views(theta)["mu"]
-    blocks = list(layout.views(np.array(flat, np.float64)).values())
-    return blocks[0::2], blocks[1::2]
-
-
-def importances(estimator: Any, theta: Array) -> Array:
-    """Return the share (d_in,) of each input in the signal-to-noise of the first layer.
-
-    The squares of ``|mu| / sigma`` are summed over the weights that leave an input: where the
-    posterior is the prior, hidden units do not listen, and such weights add nothing. This says how
-    surely the network uses an input, not how much the prediction changes with it.
-
-    Raises
-    ------
-    AttributeError
-        For a posterior whose weights cannot be judged one by one.
-    """
-    if isinstance(estimator, DrawnWeights):
-        raise AttributeError(
-            "feature_importances_ is not defined for draws: they visit permutations of the hidden "
-            "units, so that the mean of a weight says nothing about it. Use "
-            "sklearn.inspection.permutation_importance"
-        )
-    if not isinstance(estimator.posterior, MeanField):
-        raise AttributeError(
-            "feature_importances_ needs independent weights with standard deviations, inference="
-            f"'mean-field'; got {type(estimator.posterior).__name__}. Use "
-            "sklearn.inspection.permutation_importance"
-        )
-    try:
-        ratio = signal_to_noise_of(estimator, theta)
-    except ValueError as error:  # a property must not break dir() and the tools that look there
-        raise AttributeError(f"feature_importances_: {error}") from None
-    ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
-    power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)  # (d_in,)
-    if not power.any():
-        raise AttributeError("feature_importances_: the first layer has no signal at all")
-    return power / power.sum()
-
-
-def fitted_html(learner: Any) -> str:
-    """Return a table of what a fitted learner is made of and how its fit went, as HTML."""
-    rows = "".join(
-        f'<tr><th style="{CELL}">{escape(name)}</th><td style="{CELL}">{escape(text)}</td></tr>'
-        for name, text in _facts(learner).items()
-    )
-    return f'<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
-
-
 CELL = "text-align: left; vertical-align: top; padding: 0 1em 0 0; max-width: 60em"
 
 
-def _facts(learner: Any) -> dict[str, str]:
-    estimator, model = learner.estimator_, learner.estimator_.model
-    sizes = " \N{RIGHTWARDS ARROW} ".join(map(str, model.network.sizes))
-    learned = sum(prod(shape) for _, shape in model.learned())
-    facts = {
-        "network": f"{sizes}, {model.network.activation}: {model.layout.size:,} weights",
-        "prior": repr(model.prior),
-        "likelihood": repr(model.likelihood),
-    }
-    if isinstance(estimator, DrawnWeights):
-        facts["posterior"] = learner.draws_.summary()
-        facts["learned"] = f"{estimator.layout.size:,} numbers in every draw"
-    else:
-        facts["posterior"] = repr(estimator.posterior)
-        facts["learned"] = f"{len(learner.theta_):,} numbers, {learned:,} of them not of weights"
-        cost = "free energy" if estimator.objective == FreeEnergy() else "objective"
-        facts["objective"] = repr(estimator.objective)
-        facts["trained"] = f"{learner.n_iter_:,} epochs, {cost} {learner.loss_:.6g} nats"
-    if (noise := getattr(learner, "noise_scale_", None)) is not None:
-        facts["noise"] = ", ".join(f"{scale:.4g}" for scale in noise) + " (units of y)"
-    if (report := getattr(learner, "fit_report_", None)) is not None:
-        facts["log density"] = (
-            f"{report.log_density:.4g} nats per training row; without X {report.base:.4g}"
+class Fitted(BaseEstimator):
+    """The attributes of a fitted learner, as those that look at it know them."""
+
+    # scikit-learn shows what a parameter means where it can link it; here to where it is shown
+    _doc_link_module = "bbb_numpy"
+    _doc_link_template = "#"
+
+    if TYPE_CHECKING:
+        training_: Training
+        draws_: Draws
+        estimator_: Any  # or DrawnWeights
+        n_features_in_: int
+        x_mean_: Array
+        x_scale_: Array
+        y_mean_: Array
+        y_scale_: Array
+        rng_: np.random.Generator
+        predict_seed_: int
+        classes_: Array  # only of a classifier
+        fit_report_: FitReport
+        columns_: tuple[Column, ...]  # only of a learner that the command line fitted to a table
+
+    @property
+    def theta_(self) -> Array:
+        """Everything learned, one flat vector; after sampling, all draws, one a row."""
+        check_is_fitted(self)
+        return self.draws_.flat if "draws_" in self.__dict__ else self.training_.theta
+
+    @property
+    def history_(self) -> list[Epoch]:
+        """One entry for each epoch trained."""
+        check_is_fitted(self)
+        if "draws_" in self.__dict__:
+            raise AttributeError(
+                "a sampled posterior has no epochs; draws_.stats has the statistics of its steps, "
+                "draws_.summary() a line of them"
+            )
+        return self.training_.history
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of epochs trained; after sampling, of draws of each chain."""
+        return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
+
+    @property
+    def loss_curve_(self) -> list[float]:
+        """What was minimised, the free energy unless told otherwise, by epoch, in nats."""
+        return [epoch.objective for epoch in self.history_]
+
+    @property
+    def loss_(self) -> float:
+        """The last of `loss_curve_`."""
+        return self.history_[-1].objective
+
+    def _layer_means(self) -> list[Array]:
+        theta, layout = self.theta_, self.estimator_.model.layout
+        if isinstance(self.estimator_, DrawnWeights):
+            flat = theta[:, : layout.size].mean(axis=0)
+        else:
+            flat = self.estimator_.layout.views(theta)["mu"]
+        return list(layout.views(np.array(flat, np.float64)).values())
+
+    @property
+    def coefs_(self) -> list[Array]:
+        """Posterior means of the weights of each layer, (d_in, d_out), in training's units."""
+        return self._layer_means()[0::2]
+
+    @property
+    def intercepts_(self) -> list[Array]:
+        """Posterior means of the biases of each layer, (d_out,), in training's units."""
+        return self._layer_means()[1::2]
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share (d_in,) of each input in the squares of ``|mu| / sigma`` of the first layer.
+
+        Where the posterior is the prior, hidden units do not listen, and such weights add nothing.
+        This says how surely the network uses an input, not how much y changes with it.
+
+        Raises
+        ------
+        AttributeError
+            For a posterior whose weights cannot be judged one by one.
+        """
+        theta, estimator = self.theta_, self.estimator_
+        if isinstance(estimator, DrawnWeights) or not isinstance(estimator.posterior, MeanField):
+            raise AttributeError(
+                "feature_importances_ needs independent weights with standard deviations, "
+                "inference='mean-field'; draws visit permutations of the hidden units, so that the "
+                "mean of a weight says nothing. Use sklearn.inspection.permutation_importance"
+            )
+        try:
+            ratio = signal_to_noise_of(estimator, theta)
+        except ValueError as error:  # a property must not break dir() and the tools that look there
+            raise AttributeError(f"feature_importances_: {error}") from None
+        ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
+        power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)  # (d_in,)
+        if not power.any():
+            raise AttributeError("feature_importances_: the first layer has no signal at all")
+        return power / power.sum()
+
+    def _repr_html_inner(self) -> str:
+        shown: str = estimator_html_repr(self)
+        return shown + self._facts_html() if "estimator_" in self.__dict__ else shown
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+    def _facts_html(self) -> str:
+        """Return a table of what the learner is made of and how its fit went, as HTML."""
+        rows = "".join(
+            f'<tr><th style="{CELL}">{escape(name)}</th><td style="{CELL}">{escape(text)}</td></tr>'
+            for name, text in self._facts().items()
         )
-        facts["warning" if report.message else "warnings"] = report.message or "none"
-    return facts
+        return f'<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
+
+    def _facts(self) -> dict[str, str]:
+        estimator, model = self.estimator_, self.estimator_.model
+        sizes = " \N{RIGHTWARDS ARROW} ".join(map(str, model.network.sizes))
+        learned = sum(prod(shape) for _, shape in model.learned())
+        facts = {
+            "network": f"{sizes}, {model.network.activation}: {model.layout.size:,} weights",
+            "prior": repr(model.prior),
+            "likelihood": repr(model.likelihood),
+        }
+        if isinstance(estimator, DrawnWeights):
+            facts["posterior"] = self.draws_.summary()
+            facts["learned"] = f"{estimator.layout.size:,} numbers in every draw"
+        else:
+            facts["posterior"] = repr(estimator.posterior)
+            facts["learned"] = f"{len(self.theta_):,} numbers, {learned:,} of them not of weights"
+            cost = "free energy" if estimator.objective == FreeEnergy() else "objective"
+            facts["objective"] = repr(estimator.objective)
+            facts["trained"] = f"{self.n_iter_:,} epochs, {cost} {self.loss_:.6g} nats"
+        if (noise := getattr(self, "noise_scale_", None)) is not None:
+            facts["noise"] = ", ".join(f"{scale:.4g}" for scale in noise) + " (units of y)"
+        if (report := getattr(self, "fit_report_", None)) is not None:
+            facts["log density"] = (
+                f"{report.log_density:.4g} nats per training row; without X {report.base:.4g}"
+            )
+            facts["warning" if report.message else "warnings"] = report.message or "none"
+        return facts

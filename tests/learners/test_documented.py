@@ -87,11 +87,11 @@ def test_help_and_scikit_learns_table_show_what_a_parameter_means(learner):
         assert (f"{name}: {type_}<br><br>{text[:20]}" in table) == tells, name
 
 
-def test_without_docstrings_there_are_learners_and_no_documentation():
+def test_without_docstrings_there_are_learners():
     code = (
         "from bbb_numpy import BayesianMLPRegressor as R, BayesianMLPClassifier as C;"
-        "print(R.__doc__, C.__doc__, C(class_weight='balanced').get_params()['epochs'])"
+        "print(R().epochs, C(class_weight='balanced').get_params()['class_weight'])"
     )
     call = [sys.executable, "-OO", "-c", code]
     done = subprocess.run(call, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["None", "None", "None"]
+    assert done.stdout.split() == ["None", "balanced"]
