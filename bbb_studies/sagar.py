@@ -32,7 +32,7 @@ from bbb_numpy.progress import steps as count_steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies import linear_gaussian as exactly
-from bbb_studies.comparing import Claim, claims, listed, table, write
+from bbb_studies.kit import Claim, claims, listed, table, write
 from bbb_studies.linear_gaussian import Gaussian, Regression
 
 Array = NDArray[Any]

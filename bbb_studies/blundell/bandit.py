@@ -38,9 +38,9 @@ from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import start
 from bbb_numpy.training.optimizers import Adam, Memory
 from bbb_numpy.training.state import Epoch, Training
-from bbb_studies.comparing import Claim, claims, listed
 from bbb_studies.data import mushroom
 from bbb_studies.data.mushroom import Mushrooms
+from bbb_studies.kit import Claim, claims, listed
 
 Array = NDArray[Any]
 GOOD, BAD = 5.0, -35.0  # rewards of eating

@@ -46,9 +46,9 @@ from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
 from bbb_numpy.training.state import Epoch, Training
-from bbb_studies.comparing import Claim, claims, listed
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
+from bbb_studies.kit import Claim, claims, listed
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB")

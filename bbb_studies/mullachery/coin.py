@@ -38,7 +38,7 @@ from bbb_numpy.numeric.validation import positive, whole
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
-from bbb_studies.comparing import Claim, claims, listed, plus_minus, write
+from bbb_studies.kit import Claim, claims, listed, plus_minus, write
 
 Array = NDArray[Any]
 TRUTH = 0.7  # probability of a head of the coin that is tossed

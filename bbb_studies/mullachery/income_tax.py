@@ -36,9 +36,10 @@ from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import learn, listed, plus_minus, write
+from bbb_studies.comparing import learn
 from bbb_studies.data import income_tax as data
 from bbb_studies.data.income_tax import CLASSES, Cells
+from bbb_studies.kit import listed, plus_minus, write
 
 Array = NDArray[Any]
 

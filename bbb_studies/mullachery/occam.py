@@ -30,7 +30,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_studies import linear_gaussian
 from bbb_studies.annealing import Annealed, evidence
-from bbb_studies.comparing import Claim, claims, listed, plus_minus, write
+from bbb_studies.kit import Claim, claims, listed, plus_minus, write
 
 Array = NDArray[Any]
 POINTS = 8

@@ -41,8 +41,8 @@ from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import Claim, claims, listed, write
 from bbb_studies.data import powerball as data
+from bbb_studies.kit import Claim, claims, listed, write
 
 Array = NDArray[Any]
 NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was

@@ -27,7 +27,7 @@ from bbb_numpy.plots import style
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import Claim, claims, listed, write
+from bbb_studies.kit import Claim, claims, listed, write
 
 Array = NDArray[Any]
 UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24

@@ -50,7 +50,7 @@ from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.comparing import Estimate, concise, listed, table, write
+from bbb_studies.kit import Estimate, concise, listed, table, write
 
 Array = NDArray[Any]
 SAMPLES = 2  # weight samples per step: one antithetic pair

@@ -35,7 +35,7 @@ from bbb_numpy.plots.style import (
 )
 from bbb_numpy.progress import counted, steps
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.comparing import Estimate, concise, estimate, listed, table, write
+from bbb_studies.kit import Estimate, concise, estimate, listed, table, write
 from bbb_studies.linear_gaussian import Exact, Gaussian, Regression
 
 Array = NDArray[Any]

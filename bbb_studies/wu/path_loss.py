@@ -27,20 +27,10 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from bbb_numpy.progress import Done, counted, steps
-from bbb_studies.comparing import (
-    METHODS,
-    Claim,
-    Fitted,
-    Setup,
-    average,
-    claims,
-    judge,
-    listed,
-    train,
-    write,
-)
+from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Receivers, Scene
+from bbb_studies.kit import Claim, average, claims, listed, write
 
 Average = dict[str, tuple[float, float]]
 Array = NDArray[Any]

@@ -23,18 +23,9 @@ from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.style import BLACK, legend_above, legend_of_figure
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training.optimizers import Constant
-from bbb_studies.comparing import (
-    METHODS,
-    Claim,
-    Fitted,
-    Setup,
-    average,
-    claims,
-    judge,
-    listed,
-    train,
-)
+from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import Toy
+from bbb_studies.kit import Claim, average, claims, listed
 
 Array = NDArray[Any]
 

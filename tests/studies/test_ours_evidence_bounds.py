@@ -10,7 +10,7 @@ from tables import check_picture
 from bbb_numpy import MeanField
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.comparing import concise
+from bbb_studies.kit import concise
 from bbb_studies.ours import evidence_bounds as models
 from bbb_studies.ours import evidence_bounds as scores
 from bbb_studies.ours import evidence_bounds as tables

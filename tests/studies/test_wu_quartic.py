@@ -13,7 +13,8 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_studies.comparing import METHODS, Setup, average, train
+from bbb_studies.comparing import METHODS, Setup, train
+from bbb_studies.kit import average
 from bbb_studies.wu.quartic import (
     DATA,
     MIXTURE,

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from tables import cells_of
 
-from bbb_studies.comparing import Claim, claims, plain, plus_minus, write
+from bbb_studies.kit import Claim, claims, plain, plus_minus, write
 
 
 def test_a_claim_holds_or_not_or_is_some_errors_off():

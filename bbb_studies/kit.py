@@ -1,0 +1,155 @@
+"""What all studies share: their tables, claims and pictures, and numbers with standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bbb_numpy.numeric.files import write_json
+
+Array = NDArray[Any]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Lay out text: the first columns, `left` of them, to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (head, *rows)
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def listed(
+    caption: str,
+    head: str,
+    items: Mapping[str, Any] | Iterable[tuple[str, Any]],
+    columns: Mapping[str, Callable[[Any], str] | str],
+) -> str:
+    """Lay out one row for each named item, under a caption.
+
+    A column is a function of an item, or a format such as ``"{0.mean:.2f}"``.
+    """
+    named = items.items() if isinstance(items, Mapping) else items
+    cells = [cell if callable(cell) else cell.format for cell in columns.values()]
+    rows = [[name, *(cell(item) for cell in cells)] for name, item in named]
+    return f"{caption}\n\n{table([head, *columns], rows)}"
+
+
+def values(caption: str, head: str, found: Mapping[str, Any]) -> str:
+    """Lay out one value for each name, under a caption."""
+    return listed(caption, head, found, {"value": str})
+
+
+class Claim(NamedTuple):
+    """What a source says, beside what was found here; or what it does not say: `ours`."""
+
+    said: str
+    printed: str  # in the source, as a number where it has one; of `ours`: what has to come out
+    here: str
+    holds: bool | float  # or by how many standard errors the two differ
+    ours: bool = False
+
+
+def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
+    """Lay out which claims of `source` hold, and apart from them what it does not claim."""
+    laid_out = [caption]
+    for head, ours in (([f"claim of {source}", "printed"], False), (["ours", "expected"], True)):
+        cells = []
+        for said, printed, here, holds, own in rows:
+            verdict = f"{holds:.1f} s.e. off"
+            if isinstance(holds, bool | np.bool_):
+                verdict = "yes" if holds else "no"
+            if own is ours:
+                cells.append([said, printed, here, verdict])
+        laid_out += [table([*head, "here", "holds"], cells)] if cells else []
+    return "\n\n".join(laid_out)
+
+
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shape: Any) -> Any:
+    """Return a new figure of so many inches, and its panels as `Figure.subplots` has them."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **shape)
+
+
+def write(out: Path, pictures: Mapping[str, Figure], numbers: Any, stem: str = "numbers") -> None:
+    """Write pictures as PNG and numbers as JSON to a folder, made if missing."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, figure in pictures.items():
+        figure.savefig(out / f"{name}.png", dpi=100)
+    write_json(out / f"{stem}.json", plain(numbers))
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON has: named parts as tables, arrays as lists, nan as null."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {part.name: getattr(value, part.name) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if value != value else value
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error."""
+
+    mean: float
+    error: float
+
+
+def estimate(values: Array) -> Estimate:
+    """Return the mean of independent values and its standard error, 0 of one alone."""
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return Estimate(float(values.mean()), float(error))
+
+
+def average(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
+    """Return mean and standard error over repetitions of every number."""
+    return {key: estimate(np.array([row[key] for row in rows])) for key in rows[0]}
+
+
+def plus_minus(pair: Sequence[float], digits: int, scale: float = 1.0) -> str:
+    """Return a mean and its standard error, both times `scale`, as 1.23 +- 0.04."""
+    mean, error = pair
+    return f"{scale * mean:.{digits}f} +- {scale * error:.{digits}f}"
+
+
+def bracketed(pair: Sequence[float], digits: int, scale: float = 1.0) -> str:
+    """Return a mean and its standard error, both times `scale`, as 1.23 (0.04)."""
+    mean, error = pair
+    return f"{scale * mean:.{digits}f} ({scale * error:.{digits}f})"
+
+
+def concise(value: float, error: float, most: int = 9) -> str:
+    """Return ``value(error)``, the error in units of the last digit: 0.123(4) is 0.123 +- 0.004.
+
+    With at most `most` decimals; an error below the last of them is left out.
+
+    >>> concise(0.12345, 0.0042), concise(12.3, 1.4), concise(0.0, 0.0), concise(123456, 789)
+    ('0.123(4)', '12(1)', '0', '1.235(8)e5')
+    """
+    if abs(value) >= 1e4:
+        power = int(np.floor(np.log10(abs(value))))
+        return f"{concise(value / 10.0**power, error / 10.0**power, most)}e{power}"
+    if error < 1e-12:  # rounding alone
+        return "0" if abs(value) < 1e-9 else f"{value:.4g}"
+    if error < 0.5 * 10.0**-most:
+        return f"{value:.{most}f}"
+    places = min(max(-int(np.floor(np.log10(error))), 0), most)
+    if round(error * 10**places) == 10:  # 0.0096 rounds to one unit more
+        places = max(places - 1, 0)
+    return f"{value:.{places}f}({max(round(error * 10**places), 1)})"
