@@ -30,9 +30,9 @@ from bbb_numpy.progress import Done, counted, steps
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Receivers, Scene
-from bbb_studies.kit import Claim, average, claims, listed, write
+from bbb_studies.kit import Claim, Estimate, average, claims, listed, write
 
-Average = dict[str, tuple[float, float]]
+Average = dict[str, Estimate]
 Array = NDArray[Any]
 CELLS = 40  # of the map, along each side
 EDGE = 3.0  # m: a cell this close to a jump of the field is near an edge

@@ -25,7 +25,7 @@ from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training.optimizers import Constant
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import Toy
-from bbb_studies.kit import Claim, average, claims, listed
+from bbb_studies.kit import Claim, Estimate, average, claims, listed
 
 Array = NDArray[Any]
 
@@ -105,7 +105,7 @@ class Study:
     """Several data sets: mean and standard error of every number, and the fits to the first."""
 
     repeats: int
-    scores: dict[str, dict[str, dict[str, tuple[float, float]]]]  # of method, region, `judge`
+    scores: dict[str, dict[str, dict[str, Estimate]]]  # of method, region, `judge`
     data: Toy
     fits: dict[str, Fitted]
 
@@ -181,7 +181,7 @@ def _tables(found: Study) -> str:
     )
 
 
-def _cell(name: str) -> Callable[[dict[str, tuple[float, float]]], str]:
+def _cell(name: str) -> Callable[[dict[str, Estimate]], str]:
     return lambda numbers: f"{numbers[name][0]:.3f} ({numbers[name][1]:.3f})"
 
 
