@@ -3,45 +3,22 @@
 C is 2 x 2 and lower triangular, with the diagonal that softplus makes; T maps two or three numbers.
 """
 
-from math import exp as float_exp
-
-import numpy as np
 import pytest
 import sympy
 from algebra import (
     HALF,
     LOG_2PI,
-    assign,
     equal,
     expectation,
-    floats,
     gaussian,
     log_gaussian,
-    number,
     off_by,
     positives,
     reals,
-    ships,
     sigmoid,
     softplus,
 )
 from sympy import Integer, Matrix, Rational, diff, exp, eye, gamma, log, zeros
-
-from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.sampling.mcmc import nuts
-from bbb_numpy.sampling.mcmc.leapfrog import Phase, hamiltonian, leapfrog
-from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
-from bbb_numpy.sampling.mcmc.metropolis import (
-    Independent,
-    Langevin,
-    LogNormalWalk,
-    MetropolisHastings,
-)
-from bbb_numpy.sampling.mcmc.states import State
-from bbb_studies.advi import ADVI, Approximation, Transformed
-from bbb_studies.mullachery import coin as conjugate
-from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 # M1 to M4: two weights
 MU, RHO, EPS, W, D_W = reals("mu:2"), reals("rho:2"), reals("e:2"), reals("w:2"), reals("d:2")
@@ -52,18 +29,6 @@ AT = {DIAGONAL[j]: softplus(RHO[j]) for j in range(2)}
 NOISE, MEAN = Matrix(EPS), Matrix(MU)
 LOG_Q = -log(C.det()) - HALF * sum(each**2 for each in EPS) - LOG_2PI  # M1 with P = 2
 MOVED = list(MEAN + C * NOISE)
-
-
-def drawn(seed):
-    """Values, and the shipped sample of one noise vector."""
-    values = assign(seed, MU, RHO, EPS, D_W, [LOWER, SHARE])
-    blocks = {"mu": floats(values, MU), "rho": floats(values, RHO),
-              "lower": floats(values, [LOWER])}  # fmt: skip
-    return values, FullRank().sample(blocks, floats(values, EPS, (1, 2)), Buffers())
-
-
-def empty():
-    return {"mu": np.zeros(2), "rho": np.zeros(2), "lower": np.zeros(1)}
 
 
 def at_theta(line):
@@ -90,20 +55,10 @@ def test_one_gaussian_with_all_correlations():
     # "evaluates to one"
     jacobian = Matrix(2, 2, lambda i, j: diff(standardised[i], W[j]))
     off_by(1, jacobian.det(), 1 - 1 / (DIAGONAL[0] * DIAGONAL[1]))
-    values, sample = drawn(1)
-    ships(sample.w, [at_theta(each) for each in MOVED], values)
-    ships(FullRank().log_density(sample), at_theta(LOG_Q), values)
 
 
 # A cost of the weights whose slope at w is d, and -log q beside it with the share of M2 and M3
 COST = SHARE * LOG_Q + sum(d * each for d, each in zip(D_W, MOVED, strict=True))
-
-
-def pulled_back(seed):
-    values, sample = drawn(seed)
-    d_theta = empty()
-    FullRank().pull_back(sample, floats(values, D_W, (1, 2)), np.array([values[SHARE]]), d_theta)
-    return values, sample, d_theta
 
 
 @pytest.mark.equation("M2")
@@ -112,8 +67,6 @@ def test_the_gradient_for_mu_is_the_slope_of_the_weights():
     entropy = -expectation(LOG_Q, *EPS)
     equal([diff(entropy, each) for each in MU], [0, 0])
     equal([diff(COST, each) for each in MU], D_W)
-    values, _, d_theta = pulled_back(2)
-    ships(d_theta["mu"], D_W, values)
 
 
 @pytest.mark.equation("M3")
@@ -138,18 +91,6 @@ def test_the_gradient_for_l_is_a_lower_triangle():
     chain = [at_theta(boxed[k, k]) * sigmoid(RHO[k]) for k in range(2)]
     equal([diff(at_theta(COST), each) for each in RHO], chain)
 
-    values, sample, d_theta = pulled_back(3)
-    ships(d_theta["lower"], at_theta(boxed[1, 0]), values)
-    ships(d_theta["rho"], chain, values)
-    # in another unit the gradient is that unit times it
-    scaled, unit = empty(), 0.25
-    blocks = {"mu": floats(values, MU), "rho": floats(values, RHO),
-              "lower": floats(values, [LOWER]) / unit}  # fmt: skip
-    posterior = FullRank(unit=unit)
-    sample = posterior.sample(blocks, floats(values, EPS, (1, 2)), Buffers())
-    posterior.pull_back(sample, floats(values, D_W, (1, 2)), np.array([values[SHARE]]), scaled)
-    ships(scaled["lower"] / unit, at_theta(boxed[1, 0]), values)
-
 
 @pytest.mark.equation("M3")
 def test_the_direct_partials_of_the_full_rank_density():
@@ -165,14 +106,6 @@ def test_the_direct_partials_of_the_full_rank_density():
     equal([diff(log_q, each).subs(moved) for each in W], -u)
     # with C diagonal: those of W4 and W5
     equal(u.subs(LOWER, 0), [EPS[k] / DIAGONAL[k] for k in range(2)])
-    values, sample = drawn(4)
-    d_theta, d_w = empty(), np.zeros((1, 2))
-    FullRank().pull_back_direct(sample, np.ones(1), d_theta)
-    FullRank().add_density_slope(sample, np.ones(1), d_w)
-    ships(d_theta["mu"], [at_theta(each) for each in u], values)
-    ships(d_w, [at_theta(-each) for each in u], values)
-    ships(d_theta["lower"], at_theta(partial[1, 0]), values)
-    ships(d_theta["rho"], [at_theta(partial[k, k]) * sigmoid(RHO[k]) for k in range(2)], values)
 
 
 @pytest.mark.equation("M4")
@@ -182,8 +115,6 @@ def test_the_entropy():
     equal(entropy, right)
     assert not right.has(*MU, LOWER)
     off_by(expectation(LOG_Q, *EPS), right, -2 * right)  # printed: E log q is "entropy"
-    values, sample = drawn(5)
-    ships(FullRank().entropy(sample.parts).value, at_theta(right), values)
 
 
 # M5 to M9
@@ -219,30 +150,6 @@ def test_detailed_balance_gives_stationarity_and_no_more():
     assert exchange == exchange.T
     assert exchange**2 == eye(2)
 
-    # the shipped acceptance, there and back: the flows of an independent proposal are equal
-    x, y = reals("x y")
-    log_pi, log_q = -(x**4), log_gaussian(x, 0, 1)
-    values = {x: 0.4, y: -1.1}
-    there, back = acceptance(0.4, -1.1), acceptance(-1.1, 0.4)
-    assert min(there, back) < max(there, back) == 1.0
-    flow = exp(log_pi + log_q.subs(x, y))
-    returned = exp(log_pi.subs(x, y) + log_q)
-    ships(there / back, returned / flow, values)
-
-
-def acceptance(start, end):
-    """The probability with which the shipped kernel goes from `start` to the proposed `end`."""
-    proposal = Independent(
-        lambda rng, shape: np.full(shape, end), lambda at: -0.5 * np.sum(at * at, axis=1)
-    )
-
-    def target(at):
-        return -np.sum(at**4, axis=1), -4 * at**3
-
-    kernel = MetropolisHastings(proposal)
-    state = kernel.init(target, np.array([[start]]))
-    return kernel.step(target, np.random.default_rng(0), state)[1].acceptance.item()
-
 
 @pytest.mark.equation("M6")
 def test_the_ratios_of_the_proposals():
@@ -266,27 +173,6 @@ def test_the_ratios_of_the_proposals():
     a, b = reals("a b")
     equal(log_gaussian(a, b, step) - log_gaussian(b, a, step), 0)
     off_by(0, backwards - forwards, r_end**2 / (2 * m) - r**2 / (2 * m))
-
-    u, v = reals("u v")  # alpha for pi = e^(-x^4) and q = N(0, 1)
-    alpha = exp(-(v**4) + log_gaussian(u, 0, 1) + u**4 - log_gaussian(v, 0, 1))
-    ships(acceptance(0.4, -1.1), alpha, {u: 0.4, v: -1.1})
-    start = State(np.array([[0.7, 1.9]]), np.zeros(1), np.array([[0.4, -0.3]]))
-    found, ratio = LogNormalWalk(0.3).propose(flat, np.random.default_rng(0), start)
-    line = sum(log(each) for each in reals("new:2")) - sum(log(each) for each in reals("old:2"))
-    ends = np.concatenate([found.position, start.position], axis=1).ravel().tolist()
-    ships(ratio, line, dict(zip(reals("new:2 old:2"), ends, strict=True)))
-    # Langevin in one number, its momentum read off from where it went
-    start = State(np.array([[0.7]]), np.zeros(1), np.array([[0.4]]))
-    speed = Langevin(0.3, DiagonalMetric(np.array([1 / 1.7])))
-    found, ratio = speed.propose(flat, np.random.default_rng(0), start)
-    values = {step: 0.3, m: 1.7, position: 0.7, g0: 0.4, g1: -0.25, z: found.position.item()}
-    momentum = (z - position) * m / step - step / 2 * g0
-    ships(ratio, (backwards - forwards).subs(r, momentum), values)
-
-
-def flat(where):
-    """A target whose slope is -1/4 everywhere."""
-    return np.zeros(len(where)), np.full_like(where, -0.25)
 
 
 POSITION, MOMENTUM, STEP, MASS = reals("theta:2"), reals("r:2"), reals("step"), positives("m:2")
@@ -342,21 +228,6 @@ def test_the_leapfrog_keeps_volume_and_is_reversible():
     equal(other_theta, back_theta)
     equal(other_r, [-each for each in back_r])
 
-    values = assign(8, POSITION, MOMENTUM, [STEP], MASS, COEFFICIENTS)
-    at, momentum = floats(values, POSITION, (1, 2)), floats(values, MOMENTUM, (1, 2))
-    metric = DiagonalMetric(1 / floats(values, MASS))
-
-    def target(where):
-        found = {**values, **dict(zip(POSITION, where[0], strict=True))}
-        return number(log_target(POSITION), found), number(slope(POSITION), found)[None]
-
-    start = Phase(at, momentum, *target(at))
-    end = leapfrog(target, metric, start, values[STEP])
-    ships(end.position, theta, values)
-    ships(end.momentum, r, values)
-    energy = sum(MOMENTUM[k] ** 2 / (2 * MASS[k]) for k in range(2)) - log_target(POSITION)
-    ships(hamiltonian(metric, start), energy, values)
-
 
 @pytest.mark.equation("M8")
 def test_the_energy_error_of_the_leapfrog_is_of_second_order():
@@ -402,25 +273,6 @@ def test_the_u_turn_criterion_and_the_printed_sign():
     gap = sum(step / mass * (r[k] + r[k + 1]) / 2 for k in range(2))
     equal(gap, step / mass * (sum(r) - r[0] / 2 - r[2] / 2))
 
-    values = assign(9, reals("first:2 last:2 rho:2"), MASS)
-    first, last, total = np.split(floats(values, reals("first:2 last:2 rho:2")), 3)
-    metric = DiagonalMetric(1 / floats(values, MASS))
-    found = turned(metric, first, last, total)
-    line = [sum(reals(f"{end}:2")[k] * reals("rho:2")[k] / MASS[k] for k in range(2))
-            for end in ("first", "last")]  # fmt: skip
-    expected = bool((number(line, values) <= 0).any())
-    assert found == expected
-    signs = [(a * first, b * last) for a in (1, -1) for b in (1, -1)]
-    straight = [not turned(metric, *ends, total) for ends in signs]
-    assert sum(straight) == 1  # exactly one choice of signs points outwards at both ends
-    ends = signs[straight.index(True)]
-    assert all(number(line, {**values, **dict(zip(reals("first:2 last:2"), np.concatenate(ends),
-                                                  strict=True))}) > 0)  # fmt: skip
-
-
-def turned(metric, first, last, total):
-    return bool(nuts.turned(metric, first[None], last[None], total[None])[0])
-
 
 # ADVI
 
@@ -452,18 +304,6 @@ def test_what_advi_minimises_and_what_the_paper_prints():
     # without a minimum: E log q to +infinity, so the printed cost to -infinity
     assert sympy.limit((printed - log_evidence).subs({mu: 0, x: 0}), sigma, 0) == -sympy.oo
 
-    rho = reals("rho")
-    values = {**assign(13, [mu, rho, eps]), x: 1.5}
-
-    def shipped(at):
-        return -0.5 * at[:, 0] ** 2 - 0.5 * (1.5 - at[:, 0]) ** 2 - float(LOG_2PI), 1.5 - 2 * at
-
-    problem = ADVI(shipped, Blockwise((("theta", (), Identity()),)))
-    phi = floats(values, [mu, rho])
-    found, _ = problem.value_and_grad(phi, np.array([[values[eps]]]))
-    line = (-log_joint.subs(moved) - entropy).subs(sigma, softplus(rho))
-    ships(found, line, values)
-
 
 @pytest.mark.equation("M14")
 def test_the_joint_in_real_coordinates_keeps_the_evidence():
@@ -489,52 +329,36 @@ def test_the_joint_in_real_coordinates_keeps_the_evidence():
     moved = sympy.solve(diff(log(r**4 * (1 - r) ** 10), r), r)
     off_by(moved[0], top[0], Rational(4, 14) - Rational(3, 12))
 
-    values = assign(14, [zeta])
-
-    def shipped(at):
-        return 3 * np.log(at[:, 0]) + 9 * np.log1p(-at[:, 0]), 3 / at - 9 / (1 - at)
-
-    value, gradient = Transformed(shipped, Logit())(np.array([[values[zeta]]]))
-    ships(value, log(density), values)
-    ships(gradient, diff(log(density), zeta), values)
-    problem = ADVI(shipped, Blockwise((("r", (), Logit()),)))
-    phi, at = np.array([0.2, 0.4]), np.array([[float_exp(-0.7)]])
-    found = Approximation(problem, phi, np.zeros(1)).log_density(at)
-    line = log_gaussian(log(r / (1 - r)), Rational(2, 10), softplus(zeta)) - log(r * (1 - r))
-    ships(found, line, {r: at.item(), zeta: 0.4})
-
 
 # M15: each map in as many numbers as it needs
 ZETA, D_THETA, LOW, HIGH = reals("z:3"), reals("g:3"), reals("low"), positives("width")
 
 
 def maps():
-    """The shipped map, theta of zeta, the log of each diagonal entry of J, and its slope."""
+    """Theta of zeta, the log of each diagonal entry of J, and its slope."""
     width = Rational(5, 2)
     ordered = [ZETA[0], ZETA[0] + exp(ZETA[1]), ZETA[0] + exp(ZETA[1]) + exp(ZETA[2])]
     return {
-        "identity": (Identity(), list(ZETA), [0, 0, 0], [0, 0, 0]),
-        "log": (Log(), [exp(z) for z in ZETA], list(ZETA), [1, 1, 1]),
+        "identity": (list(ZETA), [0, 0, 0], [0, 0, 0]),
+        "log": ([exp(z) for z in ZETA], list(ZETA), [1, 1, 1]),
         "softplus": (
-            Softplus(),
             [softplus(z) for z in ZETA],
             [-softplus(-z) for z in ZETA],
             [sigmoid(-z) for z in ZETA],
         ),
         "logit": (
-            Logit(-1.0, 1.5),
             [-1 + width * sigmoid(z) for z in ZETA],
             [log(width) - softplus(z) - softplus(-z) for z in ZETA],
             [sigmoid(-z) - sigmoid(z) for z in ZETA],
         ),
-        "ordered": (Ordered(3), ordered, [0, ZETA[1], ZETA[2]], [0, 1, 1]),
+        "ordered": (ordered, [0, ZETA[1], ZETA[2]], [0, 1, 1]),
     }
 
 
 @pytest.mark.equation("M15")
 @pytest.mark.parametrize("which", ["identity", "log", "softplus", "logit", "ordered"])
 def test_the_maps_and_their_jacobian_determinants(which):
-    shipped, theta, logs, slopes = maps()[which]
+    theta, logs, slopes = maps()[which]
     jacobian = Matrix(3, 3, lambda i, j: diff(theta[i], ZETA[j]))
     assert jacobian.is_lower
     triangle = Matrix(3, 3, lambda i, j: sympy.Symbol(f"t{i}{j}") if j <= i else 0)
@@ -548,13 +372,6 @@ def test_the_maps_and_their_jacobian_determinants(which):
         equal(pulled, [later[0], exp(ZETA[1]) * later[1], exp(ZETA[2]) * later[2]])
     else:
         assert jacobian.is_diagonal()
-    values = assign(15, ZETA, D_THETA)
-    zeta, d_theta = floats(values, ZETA), floats(values, D_THETA)
-    ships(shipped.inverse(zeta), theta, values)
-    ships(shipped.log_det(zeta), log_det, values)
-    ships(shipped.log_det_slope(zeta), slopes, values)
-    ships(shipped.pull_back(zeta, d_theta), list(pulled), values)
-    np.testing.assert_allclose(shipped.forward(shipped.inverse(zeta)), zeta, rtol=1e-12)
 
 
 @pytest.mark.equation("M15")
@@ -567,10 +384,6 @@ def test_the_maps_are_inverted_and_blocks_add():
     equal(s / sigmoid(-z), exp(z))
     equal(diff(s, z), s * sigmoid(-z))
     equal(log(s), -softplus(-z))
-    # blocks: a positive number beside an ordered pair
-    both = Blockwise((("a", (), Log()), ("b", (2,), Ordered(2))))
-    values = assign(16, ZETA)
-    ships(both.log_det(floats(values, ZETA)), ZETA[0] + ZETA[2], values)
 
 
 @pytest.mark.equation("M16")
@@ -589,14 +402,6 @@ def test_the_jacobian_of_the_elliptical_standardisation_is_not_one():
     # with a 1 in its place, q has mass |det C|, and the entropy loses log |det C|
     wrong = -expectation(LOG_Q + log(C.det()), *EPS)
     off_by(wrong, -expectation(LOG_Q, *EPS), -log(DIAGONAL[0]) - log(DIAGONAL[1]))
-
-    values = assign(17, MU, RHO, [LOWER], W)
-    problem = ADVI(lambda theta: None, Blockwise((("theta", (2,), Identity()),)), FullRank())
-    phi = floats(values, [*MU, *RHO, LOWER])
-    at = floats(values, W, (1, 2))
-    ships(problem.standardise(phi, at), [at_theta(each) for each in standardised], values)
-    line = sum(log_gaussian(each, 0, 1) for each in standardised) - log(DIAGONAL[0] * DIAGONAL[1])
-    ships(problem.log_q(phi, at), at_theta(line), values)
 
 
 @pytest.mark.equation("M17")
@@ -632,21 +437,6 @@ def test_the_gradients_through_the_maps():
     best = {mu: log(shape / rate) - 1 / (2 * shape), sigma: 1 / sympy.sqrt(shape)}
     equal([sympy.simplify(diff(limit, each).subs(best)) for each in (mu, sigma)], [0, 0])
 
-    values = assign(18, MU, RHO, [LOWER], *noise)
-
-    def shipped(at):
-        first, second = at.T
-        value = 2 * np.log(first) - first * second + np.log(second) - second**2
-        return value, np.stack([2 / first - second, -first + 1 / second - 2 * second], axis=1)
-
-    transforms = Blockwise((("first", (), Log()), ("second", (), Softplus())))
-    problem = ADVI(shipped, transforms, FullRank())
-    phi = floats(values, [*MU, *RHO, LOWER])
-    found, gradient = problem.value_and_grad(phi, floats(values, [*noise[0], *noise[1]], (2, 2)))
-    ships(found, at_theta(-elbo - 1 - LOG_2PI), values)
-    line = [*for_mu, *(diagonal[k] * sigmoid(RHO[k]) for k in range(2)), outer[1, 0]]
-    ships(gradient, [at_theta(-each) for each in line], values)
-
 
 def equal_at_points(left, right):
     """As `equal`, for exponentials of sums: e^(m + l e) is split into factors first."""
@@ -673,8 +463,6 @@ def test_the_posterior_of_a_coin():
         ways = sympy.binomial(heads + tails, heads)
         density = r**heads * (1 - r) ** tails
         equal(ways * density / (ways * integral), density / integral)
-        found = conjugate.coin_log_density(0.3, heads, tails)
-        ships(found, log(density / integral), {r: 0.3})
     # one head: printed p, normalised 2 p
     off_by(r, 2 * r, -r)
     assert sympy.integrate(r, (r, 0, 1)) == HALF
@@ -701,33 +489,18 @@ def test_the_beta_row():
     steps = [a / (a + b), b / (a + b + 1), (a + 1) / (a + b + 2), (a + 2) / (a + b + 3)]
     evidence = sympy.gammasimp(normaliser(a + 3, b + 1) / normaliser(a, b))
     equal(sympy.expand_func(evidence), sympy.prod(steps))  # the product of predictions
-    values = {a: 2.0, b: 5.0}
-    prior = conjugate.Beta(2.0, 5.0)
-    assert prior.update(data) == conjugate.Beta(2.0 + 3, 5.0 + 1)
-    ships(prior.log_evidence(data), log(sympy.prod(steps)), values)
-    density = posterior / normaliser(a + 3, b + 1)
-    ships(prior.update(data).log_density(0.3), log(density.subs({a: 2, b: 5})), {p: 0.3})
 
 
 @pytest.mark.equation("M19")
 def test_the_dirichlet_row():
     p, alpha = positives("p:3"), positives("a:3")
-    data = (0, 2, 0)
-    likelihood = p[0] * p[2] * p[0]
+    likelihood = p[0] * p[2] * p[0]  # of the data 0, 2, 0
     kernel = sympy.prod(p[k] ** (alpha[k] - 1) for k in range(3))
     counts = (2, 0, 1)
     posterior = sympy.prod(p[k] ** (alpha[k] + counts[k] - 1) for k in range(3))
     equal(sympy.powsimp(kernel * likelihood / posterior), 1)
     printed = sympy.prod(p[k] ** (alpha[k] + 3 - 1) for k in range(3))  # sum of c in every place
     off_by(log(printed), log(posterior), log(p[0]) + 3 * log(p[1]) + 2 * log(p[2]))
-    total = sum(alpha)
-    steps = [alpha[0] / total, alpha[2] / (total + 1), (alpha[0] + 1) / (total + 2)]
-    values = dict(zip(alpha, (1.0, 2.0, 3.0), strict=True))
-    prior = conjugate.Dirichlet((1.0, 2.0, 3.0))
-    ships(prior.log_evidence(data), log(sympy.prod(steps)), values)
-    assert prior.update(data).alpha == (3.0, 2.0, 4.0)
-    mean = [(alpha[k] + counts[k]) / (total + 3) for k in range(3)]
-    ships(prior.update(data).mean, mean, values)
 
 
 @pytest.mark.equation("M19")
@@ -750,10 +523,3 @@ def test_the_gamma_row():
     boxed = gamma(a + y) / (gamma(a) * sympy.factorial(y)) * (b / (b + 1)) ** a / (b + 1) ** y
     equal(sympy.powsimp(sympy.expand_power_base(sympy.powdenest(evidence / boxed, force=True),
                                                 force=True)), Integer(1))  # fmt: skip
-    values = {a: 2.0, b: 1.5}
-    prior = conjugate.Gamma(2.0, 1.5)
-    ships(prior.log_predictive(y), log(evidence), values)
-    whole = base * normaliser(a + 4, b + 2) / normaliser(a, b)
-    ships(prior.log_evidence(data), log(whole), values)
-    assert prior.update(data) == conjugate.Gamma(6.0, 3.5)
-    ships(prior.update(data).mean, (a + 4) / (b + 2), values)

@@ -1,6 +1,5 @@
 """D47: the slope of the criterion by which ChEES finds its path, where the motion is known."""
 
-import numpy as np
 import pytest
 import sympy
 from algebra import (
@@ -9,7 +8,6 @@ from algebra import (
     equal,
     expectation,
     floats,
-    number,
     off_by,
     positives,
     reals,
@@ -17,8 +15,7 @@ from algebra import (
 )
 from sympy import Integer, Matrix, Rational, cos, diff, integrate, log, pi, sin, sqrt
 
-from bbb_numpy.sampling.mcmc.chees import PathLength, criterion_slope, halton, mean_slope
-from bbb_numpy.sampling.mcmc.metrics import DenseMetric, DiagonalMetric
+from bbb_numpy.sampling.mcmc.chees import PathLength, halton, mean_slope
 
 QUARTER = Rational(1, 4)
 
@@ -92,32 +89,6 @@ def test_the_metric_cancels_and_the_shipped_slope_is_that_of_a_motion():
     change = square(end - centers) - square(start - center)
     slope = time * change * ((end - centers).T * last)[0]
     equal(length * diff(QUARTER * change**2, length), slope)
-
-    # the shipped one, of two chains the second of which makes the means
-    values = assign(47, start, momentum, center, centers, [a, b, c, h, length])
-    weights = [Rational(3, 4), Rational(1, 2)]
-    other_start = 2 * center - start
-    other_end = ((weights[0] + weights[1]) * centers - weights[0] * end) / weights[1]
-
-    def rows(one, two):
-        return np.array([number(Matrix(each), values) for each in (one, two)])
-
-    found = criterion_slope(
-        DenseMetric(rows(m.inv()[0, :], m.inv()[1, :])),
-        rows(start, other_start),
-        rows(end, other_end),
-        rows(last, [0, 0]),
-        np.array([float(weight) for weight in weights]),
-        number(time, values).item(),
-    )
-    ships(found[0], slope, values)
-
-    # in the unit metric, of one number: the box as it stands
-    unit = criterion_slope(
-        DiagonalMetric(np.ones(1)), np.array([[0.5], [-0.5]]), np.array([[2.0], [-2.0]]),
-        np.array([[3.0], [0.0]]), np.ones(2), 0.25,
-    )  # fmt: skip
-    ships(unit, [QUARTER * (4 - QUARTER) * 6, Integer(0)], {})
 
 
 @pytest.mark.equation("D47")

@@ -135,7 +135,6 @@ def log_density(x, mean, deviation):
     return log(gaussian(x, mean, deviation))
 
 
-ONE_LOG_Q = -log(sigma) - HALF * LOG_2PI - (w - MU[0]) ** 2 / (2 * sigma**2)
 K8 = sum(-log(SIGMA[j]) - HALF * LOG_2PI - (W[j] - MU[j]) ** 2 / (2 * SIGMA[j] ** 2)
          for j in range(2))  # fmt: skip
 K9 = sum(-log(SIGMA[j]) - (W[j] - MU[j]) ** 2 / (2 * SIGMA[j] ** 2) for j in range(2))

@@ -2,30 +2,19 @@
 
 from itertools import combinations
 
-import numpy as np
 import pytest
 import sympy
 from algebra import (
-    HALF,
-    assign,
     equal,
     expectation,
-    floats,
     log_gaussian,
     off_by,
     positives,
     reals,
-    ships,
     sigmoid,
     softplus,
 )
 from sympy import Rational, diff, exp, log
-
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model
-from bbb_numpy.gradients.importance import SelfNormalised
-from bbb_numpy.model.objectives import EUBO, LogDensities, log_weights
-from bbb_numpy.training.optimizers import SGD
-from bbb_studies.sagar import Equation5, ThroughTheSamples, shifted_weights
 
 # Three weight vectors that w may be: q, and the joint density P(w, D)
 Q, JOINT = positives("q:3"), positives("p:3")
@@ -42,28 +31,12 @@ def over_posterior(values):
     return sum(p * value for p, value in zip(JOINT, values, strict=True)) / EVIDENCE
 
 
-# Two samples, their log densities, and the shares of their weights
-TERMS = LogDensities(reals("logq:2"), reals("logp:2"), reals("logl:2"))
-LOG_OMEGA = [b + c - a for a, b, c in zip(*TERMS, strict=True)]
-TOTAL = sum(exp(each) for each in LOG_OMEGA)
-HAT = [exp(each) / TOTAL for each in LOG_OMEGA]
-
-
-def given(values, count=2):
-    """The shipped log densities of the first samples."""
-    return LogDensities(*(floats(values, each[:count]) for each in TERMS))
-
-
 @pytest.mark.equation("G1")
 def test_the_evidence_is_the_mean_weight():
     h = reals("h:3")
     equal(over_q(OMEGA), EVIDENCE)
     weighted = over_q([o * each for o, each in zip(OMEGA, h, strict=True)])
     equal(weighted / over_q(OMEGA), over_posterior(h))
-    values = assign(1, *TERMS)
-    ships(log_weights(given(values), 1.0), LOG_OMEGA, values)
-    scaled = [b - a + 4 * c for a, b, c in zip(*TERMS, strict=True)]
-    ships(log_weights(given(values), 0.25), scaled, values)
 
 
 @pytest.mark.equation("G2")
@@ -87,10 +60,6 @@ def test_the_printed_forms_are_equal_and_the_bound_is_jensens():
     equal(LOG_EVIDENCE - upper, ratio)
     mean = over_posterior([q * EVIDENCE / p for q, p in zip(Q, JOINT, strict=True)])
     equal(mean, sum(Q))
-    # U = log P(D) + KL(posterior || q), what is shipped; with equal weights it is log P(D) itself
-    values = assign(2, *TERMS)
-    ships(EUBO()(given(values), 1.0)[0], sum(a * b for a, b in zip(HAT, LOG_OMEGA, strict=True)),
-          values)  # fmt: skip
     kl = sum(q * (log(q) - log(p)) for q, p in zip(Q, JOINT, strict=True))
     equal(-kl, over_q([log(o) for o in OMEGA]))  # the missing line's right-hand side is -F
 
@@ -105,10 +74,6 @@ def test_a_sum_over_a_minibatch_estimates_a_part_of_the_sum_over_the_data():
     # printed: ascent. It raises U, which is to be lowered: by 2 gamma g too much
     gamma, phi, g = positives("gamma"), reals("phi"), reals("g")
     off_by(phi + gamma * g, phi - gamma * g, 2 * gamma * g)
-    values = assign(3, [gamma, phi, g])
-    theta, rule = np.array([values[phi]]), SGD(values[gamma])
-    rule.update(theta, np.array([values[g]]), rule.init(theta), 1.0)
-    ships(theta, phi - gamma * g, values)
 
 
 def functions():
@@ -135,51 +100,6 @@ def test_the_gradient_of_the_upper_bound():
     # as a definition, "the ESBO", it is not U
     off_by(left.subs({diff(b, t): 1 for b in log_q}), sum(exp(a) * a for a in fixed) / z,
            -sum(exp(a) * (1 + a) for a in fixed) / z)  # fmt: skip
-    # what is shipped: cotangents -hat omega for log q
-    values = assign(4, *TERMS)
-    _, cotangents = EUBO()(given(values), 1.0)
-    ships(cotangents.posterior, [-each for each in HAT], values)
-
-
-# One weight and one bias of a line through the origin of two rows; two samples
-X, Y = reals("x:2"), reals("y:2")
-MU, RHO, EPS = reals("mu:2"), reals("rho:2"), sympy.Matrix(2, 2, reals("e:2:2"))
-s, v = positives("s v")
-PRIOR, NOISE = 0.9, 1.1
-SIGMA = [softplus(r) for r in RHO]
-W = [[MU[j] + SIGMA[j] * EPS[k, j] for j in range(2)] for k in range(2)]
-LETTERS = reals("w:2")
-
-
-def log_joint(w):
-    rows = sum(log_gaussian(Y[b], X[b] * w[0] + w[1], v) for b in range(2))
-    return rows + sum(log_gaussian(each, 0, s) for each in w)
-
-
-D_JOINT = [diff(log_joint(LETTERS), each) for each in LETTERS]
-
-
-def log_q(sample):
-    """K10 of a sample, which has no mu left."""
-    return sum(-log(SIGMA[j]) - EPS[sample, j] ** 2 / 2 - HALF * log(2 * sympy.pi)
-               for j in range(2))  # fmt: skip
-
-
-LOGS = [log_joint(W[k]) - log_q(k) for k in range(2)]
-SHARES = [exp(each - LOGS[0]) / (1 + exp(LOGS[1] - LOGS[0])) for each in LOGS]
-
-
-def shipped(seed, estimator):
-    """Values of all letters, and the shipped gradient on both rows."""
-    values = {**assign(seed, MU, RHO, EPS, X, Y), s: PRIOR, v: NOISE}
-    theta, noise = floats(values, [*MU, *RHO]), floats(values, EPS, (2, 2))
-    x, y = floats(values, X, (2, 1)), floats(values, Y, (2, 1))
-    return values, estimator.value_and_grad(theta, noise, x, y).grad
-
-
-def estimator(kind, **options):
-    model = Model(MLP((1, 1)), GaussianPrior(PRIOR), GaussianLikelihood(NOISE))
-    return kind(model, MeanField(), EUBO(), **options)
 
 
 @pytest.mark.equation("G5")
@@ -203,22 +123,8 @@ def test_the_reparameterised_gradient_has_its_factor_on_both_terms():
                  for c, each, b in zip(shares, logs, log_q_of, strict=True))  # fmt: skip
     off_by(*(line.xreplace(slopes).xreplace(letters) for line in (printed, right, amount)))
     # for mu, K10 has no slope: there the two agree. For rho it is -s(rho)/sigma
-    assert diff(log_q(0), MU[0]) == 0
-    equal(diff(log_q(0), RHO[0]), -sigmoid(RHO[0]) / SIGMA[0])
-
-    d_w = [[each.subs(dict(zip(LETTERS, W[k], strict=True))) for each in D_JOINT] for k in range(2)]
-    for_mu = [sum(SHARES[k] * (LOGS[k] + 1) * d_w[k][j] for k in range(2)) for j in range(2)]
-    path = [
-        sum(SHARES[k] * (LOGS[k] + 1) * d_w[k][j] * EPS[k, j] * sigmoid(RHO[j]) for k in range(2))
-        for j in range(2)
-    ]
-    slope = [sigmoid(RHO[j]) / SIGMA[j] for j in range(2)]
-    corrected = [path[j] + sum(SHARES[k] * (LOGS[k] + 1) for k in range(2)) * slope[j]
-                 for j in range(2)]  # fmt: skip
-    values, found = shipped(5, estimator(Equation5, corrected=True))
-    ships(found, [*for_mu, *corrected], values)
-    values, found = shipped(5, estimator(Equation5))
-    ships(found, [*for_mu, *(path[j] + slope[j] for j in range(2))], values)
+    rho, eps = reals("rho eps")
+    equal(diff(-log(softplus(rho)) - eps**2 / 2, rho), -sigmoid(rho) / softplus(rho))
 
 
 @pytest.mark.equation("G6")
@@ -235,18 +141,14 @@ def test_the_estimate_of_the_upper_bound_and_its_bracket():
     equal(estimate, log_mean + (log(2) - entropy))
     # one sample: hat omega = 1 and the estimate is log omega, of mean -F, not U
     off_by(log(a), log_total, log(a) - log_total)
-    values = assign(6, *TERMS)
-    value, _ = EUBO()(given(values), 1.0)
-    ships(value, sum(hat * each for hat, each in zip(HAT, LOG_OMEGA, strict=True)), values)
-    value, _ = EUBO()(given(values, 1), 1.0)
-    ships(value, LOG_OMEGA[0], values)
 
 
 @pytest.mark.equation("G7")
 def test_the_weights_of_the_algorithm():
     shift = reals("c")
-    shifted = [exp(each - shift) for each in LOG_OMEGA]
-    plain = [exp(each) for each in LOG_OMEGA]
+    log_omega = reals("log_omega:2")
+    shifted = [exp(each - shift) for each in log_omega]
+    plain = [exp(each) for each in log_omega]
     # a common factor e^-c cancels
     equal([each / sum(shifted) * exp(shift) * exp(-shift) for each in shifted],
           [sympy.powsimp(each * exp(-shift)) / sum(shifted) for each in plain])  # fmt: skip
@@ -262,13 +164,6 @@ def test_the_weights_of_the_algorithm():
     mean, at_mean = (u**2 + v_**2) / 2, u * v_
     off_by(mean, at_mean, (u - v_) ** 2 / 2)
 
-    values = assign(7, *TERMS)
-    _, cotangents = EUBO()(given(values), 1.0)
-    ships(-cotangents.posterior, HAT, values)
-    logs = log_weights(given(values), 1.0)
-    for number_ in (0.0, 3.0, -float(logs.max())):
-        ships(shifted_weights(logs, number_), HAT, values)
-
 
 @pytest.mark.equation("G8")
 def test_the_gradient_of_the_algorithm_holds_its_samples_fixed():
@@ -279,13 +174,6 @@ def test_the_gradient_of_the_algorithm_holds_its_samples_fixed():
     direct = [diff(density, mu).subs(moved), diff(density, rho).subs(moved)]
     slope = sigmoid(rho) / softplus(rho)
     equal(direct, [e / softplus(rho), (e**2 - 1) * slope])
-    boxed = [
-        *(-sum(SHARES[k] * EPS[k, j] for k in range(2)) / SIGMA[j] for j in range(2)),
-        *(
-            sigmoid(RHO[j]) / SIGMA[j] * sum(SHARES[k] * (1 - EPS[k, j] ** 2) for k in range(2))
-            for j in range(2)
-        ),
-    ]
     # read literally, through g: 0 and s/sigma, with no data in it
     total = [diff(density.subs(moved), mu), diff(density.subs(moved), rho)]
     equal(total, [0, -slope])
@@ -297,8 +185,3 @@ def test_the_gradient_of_the_algorithm_holds_its_samples_fixed():
     noise = (m + sympy.sqrt(variance) * e - mu) / sigma
     equal(-expectation(noise, e) / sigma, -(m - mu) / sigma**2)
     equal(expectation(1 - noise**2, e) / sigma, 1 / sigma - (variance + (m - mu) ** 2) / sigma**3)
-
-    values, found = shipped(8, estimator(SelfNormalised))
-    ships(found, boxed, values)
-    values, found = shipped(8, estimator(ThroughTheSamples))
-    ships(found, [0, 0, *(sigmoid(RHO[j]) / SIGMA[j] for j in range(2))], values)

@@ -6,32 +6,25 @@ import sympy
 from algebra import (
     HALF,
     LOG_2PI,
-    assign,
     equal,
     expectation,
-    floats,
     gaussian,
     log_gaussian,
     off_by,
     positives,
     reals,
-    ships,
     sigmoid,
     softplus,
 )
 from sympy import Rational, diff, exp, log
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
-from bbb_numpy.model.objectives import MAP, MLE
+from bbb_numpy import MLP
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward
-from bbb_numpy.parts.posteriors import PointMass
-from bbb_studies.data import path_loss
 
 # A weight and a bias, two rows
 W, X, Y = reals("w:2"), reals("x:2"), reals("y:2")
 s, v, share = positives("s v share")
-PRIOR, NOISE = 0.7, 1.3
 mu, rho, eps, w, g = reals("mu rho epsilon w g")
 sigma = positives("sigma")
 
@@ -45,16 +38,6 @@ LOG_PRIOR = sum(log_gaussian(each, 0, s) for each in W)
 G = [diff(NLL, each) for each in W]  # g_w
 
 
-def shipped_point(seed, objective):
-    """Values, and the shipped cost and gradient of a point estimate on both rows."""
-    values = {**assign(seed, W, X, Y, [share]), s: PRIOR, v: NOISE}
-    model = Model(MLP((1, 1)), GaussianPrior(PRIOR), GaussianLikelihood(NOISE))
-    estimator = Reparameterised(model, PointMass(), objective)
-    x, y = floats(values, X, (2, 1)), floats(values, Y, (2, 1))
-    at = floats(values, W)
-    return values, estimator.value_and_grad(at, np.zeros((1, 0)), x, y, values[share])
-
-
 @pytest.mark.equation("W1")
 def test_maximum_likelihood_is_least_squares():
     product = gaussian(Y[0], X[0] * W[0] + W[1], v) * gaussian(Y[1], X[1] * W[0] + W[1], v)
@@ -64,9 +47,6 @@ def test_maximum_likelihood_is_least_squares():
     equal([diff(squares, each) for each in W], G)
     # learned noise at zero residuals: B log sigma_y falls without end, at a fixed one it is bounded
     assert sympy.limit(2 * log(v) + LOG_2PI, v, 0) == -sympy.oo
-    values, found = shipped_point(1, MLE())
-    ships(found.value, NLL, values)
-    ships(found.grad, G, values)
 
 
 @pytest.mark.equation("W2")
@@ -101,9 +81,6 @@ def test_maximum_a_posteriori_is_the_end_of_the_variational_family():
     ):
         found = forward(MLP((1, 1, 1), activation), weights, rows, Buffers())[0][..., 0]
         np.testing.assert_allclose(found, [limit] * 3, rtol=1e-14)
-    values, shipped = shipped_point(2, MAP())
-    ships(shipped.value, cost, values)
-    ships(shipped.grad, gradient, values)
 
 
 @pytest.mark.equation("W3")
@@ -130,35 +107,11 @@ def test_the_gradient_identity():
     slope = diff(log_gaussian(w, mu, sigma), w)
     equal(slope, -(w - mu) / sigma**2)
     equal(slope.subs(moved), -eps / sigma)
-    values, drawn, d_w = shipped_sample(3)
-    MeanField().add_density_slope(drawn, np.ones(1), d_w)
-    ships(d_w, (-eps / sigma).subs(sigma, softplus(rho)), values)
-
-
-def shipped_sample(seed):
-    values = assign(seed, [mu, rho, eps, g])
-    blocks = {"mu": np.array([values[mu]]), "rho": np.array([values[rho]])}
-    return (
-        values,
-        MeanField().sample(blocks, np.array([[values[eps]]]), Buffers()),
-        np.zeros((1, 1)),
-    )
 
 
 F = log_gaussian(w, mu, sigma) - log_gaussian(w, 0, s)  # and -log P(D|w), whose slope is g
 D = w / s**2 + g
 MOVED = {w: mu + sigma * eps}
-
-
-def split(values, drawn, d_w):
-    """Wu's form in the shipped methods: through the weights, and the direct partials."""
-    posterior, ones = MeanField(), np.ones(1)
-    d_w[...] = values[g] + drawn.w / PRIOR**2
-    posterior.add_density_slope(drawn, ones, d_w)
-    through, direct = ({"mu": np.zeros(1), "rho": np.zeros(1)} for _ in range(2))
-    posterior.pull_back(drawn, d_w, None, through)
-    posterior.pull_back_direct(drawn, ones, direct)
-    return through, direct
 
 
 @pytest.mark.equation("W4")
@@ -172,13 +125,6 @@ def test_the_split_form_for_mu():
     # the total derivative at fixed noise, and the direct term counted twice
     equal(diff(F.subs(MOVED), mu) + g, D.subs(MOVED))
     off_by((D + direct).subs(MOVED), D.subs(MOVED), eps / sigma)
-    values, drawn, d_w = shipped_sample(4)
-    values = {**values, s: PRIOR}
-    found, direct_found = split(values, drawn, d_w)
-    moved = {**MOVED, sigma: softplus(rho)}
-    ships(direct_found["mu"], (eps / sigma).subs(sigma, softplus(rho)), values)
-    ships(found["mu"], through.subs(MOVED).subs(moved), values)
-    ships(found["mu"] + direct_found["mu"], D.subs(MOVED).subs(moved), values)
 
 
 @pytest.mark.equation("W5")
@@ -195,12 +141,6 @@ def test_the_split_form_for_rho():
     total = diff(F.subs(MOVED).subs(sigma, deviation), rho) + g * eps * slope
     equal(total, (d * eps - 1 / deviation) * slope)
     off_by(total + direct, total, (eps**2 - 1) / deviation * slope)
-    values, drawn, d_w = shipped_sample(5)
-    values = {**values, s: PRIOR}
-    found, direct_found = split(values, drawn, d_w)
-    ships(direct_found["rho"], (eps**2 - 1) / deviation * slope, values)
-    ships(found["rho"], through, values)
-    ships(found["rho"] + direct_found["rho"], (d * eps - 1 / deviation) * slope, values)
 
 
 @pytest.mark.equation("W6")
@@ -219,24 +159,3 @@ def test_decibels_turn_products_into_sums():
     field = power - reference - 10 * exponent * log_distance - walls * wall
     equal([diff(field, each) for each in (log_distance, walls)], [-10 * exponent, -wall])
     equal(field.subs({log_distance: 0, walls: 0}), power - reference)
-
-    building = path_loss.Building(2.0, -1.0, 4.0, 1.0, 6.5)
-    scene = path_loss.Scene(
-        transmitters=((0.0, 0.0),),
-        power=21.0,
-        reference_loss=43.0,
-        exponent=2.7,
-        reference_distance=0.5,
-        buildings=(building,),
-    )
-    behind = np.array([[7.0, 0.5], [3.0, 0.1], [-3.0, 4.0]])  # behind it, in it, elsewhere
-    line = power - reference - 10 * exponent * log(distance / d_0) / log(10) - walls * wall
-    seen = [2, 1, 0]
-    values = [
-        {power: 21.0, reference: 43.0, exponent: 2.7, d_0: 0.5, wall: 6.5, walls: count,
-         distance: float(np.hypot(*place))}
-        for count, place in zip(seen, behind, strict=True)
-    ]  # fmt: skip
-    for row, found in enumerate(path_loss.field(scene, behind)):
-        ships(found, line, values[row])
-    ships(path_loss.features(scene, behind)[0], [log(distance / d_0) / log(10), walls], values[0])
