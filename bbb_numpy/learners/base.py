@@ -31,7 +31,7 @@ from .cautions import warn_of_collapse, warn_of_scale
 from .columns import encoded
 from .fit_report import Trained, fit_report
 from .inference import is_sampled
-from .plan import REGRESSION, Plan, Task, check_plan, fields_of, stands_for, with_fields
+from .plan import REGRESSION, Plan, Task, check_plan, updated, with_fields
 from .representation import Fitted
 from .rows import Prepared, check_inputs, check_pair, check_weights, prepared
 
@@ -193,12 +193,7 @@ class Learner(Fitted):
         argument is None or a short name, they are those of the part that it stands for.
         """
         params: dict[str, Any] = super().get_params(deep=False)
-        if not deep:
-            return params
-        found = dict(params)
-        for name, part in stands_for(params, self.task).items():
-            found |= fields_of(name, params[name] if params[name] is not None else part)
-        return found
+        return with_fields(params, self.task) if deep else params
 
     def set_params(self: Self, **params: Any) -> Self:
         """Set arguments of the constructor, or fields of their parts as `get_params` names them.
@@ -215,23 +210,8 @@ class Learner(Fitted):
         TypeError, ValueError
             For a name that there is not, and values that a part refuses; nothing has changed then.
         """
-        known = self.get_params(deep=False)
-        nested: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            head, deeper, rest = name.partition("__")
-            if head not in known:
-                raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {self}. "
-                    f"Valid parameters are: {list(known)!r}."
-                )
-            if deeper:
-                nested.setdefault(head, {})[rest] = value
-        settings = known | {name: value for name, value in params.items() if name in known}
-        parts = stands_for(settings, self.task)
-        for name, changes in nested.items():
-            given = settings[name]
-            settings[name] = with_fields(name, parts[name] if given is None else given, changes)
-        for name, value in settings.items():
+        held = self.get_params(deep=False)
+        for name, value in updated(f"estimator {self}", held, params, self.task).items():
             setattr(self, name, value)
         return self
 

@@ -48,8 +48,7 @@ __all__ = [
     "Plan",
     "Task",
     "check_plan",
-    "fields_of",
-    "stands_for",
+    "updated",
     "with_fields",
 ]
 
@@ -318,37 +317,55 @@ def _part_named(name: str, value: Any) -> Any:
     return value if is_dataclass(value) and not isinstance(value, type) else None
 
 
-def fields_of(name: str, value: Any) -> dict[str, Any]:
-    """Return the fields of a part, and of the parts in them, by names such as ``prior__scale``."""
-    found: dict[str, Any] = {}
-    part = _part_named(name.rpartition("__")[2], value)
-    for field in fields(part) if part is not None else ():
-        inner = getattr(part, field.name)
-        found |= {f"{name}__{field.name}": inner, **fields_of(f"{name}__{field.name}", inner)}
+def _fields(name: str, value: Any) -> dict[str, Any]:
+    """Return the fields of the part that a value is or names; of all else none."""
+    part = _part_named(name, value)
+    return {} if part is None else {one.name: getattr(part, one.name) for one in fields(part)}
+
+
+def with_fields(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
+    """Return arguments, and the fields of their parts by names such as ``prior__scale``."""
+
+    def fields_inside(name: str, value: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for field, inner in _fields(name.rpartition("__")[2], value).items():
+            label = f"{name}__{field}"
+            found |= {label: inner, **fields_inside(label, inner)}
+        return found
+
+    found = dict(params)
+    for name, part in stands_for(params, task).items():
+        found |= fields_inside(name, part if params[name] is None else params[name])
     return found
 
 
-def with_fields(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
-    """Return the part that `value` is or names, with other fields: ``{"schedule__final": 0.1}``.
+def updated(
+    owner: str, held: Mapping[str, Any], changes: Mapping[str, Any], task: Task | None = None
+) -> dict[str, Any]:
+    """Return the values that an owner holds, with changes to them or to fields of their parts.
+
+    A part is replaced: ``{"prior": "laplace", "prior__scale": 0.2}`` makes ``LaplacePrior(0.2)``.
+    Where a learner holds None, the part is the one that this stands for by its `task`.
 
     Raises
     ------
     TypeError, ValueError
-        If it has no such field, or does not accept the value.
+        For a name that there is not, and what a part does not accept.
     """
-    part = _part_named(name.rpartition("__")[2], value)
-    known = [] if part is None else [field.name for field in fields(part)]
-    direct = {key: new for key, new in changes.items() if "__" not in key}
-    inside: dict[str, dict[str, Any]] = {}
-    for key, new in changes.items():
-        head, deeper, rest = key.partition("__")
-        if head not in known:
+    found, inside = dict(held), dict[str, dict[str, Any]]()
+    for name, value in changes.items():
+        head, deeper, rest = name.partition("__")
+        if head not in held:
             raise ValueError(
-                f"Invalid parameter {head!r} for {name}={value!r}. Valid parameters are: {known!r}."
+                f"Invalid parameter {head!r} for {owner}. Valid parameters are: {list(held)!r}."
             )
         if deeper:
-            inside.setdefault(head, {})[rest] = new
-    for key, more in inside.items():
-        held = direct.get(key, getattr(part, key))
-        direct[key] = with_fields(f"{name}__{key}", held, more)
-    return replace(part, **direct)
+            inside.setdefault(head, {})[rest] = value
+        else:
+            found[head] = value
+    parts = found if task is None else stands_for(found, task)
+    for name, more in inside.items():
+        given = parts[name] if found[name] is None else found[name]
+        changed = updated(f"{name}={given!r}", _fields(name, given), more)
+        found[name] = replace(_part_named(name, given), **changed)
+    return found

@@ -134,7 +134,7 @@ def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
     ("changes", "kind", "message"),
     [
         ({"width": 3}, ValueError, "Invalid parameter 'width' for estimator .*Valid parameters"),
-        ({"width__scale": 3}, ValueError, "Invalid parameter 'width__scale' for estimator"),
+        ({"width__scale": 3}, ValueError, "Invalid parameter 'width' for estimator"),
         (
             {"prior__width": 3},
             ValueError,
@@ -145,9 +145,9 @@ def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
         (
             {"prior__scale__x": 1.0},
             ValueError,
-            r"'x' for prior__scale=0.5\. Valid parameters are: \[\]",
+            r"'x' for scale=0.5\. Valid parameters are: \[\]",
         ),
-        ({"optimizer__schedule__x": 1.0}, ValueError, r"'x' for optimizer__schedule=Cosine.*final"),
+        ({"optimizer__schedule__x": 1.0}, ValueError, r"'x' for schedule=Cosine.*final"),
         ({"early_stopping__patience": 3}, ValueError, "'patience' for early_stopping=None"),
         ({"epochs__x": 3}, ValueError, "'x' for epochs=7"),
         ({"inference": "mle", "inference__mu_scale": 1.0}, ValueError, "for inference='mle'"),
