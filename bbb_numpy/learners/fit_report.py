@@ -7,7 +7,7 @@ it was trained on. Every threshold has a reason, which stands with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, log, nan
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.predictive import Source, log_predictive_density
-from ..model.joint import Likelihood
+from ..model.joint import Likelihood, Prior
 from ..model.objectives import MLE
 from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Layout
@@ -52,19 +52,12 @@ LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
 ROWS, SAMPLES = (100, 1000), (32, 100)  # least and most that are looked at
 FREE = 2e8  # multiplications, a few hundredths of a second, that are no matter
 
-
-class Kind(NamedTuple):
-    """What a fit to targets of one kind is compared with."""
-
-    base: str
-    size: float  # what functions have to vary by: a logit of 3 is a probability of 95 %
-    size_name: str
-
-
+# What targets of one kind are compared with, what functions have to vary by (a logit of 3 is a
+# probability of 95 %), and the name of that
 KINDS = {
-    "real": Kind("N(mean(y), var(y))", 1.0, "the standard deviation of y"),
-    "class": Kind("the base rates", 3.0, "a logit of 3"),
-    "count": Kind("a Poisson of the mean rate", 1.0, "a log rate of 1"),
+    "real": ("N(mean(y), var(y))", 1.0, "the standard deviation of y"),
+    "class": ("the base rates", 3.0, "a logit of 3"),
+    "count": ("a Poisson of the mean rate", 1.0, "a log rate of 1"),
 }
 
 
@@ -73,55 +66,28 @@ class FitReport:
     """What `fit` measured of itself, on at most a thousand of its training rows.
 
     Densities are means per row, in nats, for y in its own units. All else is in training's units,
-    which with ``standardize=True`` are standard deviations from the mean.
-
-    Parameters
-    ----------
-    rows : int
-        Number of training rows.
-    log_density, base : float
-        Of the fit (-inf where it overflows), and of what ignores X: N(mean(y), var(y)), the base
-        rates of classes, for counts a Poisson of the mean rate.
-    least : float
-        What `log_density` has to reach: `base`, less what chance can explain.
-    line : float
-        Of a least-squares line, less what its coefficients cost; nan where the fit beats the base.
-    slope, slope_error : float
-        Change of a row's negative log likelihood in as many epochs again, if it went on as in the
-        last quarter, and its standard error; nan where that cannot be told.
-    moved : float
-        Largest change of any learned number since the start; nan if it did not start anew.
-    learning_rate, kl : float
-        Of the last step, and of the last epoch, in nats; nan after sampling.
-    largest_x, largest_y : float
-        Largest absolute numbers that the network was given, and was to find.
-    spread_x, spread_y : float
-        Standard deviation of the bulk of the rows in units of that of all, for the input where
-        extreme rows leave least of it, and for y; nan where that cannot be told.
-    bulk_gap : float
-        Nats per row by which the density of the bulk of the rows under the fit is below that under
-        N(their mean, their variance); nan for classes and counts.
-    findings, causes : tuple of str
-        What is wrong, empty for a fit that passes, and likely causes, each with its remedy.
+    which with ``standardize=True`` are standard deviations from the mean. What was not measured, or
+    cannot be told, is nan.
     """
 
-    rows: int
-    log_density: float
-    base: float
-    least: float
-    line: float
-    slope: float
-    slope_error: float
-    moved: float
-    learning_rate: float
-    kl: float
-    largest_x: float
-    largest_y: float
-    spread_x: float
+    rows: int  # to train on
+    log_density: float  # of the fit; -inf where it overflows
+    base: float  # of what ignores X: N(mean(y), var(y)), base rates, a Poisson of the mean rate
+    least: float  # what log_density has to reach: base, less what chance can explain
+    line: float  # of a least-squares line, less what it costs; nan where the fit beats the base
+    slope: float  # of a row's NLL in as many epochs again, if it went on as in the last quarter
+    slope_error: float  # its standard error
+    moved: float  # largest change of a learned number; nan if training did not start anew
+    learning_rate: float  # of the last step
+    kl: float  # of the last epoch, nats
+    largest_x: float  # magnitude that the network was given
+    largest_y: float  # and was to find
+    spread_x: float  # smallest standard deviation of the bulk of a column, in units of the column's
     spread_y: float
-    bulk_gap: float
-    findings: tuple[str, ...] = ()
-    causes: tuple[str, ...] = ()
+    bulk_gap: float  # by which the bulk is described worse than by N(its mean, its variance)
+    reach: float = nan  # how much functions under the prior vary over the rows, of `KINDS`
+    findings: tuple[str, ...] = ()  # what is wrong; empty for a fit that passes
+    causes: tuple[str, ...] = ()  # likely ones, each with its remedy
 
     @property
     def passed(self) -> bool:
@@ -135,13 +101,16 @@ class FitReport:
             return ""
         return f"{'; '.join(self.findings)}. Likely cause: {'; or '.join(self.causes)}"
 
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether all rows cannot pay for a function as large as y, at 10 times less noise."""
+        return 0 < self.reach < NARROW and 0.5 / self.reach**2 > self.rows * NOISE_TO_UNIT
+
     def __str__(self) -> str:
         """Return a table of what was measured, and the verdict."""
-        lines = [
-            f"log density       {self.log_density:12.4g} nats per row of {self.rows}",
-            f"without X         {self.base:12.4g}",
-        ]
         numbers = {
+            "log density": self.log_density,
+            "without X": self.base,
             "of a line": self.line,
             "slope of the loss": self.slope,
             "moved": self.moved,
@@ -149,7 +118,8 @@ class FitReport:
             "largest |X|": self.largest_x,
             "largest |y|": self.largest_y,
         }
-        lines += [f"{name:<17} {one:12.4g}" for name, one in numbers.items() if not isnan(one)]
+        lines = [f"{name:<17} {one:12.4g}" for name, one in numbers.items() if not isnan(one)]
+        lines[0] += f" nats per row of {self.rows}"
         return "\n".join([*lines, self.message or "nothing is wrong on these rows"])
 
 
@@ -194,7 +164,6 @@ def fit_report(
         if len(x) < rows and np.isfinite(fit).all():  # the rows themselves are a sample
             chance += CERTAIN * float((fit - ignorant).std()) / len(x) ** 0.5
         poor, real = not density > base + NEGLIGIBLE, likelihood.target_kind == "real"
-        reach = _reach(source, x, y, seed) if poor else nan
         slope, slope_error = _slope(trained, rows)
         report = FitReport(
             rows=rows,
@@ -207,17 +176,16 @@ def fit_report(
             moved=trained.moved if trained else nan,
             learning_rate=last.learning_rate if last else nan,
             kl=last.kl if last else nan,
-            largest_x=max(float(data.x.max()), -float(data.x.min())),
-            largest_y=max(float(data.y.max()), -float(data.y.min())),
+            largest_x=float(np.abs(data.x).max()),
+            largest_y=float(np.abs(data.y).max()),
             spread_x=_spread(data.x, x),
             spread_y=_spread(data.y, y) if real else nan,
             bulk_gap=_bulk_gap(y, fit) if real else nan,
+            reach=_reach(source, x, y, seed) if poor else nan,
         )
-    findings = _findings(report, source, trained, reach)
-    if not findings:
-        return report
-    causes = _causes(report, set(findings), source, trained, standardize, reach)
-    return replace(report, findings=tuple(findings.values()), causes=tuple(causes))
+    found = dict(_findings(report, source, trained))
+    causes = _causes(report, set(found), source, trained, standardize) if found else []
+    return replace(report, findings=tuple(found.values()), causes=tuple(causes))
 
 
 # What is measured.
@@ -245,10 +213,8 @@ def _base(likelihood: Likelihood, y: Array, chosen: Array) -> tuple[Array, int]:
     if likelihood.target_kind == "real":
         return _normal(chosen, *moments(y.astype(np.float64), True)), 2 * outputs
     total = y.sum(axis=0, dtype=np.float64) + 0.5
-    head = np.log(total / len(y))
-    if isinstance(likelihood, BernoulliLikelihood):
-        head = np.log(total / (len(y) - total + 1.0))
-    constant = np.broadcast_to(head, (1, *chosen.shape)).copy()
+    others = len(y) - total + 1.0 if isinstance(likelihood, BernoulliLikelihood) else len(y)
+    constant = np.broadcast_to(np.log(total / others), (1, *chosen.shape)).copy()
     found, _ = likelihood.log_density({}, constant, chosen)
     return found[0], outputs - isinstance(likelihood, CategoricalLikelihood)
 
@@ -260,10 +226,7 @@ def _normal(y: Array, mean: Array, scale: Array) -> Array:
 
 
 def _bulk_gap(y: Array, fit: Array) -> float:
-    """Return what the bulk of `y` loses by the `fit` (n,) against a Gaussian of its own.
-
-    The bulk are all rows but those furthest from the medians.
-    """
+    """Return what all rows but those furthest from the medians lose by the `fit` (n,)."""
     if len(y) < FEWEST:
         return nan
     distance = (np.abs(y - np.median(y, axis=0)) / moments(y, True)[1]).max(axis=1)
@@ -283,7 +246,7 @@ def _spread(everything: Array, some: Array) -> float:
     ordered = np.sort(some, axis=0)
     cut = max(1, int(0.5 * (1.0 - BULK) * rows))
     inner, middle = ordered[cut : rows - cut].std(axis=0), ordered[rows // 2]
-    furthest = np.maximum(everything.max(axis=0) - middle, middle - everything.min(axis=0))
+    furthest = np.abs(everything - middle).max(axis=0)
     whole = np.maximum(some.std(axis=0), furthest / len(everything) ** 0.5)
     varies = inner > 1e-12 * np.abs(middle)
     return float((inner[varies] / whole[varies]).min()) if varies.any() else nan
@@ -306,24 +269,22 @@ def _gain_of_line(x: Array, y: Array) -> float:
 
 
 def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
-    """Return how much functions under the prior vary over the rows, in units of `KINDS`.
+    """Return the median over functions under the prior of how much they vary; nan without a prior.
 
-    The median of functions drawn from it, as it was before training; nan without a prior.
+    The prior is that before training.
     """
     model, prior = source.model, source.model.prior
     if isinstance(getattr(source, "objective", None), MLE):
         return nan
-    params = Layout(prior.blocks()).views(prior.init(np.float64))
-    w = prior.draw(np.random.default_rng(seed), params, (SAMPLES[0], model.layout.size))
+    w = prior.draw(np.random.default_rng(seed), _start(prior), (SAMPLES[0], model.layout.size))
     f = model.predict(w, x[:: max(1, len(x) // ROWS[0])])[..., : model.outputs]
     kind = model.likelihood.target_kind
-    unit = moments(y, True)[1] if kind == "real" else KINDS[kind].size
+    unit = moments(y, True)[1] if kind == "real" else KINDS[kind][1]
     return float(np.median(f.std(axis=1) / unit))
 
 
-def _is_out_of_reach(report: FitReport, reach: float) -> bool:
-    """Whether all rows cannot pay for a function as large as y, at 10 times less noise for it."""
-    return 0 < reach < NARROW and 0.5 / reach**2 > report.rows * NOISE_TO_UNIT
+def _start(prior: Prior) -> dict[str, Array]:
+    return Layout(prior.blocks()).views(prior.init(np.float64))
 
 
 def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
@@ -344,132 +305,153 @@ def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
 
 
 def _findings(
-    report: FitReport, source: Source, trained: Trained | None, reach: float = nan
-) -> dict[str, str]:
-    """Return what is wrong, by a name of its kind."""
-    found, prior = {}, source.model.prior
+    report: FitReport, source: Source, trained: Trained | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong, each with a name of its kind."""
+    density, spread, prior = report.log_density, report.spread_y, source.model.prior
+    poor = not isnan(report.line)
     if report.rows == 1:
-        found["rows"] = "there is one row to train on, which shows no spread and no dependence"
-    elif not report.log_density >= report.least:
-        found["worse"] = (
-            "the fit is worse than ignoring X: the mean log density of its training rows is "
-            f"{report.log_density:.4g} nats, that of "
-            f"{KINDS[source.model.likelihood.target_kind].base} {report.base:.4g}"
+        yield "rows", "there is one row to train on, which shows no spread and no dependence"
+    elif not density >= report.least:
+        poor = True
+        yield (
+            "worse",
+            (
+                "the fit is worse than ignoring X: the mean log density of its training rows is "
+                f"{density:.4g} nats, that of {KINDS[source.model.likelihood.target_kind][0]} "
+                f"{report.base:.4g}"
+            ),
         )
-    elif report.line - report.log_density > max(2 * NEGLIGIBLE, VERY_STRONG / report.rows):
-        found["nothing"] = (
-            "the fit is no better than ignoring X, where a straight line is: the mean log density "
-            f"of the training rows is {report.log_density:.4g} nats, that of the line "
-            f"{report.line:.4g}"
+    elif report.line - density > max(2 * NEGLIGIBLE, VERY_STRONG / report.rows):
+        yield (
+            "nothing",
+            (
+                "the fit is no better than ignoring X, where a straight line is: the mean log density "
+                f"of the training rows is {density:.4g} nats, that of the line {report.line:.4g}"
+            ),
         )
-    elif _is_out_of_reach(report, reach):
-        found["narrow"] = "the fit is no better than ignoring X, and its prior does not let it be"
+    elif report.out_of_reach:
+        yield "narrow", "the fit is no better than ignoring X, and its prior does not let it be"
     # Steep is a pace not below the average one, by which the fit has left the base behind
-    fall, gain = -report.slope, report.log_density - report.base
+    fall, gain = -report.slope, density - report.base
     if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain):
-        found["falling"] = (
-            f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
-            "in as many epochs again"
+        yield (
+            "falling",
+            (
+                f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
+                "in as many epochs again"
+            ),
         )
     if trained and isinstance(trained.optimizer, Adam):
-        start = Layout(prior.blocks()).views(prior.init(np.float64))
-        widest = min(prior.deviation(start), 1.0)
+        widest = min(prior.deviation(_start(prior)), 1.0)
         if report.learning_rate >= widest:
-            found["restless"] = (
-                f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
-                f"the prior's standard deviation is {widest:.3g}"
+            yield (
+                "restless",
+                (
+                    f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
+                    f"the prior's standard deviation is {widest:.3g}"
+                ),
             )
     if report.moved < STARTED:
-        found["idle"] = (
-            f"no number that is learned has moved by more than {report.moved:.2g}, less than the "
-            f"{STARTED:g} by which weights differ at the start"
+        yield (
+            "idle",
+            (
+                f"no number that is learned has moved by more than {report.moved:.2g}, less than the "
+                f"{STARTED:g} by which weights differ at the start"
+            ),
         )
-    wasted = -log(report.spread_y) - 0.5 * (1 - report.spread_y**2) if report.spread_y > 0 else nan
+    wasted = -log(spread) - 0.5 * (1 - spread**2) if spread > 0 else nan
     if min(report.bulk_gap, wasted) > GROSS:
-        found["outliers in y"] = (
-            f"most rows are described worse, by {report.bulk_gap:.3g} nats, than by a Gaussian of "
-            "their own"
+        yield (
+            "outliers in y",
+            (
+                f"most rows are described worse, by {report.bulk_gap:.3g} nats, than by a Gaussian of "
+                "their own"
+            ),
         )
-    poor = "worse" in found or not isnan(report.line)
     if report.spread_x < (HIDDEN if poor else SQUEEZED):
-        found["outliers in X"] = (
-            f"in a column of X most rows differ by only {report.spread_x:.2g} of its "
-            f"standard deviation, and a row is {report.largest_x:.3g} away"
+        yield (
+            "outliers in X",
+            (
+                f"in a column of X most rows differ by only {report.spread_x:.2g} of its "
+                f"standard deviation, and a row is {report.largest_x:.3g} away"
+            ),
         )
-    return found
 
 
 def _causes(
-    report: FitReport,
-    found: set[str],
-    source: Source,
-    trained: Trained | None,
-    standardize: bool,
-    reach: float,
+    report: FitReport, found: set[str], source: Source, trained: Trained | None, standardize: bool
 ) -> list[str]:
     """Return likely causes with their remedies: those in the data, else in the model or training.
 
     Where none of them is plain, what is left: short chains, or too few rows.
     """
-    if "rows" in found:
-        return ["too few rows; give more of them"]
-    model, causes = source.model, []
-    likelihood, kind = model.likelihood, model.likelihood.target_kind
-    sizes = {"X": report.largest_x, "y": report.largest_y if kind == "real" else 1.0}
-    strange = {name: one for name, one in sizes.items() if one and not 1 / UNIT < one < UNIT}
-    far = [f"{name} reaches {size:.3g}" for name, size in strange.items()]
-    if "worse" in found and far and not standardize:
-        causes.append(
-            f"units far from 1, in which training starts ({', '.join(far)}); use standardize=True"
-        )
-    if "outliers in y" in found:
-        causes.append(
-            "outliers in y; correct or leave out those rows, or if they are real use "
-            "likelihood='student-t-learned'"
-        )
-    if "outliers in X" in found:
-        causes.append("outliers in X; correct or leave out those rows, or transform the column")
+    model, likelihood, rows = source.model, source.model.likelihood, report.rows
+    real = likelihood.target_kind == "real"
+    causes = list(_causes_in_data(report, found, real, standardize))
     if causes:
         return causes
     noise_is_fixed = likelihood.noise_name and not likelihood.blocks(model.outputs)
-    if kind == "real" and "worse" in found and noise_is_fixed:
+    if real and "worse" in found and noise_is_fixed:
         causes.append(
             f"a noise scale that is fixed, {likelihood}; learn it, as "
             "likelihood='gaussian-learned' and 'student-t-learned' do"
         )
     if (beta := getattr(getattr(source, "objective", None), "beta", 1.0)) > 1.0:
         causes.append(f"a KL term that counts {beta:g} times; use objective='elbo'")
-    if 0 < reach < NARROW:
-        times = reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
+    if 0 < report.reach < NARROW:
+        times = report.reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
         causes.append(
-            f"a prior that is too narrow: under it functions vary from row to row by {reach:.2g} "
-            f"of {KINDS[kind].size_name}; use one about {times:.3g} times as wide"
+            "a prior that is too narrow: under it functions vary from row to row by "
+            f"{report.reach:.2g} of {KINDS[likelihood.target_kind][2]}; use one about {times:.3g} "
+            "times as wide"
         )
-    if trained is not None and not _is_out_of_reach(report, reach):
+    if trained is not None and not report.out_of_reach:
         rate = trained.optimizer.learning_rate
         short = report.moved < NOISE_TO_UNIT and "worse" in found
         unfinished = short or found & {"idle", "falling"}
         if rate >= FAST:
-            causes.append(
-                f"a learning rate that is too high, {rate:g}; try optimizer=Adam(1e-2, "
-                "schedule=Cosine())"
-            )
+            remedy = "try optimizer=Adam(1e-2, schedule=Cosine())"
+            causes.append(f"a learning rate that is too high, {rate:g}; {remedy}")
         elif unfinished and rate < SLOW:
             causes.append(f"a learning rate that is too low, {rate:g}; try optimizer=Adam(1e-2)")
         elif unfinished:
-            causes.append(
-                f"too few epochs, {len(trained.history)}; train for more, or with smaller batches"
-            )
+            remedy = "train for more, or with smaller batches"
+            causes.append(f"too few epochs, {len(trained.history)}; {remedy}")
     if causes:
         return causes
     if trained is None:
         return ["chains that are not there yet; use a longer warm_up, more draws or 'hmc'"]
-    if report.kl < LEAST_KL or "nothing" in found or model.layout.size > report.rows:
+    if report.kl < LEAST_KL or "nothing" in found or model.layout.size > rows:
         own = isinstance(getattr(source, "posterior", None), FullRank)
         remedy = "'full-rank' with its short steps, or 'map'" if own else "'map'"
         return [
-            f"the posterior has collapsed to the prior: {report.rows} rows do not hold "
+            f"the posterior has collapsed to the prior: {rows} rows do not hold "
             f"{model.layout.size} weights; use fewer or narrower layers, more rows, or "
             f"inference={remedy}"
         ]
     return ["none that is known; try more epochs, another learning rate, or another prior"]
+
+
+def _causes_in_data(
+    report: FitReport, found: set[str], real: bool, standardize: bool
+) -> Iterator[str]:
+    if "rows" in found:
+        yield "too few rows; give more of them"
+        return
+    sizes = {"X": report.largest_x, "y": report.largest_y if real else 1.0}
+    far = [
+        f"{name} reaches {size:.3g}"
+        for name, size in sizes.items()
+        if size and not 1 / UNIT < size < UNIT
+    ]
+    if "worse" in found and far and not standardize:
+        where = ", ".join(far)
+        yield f"units far from 1, in which training starts ({where}); use standardize=True"
+    if "outliers in y" in found:
+        yield (
+            "outliers in y; correct or leave out those rows, or if they are real use "
+            "likelihood='student-t-learned'"
+        )
+    if "outliers in X" in found:
+        yield "outliers in X; correct or leave out those rows, or transform the column"

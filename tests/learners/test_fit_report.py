@@ -209,7 +209,8 @@ def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(reach,
     """100 rows gain at most log 10 each, and r times as large a function costs r^2 / 2."""
     source = regressor()._plan().build(1, 1, GaussianLikelihood())
     trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
-    found = fit_report._findings(replace(GOOD, log_density=-1.0), source, trained, reach)
+    report = replace(GOOD, log_density=-1.0, reach=reach)
+    found = dict(fit_report._findings(report, source, trained))
     assert ("narrow" in found) == beyond
 
 
@@ -428,9 +429,9 @@ GOOD = FitReport(
 def test_each_finding_has_a_threshold_of_its_own(measured, finding):
     source = regressor()._plan().build(1, 1, GaussianLikelihood())
     trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
-    found = list(fit_report._findings(replace(GOOD, **measured), source, trained).values())
+    found = list(fit_report._findings(replace(GOOD, **measured), source, trained))
     assert len(found) == (finding is not None)
-    assert all(one.startswith(finding) for one in found)
+    assert all(text.startswith(finding) for _, text in found)
 
 
 def test_it_reads_as_a_table_with_a_verdict():
