@@ -78,65 +78,52 @@ class Learner(Fitted):
     Parameters
     ----------
     hidden_layer_sizes : tuple of int, default=None
-        Widths of the hidden layers; ``()`` for none. None is (20,), for classes (50,). Under a
-        mean-field posterior every unit, used or not, adds about noise variance / N to the
-        predictive variance: take more for many rows or little noise.
+        Widths of the hidden layers; ``()`` for none. None is (20,), for classes (50,). A mean-field
+        posterior adds noise variance / N per unit to the variance: many units need many rows.
     activation : str, default='relu'
         Of every hidden layer: 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
     prior : str or object, default=None
         Of the weights: 'gaussian', 'laplace', 'student-t', 'mixture', ..., or e.g.
-        ``LaplacePrior(0.2)``. None is ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``,
-        since certain classes need large logits.
+        ``LaplacePrior(0.2)``. None is ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``.
     likelihood : str or object, default=None
-        None is ``GaussianLikelihood(0.1, learn=True)``. 'heteroscedastic' learns noise that
-        depends on X, 'student-t' and 'student-t-learned' are for outliers, 'poisson' models
-        counts by their log rate; 'bernoulli' (columns of 0 and 1) and 'categorical' (rows of
-        probabilities) work too. With ``standardize=True`` scales are in units of the
-        standardised target. The classifier takes the last two alone; None is one logit for
-        two classes, one logit per class for more.
+        None is ``GaussianLikelihood(0.1, learn=True)``, in training's units. 'heteroscedastic' is
+        noise that depends on X, 'student-t' and 'student-t-learned' are for outliers, 'poisson' for
+        counts by their log rate, 'bernoulli' for columns of 0 and 1, 'categorical' for rows of
+        probabilities. The classifier takes the last two; None is one logit for two classes.
     inference : str or object, default='mean-field'
         What stands for the posterior. Trained: 'mean-field', 'full-rank' (for small networks), or
         a single value, 'map' with the prior and 'mle' without. Drawn from the posterior itself,
-        weights together with the scales that are learned, slower but without a family's
-        restrictions: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little, see `MCLMC`).
+        with the scales that are learned: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little).
         Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
-        While sampling all rows are used at every step; gradient_estimator, objective,
-        kl_weights, kl_warm_up, optimizer, early_stopping and validation_fraction are refused,
-        epochs, batch_size and samples unused.
+        Sampling uses all rows at every step; what only training has is refused or unused.
     gradient_estimator : str or class, default=None
         Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. None is
         'reparameterised', for the EUBO 'self-normalised'.
     objective : str or object, default=None
-        None is ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the
-        EUBO are biased on minibatches (D30): prefer a `batch_size` of all rows, and many
-        `samples`.
+        None is ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the EUBO
+        are biased on minibatches (D30): take a `batch_size` of all rows, and many `samples`.
     kl_weights : {'proportional', 'geometric'} or callable, default=None
         How the minibatches of an epoch share the KL term; None is 'proportional'.
     kl_warm_up : {'none', 'linear', 'cyclical'} or object, default=None
-        Factor on the KL term that rises to 1 during training. None is, in `fit` of a regressor
-        with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'. One that is given runs
-        over the epochs of each call, as a schedule does; 'map' has its prior weighed by it.
+        Factor on the KL term that rises to 1 over the epochs of a call. None is, in `fit` of a
+        regressor with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'.
     optimizer : Adam, SGD or Momentum, default=None
-        None is ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one
-        call of `fit` or `partial_fit`.
+        None is ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one call.
     epochs : int, default=None
-        Passes over the data; None is 1000, for classes 100. Few data need many epochs, since
-        every weight's standard deviation has to grow towards the prior's; many data need fewer.
+        Passes over the data; None is 1000, for classes 100. Few data need many.
     batch_size : int, default=32
         Rows per step.
     samples : int, default=None
         Weight samples per training step; None is 1, for classes 4.
     predict_samples : int, default=None
-        Weight samples, or draws, per prediction; None is 100, for classes 500: few underestimate
-        the probability of the classes that only a few of them favour.
+        Weight samples, or draws, per prediction; None is 100, for classes 500.
     standardize : bool, default=True
         Bring inputs and real targets to mean 0 and standard deviation 1 for training (constant
         columns to 0); undone in everything that is returned. Counts, zeros and ones stay.
     early_stopping : EarlyStopping, default=None
         When to end before the last epoch, by the training or a validation loss; None is never.
     validation_fraction : float, default=0.0
-        Share of the rows held out by `fit` to record (and stop by) a validation loss, >= 0
-        and < 1. `partial_fit` trains on all its rows.
+        Share of the rows, >= 0 and < 1, that `fit` holds out to record (and stop by) their loss.
     dtype : {'float64', 'float32'}, default='float64'
         Of training and prediction; results are float64.
     random_state : int or numpy.random.Generator or RandomState, default=None
@@ -144,12 +131,10 @@ class Learner(Fitted):
     progress : bool, default=None
         Show a progress bar; None is only in a terminal or notebook.
     verbose : bool or int, default=False
-        Print a line for every epoch, or for every so many: its number and its loss, as in
-        `loss_curve_`. After sampling, one line. A progress bar stays below these lines.
+        Print the loss of every epoch, or of every so many; after sampling, one line.
     warm_start : bool, default=False
         Let `fit` go on from where the last `fit` or `partial_fit` ended, for `epochs` more,
-        with its standardisation, the optimizer's memory and the generator; without a warm-up,
-        unless one is given. Not while sampling.
+        in its units, without a warm-up unless one is given. Not while sampling.
     """
 
     hidden_layer_sizes: Any = None
@@ -187,23 +172,18 @@ class Learner(Fitted):
             cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments, and with `deep` the fields of their parts.
+        """Return the arguments, and with `deep` the fields of the parts that they stand for.
 
-        These are named ``prior__scale``, ``optimizer__schedule__final`` and so on. Where an
-        argument is None or a short name, they are those of the part that it stands for.
+        These are named ``prior__scale``, ``optimizer__schedule__final`` and so on.
         """
         params: dict[str, Any] = super().get_params(deep=False)
         return with_fields(params, self.task) if deep else params
 
     def set_params(self: Self, **params: Any) -> Self:
-        """Set arguments of the constructor, or fields of their parts as `get_params` names them.
+        """Set arguments, or fields of their parts as `get_params` names them.
 
         A part is replaced by one with the new field: ``set_params(prior="laplace",
         prior__scale=0.2)`` sets ``prior=LaplacePrior(0.2)``.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

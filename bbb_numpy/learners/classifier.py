@@ -42,21 +42,13 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     ----------
     classes_ : ndarray (C,)
         The labels, sorted, in the type they were given in; the order of all probabilities.
-    theta_, estimator_, training_, draws_, history_, n_iter_ : optional
-    loss_curve_, loss_, coefs_, intercepts_, feature_importances_, fit_report_ : optional
-        As of `BayesianMLPRegressor`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray (d_in,) of str
-        Only after fitting a data frame with text column names.
-    x_mean_, x_scale_ : ndarray (d_in,)
-        Shift and scale of inputs.
+    theta_, estimator_, training_, draws_, n_iter_, history_, ... :
+        As of `BayesianMLPRegressor`, but for `noise_scale_`, `n_outputs_`, `y_ndim_`.
 
     Notes
     -----
-    As `BayesianMLPRegressor`: arguments are checked by `fit`, and a call that fails leaves an
-    earlier fit as it was.
-
-    Labels may be text, whole numbers, truth values, or of any type that can be sorted.
+    As `BayesianMLPRegressor`. Labels may be text, whole numbers, truth values, or of any type that
+    can be sorted.
     """
 
     class_weight: Any = None

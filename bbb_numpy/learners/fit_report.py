@@ -183,7 +183,7 @@ def fit_report(
             bulk_gap=_bulk_gap(y, fit) if real else nan,
             reach=_reach(source, x, y, seed) if poor else nan,
         )
-    found = dict(_findings(report, source, trained))
+    found = _findings(report, source, trained)
     causes = _causes(report, set(found), source, trained, standardize) if found else []
     return replace(report, findings=tuple(found.values()), causes=tuple(causes))
 
@@ -304,79 +304,58 @@ def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
 # What is concluded.
 
 
-def _findings(
-    report: FitReport, source: Source, trained: Trained | None
-) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong, each with a name of its kind."""
+def _findings(report: FitReport, source: Source, trained: Trained | None) -> dict[str, str]:
+    """Return what is wrong, by a name of its kind."""
+    found: dict[str, str] = {}
     density, spread, prior = report.log_density, report.spread_y, source.model.prior
     poor = not isnan(report.line)
     if report.rows == 1:
-        yield "rows", "there is one row to train on, which shows no spread and no dependence"
+        found["rows"] = "there is one row to train on, which shows no spread and no dependence"
     elif not density >= report.least:
         poor = True
-        yield (
-            "worse",
-            (
-                "the fit is worse than ignoring X: the mean log density of its training rows is "
-                f"{density:.4g} nats, that of {KINDS[source.model.likelihood.target_kind][0]} "
-                f"{report.base:.4g}"
-            ),
+        found["worse"] = (
+            "the fit is worse than ignoring X: the mean log density of its training rows is "
+            f"{density:.4g} nats, that of {KINDS[source.model.likelihood.target_kind][0]} "
+            f"{report.base:.4g}"
         )
     elif report.line - density > max(2 * NEGLIGIBLE, VERY_STRONG / report.rows):
-        yield (
-            "nothing",
-            (
-                "the fit is no better than ignoring X, where a straight line is: the mean log density "
-                f"of the training rows is {density:.4g} nats, that of the line {report.line:.4g}"
-            ),
+        found["nothing"] = (
+            "the fit is no better than ignoring X, where a straight line is: the mean log density "
+            f"of the training rows is {density:.4g} nats, that of the line {report.line:.4g}"
         )
     elif report.out_of_reach:
-        yield "narrow", "the fit is no better than ignoring X, and its prior does not let it be"
+        found["narrow"] = "the fit is no better than ignoring X, and its prior does not let it be"
     # Steep is a pace not below the average one, by which the fit has left the base behind
     fall, gain = -report.slope, density - report.base
     if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain):
-        yield (
-            "falling",
-            (
-                f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
-                "in as many epochs again"
-            ),
+        found["falling"] = (
+            f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
+            "in as many epochs again"
         )
     if trained and isinstance(trained.optimizer, Adam):
         widest = min(prior.deviation(_start(prior)), 1.0)
         if report.learning_rate >= widest:
-            yield (
-                "restless",
-                (
-                    f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
-                    f"the prior's standard deviation is {widest:.3g}"
-                ),
+            found["restless"] = (
+                f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
+                f"the prior's standard deviation is {widest:.3g}"
             )
     if report.moved < STARTED:
-        yield (
-            "idle",
-            (
-                f"no number that is learned has moved by more than {report.moved:.2g}, less than the "
-                f"{STARTED:g} by which weights differ at the start"
-            ),
+        found["idle"] = (
+            f"no number that is learned has moved by more than {report.moved:.2g}, less than the "
+            f"{STARTED:g} by which weights differ at the start"
         )
     wasted = -log(spread) - 0.5 * (1 - spread**2) if spread > 0 else nan
     if min(report.bulk_gap, wasted) > GROSS:
-        yield (
-            "outliers in y",
-            (
-                f"most rows are described worse, by {report.bulk_gap:.3g} nats, than by a Gaussian of "
-                "their own"
-            ),
+        found["outliers in y"] = (
+            f"most rows are described worse, by {report.bulk_gap:.3g} nats, than by a Gaussian of "
+            "their own"
         )
     if report.spread_x < (HIDDEN if poor else SQUEEZED):
-        yield (
-            "outliers in X",
-            (
-                f"in a column of X most rows differ by only {report.spread_x:.2g} of its "
-                f"standard deviation, and a row is {report.largest_x:.3g} away"
-            ),
+        found["outliers in X"] = (
+            f"in a column of X most rows differ by only {report.spread_x:.2g} of its "
+            f"standard deviation, and a row is {report.largest_x:.3g} away"
         )
+    return found
 
 
 def _causes(

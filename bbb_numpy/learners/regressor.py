@@ -43,25 +43,18 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     training_ : Training
         theta, the optimizer's memory and the history; not after sampling.
     draws_ : Draws
-        Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data,
-        standardised. `bbb_numpy.evaluation.arviz_export` judges whether the chains have converged.
-    history_ : list of Epoch
-        Not after sampling.
+        Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data.
     n_iter_ : int
         Epochs trained; after sampling, draws of each chain.
-    loss_curve_ : list of float
-        What was minimised, by default the free energy of all rows, by epoch; not after sampling.
-    loss_ : float
-        The last of them.
+    history_, loss_curve_, loss_ : list of Epoch, list of float, float
+        Every epoch trained, what was minimised in it (the free energy of all rows), and the last.
     coefs_, intercepts_ : list of ndarray (d_in, d_out), (d_out,)
-        Means of weights and biases over the posterior, layer by layer, of the network as it is
-        trained: from standardised X to standardised y.
+        Posterior means of weights and biases, layer by layer, from standardised X to y.
     feature_importances_ : ndarray (d_in,)
         Share of each input in the squares of ``|mu| / sigma`` of the first layer: how surely the
         network uses it, not how much y changes with it. Mean-field posteriors only.
     fit_report_ : FitReport
-        What `fit` measured of itself on its training rows; `partial_fit` removes it, since only its
-        caller knows when training ends.
+        What `fit` measured of itself on its training rows; not after `partial_fit`.
     noise_scale_ : ndarray (K,)
         Noise standard deviation of each output, in units of y, its mean over the draws if
         sampled; of Student's t its scale, which is smaller. Not where the noise depends on X.
@@ -70,24 +63,18 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     feature_names_in_ : ndarray (d_in,) of str
         Only after fitting a data frame with text column names.
     x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
-        Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 where nothing is
-        standardised.
-    rng_ : numpy.random.Generator
-        From which `partial_fit` goes on drawing.
-    predict_seed_ : int
-        Seed of the weight samples of all predictions, so that they can be repeated and a
-        row's prediction does not depend on the other rows.
+        Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 where nothing is standardised.
+    rng_, predict_seed_ : numpy.random.Generator, int
+        From which `partial_fit` goes on drawing, and of which predictions draw their weights.
 
     Notes
     -----
     Numbers inside parts are parameters too, for `set_params` and grid searches:
     ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
 
-    Arguments are checked by `fit`, not by the constructor. A call that fails leaves an
-    earlier fit as it was. But after `NonFiniteError`, and
-    after Ctrl-C, the model holds the state after the last finished epoch (if no epoch was
-    finished, an earlier fit is kept). Ctrl-C while sampling leaves the draws so far; before the
-    first draw it is raised, and an earlier fit is kept.
+    Arguments are checked by `fit`, not by the constructor. A call that fails leaves an earlier fit
+    as it was. But after `NonFiniteError`, and after Ctrl-C, the model holds the state after the
+    last finished epoch, or the draws so far; if there are none, an earlier fit is kept.
     """
 
     n_outputs_: int

@@ -210,7 +210,7 @@ def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(reach,
     source = regressor()._plan().build(1, 1, GaussianLikelihood())
     trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
     report = replace(GOOD, log_density=-1.0, reach=reach)
-    found = dict(fit_report._findings(report, source, trained))
+    found = fit_report._findings(report, source, trained)
     assert ("narrow" in found) == beyond
 
 
@@ -429,9 +429,9 @@ GOOD = FitReport(
 def test_each_finding_has_a_threshold_of_its_own(measured, finding):
     source = regressor()._plan().build(1, 1, GaussianLikelihood())
     trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
-    found = list(fit_report._findings(replace(GOOD, **measured), source, trained))
+    found = fit_report._findings(replace(GOOD, **measured), source, trained)
     assert len(found) == (finding is not None)
-    assert all(text.startswith(finding) for _, text in found)
+    assert all(one.startswith(finding) for one in found.values())
 
 
 def test_it_reads_as_a_table_with_a_verdict():
