@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..evaluation import predictive
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
 from ..numeric.standardisation import standardised
@@ -27,7 +28,7 @@ from ..sampling.draws import DrawnWeights
 from ..training import NonFiniteError, Recipe, Training
 from ..training.loop import train
 from ..training.recipe import Rows
-from .cautions import warn_of_collapse, warn_of_scale
+from .cautions import need_finite, warn_of_collapse, warn_of_scale
 from .columns import encoded
 from .fit_report import Trained, fit_report
 from .inference import is_sampled
@@ -265,6 +266,10 @@ class Learner(Fitted):
         """Read the targets of a first fit."""
         raise NotImplementedError
 
+    def _like_y(self, array: Array) -> Array:
+        """Return predictions (N, K, ...) with the axes of y, or for each of the classes."""
+        raise NotImplementedError
+
     def _next_targets(self, y: Array, dtype: Any) -> Array:
         """Read targets like those of the first fit: (N, K) in training's units and dtype."""
         raise NotImplementedError
@@ -446,12 +451,39 @@ class Learner(Fitted):
         options = {"rng": np.random.default_rng(self.predict_seed_), "samples": samples, **changes}
         return function(self.estimator_, self.theta_, x, *more, **options)
 
-    def _drawn(
-        self, draw: Callable[..., Any], X: Any, n_samples: int, random_state: Any
-    ) -> tuple[Array, Array]:
-        """Return standardised rows, and at them what is drawn for `n_samples` weight vectors."""
-        x = self._check_rows(X)
-        changes: dict[str, Any] = {"samples": whole("n_samples", n_samples, 1, MOST_SAMPLES)}
-        if random_state is not None:
-            changes["rng"] = check_generator(random_state)
-        return x, self._ask(draw, x, **changes)
+    def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Return functions drawn from the posterior at `X`, in units of y, or of classes P(y|x, w).
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        n_samples : int
+            Number of functions S.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            None gives the functions that `predict` averages, the same at every call.
+
+        Returns
+        -------
+        ndarray (N, S) or (N, K, S); of classes (N, C, S)
+        """
+        return self._sample(predictive.sample_functions, X, n_samples, random_state)
+
+    def log_predictive_density(self, X: Any, y: Any) -> Array:
+        """Return log P(y|x, D) of each row (N,), in nats per row, for y in its own units (D5)."""
+        return self._log_density(*self._check_pair(X, y))
+
+    def _log_density(self, x: Array, targets: Array) -> Array:
+        """Return log P(y|x, D) (N,) at rows and targets in training's units."""
+        found: Array = self._ask(predictive.log_predictive_density, x, targets)
+        need_finite("the log density of y", found, x)
+        return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
+        """Return what is drawn at `X` for `n_samples` weight vectors, (N, K, S) or like y."""
+        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MOST_SAMPLES)
+        changes = {} if random_state is None else {"rng": check_generator(random_state)}
+        drawn = self._ask(draw, x, samples=samples, **changes)  # (S, N, K)
+        drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
+        need_finite("a function drawn from the posterior", drawn, x)
+        return self._like_y(drawn)

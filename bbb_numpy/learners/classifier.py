@@ -190,41 +190,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         proba /= proba.sum(axis=1, keepdims=True)  # exactly, also from float32
         return ClassPredictive(proba, found.aleatoric.astype(np.float64))
 
-    def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Return class probabilities of single weight vectors drawn from the posterior.
-
-        Parameters
-        ----------
-        X : array-like (N, d_in)
-        n_samples : int
-            Number of functions S.
-        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            None gives the functions that `predict_proba` averages, the same at every call.
-
-        Returns
-        -------
-        ndarray (N, C, S)
-        """
-        x, p = self._drawn(predictive.sample_functions, X, n_samples, random_state)
-        drawn = np.moveaxis(p, 0, -1).astype(np.float64)  # (N, K, S)
-        need_finite("a function drawn from the posterior", drawn, x)
-        return np.concatenate([1.0 - drawn, drawn], axis=1) if drawn.shape[1] == 1 else drawn
-
-    def log_predictive_density(self, X: Any, y: Any) -> Array:
-        """Return log P(y|x, D) of each row (N,), in nats per row (D5).
-
-        Raises
-        ------
-        ValueError
-            Also for a label that is not among `classes_`.
-        """
-        return self._log_density(*self._check_pair(X, y))
-
-    def _log_density(self, x: Array, targets: Array) -> Array:
-        """Return the log probability (N,) of encoded targets."""
-        found = self._ask(predictive.log_predictive_density, x, targets)
-        need_finite("the log density of y", found, x)
-        return found.astype(np.float64)
+    def _like_y(self, array: Array) -> Array:
+        return np.concatenate([1.0 - array, array], axis=1) if array.shape[1] == 1 else array
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         classes = np.unique(y) if classes is None else classes

@@ -237,33 +237,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         need_finite("the prediction", np.concatenate(moments, axis=1), x)
         return Predictive._make(self._like_y(part) for part in scaled)
 
-    def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Return functions drawn from the posterior, evaluated at `X`, in units of y.
-
-        Parameters
-        ----------
-        X : array-like (N, d_in)
-        n_samples : int
-            Number of functions S.
-        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            None gives the functions that `predict` averages, the same at every call.
-
-        Returns
-        -------
-        ndarray (N, S) or (N, K, S)
-        """
-        return self._sample(predictive.sample_functions, X, n_samples, random_state)
-
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
         """Return targets drawn from the predictive distribution; as `sample_functions`."""
         return self._sample(predictive.sample_targets, X, n_samples, random_state)
-
-    def log_predictive_density(self, X: Any, y: Any) -> Array:
-        """Return log P(y|x, D) of each row (N,), in nats per row, for y in its own units (D5)."""
-        x, targets = self._check_pair(X, y)
-        found = self._ask(predictive.log_predictive_density, x, targets)
-        need_finite("the log density of y", found, x)
-        return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         likelihood = plan.parts["likelihood"]
@@ -279,13 +255,6 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             )
         self.estimator_.model.likelihood.check_targets(y, dtype)
         return standardised(y, self.y_mean_, self.y_scale_, dtype, "y")
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
-        x, drawn = self._drawn(draw, X, n_samples, random_state)  # (S, N, K)
-        drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
-        need_finite("a function drawn from the posterior", drawn, x)
-        return self._like_y(drawn)
 
     def _like_y(self, array: Array) -> Array:
         """Drop the axis of outputs (N, K, ...) when y had none."""
