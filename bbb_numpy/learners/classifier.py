@@ -12,6 +12,7 @@ from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
+from ..numeric.validation import brief
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, trains
 from .cautions import need_finite
@@ -58,16 +59,11 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     @trains
     def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        epochs: int = 1,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, classes: Any = None, epochs: int = 1, sample_weight: Any = None
     ) -> BayesianMLPClassifier:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
-        Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
+        As `BayesianMLPRegressor.partial_fit`.
 
         Parameters
         ----------
@@ -78,10 +74,6 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             Passes over these rows, >= 1.
         sample_weight : array-like (N,), optional
             How often each row counts, as in `fit`.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -98,8 +90,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         if "training_" in self.__dict__:
             if named is not None and not np.array_equal(named, self.classes_):
                 raise ValueError(
-                    f"classes {_some(named)} are not those of the first call, "
-                    f"{_some(self.classes_)}; call fit to start anew"
+                    f"classes {brief(named.tolist())} are not those of the first call, "
+                    f"{brief(self.classes_.tolist())}; call fit to start anew"
                 )
         elif named is None:
             raise ValueError(
@@ -119,8 +111,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     def predict(self, X: Any) -> Array:
         """Return the most probable label of each row (N,), in the type of the labels."""
-        places = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[places]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (N, C), in the order of `classes_`."""
@@ -131,13 +122,11 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         x = self._check_rows(X)
         proba = self._distribution(x).proba
         logs = np.log(np.where(proba > 0, proba, 1.0))
-        small = proba < 1e-8  # 1 - p has lost their digits, or exp(logit) is 0
-        for place in np.flatnonzero(small.any(axis=0)):
-            rows = np.flatnonzero(small[:, place])
-            targets = _encoded(
-                np.full(len(rows), place), self.classes_, self.estimator_.model.likelihood
-            )
-            logs[rows, place] = self._log_density(x[rows], targets)
+        # where 1 - p has lost its digits, or exp(logit) is 0
+        for rows, place in ((np.flatnonzero(p < 1e-8), place) for place, p in enumerate(proba.T)):
+            if rows.size:
+                targets = self._next_targets(self.classes_[np.full(len(rows), place)], x.dtype)
+                logs[rows, place] = self._log_density(x[rows], targets)
         return logs
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
@@ -146,21 +135,10 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         The most probable classes of each row, until together they have the probability `coverage`:
         what `predict_interval` of the regressor is to numbers.
 
-        Parameters
-        ----------
-        X : array-like (N, d_in)
-        coverage : float
-            Between 0 and 1.
-
         Returns
         -------
         ndarray of bool (N, C)
             Whether each class of `classes_` is in the set of the row; at least one is.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `coverage` is no such number, and as `predict`.
         """
         levels = check_levels("coverage", coverage)
         if levels.ndim:
@@ -169,10 +147,6 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     def predict_distribution(self, X: Any) -> ClassPredictive:
         """Return class probabilities and the split of their entropy, in nats (D29).
-
-        Parameters
-        ----------
-        X : array-like (N, d_in)
 
         Returns
         -------
@@ -206,39 +180,25 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             likelihood = BernoulliLikelihood() if len(classes) == 2 else CategoricalLikelihood()
         if isinstance(likelihood, BernoulliLikelihood) and len(classes) > 2:
             raise ValueError(
-                f"a Bernoulli likelihood has two classes; y has {len(classes)}: {_some(classes)}. "
-                "Use likelihood='categorical', or None"
+                f"a Bernoulli likelihood has two classes; y has {len(classes)}: "
+                f"{brief(classes.tolist())}. Use likelihood='categorical', or None"
             )
-        return Targets(
-            _encoded(_places(y, classes), classes, likelihood), likelihood, {"classes_": classes}
-        )
+        return Targets(_encoded(y, classes, likelihood), likelihood, {"classes_": classes})
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        likelihood = self.estimator_.model.likelihood
-        return _encoded(_places(y, self.classes_), self.classes_, likelihood).astype(dtype)
+        return _encoded(y, self.classes_, self.estimator_.model.likelihood).astype(dtype)
 
 
-def _places(labels: Array, classes: Array) -> NDArray[np.intp]:
-    """Return the place of every label among the sorted classes (N,), or raise ValueError."""
+def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
+    """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
     places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
     known = np.asarray(classes[places] == labels)  # a number is no text, though searched as one
     if not known.all():
         row = int(np.argmin(known))
         raise ValueError(
             f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "
-            f"classes {_some(classes)}"
+            f"classes {brief(classes.tolist())}"
         )
-    return places
-
-
-def _encoded(places: NDArray[np.intp], classes: Array, likelihood: Likelihood) -> Array:
-    """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
     if isinstance(likelihood, BernoulliLikelihood):
         return places[:, None].astype(np.float64)
     return np.eye(len(classes))[places]
-
-
-def _some(labels: Array) -> str:
-    """List a few labels."""
-    shown = ", ".join(map(repr, labels[:5].tolist()))
-    return f"[{shown}, ...]" if len(labels) > 5 else f"[{shown}]"

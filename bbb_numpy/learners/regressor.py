@@ -112,10 +112,6 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         sample_weight : array-like (N,), optional
             How often each row counts, as in `fit`.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         TypeError, ValueError, NonFiniteError
@@ -140,10 +136,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         -------
         mean : ndarray (N,) or (N, K)
         std : ndarray, same shape
-            Only with ``return_std=True``.
         cov : ndarray (N, N) or (N, N, K)
-            Only with ``return_cov=True``. Its diagonal is std^2, infinite as that may be under
-            Student's t with df <= 2.
+            Its diagonal is std^2, infinite as that may be under Student's t with df <= 2.
 
         Raises
         ------
@@ -165,16 +159,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Between the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
         itself, not from its mean and standard deviation. Those of counts hold at least that much.
 
-        Parameters
-        ----------
-        X : array-like (N, d_in)
-        coverage : float or list of float
-            Between 0 and 1.
-
         Returns
         -------
         ndarray (N, 2) or (N, K, 2)
-            Lower and upper end; for C coverages (N, C, 2) or (N, K, C, 2).
+            Lower and upper end; for a list of C coverages (N, C, 2) or (N, K, C, 2).
         """
         levels = check_levels("coverage", coverage)
         ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)  # (2,) or (C, 2)
@@ -185,24 +173,14 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def predict_quantiles(self, X: Any, q: Any = 0.5) -> Array:
         """Return quantiles of the predictive mixture itself, in units of y (D46).
 
-        Parameters
-        ----------
-        X : array-like (N, d_in)
-        q : float or list of float
-            Between 0 and 1; 0 gives the least number that y could be (-inf, for counts 0), 1 the
-            largest.
+        The smallest y that is not exceeded with probability q, of each output by itself; of counts
+        a whole number. 0 gives the least number that y could be (-inf, for counts 0), 1 the
+        largest. Under Student's t with less than about 0.1 degrees of freedom it may be infinite.
 
         Returns
         -------
         ndarray (N,) or (N, K)
-            The smallest y that is not exceeded with probability q, of each output by itself; of
-            counts a whole number. For Q numbers (N, Q) or (N, K, Q). Under Student's t with less
-            than about 0.1 degrees of freedom it may be infinite.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `q` is no such number, and as `predict`.
+            For a list of Q numbers between 0 and 1 (N, Q) or (N, K, Q).
         """
         levels = check_levels("q", q)
         x = self._check_rows(X)
@@ -218,9 +196,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def _covariance(self, X: Any) -> Array:
         x = self._check_rows(X)
         found = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
-        finite = np.where(np.isinf(found), 0.0, found)
         heavy = self.estimator_.model.likelihood.heavy_tails
-        need_finite("the covariance", finite if heavy else found, x)
+        need_finite("the covariance", np.where(np.isinf(found) & heavy, 0.0, found), x)
         return found[..., 0] if self.y_ndim_ == 1 else found
 
     @np.errstate(over="ignore", invalid="ignore")
