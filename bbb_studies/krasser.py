@@ -34,8 +34,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, finish, pl
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
-from bbb_studies.data.kebude import Toy
-from bbb_studies.data.krasser import one_period
+from bbb_studies.data.toys import Toy, one_period
 from bbb_studies.kit import Claim, claims, listed, table, write
 
 Array = NDArray[Any]

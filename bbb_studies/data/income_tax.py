@@ -13,41 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import whole
-
-from .locate import DamagedDataError, locate, numbers, read
+from .locate import SETS, DamagedDataError, locate, numbers, read
 
 __all__ = ["AMOUNTS", "CLASSES", "COUNTS", "FILE", "INPUTS", "LEAKS", "Cells", "folds", "load"]
 
 Array = NDArray[Any]
-SET, FILE = "irs_vermont", "vt_zip_agi_2016.csv"
+Int = NDArray[np.intp]
+FILE: str = SETS["irs_vermont"]["file"]
+# In thousand USD, used as shares of A00100, the adjusted gross income; and counts, per return.
+AMOUNTS, COUNTS, LEAKS = (SETS["irs_vermont"][part] for part in ("amounts", "counts", "leaks"))
 NO_PLACE = ("0", "00000", "99999")  # the state's total, and all other codes
 CLASSES = ("below 25", "25 to 50", "50 to 75", "75 to 100", "100 to 200", "200 and more")
-
-# Columns in thousand USD, used as shares of A00100, the adjusted gross income.
-AMOUNTS = {
-    "A00200": "wages",
-    "A00300": "interest",
-    "A00600": "dividends",
-    "A00900": "business",
-    "A01000": "capital gains",
-    "A01400": "IRA distributions",
-    "A01700": "pensions",
-    "A02500": "social security",
-    "A26270": "partnerships",
-    "A19300": "mortgage interest",
-    "A18500": "real estate taxes",
-    "A19700": "contributions",
-}
-# Columns of counts, used per return.
-COUNTS = {
-    "MARS1": "single",
-    "MARS2": "joint",
-    "MARS4": "head of household",
-    "N2": "exemptions",
-    "ELDERLY": "aged 60 or more",
-    "N04470": "itemising",
-}
 # A typical income of each class: with the indicators of the classes beside it, the income itself
 # would tell nearly the same twice, and samplers crawl along directions that the data leave open.
 TYPICAL = np.log([12.0, 36.0, 61.0, 87.0, 138.0, 380.0])
@@ -58,21 +34,6 @@ INPUTS = (
     "log returns",
     *(f"class {name}" for name in CLASSES[1:]),
 )
-LEAKS = {
-    "A06500, N06500": "the target, and how many returns have it",
-    "A05800, N05800": "income tax before credits: the target plus the credits used",
-    "A10300, N10300": "total tax liability: the target plus other taxes",
-    "A10600, N10600, A11901, N11901, A11902, N11902": "payments, tax due and refunds, which "
-    "together give the total tax liability",
-    "A07100 to A07260, A59660 to A11560 and their N": "credits: granted against the target, most "
-    "of them by a rule of it",
-    "A09600, N09600, A05780, N05780": "parts of the income tax before credits",
-    "A09400, A85530, A85300, A09750 and their N": "other taxes of the same return",
-    "A85770, A85775 and their N": "premium tax credits, settled with the tax",
-    "A04800, N04800": "taxable income: no tax, but the only argument of the tax table",
-    "A18425, N18425, A18300, N18300, A04470": "state income tax, alone or in a sum: Vermont "
-    "computed it from federal taxable income",
-}
 
 
 class Cells(NamedTuple):
@@ -96,15 +57,13 @@ def load() -> Cells:
     DamagedDataError
         If a column is missing or holds no numbers.
     """
-    header, text = read(locate(SET, FILE))
-    needed = ["ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", *AMOUNTS, *COUNTS]
-    absent = [name for name in needed if name not in header]
-    if absent:
+    header, text = read(locate("irs_vermont"))
+    needed = ["AGI_STUB", "N1", "A00100", "A06500", *AMOUNTS, *COUNTS]
+    if absent := [name for name in ("ZIPCODE", *needed) if name not in header]:
         raise DamagedDataError(f"{FILE} has no column {', '.join(absent)}")
     place = text[:, header.index("ZIPCODE")]
-    values = numbers(FILE, text[:, [header.index(name) for name in needed[1:]]], needed[1:])
-    column = dict(zip(needed[1:], values.T, strict=True))
-
+    values = numbers(FILE, text[:, [header.index(name) for name in needed]], needed)
+    column = dict(zip(needed, values.T, strict=True))
     reasons = {
         "state total and all other codes": np.isin(place, NO_PLACE),
         "no returns shown (suppressed by the IRS)": column["N1"] == 0,
@@ -120,38 +79,24 @@ def load() -> Cells:
     income_class = column["AGI_STUB"].astype(int) - 1
     if not np.isin(income_class, range(len(CLASSES))).all():
         raise DamagedDataError(f"{FILE}: AGI_STUB must be 1 to {len(CLASSES)}")
-    x = np.column_stack(
-        [
-            np.log(income / returns) - TYPICAL[income_class],
-            *(column[name] / income for name in AMOUNTS),
-            *(column[name] / returns for name in COUNTS),
-            np.log(returns),
-            np.eye(len(CLASSES))[income_class, 1:],
-        ]
-    )
+    x = [
+        np.log(income / returns) - TYPICAL[income_class],
+        *(column[name] / income for name in AMOUNTS),
+        *(column[name] / returns for name in COUNTS),
+        np.log(returns),
+        np.eye(len(CLASSES))[income_class, 1:],
+    ]
     y = np.log(column["A06500"] / returns)[:, None]
-    return Cells(x, y, place[kept], income_class, returns, dropped)
+    return Cells(np.column_stack(x), y, place[kept], income_class, returns, dropped)
 
 
-def folds(
-    place: NDArray[np.str_], count: int = 5, seed: int = 0
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def folds(place: NDArray[np.str_], count: int = 5, seed: int = 0) -> list[tuple[Int, Int]]:
     """Return `count` pairs of training and test rows that keep every `place` (N,) whole.
 
     The six cells of one ZIP code are alike: across a random split they would tell on each other.
-
-    Raises
-    ------
-    ValueError
-        If `count` is not from 2 to the number of places.
     """
     names, code = np.unique(place, return_inverse=True)
-    if not 2 <= whole("count", count, 2) <= len(names):
-        raise ValueError(f"count must be from 2 to the {len(names)} places; got {count}")
-    order = np.random.default_rng(whole("seed", seed, 0, None)).permutation(len(names))
     fold = np.empty(len(names), int)
-    fold[order] = np.arange(len(names)) % count
-    return [
-        (np.flatnonzero(fold[code] != which), np.flatnonzero(fold[code] == which))
-        for which in range(count)
-    ]
+    fold[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % count
+    here = [fold[code] == which for which in range(count)]
+    return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in here]

@@ -12,44 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .locate import DamagedDataError, locate, read
+from .locate import SETS, check_content, locate, read
 
-__all__ = ["CODES", "COLUMNS", "COUNTS", "FILE", "Mushrooms", "load"]
+__all__ = ["LETTERS", "Mushrooms", "load"]
 
-Array = NDArray[Any]
-FILE = "agaricus-lepiota.csv"
-COUNTS = {"e": 4208, "p": 3916}  # edible, poisonous
-CODES = {  # the letters that occur, in alphabetical order
-    "cap-shape": "bcfksx",
-    "cap-surface": "fgsy",
-    "cap-color": "bcegnpruwy",
-    "bruises": "ft",
-    "odor": "acflmnpsy",
-    "gill-attachment": "af",
-    "gill-spacing": "cw",
-    "gill-size": "bn",
-    "gill-color": "beghknopruwy",
-    "stalk-shape": "et",
-    "stalk-root": "?bcer",
-    "stalk-surface-above-ring": "fksy",
-    "stalk-surface-below-ring": "fksy",
-    "stalk-color-above-ring": "bcegnopwy",
-    "stalk-color-below-ring": "bcegnopwy",
-    "veil-type": "p",
-    "veil-color": "nowy",
-    "ring-number": "not",
-    "ring-type": "eflnp",
-    "spore-print-color": "bhknoruwy",
-    "population": "acnsvy",
-    "habitat": "dglmpuw",
-}
-COLUMNS = ("class", *CODES)
+FILE = SETS["mushroom"]["file"]
+LETTERS: dict[str, str] = SETS["mushroom"]["letters"]  # that occur, by column, in their order
 
 
 class Mushrooms(NamedTuple):
     """All mushrooms, one row each."""
 
-    x: Array  # (8124, 117) float32, 0 or 1; every group of one column sums to 1
+    x: NDArray[Any]  # (8124, 117) float32, 0 or 1; every group of one column sums to 1
     poisonous: NDArray[np.bool_]  # (8124,)
     names: tuple[str, ...]  # of the inputs, e.g. "odor=f"
 
@@ -62,25 +36,11 @@ def load() -> Mushrooms:
     MissingDataError
         If the file is not there; says where to get it and where to put it.
     DamagedDataError
-        If it is not what it should be: header, letters, how many of each class.
+        If it is no table with these columns, or does not hold the published letters.
     """
-    text = read(locate("mushroom", FILE), COLUMNS)[1]
-    groups = []
-    for column, (name, codes) in enumerate({"class": "ep", **CODES}.items()):
-        group = text[:, column, None] == np.array(list(codes))  # (N, letters)
-        if not group.any(axis=1).all():
-            row = int(np.argmin(group.any(axis=1)))
-            raise DamagedDataError(
-                f"{FILE}: data row {row + 1} has {text[row, column]!s:.20} for {name}; it "
-                f"must be one of {' '.join(codes)}"
-            )
-        groups.append(group)
-    poisonous = groups[0][:, 1]
-    found = {"e": int((~poisonous).sum()), "p": int(poisonous.sum())}
-    if found != COUNTS:
-        raise DamagedDataError(
-            f"{FILE} must have {COUNTS['e']} edible (e) and {COUNTS['p']} poisonous (p) "
-            f"mushrooms; it has {found['e']} and {found['p']}"
-        )
-    names = tuple(f"{name}={code}" for name, codes in CODES.items() for code in codes)
-    return Mushrooms(np.concatenate(groups[1:], axis=1).astype(np.float32), poisonous, names)
+    text = read(locate("mushroom"), ("class", *LETTERS))[1]
+    check_content("mushroom", FILE, "\n".join(",".join(row) for row in text).encode())
+    names = tuple(f"{name}={letter}" for name, letters in LETTERS.items() for letter in letters)
+    columns = zip(text[:, 1:].T, LETTERS.values(), strict=True)
+    x = [column == letter for column, letters in columns for letter in letters]
+    return Mushrooms(np.array(x, np.float32).T.copy(), text[:, 0] == "p", names)

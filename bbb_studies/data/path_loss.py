@@ -14,34 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import (
-    FUNCTION,
-    GENERATOR,
-    InstanceOf,
-    Numbers,
-    Optional,
-    accepts,
-    not_negative,
-    positive,
-    real,
-    whole,
-)
+from bbb_numpy.numeric.validation import Numbers, check_fields, not_negative, positive, real, whole
 
-__all__ = [
-    "Building",
-    "Receivers",
-    "Scene",
-    "features",
-    "field",
-    "grid",
-    "near_edge",
-    "receivers",
-    "walls",
-]
+__all__ = ["Building", "Receivers", "Scene", "features", "field", "grid", "near_edge", "receivers",
+           "walls"]  # fmt: skip
 
 Array = NDArray[Any]
-PLACES = Numbers((None, 2))
-RECEIVERS = partial(whole, least=1, most=10_000)  # their covariance is a matrix
+LOSS = partial(real, low=-1e6, high=1e6)
 MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
 
 
@@ -108,16 +87,16 @@ class Scene:
     correlation: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("width", "height", "exponent", "reference_distance"):
-            positive(name, getattr(self, name))
-        for name in ("shadowing", "correlation"):
-            not_negative(name, getattr(self, name))
-        for name in ("power", "reference_loss"):
-            real(name, getattr(self, name), -1e6, 1e6)
-        PLACES("transmitters", self.transmitters)
+        check_fields(
+            self,
+            **dict.fromkeys(("width", "height", "exponent", "reference_distance"), positive),
+            **dict.fromkeys(("shadowing", "correlation"), not_negative),
+            **dict.fromkeys(("power", "reference_loss"), LOSS),
+        )
+        Numbers((None, 2))("transmitters", self.transmitters)
         for building in self.buildings:
             left, bottom, right, top, loss = Numbers((5,))("buildings: each", building).tolist()
-            if not (-np.inf < left < right < np.inf and -np.inf < bottom < top < np.inf):
+            if not (left < right and bottom < top):
                 raise ValueError(f"a building needs left < right and bottom < top; got {building}")
             not_negative("wall_loss", loss)
 
@@ -199,30 +178,18 @@ def grid(scene: Scene, cells: int = 50) -> Array:
     return np.stack([x.ravel(), y.ravel()], axis=1)
 
 
-@accepts(scene=InstanceOf(Scene), rng=GENERATOR, count=RECEIVERS, area=Optional(FUNCTION))
 def receivers(
     scene: Scene,
     rng: np.random.Generator,
     count: int = 400,
     area: Callable[[Array], NDArray[np.bool_]] | None = None,
 ) -> Receivers:
-    """Draw measurements at places that are uniform over the plane, or over a part of it.
+    """Draw `count` measurements at places that are uniform over the plane, or over a part of it.
 
-    Parameters
-    ----------
-    scene : Scene
-    rng : numpy.random.Generator
-        Draws all places first, then all shadowing.
-    count : int
-        Number of receivers N >= 1.
-    area : callable, optional
-        From places (n, 2) to which of them are allowed.
-
-    Raises
-    ------
-    ValueError
-        If `count` is below 1, or `area` allows (almost) no place.
+    `area` says which of the places (n, 2) are allowed; ValueError if (almost) none is. `rng` draws
+    all places first, then all shadowing.
     """
+    whole("count", count, 1, 10_000)  # their covariance is a matrix
     size = (scene.width, scene.height)
     places: Array = np.empty((0, 2))
     for _ in range(MOST_DRAWS):

@@ -16,30 +16,15 @@ from numpy.typing import NDArray
 
 from bbb_numpy.numeric.validation import whole
 
-from .locate import DamagedDataError, increasing_days, locate, numbers, read
+from .locate import SETS, DamagedDataError, increasing_days, locate, numbers, read
 
-__all__ = [
-    "BALLS",
-    "COLUMNS",
-    "FILE",
-    "PLACES",
-    "REDS",
-    "WHITE",
-    "Draws",
-    "Exact",
-    "Examples",
-    "exact",
-    "examples",
-    "load",
-    "mass_of_place",
-    "rules",
-    "urn",
-]
+__all__ = ["BALLS", "COLUMNS", "FILE", "PLACES", "REDS", "WHITE", "Draws", "Exact", "Examples",
+           "exact", "examples", "load", "mass_of_place", "rules", "urn"]  # fmt: skip
 
 Array = NDArray[Any]
 Int = NDArray[np.int_]
-FILE = "powerball_2010_2020.csv"
-COLUMNS = ("date", "w1", "w2", "w3", "w4", "w5", "powerball", "multiplier")
+FILE: str = SETS["powerball"]["file"]
+COLUMNS: list[str] = SETS["powerball"]["columns"]
 MOST_BALLS = 10_000
 WHITE = 5  # balls per draw
 PLACES = (1, 3)  # of label 1 and label 0
@@ -136,16 +121,8 @@ def mass_of_place(balls: int, place: int) -> Array:
 def exact(shares: int | Mapping[int, float]) -> Exact:
     """Return the exact joint distribution of bin and number (D37).
 
-    Parameters
-    ----------
-    shares : int, or mapping of int to float
-        Balls in the urn; or their shares of the draws, which sum to 1, for a classifier that is
-        not told by which rule a ball was drawn.
-
-    Raises
-    ------
-    ValueError
-        If the shares are negative or do not sum to 1.
+    `shares` are the balls in the urn; or their shares of the draws, for a classifier that is not
+    told by which rule a ball was drawn. ValueError if these are negative or do not sum to 1.
     """
     given = shares if isinstance(shares, Mapping) else {shares: 1.0}
     if min(given.values(), default=-1) < 0 or abs(sum(given.values()) - 1.0) > 1e-9:
@@ -158,12 +135,7 @@ def exact(shares: int | Mapping[int, float]) -> Exact:
 
 
 def load(until: str | None = None) -> Draws:
-    """Load the draws from the data folder.
-
-    Parameters
-    ----------
-    until : str, optional
-        Last day to keep, e.g. ``"2017-12-31"``.
+    """Load the draws from the data folder, up to a last day such as ``"2017-12-31"``.
 
     Raises
     ------
@@ -174,23 +146,20 @@ def load(until: str | None = None) -> Draws:
     ValueError
         If `until` is no day, or leaves no draw.
     """
-    text = read(locate("powerball", FILE), COLUMNS)[1]
+    text = read(locate("powerball"), COLUMNS)[1]
     days = increasing_days(FILE, text[:, 0])
     values = numbers(FILE, text[:, 1:7], COLUMNS[1:7])
-    white, red, balls = values[:, :5].astype(int), values[:, 5].astype(int), urn(days, BALLS)
-    good = (values == values.astype(int)).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
-    good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= urn(days, REDS))
-    if not good.all():
-        row = int(np.flatnonzero(~good)[0])
+    white, red = values[:, :5].astype(int), values[:, 5].astype(int)
+    balls, reds = urn(days, BALLS), urn(days, REDS)
+    good = (values % 1 == 0).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
+    good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= reds)
+    for row in np.flatnonzero(~good):
         raise DamagedDataError(
             f"{FILE}: data row {row + 1} ({days[row]}) must have five increasing white balls "
-            f"from 1 to {balls[row]} and a Powerball from 1 to {urn(days, REDS)[row]}; it has "
+            f"from 1 to {balls[row]} and a Powerball from 1 to {reds[row]}; it has "
             f"{', '.join(text[row, 1:7])}"
         )
-    try:
-        keep = slice(None) if until is None else days <= np.datetime64(until, "D")
-    except ValueError:
-        raise ValueError(f"until must be a day such as '2017-12-31'; got {until!r}") from None
+    keep = slice(None) if until is None else days <= np.datetime64(until, "D")
     if not len(days[keep]):
         raise ValueError(f"no draw until {until}; the first is of {days[0]}")
     return Draws(days[keep], white[keep], balls[keep], red[keep])

@@ -8,33 +8,20 @@ train what: for a test period, those whose target was known before the period be
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import SMALLEST, InstanceOf, Numbers, accepts, whole
+from .locate import SETS, DamagedDataError, increasing_days, locate, numbers, read
 
-from .locate import DamagedDataError, increasing_days, locate, numbers, read
-
-__all__ = [
-    "FILE",
-    "HISTORY",
-    "INPUTS",
-    "Prices",
-    "Split",
-    "Table",
-    "inputs",
-    "load",
-    "rows",
-    "splits",
-]
+__all__ = ["FILE", "HISTORY", "INPUTS", "Prices", "Split", "Table", "inputs", "load", "rows",
+           "splits"]  # fmt: skip
 
 Array = NDArray[Any]
 Days = NDArray[np.datetime64]
-SET, FILE = "sp500", "adjclose_20_2010_2016.csv"
+FILE: str = SETS["sp500"]["file"]
 MONTH, WEEK = 20, 5  # trading days
 HISTORY = MONTH + 1  # closes that the inputs of one day need, that day's included
 
@@ -90,7 +77,7 @@ def load(file: str = FILE) -> Prices:
     DamagedDataError
         If it is no such table, dates do not increase, or a close is not positive.
     """
-    header, text = read(locate(SET, file))
+    header, text = read(locate("sp500", file))
     if len(header) < 2 or header[0] != "date":
         raise DamagedDataError(f"{file} must begin with the line date,SYMBOL,...")
     whole_columns = np.flatnonzero((text != "").all(axis=0))
@@ -102,7 +89,6 @@ def load(file: str = FILE) -> Prices:
     return Prices(dates, tuple(symbols), close, tuple(sorted(set(header[1:]) - set(symbols))))
 
 
-@accepts(close=Numbers((None, None), low=SMALLEST, least=HISTORY))
 def inputs(close: Array) -> Array:
     """Return the inputs (D - 20, C, d_in) of every day from the 21st on (D38).
 
@@ -115,19 +101,17 @@ def inputs(close: Array) -> Array:
     market = change.mean(axis=1, keepdims=True)
     own, own_volatility = _windows(change)
     all_own, all_volatility = _windows(market)
+    of_all = [
+        all_own[..., -1] / all_volatility,
+        all_own[..., -WEEK:].sum(axis=-1) / (all_volatility * WEEK**0.5),
+        all_own.sum(axis=-1) / (all_volatility * MONTH**0.5),
+        np.log(all_volatility),
+    ]
     columns = [
         *(own[..., -1 - lag] / own_volatility for lag in range(WEEK)),
         own.sum(axis=-1) / (own_volatility * MONTH**0.5),
         np.log(own_volatility),
-        *(
-            np.broadcast_to(column, own_volatility.shape)
-            for column in (
-                all_own[..., -1] / all_volatility,
-                all_own[..., -WEEK:].sum(axis=-1) / (all_volatility * WEEK**0.5),
-                all_own.sum(axis=-1) / (all_volatility * MONTH**0.5),
-                np.log(all_volatility),
-            )
-        ),
+        *(np.broadcast_to(column, own_volatility.shape) for column in of_all),
     ]
     return np.stack(columns, axis=-1)
 
@@ -139,7 +123,6 @@ def _windows(change: Array) -> tuple[Array, Array]:
     return windows, np.sqrt((windows * windows).mean(axis=-1)) + 1e-6  # a price may stand still
 
 
-@accepts(prices=InstanceOf(Prices))
 def rows(prices: Prices) -> Table:
     """Return inputs and targets of all companies on all days that have both (D38)."""
     x = inputs(prices.close)[:-1]  # the last day has no next one
@@ -147,17 +130,10 @@ def rows(prices: Prices) -> Table:
     day = np.arange(HISTORY - 1, HISTORY - 1 + days)
     y = (prices.close[day + 1] > prices.close[day]).astype(float)
     every, company = np.repeat(day, companies), np.tile(np.arange(companies), days)
-    return Table(
-        x.reshape(days * companies, -1),
-        y.reshape(-1, 1),
-        every,
-        company,
-        prices.dates[every],
-        prices.dates[every + 1],
-    )
+    made, known = prices.dates[every], prices.dates[every + 1]
+    return Table(x.reshape(len(every), -1), y.reshape(-1, 1), every, company, made, known)
 
 
-@accepts(table=InstanceOf(Table), first=partial(whole, least=1), thin=partial(whole, least=1))
 def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     """Yield one split per calendar year from `first` on: train on the past, test on the year (D38).
 
@@ -167,10 +143,7 @@ def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
     Each company trains once in `thin` days, in turn: companies of one day move together and
     count for little more than a few. All of them are tested.
 
-    Raises
-    ------
-    ValueError
-        If a year tested has no row, or nothing is known before it.
+    ValueError if a year tested has no row, or nothing is known before it.
     """
     year = table.known.astype("datetime64[Y]").astype(int) + 1970
     in_turn = (table.day + table.company) % thin == 0

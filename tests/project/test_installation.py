@@ -33,7 +33,7 @@ draws = bbb_numpy.sample(model, np.ones((4, 1)), np.ones((4, 1)), chains=2, draw
                          groups=2, cores=2, seed=0, progress=False)
 assert np.isfinite(draws.positions).all()
 import bbb_numpy.training, bbb_numpy.evaluation.predictive, bbb_numpy.plots.fits
-import bbb_studies.data.kebude, bbb_studies.kebude
+import bbb_studies.data.toys, bbb_studies.kebude
 """)
     assert done.returncode == 0, done.stderr
 

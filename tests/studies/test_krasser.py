@@ -13,7 +13,7 @@ from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_studies import krasser as models
-from bbb_studies.data.krasser import one_period, ten_sine
+from bbb_studies.data.toys import one_period, ten_sine
 from bbb_studies.krasser import SETTINGS, RawMixturePrior, domains, reproduce, run
 
 

@@ -227,8 +227,6 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
     ):
         with pytest.raises(DamagedDataError, match=message):
             load(text)
-    with pytest.raises(ValueError, match="21 or more rows; got"):
-        inputs(np.ones((20, 2)))
     with pytest.raises(ValueError, match="first must be a year after"):
         list(splits(rows(made_up(days=60)), 2010))
 

@@ -33,25 +33,6 @@ def test_the_cubic_scatters_by_a_standard_deviation_of_3_and_not_a_variance_of_3
     assert abs(np.corrcoef(data.x[:, 0], residual[:, 0])[0, 1]) < 4 / np.sqrt(ROWS)
 
 
-def recovered_eps(data):
-    """Solve y = g(x + eps), g(u) = u + 0.3 sin(2 pi u) + 0.3 sin(4 pi u), where g rises."""
-    x, y = data.x[:, 0], data.y[:, 0]
-    rising = x < 0.05  # g rises between -0.16 and 0.16, 5 deviations away on both sides
-    low, high = x[rising] - 0.11, x[rising] + 0.11
-    for _ in range(60):
-        middle = (low + high) / 2
-        g = middle + 0.3 * np.sin(2 * np.pi * middle) + 0.3 * np.sin(4 * np.pi * middle)
-        low, high = np.where(g < y[rising], middle, low), np.where(g < y[rising], high, middle)
-    return (low + high) / 2 - x[rising]
-
-
-def test_the_sine_problem_has_one_eps_inside_and_outside_of_the_sines():
-    """Then y = g(x + eps) for one g, and the eps that this needs is N(0, 0.02^2)."""
-    eps = recovered_eps(sine(np.random.default_rng(3), ROWS))
-    assert in_standard_errors(eps, 0.0) < 4
-    assert in_standard_errors(eps**2, 0.02**2) < 4
-
-
 def test_the_scatter_of_the_sine_problem_is_the_slope_times_eps():
     """Var(y|x) = f'(x)^2 0.02^2 to first order: the 0.063 that a model has to learn."""
     data = sine(np.random.default_rng(5), ROWS, noise=0.002)  # small: first order suffices
@@ -81,12 +62,9 @@ def test_without_noise_y_is_the_true_curve(draw, low, high, noise):
     ("wrong", "message"),
     [
         ({"rows": 0}, "rows must be a whole number >= 1; got 0"),
-        ({"rows": 2.5}, "rows must be a whole number"),
         ({"low": 1.0, "high": 1.0}, "low < high; got 1, 1"),
-        ({"low": float("nan")}, "low must be finite"),
         ({"high": float("inf")}, "high must be finite"),
         ({"noise": -1.0}, "noise must be finite and >= 0, .*got -1.0"),
-        ({"noise": float("nan")}, "noise must be finite"),
     ],
 )
 def test_a_wrong_argument_is_named(draw, low, high, noise, wrong, message):

@@ -1,4 +1,4 @@
-"""The two regression problems of the report's Section 2."""
+"""The regression problems of the report's Section 2, and Krasser's: curves with noise on them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, accepts, spread
 
-__all__ = ["Toy", "cubic", "cubic_curve", "sine", "sine_curve"]
+__all__ = ["Toy", "cubic", "cubic_curve", "one_period", "sine", "sine_curve", "ten_sine"]
 
 Array = NDArray[Any]
+checked = accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
 
 
 class Toy(NamedTuple):
@@ -33,7 +34,12 @@ def cubic_curve(x: Array) -> Array:
     return x**3
 
 
-@accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
+def ten_sine(x: Array) -> Array:
+    r"""Return :math:`10 \sin 2\pi x`, elementwise."""
+    return 10.0 * np.sin(2.0 * np.pi * x)
+
+
+@checked
 def _draw(
     rng: np.random.Generator, rows: int, low: float, high: float, noise: float
 ) -> tuple[Array, Array]:
@@ -91,3 +97,20 @@ def cubic(
     """
     x, eps = _draw(rng, rows, low, high, noise)
     return Toy(x, cubic_curve(x) + eps, cubic_curve)
+
+
+@checked
+def one_period(
+    rng: np.random.Generator,
+    rows: int = 32,
+    low: float = -0.5,
+    high: float = 0.5,
+    noise: float = 1.0,
+) -> Toy:
+    r"""Draw Krasser's :math:`y = 10 \sin 2\pi x + \epsilon` on evenly spaced x.
+
+    Errors are those of `sine`; `rng` draws the noise alone, in units of y: x is not random.
+    """
+    INTERVAL("the range", (low, high))
+    x = np.linspace(low, high, rows)[:, None]  # (N, 1)
+    return Toy(x, ten_sine(x) + noise * rng.standard_normal((rows, 1)), ten_sine)
