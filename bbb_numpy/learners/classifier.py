@@ -111,7 +111,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     def predict(self, X: Any) -> Array:
         """Return the most probable label of each row (N,), in the type of the labels."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        places = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[places]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (N, C), in the order of `classes_`."""
