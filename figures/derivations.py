@@ -262,7 +262,7 @@ def floor() -> Figure:
     right.set(xscale="log", xlim=(0.05, 1), ylim=(-0.1, 4.3), ylabel="nats")
     right.set_xticks([0.05, 0.1, 0.2, 0.5, 1], ["0.05", "0.1", "0.2", "0.5", "1"])
     right.minorticks_off()
-    right.set_xlabel("deviation $\\sigma$ of $q$ (cm per kg)")
+    right.set_xlabel("standard deviation $\\sigma$ of $q$ (cm per kg)")
     legend_above(right, 2)
     titled(right, "The price of each")
     return figure
@@ -319,7 +319,7 @@ def descent() -> Figure:
     best = np.log(np.expm1(SPRING[1] ** -0.5))
     ax.plot(SPRING[0], best, "*", color=GREEN, ms=13, mec=BLACK, label="minimum: the posterior")
     ax.set_xlabel("mean $\\mu$ of the weight (cm per kg)")
-    ax.set_ylabel("raw deviation $\\rho$")
+    ax.set_ylabel("raw standard deviation $\\rho$")
     ax.set_xlim(4.2, 6.0)
     ax.set_ylim(-4.4, 1.0)
     legend_above(ax, 2)
@@ -363,16 +363,16 @@ def mean_field() -> Figure:
     ):
         values, vectors = np.linalg.eigh(np.array(covariance))
         angle = np.degrees(np.arctan2(*vectors[::-1, 1]))
-        for size in (2, 1):  # deviations
+        for size in (2, 1):  # standard deviations
             width, height = 2 * size * np.sqrt(values[::-1])
             ellipse = Ellipse((0, 0), width, height, angle=angle, **look)
             left.add_patch(ellipse)
             look.pop("label", None)
     left.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4), aspect="equal")
-    left.set_xlabel("first weight, in posterior deviations")
+    left.set_xlabel("first weight, in posterior standard deviations")
     left.set_ylabel("second weight")
     legend_above(left, 2)
-    titled(left, "Correlation $r = 0.9$: 1 and 2 deviations")
+    titled(left, "Correlation $r = 0.9$: 1 and 2 standard deviations")
     fine, some = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
     right.plot(fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$")
     right.plot(some, gaps(some), "o", color=BLUE, label="from the determinants of D8")
@@ -425,7 +425,7 @@ def u_turn() -> Figure:
     left.set_xlabel("$\\theta_1$")
     left.set_ylabel("$\\theta_2$")
     legend_above(left, 2)
-    titled(left, "Leapfrog steps on a Gaussian (1, 2 deviations)")
+    titled(left, "Leapfrog steps on a Gaussian (1, 2 standard deviations)")
     steps = np.arange(len(slopes))
     right.axhline(0, color=GREY, lw=0.8)
     right.plot(steps[:turn], slopes[:turn], **on, label="positive: go on")
@@ -526,7 +526,7 @@ def softplus() -> Figure:
     left.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
     left.plot(rho, np.maximum(rho, 0), ":", color=GREY, label="max$(\\rho, 0)$")
     left.set_xlabel("$\\rho$")
-    left.set_ylabel("deviation, slope (no unit)")
+    left.set_ylabel("standard deviation, slope (no unit)")
     legend_above(left, 3)
     titled(left, "Softplus is positive everywhere")
     far = np.linspace(-40, -28, 301)
@@ -545,7 +545,7 @@ def softplus() -> Figure:
 
 # D25: the bounds against alpha
 
-Q = (0.5, 0.75)  # mean and deviation of q; the posterior is N(0, 1), the log evidence 0
+Q = (0.5, 0.75)  # mean and standard deviation of q; the posterior is N(0, 1), the log evidence 0
 
 
 def renyi(alpha: Any) -> Any:
@@ -648,7 +648,7 @@ def pit_shapes() -> Figure:
 
 PLACES = np.linspace(-1, 1, 12)
 INPUTS = np.column_stack([np.ones(12), PLACES])  # of a line whose two weights are N(0, 1)
-SCATTER = 0.5  # deviation of the noise
+SCATTER = 0.5  # standard deviation of the noise
 
 
 def weights_after(y: Any, draws: int, rng: np.random.Generator) -> Any:
@@ -744,10 +744,10 @@ def priors() -> Figure:
         left.plot(w, -value, **look, label=name)
         right.plot(w[w > 0], -slope_of_w[w > 0], **look)
     left.set(xlim=(-4, 4), ylim=(-1, 9), ylabel="price $-\\log P(w)$ (nats)")
-    left.set_xlabel("weight, in deviations of the prior")
+    left.set_xlabel("weight, in standard deviations of the prior")
     left.set_title("What a weight costs", loc="left", fontsize="medium")
     right.set(xlim=(0, 4), ylim=(0, 4.2), ylabel="slope of the price")
-    right.set_xlabel("weight, in deviations of the prior")
+    right.set_xlabel("weight, in standard deviations of the prior")
     right.set_title("How hard it is pulled to 0", loc="left", fontsize="medium")
     legend_of_figure(figure, left, 4)
     return figure
@@ -778,7 +778,7 @@ def powerball() -> Figure:
     for place, draws in enumerate((824, 300, 165)):
         deviation = 100 * urn.draw_deviation / draws**0.5
         right.errorbar(best, place, xerr=2 * deviation, color=BLACK, fmt="o", capsize=4, ms=4,
-                       label="best classifier, ±2 deviations" if not place else None)  # fmt: skip
+                       label="best classifier, ±2 sd" if not place else None)  # fmt: skip
     for accuracy in sorted(set(PRINTED)):
         right.axvline(100 * accuracy, color=VERMILLION, lw=1.2, ls="--",
                       label="printed" if accuracy == PRINTED[0] else None)  # fmt: skip

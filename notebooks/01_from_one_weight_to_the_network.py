@@ -133,9 +133,10 @@ assert np.median(sigma) < 0.95 * free
 # $$y_i = w\,x_i + \text{noise}, \qquad \text{noise} \sim N(0, \sigma_y^2), \qquad
 # w \sim N(0, \sigma_0^2).$$
 #
-# The stiffness $w$ (N/cm) is our only weight. The deviation $\sigma_y$ of the noise (`noise`) is
-# known, and $\sigma_0$ is that of the prior (`prior`, the report's $\sigma_{data}$). Bayes' rule
-# multiplies two Gaussians in $w$, so the posterior is one, with precision $\Lambda$ and mean $m$:
+# The stiffness $w$ (N/cm) is our only weight. The standard deviation $\sigma_y$ of the noise
+# (`noise`) is known, and $\sigma_0$ is that of the prior (`prior`, the report's $\sigma_{data}$).
+# Bayes' rule multiplies two Gaussians in $w$, so the posterior is one, with precision $\Lambda$ and
+# mean $m$:
 #
 # $$P(w|D) = \frac{P(w)\,P(D|w)}{P(D)} = N(w;\, m,\, \Lambda^{-1}), \qquad
 # \Lambda = \frac{1}{\sigma_0^2} + \frac{\sum_i x_i^2}{\sigma_y^2}, \qquad
@@ -174,7 +175,8 @@ grid_mean = np.trapezoid(w * joint, w) / evidence
 grid_deviation = np.sqrt(np.trapezoid((w - grid_mean) ** 2 * joint, w) / evidence)
 assert np.allclose([grid_mean, grid_deviation], [m, s], rtol=1e-9)
 assert np.isclose(np.log(evidence), log_evidence, rtol=1e-9)
-print(f"posterior: mean {m:.4f}, deviation {s:.4f} N/cm; log evidence {log_evidence:.4f} nats")
+print(f"posterior: mean {m:.4f}, standard deviation {s:.4f} N/cm")
+print(f"log evidence {log_evidence:.4f} nats")
 
 # %%
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
@@ -182,7 +184,7 @@ line = np.linspace(0, 4, 50)
 left.fill_between(line, (m - 2 * s) * line, (m + 2 * s) * line, color=GREY, alpha=0.3, lw=0)
 left.set_title("the data, and the lines that fit")
 right.set_title("three densities of the stiffness")
-left.plot(line, m * line, color=BLACK, label="w x: posterior mean, ±2 deviations")
+left.plot(line, m * line, color=BLACK, label="w x: posterior mean, ±2 standard deviations")
 left.plot(x, y, "o", color=BLACK, label="data")
 left.set(xlabel="extension x (cm)", ylabel="force y (N)", xlim=(0, 4))
 left.legend(frameon=False, loc="upper left")
@@ -200,8 +202,8 @@ plt.show()
 # to the right of it, and the posterior between the two, narrower than both.*
 #
 # Eight noisy points do not fix one stiffness: a whole range of lines fits. A single best $w$
-# hides that. The posterior keeps it and hands it on to predictions: the deviation of $w x$ is
-# $|x|\,\Lambda^{-1/2}$, zero at $x = 0$ and growing with $|x|$.
+# hides that. The posterior keeps it and hands it on to predictions: the standard deviation of $w x$
+# is $|x|\,\Lambda^{-1/2}$, zero at $x = 0$ and growing with $|x|$.
 #
 # The readings came one by one. Each adds its $x_i^2 / \sigma_y^2$ to the precision, so the
 # posterior of some readings is the prior of the next. Move the slider from none to all of them.
@@ -222,7 +224,7 @@ for n in (0, 1, 4, 8):
 film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), dpi=64)
 left.set(xlabel="extension x (cm)", ylabel="force y (N)", xlim=(0, 4), ylim=(-4.2, 5.2))
 band = left.fill_between(line, -line, line, color=GREY, alpha=0.3, lw=0)
-(fitted,) = left.plot([], [], color=BLACK, label="w x: mean, ±2 deviations")
+(fitted,) = left.plot([], [], color=BLACK, label="w x: mean, ±2 standard deviations")
 (readings,) = left.plot([], [], "o", color=BLACK, label="data")
 left.legend(frameon=False, loc="lower left")
 right.set(xlabel="stiffness w (N/cm)", ylabel="density (cm/N)", xlim=(-1.5, 2), ylim=(0, 3))
@@ -456,7 +458,7 @@ spread = {
     for f in (free_energy, score_counted_twice)
 }
 ratio = spread["score_counted_twice"] / spread["free_energy"]
-print(f"deviation of dF/dmu at the optimum, score counted twice / once: {ratio:.6f}")
+print(f"standard deviation of dF/dmu at the optimum, score counted twice / once: {ratio:.6f}")
 assert np.isclose(ratio, 2)
 
 # %% [markdown]
@@ -468,7 +470,7 @@ assert np.isclose(ratio, 2)
 
 # %%
 draws = np.random.default_rng(4).standard_normal(200_000)
-sigma, wide = softplus(theta[1]), 2.5  # a prior deviation of 2.5 N/cm
+sigma, wide = softplus(theta[1]), 2.5  # a prior standard deviation of 2.5 N/cm
 sampled = theta[0] + sigma * draws
 kl = -np.log(sigma) - 0.5 * draws**2 + np.log(wide) + 0.5 * (sampled / wide) ** 2
 kl_error = kl.std(ddof=1) / np.sqrt(kl.size)
@@ -526,7 +528,9 @@ def one_weight(seed):
 start = np.array([0.3, -0.5])
 paths = np.array([descend(one_weight(seed), start) for seed in range(12)])
 found, error = summarise(paths)
-for name, value, se, truth in zip(("mean", "deviation"), found, error, (m, s), strict=True):
+for name, value, se, truth in zip(
+    ("mean", "standard deviation"), found, error, (m, s), strict=True
+):
     print(f"posterior {name}: exact {truth:.4f}, descent {value:.4f} (s.e. {se:.4f}) N/cm")
     assert abs(value - truth) < 4 * se
 
@@ -539,7 +543,7 @@ path = np.vstack([start, paths[0]])
 ax.plot(path[:, 0], softplus(path[:, 1]), color=BLUE, lw=0.6, label="one run")
 ax.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3, label="exact posterior")
 ax.legend(loc="upper right")
-ax.set(xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)", ylim=(0, 0.6))
+ax.set(xlabel="mean μ (N/cm)", ylabel="standard deviation σ (N/cm)", ylim=(0, 0.6))
 ax.set_title("F + log P(D) in nats = KL(q ‖ posterior)", fontsize=10)
 plt.show()
 
@@ -557,7 +561,7 @@ left.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors=GREY, linewid
 left.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3)
 (trail,) = left.plot([], [], color=BLUE, lw=0.8)
 (dot,) = left.plot([], [], "o", color=BLUE)
-left.set(ylim=(0, 0.6), xlabel="mean μ (N/cm)", ylabel="deviation σ (N/cm)")
+left.set(ylim=(0, 0.6), xlabel="mean μ (N/cm)", ylabel="standard deviation σ (N/cm)")
 right.plot(w, normal(w, m, s), color=BLACK, label="exact posterior")
 (density,) = right.plot([], [], "--", color=BLUE, label="q")
 highest = 1.1 * normal(0, 0, min(s, softplus(path[:, 1]).min()))
@@ -812,7 +816,7 @@ def fit(net, theta, x, y, prior, noise, eta, epochs, batch_size, samples, rng):
 
 
 def predict(net, theta, x, noise, samples, rng):
-    """Return the mean of a new y, its epistemic and its total deviation, (B, K) each."""
+    """Return the mean of a new y, its epistemic and its total standard deviation, (B, K) each."""
     mu, rho = np.split(theta, 2)  # K2
     eps = rng.standard_normal((samples, mu.size))  # K1  (S, P)
     f, _ = forward(net, mu + softplus(rho) * eps, x)  # K3, K4, K31-K36  (S, B, K)
@@ -832,8 +836,8 @@ def predict(net, theta, x, noise, samples, rng):
 # $$F = \tfrac12 (\mu - m)^T \Lambda\,(\mu - m) + \sum_j \big[\tfrac12\Lambda_{jj}\sigma_j^2
 #   - \log\sigma_j\big] + \text{const}.$$
 #
-# So at the optimum $\mu = m$, but $\sigma_j = \Lambda_{jj}^{-1/2}$, which is at most the deviation
-# $(\Lambda^{-1})_{jj}^{1/2}$ of that weight alone: mean-field is too sure of itself. What
+# So at the optimum $\mu = m$, but $\sigma_j = \Lambda_{jj}^{-1/2}$, which is at most the standard
+# deviation $(\Lambda^{-1})_{jj}^{1/2}$ of that weight alone: mean-field is too sure of itself. What
 # remains of $\mathrm{KL}(q\,\|\,P(w|D))$ is the gap
 # $\tfrac12\big(\sum_j \log\Lambda_{jj} - \log\det\Lambda\big)$.
 
@@ -873,10 +877,10 @@ def one_epoch(seed):
 
 start = np.concatenate([np.zeros(3), np.full(3, -1.0)])
 found, error = summarise(np.array([descend(one_epoch(seed), start) for seed in range(12)]))
-names = [f"{what} {of}" for what in ("mean", "deviation") for of in ("w1", "w2", "offset")]
+names = [f"{what} {of}" for what in ("mean", "standard deviation") for of in ("w1", "w2", "offset")]
 for name, *numbers in zip(names, exact, found, error, strict=True):
     print("{:<17} best {:7.4f}, descent {:7.4f} (s.e. {:.4f})".format(name, *numbers))
-print(f"exact posterior deviations of single weights: {np.round(alone, 4)}")
+print(f"exact posterior standard deviations of single weights: {np.round(alone, 4)}")
 assert (np.abs(found - exact) < 4 * error).all()
 
 # %% [markdown]
@@ -888,20 +892,20 @@ rows = np.array([[1.0, 1.0], [1.0, -1.0]])
 _, sampled, _ = predict(net, optimum, rows, noise, 4000, np.random.default_rng(0))
 rows = np.column_stack([rows, np.ones(2)])
 closed = np.sqrt(rows**2 @ mean_field**2)
-print("deviation of f at (1, 1) and (1, -1), in N")
+print("standard deviation of f at (1, 1) and (1, -1), in N")
 print(f"exact posterior {np.round(np.sqrt(np.diag(rows @ covariance @ rows.T)), 3)}")
 print(f"mean field      {np.round(closed, 3)}, predicted {np.round(sampled[:, 0], 3)}")
 assert (np.abs(sampled[:, 0] / closed - 1) < 4 / np.sqrt(2 * 4000)).all()
 
 angle = np.linspace(0, 2 * np.pi, 200)
-circle = 2 * np.array([np.cos(angle), np.sin(angle)])  # two deviations
+circle = 2 * np.array([np.cos(angle), np.sin(angle)])  # two standard deviations
 fig, ax = plt.subplots(figsize=(5, 3.8))
 w1, w2 = m[:2, None] + np.linalg.cholesky(covariance[:2, :2]) @ circle
 ax.fill(w1, w2, color=GREY, alpha=0.4, lw=0, label="exact posterior")
 ax.plot(*(m[:2, None] + mean_field[:2, None] * circle), "--", color=BLUE, label="mean field")
 ax.plot(*m[:2], "+", color=BLACK)
 ax.set(xlabel="stiffness w1 (N/cm)", ylabel="stiffness w2 (N/cm)", aspect="equal")
-ax.set_title("contours at two deviations", fontsize=10)
+ax.set_title("contours at two standard deviations", fontsize=10)
 ax.legend(loc="upper right", frameon=False)
 plt.show()
 
@@ -964,8 +968,8 @@ verify("fast path", lambda t: fast.value_and_grad(t, eps, x, y, 0.25)[:2], theta
 # ## 9. The report's cubic
 #
 # The report's second problem is $y = x^3 + N(0, 3^2)$ for $x$ in $[-4, 4]$. Three choices differ
-# from the report: $x$ and $y$ are scaled to unit deviation, the noise is given its true deviation
-# instead of 1, and $\sigma$ starts at 0.13, as in Section 0.
+# from the report: $x$ and $y$ are scaled to unit standard deviation, the noise is given its true
+# standard deviation instead of 1, and $\sigma$ starts at 0.13, as in Section 0.
 
 # %%
 rng = np.random.default_rng(7)
@@ -1084,13 +1088,14 @@ assert np.isclose(end["-2", 4000], end["-5", 4000], rtol=0.25)
 # 1. The report prints $\partial P(D|w)/\partial w$ where $\partial(-\log P(D|w))/\partial w$ is
 #    meant. Code it as printed, for one weight, and read what `gradcheck.check` says.
 # 2. In Section 3, *subtract* $\epsilon/\sigma$ from $\partial F/\partial\mu$ instead of adding it.
-#    What is its deviation at the optimum now? Is it unbiased? Does it pass the check? Why not?
+#    What is its standard deviation at the optimum now? Is it unbiased? Does it pass the check? Why
+# not?
 # 3. Give the springs of Section 7 a full covariance: $w = \mu + C\epsilon$ with $C$ lower
 #    triangular. Derive the gradient for $C$, check it, and see the gap close.
 # 4. Put $\tanh$ for ReLU in Section 5. Which lines change, and why does the central difference
 #    then need no `gates`?
-# 5. Train the cubic on $[-1, 1]$ with 125 rows. How does the epistemic deviation at $x = \pm 6$
-#    compare with the error there?
+# 5. Train the cubic on $[-1, 1]$ with 125 rows. How does the epistemic standard deviation at
+#    $x = \pm 6$ compare with the error there?
 # 6. Give the descent of Section 4 a memory
 #    ([D2](../derivations/training.md#d2-momentum)): $v \leftarrow 0.9\,v + g$, and a step of
 #    $-\eta\,v$. Up to which $\eta$ does $\mu$ stay at its optimum, without and with it?
@@ -1112,8 +1117,9 @@ assert np.isclose(end["-2", 4000], end["-5", 4000], rtol=0.25)
 #    kink is what made differences wrong, and tanh has none.
 # 5. Outside the data the mean goes on as a straight line, and at $x = 6$ the truth is 216.
 #    `bbb-numpy report` prints both numbers for such a fit.
-# 6. The curvature of $F$ for $\mu$ is $1/s^2$, with the deviation $s$ of the posterior. Powers die
-#    out for $\eta / s^2 \lt 2$ without a memory, and $\eta / s^2 \lt 2\,(1 + 0.9)$ with it.
+# 6. The curvature of $F$ for $\mu$ is $1/s^2$, with the standard deviation $s$ of the posterior.
+#    Powers die out for $\eta / s^2 \lt 2$ without a memory, and $\eta / s^2 \lt 2\,(1 + 0.9)$ with
+# it.
 # 7. Radius and angle of two normal numbers are independent. A uniform float32 number is a multiple
 #    of $2^{-24}$, so that no radius is above $\sqrt{48\log 2} = 5.77$.
 #

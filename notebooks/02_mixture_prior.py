@@ -185,19 +185,20 @@ print(f"both components are equally likely at |w| = {half:.3f}")
 assert np.isclose(responsibility(np.array(half), *start), 0.5)
 
 # %% [markdown]
-# *The mixture (solid) beside one Gaussian of the same deviation (dashed), against the weight, with
-# dotted lines where both components are equally likely. Its log density has a sharp peak on a wide
-# foot; the responsibility of the wide component rises from nearly 0 to 1 at the lines; the slope is
-# steep between them and nearly nothing outside.*
+# *The mixture (solid) beside one Gaussian of the same standard deviation (dashed), against the
+# weight, with dotted lines where both components are equally likely. Its log density has a sharp
+# peak on a wide foot; the responsibility of the wide component rises from nearly 0 to 1 at the
+# lines; the slope is steep between them and nearly nothing outside.*
 #
 # Left of the dotted line at 0.27 a weight is taken for noise and pulled to 0 with the precision
 # $1/\sigma_2^2 = 100$; beyond it, it is taken for signal and nearly let go. One Gaussian of the
-# same deviation pulls large weights hardest.
+# same standard deviation pulls large weights hardest.
 
 # %% [markdown]
 # ## 3. The gradient for the prior's own numbers
 #
-# (In the derivations: [R6](../derivations/priors.md#r6-its-gradient-for-the-two-deviations) and
+# (In the derivations:
+# [R6](../derivations/priors.md#r6-its-gradient-for-the-two-standard-deviations) and
 # [R7](../derivations/priors.md#r7-its-gradient-for-the-weight-of-the-components).)
 #
 # The same mean of derivatives, now of $l_k$ with respect to its own numbers. From
@@ -209,7 +210,7 @@ assert np.isclose(responsibility(np.array(half), *start), 0.5)
 # \frac{\partial\log P}{\partial\sigma_2} = \sum_j (1 - \xi_j) \Big(\frac{w_j^2}{\sigma_2^3}
 #   - \frac{1}{\sigma_2}\Big) \;(\text{R6}).$$
 #
-# $\sigma_1$ is at rest when it is the deviation of the weights that are its own,
+# $\sigma_1$ is at rest when it is the standard deviation of the weights that are its own,
 # $\sigma_1^2 = \sum \xi_j w_j^2 / \sum \xi_j$. For the share,
 # $\partial l_1/\partial\pi = 1/\pi$ and $\partial l_2/\partial\pi = -1/(1 - \pi)$:
 #
@@ -250,7 +251,7 @@ verify(
 #
 # The floor $c = 10^{-6}$ has no part in the derivatives; without it $\sigma_2$ is positive on
 # paper, and $1/\sigma_2^3$ overflows when it has become small enough. Now the chain rule: $t_1$
-# moves $\sigma_1$ alone, but $t_2$ moves **both** deviations; and the slope
+# moves $\sigma_1$ alone, but $t_2$ moves **both** standard deviations; and the slope
 # $\pi (1 - \pi)$ of the sigmoid cancels the denominator of R7:
 #
 # $$\frac{\partial}{\partial t_1} = s(t_1)\,\frac{\partial}{\partial\sigma_1}, \qquad
@@ -378,10 +379,10 @@ print(gradcheck.format_table(reports))
 # %% [markdown]
 # ## 6. Krasser's network
 #
-# 32 points of $y = 10\sin 2\pi x$ with noise of deviation 1, a network 1-20-20-1 with ReLU, Adam
-# with learning rate 0.03 for 1500 epochs, all points in every step, one weight sample per step,
-# $\mu \sim N(0, 0.456^2)$ and $\rho = 0$ to start with. Once with the prior learned, as in the
-# post, once with it fixed at its start.
+# 32 points of $y = 10\sin 2\pi x$ with noise of standard deviation 1, a network 1-20-20-1 with
+# ReLU, Adam with learning rate 0.03 for 1500 epochs, all points in every step, one weight sample
+# per step, $\mu \sim N(0, 0.456^2)$ and $\rho = 0$ to start with. Once with the prior learned, as
+# in the post, once with it fixed at its start.
 # [`bbb_studies.krasser`](../bbb_studies/krasser.py) is short; training is
 # `training.fit`.
 
@@ -431,8 +432,8 @@ plt.show()
 
 # %% tags=["rounding"]
 n = post
-print(f"new y within 1.96 epistemic deviations: {n.coverage_epistemic:.0%}")
-print(f"new y within 1.96 total deviations:     {n.coverage:.0%}")
+print(f"new y within 1.96 epistemic standard deviations: {n.coverage_epistemic:.0%}")
+print(f"new y within 1.96 total standard deviations:     {n.coverage:.0%}")
 assert n.coverage_epistemic < n.coverage - 0.05
 
 # %% [markdown]
@@ -452,7 +453,7 @@ for ax, column, name in ((axes[0], 0, "π"), (axes[1], 1, "σ₁"), (axes[1], 2,
     ax.plot(trace.epochs, trace.prior[:, column], style, color=(BLUE, BLUE, VERMILLION)[column])
     ax.plot([], [], style, color=(BLUE, BLUE, VERMILLION)[column], label=f"{name}, learned")
     ax.axhline(start[column], color=GREY, ls=":", lw=1.5)
-for ax, label in ((axes[0], "share π"), (axes[1], "deviation of a weight")):
+for ax, label in ((axes[0], "share π"), (axes[1], "standard deviation of a weight")):
     ax.plot([], [], ":", color=GREY, lw=1.5, label="start")
     ax.set(xlabel="epoch", ylabel=label, xlim=(0, 1500))
     ax.set_ylim(0, ax.get_ylim()[1])
@@ -464,17 +465,19 @@ for (name, result), style, colour in zip(
     axes[2].plot(result.x, result.predictive.epistemic, style, color=colour, label=label)
 for edge in krasser.DATA:
     axes[2].axvline(edge, color=BLACK, ls=":", lw=1)
-axes[2].set(xlabel="x (dimensionless)", ylabel="epistemic deviation (units of y)")
+axes[2].set(xlabel="x (dimensionless)", ylabel="epistemic standard deviation (units of y)")
 axes[2].set_ylim(0, axes[2].get_ylim()[1])
 axes[2].legend(**ABOVE, ncols=2)
-for ax, title in zip(axes, ("share", "deviations", "epistemic deviation"), strict=True):
+for ax, title in zip(
+    axes, ("share", "standard deviations", "epistemic standard deviation"), strict=True
+):
     ax.set_title(title, fontsize="medium", pad=24)
 plt.show()
 
 # %% [markdown]
-# *The share of the wide component and both deviations as training goes, from their starts (dotted);
-# and the epistemic deviation of both fits, which differ most where there are no data, outside the
-# dotted lines.*
+# *The share of the wide component and both standard deviations as training goes, from their starts
+# (dotted); and the epistemic standard deviation of both fits, which differ most where there are no
+# data, outside the dotted lines.*
 #
 # ## 7. The mean of the outputs is not the output of the means
 #
@@ -567,12 +570,13 @@ assert raised["through a sigmoid (R8)"].left == 0
 # - A learned prior changes what the network says where there are no data.
 # - Average outputs, not weights (R9), and add the noise before comparing with data (R10).
 #
-# `bbb-numpy reproduce krasser` repeats Sections 6 to 8 for several seeds: the epistemic deviation
-# rises outside the data in every one with the learned prior, not in every one with the fixed prior.
-# It adds learned noise. With all else as in the post the curve is then given up as noise: a network
-# that says nothing costs no complexity, and that saves more nats than the worse likelihood costs.
-# With a tenth of the KL term and narrow starts the noise comes out about right and the curve is
-# learned, but such a posterior counts the data ten times: it is not that of the model.
+# `bbb-numpy reproduce krasser` repeats Sections 6 to 8 for several seeds: the epistemic standard
+# deviation rises outside the data in every one with the learned prior, not in every one with the
+# fixed prior. It adds learned noise. With all else as in the post the curve is then given up as
+# noise: a network that says nothing costs no complexity, and that saves more nats than the worse
+# likelihood costs. With a tenth of the KL term and narrow starts the noise comes out about right
+# and the curve is learned, but such a posterior counts the data ten times: it is not that of the
+# model.
 #
 # ## 9. Exercises
 #
@@ -599,8 +603,8 @@ assert raised["through a sigmoid (R8)"].left == 0
 # 1. R4 becomes a logsumexp of three. The responsibilities are $\xi_k = e^{l_k} / \sum_j e^{l_j}$,
 #    and R5 and R6 keep their form. Let $\pi_k = e^{a_k} / \sum_j e^{a_j}$; then R7 is
 #    $\sum_j (\xi_{jk} - \pi_k)$ for each $a_k$.
-# 2. Every responsibility is $\frac12$, so both deviations have the same slope, and $\pi$ has the
-#    slope 0. R8 cannot begin there: $\sigma_1 = \sigma_2$ needs $t_1 = -\infty$.
+# 2. Every responsibility is $\frac12$, so both standard deviations have the same slope, and $\pi$
+#    has the slope 0. R8 cannot begin there: $\sigma_1 = \sigma_2$ needs $t_1 = -\infty$.
 # 3. What is $\xi$ when both densities are equal? And what becomes of the bracket in R5?
 # 4. Put a small $\sigma_2$ into the formula for the place where both components are equally likely
 #    (R5). It tends to 0 like $\sigma_2$ times the root of a logarithm. Outside, the slope is
@@ -612,8 +616,8 @@ assert raised["through a sigmoid (R8)"].left == 0
 #    like $1/|w|$, where that of the mixture grows again with $w/\sigma_1^2$.
 # 7. The recursion uses that the weights are independent, symmetric about 0 and have the mean square
 #    $s^2 = \pi\sigma_1^2 + (1 - \pi)\,\sigma_2^2$; no Gaussian is needed. At the start
-#    $s^2 = 0.208$, and the deviation of $f(1)$ is 1.6. With the widths 80 it is 5.5: a scale for
-#    every layer mends that.
+#    $s^2 = 0.208$, and the standard deviation of $f(1)$ is 1.6. With the widths 80 it is 5.5: a
+#    scale for every layer mends that.
 #
 # </details>
 #

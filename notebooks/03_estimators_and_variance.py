@@ -82,7 +82,7 @@ def same(name, ours, library):
 
 # %%
 rng = np.random.default_rng(3)
-s_0, s_y = 1.5, 0.4  # deviations of prior and noise
+s_0, s_y = 1.5, 0.4  # standard deviations of prior and noise
 x = rng.standard_normal((6, 3))
 y = x @ np.array([[1.0], [-0.5], [0.3]]) + 0.2 + s_y * rng.standard_normal((6, 1))
 phi = np.column_stack([x, np.ones(6)])  # (B, P)
@@ -619,8 +619,9 @@ for ax, name in ((left, "IWAE"), (right, "EUBO, score form")):
     plain_numbers(ax.yaxis, minor="25")
     ax.legend(frameon=False)
 left.set_ylabel("relative to |true gradient|")
-# alt: Noise against weight samples. Left, IWAE: the deviation of the reparameterised gradient rises
-# throughout; the other one's rises, then falls. Right, EUBO: deviation and bias fall.
+# alt: Noise against weight samples. Left, IWAE: the standard deviation of the reparameterised
+# gradient rises throughout; the other one's rises, then falls. Right, EUBO: standard deviation and
+# bias fall.
 plt.show()
 
 # %% [markdown]
@@ -647,9 +648,10 @@ plt.show()
 # - **IWAE** needs the doubly reparameterised gradient: the plain one drowns in noise as samples
 #   are added, because its signal shrinks faster than its noise.
 # - **The EUBO's** gradient with one sample is noise around 0: its bias is all of the true
-#   gradient. With several samples the bias is soon below what is resolved here, and the deviation
-#   falls with the root of the samples; but only where several of them share the weights, which for
-#   a whole network they do not: see the [notebook on bounds](04_bounds_around_the_evidence.ipynb).
+#   gradient. With several samples the bias is soon below what is resolved here, and the standard
+#   deviation falls with the root of the samples; but only where several of them share the weights,
+#   which for a whole network they do not: see the
+# [notebook on bounds](04_bounds_around_the_evidence.ipynb).
 #
 # ## 10. Exercises
 #
@@ -664,8 +666,8 @@ plt.show()
 #    ([D16](../derivations/priors.md#d16-the-laplace-prior)): the mean of $|w|$ has a closed form.
 #    Does knowing it gain more than it does for the Gaussian prior?
 # 6. Let the samples of the EUBO's gradient move with $q$
-#    ([G5](../derivations/bounds.md#g5-the-reparameterised-gradient)). What is its deviation where
-#    $q$ is the posterior? And elsewhere, if $P(w, D)$ is multiplied by $e^{100}$?
+#    ([G5](../derivations/bounds.md#g5-the-reparameterised-gradient)). What is its standard
+#    deviation where $q$ is the posterior? And elsewhere, if $P(w, D)$ is multiplied by $e^{100}$?
 #
 # <details><summary>Hints</summary>
 #

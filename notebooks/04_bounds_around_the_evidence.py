@@ -143,9 +143,9 @@ for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
 # $$\text{reverse (ELBO): } \sigma_j = \frac{1}{\sqrt{\Lambda_{jj}}}, \qquad
 # \text{inclusive (EUBO): } \sigma_j = \sqrt{(\Lambda^{-1})_{jj}}.$$
 #
-# The first is the deviation of a weight when the other is *known*, the second its marginal
-# deviation. With a correlation $r$ the variances differ by the factor $1 - r^2$. With full rank
-# ([M1-M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations)) both
+# The first is the standard deviation of a weight when the other is *known*, the second its marginal
+# standard deviation. With a correlation $r$ the variances differ by the factor $1 - r^2$. With full
+# rank ([M1-M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations)) both
 # objectives lead to the posterior itself. Train all four, with the library's `fit`.
 
 
@@ -176,7 +176,7 @@ targets = {
     "inclusive, mean field": exact.inclusive_optimum(truth),
     "inclusive, full rank": posterior,
 }
-print("                        deviations           exact    ELBO gap  EUBO gap   least possible")
+print("               standard deviations           exact    ELBO gap  EUBO gap   least possible")
 for name, q in trained.items():
     best = targets[name]
     gaps = exact.kl(q, posterior), exact.kl(posterior, q)
@@ -194,7 +194,8 @@ assert exact.kl(trained["reverse, full rank"], posterior) < 1e-6
 # With full rank $-F$ *is* the log evidence, to the $10^{-6}$ that the last line asserts. Sticking
 # the landing makes that possible: its noise vanishes as $q$ gets there.
 #
-# The ellipses below hold 39 % and 86 % of a two-dimensional Gaussian (one and two deviations).
+# The ellipses below hold 39 % and 86 % of a two-dimensional Gaussian (one and two standard
+# deviations).
 
 
 # %%
@@ -240,8 +241,9 @@ plt.show()
 #
 # ### What a correlation costs
 #
-# Let the posterior have two weights of deviation 1 and correlation $r$. With $\sigma^2 = 1 - r^2$
-# for the reverse optimum and $\sigma = 1$ for the inclusive one, both KL divergences are
+# Let the posterior have two weights of standard deviation 1 and correlation $r$. With
+# $\sigma^2 = 1 - r^2$ for the reverse optimum and $\sigma = 1$ for the inclusive one, both KL
+# divergences are
 #
 # $$\mathrm{KL}(q\,\|\,P(w|D)) = \mathrm{KL}(P(w|D)\,\|\,q) = -\tfrac12\log(1 - r^2):$$
 #
@@ -277,7 +279,11 @@ line = np.linspace(0, 0.99, 200)
 right.plot(line, -0.5 * np.log(1 - line**2), color=BLACK, lw=1)
 (dot,) = right.plot([], [], "o", color=BLUE)
 right.set(xlabel="correlation r", ylabel="gap of either bound (nats)", xlim=(0, 1), ylim=(0, 2.1))
-left.set(xlabel="weight 1 (its deviations)", ylabel="weight 2 (its deviations)", aspect="equal")
+left.set(
+    xlabel="weight 1 (its standard deviations)",
+    ylabel="weight 2 (its standard deviations)",
+    aspect="equal",
+)
 left.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2))
 turn = np.linspace(0, 2 * np.pi, 200)
 circle = 2 * np.stack([np.cos(turn), np.sin(turn)])
@@ -293,7 +299,7 @@ legend_of_figure(film, left, 3)
 
 
 def frame(step):
-    """Draw the three Gaussians at two deviations, and the gap."""
+    """Draw the three Gaussians at two standard deviations, and the gap."""
     for curve, q in zip(curves, two_weights(correlations[step]), strict=True):
         curve.set_data(*(np.linalg.cholesky(q.covariance) @ circle))
     dot.set_data([correlations[step]], [gaps[step]])
@@ -442,8 +448,8 @@ for name, bound in (("ELBO", np.mean), ("importance-weighted", importance)):
 #
 # ## 6. A number that must be positive
 #
-# A weight is a real number; a rate or a deviation is not. *Automatic differentiation variational
-# inference* fits its Gaussian to the logarithm
+# A weight is a real number; a rate or a standard deviation is not. *Automatic differentiation
+# variational inference* fits its Gaussian to the logarithm
 # ([M13-M17](../derivations/correlated-posteriors.md#m13-what-is-minimised)). Six counts, a rate
 # $\theta$ with the prior $e^{-\theta}$: the joint density is
 # $\theta^{a-1} e^{-b\theta} / \prod_i y_i!$ with $a = 1 + \sum_i y_i$, $b = 1 + N$, so that
@@ -516,8 +522,8 @@ for jacobian in (True, False):
 #    and are they still for three weights?
 # 2. Centre the $x$ of Section 1. What becomes of the correlation, of the two mean fields, and of
 #    the four gaps in the table?
-# 3. Train with `Renyi(0.5)` and ten samples. Where between the two mean fields do the deviations
-#    end, and how do they move with the number of samples?
+# 3. Train with `Renyi(0.5)` and ten samples. Where between the two mean fields do the standard
+#    deviations end, and how do they move with the number of samples?
 # 4. Prove a sentence of Section 5: on average the EUBO's estimate from $k$ samples is at most
 #    $\log P(D) + \log k$. (A weighted mean of $\log\omega_s$ is at most $\log\sum_s\omega_s$.)
 # 5. Draw from the posterior instead of $q$, and estimate the EUBO with 10 and 1000 samples. Is it
@@ -535,7 +541,7 @@ for jacobian in (True, False):
 #    field can be it.
 # 3. With one sample every order is the ELBO; with many it is the exact bound of its order. Step 6
 #    of [D25](../derivations/bounds.md#d25-the-renyi-and-the-importance-weighted-bounds) says in
-#    which direction that moves the deviations.
+#    which direction that moves the standard deviations.
 # 4. $\log\sum_s\omega_s = \log k + \log\frac1k\sum_s\omega_s$. Take the mean, and use Section 2.
 # 5. A mean of $\log\omega$ over draws of the posterior has the expectation $U$, for any number of
 #    draws. It still scatters.
@@ -545,6 +551,7 @@ for jacobian in (True, False):
 #
 # </details>
 #
-# **Next:** [05](05_path_loss.ipynb) asks what a deviation of VI says about errors on a map.
+# **Next:** [05](05_path_loss.ipynb) asks what a standard deviation of VI says about errors on a
+# map.
 # **Before:** [03](03_estimators_and_variance.ipynb). Full rank and how it is trained:
 # [M1 to M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations).

@@ -12,7 +12,8 @@
 # # A radio map, and two questions about its errors
 #
 # P. Wu's slides *Bayesian Neural network* end with a network that learns the power of a radio
-# signal over a plane with buildings, pictures of its error and its deviation, and two questions:
+# signal over a plane with buildings, pictures of its error and its standard deviation, and two
+# questions:
 #
 # > The location that have large error prediction should have large variance, but why is not this
 # > situation?
@@ -116,14 +117,14 @@ plt.show()
 # One network, 2-32-32-1 with ReLU, on the places $(x, y)$ in standard units, with its noise
 # learned; three ways to train it. MLE ([W1](../derivations/why.md#w1-maximum-likelihood)) and MAP
 # ([W2](../derivations/why.md#w2-maximum-a-posteriori)) are point estimates: they have the noise for
-# a deviation, the same everywhere. VI is a mean field trained by Bayes by Backprop.
+# a standard deviation, the same everywhere. VI is a mean field trained by Bayes by Backprop.
 #
 # Networks of one shape are trained side by side, in one computation
 # ([D40](../derivations/training.md#d40-replicates-are-one-block-diagonal-problem)): here one for
 # each data set. Only the noise head below has to be trained alone.
 
 # %%
-LEARNED = GaussianLikelihood(0.3, learn=True)  # deviation of the noise, in standard units
+LEARNED = GaussianLikelihood(0.3, learn=True)  # standard deviation of the noise, in standard units
 
 
 class Fit(NamedTuple):
@@ -171,8 +172,8 @@ def train(method, xs, ys, steps=1000, batch=50, members=1, **parts):
 
 
 # %% [markdown]
-# A prediction is a mean over functions. Their spread is the *epistemic* deviation, and together
-# with the noise they make the *total* one
+# A prediction is a mean over functions. Their spread is the *epistemic* standard deviation, and
+# together with the noise they make the *total* one
 # ([D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance)).
 
 
@@ -227,8 +228,8 @@ for method, three in fits.items():
         for p, new in zip(held, fresh, strict=True)
     ]
     show(f"{method}: RMSE over the map", [rms(p.mean - truth) for p in maps[method]], "dB")
-    show("  new receivers in mean ± 1.96 total deviations", within)
-    show("  epistemic deviation", [p.epistemic.mean() for p in maps[method]], "dB")
+    show("  new receivers in mean ± 1.96 total standard deviations", within)
+    show("  epistemic standard deviation", [p.epistemic.mean() for p in maps[method]], "dB")
     assert np.all(np.abs(np.array(within) - 0.95) < 0.1)
 
 # %%
@@ -236,7 +237,7 @@ first = {method: three[0] for method, three in maps.items()}
 rows = (
     ("predicted power (dBm)", "cividis", -85, -35, lambda p: p.mean),
     ("|error| (dB)", "inferno", 0, 12, lambda p: np.abs(p.mean - truth)),
-    ("total deviation (dB)", "viridis", 2, 6, lambda p: p.total),
+    ("total standard deviation (dB)", "viridis", 2, 6, lambda p: p.total),
 )
 fig, panels = plt.subplots(3, 3, figsize=(9, 8), sharex=True, sharey=True)
 for line, (label, colours, low, high, of) in zip(panels, rows, strict=True):
@@ -252,18 +253,20 @@ plt.show()
 
 # %% [markdown]
 # *Nine maps of data set 0, for MLE, MAP and VI: the predicted power, the absolute error, the total
-# deviation. The errors draw the edges of the shadows and the place of the transmitter. The
-# deviation of MLE and MAP is one number; that of VI is smooth and knows nothing of the edges.*
+# standard deviation. The errors draw the edges of the shadows and the place of the transmitter. The
+# standard deviation of MLE and MAP is one number; that of VI is smooth and knows nothing of the
+# edges.*
 #
 # The middle row is Wu's picture of the errors, the last map his question: why do the two not look
 # alike?
 #
-# ## 3. Why is the deviation not large where the error is?
+# ## 3. Why is the standard deviation not large where the error is?
 #
-# Measure it. Spearman's rank correlation of $|\text{error}|$ and deviation, over the cells of the
-# map, is 1 if the larger error always has the larger deviation. But no correct deviation reaches 1:
-# an error is *one draw* from $N(0, s^2)$, and a draw from a wide distribution may be small. What
-# could be reached is measured by taking a function from the posterior itself for the truth.
+# Measure it. Spearman's rank correlation of $|\text{error}|$ and standard deviation, over the cells
+# of the map, is 1 if the larger error always has the larger standard deviation. But no correct
+# standard deviation reaches 1: an error is *one draw* from $N(0, s^2)$, and a draw from a wide
+# distribution may be small. What could be reached is measured by taking a function from the
+# posterior itself for the truth.
 
 
 # %% tags=["rounding"]
@@ -274,7 +277,7 @@ def rank_correlation(one, other):
 
 
 def ranks(p):
-    """Return the rank correlation of |error| with both deviations, and what could be reached."""
+    """Return rank correlations of |error| with both standard deviations, and what could be."""
     error = np.abs(p.mean - truth)
     right = [rank_correlation(np.abs(f - p.mean), p.epistemic) for f in p.functions[:30]]
     return {
@@ -308,22 +311,23 @@ print(f"share of the plane within 3 m of a jump           {near.mean():6.2f}")
 show("the same, of the tenth of largest error", worst)
 show("VI: RMSE near jumps", near_rms, "dB")
 show("VI: RMSE elsewhere", far_rms, "dB")
-show("VI: epistemic deviation near jumps", near_said, "dB")
-show("VI: epistemic deviation elsewhere", far_said, "dB")
+show("VI: epistemic standard deviation near jumps", near_said, "dB")
+show("VI: epistemic standard deviation elsewhere", far_said, "dB")
 assert np.all(worst > 1.5 * near.mean())
 assert np.all(near_rms > 1.2 * far_rms)
 assert np.all(np.abs(near_said / far_said - 1) < 0.2)
 
 # %% [markdown]
-# The correlation is low; but little could be reached: a deviation that hardly varies over the map
-# cannot follow any error. The second table says where the errors are. In every data set the error
-# near jumps is about one and a half times that elsewhere, and the deviation is the same.
+# The correlation is low; but little could be reached: a standard deviation that hardly varies over
+# the map cannot follow any error. The second table says where the errors are. In every data set the
+# error near jumps is about one and a half times that elsewhere, and the standard deviation is the
+# same.
 #
 # **Two kinds of error.** Repeat the whole experiment with new receivers. In every cell the mean of
 # the fits less the truth is the *bias*; how the fits differ between data sets is the *spread*.
-# The epistemic deviation says how far the data leave the weights undecided: it speaks of the
-# spread. No deviation over the weights of a continuous network speaks of a jump that none of its
-# members can follow: beside a jump each of them errs by at least half of it
+# The epistemic standard deviation says how far the data leave the weights undecided: it speaks of
+# the spread. No standard deviation over the weights of a continuous network speaks of a jump that
+# none of its members can follow: beside a jump each of them errs by at least half of it
 # ([W6](../derivations/likelihoods.md#w6-the-path-loss-model)).
 
 # %% tags=["rounding"]
@@ -337,21 +341,21 @@ for name, where in (("near jumps", near), ("elsewhere", ~near)):
 assert np.mean(far_said) > 1.5 * spread
 
 # %% [markdown]
-# Most of the error is bias, everywhere, and more of it near jumps. Nor is the epistemic deviation
-# of VI the spread: it says 2.4 dB where new receivers move the fit by 1.0 dB. It is no measure of
-# either error.
+# Most of the error is bias, everywhere, and more of it near jumps. Nor is the epistemic standard
+# deviation of VI the spread: it says 2.4 dB where new receivers move the fit by 1.0 dB. It is no
+# measure of either error.
 
 # %% [markdown]
 # ### What changes it
 #
-# - An **ensemble**: five networks from several starts go different ways, so that its deviation
-#   varies more over the map, and more could be reached. But with the errors that all members share
-#   it has no more to do than VI's.
-# - **More data** alone make the error smaller, and do not move the deviation to its place.
+# - An **ensemble**: five networks from several starts go different ways, so that its standard
+#   deviation varies more over the map, and more could be reached. But with the errors that all
+#   members share it has no more to do than VI's.
+# - **More data** alone make the error smaller, and do not move the standard deviation to its place.
 # - A **noise head** ([D12](../derivations/likelihoods.md#d12-noise-that-depends-on-the-input)): a
-#   second output learns the deviation of $y$ at every place. It sees the residuals near an edge,
-#   calls them noise, and so puts the bias into the *aleatoric* part. It needs receivers enough to
-#   see them.
+#   second output learns the standard deviation of $y$ at every place. It sees the residuals near an
+#   edge, calls them noise, and so puts the bias into the *aleatoric* part. It needs receivers
+#   enough to see them.
 
 # %% tags=["rounding"]
 many = [radio.receivers(scene, np.random.default_rng(seed), 1600) for seed in SEEDS]
@@ -385,24 +389,28 @@ for name, mark, colour in (
     said, seen = ([rms(values[tenth]) for tenth in tenths] for values in (total, error))
     ax.plot(said, seen, mark, color=colour, label=name, markersize=5)
 reach = ax.get_xlim()[1]
-line = np.linspace(scene.shadowing, reach, 100)  # the shadowing is in the total deviation alone
+line = np.linspace(
+    scene.shadowing, reach, 100
+)  # the shadowing is in the total standard deviation alone
 ax.plot(line, np.sqrt(line**2 - scene.shadowing**2), ":", color=BLACK, label="were it right")
-ax.set(xlabel="total deviation (dB), by tenths of the cells", ylabel="RMSE of the mean (dB)")
+ax.set(
+    xlabel="total standard deviation (dB), by tenths of the cells", ylabel="RMSE of the mean (dB)"
+)
 ax.set(ylim=(0, None), xlim=(None, reach))
 legend_above(ax, 2)
 plt.show()
 
 # %% [markdown]
-# *Error against total deviation, in tenths of the cells. The errors of VI do not rise with its
-# deviation. Those of the noise head do, most of them below the dotted line, on which
+# *Error against total standard deviation, in tenths of the cells. The errors of VI do not rise with
+# its standard deviation. Those of the noise head do, most of them below the dotted line, on which
 # total² = error² + shadowing². The ensemble hardly varies, and lies above that line.*
 #
-# Where the total deviation of the noise head is larger, so is the error. That of the mean field
-# says little of the place. But the noise head calls the bias *noise*: it cannot tell the edge of a
-# shadow from a place with stronger fading.
+# Where the total standard deviation of the noise head is larger, so is the error. That of the mean
+# field says little of the place. But the noise head calls the bias *noise*: it cannot tell the edge
+# of a shadow from a place with stronger fading.
 #
-# The epistemic deviation does see what it is for: places without data. Take all receivers out of
-# one corner, and train the ensemble again.
+# The epistemic standard deviation does see what it is for: places without data. Take all receivers
+# out of one corner, and train the ensemble again.
 
 # %% tags=["rounding"]
 corner = np.all(cells > 60, axis=1)
@@ -415,13 +423,13 @@ without = [predict(one, cells) for one in train("MLE", places, powers, members=5
 full_said, empty_said = (
     np.array([p.epistemic[corner].mean() for p in three]) for three in (maps["5 MLE"], without)
 )
-show("5 MLE: epistemic deviation, x and y > 60 m", full_said, "dB")
+show("5 MLE: epistemic standard deviation, x and y > 60 m", full_said, "dB")
 show("the same without receivers there", empty_said, "dB")
 assert np.all(empty_said > 2 * full_said)
 
 # %% [markdown]
-# So the answer to the first question: near the jumps the error is bias, and the deviation speaks of
-# something else, of what the receivers leave undecided.
+# So the answer to the first question: near the jumps the error is bias, and the standard deviation
+# speaks of something else, of what the receivers leave undecided.
 #
 # ## 4. How to fit the simulated function exactly?
 #
@@ -493,7 +501,7 @@ assert np.all(rmse["the same, 0 dB"] < 1e-6)
 #
 # 1. Put the transmitter into a building. Which losses change, and by how many walls?
 # 2. `Scene(correlation=20)` makes the shadowing correlated over 20 m. Does the share of new
-#    receivers within 1.96 deviations of VI change? Should it?
+#    receivers within 1.96 standard deviations of VI change? Should it?
 # 3. Plot $|\text{error}|$ against the distance to the nearest jump. How wide is the band of large
 #    errors with 400 receivers, and with 6400?
 # 4. Give the network $\log_{10} d$ beside $x$ and $y$. Which of the two kinds of large error goes?

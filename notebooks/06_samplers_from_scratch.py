@@ -434,7 +434,7 @@ plt.show()
 # The ellipse holds 86 % of the mass. For a hundred gradients the walk has a hundred draws that lie
 # close together; HMC has a few that go from end to end.
 #
-# **The periodic path.** A Gaussian rolls in circles: in units of its own deviation every
+# **The periodic path.** A Gaussian rolls in circles: in units of its own standard deviation every
 # coordinate has the period $2\pi$. A path of that length comes back to where it began, *every
 # time*: accepted with probability one, and going nowhere. No acceptance rate shows it. The library
 # draws each path at random between 0 and the longest (`jitter`), which no period survives. (One
@@ -785,7 +785,7 @@ for name, found in draws.items():
 
 # %% [markdown]
 # The `hmc` of Section 3 knows nothing of networks, and needs not. What the library has learned in
-# its warm-up, a step size and a deviation $s_j$ for each number
+# its warm-up, a step size and a standard deviation $s_j$ for each number
 # ([M11](../derivations/samplers.md#m11-the-step-size-by-dual-averaging),
 # [M12](../derivations/samplers.md#m12-the-metric-learned-in-windows)), is for us a change of units,
 # $\theta_j = s_j u_j$. The chains begin where the library's have ended.
@@ -982,7 +982,7 @@ for eps in (20.0, 27.0):
     assert in_target < accepted - 0.05
 
 # %% [markdown]
-# ## 6. Where are VI's deviations too small?
+# ## 6. Where are VI's standard deviations too small?
 #
 # The variational fits maximise the ELBO, with the KL divergence in closed form
 # ([D18](../derivations/estimators.md#d18-the-complexity-cost-in-closed-form-mean-field),
@@ -1056,8 +1056,8 @@ for ax, name in zip(axes.ravel(), order, strict=True):
     b, line = band[name], grid[:, 0]
     mean = b.mean[:, 0]
     for width, colour, label in (
-        (2 * b.total[:, 0], PALE, "± 2 total deviations"),
-        (2 * b.epistemic[:, 0], SKY, "± 2 epistemic deviations"),
+        (2 * b.total[:, 0], PALE, "± 2 total standard deviations"),
+        (2 * b.epistemic[:, 0], SKY, "± 2 epistemic standard deviations"),
     ):
         ax.fill_between(line, mean - width, mean + width, color=colour, label=label)
     ax.plot(line, mean, "-", color=VERMILLION, label="predictive mean")

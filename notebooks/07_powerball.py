@@ -116,7 +116,7 @@ assert f"{data.exact(59).accuracy:.4f} {data.exact(69).accuracy:.4f}" == "0.8460
 
 # %% [markdown]
 # The printed 84.93 % is above both. How far above the ceiling can luck go? On $L$ draws the
-# accuracy of the *perfect* classifier has the deviation $\tau / \sqrt L$:
+# accuracy of the *perfect* classifier has the standard deviation $\tau / \sqrt L$:
 
 # %%
 best, luck = data.exact(69).accuracy, data.exact(69).draw_deviation
@@ -131,11 +131,11 @@ assert below[165]["network"] < 2 < below[300]["network"]
 
 # %% [markdown]
 # So 84.93 % needs no more than a little luck, whatever the number of draws. With 165 of them
-# 81.23 % is within two deviations of the ceiling, too; with 300 or more it is not: then bad luck
-# alone does not explain it. The paper does not say how many were held out.
+# 81.23 % is within two standard deviations of the ceiling, too; with 300 or more it is not: then
+# bad luck alone does not explain it. The paper does not say how many were held out.
 #
-# To *rank* classifiers by these deviations would be wrong. On common draws most of the luck is
-# common, a ball that nearly all call wrong counts against nearly all. What scatters is the
+# To *rank* classifiers by these standard deviations would be wrong. On common draws most of the
+# luck is common, a ball that nearly all call wrong counts against nearly all. What scatters is the
 # *difference*, and it does so only by draws that the two answer differently. Take boundaries for
 # classifiers, and the exact probabilities of $(w_1, w_3)$
 # ([D37](../derivations/calibration.md#d37-powerball-exactly)):

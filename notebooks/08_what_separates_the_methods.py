@@ -146,7 +146,7 @@ mean_field = bbb.BayesianMLPRegressor(
 
 
 def members(model, x):
-    """Return functions (T, N) and noise deviations (T, 1) of the predictive mixture."""
+    """Return functions (T, N) and noise standard deviations (T, 1) of the predictive mixture."""
     if hasattr(model, "draws_"):
         net = model.estimator_.model
         w = np.ascontiguousarray(model.draws_.flat[:, : net.layout.size])
@@ -211,12 +211,12 @@ for where in (left, within):
 # are sure of it. A posterior is as wide as the prior makes it there; whether the truth is within is
 # luck.
 #
-# **Wider, and still too narrow?** Inside and on the left the mean field's epistemic deviation is
-# *larger* than HMC's, where notebooks [01](01_from_one_weight_to_the_network.ipynb) and
-# [06](06_samplers_from_scratch.ipynb) find independent weights too sure of themselves. They compare
-# posteriors with *one* noise. Here each method learns its own, and the mean field's is twice as
-# large (Section 3 says why): the data then say less than a quarter as much, the posterior at that
-# noise is wider, and so is its $q$. With the noise held at HMC's:
+# **Wider, and still too narrow?** Inside and on the left the mean field's epistemic standard
+# deviation is *larger* than HMC's, where notebooks [01](01_from_one_weight_to_the_network.ipynb)
+# and [06](06_samplers_from_scratch.ipynb) find independent weights too sure of themselves. They
+# compare posteriors with *one* noise. Here each method learns its own, and the mean field's is
+# twice as large (Section 3 says why): the data then say less than a quarter as much, the posterior
+# at that noise is wider, and so is its $q$. With the noise held at HMC's:
 
 # %% tags=["rounding"]
 same = bbb.GaussianLikelihood(hmc.noise_scale_[0] / hmc.y_scale_[0])  # in standardised units
@@ -224,7 +224,7 @@ held = bbb.BayesianMLPRegressor(
     **shared, likelihood=same, gradient_estimator="local-reparameterisation", samples=4,
     epochs=3000, batch_size=60, kl_warm_up="none", predict_samples=400, progress=False,
 ).fit(x, y)  # fmt: skip
-print("epistemic deviation      noise" + "".join(f"{where:>18}" for where in PLACES))
+print("epistemic standard deviation      noise" + "".join(f"{where:>18}" for where in PLACES))
 narrow = {}
 for model, label in ((hmc, "HMC"), (mean_field, "mean field"), (held, "mean field, held")):
     each = [np.sqrt(np.mean(members(model, points)[0].var(axis=0))) for points in new.values()]
@@ -256,8 +256,8 @@ loss = one - mixture
 assert np.all(loss.mean(axis=0) > -4 * loss.std(axis=0) / np.sqrt(len(drawn)))
 
 # %% [markdown]
-# The records have the noise $s$ and the epistemic deviation $e$ of every trial, so the price of
-# the plug-in under the method's *own* beliefs can be had for every cell:
+# The records have the noise $s$ and the epistemic standard deviation $e$ of every trial, so the
+# price of the plug-in under the method's *own* beliefs can be had for every cell:
 
 # %%
 print("plug-in less one Gaussian, nats per point, if the method were right")
@@ -342,7 +342,7 @@ if "map" in methods:
 
 # %% [markdown]
 # **Intervals of a mixture.** Its quantiles are neither the means of its members' quantiles nor
-# those of the Gaussian with its mean and deviation
+# those of the Gaussian with its mean and standard deviation
 # ([D46](../derivations/prediction.md#d46-quantiles-of-the-predictive-mixture)). They solve
 # $G(y) = u$ with the mean $G$ of the members' distribution functions. Far from the data the
 # members disagree, and there it matters:
@@ -368,8 +368,8 @@ assert abs(ours - library) < 1e-6
 #
 # ## 2. Learned noise
 #
-# The noise deviation $\sigma$ is learned with the weights. A width $c$ times the right one costs
-# $\log c + \frac12(c^{-2} - 1)$ nats per point, however good the function is:
+# The noise standard deviation $\sigma$ is learned with the weights. A width $c$ times the right one
+# costs $\log c + \frac12(c^{-2} - 1)$ nats per point, however good the function is:
 
 # %%
 truth = rng.normal(size=400_000)
@@ -410,9 +410,9 @@ plt.show()
 
 # %% [markdown]
 # If a row has a noise well below its test RMSE and is still near the best possible width in the
-# picture before, its epistemic deviation makes up the rest: that is the mixture at work. If it is
-# above both, the method is over-confident. A noise *above* the training RMSE says that the noise
-# has taken over what the weights' uncertainty does to the fit, and that is the next section.
+# picture before, its epistemic standard deviation makes up the rest: that is the mixture at work.
+# If it is above both, the method is over-confident. A noise *above* the training RMSE says that the
+# noise has taken over what the weights' uncertainty does to the fit, and that is the next section.
 #
 # ## 3. Why the mean field underfits
 #
@@ -441,9 +441,10 @@ assert noise > 1.5 * NOISE
 assert abs(hmc.noise_scale_[0] / NOISE - 1) < 0.25
 
 # %% [markdown]
-# **The price of a unit.** The network is linear in its output weights, so their best deviations are
-# known. With $g_j = \frac1N\sum_n E_q h_j(x_n)^2$, the mean square of hidden unit $j$, the bound
-# has $-\log s_j + \frac{s_j^2}{2 s_0^2} + \frac{N}{2\sigma^2} g_j s_j^2$ in it, least at
+# **The price of a unit.** The network is linear in its output weights, so their best standard
+# deviations are known. With $g_j = \frac1N\sum_n E_q h_j(x_n)^2$, the mean square of hidden unit
+# $j$, the bound has $-\log s_j + \frac{s_j^2}{2 s_0^2} + \frac{N}{2\sigma^2} g_j s_j^2$ in it,
+# least at
 #
 # $$s_j^2 = \Big(\frac1{s_0^2} + \frac{N g_j}{\sigma^2}\Big)^{-1},
 # \qquad\text{which adds}\quad s_j^2 g_j \;\le\; \frac{\sigma^2}{N}
@@ -478,7 +479,7 @@ g = second_moment(m, tau).mean(axis=0)  # (units,)
 sigma2 = (noise / mean_field.y_scale_[0]) ** 2  # in standardised units, as the weights
 best = 1 / np.sqrt(1 + len(x) * g / sigma2)
 ratio = sd["W1"][:, 0] / best
-print(f"deviation of the output weights over the formula: {ratio.min():.2f} to {ratio.max():.2f}")
+print(f"sd of the output weights over the formula: {ratio.min():.2f} to {ratio.max():.2f}")
 assert np.all(np.abs(ratio - 1) < 0.1)  # how far training is from its end
 added = sd["W1"][:, 0] ** 2 * g * len(x) / sigma2
 print(f"variance added per unit: {added.min():.2f} to {added.max():.2f} times sigma^2/N")
@@ -595,8 +596,8 @@ if sampler:
 # If training RMSE *and* noise of a variational row are above 1, it underfits; if training RMSE is
 # below 1 while test NLL is worse, it overfits, as points do.
 #
-# The identity above, on the records (their epistemic deviation may be that of test rows, so this is
-# no exact check):
+# The identity above, on the records (their epistemic standard deviation may be that of test rows,
+# so this is no exact check):
 
 # %%
 print("root of training RMSE^2 + epistemic^2, over the learned noise")
@@ -623,8 +624,8 @@ for method in [one for one in methods if one in ("mean-field", "local-reparam", 
 #
 # $$\frac{\mathrm{ESS}}S \to \frac{(E_q\,\omega)^2}{E_q\,\omega^2} .$$
 #
-# Take $q = N(0, I_d)$ and a posterior that differs from it only in that every deviation is $\tau$
-# instead of 1: Gaussian, independent, with the right mean. One coordinate:
+# Take $q = N(0, I_d)$ and a posterior that differs from it only in that every standard deviation is
+# $\tau$ instead of 1: Gaussian, independent, with the right mean. One coordinate:
 #
 # $$E_q\,\omega^2 = \int \frac{p^2}{q} = \frac1{\tau\sqrt{2 - \tau^2}}
 # \quad\Longrightarrow\quad \frac{\mathrm{ESS}}S = \big(\tau\sqrt{2-\tau^2}\big)^d ,$$
@@ -687,7 +688,8 @@ plt.show()
 # %% [markdown]
 # The points leave the formula and stay at $1/S$: *one* sample has all the weight. It cannot be
 # seen from the samples themselves that others would have more. How many would be needed for ten
-# that count, in the networks of the table, if every deviation of $q$ were ten per cent off:
+# that count, in the networks of the table, if every standard deviation of $q$ were ten per cent
+# off:
 
 # %%
 inputs = {"boston": 13, "concrete": 8, "energy": 8, "protein": 9, "wine_red": 11}
@@ -745,7 +747,7 @@ else:
 # %% [markdown]
 # ## 5. What a test row may not influence
 #
-# Everything that is learned *or chosen*: weights, noise, means and deviations of the
+# Everything that is learned *or chosen*: weights, noise, means and standard deviations of the
 # standardisation, prior scale, epochs, the choice between methods. The test of it is to change the
 # test rows and see that nothing else changes, bit for bit. The same test must catch a fit that
 # standardises with all rows:
@@ -798,14 +800,15 @@ for name, made in inputs.items():
 
 # %% [markdown]
 # The mildest leak is to choose by the test score. The lowest of $K$ scores that differ by nothing
-# but noise of deviation $\delta$ lies below their mean by $\delta\,E\max(z_1, \dots, z_K)$:
-# $1/\sqrt\pi$ for two, $3/(2\sqrt\pi)$ for three, growing like $\sqrt{2\log K}$.
+# but noise of standard deviation $\delta$ lies below their mean by
+# $\delta\,E\max(z_1, \dots, z_K)$: $1/\sqrt\pi$ for two, $3/(2\sqrt\pi)$ for three, growing like
+# $\sqrt{2\log K}$.
 
 # %%
 for count, exact in ((2, 1 / np.sqrt(np.pi)), (3, 1.5 / np.sqrt(np.pi)), (9, None), (100, None)):
     best_of = rng.normal(size=(20_000, count)).max(axis=1)
     error = best_of.std() / np.sqrt(len(best_of))
-    print(f"best of {count:3}: {best_of.mean():.2f} deviations better than it is")
+    print(f"best of {count:3}: {best_of.mean():.2f} standard deviations better than it is")
     assert exact is None or abs(best_of.mean() - exact) < 4 * error
 
 # %% [markdown]
