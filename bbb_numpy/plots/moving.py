@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from functools import partial
 from html import escape
 from io import BytesIO
 
 from matplotlib.figure import Figure
-
-from ..numeric.validation import FUNCTION, MOST_SAMPLES, TEXT, InstanceOf, accepts, positive, whole
 
 __all__ = ["slider"]
 
@@ -22,15 +19,14 @@ PLAY = (
     "this.t = setInterval(() => { s.stepUp(); s.oninput(); "
     "if (s.value == s.max) clearInterval(this.t); }, 150)"
 )
+PAGE = """<div>
+{images}
+<br><button type="button" onclick="{play}">play</button>
+<input type="range" min="0" max="{last}" value="0" style="width: 60%" aria-label="{alt}" \
+oninput="{show}">
+</div>"""
 
 
-@accepts(
-    figure=InstanceOf(Figure),
-    update=FUNCTION,
-    frames=partial(whole, least=1, most=MOST_SAMPLES),
-    alt=TEXT,
-    dpi=positive,
-)
 def slider(
     figure: Figure, update: Callable[[int], object], frames: int, alt: str, dpi: float = 72.0
 ) -> str:
@@ -70,13 +66,6 @@ def slider(
         text = escape(f"{alt} (frame {frame + 1} of {frames})")
         hidden = " hidden" if frame else ""
         images.append(f'<img alt="{text}" src="data:image/png;base64,{source}"{hidden}>')
-    return "\n".join(
-        [
-            "<div>",
-            *images,
-            f'<br><button type="button" onclick="{PLAY}">play</button>',
-            f'<input type="range" min="0" max="{frames - 1}" value="0" style="width: 60%" '
-            f'aria-label="{escape(alt)}" oninput="{SHOW}">',
-            "</div>",
-        ]
+    return PAGE.format(
+        images="\n".join(images), play=PLAY, last=frames - 1, alt=escape(alt), show=SHOW
     )

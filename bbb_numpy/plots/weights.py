@@ -8,20 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..evaluation.pruning import decibels
-from ..numeric.validation import (
-    NUMBERS,
-    InstanceOf,
-    Optional,
-    accepts,
-    fraction,
-)
-from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, legend_above
+from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, finish
 
 __all__ = ["ratios"]
 
 
-@accepts(ratio=NUMBERS, ax=Optional(InstanceOf(Axes)))
-def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) -> Axes:
+def ratios(ratio: Any, *, share: float = 0.75, ax: Axes | None = None) -> Axes:
     """Draw density and distribution function of signal-to-noise ratios in dB (D36).
 
     Blundell et al. 2015, Figure 4.
@@ -29,8 +21,8 @@ def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) ->
     Parameters
     ----------
     ratio : ndarray (P,)
-        From `pruning.signal_to_noise`, > 0.
-    share : float, optional
+        From `pruning.signal_to_noise`, some > 0.
+    share : float
         Marks the ratio below which this share of the weights lies.
     ax : Axes, optional
 
@@ -42,29 +34,14 @@ def ratios(ratio: Any, *, share: float | None = 0.75, ax: Axes | None = None) ->
     ax = axes_or_new(ax)
     level = np.sort(decibels(np.ravel(ratio)))
     level = level[np.isfinite(level)]
-    if not level.size:
-        raise ValueError("ratio has no positive number")
-    ax.hist(
-        level,
-        bins=min(60, max(8, level.size // 15)),
-        density=True,
-        color=PALE,
-        edgecolor=BLUE,
-        linewidth=0.8,
-        label=f"density, {level.size} weights",
-    )
-    ax.set_xlabel("signal-to-noise ratio 10 log10(|μ| / σ) (dB)")
-    ax.set_ylabel("density (per dB)")
+    bins, label = min(60, max(8, level.size // 15)), f"density, {level.size} weights"
+    ax.hist(level, bins, density=True, color=PALE, edgecolor=BLUE, linewidth=0.8, label=label)
     right = ax.twinx()
-    right.plot(
-        level, np.arange(1, level.size + 1) / level.size, color=BLACK, linewidth=1.6, label="CDF"
-    )
-    right.set_ylim(0, 1)
-    right.set_ylabel("share of weights below")
-    if share is not None:
-        cut = float(np.quantile(level, fraction("share", share)))
-        ax.axvline(cut, color=VERMILLION, linestyle="--", linewidth=1.8, label=f"{share:.0%} below")
+    right.plot(level, np.arange(1, level.size + 1) / level.size, color=BLACK, linewidth=1.6)
+    right.set(ylim=(0, 1), ylabel="share of weights below")
+    cut = float(np.quantile(level, share))
+    ax.axvline(cut, color=VERMILLION, linestyle="--", linewidth=1.8, label=f"{share:.0%} below")
     ax.plot([], [], color=BLACK, linewidth=1.6, label="distribution function (right)")
     ax.grid(axis="x", color=GREY, alpha=0.2)
-    legend_above(ax, 2)
+    finish(ax, "signal-to-noise ratio 10 log10(|μ| / σ) (dB)", "density (per dB)", 2)
     return ax

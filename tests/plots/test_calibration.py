@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from bbb_numpy.evaluation.calibration import coverage
 from bbb_numpy.evaluation.reliability import reliability
-from bbb_numpy.plots.calibration import coverage_curve, pit_histogram, reliability_diagram
+from bbb_numpy.plots.calibration import coverage_curve, reliability_diagram
 
 RNG = np.random.default_rng(0)
 PROBA = RNG.random(400)
@@ -19,12 +19,11 @@ PITS = RNG.beta(2, 2, 500)
 def draw_all():
     return {
         "reliability": reliability_diagram({"one": TABLE, "two": TABLE}),
-        "pit": pit_histogram(PITS),
         "coverage": coverage_curve({"a": coverage(PITS), "b": coverage(PITS, [0.2, 0.6])}),
     }
 
 
-@pytest.mark.parametrize("name", ["reliability", "pit", "coverage"])
+@pytest.mark.parametrize("name", ["reliability", "coverage"])
 def test_axes_are_labelled_have_a_legend_outside_and_can_be_saved(name):
     ax = draw_all()[name]
     assert isinstance(ax, Axes)
@@ -47,16 +46,14 @@ def test_reliability_shows_the_table():
     assert high > TABLE.seen_high.max()
 
 
-def test_pit_bars_are_a_density():
-    ax = pit_histogram(PITS, bins=8)
-    heights = [bar.get_height() for bar in ax.patches if bar.get_width() == pytest.approx(0.125)]
-    assert np.array(heights[:8]) == pytest.approx(np.histogram(PITS, 8, (0, 1), density=True)[0])
-    assert ax.get_ylim()[1] > max(heights)
-
-
 def test_coverage_shows_shares_against_levels():
     found = coverage(PITS)
     ax = coverage_curve({"a": found})
     (line,) = [line for line in ax.lines if line.get_label() == "a"]
     assert line.get_xdata() == pytest.approx(found.level)
     assert line.get_ydata() == pytest.approx(found.share)
+
+
+def test_five_curves_are_more_than_the_styles():
+    with pytest.raises(ValueError, match="accepted are 1 to 4 curves"):
+        coverage_curve({str(k): coverage(PITS) for k in range(5)})

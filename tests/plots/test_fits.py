@@ -25,14 +25,6 @@ def edges(ax, label):
     return np.array([v.min() for v in at]), np.array([v.max() for v in at])
 
 
-def draw_all():
-    return {
-        "loss": plots.loss(HISTORY),
-        "fit": plots.fit(X, PREDICTION, data=DATA, truth=np.square),
-        "deviations": plots.deviations(X, {"a": 1 + X**2, "b": 2 + X**2}, ranges={"a": (-1, 1)}),
-    }
-
-
 def test_the_loss_shows_the_free_energy_and_both_its_parts_from_epoch_1():
     shown = lines(plots.loss(HISTORY, rows=2))
     assert np.array_equal(shown["free energy"].get_xdata(), [1, 2, 3, 4])

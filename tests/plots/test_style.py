@@ -1,6 +1,5 @@
 """What several pictures share: densities of draws, labels of logarithmic axes."""
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -9,7 +8,7 @@ from bbb_numpy.plots.style import density_of_draws, plain_numbers
 
 def test_the_density_of_draws_of_any_shape_has_area_one():
     ax = Figure().subplots()
-    draws = np.array([[0.5, 1.5, 1.7], [1.1, 2.5, 9.0]])  # one beyond the edges
+    draws = [[0.5, 1.5, 1.7], [1.1, 2.5, 9.0]]  # one beyond the edges
     density_of_draws(ax, draws, [0.0, 1.0, 2.0, 4.0], label="draws")
     (steps,) = ax.patches
     values, edges, _ = steps.get_data()
