@@ -8,12 +8,10 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column, encoded, pick
 from ..model.objectives import FreeEnergy
 from ..numeric.files import replacing
@@ -33,15 +31,7 @@ from .tables import TableError, write_csv
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = [
-    "add_parsers",
-    "check_ending",
-    "check_outputs",
-    "fit",
-    "interrupted",
-    "predict",
-    "save_picture",
-]
+__all__ = ["add_parsers", "check_outputs", "fit", "interrupted", "predict", "save_picture"]
 
 Array = NDArray[Any]
 MOMENTS = ("mean", "epistemic", "aleatoric", "total")
@@ -51,8 +41,7 @@ def fit(args: argparse.Namespace) -> int:
     """Fit the target column of a table and store the model."""
     from ..learners.checkpoint import save
 
-    check_outputs([args.data], args.model, args.plot)
-    check_ending(args.plot)
+    check_outputs([args.data], args.model, args.plot, picture=args.plot)
     problem = read_problem(args)
     model, inputs = learner(args, problem.task), problem.inputs
     if args.plot:
@@ -101,20 +90,13 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
     """Print what the fit found, and how it does on its own rows."""
 
     def line(label: str, value: float, unit: str) -> None:
-        print(f"{label:<18} {value:12.6g} {unit}")
+        print(f"{label:<18} {value:12.6g} {unit}".rstrip())
 
     y, draws = problem.y, getattr(model, "draws_", None)
     if draws:
         print(f"posterior          {draws.summary()}")
-        try:  # R-hat: with ArviZ, and where it has a meaning
-            with warnings.catch_warnings():  # of short runs, about which R-hat says enough
-                warnings.simplefilter("ignore")
-                lines = convergence(draws, weights=False).lines
-        except (ImportError, ValueError):  # no ArviZ; one chain, or too few draws
-            lines = ()
-        for one in lines:
-            if one.name.startswith("E[y|x]"):
-                line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
+        for r_hat in _r_hats(draws):
+            line("R-hat of means", *r_hat)
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
         cost = "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
@@ -127,15 +109,28 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
         line("accuracy", model.score(inputs, y), "on these rows")
         print(f"classes            {', '.join(map(str, model.classes_[:20]))}")
     elif len(y) > 1:
-        print(f"R^2 on these rows  {model.score(inputs, y):12.6g}")
+        line("R^2 on these rows", model.score(inputs, y), "")
     density = model.log_predictive_density(inputs, y).mean()
     line("log density", density, "nats per row, on these rows")
 
 
+def _r_hats(draws: Any) -> list[tuple[float, str]]:
+    """Return R-hat of the means and what is wanted; none without ArviZ, or of too few draws."""
+    from ..evaluation.convergence import GOOD, convergence
+
+    try:
+        with warnings.catch_warnings():  # of short runs, about which R-hat says enough
+            warnings.simplefilter("ignore")
+            lines = convergence(draws, weights=False).lines
+    except (ImportError, ValueError):
+        return []
+    wanted = f"(the largest; wanted is < {GOOD:g})"
+    return [(one.r_hat, wanted) for one in lines if one.name.startswith("E[y|x]")]
+
+
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
-    check_outputs([args.model, args.data], args.output, args.plot)
-    check_ending(args.plot)
+    check_outputs([args.model, args.data], args.output, args.plot, picture=args.plot)
     model = _loaded(args)
     names = getattr(model, "feature_names_in_", None)
     if names is None:  # of a learner that was fitted to an array in Python
@@ -154,17 +149,15 @@ def predict(args: argparse.Namespace) -> int:
         _check_plot(list(names), classes, "Leave it out, or fit a model with one column")
     table = read(args)
     kept = {name: pick(table, name) for name in args.keep}
-    needed = [column.name for column in columns]
-    rows = complete(table, needed) if args.drop_missing else table
+    rows = complete(table, [one.name for one in columns]) if args.drop_missing else table
     if len(rows) < len(table):
         missing = len(table) - len(rows)
         print(f"{missing} of {len(table)} rows get no prediction", file=sys.stderr)
     inputs = encoded(with_numbers(rows, columns, args), columns, args.unknown)
     found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
+    for name in kept.keys() & found.keys():
+        raise TableError(f"--keep {name}: predictions have a column of this name; rename it")
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
-    twice = sorted(set(kept) & set(found))
-    if twice:
-        raise TableError(f"--keep {twice[0]}: predictions have a column of this name; rename it")
     write_csv(args.output, made.reindex(table.index).assign(**kept)[[*kept, *found]])
     if args.plot:
         _plot(model, inputs, None, (names[0], "prediction"), args.plot)
@@ -173,6 +166,8 @@ def predict(args: argparse.Namespace) -> int:
 
 def _loaded(args: argparse.Namespace) -> Any:
     """Return the model, or say that it stands where the data should."""
+    from zipfile import is_zipfile
+
     from ..learners.checkpoint import load
 
     try:
@@ -194,11 +189,7 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
         columns |= {"lower": ends[..., 0], "upper": ends[..., 1]}
     if columns["mean"].ndim == 1:
         return columns
-    return {
-        f"{name}_{k}": values[:, k]
-        for name, values in columns.items()
-        for k in range(values.shape[1])
-    }
+    return {f"{name}_{k}": one for name, every in columns.items() for k, one in enumerate(every.T)}
 
 
 def _classes(model: Any, inputs: DataFrame) -> dict[str, Array]:
@@ -226,19 +217,17 @@ def _plot(
     grid = np.linspace(low - margin, high + margin, 300)[:, None]
     wide = type(inputs)(grid, columns=inputs.columns)
     ax = fits.fit(grid, model.predict_distribution(wide), data=data)
-    ax.set_xlabel(labels[0])
-    ax.set_ylabel(labels[1])
-    figure = ax.get_figure(root=True)
-    save_picture(figure, path)
+    ax.set(xlabel=labels[0], ylabel=labels[1])
+    save_picture(ax, path)
 
 
-def save_picture(figure: Any, path: str) -> None:
-    """Write a picture, replacing an older one only when all is written."""
+def save_picture(ax: Any, path: str) -> None:
+    """Write the picture of some Axes, replacing an older one only when all is written."""
     with replacing(Path(path)) as file:
-        figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
+        ax.get_figure(root=True).savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 
-def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
+def check_outputs(inputs: Sequence[str], *outputs: str | None, picture: str | None) -> None:
     """Refuse outputs that cannot be written, or would replace an input, before any work."""
     taken = {Path(path).resolve() for path in inputs if path != "-"}
     for path in outputs:
@@ -252,6 +241,12 @@ def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
         if place in taken:
             raise TableError(f"{path} would replace another file of this command; name another")
         taken.add(place)
+    if picture:
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+        if Path(picture).suffix.lstrip(".").lower() not in kinds:
+            raise TableError(f"--plot {picture}: the ending must be one of {', '.join(kinds)}")
 
 
 def _check_plot(names: Sequence[str], classes: bool, advice: str) -> None:
@@ -265,17 +260,6 @@ def _check_plot(names: Sequence[str], classes: bool, advice: str) -> None:
         )
 
 
-def check_ending(path: str | None) -> None:
-    """Refuse a picture of a kind that cannot be written."""
-    if not path:
-        return
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    kinds = FigureCanvasBase.get_supported_filetypes()
-    if Path(path).suffix.lstrip(".").lower() not in kinds:
-        raise TableError(f"--plot {path}: the ending must be one of {', '.join(sorted(kinds))}")
-
-
 def add_parsers(commands: Commands) -> None:
     """Add the subcommands fit and predict."""
     fitting = add_command(commands, "fit", fit, "DATA --target NAME [options]")
@@ -287,28 +271,15 @@ def add_parsers(commands: Commands) -> None:
     predicting = add_command(commands, "predict", predict, "MODEL DATA [options]")
     predicting.add_argument("model", help="file written by bbb-numpy fit")
     predicting.add_argument("data", help="table with the input columns; - for standard input")
-    predicting.add_argument(
-        "--output", "-o", default="-", help="CSV to write; - for standard output"
-    )
-    predicting.add_argument(
-        "--keep", nargs="+", default=[], metavar="NAME", help="columns to copy, such as an id"
-    )
-    predicting.add_argument(
-        "--interval",
-        type=share,
-        metavar="COVERAGE",
-        help="add the ends of the interval that holds a new value with this probability, e.g. 0.9",
-    )
-    predicting.add_argument(
-        "--unknown",
-        choices=["error", "ignore"],
-        default="error",
-        help="what becomes of categories that fit has not seen: refused, or taken as none of them",
-    )
-    predicting.add_argument(
-        "--drop-missing",
-        action="store_true",
-        help="leave the prediction empty where a value is missing; without, such rows are refused",
-    )
+    text = "CSV to write; - for standard output"
+    predicting.add_argument("--output", "-o", default="-", help=text)
+    text = "columns to copy, such as an id"
+    predicting.add_argument("--keep", nargs="+", default=[], metavar="NAME", help=text)
+    text = "add the ends of the interval that holds a new value with this probability, e.g. 0.9"
+    predicting.add_argument("--interval", type=share, metavar="COVERAGE", help=text)
+    text = "what becomes of categories that fit has not seen: refused, or taken as none of them"
+    predicting.add_argument("--unknown", choices=["error", "ignore"], default="error", help=text)
+    text = "leave the prediction empty where a value is missing; without, such rows are refused"
+    predicting.add_argument("--drop-missing", action="store_true", help=text)
     predicting.add_argument("--plot", metavar="PNG", help="picture, for one input column")
     add_reading_options(predicting)

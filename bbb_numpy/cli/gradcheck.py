@@ -6,8 +6,9 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from tqdm import tqdm
 
 from .. import plain
 from ..exact import prove
-from ..gradcheck import BARS, Report, check, format_table
+from ..gradcheck import BARS, check, format_table
 from ..gradients import matrix
 from ..gradients.catalogue import ACTIVATIONS
 from ..gradients.reparameterised import Reparameterised
@@ -26,41 +27,37 @@ from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField
 from ..parts.priors import GaussianPrior
-from .options import Commands, above_zero, add_command, at_least_one, at_least_zero
+from .options import Commands, above_zero, add_command, at_least_one, at_least_zero, option
 
 __all__ = ["add_parsers", "gradcheck"]
 
 Array = NDArray[Any]
-# options of a single architecture, with their defaults
-ONE: dict[str, Any] = {
-    "layers": [3, 7, 5, 2],
-    "samples": 4,
-    "batch": 6,
-    "prior_scale": 1.0,
-    "noise_scale": 0.5,
-    "fixed_noise": False,
-    "rho": -1.0,
-    "kl_weight": 0.25,
-}
+ONE: dict[str, dict[str, Any]] = {  # options of a single architecture
+    "layers": {"type": at_least_one, "nargs": "+", "default": [3, 7, 5, 2],
+               "help": "d_in, hidden widths, K"},
+    "samples": {"type": at_least_one, "default": 4, "help": "weight samples S"},
+    "batch": {"type": at_least_one, "default": 6, "help": "rows B"},
+    "prior_scale": {"type": above_zero, "default": 1.0},
+    "noise_scale": {"type": above_zero, "default": 0.5},
+    "fixed_noise": {"action": "store_true", "help": "do not learn the noise"},
+    "rho": {"type": float, "default": -1.0, "help": "centre of rho; it spreads by 1"},
+    "kl_weight": {"type": above_zero, "default": 0.25, "help": "pi_i of the minibatch"},
+}  # fmt: skip
 SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differences sees too little
 MOST = 100
 
 
-@dataclass(frozen=True)
-class Formula:
-    """A value with its gradient, at one point."""
+class Subject(NamedTuple):
+    """Gradients at one point: formulas by title, and what their coordinates are called."""
 
-    title: str
-    value_and_grad: Callable[..., tuple[Any, ...]]  # of theta and what is given
+    name: str
+    weights: int
+    formulas: Mapping[str, Callable[..., tuple[Any, ...]]]  # of theta and what is given
     theta: Array
     given: tuple[Any, ...]
     blocks: Mapping[str, slice]
     coordinate: Callable[[int], str]
     gates: Callable[[Array], Array]
-
-    def __call__(self, theta: Array) -> tuple[Any, ...]:
-        """Return value and gradient as functions of theta alone."""
-        return self.value_and_grad(theta, *self.given)
 
 
 def gradcheck(args: argparse.Namespace) -> int:
@@ -75,19 +72,20 @@ def gradcheck(args: argparse.Namespace) -> int:
     if args.plain and (args.all or args.activation != "relu"):
         raise ValueError("--plain checks plain.py, one ReLU network; leave out --all, --activation")
     if args.all:
-        given = [f"--{name.replace('_', '-')}" for name in ONE if getattr(args, name) != ONE[name]]
+        given = [name for name, how in ONE.items() if getattr(args, name) != how.get("default", 0)]
         if given:
-            raise ValueError(f"--all checks networks of its own; leave out {', '.join(given)}")
-        return _prove_combinations(args) if args.exact else _check_combinations(args)
-    name, weights, formulas = _of_plain(args) if args.plain else _of_terms(args)
+            listed = ", ".join(map(option, given))
+            raise ValueError(f"--all checks networks of its own; leave out {listed}")
+        return _all(args)
+    subject = _plain(args) if args.plain else _terms(args)
     print(
         f"layers {'-'.join(map(str, args.layers))}, {args.activation}, "
-        f"{weights} weights, {args.samples} samples, {args.batch} rows, "
+        f"{subject.weights} weights, {args.samples} samples, {args.batch} rows, "
         f"KL weight {args.kl_weight:g}\n"
     )
-    passed = _prove(formulas) if args.exact else _check(args, formulas)
+    passed = _prove(subject) if args.exact else _check(args, subject)
     if passed:
-        print(f"every gradient of {name} {'is proved' if args.exact else 'passes'}")
+        print(f"every gradient of {subject.name} {'is proved' if args.exact else 'passes'}")
     print(
         "not looked at: other posteriors, priors, likelihoods, estimators, objectives and "
         f"activations; bbb-numpy gradcheck{' --exact' * args.exact} --all does, for one activation"
@@ -98,33 +96,30 @@ def gradcheck(args: argparse.Namespace) -> int:
 # --- every combination
 
 
-def _valid(args: argparse.Namespace) -> tuple[list[tuple[Any, Any]], Counter[str]]:
-    """Return the valid combinations, each with its estimator, and why the others are refused."""
-    valid, refused = [], Counter[str]()
+def _all(args: argparse.Namespace) -> int:
+    """Check or prove all valid combinations, and count why the others are refused."""
+    valid, refused = {}, Counter[str]()
     for which in matrix.combinations():
         try:
-            valid.append((which, matrix.estimator(which, activation=args.activation)))
+            valid[which] = matrix.estimator(which, activation=args.activation)
         except ValueError as error:
             refused[str(error)] += 1
-    return valid, refused
-
-
-def _shown(valid: list[tuple[Any, Any]]) -> tqdm:
-    """Return the same with a bar, which in the log of a machine moves twice a minute."""
-    pause = 0.1 if sys.stderr.isatty() else 30.0
-    return tqdm(valid, unit="combination", leave=False, mininterval=pause)
-
-
-def _print_refused(refused: Counter[str]) -> None:
+    said, passed = (_prove_all if args.exact else _check_all)(args, valid)
     print(f"\n{refused.total()} combinations are refused when they are built:")
     for reason, count in refused.most_common():
         print(f"{count:>6}  {reason}")
+    print(said)
+    return 0 if passed else 1
 
 
-def _check_combinations(args: argparse.Namespace) -> int:
-    """Check all valid combinations and count the reasons for refusing the others."""
+def _shown(valid: Mapping[Any, Any]) -> Any:
+    """Return the combinations with a bar, which in the log of a machine moves twice a minute."""
+    pause = 0.1 if sys.stderr.isatty() else 30.0
+    return tqdm(valid.items(), unit="combination", leave=False, mininterval=pause)
+
+
+def _check_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str, bool]:
     methods = sorted(BARS, reverse=True) if args.method == "both" else [args.method or "complex"]
-    valid, refused = _valid(args)
     failed = []
     for method in methods:
         errors, skipped = {}, []
@@ -134,7 +129,7 @@ def _check_combinations(args: argparse.Namespace) -> int:
             errors[which] = report.error
             skipped.append(report.skipped)
             if not report.passed:
-                failed.append((which, method, report))
+                failed.append(f"\nFAILED: {which}\n{report}")
         oracle = {"complex": "the complex step", "central": "central differences"}[method]
         print(f"largest relative error of each gradient against {oracle}\n")
         print(matrix.format_matrix(errors))
@@ -144,25 +139,23 @@ def _check_combinations(args: argparse.Namespace) -> int:
             f"(bar {BARS[method]:g}) in {worst}; {np.mean(skipped):.1%} of the coordinates skipped "
             "at kinks"
         )
-    _print_refused(refused)
-    for which, _, report in failed[:10]:
-        print(f"\nFAILED: {which}\n{report}")
-    print(
-        f"\nFAILED: {len(failed)} checks"
-        if failed
-        else f"\nevery gradient passes, of networks with {args.activation}; not looked at: other "
+    if failed:
+        return "\n".join([*failed[:10], f"\nFAILED: {len(failed)} checks"]), False
+    return (
+        f"\nevery gradient passes, of networks with {args.activation}; not looked at: other "
         "activations (--activation)"
-    )
-    return 1 if failed else 0
+    ), True
 
 
-def _prove_combinations(args: argparse.Namespace) -> int:
-    """Prove valid combinations, up to the first that fails; count why the others are refused."""
-    valid, refused = _valid(args)
-    proofs = {}
+def _prove_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str, bool]:
+    """Prove combinations, up to the first that fails."""
+    tried, proved = Counter[Any](), Counter[Any]()
     for which, built in _shown(valid):
         case = matrix.problem(built, np.random.default_rng(args.seed), samples=2)
-        proofs[which] = proof = matrix.prove_case(case, args.seed)
+        proof = matrix.prove_case(case, args.seed)
+        line = which.posterior, which.estimator, which.objective
+        tried[line] += 1
+        proved[line] += proof.proved
         if not proof.proved:
             print(f"{which}\n{proof}\nthe first that is not proved ends this run\n")
             break
@@ -171,25 +164,20 @@ def _prove_combinations(args: argparse.Namespace) -> int:
         "for all priors and likelihoods\n\n"
         f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'proved':>7}{'of':>5}\n" + "-" * 63
     )
-    lines = Counter((w.posterior, w.estimator, w.objective) for w in proofs)
-    proved = Counter((w.posterior, w.estimator, w.objective) for w in proofs if proofs[w].proved)
-    for line, count in lines.items():
-        posterior, name, objective = line
-        print(f"{posterior:<11}{name:<26}{objective:<14}{proved[line]:>7}{count:>5}")
-    _print_refused(refused)
-    done = proved.total()
-    print(
-        f"\n{done} of {len(valid)} proved, of networks with {args.activation}; not looked at: "
-        "other activations (--activation)"
-    )
-    return 0 if done == len(valid) else 1
+    for (posterior, name, objective), count in tried.items():
+        done = proved[posterior, name, objective]
+        print(f"{posterior:<11}{name:<26}{objective:<14}{done:>7}{count:>5}")
+    return (
+        f"\n{proved.total()} of {len(valid)} proved, of networks with {args.activation}; not "
+        "looked at: other activations (--activation)"
+    ), proved.total() == len(valid)
 
 
 # --- one architecture
 
 
-def _of_terms(args: argparse.Namespace) -> tuple[str, int, list[Formula]]:
-    """Return the report's model, its name, number of weights, and formulas term by term."""
+def _terms(args: argparse.Namespace) -> Subject:
+    """Return the report's model, term by term."""
     model = Model(
         MLP(tuple(args.layers), args.activation),
         GaussianPrior(args.prior_scale),
@@ -201,77 +189,77 @@ def _of_terms(args: argparse.Namespace) -> tuple[str, int, list[Formula]]:
     noise = estimator.draw(rng, args.samples)
     x = rng.standard_normal((args.batch, args.layers[0]))
     y = rng.standard_normal((args.batch, args.layers[-1]))
-    given = noise, x, y, args.kl_weight
-
-    def gates(point: Any) -> Any:
-        return estimator.gates(point, noise, x)
-
-    names = estimator.layout.slices, estimator.coordinate, gates
-    terms = {title: replace(estimator, objective=one) for title, one in TERMS.items()}
-    formulas = [
-        Formula(title, term.value_and_grad, theta, given, *names) for title, term in terms.items()
-    ]
     parts = estimator.posterior, model.prior, model.likelihood, estimator, FreeEnergy()
-    name = " / ".join([*(type(part).__name__ for part in parts), args.activation])
-    return name, model.layout.size, formulas
+    return Subject(
+        " / ".join([*(type(part).__name__ for part in parts), args.activation]),
+        model.layout.size,
+        {title: replace(estimator, objective=one).value_and_grad for title, one in TERMS.items()},
+        theta,
+        (noise, x, y, args.kl_weight),
+        estimator.layout.slices,
+        estimator.coordinate,
+        lambda point: estimator.gates(point, noise, x),
+    )
 
 
-def _of_plain(args: argparse.Namespace) -> tuple[str, int, list[Formula]]:
-    """Return the same of `bbb_numpy.plain`, the report on one screen."""
+def _plain(args: argparse.Namespace) -> Subject:
+    """Return `bbb_numpy.plain`, the report on one screen."""
     network, rng = MLP(tuple(args.layers)), np.random.default_rng(args.seed)
     net, size = network.sizes, network.layout.size
     theta = np.append(0.7 * rng.standard_normal(size), args.rho + rng.uniform(-1, 1, size))
     eps = rng.standard_normal((args.samples, size))
     x = rng.standard_normal((args.batch, net[0]))
     y = rng.standard_normal((args.batch, net[-1]))
-    given = eps, x, y, args.prior_scale, args.noise_scale, args.kl_weight
-
-    def value_and_grad(theta: Any, *given: Any) -> tuple[Any, Any]:
-        return plain.value_and_grad(net, theta, *given)
-
-    def coordinate(index: int) -> str:
-        return f"{('mu', 'rho')[index // size]} {network.layout.coordinate(index % size)}"
 
     def gates(theta: Any) -> Any:
         mu, rho = np.split(theta, 2)
         _, tape = plain.forward(net, mu + softplus(rho) * eps, x)
         return np.concatenate([gate.ravel() for _, gate, _ in tape])
 
-    blocks = {"mu": slice(size), "rho": slice(size, None)}
-    formula = Formula("plain", value_and_grad, theta, given, blocks, coordinate, gates)
-    return "plain.py", size, [formula]
+    return Subject(
+        "plain.py",
+        size,
+        {"plain": lambda theta, *given: plain.value_and_grad(net, theta, *given)},
+        theta,
+        (eps, x, y, args.prior_scale, args.noise_scale, args.kl_weight),
+        {"mu": slice(size), "rho": slice(size, None)},
+        lambda at: f"{('mu', 'rho')[at // size]} {network.layout.coordinate(at % size)}",
+        gates,
+    )
 
 
-def _prove(formulas: list[Formula]) -> bool:
-    """Prove all of them in exact arithmetic; return whether they are proved."""
+def _prove(subject: Subject) -> bool:
+    """Prove all formulas in exact arithmetic; return whether they are proved."""
     proofs = []
-    for formula in formulas:
-        proof = prove(
-            formula.value_and_grad, formula.theta, *formula.given, coordinate=formula.coordinate
-        )
-        print(f"{formula.title:<12} {proof}")
+    for title, formula in subject.formulas.items():
+        proof = prove(formula, subject.theta, *subject.given, coordinate=subject.coordinate)
+        print(f"{title:<12} {proof}")
         proofs.append(proof.proved)
     print("" if all(proofs) else "\nNOT PROVED")
     return all(proofs)
 
 
-def _check(args: argparse.Namespace, formulas: list[Formula]) -> bool:
-    """Check all of them by the methods asked for; return whether they pass."""
+def _at(formula: Callable[..., Any], given: tuple[Any, ...], theta: Array) -> Any:
+    return formula(theta, *given)
+
+
+def _check(args: argparse.Namespace, subject: Subject) -> bool:
+    """Check all formulas by the methods asked for; return whether they pass."""
     rng = np.random.default_rng(args.seed)
-    reports: list[tuple[str, Report]] = []
+    reports = []
     for method in [args.method] if args.method in BARS else sorted(BARS, reverse=True):
-        for formula in formulas:
+        for title, formula in subject.formulas.items():
             report = check(
-                formula,
-                formula.theta,
+                partial(_at, formula, subject.given),
+                subject.theta,
                 method=method,
-                blocks=formula.blocks,
-                coordinate=formula.coordinate,
-                gates=formula.gates,
+                blocks=subject.blocks,
+                coordinate=subject.coordinate,
+                gates=subject.gates,
                 most=args.most,
                 rng=rng,
             )
-            reports.append((formula.title, report))
+            reports.append((title, report))
     print(format_table(reports) + "\n")
     few = []
     for method in BARS:
@@ -305,24 +293,13 @@ def add_parsers(commands: Commands) -> None:
         help="check every combination of prior, likelihood, posterior, estimator and objective; "
         "of the other options only --activation, --method (complex), --most and --seed apply",
     )
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="prove instead of check: in exact arithmetic, without rounding or a step",
-    )
+    exact = "prove instead of check: in exact arithmetic, without rounding or a step"
+    parser.add_argument("--exact", action="store_true", help=exact)
     parser.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
-    parser.add_argument("--layers", type=at_least_one, nargs="+", help="d_in, hidden widths, K")
-    parser.add_argument("--samples", type=at_least_one, help="weight samples S")
-    parser.add_argument("--batch", type=at_least_one, help="rows B")
+    for name, how in ONE.items():
+        parser.add_argument(option(name), **how)
     parser.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    parser.add_argument("--prior-scale", type=above_zero)
-    parser.add_argument("--noise-scale", type=above_zero)
-    parser.add_argument("--fixed-noise", action="store_true", help="do not learn the noise")
-    parser.add_argument("--rho", type=float, help="centre of rho; it spreads by 1")
-    parser.add_argument("--kl-weight", type=above_zero, help="pi_i of the minibatch")
-    parser.set_defaults(**ONE)
     parser.add_argument("--method", choices=["both", *sorted(BARS)], help="(both)")
-    parser.add_argument(
-        "--most", type=at_least_one, default=MOST, help="coordinates per block at most"
-    )
+    most = "coordinates per block at most"
+    parser.add_argument("--most", type=at_least_one, default=MOST, help=most)
     parser.add_argument("--seed", type=at_least_zero, default=0)

@@ -6,8 +6,9 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from ..version import __version__
@@ -21,7 +22,7 @@ COMMANDS = {
     "predict": "bbb_numpy.cli.fit",
     "evaluate": "bbb_numpy.cli.evaluate",
 }
-GROUP = "bbb_numpy.commands"  # entry points: the subcommands of packages that stand on this one
+GROUP = "bbb_numpy.commands"  # entry points: the subcommands of packages that stand on the library
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,15 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("bbb-numpy: interrupted", file=sys.stderr)
         return 130
     except (ImportError, MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
-        print(f"bbb-numpy {argv[0]}: {_said(error)}", file=sys.stderr)
+        said = str(error)
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            said = f"{error.filename}: {error.strerror}"
+        print(f"bbb-numpy {argv[0]}: {said}", file=sys.stderr)
         return 2
-
-
-def _said(error: Exception) -> str:
-    """Return what an error says; of a file that the system refuses, its name and why."""
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
 
 
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
@@ -78,9 +75,11 @@ def _parser(first: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     if first == "--version":
         return parser
-    modules = COMMANDS
+    modules = dict(COMMANDS)
     if first not in modules:
-        modules = COMMANDS | {one.name: one.value for one in entry_points(group=GROUP)}
+        with suppress(PackageNotFoundError):  # a copy of the code that is not installed
+            own = distribution("bbb-numpy").entry_points.select(group=GROUP)  # a scan takes longer
+            modules |= {one.name: one.value for one in own}
     for module in [modules[first]] if first in modules else dict.fromkeys(modules.values()):
         import_module(module).add_parsers(commands)
     return parser

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from typing import Any
 
 from ..gradients.catalogue import ACTIVATIONS, ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
@@ -11,24 +10,19 @@ from ..learners.inference import INFERENCES, SAMPLED, STARTS, Sampling
 from ..parts.priors import GaussianPrior
 from ..sampling.run import METRICS
 from ..training.optimizers import Adam, Cosine
-from .options import above_zero, at_least_one, at_least_zero
+from .options import above_zero, at_least_one, at_least_zero, option
 from .problem import LIKELIHOODS_OF
 
 __all__ = ["add_model_options", "learner"]
 
-PARTS = {
-    "prior": PRIORS,
-    "likelihood": LIKELIHOODS,
-    "estimator": ESTIMATORS,
-    "objective": OBJECTIVES,
-}
+# a reader of text, or what can be chosen; and the default
 TRAINING: dict[str, tuple[Any, str]] = {
     "epochs": (at_least_one, "(1000; for classes 100)"),
     "batch_size": (at_least_one, "(32)"),
     "samples": (at_least_one, "weight samples per step (1; for classes 4)"),
     "learning_rate": (above_zero, "(0.01)"),
 }
-SAMPLING: dict[str, tuple[Any, str]] = {  # a reader of text, or what can be chosen
+SAMPLING: dict[str, tuple[Any, str]] = {
     "chains": (at_least_one, "side by side (4)"),
     "draws": (at_least_one, "to keep of each chain (500)"),
     "warm_up": (at_least_zero, "draws before those (4000 for hmc and chees, else 500)"),
@@ -38,6 +32,15 @@ SAMPLING: dict[str, tuple[Any, str]] = {  # a reader of text, or what can be cho
     "start": (STARTS, "of the chains (prior)"),
     "cores": (at_least_one, "with the same draws (all)"),
     "checkpoint": (str, "folder from which to go on"),
+}
+PARTS: dict[str, tuple[Any, str]] = {
+    name: (list(table), "(that of the Python class)")
+    for name, table in (
+        ("prior", PRIORS),
+        ("likelihood", LIKELIHOODS),
+        ("estimator", ESTIMATORS),
+        ("objective", OBJECTIVES),
+    )
 }
 
 
@@ -56,25 +59,16 @@ def learner(args: argparse.Namespace, task: str) -> Any:
 
     if args.prior and args.prior_scale is not None:
         raise ValueError("--prior and --prior-scale exclude each other; leave one out")
-    likelihood = args.likelihood
-    if likelihood is not None and likelihood not in LIKELIHOODS_OF[task]:
-        raise ValueError(
-            f"--likelihood {likelihood} is not for {task}; accepted are "
-            f"{', '.join(LIKELIHOODS_OF[task])}"
-        )
-    if task == "counts" and likelihood is None:
-        likelihood = "poisson"
-    kind: Any = BayesianMLPRegressor
-    weights: dict[str, Any] = {}
-    if task == "classification":
-        kind, weights = BayesianMLPClassifier, {"class_weight": args.class_weight}
-    elif args.class_weight:
+    likelihood = args.likelihood or ("poisson" if task == "counts" else None)
+    if likelihood and likelihood not in LIKELIHOODS_OF[task]:
+        accepted = ", ".join(LIKELIHOODS_OF[task])
+        raise ValueError(f"--likelihood {likelihood} is not for {task}; accepted are {accepted}")
+    classes = task == "classification"
+    if args.class_weight and not classes:
         raise ValueError(f"--class-weight is for classification, not for {task}; leave it out")
     inference = _inference(args)
-    optimizer = None
-    if not isinstance(inference, Sampling):
-        rate = 1e-2 if args.learning_rate is None else args.learning_rate
-        optimizer = Adam(rate, schedule=Cosine())
+    trained = not isinstance(inference, Sampling)
+    kind: Any = BayesianMLPClassifier if classes else BayesianMLPRegressor
     return kind(
         None if args.hidden is None else tuple(args.hidden),
         activation=args.activation,
@@ -83,66 +77,57 @@ def learner(args: argparse.Namespace, task: str) -> Any:
         inference=inference,
         gradient_estimator=args.estimator,
         objective=args.objective,
-        optimizer=optimizer,
+        optimizer=Adam(args.learning_rate or 1e-2, schedule=Cosine()) if trained else None,
         epochs=args.epochs,
         samples=args.samples,
-        batch_size=32 if args.batch_size is None else args.batch_size,
+        batch_size=args.batch_size or 32,
         random_state=args.seed,
-        **weights,
+        **({"class_weight": args.class_weight} if classes else {}),
     )
 
 
 def _inference(args: argparse.Namespace) -> str | Sampling:
     """Return the learner's `inference`, with the settings of a sampler."""
-    settings = {
-        name: getattr(args, name) for name in SAMPLING if getattr(args, name, None) is not None
-    }
-    if args.inference not in SAMPLED:
-        if settings:
+
+    def typed(names: Any) -> dict[str, Any]:
+        given = {name: getattr(args, name, None) for name in names}
+        return {name: value for name, value in given.items() if value is not None}
+
+    settings, unused = typed(SAMPLING), typed((*TRAINING, "estimator", "objective"))
+    if args.inference in SAMPLED:
+        if unused:
             raise ValueError(
-                f"{_options(settings)} belong to a sampler: add --inference nuts or hmc, or leave "
-                "them out"
+                f"--inference {args.inference} draws from the posterior and trains nothing; leave "
+                f"{', '.join(map(option, unused))} out"
             )
-        return str(args.inference)
-    trained = (*TRAINING, "estimator", "objective")
-    unused = [name for name in trained if getattr(args, name) is not None]
-    if unused:
+        return Sampling(args.inference, **settings)
+    if settings:
         raise ValueError(
-            f"--inference {args.inference} draws from the posterior and trains nothing; leave "
-            f"{_options(unused)} out"
+            f"{', '.join(map(option, settings))} belong to a sampler: add --inference nuts or hmc, "
+            "or leave them out"
         )
-    return Sampling(args.inference, **settings)
-
-
-def _options(names: Iterable[str]) -> str:
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+    return str(args.inference)
 
 
 def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) -> None:
     """Add the options of network, training, sampling and parts."""
     group = parser.add_argument_group("the model")
-    group.add_argument(
-        "--hidden", type=at_least_one, nargs="*", help="hidden widths (20; for classes 50)"
-    )
+
+    def add(name: str, kind: Any, text: str, **more: Any) -> None:
+        how = {"type": kind} if callable(kind) else {"choices": kind}
+        group.add_argument(option(name), help=text, **how, **more)
+
+    add("hidden", at_least_one, "hidden widths (20; for classes 50)", nargs="*")
     group.add_argument("--activation", choices=ACTIVATIONS, default="relu")
     for name, (kind, text) in TRAINING.items():
-        group.add_argument(_options([name]), type=kind, help=text)
-    group.add_argument(
-        "--class-weight", choices=["balanced"], help="as if all classes had as many rows"
-    )
-    group.add_argument(
-        "--inference",
-        choices=list(INFERENCES),
-        default="mean-field",
-        help="trained, or sampled: hmc, nuts, mams, mclmc (mclmc is biased a little)",
-    )
+        add(name, kind, text)
+    add("class_weight", ["balanced"], "as if all classes had as many rows")
+    text = "trained, or sampled: hmc, nuts, mams, mclmc (mclmc is biased a little)"
+    add("inference", list(INFERENCES), text, default="mean-field")
     for name, (kind, text) in SAMPLING.items():
         if name != "checkpoint" or checkpoint:
-            how = {"type": kind} if callable(kind) else {"choices": kind}
-            group.add_argument(_options([name]), help=f"of hmc and nuts, {text}", **how)
-    group.add_argument(
-        "--prior-scale", type=above_zero, help="of a Gaussian prior (0.5; for classes 1.5)"
-    )
-    for name, table in PARTS.items():
-        group.add_argument(f"--{name}", choices=list(table), help="(that of the Python class)")
+            add(name, kind, f"of hmc and nuts, {text}")
+    add("prior_scale", above_zero, "of a Gaussian prior (0.5; for classes 1.5)")
+    for name, (kind, text) in PARTS.items():
+        add(name, kind, text)
     group.add_argument("--seed", type=at_least_zero, default=0)

@@ -8,16 +8,8 @@ from typing import Any
 
 from ..numeric.validation import positive
 
-__all__ = [
-    "Commands",
-    "above_zero",
-    "add_command",
-    "add_run_options",
-    "at_least_one",
-    "at_least_two",
-    "at_least_zero",
-    "share",
-]
+__all__ = ["Commands", "above_zero", "add_command", "add_run_options", "at_least_one",
+           "at_least_two", "at_least_zero", "option", "share"]  # fmt: skip
 
 Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no public name for it
 
@@ -48,21 +40,14 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add what all commands that run trials have."""
     parser.add_argument("--seed", type=at_least_zero, default=0)
     parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="run trials again that are recorded as failed"
-    )
-    parser.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="go on from what is recorded; without, earlier records are set aside",
-    )
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="show what is done and the time left (to a person)",
-    )
+    failed = "run trials again that are recorded as failed"
+    parser.add_argument("--retry-failed", action="store_true", help=failed)
+    for name, default, text in (
+        ("--resume", True, "go on from what is recorded; without, earlier records are set aside"),
+        ("--progress", None, "show what is done and the time left (to a person)"),
+    ):
+        action = argparse.BooleanOptionalAction
+        parser.add_argument(name, action=action, default=default, help=text)
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -71,6 +56,11 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     def _get_help_string(self, action: argparse.Action) -> str | None:
         silent = action.default is None or action.default is False or action.default == []
         return action.help if silent else super()._get_help_string(action)
+
+
+def option(name: str) -> str:
+    """Return the option that sets a name: ``--batch-size``."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _at_least(least: int) -> Callable[[str], int]:

@@ -19,18 +19,8 @@ from .tables import SEPARATORS, TableError, number_pattern, read_csv
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = [
-    "LIKELIHOODS_OF",
-    "Problem",
-    "add_data_options",
-    "add_reading_options",
-    "complete",
-    "filled",
-    "parsed",
-    "read",
-    "read_problem",
-    "with_numbers",
-]
+__all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options", "complete",
+           "filled", "parsed", "read", "read_problem", "with_numbers"]  # fmt: skip
 
 Array = NDArray[Any]
 LIKELIHOODS_OF = {
@@ -71,10 +61,9 @@ class Problem(NamedTuple):
         names = [column.name for column in self.columns]
         listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
         features = sum(len(column.features) for column in self.columns)
-        text = f"{len(self.y)} rows, {len(names)} inputs ({listed})"
-        if features > len(names):
-            text += f" as {features} features"
-        return f"{text}, target {self.target}: {self.task}{self.why}"
+        hot = f" as {features} features" if features > len(names) else ""
+        inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){hot}"
+        return f"{inputs}, target {self.target}: {self.task}{self.why}"
 
     def check(self, fewest: int) -> None:
         """Raise TableError for rows that cannot be split, or a target of one value."""
@@ -102,36 +91,33 @@ def read_problem(args: argparse.Namespace) -> Problem:
     TableError, ValueError
         Naming the line and column that cannot be used.
     """
-    table = read(args)
+    table, target = read(args), args.target
     source = table.attrs["source"]
-    listed = [*args.leave_out, *args.categories, *args.dates]
-    for name in (args.target, *(args.inputs or []), *listed):
+    for name in (target, *(args.inputs or []), *args.leave_out, *args.categories, *args.dates):
         pick(table, name)
-    names = args.inputs or [name for name in table.columns if name != args.target]
+    names = args.inputs or [name for name in table.columns if name != target]
     names = [name for name in dict.fromkeys(names) if name not in args.leave_out]
-    if args.target in names:
-        raise TableError(f"the target {args.target!r} cannot be one of the inputs")
+    if target in names:
+        raise TableError(f"the target {target!r} cannot be one of the inputs")
     if not names:
-        raise TableError(f"{source} leaves no input beside the target {args.target!r}")
+        raise TableError(f"{source} leaves no input beside the target {target!r}")
     if args.drop_missing:
-        rows = complete(table, [*names, args.target])
-        if len(rows) < len(table):
-            dropped = len(table) - len(rows)
-            print(
-                f"{dropped} of {len(table)} rows are left out: a value is missing", file=sys.stderr
-            )
-        table = rows
-    task, why = _task(table, args)
-    y = _labels(table, args.target) if task == "classification" else _target(table, args, task)
-    kinds = [_column(table, name, args) for name in names]
-    table = with_numbers(table, kinds, args)
-    columns = filled(kinds, table) if args.fill else tuple(kinds)
-    problem = Problem(source, args.target, task, why, columns, table, y)
-    features = list(problem.inputs.columns)
-    twice = next((one for one in features if features.count(one) > 1), None)
-    if twice is not None:
+        every, table = len(table), complete(table, [*names, target])
+        if len(table) < every:
+            said = f"{every - len(table)} of {every} rows are left out: a value is missing"
+            print(said, file=sys.stderr)
+    numbers = parsed(pick(table, target), args)
+    task, why = _task(table, args, numbers)
+    y = _target(table, args, task, numbers)
+    columns, cells = zip(*(_column(table, name, args) for name in names), strict=True)
+    table = table.assign(**dict(zip(names, cells, strict=True)))
+    if args.fill:
+        columns = filled(columns, table)
+    features = [feature for column in columns for feature in column.features]
+    if len(set(features)) < len(features):
+        twice = next(one for one in features if features.count(one) > 1)
         raise TableError(f"{source}: two inputs would be {shown(twice)}; rename a column")
-    return problem
+    return Problem(source, target, task, why, columns, table, y)
 
 
 def complete(table: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -158,12 +144,9 @@ def with_numbers(
     table: DataFrame, columns: Sequence[Column], args: argparse.Namespace
 ) -> DataFrame:
     """Return a table whose columns of numbers are so, read as --decimal and --thousands say."""
-    numbers = {
-        column.name: _numbers(table, column.name, args)
-        for column in columns
-        if not (column.categories or column.date)
-    }
-    return table.assign(**numbers) if numbers else table
+    names = [one.name for one in columns if not (one.categories or one.date)]
+    found = {name: _numbers(table, name, parsed(pick(table, name), args)) for name in names}
+    return table.assign(**found)
 
 
 def parsed(cells: Series, args: argparse.Namespace) -> Series:
@@ -184,20 +167,20 @@ def parsed(cells: Series, args: argparse.Namespace) -> Series:
 
 
 def _numbers(
-    table: DataFrame, name: str, args: argparse.Namespace, advice: str = "; mend the cell"
+    table: DataFrame, name: str, numbers: Series, advice: str = "; mend the cell"
 ) -> Series:
-    """Return a column of numbers, NaN where a value is missing."""
-    cells = pick(table, name)
-    found = parsed(cells, args)
-    wrong = ~np.isfinite(found) & ~missing(cells)
+    """Return the numbers of a column, NaN where a value is missing."""
+    cells, wrong = pick(table, name), ~np.isfinite(numbers)
+    if wrong.any():
+        wrong &= ~missing(cells)
     if wrong.any():
         cell = cells[wrong].iloc[0]
         hint = "; see --decimal and --thousands" if NUMERIC.fullmatch(cell) else ""
         raise TableError(f"{place(table, name, wrong)}: {shown(cell)} is no number{advice}{hint}")
-    return found
+    return numbers
 
 
-def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
+def _is_text(table: DataFrame, name: str, numbers: Series) -> bool:
     """Whether a column holds labels rather than numbers, of which a few cells may be spoilt.
 
     Raises
@@ -205,20 +188,20 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     TableError
         If it holds dates, or numbers in another way of writing, or with units.
     """
-    cells = pick(table, name)
-    given = cells[~missing(cells)]
-    if not len(given) or 2 * parsed(given, args).notna().sum() >= len(given):
+    if 2 * numbers.notna().sum() >= len(numbers):
         return False
-    first = f"{place(table, name, ~missing(cells))}: {shown(given.iloc[0])}"
-    distinct = given.unique()
+    cells = pick(table, name)
+    gaps = missing(cells)
+    given = cells[~gaps]
+    if 2 * numbers.notna().sum() >= len(given):
+        return False
+    first, distinct = f"{place(table, name, ~gaps)}: {shown(given.iloc[0])}", given.unique()
     if all(map(DATE.fullmatch, distinct)):
         raise TableError(
             f"{first}, as all of the column, is a date or a time; --dates {name} makes days of "
             "dates, --leave-out leaves the column out"
         )
-    if 2 * sum(NUMERIC.fullmatch(cell.translate(SPACES)) is not None for cell in distinct) > len(
-        distinct
-    ):
+    if 2 * sum(bool(NUMERIC.fullmatch(one.translate(SPACES))) for one in distinct) > len(distinct):
         raise TableError(
             f"{first} looks like a number but is none; say how numbers are written with --decimal "
             "and --thousands, take units and signs of currency off, or take the column as labels "
@@ -227,13 +210,15 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     return True
 
 
-def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
-    """Return what a column is: text, and what --categories names, is one-hot."""
+def _column(table: DataFrame, name: str, args: argparse.Namespace) -> tuple[Column, Series]:
+    """Return what a column is, and its cells: text, and what --categories names, is one-hot."""
+    cells = pick(table, name)
     if name in args.dates:
-        return Column(name, date=True)
-    if name in args.categories or _is_text(table, name, args):
-        return Column(name, _categories(table, name))
-    return Column(name)
+        return Column(name, date=True), cells
+    numbers = parsed(cells, args)
+    if name in args.categories or _is_text(table, name, numbers):
+        return Column(name, _categories(table, name)), cells
+    return Column(name), _numbers(table, name, numbers)
 
 
 def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
@@ -249,14 +234,14 @@ def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
+def _task(table: DataFrame, args: argparse.Namespace, numbers: Series) -> tuple[str, str]:
     """Return the task and how it was chosen: text is classes, numbers are numbers."""
     if args.task is not None:
         return args.task, ""
     for task in ("classification", "counts"):
         if args.likelihood in LIKELIHOODS_OF[task]:
             return task, f" (the likelihood is {args.likelihood})"
-    if args.target in args.categories or _is_text(table, args.target, args):
+    if args.target in args.categories or _is_text(table, args.target, numbers):
         return "classification", " (the target is text)"
     cells = pick(table, args.target).unique()
     few = len(cells) <= 10 and all(map(str.isdigit, cells))
@@ -264,40 +249,32 @@ def _task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
     return "regression", f" (the target is a number{hint})"
 
 
-def _need_target(table: DataFrame, target: str) -> None:
-    gaps = missing(pick(table, target))
+def _target(table: DataFrame, args: argparse.Namespace, task: str, numbers: Series) -> Array:
+    """Return numbers or classes: whole numbers if all are, text otherwise."""
+    name, cells = args.target, pick(table, args.target)
+    gaps = missing(cells)
     if gaps.any():
         raise TableError(
-            f"{place(table, target, gaps)}: a value of the target is missing; leave such rows out "
+            f"{place(table, name, gaps)}: a value of the target is missing; leave such rows out "
             "with --drop-missing"
         )
-
-
-def _labels(table: DataFrame, target: str) -> Array:
-    """Return the classes of the target: whole numbers if all are, text otherwise."""
-    _need_target(table, target)
-    found = _categories(table, target)
-    if len(found) < 2:
-        raise TableError(
-            f"{table.attrs['source']}: column {shown(target)} has only one class, "
-            f"{shown(found[0])}; there is nothing to learn"
-        )
-    cells = pick(table, target).to_numpy(str)
-    if all(re.fullmatch("-?[0-9]{1,15}", cell) for cell in found):
-        return cells.astype(int)
-    return cells
-
-
-def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
-    _need_target(table, args.target)
+    if task == "classification":
+        found = _categories(table, name)
+        if len(found) < 2:
+            raise TableError(
+                f"{table.attrs['source']}: column {shown(name)} has only one class, "
+                f"{shown(found[0])}; there is nothing to learn"
+            )
+        whole = all(re.fullmatch("-?[0-9]{1,15}", cell) for cell in found)
+        return cells.to_numpy(str).astype(int) if whole else cells.to_numpy(str)
     advice = f", as the target of {task} must be"
-    if pick(table, args.target).nunique() <= MOST_CATEGORIES:
-        advice += f"; for classes: {args.for_classes}"
-    y: Array = _numbers(table, args.target, args, advice).to_numpy()
+    if cells.nunique() <= MOST_CATEGORIES:
+        advice += "; for classes: --task classification"
+    y: Array = _numbers(table, name, numbers, advice).to_numpy()
     wrong = (y < 0) | (y != np.floor(y))
     if task == "counts" and wrong.any():
         raise TableError(
-            f"{place(table, args.target, wrong)}: counts must be whole numbers >= 0; got "
+            f"{place(table, name, wrong)}: counts must be whole numbers >= 0; got "
             f"{y[np.argmax(wrong)]:g}"
         )
     return y
@@ -330,7 +307,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--encoding", help="where there is no byte order mark (utf-8)")
 
 
-def add_data_options(parser: argparse.ArgumentParser, task: bool = True) -> None:
+def add_data_options(
+    parser: argparse.ArgumentParser, tasks: Sequence[str] = tuple(LIKELIHOODS_OF)
+) -> None:
     """Add the file, its target and inputs, and how it is written."""
     parser.add_argument("data", help="table with a header line, CSV or alike; - for standard input")
     parser.add_argument("--target", required=True, help="name of the column to predict")
@@ -341,24 +320,11 @@ def add_data_options(parser: argparse.ArgumentParser, task: bool = True) -> None
         ("dates", "input columns of dates, such as 2024-12-31, which become days since 1970"),
     ):
         parser.add_argument(f"--{name}", nargs="+", default=[], metavar="NAME", help=what)
-    parser.set_defaults(for_classes="--task classification" if task else "bbb-numpy evaluate")
-    if task:
-        parser.add_argument(
-            "--task",
-            choices=list(LIKELIHOODS_OF),
-            help="(a target of text is classification, else regression)",
-        )
-    else:
-        parser.set_defaults(task="regression", likelihood=None)
+    usual = "(a target of text is classification, else regression)"
+    parser.add_argument("--task", choices=tasks, help=usual)
     gaps = parser.add_mutually_exclusive_group()
-    gaps.add_argument(
-        "--drop-missing",
-        action="store_true",
-        help="leave rows out in which a value is missing; without, they are refused",
-    )
-    gaps.add_argument(
-        "--fill",
-        choices=["median"],
-        help="missing inputs: by the median of the column, of text by the most frequent one",
-    )
+    leave = "leave rows out in which a value is missing; without, they are refused"
+    gaps.add_argument("--drop-missing", action="store_true", help=leave)
+    usual = "missing inputs: by the median of the column, of text by the most frequent one"
+    gaps.add_argument("--fill", choices=["median"], help=usual)
     add_reading_options(parser)

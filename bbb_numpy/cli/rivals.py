@@ -6,12 +6,11 @@ rows that it was not fitted to; one of counts a Poisson distribution.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy import stats
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -25,11 +24,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..evaluation.calibration import crps_draws, crps_gaussian
-from ..numeric.elementary import LOG_2PI, log_factorial
+from ..evaluation.reliability import (
+    Reliability,
+    expected_calibration_error,
+    reliability,
+    top_label,
+)
 
-__all__ = ["Forecast", "of_model", "rivals"]
+__all__ = ["Forecast", "Score", "bins", "of_model", "of_rival", "rivals", "scores"]
 
 Array = NDArray[Any]
+LEVEL = 0.9  # of the interval whose coverage is counted
 MANY = 10_000  # rows from which boosting works on histograms
 DRAWS = 500  # of the predictive distribution, for CRPS and ranks
 BLOCK = 2000  # rows at once
@@ -53,9 +58,6 @@ class Forecast(NamedTuple):
         return Forecast(*made)
 
 
-Rival = Callable[[Array, Array, Array, Array, np.random.Generator], Forecast]
-
-
 def of_model(model: Any, x: Any, y: Array, rng: np.random.Generator) -> Forecast:
     """Return what a learner predicts for rows `x` with targets `y`."""
     density = model.log_predictive_density(x, y)
@@ -64,10 +66,38 @@ def of_model(model: Any, x: Any, y: Array, rng: np.random.Generator) -> Forecast
     parts = []
     for begin in range(0, len(y), BLOCK):
         rows = slice(begin, begin + BLOCK)
-        draws = model.sample_y(x[rows], DRAWS).T
-        mean = model.predict(x[rows])
+        draws, mean = model.sample_y(x[rows], DRAWS).T, model.predict(x[rows])
         parts.append(_of_draws(mean, density[rows], draws, y[rows], rng))
     return Forecast.joined(parts)
+
+
+def of_rival(
+    model: Any,
+    task: str,
+    train: tuple[Array, Array],
+    new: tuple[Array, Array],
+    rng: np.random.Generator,
+) -> Forecast:
+    """Return what a model of `rivals` predicts for `new` rows, having learned from others."""
+    (x, y), (x_new, y_new) = train, new
+    model.fit(x, y)
+    if task == "classification":
+        proba = model.predict_proba(x_new)
+        happened = proba[np.arange(len(y_new)), np.searchsorted(model.classes_, y_new)]
+        return Forecast(np.log(np.maximum(happened, np.finfo(float).tiny)), proba=proba)
+    mean = model.predict(x_new)
+    if task == "counts":
+        rate = np.maximum(mean, 0.5 / len(y))
+        draws = rng.poisson(rate, (DRAWS, len(rate))).astype(float)
+        return _of_draws(rate, stats.poisson.logpmf(y_new, rate), draws, y_new, rng)
+    if isinstance(model, DummyRegressor):
+        scale = float(y.std()) or 1.0
+    else:
+        off = y - cross_val_predict(model, x, y, cv=min(5, len(y)))
+        scale = max(float(np.sqrt(np.mean(off**2))), TINY * float(y.std()))
+    normal = stats.norm(mean, scale)
+    crps = crps_gaussian(mean, scale, y_new)
+    return Forecast(normal.logpdf(y_new), mean, crps, normal.cdf(y_new))
 
 
 def _of_draws(
@@ -80,72 +110,89 @@ def _of_draws(
     return Forecast(density, mean, crps, rank)
 
 
-def _normal(mean: Array, scale: float, y: Array) -> Forecast:
-    z = (y - mean) / scale
-    density = -0.5 * (z * z + LOG_2PI) - np.log(scale)
-    return Forecast(density, mean, crps_gaussian(mean, scale, y), ndtr(z))
-
-
-def _poisson(rate: Array, y: Array, rng: np.random.Generator) -> Forecast:
-    density = y * np.log(rate) - rate - log_factorial(y)
-    return _of_draws(rate, density, rng.poisson(rate, (DRAWS, len(y))).astype(float), y, rng)
-
-
-def rivals(task: str, rows: int, seed: int) -> dict[str, Rival]:
-    """Return what each rival does, by name: from training rows and test rows to a forecast."""
+def rivals(task: str, rows: int, seed: int) -> dict[str, Any]:
+    """Return scikit-learn's models for so many training rows, by name, and the base rate."""
     many = rows >= MANY
     if task == "classification":
         boosting = HistGradientBoostingClassifier if many else GradientBoostingClassifier
-        return {
-            "logistic regression": _of_classes(_scaled(LogisticRegression(max_iter=1000))),
-            "gradient boosting": _of_classes(_scaled(boosting(random_state=seed))),
-            "base rate": _of_classes(DummyClassifier(strategy="prior")),
-        }
-    if task == "counts":
-        hist = HistGradientBoostingRegressor(loss="poisson", random_state=seed)
-        return {
-            "Poisson regression": _of_counts(_scaled(PoissonRegressor(alpha=0.01, max_iter=1000))),
-            "gradient boosting": _of_counts(_scaled(hist)),
-            "base rate": _of_counts(DummyRegressor()),
-        }
-    boosting = HistGradientBoostingRegressor if many else GradientBoostingRegressor
+        plain = "logistic regression", LogisticRegression(max_iter=1000)
+        base = DummyClassifier(strategy="prior")
+    elif task == "counts":
+        boosting = HistGradientBoostingRegressor
+        plain = "Poisson regression", PoissonRegressor(alpha=0.01, max_iter=1000)
+        base = DummyRegressor()
+    else:
+        boosting = HistGradientBoostingRegressor if many else GradientBoostingRegressor
+        plain = "ridge", RidgeCV(np.logspace(-3.0, 3.0, 13))
+        base = DummyRegressor()
+    more = {"loss": "poisson"} if task == "counts" else {}
     return {
-        "ridge": _of_numbers(_scaled(RidgeCV(np.logspace(-3.0, 3.0, 13)))),
-        "gradient boosting": _of_numbers(_scaled(boosting(random_state=seed))),
-        "base rate": _moments,
+        plain[0]: make_pipeline(StandardScaler(), plain[1]),
+        "gradient boosting": make_pipeline(StandardScaler(), boosting(random_state=seed, **more)),
+        "base rate": base,
     }
 
 
-def _scaled(kind: Any) -> Any:
-    return make_pipeline(StandardScaler(), kind)
+class Score(NamedTuple):
+    """A mean over the held-out rows, and its standard error, if it has one."""
+
+    value: float
+    error: float | None
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return f"{self.value:.3f}"
+        if not 1e-9 * abs(self.value) < self.error < np.inf:
+            return f"{self.value:.4g}"
+        digits = max(0, 1 - int(np.floor(np.log10(self.error))))  # two of the error
+        if digits > 6 or abs(self.value) >= 1e7:
+            return f"{self.value:.4g} ± {self.error:.2g}"
+        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
 
 
-def _of_numbers(model: Any) -> Rival:
-    def rival(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-        off = y - cross_val_predict(model, x, y, cv=min(5, len(y)))
-        scale = max(float(np.sqrt(np.mean(off**2))), TINY * float(y.std()))
-        return _normal(model.fit(x, y).predict(new), scale, target)
+def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
+    """Return the scores of a forecast of rows; classes `y` are given by their places."""
+    if forecast.proba is not None:
+        _, right = top_label(forecast.proba, y)
+        recalls = [_share(right[y == label]) for label in np.unique(y)]
+        errors = [float(recall.error or 0.0) for recall in recalls]
+        balanced = float(np.mean([recall.value for recall in recalls]))
+        return {
+            "accuracy": _share(right),
+            "balanced_accuracy": Score(balanced, float(np.linalg.norm(errors)) / len(errors)),
+            "log_loss": _mean(-forecast.log_density),
+            "ece": Score(expected_calibration_error(bins(forecast, y)), None),
+        }
+    assert forecast.mean is not None
+    assert forecast.crps is not None
+    assert forecast.pit is not None
+    mean = _mean((forecast.mean - y) ** 2)
+    rmse = float(np.sqrt(mean.value))
+    error = None if mean.error is None or rmse == 0.0 else mean.error / (2.0 * rmse)
+    return {
+        "rmse": Score(rmse, error),
+        "log_density": _mean(forecast.log_density),
+        "crps": _mean(forecast.crps),
+        "coverage": _share(np.abs(forecast.pit - 0.5) <= LEVEL / 2),
+    }
 
-    return rival
+
+def bins(forecast: Forecast, y: Array) -> Reliability:
+    """Return how often the most probable class was right, in ten bins of its probability."""
+    stated, right = top_label(forecast.proba, y)
+    return reliability(np.minimum(stated, 1.0), right, 10)
 
 
-def _of_counts(model: Any) -> Rival:
-    def rival(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-        least = 0.5 / len(y)  # of a rate, whose logarithm is taken
-        return _poisson(np.maximum(model.fit(x, y).predict(new), least), target, rng)
-
-    return rival
+def _mean(values: Array) -> Score:
+    values = np.asarray(values, float)
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    return Score(float(values.mean()), error)
 
 
-def _of_classes(model: Any) -> Rival:
-    def rival(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-        proba = model.fit(x, y).predict_proba(new)
-        happened = proba[np.arange(len(target)), np.searchsorted(model.classes_, target)]
-        return Forecast(np.log(np.maximum(happened, np.finfo(float).tiny)), proba=proba)
+def _share(true: Array) -> Score:
+    """Return a share of rows, with the standard deviation of Beta(k + 1, n - k + 1).
 
-    return rival
-
-
-def _moments(x: Array, y: Array, new: Array, target: Array, rng: np.random.Generator) -> Forecast:
-    scale = float(y.std()) or 1.0
-    return _normal(np.full(len(target), y.mean()), scale, target)
+    Where all of n rows are true, or none, that of the rows would be 0.
+    """
+    n, k = len(true), int(np.count_nonzero(true))
+    return Score(k / n, float(stats.beta(k + 1, n - k + 1).std()))

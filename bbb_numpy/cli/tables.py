@@ -38,16 +38,9 @@ class TableError(ValueError):
 def read_csv(path: str, separator: str | None = None, encoding: str | None = None) -> DataFrame:
     """Read a table whose first line names the columns, its cells as text.
 
-    Separator and byte order mark are found where they are not given; gzip is unpacked. Blank lines
-    are skipped. What pandas would fill without a word, a row that is too short, is an error.
-
-    Parameters
-    ----------
-    path : str
-        ``-`` is standard input.
-    separator : str, optional
-    encoding : str, optional
-        In place of UTF-8, where there is no byte order mark.
+    Separator (else found from the first lines) and encoding (UTF-8, where there is no byte order
+    mark) may be given; gzip is unpacked; ``-`` is standard input. Blank lines are skipped. What
+    pandas would fill without a word, a row that is too short, is an error.
 
     Returns
     -------
@@ -103,12 +96,10 @@ def _text(path: str, source: str, encoding: str | None) -> str:
     """Return what a file or standard input holds."""
     try:
         if path == "-":
-            data = getattr(sys.stdin, "buffer", sys.stdin).read()
+            data = sys.stdin.buffer.read()
         else:
             check_regular(Path(path))
             data = Path(path).read_bytes()
-        if isinstance(data, str):  # a standard input that another program has replaced
-            return data
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -120,7 +111,7 @@ def _text(path: str, source: str, encoding: str | None) -> str:
     marked = next((name for mark, name in MARKS.items() if data.startswith(mark)), None)
     used = marked or encoding or "utf-8"
     try:
-        text: str = data.decode(used)
+        text = data.decode(used)
     except (UnicodeError, LookupError):
         text = "\0"
     if "\0" in text:

@@ -66,7 +66,7 @@ def compare(args: argparse.Namespace) -> int:
 def add_parsers(commands: Commands) -> None:
     """Add the subcommand compare."""
     parser = add_command(commands, "compare", compare, "DATA --target NAME [options]")
-    add_data_options(parser, task=False)
+    add_data_options(parser, ["regression"])
     parser.add_argument(
         "--method",
         nargs="+",

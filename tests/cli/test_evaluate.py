@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bbb_numpy import BayesianMLPRegressor, Reparameterised
-from bbb_numpy.cli import evaluate as evaluating
-from bbb_numpy.cli.evaluate import Score
+from bbb_numpy.cli import rivals
 from bbb_numpy.cli.main import main
+from bbb_numpy.cli.rivals import Score
 from bbb_numpy.evaluation.calibration import crps_gaussian
 
 # fits as short as these need not converge
@@ -156,7 +156,7 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
         (Score(123456.7, 2345.0), "123457 ± 2345"),
         (Score(1.0986, 2e-17), "1.099"),
         (Score(0.5, None), "0.500"),
-        (evaluating._share(np.ones(16, bool)), "1.000 ± 0.053"),
+        (rivals._share(np.ones(16, bool)), "1.000 ± 0.053"),
         (Score(1.5e9, 1e8), "1.5e+09 ± 1e+08"),
     ],
 )

@@ -2,29 +2,24 @@
 
 import csv
 import io
-import os
+import itertools
 import re
-import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bbb_numpy import (
-    BayesianMLPClassifier,
-    MeanField,
-    __version__,
-    plain,
-    save,
-)
+from bbb_numpy import BayesianMLPClassifier, MeanField, Reparameterised, __version__, save
 from bbb_numpy.cli.main import COMMANDS, main
 from bbb_numpy.gradcheck import BARS
 from bbb_numpy.gradients import matrix
 from bbb_numpy.learners.checkpoint import load
 from bbb_numpy.model.objectives import TERMS
 from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.sampling.mcmc import NUTS
 
 pytestmark = pytest.mark.brief
 
@@ -48,8 +43,8 @@ def fit(data, model, *options):
 
 @pytest.mark.equation("K21", "K30")
 def test_gradcheck_prints_the_table_and_every_gradient_passes(capsys):
-    layers = ["--layers", "3", "7", "5", "2"]
-    assert main(["gradcheck", *layers, "--samples", "4", "--batch", "6"]) == 0
+    layers = ["--layers", "2", "3", "2"]
+    assert main(["gradcheck", *layers, "--samples", "2", "--batch", "3"]) == 0
     out = capsys.readouterr().out
     one = "MeanField / GaussianPrior / GaussianLikelihood / Reparameterised / FreeEnergy / relu"
     assert f"\nevery gradient of {one} passes\nnot looked at: other posteriors, priors" in out
@@ -76,9 +71,7 @@ def test_gradcheck_exits_with_one_and_names_the_term_when_a_formula_is_wrong(cap
 
 
 @pytest.mark.equation("K21", "K30")
-def test_gradcheck_plain_checks_the_report_on_one_screen_and_names_what_is_wrong(
-    capsys, monkeypatch
-):
+def test_gradcheck_plain_checks_the_report_on_one_screen(capsys):
     options = ["--plain", "--layers", "2", "3", "1", "--rho", "-25", "--kl-weight", "0.1"]
     assert main(["gradcheck", *options]) == 0
     out = capsys.readouterr().out
@@ -86,18 +79,6 @@ def test_gradcheck_plain_checks_the_report_on_one_screen_and_names_what_is_wrong
     for method in BARS:
         assert re.search(rf"plain +{method} +mu +13 .*\nplain +{method} +rho +13 ", out)
     assert "every gradient of plain.py passes" in out
-
-    def one_per_cent_off(*problem):
-        value, grad = value_and_grad(*problem)
-        grad[3] *= 1.01
-        return value, grad
-
-    value_and_grad = plain.value_and_grad
-    monkeypatch.setattr(plain, "value_and_grad", one_per_cent_off)
-    assert main(["gradcheck", *options, "--method", "complex"]) == 1
-    out = capsys.readouterr().out
-    assert "FAILED: plain (complex)" in out
-    assert "mu W0[1, 0]" in out
 
 
 def few_combinations():
@@ -124,13 +105,11 @@ def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, cap
 
 
 @pytest.mark.equation("D44")
-@pytest.mark.parametrize(
-    "options", [[], ["--plain"], ["--activation", "tanh", "--rho", "3"], ["--activation", "gelu"]]
-)
+@pytest.mark.parametrize("options", [["--activation", "tanh"], ["--plain"]])
 def test_gradcheck_exact_proves_every_term(options, capsys):
     assert main(["gradcheck", "--exact", "--layers", "2", "3", "1", *options]) == 0
     out = capsys.readouterr().out
-    name = "plain.py" if "--plain" in options else "MeanField / .* / (relu|tanh|gelu)"
+    name = "plain.py" if "--plain" in options else "MeanField / .* / tanh"
     assert re.search(f"\nevery gradient of {name} is proved\nnot looked at: ", out)
     assert "bbb-numpy gradcheck --exact --all does" in out
     assert all(term in out for term in (["plain"] if "--plain" in options else TERMS))
@@ -198,13 +177,15 @@ def test_help_lists_every_command_and_each_has_its_own(capsys):
 
 HEAVY = "arviz dask matplotlib numpy.testing pandas scipy sklearn"
 HELP = f"""
-import sys
+import signal, sys
+before = signal.getsignal(signal.SIGINT)
 from bbb_numpy.cli.main import COMMANDS, main
 for arguments in ["--version"], ["--help"], *([name, "--help"] for name in COMMANDS):
     try:
         main(arguments)
     except SystemExit:
         print(*arguments, "loads", *sorted(set({HEAVY.split()}) & set(sys.modules)))
+assert signal.getsignal(signal.SIGINT) is before, "a handler of signals at import"
 """
 
 
@@ -277,44 +258,35 @@ def test_python_m_and_the_version(capsys):
     assert run.stdout.strip() == f"bbb-numpy {__version__}"
 
 
-# Python sends itself Ctrl-C at a draw of noise, or a step of a chain
-STOPPED = """
-import os, signal, sys, time
-from bbb_numpy.cli.main import main
-from bbb_numpy import Reparameterised
-from bbb_numpy.sampling.mcmc import NUTS
-def pressing(function, calls=[]):
-    def pressed(*args, **kwargs):
-        calls.append(1)
-        if len(calls) == {call}:
-            os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.02)  # draws are taken over every 0.25 s
-        return function(*args, **kwargs)
-    return pressed
-Reparameterised.fill, NUTS.step = pressing(Reparameterised.fill), pressing(NUTS.step)
-sys.exit(main(["fit", "data.csv", "--target", "price", "--model", "m.npz", *{options!r}]))
-"""
 TRAINED = ["--epochs", "50", "--batch-size", "60"]  # one draw of noise an epoch
 SAMPLED = ["--inference", "nuts", "--draws", "50", "--warm-up", "10", "--chains", "2"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     ("options", "call", "older"),
     [(TRAINED, 1, b"older"), (TRAINED, 25, None), (SAMPLED, 25, b"older")],
 )
 def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
-    options, call, older, data, tmp_path
+    options, call, older, data, tmp_path, capsys, monkeypatch
 ):
+    def pressed(function, calls):
+        def press(*args, **kwargs):
+            if next(calls) == call:
+                raise KeyboardInterrupt
+            time.sleep(0.02)  # draws are taken over every 0.25 s
+            return function(*args, **kwargs)
+
+        return press
+
+    for kind, name in ((Reparameterised, "fill"), (NUTS, "step")):
+        monkeypatch.setattr(kind, name, pressed(getattr(kind, name), itertools.count(1)))
+    monkeypatch.chdir(tmp_path)
     model, beside = tmp_path / "m.npz", tmp_path / "m-unfinished.npz"
     if older:
         model.write_bytes(older)
-    code = STOPPED.format(call=call, options=options)
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert found.returncode == 130, found.stderr
-    said, *_, stored = found.stderr.splitlines()
+    assert main(["fit", str(data), "--target", "price", "--model", "m.npz", *options]) == 130
+    said, *_, stored = capsys.readouterr().err.splitlines()
     assert "interrupted by user after" in said
     assert beside.exists() is (call > 1 and older is not None)
     if older:
@@ -322,38 +294,20 @@ def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
     if call == 1:
         assert stored == "no epoch was finished; nothing is stored in m.npz"
         return
-    name = beside.name if older else model.name
     told = "; m.npz is as it was" if older else ""
+    name = beside.name if older else model.name
     assert stored == f"the unfinished fit is stored in {name}{told}"
-    kept = load(tmp_path / name)
-    assert 0 < kept.n_iter_ < 50
-    assert main(["predict", str(tmp_path / name), str(data)]) == 0
+    assert 0 < load(name).n_iter_ < 50
+    assert main(["predict", name, str(data)]) == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
-def test_a_command_that_waits_for_its_input_ends_with_one_line(tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-m", "bbb_numpy", "fit", "-", "--target", "y"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    ) as process:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=3)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "bbb-numpy: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
+def test_ctrl_c_while_it_waits_for_its_input_is_one_line(monkeypatch, capsys):
+    def pressed(*_):
+        raise KeyboardInterrupt
 
-
-def test_the_package_installs_no_handler_of_signals():
-    code = (
-        "import signal; before = signal.getsignal(signal.SIGINT); import bbb_numpy.cli.main; "
-        "print(signal.getsignal(signal.SIGINT) is before)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "True\n"
+    monkeypatch.setattr(sys, "stdin", type("Waiting", (), {"buffer": property(pressed)})())
+    assert main(["fit", "-", "--target", "y"]) == 130
+    assert capsys.readouterr().err == "bbb-numpy: interrupted\n"
 
 
 def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
@@ -424,28 +378,22 @@ def test_parts_are_chosen_by_name(options, data, tmp_path, capsys):
 @pytest.fixture
 def full_disk(monkeypatch):
     """Let the file system refuse what is beyond the first kB of a file."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def patch():
-        resource = pytest.importorskip("resource")
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
         for name in ("stdout", "stderr"):  # pytest keeps the true ones in files
             monkeypatch.setattr(sys, name, io.StringIO())
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
-        restore.append(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, before))
 
-    restore: list = []
     yield patch
-    for each in restore:
-        each()
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("option", ["--output", "--plot"])
-def test_on_a_full_disk_predict_leaves_the_older_file_and_names_it(
-    option, data, tmp_path, full_disk
-):
-    model, out = tmp_path / "m.npz", tmp_path / "out.png"
+def test_on_a_full_disk_predict_leaves_the_older_file_and_names_it(data, tmp_path, full_disk):
+    model, out = tmp_path / "m.npz", tmp_path / "out.csv"
     assert fit(data, model, "--inputs", "size") == 0
-    command = ["predict", str(model), str(data), option, str(out)]
+    command = ["predict", str(model), str(data), "--output", str(out)]
     assert main(command) == 0
     before = out.read_bytes()
     assert len(before) > 1024
@@ -455,20 +403,3 @@ def test_on_a_full_disk_predict_leaves_the_older_file_and_names_it(
     assert re.search(rf"^bbb-numpy predict: {re.escape(str(out))}: File too large$", said, re.M)
     assert out.read_bytes() == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-
-
-def test_without_docstrings_the_command_has_its_subcommands_and_arviz_is_refused():
-    """`python -OO`: ArviZ adds to docstrings of functions that it calls, and would fail."""
-    code = (
-        "from bbb_numpy.cli.main import main\n"
-        "from bbb_numpy.evaluation.convergence import import_arviz\n"
-        "assert main([]) != 2, 'assertions are left out'\n"
-        "print(main([]))\n"
-        "import_arviz()"
-    )
-    run = subprocess.run(
-        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert run.stdout == "2\n", run.stderr
-    assert all(name in run.stderr for name in COMMANDS)
-    assert run.stderr.endswith("ArviZ needs docstrings: run Python without -OO\n")
