@@ -45,12 +45,15 @@ from bbb_numpy.sampling.mcmc.states import evaluate
 __all__ = [
     "SCHEDULES",
     "Annealed",
+    "BayesFactor",
     "Path",
     "Pilot",
     "anneal",
+    "bayes_factor",
     "between",
     "equalised",
     "evidence",
+    "in_words",
     "pilot",
     "powers",
 ]
@@ -405,3 +408,28 @@ def evidence(
     start = joint.draw_prior(rng, pilot_chains)
     kernels = pilot(path, start, kernel, schedule, rng, sweeps).kernels
     return anneal(path, joint.draw_prior(rng, chains), kernels, schedule, rng, sweeps)
+
+
+class BayesFactor(NamedTuple):
+    """log P(D|first) - log P(D|second), in nats, and its standard error."""
+
+    log: float
+    error: float
+
+
+def bayes_factor(first: Any, second: Any) -> BayesFactor:
+    """Return the Bayes factor of two models, of independent runs on the same data (M20).
+
+    Each has a `log_evidence` in nats and its standard `error`, as an `Annealed` does.
+    """
+    error = float(np.hypot(first.error, second.error))
+    return BayesFactor(first.log_evidence - second.log_evidence, error)
+
+
+def in_words(log_factor: float) -> str:
+    """Put a log Bayes factor (nats) in the words of Kass and Raftery (1995), by 2 log B."""
+    size = 2.0 * abs(log_factor)
+    if size < 2.0:
+        return "not worth more than a bare mention"
+    how = "positive" if size < 6.0 else "strong" if size < 10.0 else "very strong"
+    return f"{how}, for the {'first' if log_factor > 0 else 'second'}"

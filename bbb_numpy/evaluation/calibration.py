@@ -58,11 +58,6 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     scales : ndarray, broadcastable to means
         Standard deviations of the noise > 0, e.g. (T, 1, 1) or (T, 1, K) learned, one per draw.
     y : ndarray (N, K)
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or a number is not finite, or a scale not positive.
     """
     means, scales, y = _mixture(means, scales, y)
     return ndtr((y - means) / scales).mean(axis=0)  # D35
@@ -86,15 +81,8 @@ def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
 def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     """Return the coverage of the central intervals with the given `levels` (D35).
 
-    ``F(y)`` in [(1 - level) / 2, (1 + level) / 2] says that y lies between these quantiles,
-    which therefore need not be computed.
-
-    Parameters
-    ----------
-    pits : ndarray
-        From `pit`, any shape.
-    levels : sequence of float
-        Between 0 and 1.
+    `pits` are those of `pit`, of any shape. ``F(y)`` in [(1 - level) / 2, (1 + level) / 2] says
+    that y lies between these quantiles, which therefore need not be computed.
     """
     pits, levels = np.ravel(np.asarray(pits, float)), np.asarray(levels, float)
     if not np.all((levels > 0) & (levels < 1)):
@@ -123,12 +111,6 @@ def crps_gaussian(mean: Any, scale: Any, y: Any) -> Array:
     :math:`z = (y - \mu) / \sigma`.
     """
     mean, scale, y = (np.asarray(part, float) for part in (mean, scale, y))
-    try:
-        np.broadcast_shapes(mean.shape, scale.shape, y.shape)
-    except ValueError:
-        raise ValueError(
-            f"mean, scale and y must have one shape; got {mean.shape}, {scale.shape} and {y.shape}"
-        ) from None
     return _distance(y - mean, scale) - scale / sqrt(pi)  # D34
 
 
@@ -138,12 +120,7 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
 
     :math:`\frac1T \sum_t A(y - m_t, s_t) - \frac1{2 T^2} \sum_{t,u} A(m_t - m_u,
     \sqrt{s_t^2 + s_u^2})` with :math:`A(m, s) = E|m + s Z|`. T^2 / 2 terms for each number:
-    a few hundred draws are enough, thin longer chains.
-
-    Parameters
-    ----------
-    means, scales, y
-        As for `pit`.
+    a few hundred draws are enough, thin longer chains. The arguments are those of `pit`.
     """
     means, scales, y = _mixture(means, scales, y)
     draws = len(means)
@@ -206,13 +183,6 @@ def _fitting(name: str, of_draws: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
-    """Return all three as float64, `scales` broadcast to `means`, or say what does not fit."""
+    """Return all three as float64, `scales` broadcast to `means`."""
     means, y = _fitting("means", means, y)
-    scales = np.asarray(scales, float)
-    try:
-        return means, np.broadcast_to(scales, means.shape), y
-    except ValueError:
-        raise ValueError(
-            f"scales of shape {scales.shape} do not broadcast to {means.shape}; one per draw is "
-            "scales[:, None, None]"
-        ) from None
+    return means, np.broadcast_to(np.asarray(scales, float), means.shape), y

@@ -1,15 +1,15 @@
-"""Model checking (M20, M22): what the model can say before and after the data.
+"""Model checking (M22): what the model can say before and after the data.
 
 `prior_predictive` draws what the model expects before any data; `posterior_check` compares data
 replicated from the posterior with those seen; `reweight` asks what another prior would have
-made of the same draws; `bayes_factor` compares evidences.
+made of the same draws.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from math import erf, exp
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,41 +26,22 @@ from ..numeric.validation import (
     Named,
     Optional,
     accepts,
-    brief,
-    real,
 )
 
 __all__ = [
     "QUANTITIES",
-    "BayesFactor",
     "Check",
     "Predicted",
     "Quantity",
     "Reweighted",
-    "bayes_factor",
-    "in_words",
     "posterior_check",
     "predicted",
     "prior_predictive",
-    "probabilities",
     "reweight",
 ]
 
 Array = NDArray[Any]
 FEW = 0.1  # of the draws: with fewer effective ones, `reweight` warns
-
-
-def _log(name: str, value: Any) -> float:
-    return real(name, value, -float("inf"), float("inf"), "a number in nats, not nan or inf")
-
-
-def _evidence(name: str, value: Any) -> Any:
-    if isinstance(value, type) or not (hasattr(value, "log_evidence") and hasattr(value, "error")):
-        raise TypeError(
-            f"{name} must have log_evidence and error, as what `evidence` returns; got "
-            f"{brief(value)}"
-        )
-    return value
 
 
 class Predicted(NamedTuple):
@@ -85,13 +66,7 @@ def _check_positions(joint: LogJoint, positions: Array) -> None:
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
-    """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `rng` is no generator, or the shape of `positions` or `x` is not that of the model's.
-    """
+    """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data."""
     _check_positions(joint, positions)
     width = joint.model.network.sizes[0]
     if x is not None and (np.ndim(x) != 2 or np.shape(x)[1] != width):
@@ -110,17 +85,8 @@ def prior_predictive(
 ) -> Predicted:
     """Return what the model expects before it sees a target (M22).
 
-    Weights come from the prior, learned scales from their hyperpriors. Of the data only `x` is
-    used, and not even that if it is given.
-
-    Parameters
-    ----------
-    joint : LogJoint
-    rng : numpy.random.Generator
-    samples : int
-        S >= 1.
-    x : ndarray (N, d_in), optional
-        By default that of `joint`.
+    Weights come from the prior, learned scales from their hyperpriors, S = `samples` of each. Of
+    the data only x is used, and not even that if `x` (N, d_in) is given.
     """
     return predicted(joint, joint.draw_prior(rng, samples), rng, x)
 
@@ -130,9 +96,9 @@ def prior_predictive(
 Quantity = Callable[[Array, Array, Array], Array]
 
 
-def _neighbours(y: Array, mean: Array, deviation: Array) -> Array:
-    z = (y - mean) / deviation
-    return (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))
+def _of_residuals(quantity: Callable[[Array], Array]) -> Quantity:
+    """Return the quantity of residuals in units of the model's own standard deviation."""
+    return lambda y, mean, deviation: quantity((y - mean) / deviation)
 
 
 QUANTITIES: Mapping[str, Quantity] = {
@@ -140,12 +106,10 @@ QUANTITIES: Mapping[str, Quantity] = {
     "deviation of y": lambda y, mean, deviation: y.std(axis=(1, 2)),
     "smallest y": lambda y, mean, deviation: y.min(axis=(1, 2)),
     "largest y": lambda y, mean, deviation: y.max(axis=(1, 2)),
-    # in units of the model's own standard deviation
-    "sum of squared residuals": lambda y, mean, deviation: (((y - mean) / deviation) ** 2).sum(
-        axis=(1, 2)
-    ),
-    "largest residual": lambda y, mean, deviation: np.abs((y - mean) / deviation).max(axis=(1, 2)),
-    "residuals of neighbours": _neighbours,  # mean product of one row's and the next one's
+    "sum of squared residuals": _of_residuals(lambda z: (z**2).sum(axis=(1, 2))),
+    "largest residual": _of_residuals(lambda z: np.abs(z).max(axis=(1, 2))),
+    # mean product of one row's and the next one's
+    "residuals of neighbours": _of_residuals(lambda z: (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))),
 }
 
 
@@ -185,10 +149,6 @@ def posterior_check(
     rng : numpy.random.Generator
     quantities : dict of str to callable
         ``quantity(y, mean, deviation)`` returns one number for each position.
-
-    Returns
-    -------
-    dict of str to Check
     """
     at = predicted(joint, positions, rng)
     found = {}
@@ -221,15 +181,8 @@ class Reweighted(NamedTuple):
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     """Ask what other priors would have made of the data, without sampling again (M22).
 
-    The shares are proportional to P'(w, u, D) / P(w, u, D). Also for another noise or
-    likelihood of the same layout.
-
-    Parameters
-    ----------
-    joint, other : LogJoint
-        The model that was sampled, and the one in question: the same network and learned blocks.
-    positions : ndarray (S, D)
-        Draws of the first posterior.
+    The shares of the draws `positions` (S, D) of `joint` are proportional to P'(w, u, D) /
+    P(w, u, D), P' that of `other`: of any prior, noise or likelihood of the same layout.
 
     Warns
     -----
@@ -252,53 +205,4 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
             "its posterior lies elsewhere: sample it",
             stacklevel=3,  # beyond the check of the arguments: whoever called
         )
-    return Reweighted(shares, effective, total - float(np.log(len(shares))))
-
-
-class BayesFactor(NamedTuple):
-    """log P(D|first) - log P(D|second), in nats, and its standard error."""
-
-    log: float
-    error: float
-
-    @property
-    def words(self) -> str:
-        """Kass and Raftery's (1995) scale, and which model it speaks for."""
-        return in_words(self.log)
-
-    @property
-    def certain(self) -> float:
-        """Probability that the sign is right, as far as the standard error knows."""
-        if self.error == 0.0:
-            return 1.0 if self.log else 0.5
-        return 0.5 * (1.0 + erf(abs(self.log) / self.error / 2.0**0.5))
-
-
-@accepts(log_factor=_log)
-def in_words(log_factor: float) -> str:
-    """Put a log Bayes factor (nats) in the words of Kass and Raftery (1995), by 2 log B."""
-    size = 2.0 * abs(log_factor)
-    if size < 2.0:
-        return "not worth more than a bare mention"
-    how = "positive" if size < 6.0 else "strong" if size < 10.0 else "very strong"
-    return f"{how}, for the {'first' if log_factor > 0 else 'second'}"
-
-
-@accepts(first=_evidence, second=_evidence)
-def bayes_factor(first: Any, second: Any) -> BayesFactor:
-    """Return the Bayes factor of two models on the same data (M20).
-
-    Each has a `log_evidence` in nats and its standard `error`, as an `annealing.Annealed` does,
-    of independent runs: the errors are added as such.
-    """
-    error = float(np.hypot(first.error, second.error))
-    return BayesFactor(first.log_evidence - second.log_evidence, error)
-
-
-@accepts(log_evidences=Named(_log))
-def probabilities(log_evidences: Mapping[str, float]) -> dict[str, float]:
-    """Return P(m|D) of models that are equally probable before the data (M20)."""
-    if not log_evidences:
-        raise ValueError("log_evidences must name one model at least; it is empty")
-    total = float(logsumexp(np.array(list(log_evidences.values()))))
-    return {name: exp(value - total) for name, value in log_evidences.items()}
+    return Reweighted(shares, effective, total - log(len(shares)))

@@ -12,9 +12,9 @@ Where a network overflows, results are not finite.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import log
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
 BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
 
@@ -81,12 +82,15 @@ def check_source(name: str, value: Any) -> Any:
 
 
 RULES: dict[str, Rule] = {
-    "estimator": check_source,
-    "theta": FLOATS,
-    "x": MATRIX,
-    "rng": GENERATOR,
-    "samples": SAMPLES,
+    **{"estimator": check_source, "theta": FLOATS, "x": MATRIX},
+    **{"rng": GENERATOR, "samples": SAMPLES},
 }
+
+
+def _prediction(function: Function) -> Function:
+    """Check the arguments of a prediction; where a network overflows, NumPy says nothing."""
+    silent = np.errstate(over="ignore", invalid="ignore")(function)
+    return accepts(**RULES)(silent)  # type: ignore[return-value]
 
 
 class Predictive(NamedTuple):
@@ -137,12 +141,6 @@ def _weight_blocks(
         yield estimator.weights(theta, eps, buffers.rewind()), estimator.params(theta, eps)
 
 
-def _row_blocks(estimator: Source, samples: int, rows: int) -> list[slice]:
-    width = max(estimator.model.network.sizes)
-    block = max(1, BLOCK_NUMBERS // (samples * width))
-    return [slice(begin, begin + block) for begin in range(0, rows, block)]
-
-
 def outputs(
     estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
@@ -156,14 +154,14 @@ def outputs(
         raise ValueError(f"theta must hold the {size} numbers of the estimator; got {theta.shape}")
     begin, buffers = 0, Buffers()
     for w, params in _weight_blocks(estimator, theta, rng, samples):
-        for rows in _row_blocks(estimator, len(w), len(x)):
+        step = max(1, BLOCK_NUMBERS // (len(w) * max(estimator.model.network.sizes)))
+        for rows in (slice(first, first + step) for first in range(0, len(x), step)):
             f = estimator.model.predict(w, x[rows], buffers.rewind())
             yield slice(begin, begin + len(w)), rows, f, params
         begin += len(w)
 
 
-@accepts(**RULES)
-@np.errstate(over="ignore", invalid="ignore")
+@_prediction
 def predict(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> Predictive:
@@ -183,10 +181,6 @@ def predict(
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
         Weight samples S >= 1. With one sample the epistemic standard deviation is 0.
-
-    Returns
-    -------
-    Predictive
     """
     shape = (len(x), estimator.model.outputs)
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
@@ -203,7 +197,7 @@ def predict(
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 
-@accepts(**RULES)
+@_prediction
 def covariance(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> Array:
@@ -223,8 +217,7 @@ def covariance(
     return np.moveaxis(between, 0, -1)
 
 
-@accepts(**RULES)
-@np.errstate(over="ignore", invalid="ignore")
+@_prediction
 def sample_functions(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 10
 ) -> Array:
@@ -233,37 +226,37 @@ def sample_functions(
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
     """
-    likelihood = estimator.model.likelihood
-    out = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
+    (found,) = _of_components(estimator, theta, x, rng, samples, "mean")
+    return found
+
+
+def _of_components(
+    estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int, *moments: str
+) -> list[Array]:
+    """Return 'mean' or 'variance' of y given each weight sample, (S, N, K) each."""
+    shape = (samples, len(x), estimator.model.outputs)
+    found = [np.empty(shape, theta.dtype) for _ in moments]
     for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        out[which, rows] = likelihood.mean(params, f)
-    return out
+        for moment, out in zip(moments, found, strict=True):
+            # the variance first: the mean may be written over the outputs
+            out[which, rows] = getattr(estimator.model.likelihood, moment)(params, f)
+    return found
 
 
-@accepts(**RULES)
-@np.errstate(over="ignore", invalid="ignore")
+@_prediction
 def mixture(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> tuple[Array, Array]:
     """Return means and standard deviations of the predictive mixture's components at `x` (D5).
 
-    ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood.
-
-    Returns
-    -------
-    means, deviations : ndarray (S, N, K)
+    ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood, both
+    (S, N, K).
     """
-    likelihood = estimator.model.likelihood
-    means = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
-    deviations = np.empty_like(means)
-    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        deviations[which, rows] = np.sqrt(likelihood.variance(params, f))
-        means[which, rows] = likelihood.mean(params, f)
-    return means, deviations
+    variances, means = _of_components(estimator, theta, x, rng, samples, "variance", "mean")
+    return means, np.sqrt(variances)
 
 
-@accepts(**RULES)
-@np.errstate(over="ignore", invalid="ignore")
+@_prediction
 def sample_targets(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 10
 ) -> Array:
@@ -277,19 +270,14 @@ def sample_targets(
     return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
 
 
-@accepts(**RULES)
-@np.errstate(over="ignore", invalid="ignore")
+@_prediction
 def predict_classes(
     estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
 ) -> ClassPredictive:
     """Return class probabilities at every row of `x`, and their entropies (D29).
 
-    The arguments are those of `predict`.
-
-    Raises
-    ------
-    ValueError
-        Unless the likelihood is categorical, or a Bernoulli one with a single output.
+    The arguments are those of `predict`. The likelihood must be categorical, or a Bernoulli one
+    with a single output.
     """
     likelihood = estimator.model.likelihood
     binary = isinstance(likelihood, BernoulliLikelihood) and estimator.model.outputs == 1
@@ -315,8 +303,7 @@ def _entropy(p: Array) -> Array:
     return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
-@accepts(**RULES, y=MATRIX)
-@np.errstate(over="ignore", invalid="ignore")
+@_prediction
 def log_predictive_density(
     estimator: Source,
     theta: Array,
@@ -331,7 +318,7 @@ def log_predictive_density(
     The mean over samples is taken of densities, not of their logarithms, by a running
     logsumexp; it is a lower estimate for few samples.
     """
-    y = np.ascontiguousarray(y, theta.dtype)
+    y = np.ascontiguousarray(MATRIX("y", y), theta.dtype)
     log_sum = np.full(len(x), -np.inf, theta.dtype)
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows])

@@ -7,8 +7,6 @@ with the lowest ratios (D36).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,16 @@ from numpy.typing import NDArray
 from ..gradients.family import Family
 from ..numeric.elementary import softplus
 from ..numeric.layout import Layout
-from ..numeric.validation import ANY_NUMBERS, FUNCTION, NUMBERS, InstanceOf, Numbers, accepts, real
+from ..numeric.validation import (
+    ANY_NUMBERS,
+    FUNCTION,
+    NUMBERS,
+    SMALLEST,
+    InstanceOf,
+    Numbers,
+    accepts,
+    real,
+)
 from ..parts.posteriors import MeanField
 
 __all__ = [
@@ -35,14 +42,8 @@ __all__ = [
 
 Array = NDArray[Any]
 SHARES = (0.0, 0.5, 0.75, 0.95, 0.98)  # those of the paper's table
+REAL = (-float("inf"), float("inf"), "a finite number")
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
-
-
-def _ratio(name: str, value: Any) -> Array:
-    ratio = ANY_NUMBERS(name, value)
-    if not (ratio >= 0).all():
-        raise ValueError(f"{name} must hold numbers >= 0; got {ratio[~(ratio >= 0)][0]}")
-    return ratio
 
 
 class Step(NamedTuple):
@@ -54,27 +55,11 @@ class Step(NamedTuple):
     score: float  # what the caller's function says of it
 
 
-@accepts(mean=ANY_NUMBERS, deviation=ANY_NUMBERS)
+@accepts(mean=NUMBERS, deviation=Numbers(low=SMALLEST))
 def signal_to_noise(mean: Any, deviation: Any) -> Array:
-    r"""Return :math:`|\mu| / \sigma`, elementwise; standard deviations must be positive (D36).
-
-    Raises
-    ------
-    ValueError
-        If a standard deviation is not positive or a number is not finite.
-    """
-    mean, deviation = np.asarray(mean, float), np.asarray(deviation, float)
-    if deviation.ndim and mean.shape != deviation.shape:
-        raise ValueError(
-            f"mean and deviation must have one shape; got {mean.shape} and {deviation.shape}"
-        )
-    if not (np.all(deviation > 0) and np.isfinite(mean).all() and np.isfinite(deviation).all()):
-        raise ValueError(
-            "signal_to_noise needs finite means and deviations > 0; the smallest deviation is "
-            f"{deviation.min(initial=np.inf):g}. A weight that was removed has no ratio"
-        )
+    r"""Return :math:`|\mu| / \sigma`, elementwise; standard deviations must be positive (D36)."""
     with np.errstate(over="ignore"):
-        return np.abs(mean) / deviation  # D36
+        return np.abs(np.asarray(mean, float)) / np.asarray(deviation, float)  # D36
 
 
 @accepts(family=InstanceOf(Family), theta=NUMBERS)
@@ -86,11 +71,20 @@ def signal_to_noise_of(family: Family, theta: Array) -> Array:
     ValueError
         For another posterior: only independent weights can be judged one by one.
     """
-    blocks = _mean_field(family, theta)
+    if not isinstance(family.posterior, MeanField):
+        raise ValueError(
+            "pruning by signal-to-noise needs independent weights, a MeanField posterior; got "
+            f"{type(family.posterior).__name__}"
+        )
+    if theta.shape != (family.layout.size,):
+        raise ValueError(
+            f"theta must have shape ({family.layout.size},), as the estimator's; got {theta.shape}"
+        )
+    blocks = family.layout.views(theta)
     return signal_to_noise(blocks["mu"], softplus(np.asarray(blocks["rho"], float)))
 
 
-@accepts(ratio=_ratio)
+@accepts(ratio=Numbers(finite=False, low=0.0))
 def decibels(ratio: Any) -> Array:
     """Return 10 log10(ratio), elementwise; -inf for 0.
 
@@ -101,7 +95,6 @@ def decibels(ratio: Any) -> Array:
         return 10.0 * np.log10(np.asarray(ratio, float))
 
 
-@accepts(layout=InstanceOf(Layout))
 def matrices(layout: Layout) -> NDArray[np.bool_]:
     """Return which of the P weights stand in matrices ``W0``, ``W1``, ..., not in biases."""
     chosen = np.zeros(layout.size, bool)
@@ -127,21 +120,18 @@ def lowest(
     """
     ratio = np.asarray(ratio, float)
     share = real("share", share, 0.0, float(np.nextafter(1.0, 2.0)), "between 0 and 1")
-    eligible = np.ones(ratio.shape, bool) if eligible is None else ANY_NUMBERS("eligible", eligible)
-    if ratio.ndim != 1 or eligible.shape != ratio.shape or eligible.dtype != bool:
+    eligible = np.ones(ratio.shape, bool) if eligible is None else eligible
+    if ratio.ndim != 1 or eligible.shape != ratio.shape or np.isnan(ratio).any():
         raise ValueError(
-            "ratio must be a vector and eligible a vector of truth values like it; got shapes "
-            f"{ratio.shape} and {eligible.shape}, dtype {eligible.dtype}"
+            "ratio must be a vector without nan, and eligible a vector of truth values like it; "
+            f"got shapes {ratio.shape} and {eligible.shape}"
         )
-    if np.isnan(ratio).any():
-        raise ValueError("ratio contains nan; a weight without a ratio cannot be ordered")
     order = np.flatnonzero(eligible)[np.argsort(ratio[eligible], kind="stable")]
     removed = np.zeros(len(ratio), bool)
     removed[order[: round(share * len(order))]] = True
     return removed
 
 
-@accepts(family=InstanceOf(Family), theta=NUMBERS)
 def prune(
     family: Family,
     theta: Array,
@@ -150,25 +140,13 @@ def prune(
 ) -> Array:
     r"""Return a copy of a mean-field `theta` without the weights of lowest ratio (D36).
 
-    A removed weight has mu = 0 and rho = `REMOVED_RHO`, whose softplus is exactly 0 in floating
-    point: every sampled network has exactly 0 in its place, which is to remove it. A small but
-    positive sigma would leave noise, and mu = 0 alone its old sigma: N(0, sigma^2) is a weight.
+    `share` and `eligible` are those of `lowest`. A removed weight has mu = 0 and rho =
+    `REMOVED_RHO`, whose softplus is exactly 0 in floating point: every sampled network has exactly
+    0 in its place, which is to remove it. A small but positive sigma would leave noise, and mu = 0
+    alone its old sigma: N(0, sigma^2) is a weight.
 
     The result is for predicting. Its free energy is finite but meaningless, since the entropy
     of a removed weight is about -1000 nats; to train on, remove again after every step.
-
-    Parameters
-    ----------
-    family : Family
-        Any estimator with a `MeanField` posterior.
-    theta : ndarray
-    share, eligible
-        As for `lowest`.
-
-    Raises
-    ------
-    ValueError
-        For another posterior.
     """
     removed = lowest(signal_to_noise_of(family, theta), share, eligible)
     pruned = np.array(theta)
@@ -178,7 +156,7 @@ def prune(
     return pruned
 
 
-@accepts(family=InstanceOf(Family), theta=NUMBERS, score=FUNCTION, shares=Numbers((None,)))
+@accepts(score=FUNCTION, shares=Numbers((None,)))
 def sweep(
     family: Family,
     theta: Array,
@@ -196,32 +174,12 @@ def sweep(
         From a theta to a number, e.g. its error on test data; use the same noise every time.
     shares : sequence of float
         Default: 0 and the paper's 50, 75, 95 and 98 %.
-
-    Returns
-    -------
-    list of Step
     """
     ratio = signal_to_noise_of(family, theta)
     steps = []
     for share in shares:
         removed = lowest(ratio, share, eligible)
         threshold = float(decibels(ratio[removed].max())) if removed.any() else float("nan")
-        value: Any = score(prune(family, theta, share, eligible))
-        if not isinstance(value, Real) or not isfinite(value):
-            raise ValueError(f"score returned {value!r} after removing a share of {share:g}")
-        steps.append(Step(float(share), int((~removed).sum()), threshold, float(value)))
+        value = real("what score returns", score(prune(family, theta, share, eligible)), *REAL)
+        steps.append(Step(float(share), int((~removed).sum()), threshold, value))
     return steps
-
-
-def _mean_field(family: Family, theta: Array) -> dict[str, Array]:
-    if not isinstance(family.posterior, MeanField):
-        raise ValueError(
-            "pruning by signal-to-noise needs independent weights, a MeanField posterior; got "
-            f"{type(family.posterior).__name__}"
-        )
-    if np.shape(theta) != (family.layout.size,):
-        raise ValueError(
-            f"theta must have shape ({family.layout.size},), as the estimator's; got "
-            f"{np.shape(theta)}"
-        )
-    return family.layout.views(np.asarray(theta))

@@ -15,13 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.validation import (
-    ANY_NUMBERS,
-    MATRIX,
-    Numbers,
-    accepts,
-    real,
-)
+from ..numeric.validation import ANY_NUMBERS, MATRIX, Numbers, accepts, real
 from ..parts.likelihoods import Likelihood
 from . import predictive
 from .predictive import Source, outputs
@@ -36,17 +30,8 @@ WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
 
 
 def check_levels(name: str, value: Any) -> Array:
-    """Return probabilities as a float64 array () or (Q,), or raise.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Unless `value` is a number, or a list of at least one, all between 0 and 1.
-    """
-    try:
-        levels = np.asarray(value, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be a number or a list of numbers; got {value!r}") from None
+    """Return one probability, or a list of some, as a float64 array () or (Q,), or raise."""
+    levels = ANY_NUMBERS(name, value).astype(np.float64)
     if levels.ndim > 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError(
             f"{name} must be a number between 0 and 1, or a list of some; got {value!r}"
@@ -69,29 +54,18 @@ def distribution_function(
 ) -> Array:
     """Return F(y|x, D), the predictive probability of a target <= y (N, K) (D46).
 
-    Parameters
-    ----------
-    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
-    theta : ndarray
-    x : ndarray (N, d_in)
-    y : ndarray (N, K)
-        Of each output by itself; infinite numbers too.
-    rng : numpy.random.Generator
-    samples : int
-        Weight samples S >= 1.
-
-    Raises
-    ------
-    TypeError
-        For a likelihood without a distribution function.
+    `y` (N, K) is judged of each output by itself, infinite numbers too; the other arguments are
+    those of `predictive.predict`. A likelihood without a distribution function raises TypeError.
     """
+    from scipy import special  # the learners' extra
+
     likelihood, wanted = estimator.model.likelihood, (len(x), estimator.model.outputs)
     if y.shape != wanted:
         raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
     total = np.zeros(wanted)
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         parts = _components(likelihood, params, f)
-        total[rows] += _below(likelihood, parts, np.asarray(y[rows], np.float64)).sum(axis=0)
+        total[rows] += likelihood.cdf(special, y[rows].astype(np.float64), *parts).sum(axis=0)
     return total / samples  # D46
 
 
@@ -110,19 +84,8 @@ def quantiles(
     The smallest y with F(y|x) >= q, of each output by itself: of real targets to rounding, of
     counts a whole number, of 0 and 1 one of the two. That of q = 0 is the least possible target,
     -inf for real ones, that of q = 1 inf, or 1. Student's t with so few degrees of freedom that a
-    quantile is beyond 7e153 scales has an infinite one.
-
-    Parameters
-    ----------
-    q : array-like (Q,)
-        Between 0 and 1.
-    estimator, theta, x, rng, samples
-        As `distribution_function`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_levels` and `distribution_function`.
+    quantile is beyond 7e153 scales has an infinite one. `q` (Q,) lies between 0 and 1; the other
+    arguments are those of `distribution_function`.
     """
     levels = np.atleast_1d(check_levels("q", q))
     likelihood, width = estimator.model.likelihood, estimator.model.outputs
@@ -159,13 +122,6 @@ def _components(likelihood: Likelihood, params: dict[str, Array], f: Array) -> l
     mean = likelihood.mean(params, f)
     parts = likelihood.components(params, f)
     return [np.broadcast_to(part, mean.shape).astype(np.float64) for part in parts]
-
-
-def _below(likelihood: Likelihood, parts: list[Array], y: Array) -> Array:
-    """Return the probability of a target <= `y` under each component, shaped like them."""
-    from scipy import special  # the learners' extra
-
-    return likelihood.cdf(special, y, *parts)
 
 
 def _row_blocks(

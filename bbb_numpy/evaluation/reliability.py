@@ -20,7 +20,6 @@ from ..numeric.validation import (
     Numbers,
     OneOf,
     accepts,
-    brief,
     proper_fraction,
     whole,
 )
@@ -41,8 +40,6 @@ __all__ = [
 
 Array = NDArray[Any]
 BINNINGS = ("equal width", "equal mass")
-
-
 COUNTS = Numbers(limit=2**53 - 1, whole=True)  # those that float64 tells apart
 UNIT = Numbers(finite=False, low=0.0, high=1.0)
 BINS = partial(whole, least=1, most=MOST_SAMPLES)
@@ -78,31 +75,16 @@ def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Arr
 
     All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the quantile of N(0, 1)
     for `level`: never a single point, not even at 0 or all successes, and inside [0, 1].
-
-    Raises
-    ------
-    ValueError
-        Unless 0 <= successes <= trials and trials >= 1 everywhere, and level is between 0 and 1.
     """
     from scipy.special import ndtri  # the learners' extra
 
     ones, rows = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
     if not (np.all(rows >= 1) and np.all((ones >= 0) & (ones <= rows))):
-        raise ValueError(
-            "wilson needs 0 <= successes <= trials and trials >= 1; got successes "
-            f"{_range(ones)} and trials {_range(rows)}"
-        )
+        raise ValueError("wilson needs 0 <= successes <= trials and trials >= 1")
     z2 = float(ndtri(0.5 + 0.5 * level)) ** 2
     half = np.sqrt(z2 * (ones * (rows - ones) / rows + 0.25 * z2))
     low, high = ((ones + 0.5 * z2 + side * half) / (rows + z2) for side in (-1.0, 1.0))
     return np.where(ones == 0, 0.0, low), np.where(ones == rows, 1.0, high)
-
-
-def _clusters(groups: Any) -> Array:
-    try:
-        return np.asarray(groups)
-    except ValueError:
-        raise TypeError(f"groups must be a vector of names; got {brief(groups)}") from None
 
 
 @accepts(values=NUMBERS)
@@ -112,24 +94,19 @@ def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
     With residuals r the error is :math:`\frac1N \sqrt{\frac{G}{G - 1} \sum_g (\sum_{i \in g}
     r_i)^2}` over G groups: rows of one group, such as the companies of one day, may be correlated
     in any way, groups may not. With one row per group it is the usual standard error.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or there are fewer than two groups.
     """
-    values, groups = np.asarray(values, float), _clusters(groups)
+    values, groups = np.asarray(values, float), np.asarray(groups)
     if values.ndim != 1 or values.shape != groups.shape:
         raise ValueError(
             "values and groups must be vectors of one length; got shapes "
             f"{values.shape} and {groups.shape}"
         )
     names, place = np.unique(groups, return_inverse=True)
-    if len(names) < 2:
-        raise ValueError(f"clustered_mean needs two groups or more; got {len(names)}")
-    mean = values.mean()
+    count, mean = len(names), values.mean()
+    if count < 2:
+        raise ValueError(f"clustered_mean needs two groups or more; got {count}")
     sums = np.bincount(place, values - mean)
-    variance = sums @ sums * len(names) / (len(names) - 1)
+    variance = sums @ sums * count / (count - 1)
     return float(mean), float(np.sqrt(variance) / len(values))
 
 
@@ -143,11 +120,6 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
         Rows sum to 1.
     labels : ndarray (N,)
         Whole numbers 0, ..., K - 1.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit or a label is none of the K classes.
     """
     proba, labels = np.asarray(proba, float), np.asarray(labels)
     if proba.ndim != 2 or labels.shape != proba.shape[:1]:
@@ -155,21 +127,16 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
             f"proba must be (rows, classes) and labels (rows,); got {proba.shape} and "
             f"{labels.shape}"
         )
-    check_labels(labels, proba.shape[1])
+    wrong = ~np.isin(labels, np.arange(proba.shape[1]))
+    if wrong.any():
+        raise ValueError(
+            f"labels must be whole numbers from 0 to {proba.shape[1] - 1}, as proba has columns; "
+            f"got {labels[wrong][0]}"
+        )
     if not np.all(np.abs(proba.sum(axis=1) - 1.0) < 1e-6):
         raise ValueError("the rows of proba must sum to 1; divide each by its sum")
     best = proba.argmax(axis=1)
     return proba[np.arange(len(proba)), best], (best == labels).astype(float)
-
-
-def check_labels(labels: Array, classes: int) -> None:
-    """Raise ValueError unless all labels are whole numbers from 0 to `classes` - 1."""
-    wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
-    if wrong.any():
-        raise ValueError(
-            f"labels must be whole numbers from 0 to {classes - 1}; got {labels[wrong][0]}, and "
-            f"proba has {classes} columns"
-        )
 
 
 @accepts(proba=UNIT, y=ANY_NUMBERS, bins=BINS, binning=OneOf(*BINNINGS))
@@ -186,15 +153,6 @@ def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
         M >= 1, at most; empty ones are left out.
     binning : {'equal width', 'equal mass'}
         Edges at k / M, or at the quantiles of `proba`. Equal probabilities always share a bin.
-
-    Returns
-    -------
-    Reliability
-
-    Raises
-    ------
-    ValueError
-        For probabilities outside [0, 1], other y, no rows, or an unknown binning.
     """
     proba, y = _pairs(proba, y)
     if binning == "equal width":
@@ -294,7 +252,3 @@ def _pairs(proba: Any, y: Any) -> tuple[Array, Array]:
     if not np.all((y == 0) | (y == 1)):
         raise ValueError(f"y must be 0 or 1; got {y[(y != 0) & (y != 1)][0]:g}")
     return proba, y
-
-
-def _range(values: Array) -> str:
-    return f"{values.min():g} to {values.max():g}" if values.size else "none"

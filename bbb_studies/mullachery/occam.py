@@ -18,7 +18,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.evaluation.model_checks import BayesFactor, bayes_factor, in_words
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.buffers import Buffers
@@ -29,7 +28,7 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_studies import linear_gaussian
-from bbb_studies.annealing import Annealed, evidence
+from bbb_studies.annealing import Annealed, BayesFactor, bayes_factor, evidence, in_words
 from bbb_studies.kit import Claim, claims, listed, plus_minus, write
 
 Array = NDArray[Any]

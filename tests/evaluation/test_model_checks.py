@@ -1,27 +1,19 @@
-"""Model checking: p-values, prior predictions, other priors, Bayes factors; all exactly known."""
-
-from types import SimpleNamespace
+"""Model checking: p-values, prior predictions and other priors, all exactly known."""
 
 import numpy as np
 import pytest
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.evaluation.model_checks import (
-    BayesFactor,
     Check,
-    bayes_factor,
-    in_words,
     posterior_check,
     prior_predictive,
-    probabilities,
     reweight,
 )
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_studies import linear_gaussian as closed
-from bbb_studies.annealing import evidence
 
 RNG = np.random.default_rng
-NUMBERS = {"log_evidence": -3.0, "error": 0.1}
 
 
 def draws_of(truth, rng, samples):
@@ -118,38 +110,6 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
         reweight(joint_of(problem), wider, draws)
 
 
-@pytest.mark.equation("M20")
-def test_the_bayes_factor_by_annealing_is_the_exact_one(problem):
-    exact = [closed.exact(problem, prior_scale=s).log_evidence for s in (1.0, 10.0)]
-    runs = [
-        evidence(joint_of(problem, s), chains=400, steps=100, seed=seed)
-        for seed, s in enumerate((1.0, 10.0))
-    ]
-    factor = bayes_factor(*runs)
-    assert abs(factor.log - (exact[0] - exact[1])) < 4 * factor.error
-    assert factor.error < 0.3
-    assert factor.words == in_words(exact[0] - exact[1])
-    assert factor.certain > 0.99
-    assert bayes_factor(*runs[::-1]).log == -factor.log
-    share = probabilities({"tight": runs[0].log_evidence, "wide": runs[1].log_evidence})
-    assert sum(share.values()) == pytest.approx(1.0)
-    assert np.log(share["tight"] / share["wide"]) == pytest.approx(factor.log)
-
-
-@pytest.mark.equation("M20")
-def test_words_change_where_kass_and_raftery_say():
-    # 2 log B at 2, 6, 10; Bayes factors of about 3, 20, 150
-    words = [in_words(0.5 * twice) for twice in (0.0, 1.9, 2.1, 5.9, 6.1, 9.9, 10.1)]
-    bare, positive, strong, most = dict.fromkeys(words)
-    assert words == [bare, bare, positive, positive, strong, strong, most]
-    ends = [in_words(0.5 * twice) for twice in (2.0, 6.0, 10.0)]
-    assert ends == [positive, strong, most], "each is the least of its range"
-    assert in_words(-7.0) == "very strong, for the second"
-    assert in_words(7.0) == "very strong, for the first"
-    assert (BayesFactor(0.0, 0.0).certain, BayesFactor(1.0, 0.0).certain) == (0.5, 1.0)
-    assert BayesFactor(1.96, 1.0).certain == pytest.approx(0.975, abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -168,18 +128,6 @@ def test_words_change_where_kass_and_raftery_say():
         ),
         (lambda j: posterior_check(j, np.zeros((5, 3)), None), TypeError, "rng must be a numpy"),
         (lambda j: reweight(j, j, np.zeros((5, 4, 3))), ValueError, "give draws.flat"),
-        *(
-            (
-                lambda j, other=other: bayes_factor(SimpleNamespace(**NUMBERS), other),
-                *(TypeError, "second must have log_evidence and error"),
-            )
-            for other in (
-                SimpleNamespace(log_evidence=1.0),
-                SimpleNamespace(error=1.0),
-                type("", (), NUMBERS),
-            )
-        ),
-        (lambda j: probabilities({}), ValueError, "one model at least; it is empty"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, error, message, problem):

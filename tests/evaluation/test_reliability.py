@@ -100,12 +100,12 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
         (lambda: reliability([], []), "length >= 1"),
         (lambda: reliability([0.5], [1], binning="mass"), "equal mass"),
         (lambda: reliability([np.nan], [1]), "between 0 and 1"),
-        (lambda: wilson(3, 2), "successes 3 to 3 and trials 2 to 2"),
-        (lambda: wilson(0, 0), "trials >= 1; got successes 0 to 0 and trials 0 to 0"),
+        (lambda: wilson(3, 2), "0 <= successes <= trials"),
+        (lambda: wilson(0, 0), "trials >= 1"),
         (lambda: clustered_mean([1.0, 2.0], [0, 0]), "two groups or more; got 1"),
         (lambda: clustered_mean([1.0, 2.0], [0]), "vectors of one length"),
         (lambda: top_label([[0.5, 0.4]], [0]), "sum to 1"),
-        (lambda: top_label([[0.5, 0.5]], [2]), "from 0 to 1; got 2"),
+        (lambda: top_label([[0.5, 0.5]], [2]), "from 0 to 1, .*; got 2"),
         (lambda: top_label([0.5, 0.5], [0, 1]), "rows, classes"),
         (lambda: brier([0.5], [[1.0]]), "one-hot"),
     ],
@@ -117,18 +117,16 @@ def test_errors_say_what_came_and_what_is_accepted(call, message):
 
 @pytest.mark.equation("D35")
 def test_the_clustered_error_is_the_scatter_of_means_over_repetitions():
-    """Twenty companies share half of their variance each day; the naive error is 3 times less."""
+    """Twenty companies share half of their variance each day."""
     rng = np.random.default_rng(5)
     day = np.repeat(np.arange(60), 20)
-    means, errors, naive = [], [], []
-    for _ in range(600):
-        values = rng.standard_normal(60)[day] + rng.standard_normal(1200)
-        mean, error = clustered_mean(values, day)
-        means.append(mean), errors.append(error), naive.append(values.std() / 1200**0.5)
-    scatter = np.std(means)
-    # the deviation of a sample deviation is 1 / sqrt(2 * 600) = 3 % of it
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(scatter, rel=0.12)
-    assert np.mean(naive) < 0.4 * scatter, "planted: independent rows"
+    found = [
+        clustered_mean(rng.standard_normal(60)[day] + rng.standard_normal(1200), day)
+        for _ in range(600)
+    ]
+    means, errors = np.transpose(found)
+    # the standard deviation of a sample standard deviation is 1 / sqrt(2 * 600) = 3 % of it
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.12)
     values = rng.standard_normal(30)
     expected = values.std(ddof=1) / 30**0.5
     assert clustered_mean(values, np.arange(30))[1] == pytest.approx(expected, rel=1e-12)

@@ -24,9 +24,11 @@ from bbb_studies.annealing import (
     SCHEDULES,
     Annealed,
     anneal,
+    bayes_factor,
     between,
     equalised,
     evidence,
+    in_words,
     pilot,
     powers,
 )
@@ -376,3 +378,27 @@ def test_a_schedule_must_lead_from_the_prior_to_the_posterior(schedule):
     joint = LogJoint(Model(MLP((1, 1))), x, x)
     with pytest.raises(ValueError, match="schedule must rise from 0"):
         evidence(joint, seed=0, schedule=np.array(schedule))
+
+
+@pytest.mark.equation("M20")
+def test_the_bayes_factor_by_annealing_is_the_exact_one():
+    exact, runs = [], []
+    for scale in (1.0, 10.0):
+        problem = closed.draw(np.random.default_rng(0), rows=25, noise=0.5, prior=scale)
+        exact.append(closed.exact(problem).log_evidence)
+        joint = LogJoint(problem.model, problem.x, problem.y)
+        runs.append(evidence(joint, chains=400, steps=100, seed=1))
+    factor = bayes_factor(*runs)
+    assert abs(factor.log - (exact[0] - exact[1])) < 4 * factor.error < 1.2
+    assert bayes_factor(*runs[::-1]).log == -factor.log
+
+
+@pytest.mark.equation("M20")
+def test_words_change_where_kass_and_raftery_say():
+    # 2 log B at 2, 6, 10; Bayes factors of about 3, 20, 150
+    words = [in_words(0.5 * twice) for twice in (0.0, 1.9, 2.0, 5.9, 6.0, 9.9, 10.0)]
+    bare, positive, strong, most = dict.fromkeys(words)
+    assert words == [bare, bare, positive, positive, strong, strong, most]
+    assert [in_words(-7.0), in_words(7.0)] == [
+        f"very strong, for the {w}" for w in ("second", "first")
+    ]
