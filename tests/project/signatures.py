@@ -27,7 +27,7 @@ def parameters(public: Any) -> str:
     """Return what a function or class takes: names and defaults, without annotations."""
     taken = inspect.signature(public).parameters.values()
     plain = [one.replace(annotation=inspect.Parameter.empty) for one in taken]
-    text = re.sub(r"<function <lambda> at \w+>", "lambda", str(inspect.Signature(plain)))
+    text = re.sub(r"<function [\w.<>]*<lambda> at \w+>", "lambda", str(inspect.Signature(plain)))
     # classes and functions by their names alone: no modules, no addresses
     return re.sub(r"<(?:class|function|built-in function) '?(?:\w+\.)*(\w+)[^>]*>", r"\1", text)
 
