@@ -36,6 +36,10 @@ class Trial:
     def key(self):
         return f"toy/sum/{self.split:02d}"
 
+    @property
+    def cost(self):
+        return self.settings.rows
+
 
 def numbers(records):
     """What must not depend on how a trial was run."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one, at_least_two
 from bbb_numpy.cli.problem import add_data_options, read_problem
 
-from ..uci import own, records
+from ..uci import records
+from ..uci import trials as own
 from ..uci.methods import METHODS, Settings
 from .uci import as_typed, changed_settings, check_packages
 
@@ -47,11 +48,10 @@ def compare(args: argparse.Namespace) -> int:
         trials,
         out,
         partial(workers.local, args.workers),
-        partial(own.measure, str((out / own.DATA).resolve())),
+        partial(own.measure_own, str((out / own.DATA).resolve())),
         args.progress,
         resume=args.resume,
         retry_failed=args.retry_failed,
-        cost=partial(own.expected_cost, len(y)),
     )
     command = as_typed(shlex.join(["compare", args.data]), args, *OPTIONS)
     print(problem.said())

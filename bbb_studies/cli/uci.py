@@ -13,7 +13,7 @@ from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_lea
 
 from ..data import uci as sets
 from ..uci.methods import METHODS, SAMPLERS
-from ..uci.trials import SETS, expected_cost, measure, trials
+from ..uci.trials import SETS, measure, trials
 
 __all__ = ["add_parsers", "as_typed", "changed_settings", "check_packages", "uci"]
 
@@ -88,13 +88,11 @@ def uci(args: argparse.Namespace) -> int:
     out = Path(args.out)
     if args.gap:
         out = out / gaps.FOLDER
-        todo = gaps.trials(args.data, args.method, **changed)
-        outcome = run(
-            todo, out, where, gaps.measure, args.progress, cost=gaps.expected_cost, **options
-        )
+        holes = gaps.trials(args.data, args.method, **changed)
+        outcome = run(holes, out, where, gaps.measure, args.progress, **options)
     else:
         splits = trials(args.data, args.method, args.splits, **changed)
-        outcome = run(splits, out, where, measure, args.progress, cost=expected_cost, **options)
+        outcome = run(splits, out, where, measure, args.progress, **options)
     command = as_typed("uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap")
     write = page.write_gaps if args.gap else page.write
     print(write(out, [*outcome.records, *outcome.failed], command))

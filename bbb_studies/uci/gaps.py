@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .methods import Settings
-from .mixing import mixing
 from .records import said_versions
-from .trials import COSTS, ROWS, AnyTrial, fit_part, load, score, settings_for
+from .trials import AnyTrial, fit_part, load, mixing, score, settings_for
 
-__all__ = ["FOLDER", "GAP_SETS", "GapTrial", "Part", "expected_cost", "gap", "measure", "trials"]
+__all__ = ["FOLDER", "GAP_SETS", "GapTrial", "Part", "gap", "measure", "trials"]
 
 Array = NDArray[Any]
 GAP_SETS = ("boston", "concrete", "energy", "yacht")
@@ -39,13 +38,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class GapTrial(AnyTrial):
-    """One method on one gap.
-
-    Raises
-    ------
-    ValueError
-        If there is no such set or method; lists them.
-    """
+    """One method on one gap; ValueError, which lists them, for a set without gaps."""
 
     set: str
     method: str
@@ -53,11 +46,7 @@ class GapTrial(AnyTrial):
     settings: Settings = field(default_factory=Settings)
 
     part: ClassVar[str] = "input"
-
-    def __post_init__(self) -> None:
-        if self.set not in GAP_SETS:
-            raise ValueError(f"there are no gaps in {self.set!r}; there are in {GAP_SETS}")
-        super().__post_init__()
+    sets: ClassVar[tuple[str, ...]] = GAP_SETS
 
     @property
     def seeded_by(self) -> str:
@@ -86,39 +75,30 @@ def trials(sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any) -> l
     """Return a trial for each set, method, and input that has a gap."""
     found = []
     for name in sets:
-        inputs = load(name).x.T
-        usable = [place for place, values in enumerate(inputs) if gap(values) is not None]
+        usable = [k for k, values in enumerate(load(name).x.T) if gap(values) is not None]
         settings = settings_for(name, **changed)
-        found += [GapTrial(name, method, place, settings) for method in methods for place in usable]
+        found += [GapTrial(name, method, k, settings) for method in methods for k in usable]
     return found
-
-
-def expected_cost(trial: GapTrial) -> float:
-    """Return about how many seconds a trial takes on one core."""
-    return 0.7 * COSTS[trial.method] * ROWS[trial.set]
 
 
 def measure(trial: GapTrial) -> dict[str, Any]:
     """Run a trial and return what is recorded of it: scores inside the gap and outside."""
     wall, cpu = perf_counter(), process_time()
-    data = load(trial.set)
-    part = gap(data.x[:, trial.input])
+    x, y, _, names = load(trial.set)
+    part = gap(x[:, trial.input])
     if part is None:
         raise ValueError(f"input {trial.input} of {trial.set} has too few values for a gap")
-    x, y = data.x, data.y
-    fit, chosen, scaled = fit_part(
-        x[part.train], y[part.train], trial.method, trial.settings, trial.seed
-    )
+    fit, chosen, scaled = fit_part(x[part.train], y[part.train], trial)
     metrics = {}
     for where, rows in (("inside", part.inside), ("outside", part.outside)):
         scores, notes = score(fit, scaled, x[rows], y[rows], trial)
         metrics[where] = scores | {name: notes[name] for name in ("noise", "epistemic")}
     return {
         "seed": trial.seed,
-        "name": data.names[trial.input],
+        "name": names[trial.input],
         "chosen": chosen,
         "metrics": metrics,
-        "notes": fit.notes | (mixing(fit.draws) if fit.draws is not None else {}),
+        "notes": fit.notes | mixing(fit.draws),
         "rows": {name: len(rows) for name, rows in part._asdict().items()},
         "seconds": {"wall": perf_counter() - wall, "cpu": process_time() - cpu},
         "versions": said_versions(),

@@ -26,14 +26,12 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
-from .tables import Record, frame, grid, known_first, label
+from .tables import Records, frame, grid, known_first, label
 
 __all__ = ["Difference", "chance", "chances", "correlated", "differences", "markdown"]
 
-Array = NDArray[Any]
 CORRELATION = 0.1  # a tenth of the rows is for testing
 SPREAD = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
 FEWEST_SETS = 3
@@ -85,7 +83,7 @@ def chance(sets: Sequence[Difference]) -> float:
     return float((weights * better).sum() / weights.sum())
 
 
-def differences(records: Iterable[Record], one: str, other: str, metric: str) -> dict[str, Any]:
+def differences(records: Records, one: str, other: str, metric: str) -> dict[str, Any]:
     """Return the `Difference` one - other of each set with two splits of both at least.
 
     RMSE is taken by its logarithm, so that units are no matter.
@@ -100,21 +98,21 @@ def differences(records: Iterable[Record], one: str, other: str, metric: str) ->
     return {name: correlated(values) for name, values in grouped if len(values) > 1}
 
 
-def chances(records: Sequence[Record], metric: str) -> dict[tuple[str, str], float]:
+def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
     """Return for each two methods the chance that the first is better on another set.
 
     Pairs with fewer than three sets in common, which say nothing of how sets differ, are left out.
     """
-    found = {}
-    for one, other in combinations(known_first(r["method"] for r in records), 2):
-        sets = [*differences(records, one, other, metric).values()]
+    table, found = frame(records), {}
+    for one, other in combinations(table["method"].cat.categories, 2):
+        sets = [*differences(table, one, other, metric).values()]
         if len(sets) >= FEWEST_SETS:
             found[one, other] = chance(sets)
             found[other, one] = 1.0 - found[one, other]
     return found
 
 
-def markdown(records: Sequence[Record], metric: str) -> str:
+def markdown(records: Records, metric: str) -> str:
     """Return a table, in percent: the method of the row better than that of the column."""
     found = chances(records, metric)
     methods = known_first(method for pair in found for method in pair)

@@ -37,81 +37,51 @@ from bbb_numpy.sampling.run import sample
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.replicates import fit_replicates
 
-__all__ = ["METHODS", "SAMPLERS", "Candidate", "Fit", "Settings", "check_method", "fit"]
+__all__ = ["METHODS", "SAMPLERS", "Candidate", "Fit", "Method", "Settings", "fit"]
 
 Array = NDArray[Any]
-Method = Callable[..., "list[Fit]"]
 NOISE = GaussianLikelihood(0.3, learn=True)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all trials of a set share. Numbers of steps are those of one full fit.
+    """What all trials of a set share. Numbers of steps are those of one full fit."""
 
-    Parameters
-    ----------
-    units : int
-        ReLU units of the one hidden layer.
-    samples : int
-        Posterior samples of the predictive mixture, at least.
-    batch_size, steps, full_rank_steps : int
-        Of training; a full-rank step costs as much as twenty others.
-    renyi_samples : int
-        Weight samples per step of Renyi's bound.
-    eubo_samples, eubo_rows, eubo_steps : int
-        Samples, rows per step (all if there are no more) and steps of the EUBO, whose weights
-        are biased on minibatches (D30).
-    members : int
-        Point estimates of an ensemble.
-    chains, warm_up, draws, thin : int
-        Of the samplers.
-    start_batch, start_steps : int
-        Chains begin at point estimates, trained so long on minibatches of so many rows.
-    path, leaps : float, int
-        Longest trajectory of HMC, in units of the metric and in leapfrog steps. ChEES begins with
-        the one and keeps to the other, as do the steps of MCLMC between two draws.
-    depth : int
-        Deepest tree of NUTS, of at most 2^depth - 1 leapfrog steps.
-    pilot : float
-        Length of the samplers' runs by which priors are compared, in units of warm-up and
-        draws.
-    folds : int
-        Validation folds of a fifth of the training part each, at most 5, on which methods without
-        a bound compare candidates.
-    seed : int
-    dtype : {'float32', 'float64'}
-    """
-
-    units: int = 50
-    samples: int = 500
+    units: int = 50  # ReLU units of the one hidden layer
+    samples: int = 500  # of the posterior in the predictive mixture, at least
     batch_size: int = 32
     steps: int = 6000
-    full_rank_steps: int = 1000
-    renyi_samples: int = 5
+    full_rank_steps: int = 1000  # each costs as much as twenty others
+    renyi_samples: int = 5  # of the weights, per step of Rényi's bound
+    # of the EUBO, whose weights are biased on minibatches (D30): so all rows, if no more
     eubo_samples: int = 50
     eubo_rows: int = 2000
     eubo_steps: int = 300
-    members: int = 5
+    members: int = 5  # point estimates of an ensemble
+    # of the samplers
     chains: int = 4
     warm_up: int = 400
     draws: int = 125
     thin: int = 2
+    # chains begin at point estimates, trained so long on minibatches of so many rows
     start_batch: int = 32
     start_steps: int = 1500
+    # the longest trajectory of HMC, in units of the metric and in leapfrog steps; ChEES begins
+    # with the one and keeps to the other, as do the steps of MCLMC between two draws
     path: float = 1.0
     leaps: int = 100
-    depth: int = 5
-    pilot: float = 0.4
-    folds: int = 2
+    depth: int = 5  # of a tree of NUTS: at most 2^depth - 1 leapfrog steps
+    pilot: float = 0.4  # runs that compare priors, in units of warm-up and draws
+    folds: int = 2  # of a fifth of the training part each: methods without a bound compare there
     seed: int = 0
-    dtype: str = "float32"
+    dtype: str = "float32"  # or float64
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if name not in ("path", "pilot", "folds", "dtype"):
                 whole(name, value, 0 if name in ("seed", "warm_up") else 1)
         positive("path", self.path)
-        whole("folds", self.folds, 1, 5)  # each is a fifth
+        whole("folds", self.folds, 1, 5)
         real("pilot", self.pilot, 0.01, 1.0, "between 0.01 and 1")
         OneOf("float32", "float64")("dtype", self.dtype)
 
@@ -141,25 +111,6 @@ class Fit:
             yield source, theta, 1 if point else -(-samples // len(self.sources))
 
 
-def fit(
-    x: Array,
-    y: Array,
-    method: str,
-    candidates: Sequence[Candidate],
-    settings: Settings,
-    seed: Sequence[int],
-) -> list[Fit]:
-    """Fit a method to standardised rows `x` (N, d_in), `y` (N, 1), once for each candidate.
-
-    Candidates that differ in their prior alone are trained as one computation where that wins.
-    All have the same random numbers.
-    """
-    if len({candidate[1:] for candidate in candidates}) > 1:
-        raise ValueError("candidates that are fitted together may differ in their prior alone")
-    rngs = [np.random.default_rng(seed) for _ in candidates]
-    return METHODS[method](x, y, candidates, settings, rngs)
-
-
 def model(
     inputs: int, candidate: Candidate, settings: Settings, likelihood: Likelihood = NOISE
 ) -> Model:
@@ -186,19 +137,18 @@ def _train(
         training.start(estimator, rng, optimizer, x.dtype)
         for estimator, rng in zip(estimators, rngs, strict=True)
     ]
-    free_energy = isinstance(estimators[0].objective, FreeEnergy)
+    first = estimators[0]
     recipe = training.Recipe(
         optimizer,
         epochs=max(1, round(steps * candidate.length / -(-len(x) // batch_size))),
         batch_size=batch_size,
         samples=samples,
-        warm_up=LinearWarmUp(0.5) if free_energy else NoWarmUp(),
+        warm_up=LinearWarmUp(0.5) if isinstance(first.objective, FreeEnergy) else NoWarmUp(),
     )
-    first = estimators[0]
     side_by_side = isinstance(first, Reparameterised) and is_linear(first.objective)
     gaussian = isinstance(first.model.likelihood, GaussianLikelihood)  # what replicates need
-    if len(estimators) > 1 and side_by_side and gaussian:
-        count = len(estimators)
+    count = len(estimators)
+    if count > 1 and side_by_side and gaussian:
         rows = [x] * count, [y] * count
         states = fit_replicates(estimators, starts, *rows, recipe, rngs=rngs, progress=False)
     else:
@@ -214,104 +164,103 @@ def _train(
     return fits
 
 
-def _variational(
-    parts: Callable[[Model], Any],
-    steps: str = "steps",
-    samples: str | None = None,
-    rows: str = "batch_size",
-) -> Method:
-    """Return the method that minimises an objective, from how its estimator is made of a model.
-
-    `steps`, `samples` (None: 1) and `rows` name the settings of its training.
-    """
-
-    def method(
-        x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
-    ) -> list[Fit]:
-        estimators = [parts(model(x.shape[1], c, settings)) for c in candidates]
-        return _train(
-            estimators,
-            x,
-            y,
-            candidates[0],
-            rngs,
-            steps=getattr(settings, steps),
-            batch_size=min(getattr(settings, rows), len(x)),
-            samples=1 if samples is None else getattr(settings, samples),
-        )
-
-    return method
+Fitted = Callable[[Array, Array, Candidate, Settings, np.random.Generator], Fit]
 
 
-def _points(
+@dataclass(frozen=True)
+class Method:
+    """How to come to a posterior: by an `estimator` that is trained, a `kernel`, or else `one`."""
+
+    label: str  # for print
+    group: str  # "variational", "points" or "samplers": in one panel of the pictures
+    by: str  # what candidates are compared by: "bound", "validation" or "nothing"
+    cost: float  # seconds of a trial on one core of 2026, per thousand rows
+    estimator: Callable[[Model], Any] | None = None
+    steps: str = "steps"  # names of the settings of its training
+    rows: str = "batch_size"
+    samples: str | None = None  # None: 1
+    kernel: Callable[[Settings], Any] | None = None
+    likelihood: Likelihood = NOISE
+    one: Fitted | None = None
+
+
+def fit(
     x: Array,
     y: Array,
-    candidate: Candidate,
+    method: str,
+    candidates: Sequence[Candidate],
     settings: Settings,
-    rngs: Sequence[np.random.Generator],
-    steps: int,
-    batch_size: int,
-    likelihood: Likelihood = NOISE,
+    seed: Sequence[int],
 ) -> list[Fit]:
-    """Return point estimates from different starts (W2)."""
-    one = Reparameterised(model(x.shape[1], candidate, settings, likelihood), PointMass(0.3), MAP())
-    return _train([one] * len(rngs), x, y, candidate, rngs, steps, batch_size)
+    """Fit a method to standardised rows `x` (N, d_in), `y` (N, 1), once for each candidate.
+
+    Candidates that differ in their prior alone are trained as one computation where that wins.
+    All have the same random numbers.
+    """
+    if len({candidate[1:] for candidate in candidates}) > 1:
+        raise ValueError("candidates that are fitted together may differ in their prior alone")
+    rngs = [np.random.default_rng(seed) for _ in candidates]
+    how = METHODS[method]
+    if how.estimator is not None:
+        return _train(
+            [how.estimator(model(x.shape[1], c, settings)) for c in candidates],
+            *(x, y, candidates[0], rngs),
+            steps=getattr(settings, how.steps),
+            batch_size=min(getattr(settings, how.rows), len(x)),
+            samples=getattr(settings, how.samples) if how.samples else 1,
+        )
+    one = how.one or _sampled(how)
+    return [one(x, y, c, settings, rng) for c, rng in zip(candidates, rngs, strict=True)]
 
 
-def ensemble(
-    x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
-) -> list[Fit]:
+def _points(whole: Model) -> Reparameterised:
+    return Reparameterised(whole, PointMass(0.3), MAP())
+
+
+def _ensemble(
+    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+) -> Fit:
     """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
-    found = []
-    for candidate, rng in zip(candidates, rngs, strict=True):
-        starts = rng.spawn(settings.members)
-        members = _points(x, y, candidate, settings, starts, settings.steps, settings.batch_size)
-        sources = tuple(source for one in members for source in one.sources)
-        found.append(Fit(sources, tuple(theta for one in members for theta in one.thetas)))
-    return found
+    one = _points(model(x.shape[1], candidate, settings))
+    starts, size = rng.spawn(settings.members), (settings.steps, settings.batch_size)
+    members = _train([one] * settings.members, x, y, candidate, starts, *size)
+    return Fit((one,) * settings.members, tuple(member.thetas[0] for member in members))
 
 
-def default(
-    x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
-) -> list[Fit]:
-    """Fit `BayesianMLPRegressor()`: nothing is chosen, `candidates` and sizes of `settings` unused.
+def _default(
+    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+) -> Fit:
+    """Fit `BayesianMLPRegressor()`: nothing is chosen, `candidate` and sizes of `settings` unused.
 
     Standardising is left out: the part is in the learner's own units already.
     """
     from bbb_numpy.learners.regressor import BayesianMLPRegressor  # which needs scikit-learn
 
-    found = []
-    for rng in rngs:
-        seed = int(rng.integers(2**31))
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            learner = BayesianMLPRegressor(standardize=False, random_state=seed, progress=False)
-            learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
-        notes = {"warnings": float(len(said)), "epochs": float(learner.n_iter_)}
-        found.append(Fit((learner.estimator_,), (learner.theta_,), None, notes))
-    return found
+    seed = int(rng.integers(2**31))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        learner = BayesianMLPRegressor(standardize=False, random_state=seed, progress=False)
+        learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
+    notes = {"warnings": float(len(said)), "epochs": float(learner.n_iter_)}
+    return Fit((learner.estimator_,), (learner.theta_,), None, notes)
 
 
-def _sampled(kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE) -> Method:
-    """Return the method that draws from the posterior of weights and noise."""
+def _sampled(how: Method) -> Fitted:
+    """Return what draws from the posterior of weights and noise, each chain from a point (W2)."""
 
     def draw(
         x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
     ) -> Fit:
-        """Draw with several chains, each of which begins at a point estimate of its own."""
-        size = settings.start_steps, settings.start_batch
-        starts = _points(x, y, candidate, settings, rng.spawn(settings.chains), *size, likelihood)
-        whole = model(x.shape[1], candidate, settings, likelihood)
+        assert how.kernel is not None
+        whole = model(x.shape[1], candidate, settings, how.likelihood)
+        rngs, size = rng.spawn(settings.chains), (settings.start_steps, settings.start_batch)
+        starts = _train([_points(whole)] * settings.chains, x, y, candidate, rngs, *size)
         with warnings.catch_warnings():  # how many diverged is recorded, and the bias
-            warnings.filterwarnings(
-                "ignore", message=".*divergent transitions", category=UserWarning
-            )
-            warnings.filterwarnings("ignore", message=".*is not adjusted", category=UserWarning)
+            for said in (".*divergent transitions", ".*is not adjusted"):
+                warnings.filterwarnings("ignore", message=said, category=UserWarning)
             draws = sample(
-                whole,
-                x,
-                y,
-                sampler=kernel(settings),
+                *(whole, x, y),
+                sampler=how.kernel(settings),
                 chains=settings.chains,
                 groups=1,  # each worker has a trial of its own
                 start=np.stack([one.thetas[0] for one in starts]),
@@ -335,12 +284,7 @@ def _sampled(kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE) 
             notes["expected_bias"] = draws.expected_bias
         return Fit((DrawnWeights(target.model),), (draws.flat,), None, notes, draws)
 
-    def method(
-        x: Array, y: Array, candidates: Sequence[Candidate], settings: Settings, rngs: Any
-    ) -> list[Fit]:
-        return [draw(x, y, c, settings, rng) for c, rng in zip(candidates, rngs, strict=True)]
-
-    return method
+    return draw
 
 
 def _hmc(settings: Settings) -> HMC:
@@ -348,44 +292,59 @@ def _hmc(settings: Settings) -> HMC:
     return HMC(path=settings.path, max_steps=settings.leaps, small_steps=0.0)
 
 
-# What draws from the posterior; another sampler is another line here, and a label in `tables`
-SAMPLERS: dict[str, Method] = {
-    # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
-    "hmc": _sampled(_hmc),
-    "nuts": _sampled(lambda settings: NUTS(max_depth=settings.depth)),
-    # HMC that finds the length of its path (D47), and microcanonical, unadjusted (D48, D49, D50)
-    "chees": _sampled(lambda settings: ChEES(path=settings.path, max_steps=settings.leaps)),
-    "mclmc": _sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
-    # the noise as a second output of the network (D12)
-    "hmc-heteroscedastic": _sampled(_hmc, HeteroscedasticLikelihood()),
-}
 QS = MeanField(rho_offset=-4.0)
-METHODS: dict[str, Method] = {
+METHODS: dict[str, Method] = {  # in the order of print
     # Bayes by Backprop as in the report
-    "mean-field": _variational(lambda model: Reparameterised(model, QS)),
-    # the same bound, with the KL in closed form and noise at the units (D18, D21)
-    "local-reparam": _variational(lambda model: LocalReparameterisation(model, QS)),
-    # all correlations between weights (M1-M4)
-    "full-rank": _variational(
-        lambda model: ClosedFormKL(model, FullRank(rho_offset=-4.0, unit=0.01)), "full_rank_steps"
+    "mean-field": Method(
+        *("mean field", "variational", "bound", 3), lambda model: Reparameterised(model, QS)
     ),
-    # a point (W2)
-    "map": _variational(lambda model: Reparameterised(model, PointMass(0.3), MAP())),
-    # Renyi's bound of order 1/2 (Li and Turner 2016) on minibatches (D25, D30)
-    "renyi": _variational(
-        lambda model: Reparameterised(model, QS, Renyi(0.5)), samples="renyi_samples"
+    # the same bound, with the KL in closed form and noise at the units (D18, D21)
+    "local-reparam": Method(
+        *("mean field by local reparam.", "variational", "bound", 4),
+        lambda model: LocalReparameterisation(model, QS),
+    ),
+    # all correlations between weights (M1-M4)
+    "full-rank": Method(
+        *("full rank", "variational", "bound", 8),
+        lambda model: ClosedFormKL(model, FullRank(rho_offset=-4.0, unit=0.01)),
+        steps="full_rank_steps",
+    ),
+    # Rényi's bound of order 1/2 (Li and Turner 2016) on minibatches (D25, D30)
+    "renyi": Method(
+        *("Rényi bound", "variational", "bound", 5),
+        lambda model: Reparameterised(model, QS, Renyi(0.5)),
+        samples="renyi_samples",
     ),
     # Sagar's Algorithm 1, corrected (G2-G8): large minibatches, many samples
-    "eubo": _variational(
-        lambda model: SelfNormalised(model, QS, EUBO()), "eubo_steps", "eubo_samples", "eubo_rows"
+    "eubo": Method(
+        *("inclusive KL (Sagar's, corrected)", "variational", "validation", 4),
+        lambda model: SelfNormalised(model, QS, EUBO()),
+        *("eubo_steps", "eubo_rows", "eubo_samples"),
     ),
-    **SAMPLERS,
-    "ensemble": ensemble,
-    "default": default,
+    # a point (W2)
+    "map": Method("MAP", "points", "validation", 2, _points),
+    "ensemble": Method("ensemble", "points", "validation", 3, one=_ensemble),
+    "default": Method("default learner", "variational", "nothing", 2, one=_default),
+    # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
+    "hmc": Method("HMC", "samplers", "validation", 20, kernel=_hmc),
+    "nuts": Method(
+        *("NUTS", "samplers", "validation", 25),
+        kernel=lambda settings: NUTS(max_depth=settings.depth),
+    ),
+    # HMC that finds the length of its path (D47), and microcanonical, unadjusted (D48, D49, D50)
+    "chees": Method(
+        *("ChEES-HMC", "samplers", "validation", 25),
+        kernel=lambda settings: ChEES(path=settings.path, max_steps=settings.leaps),
+    ),
+    "mclmc": Method(
+        *("MCLMC", "samplers", "validation", 20),
+        kernel=lambda settings: MCLMC(max_steps=settings.leaps),
+    ),
+    # the noise as a second output of the network (D12)
+    "hmc-heteroscedastic": Method(
+        *("heteroscedastic HMC", "samplers", "validation", 25),
+        kernel=_hmc,
+        likelihood=HeteroscedasticLikelihood(),
+    ),
 }
-
-
-def check_method(name: str) -> None:
-    """Raise ValueError, which lists them, unless there is a method of this name."""
-    if name not in METHODS:
-        raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}")
+SAMPLERS = tuple(name for name, method in METHODS.items() if method.group == "samplers")

@@ -5,63 +5,24 @@ Every number is computed from the records; only the published ones are typed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from bbb_numpy.numeric.files import naming, write_text
 
-from . import gap_page, hierarchy, pictures, tables, verdicts
+from . import hierarchy, pictures, tables, verdicts
 from .gaps import GAP_SETS
-from .machine import machine_time, settings_table, versions
-from .published import COLUMNS, METRICS, PUBLISHED, printed
-from .tables import LABELS, SPLITS, Record, cells, current, label
+from .tables import COLUMNS, LABELS, METRICS, SPLITS, Cell, Record, cells, current, grid, label
 
 __all__ = ["gap_section", "own_page", "page", "write", "write_gaps", "write_own"]
-
-TEMPLATES = Environment(  # Markdown: nothing to escape
-    loader=PackageLoader("bbb_studies.uci", ""),
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-    undefined=StrictUndefined,
-    autoescape=False,
-)
-TEMPLATES.filters.update(
-    label=label,
-    signed=lambda gap: f"{gap.mean:+.3f}" + (f" ± {gap.error:.3f}" if gap.count > 1 else ""),
-    spread=lambda found, space: _spread(found[f"r_hat_{space}"], found[f"ess_{space}"]),
-)
-TEMPLATES.globals.update(
-    against=lambda rows, target: _against(rows, target),
-    alone=verdicts.alone,
-    chances=hierarchy.markdown,
-    count=verdicts.count,
-    machine_time=machine_time,
-    printed=printed,
-    published=PUBLISHED,
-    settings_table=settings_table,
-    splits=SPLITS,
-    tables=tables,
-    targets=verdicts.TARGETS,
-    verdicts=verdicts.table,
-    versions=versions,
-)
-
-
-def _spread(r_hat: Sequence[float], size: Sequence[float]) -> str:
-    """Return R-hat and effective sample sizes: the median, in brackets the worst."""
-    if not r_hat:
-        return "–"
-    return f"{median(r_hat):.2f} ({max(r_hat):.2f}), ESS {median(size):.0f} ({min(size):.0f})"
-
-
-def _against(rows: Sequence[Record], target: verdicts.Target) -> list[verdicts.Verdict]:
-    return verdicts.against(rows, target.rows, target.methods.__contains__)
 
 
 def _render(name: str, records: Iterable[Record], **more: Any) -> str:
@@ -69,11 +30,13 @@ def _render(name: str, records: Iterable[Record], **more: Any) -> str:
     rows = current(records)
     if not rows:
         raise ValueError("there is no record to write about; run some trials first")
+    table = tables.frame(rows)
     return TEMPLATES.get_template(name).render(
         rows=rows,
         fine=tables.succeeded(rows),
-        pairs=_pairs(rows),
-        fewer_rows=_fewer_rows(rows),
+        table=table,
+        pairs=_pairs(table),
+        fewer_rows=_fewer_rows(table),
         beyond=sorted({r["set"] for r in rows if r["split"] >= SPLITS.get(r["set"], 10**9)}),
         **more,
     )
@@ -96,16 +59,19 @@ def page(
         Name the files as in the output folder of a run.
     """
     rows = list(records)
+    table = tables.frame(rows)
+    have = {(one["set"], one["method"]) for one in rows}
+    absent = {name: [m for m in LABELS if (name, m) not in have] for name in COLUMNS}
     return _render(
         "uci.md.j2",
         rows,
         command=command,
         where="the folder `records`" if in_folder else "`uci_records.jsonl` beside this page",
         prefix="" if in_folder else "uci_",
-        mixed=tables.mixing(rows),
-        complete=_complete(rows),
-        absent=_absent(rows),
-        ahead=verdicts.ahead(rows),
+        mixed=tables.mixing(table),
+        complete=_complete(cells(table).values()),
+        absent={name: methods for name, methods in absent.items() if methods},
+        ahead=verdicts.ahead(table),
         gaps=gap_section(gaps) if gaps else "",
     )
 
@@ -118,42 +84,62 @@ def own_page(records: Iterable[Record], command: str) -> str:
 def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
     """Return the part of the page about gap splits; names of pictures begin with `prefix`."""
     rows = list(records)
-    found = gap_page.cells(rows)
-    return (
-        TEMPLATES.get_template("gaps.md.j2")
-        .render(
-            rows=rows,
-            failed=sum(one["status"] != "ok" for one in rows),
-            table=gap_page.table(rows),
-            said=gap_page.said(found),
-            open=gap_page.missing(found),
-            gap_sets=GAP_SETS,
-            prefix=prefix,
-        )
-        .rstrip()
+    table = pictures.gap_table(rows)
+    text = TEMPLATES.get_template("gaps.md.j2").render(
+        rows=rows,
+        failed=sum(one["status"] != "ok" for one in rows),
+        table=_gap_grid(table),
+        methods=list(table.groupby("method", observed=True, sort=False)),
+        open=_open_gaps(table),
+        gap_sets=GAP_SETS,
+        prefix=prefix,
     )
+    return text.rstrip()
+
+
+def _gap_grid(table: pd.DataFrame) -> str:
+    """Return a Markdown table: a line for each set and method, outside → inside."""
+    lines = [
+        [
+            *(one.set, label(one.method), one.gaps),
+            f"{one.nll_outside:.2f} → {one.nll_inside:.2f}",
+            f"{one.rmse_outside:.2f} → {one.rmse_inside:.2f}",
+            f"{one.coverage_outside:.0%} → {one.coverage_inside:.0%}",
+            "–" if np.isnan(one.growth) else f"× {one.growth:.2f}",
+        ]
+        for one in table.itertuples()
+    ]
+    header = ["set", "method", "gaps", "NLL", "RMSE"]
+    return grid([*header, f"coverage of {pictures.LEVEL:.0%}", "deviation"], lines)
+
+
+def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
+    """Return by set the methods that are still open, or rest on fewer gaps than others."""
+    open_cells: dict[str, list[str]] = {}
+    for name in GAP_SETS:
+        own = table[table["set"] == name]
+        have = dict(zip(own["method"], own["gaps"], strict=True))
+        most = max(have.values(), default=0)
+        open_cells[name] = [
+            LABELS[m] + (f" {have[m]} of {most} gaps" if m in have else "")
+            for m in sorted(LABELS, key=have.__contains__)
+            if have.get(m, 0) < most
+        ] or ([] if have else ["all methods"])
+    return {name: what for name, what in open_cells.items() if what}
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
     """Write ``table.md``, ``table.csv``, ``trials.csv`` and the pictures into `out`.
 
-    Returns
-    -------
-    str
-        The text for the terminal: the table and how many cells reach what.
-
-    Raises
-    ------
-    ValueError
-        If there is no record.
-    OSError
-        If a file cannot be written.
+    Returns the text for the terminal: the table and how many cells reach what. Raises ValueError if
+    there is no record, OSError if a file cannot be written.
     """
     rows = current(records)
     _write_files(out, rows, page(rows, command, in_folder=True))
-    lines = [_plain(rows), "", _complete(rows)]
+    table = tables.frame(rows)
+    lines = [_plain(table), "", _complete(cells(table).values())]
     for target in verdicts.TARGETS.values():
-        found = _against(rows, target)
+        found = verdicts.against(table, target.rows, target.methods.__contains__)
         if any(one.cell for one in found):
             lines.append(f"{target.short}: {verdicts.count(found)}")
     return "\n".join(lines)
@@ -163,7 +149,7 @@ def write_own(out: Path, records: Iterable[Record], command: str) -> str:
     """Write what `write` does, about a table of one's own; return the text for the terminal."""
     rows = current(records)
     _write_files(out, rows, own_page(rows, command))
-    return _plain(rows)
+    return _plain(tables.frame(rows))
 
 
 def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
@@ -175,7 +161,7 @@ def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
     write_text(out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n")
     if any(one["status"] == "ok" for one in rows):
         _save(out, rows, [pictures.gaps])
-    return gap_page.table(rows)
+    return _gap_grid(pictures.gap_table(rows))
 
 
 def _write_files(out: Path, rows: Sequence[Record], text: str) -> None:
@@ -196,11 +182,10 @@ def _save(
             draw(rows).savefig(path, dpi=100)
 
 
-def _plain(rows: Sequence[Record]) -> str:
+def _plain(table: pd.DataFrame) -> str:
     """Return the results for a terminal: a block per set, a line per method."""
-    lines: list[str] = []
-    name = ""
-    for cell in cells(rows).values():
+    found, lines, name = cells(table), [""], ""
+    for cell in found.values():
         if cell.set != name:
             name = cell.set
             lines += ["", f"{name:36}  {'RMSE':>15}  {'NLL':>15}  splits  seconds each"]
@@ -208,18 +193,16 @@ def _plain(rows: Sequence[Record]) -> str:
         done = f"{len(cell.splits)}/{SPLITS.get(name, len(cell.splits))}"
         each = f"{cell.seconds:.1f}" if cell.splits else "–"
         lines.append(f"{label(cell.method):36}  {rmse:>15}  {nll:>15}  {done:>6}  {each:>12}")
-    failed = [
-        f"  {cell.set}, {cell.method}, split {split}: {error}"
-        for cell in cells(rows).values()
-        for split, error in cell.failed.items()
-    ]
-    return "\n".join([*lines[1:], *(["", "Failed:"] if failed else []), *failed])
+    failed = tables.failures(found.values())
+    return "\n".join(
+        [*lines[1:], *(["", "Failed:"] if failed else []), *(f"  {f}" for f in failed)]
+    )
 
 
-def _complete(rows: Sequence[Record]) -> str:
+def _complete(found: Iterable[Cell]) -> str:
     """Name the cells of which splits are missing, those alike together."""
     alike: dict[tuple[str, str], list[str]] = {}
-    for cell in cells(rows).values():
+    for cell in found:
         if not cell.complete:
             alike.setdefault((cell.set, cell.rests_on), []).append(cell.method)
     missing = [f"{name}, {', '.join(methods)}: {of}" for (name, of), methods in alike.items()]
@@ -228,34 +211,151 @@ def _complete(rows: Sequence[Record]) -> str:
     return "Every set and method above has all its splits."
 
 
-def _absent(rows: Sequence[Record]) -> dict[str, list[str]]:
-    """Return the methods of which a set has no trial at all; of sets and methods that are known."""
-    have = {(one["set"], one["method"]) for one in rows}
-    absent = {name: [m for m in LABELS if (name, m) not in have] for name in COLUMNS}
-    return {name: methods for name, methods in absent.items() if methods}
-
-
-def _pairs(rows: Sequence[Record]) -> list[tuple[Any, ...]]:
+def _pairs(table: pd.DataFrame) -> list[tuple[Any, ...]]:
     """Compare every method with the one of the lowest mean NLL, set by set, on common splits."""
-    found = [cell for cell in cells(rows).values() if cell.scores]
+    found = [cell for cell in cells(table).values() if cell.scores]
     pairs = []
     for name in dict.fromkeys(cell.set for cell in found):
-        own = [cell.method for cell in found if cell.set == name]
-        best = tables.leading((cell for cell in found if cell.set == name), "nll")
-        for method in own:
-            first = best.method if best else method
-            rmse, nll = (tables.paired(rows, name, method, first, m) for m in METRICS)
-            if method != first and rmse and nll:
-                pairs.append((name, method, first, rmse, nll))
+        own = [cell for cell in found if cell.set == name]
+        best = tables.leading(own, "nll")
+        for cell in own:
+            if best is not None and cell is not best:
+                pair = cell.method, best.method
+                rmse, nll = (tables.paired(table, name, *pair, m) for m in METRICS)
+                if rmse and nll:
+                    pairs.append((name, *pair, rmse, nll))
     return pairs
 
 
-def _fewer_rows(rows: Sequence[Record]) -> list[tuple[str, str, int, int]]:
+def _fewer_rows(table: pd.DataFrame) -> list[tuple[str, str, int, int]]:
     """Return methods that were trained on fewer rows than others on the same set."""
-    counts: dict[tuple[str, str], int] = {}
-    most: dict[str, int] = {}
-    for row in tables.succeeded(rows):
-        name, key, count = row["set"], (row["set"], row["method"]), row["rows"]["train"]
-        most[name] = max(most.get(name, 0), count)
-        counts[key] = min(counts.get(key, count), count)
-    return [(n, m, count, most[n]) for (n, m), count in counts.items() if count < most[n]]
+    fine = table[table["status"] == "ok"]
+    most = fine.groupby("set", observed=True)["train_rows"].max()
+    least = fine.groupby(["set", "method"], observed=True)["train_rows"].min()
+    return [(n, m, count, most[n]) for (n, m), count in least.items() if count < most[n]]
+
+
+# What a run used: settings, seeds, hyperparameters, time, versions
+
+
+def settings_table(rows: Sequence[Record]) -> str:
+    """Return the settings common to all trials, then what differs, then what was chosen."""
+    settings = [row.get("settings") or {} for row in rows]
+    names = list(dict.fromkeys(name for one in settings for name in one))
+    common = [name for name in names if len({_show(one.get(name)) for one in settings}) == 1]
+    said = ", ".join(f"`{name}` {_show(settings[0].get(name))}" for name in common) or "nothing"
+    seeds = {row["seed"] for row in rows if row.get("seed") is not None}
+    return "\n".join(
+        [
+            f"In all trials: {said}.",
+            "",
+            *(_varied(rows, name) for name in names if name not in common),
+            "",
+            f"Seeds: {len(seeds)} different ones in {len(rows)} trials, each in its record.",
+            "",
+            "Chosen inside the training parts, over the splits:",
+            "",
+            _chosen(rows),
+        ]
+    )
+
+
+def _varied(rows: Sequence[Record], name: str) -> str:
+    """Return who has which value: by set or by method, if that tells it."""
+    for parts in (("set",), ("method",), ("set", "method")):
+        found: dict[str, dict[str, None]] = {}
+        for row in rows:
+            value = _show((row.get("settings") or {}).get(name))
+            found.setdefault(value, {})[" ".join(row[part] for part in parts)] = None
+        if max(Counter(who for group in found.values() for who in group).values()) == 1:
+            break  # nobody has two values
+    return f"- `{name}`: " + "; ".join(f"{v} ({', '.join(who)})" for v, who in found.items())
+
+
+def _chosen(rows: Sequence[Record]) -> str:
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.get("chosen"):
+            groups.setdefault((row["set"], row["method"]), []).append(row["chosen"])
+    lines = []
+    for (name, method), found in groups.items():
+        # what else was tried, a table in itself, stays in the records
+        keys = dict.fromkeys(k for one in found for k, v in one.items() if not isinstance(v, dict))
+        text = "; ".join(f"{k}: {_values(one.get(k) for one in found)}" for k in keys)
+        lines.append([name, label(method), text])
+    return grid(["set", "method", "chosen"], lines) if lines else "nothing."
+
+
+def _values(values: Iterable[Any]) -> str:
+    """Return one value, a few with their counts, or the range of many numbers."""
+    given = [value for value in values if value is not None]
+    shown = Counter(map(_show, given))
+    if len(shown) == 1:
+        return _show(given[0])
+    if len(shown) > 4 and all(isinstance(value, (int, float)) for value in given):
+        return f"{min(given):.3g} to {max(given):.3g}, median {median(given):.3g}"
+    return ", ".join(f"{text} ({count}×)" for text, count in shown.items()) or "–"
+
+
+def _show(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def machine_time(table: pd.DataFrame) -> str:
+    """Return the sums of processor and wall seconds of the finished trials, by method."""
+    fine = table[table["status"] == "ok"]
+    groups = [(label(str(m)), group) for m, group in fine.groupby("method", observed=True)]
+    lines = []
+    for name, group in [*groups, ("**all**", fine)] if len(fine) else []:
+        cpu, wall = (group[f"{clock}_seconds"].sum() / 3600 for clock in ("cpu", "wall"))
+        each = group["wall_seconds"].median()
+        lines.append([name, len(group), f"{cpu:.2f}", f"{wall:.2f}", f"{each:.1f}"])
+    header = ["method", "trials", "processor hours", "wall hours", "median seconds of a trial"]
+    total = fine["cpu_seconds"].sum() / 3600
+    return (
+        f"{total:.2f} processor hours in all for the {len(fine)} finished trials. Wall hours are "
+        "the sum over trials: with several workers less time passes on the clock.\n\n"
+        + grid(header, lines)
+    )
+
+
+def versions(rows: Sequence[Record]) -> str:
+    """Return the versions with which the trials were run; a line for each combination."""
+    seen = Counter(
+        ", ".join(f"{name} {value}" for name, value in row["versions"].items())
+        for row in rows
+        if row.get("versions")
+    )
+    return "\n".join(f"- {text}: {count} trials" for text, count in seen.items()) or "Not recorded."
+
+
+def _signed(gap: tables.Summary) -> str:
+    return f"{gap.mean:+.3f}" + (f" ± {gap.error:.3f}" if gap.count > 1 else "")
+
+
+def _spread(found: pd.DataFrame, space: str) -> str:
+    """Return R-hat and effective sample sizes: the median, in brackets the worst."""
+    r_hat, size = (found[f"{what}_{space}"].dropna() for what in ("r_hat", "ess"))
+    if not len(r_hat):
+        return "–"
+    return f"{r_hat.median():.2f} ({r_hat.max():.2f}), ESS {size.median():.0f} ({size.min():.0f})"
+
+
+TEMPLATES = Environment(  # Markdown: nothing to escape
+    loader=PackageLoader("bbb_studies.uci", ""),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+    autoescape=False,
+)
+TEMPLATES.filters.update(label=label, signed=_signed, spread=_spread)
+TEMPLATES.globals.update(
+    hierarchy=hierarchy,
+    machine_time=machine_time,
+    settings_table=settings_table,
+    splits=SPLITS,
+    tables=tables,
+    verdicts=verdicts,
+    versions=versions,
+)

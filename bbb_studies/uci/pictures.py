@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -17,12 +18,12 @@ from numpy.typing import NDArray
 
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, PURPLE, VERMILLION
 
-from . import gap_page
-from .published import BASELINE, COLUMNS, METRICS, best
-from .tables import Cell, Record, cells, known_first, label, succeeded
+from . import tables
+from .methods import METHODS
+from .tables import METRICS, Cell, Record, Records, cells, frame, known_first, label
 from .trials import LEVELS
 
-__all__ = ["STYLES", "calibration", "gaps", "pit", "scores"]
+__all__ = ["LEVEL", "STYLES", "calibration", "gap_table", "gaps", "pit", "scores"]
 
 Array = NDArray[Any]
 DARK_ORANGE = "#B87F00"
@@ -48,16 +49,15 @@ SHORT = {
     "renyi": "Rényi",
     "hmc-heteroscedastic": "HMC, noise of x",
 }
-GROUPS = {
-    "variational": ("mean-field", "local-reparam", "full-rank", "renyi", "eubo", "default"),
-    "points": ("map", "ensemble"),
-    "samplers": ("hmc", "nuts", "chees", "mclmc", "hmc-heteroscedastic"),
-}
+GROUPS = ("variational", "points", "samplers")
 ABREAST = 5  # sets side by side; more go below
 OFF = 0.2  # a panel of coverage ends here; curves may leave it
 TALL = 3.0  # a panel of PIT values ends here; higher bars have their height beside them
 FAR = 2.5  # a panel ends this many times its useful width above the lowest number
+LEVEL = 0.9  # of the central intervals in the gaps
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
+AT_EDGE: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
+AT_EDGE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 
 
 def _panels(
@@ -81,7 +81,7 @@ def _line_per_method(ax: Axes, methods: Sequence[str], named: bool) -> None:
         ax.set_ylim(len(methods) - 0.4, -0.6)  # shared by the row
 
 
-def scores(records: Iterable[Record]) -> Figure:
+def scores(records: Records) -> Figure:
     """Draw mean RMSE and NLL of every set and method with standard errors.
 
     Lines mark the best of the Bayesian networks listed, and Bayes by Backprop's public number.
@@ -102,14 +102,8 @@ def scores(records: Iterable[Record]) -> Figure:
             for ax in row[len(block) :]:
                 ax.remove()
     labels = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
-    figure.legend(
-        labels.values(),
-        labels,
-        loc="outside upper center",
-        ncols=3 if wide > 3 else 1,
-        frameon=False,
-        fontsize=9,
-    )
+    above: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "fontsize": 9}
+    figure.legend(labels.values(), labels, ncols=3 if wide > 3 else 1, **above)
     return figure
 
 
@@ -117,8 +111,11 @@ def _scores(
     ax: Axes, name: str, metric: str, own: Mapping[str, Cell], methods: Sequence[str]
 ) -> None:
     means = {method: cell.scores[metric] for method, cell in own.items()}
-    bars = [best(name, metric)] if name in COLUMNS else []
-    baseline = BASELINE.score(name, metric)
+    least, baseline = (
+        tables.lowest(name, metric, tables.NETWORKS),
+        tables.BASELINE.score(name, metric),
+    )
+    bars = [] if least is None else [least[0]]
     bars += [] if baseline is None else [baseline]
     values = np.array([score.mean for score in means.values()])
     low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
@@ -132,13 +129,11 @@ def _scores(
     low, high = min([*ends, *bars, low]), max([*ends, *bars], default=limit)
     margin = 0.12 * (high - low or width)
     ax.set_xlim(low - 0.5 * margin, high + margin)
-    for bar, colour, style, text in zip(
-        bars,
-        (BLACK, GREY),
-        ("--", ":"),
-        ("best Bayesian network listed", "Bayes by Backprop, best public implementation"),
-        strict=False,
-    ):
+    lines = (
+        (BLACK, "--", "best Bayesian network listed"),
+        (GREY, ":", "Bayes by Backprop, best public implementation"),
+    )
+    for bar, (colour, style, text) in zip(bars, lines, strict=False):
         ax.axvline(bar, color=colour, linestyle=style, linewidth=1.4, label=text, zorder=1)
     for method, score in means.items():
         colour, marker, _ = STYLES.get(method, OTHER)
@@ -146,20 +141,12 @@ def _scores(
         if score.mean > limit:
             edge = high + 0.75 * margin
             ax.plot(edge, at, marker=">", color=colour, markersize=6)
-            _beside(ax, f"{score.mean:.3g}", (edge, at), (-7, 0), va="center")
+            ax.annotate(f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **AT_EDGE)
             continue
-        ax.errorbar(
-            score.mean,
-            at,
-            xerr=np.nan_to_num(score.error),
-            color=colour,
-            marker=marker,
-            markersize=9 if marker == "*" else 6.5,
-            capsize=3,
-            linewidth=1.2,
-            linestyle="",
-            zorder=3,
-        )
+        size = 9 if marker == "*" else 6.5
+        bar_of: dict[str, Any] = {"xerr": np.nan_to_num(score.error), "capsize": 3}
+        bar_of |= {"linewidth": 1.2, "linestyle": "", "zorder": 3}
+        ax.errorbar(score.mean, at, color=colour, marker=marker, markersize=size, **bar_of)
     ax.plot([], [], "k", marker="|", markersize=7, linewidth=1.2, label="mean ± standard error")
     ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.xaxis.set_major_formatter(PLAIN)
@@ -168,29 +155,19 @@ def _scores(
     ax.set_xlabel("RMSE (units of y)" if metric == "rmse" else "NLL (nats per point)")
 
 
-def _beside(
-    ax: Axes, text: str, place: tuple[float, float], off: tuple[float, float], **more: Any
-) -> None:
-    """Write the number of what lies outside at the edge where it would leave."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    ax.annotate(
-        text, place, off, textcoords="offset points", ha="right", fontsize=8, bbox=box, **more
-    )
-
-
-def calibration(records: Iterable[Record]) -> Figure:
+def calibration(records: Records) -> Figure:
     """Draw the coverage of central intervals less their level, averaged over splits.
 
     Above 0 the intervals are too wide. Bars: one standard error over the splits.
     """
     found = _stacked(records, "coverage")
     sets, present = _present(found)
-    known = {method: title for title, members in GROUPS.items() for method in members}
+    known = {name: method.group for name, method in METHODS.items()}
     groups = {
-        title: [method for method in present if known.get(method, "points") == title]
+        title: members
         for title in GROUPS
+        if (members := [method for method in present if known.get(method, "points") == title])
     }
-    groups = {title: members for title, members in groups.items() if members}
     blocks = _blocks(sets)
     wide = len(blocks[0])
     pairs = [(block, title) for block in blocks for title in groups]
@@ -215,17 +192,11 @@ def calibration(records: Iterable[Record]) -> Figure:
     handles: dict[str, Any] = {}
     for ax in figure.axes:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
+    beside |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
     for row, members in zip(axes, groups.values(), strict=False):  # beside the first block
         shown = [_short(method) for method in members if _short(method) in handles]
-        row[wide - 1].legend(
-            [handles[text] for text in shown],
-            shown,
-            loc="center left",
-            bbox_to_anchor=(1.02, 0.5),
-            frameon=False,
-            fontsize=9,
-            handlelength=3.2,
-        )
+        row[wide - 1].legend([handles[text] for text in shown], shown, **beside)
     axes[0, 0].set_xlim(0.0, 1.0)
     axes[0, 0].xaxis.set_major_formatter(PLAIN)
     return figure
@@ -235,27 +206,17 @@ def _coverage(ax: Axes, method: str, shares: Array, place: int) -> None:
     """Draw one curve; markers of different methods at different levels, lest they overlap."""
     colour, marker, style = STYLES.get(method, OTHER)
     off = shares.mean(axis=0) - LEVELS
-    ax.plot(
-        LEVELS,
-        off,
-        color=colour,
-        linestyle=style,
-        linewidth=1.4,
-        marker=marker,
-        markevery=(place % 4, 4),
-        markersize=5.5,
-        label=_short(method),
-        zorder=3,
-    )
+    line: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.4, "zorder": 3}
+    line |= {"marker": marker, "markevery": (place % 4, 4), "markersize": 5.5}
+    ax.plot(LEVELS, off, label=_short(method), **line)
     if len(shares) > 1:
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
         at = slice(place % 4, None, 4)
-        ax.errorbar(
-            LEVELS[at], off[at], error[at], fmt="none", color=colour, linewidth=0.9, zorder=2
-        )
+        bars: dict[str, Any] = {"fmt": "none", "color": colour, "linewidth": 0.9, "zorder": 2}
+        ax.errorbar(LEVELS[at], off[at], error[at], **bars)
 
 
-def pit(records: Iterable[Record]) -> Figure:
+def pit(records: Records) -> Figure:
     """Draw the histogram of F(y) for every set and method, all splits together.
 
     A hump says that predictive distributions are too wide, a bowl too narrow, a slope biased.
@@ -296,46 +257,73 @@ def _histogram(ax: Axes, counts: Array) -> None:
     ax.bar(left, density, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.7)
 
 
+def gap_table(records: Iterable[Record]) -> pd.DataFrame:
+    """Return a row for each set and method, means over its gaps, outside them and inside.
+
+    `growth` is of the epistemic standard deviation, inside over outside, its geometric mean; nan
+    for a point. Of records with the same key the last one counts.
+    """
+    rows = []
+    for one in {one["key"]: one for one in records}.values():
+        if one["status"] != "ok":
+            continue
+        row = {"set": one["set"], "method": one["method"], "gaps": 1}
+        for where, part in one["metrics"].items():
+            share = part["coverage"][int(np.argmin(np.abs(LEVELS - LEVEL)))]
+            part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
+                "spread": np.log(part["epistemic"]) if part["epistemic"] > 0 else np.nan
+            }
+            row |= {f"{name}_{where}": value for name, value in part.items()}
+        rows.append(row | {"growth": row["spread_inside"] - row["spread_outside"]})
+    if not rows:
+        return pd.DataFrame(columns=["set", "method", "gaps"])
+    table = pd.DataFrame(rows)
+    table["method"] = pd.Categorical(table["method"], known_first(table["method"]), ordered=True)
+    groups = table.groupby(["set", "method"], observed=True)
+    means = groups.mean().assign(gaps=groups["gaps"].sum()).reset_index()
+    return means.assign(growth=np.exp(means["growth"]))
+
+
 def gaps(records: Iterable[Record]) -> Figure:
     """Draw NLL, coverage and epistemic standard deviation outside the gaps (open), inside (filled).
 
-    Means over the gaps of a set. Of the deviation the ratio inside / outside: 1 is a posterior that
-    is as sure where it has seen nothing.
+    Means over the gaps of a set. Of the standard deviation the ratio inside / outside: 1 is a
+    posterior that is as sure where it has seen nothing.
     """
-    found = gap_page.cells(records)
-    sets, methods = _present([one[:2] for one in found])
+    table = gap_table(records)
+    sets, methods = _present([*zip(table["set"], table["method"], strict=True)])
     size = (2.0 + 2.3 * len(sets), 1.2 + 3 * (0.55 + 0.26 * len(methods)))
     figure, axes = _panels(3, len(sets), size, sharey=True)
-    coverage = f"coverage of {gap_page.LEVEL:.0%} intervals"
+    texts = ("NLL (nats per point)", f"coverage of {LEVEL:.0%} intervals")
     for column, name in zip(axes.T, sets, strict=True):
         _title(column[0], name)
-        for ax, line in zip(column[1:], (gap_page.LEVEL, 1.0), strict=True):
+        for ax, line in zip(column[1:], (LEVEL, 1.0), strict=True):
             ax.axvline(line, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
-        texts = ("NLL (nats per point)", coverage, "deviation, inside / outside")
-        for ax, text in zip(column, texts, strict=True):
+        for ax, text in zip(column, (*texts, "deviation, inside / outside"), strict=True):
             ax.set_xlabel(text)
             _line_per_method(ax, methods, name == sets[0])
-        _gaps(column, [one for one in found if one.set == name], methods)
+        _gaps(column, table[table["set"] == name], methods)
     for face, text in (("none", "outside the gap"), (BLACK, "inside")):
         axes[0, 0].plot([], [], "o", color=BLACK, markerfacecolor=face, label=text)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
-def _gaps(column: Sequence[Axes], own: Sequence[gap_page.Gap], methods: Sequence[str]) -> None:
+def _gaps(column: Sequence[Axes], own: pd.DataFrame, methods: Sequence[str]) -> None:
     """Draw the methods of one set; an NLL far above the others' is at the edge, with its number."""
-    values = np.array([one.nll for one in own])
-    limit = values[:, 0].max() + FAR * max(float(np.ptp(values[:, 0])), 1.0)
-    for one in own:
+    outside = own["nll_outside"]
+    limit = outside.max() + FAR * max(outside.max() - outside.min(), 1.0)
+    for one in own.itertuples():
         colour, marker, _ = STYLES.get(one.method, OTHER)
         at = methods.index(one.method)
-        nll = [min(value, limit) for value in one.nll]
-        for ax, pair in zip(column, (nll, one.coverage), strict=False):
+        nll = [min(value, limit) for value in (one.nll_outside, one.nll_inside)]
+        shares = [one.coverage_outside, one.coverage_inside]
+        for ax, pair in zip(column, (nll, shares), strict=False):
             ax.plot(pair, [at, at], color=colour, linewidth=1.2, zorder=2)
             for value, face in zip(pair, ("white", colour), strict=True):
                 ax.plot(value, at, marker, color=colour, markerfacecolor=face, zorder=3)
-        if one.nll[1] > limit:
-            _beside(column[0], f"{one.nll[1]:.3g} →", (limit, at), (-6, 4))
+        if one.nll_inside > limit:
+            column[0].annotate(f"{one.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE)
         if np.isfinite(one.growth):
             column[2].plot(one.growth, at, marker, color=colour, zorder=3)
 
@@ -345,12 +333,11 @@ def _blocks(sets: Sequence[str]) -> list[list[str]]:
     return [list(sets[begin : begin + ABREAST]) for begin in range(0, len(sets), ABREAST)]
 
 
-def _stacked(records: Iterable[Record], key: str) -> dict[tuple[str, str], Array]:
+def _stacked(records: Records, metric: str) -> dict[tuple[str, str], Array]:
     """Return one row per split of a list in the metrics, by set and method."""
-    rows: dict[tuple[str, str], list[Any]] = {}
-    for one in succeeded(records):
-        rows.setdefault((one["set"], one["method"]), []).append(one["metrics"][key])
-    return {where: np.array(found, float) for where, found in rows.items()}
+    table = frame(records)
+    groups = table[table["status"] == "ok"].groupby(["set", "method"], observed=True)[metric]
+    return {where: np.array(rows.tolist(), float) for where, rows in groups}
 
 
 def _present(found: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:

@@ -22,19 +22,8 @@ from bbb_numpy.numeric.files import write_text
 from bbb_numpy.version import __version__
 from bbb_studies.threads import blas_kernels
 
-__all__ = [
-    "FOLDER",
-    "Record",
-    "RecordsError",
-    "line",
-    "parse",
-    "path_of",
-    "prepare",
-    "read",
-    "said_versions",
-    "set_aside",
-    "write",
-]
+__all__ = ["FOLDER", "Record", "RecordsError", "line", "parse", "path_of", "prepare", "read"]
+__all__ += ["said_versions", "set_aside", "write"]
 
 Record = dict[str, Any]
 FOLDER = "records"
@@ -91,12 +80,7 @@ def write(out: Path, record: Record) -> None:
 def read(path: Path) -> list[Record]:
     """Return all records of a folder, by name, or those of a file of such lines.
 
-    Raises
-    ------
-    RecordsError
-        If something else is there, or it is damaged; names the file and line.
-    OSError
-        If it cannot be read.
+    RecordsError, if something else is there or it is damaged, names the file and line.
     """
     records = []
     for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:

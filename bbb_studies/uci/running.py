@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any
 
-from distributed import Client
+from distributed import Client, KilledWorker
+from distributed.comm.core import CommClosedError
 
 from bbb_numpy.numeric.threads import one_blas_thread
 from bbb_numpy.progress import tqdm
@@ -24,23 +25,12 @@ from bbb_numpy.version import __version__
 
 from . import records
 from .records import Record, said_versions
-from .workers import work
+from .workers import WorkersError, finished
 
-__all__ = ["Outcome", "Work", "attempt", "run"]
+__all__ = ["Outcome", "attempt", "run"]
 
-
-class Work(Protocol):
-    """A trial: a frozen dataclass of text, numbers and further dataclasses, with a key."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def key(self) -> str:
-        """Its name, unlike that of any other trial of the run."""
-
-
-T = TypeVar("T", bound=Work)
-Measure = Callable[[T], Mapping[str, Any]]
+RESUME = "what is finished is recorded, the same command goes on from there"
+Measure = Callable[[Any], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -63,22 +53,23 @@ class Outcome:
 
 
 def run(
-    trials: Iterable[T],
+    trials: Iterable[Any],
     out: Path,
     workers: Callable[[], AbstractContextManager[Client]],
-    measure: Measure[T],
+    measure: Measure,
     progress: bool | None = None,
     *,
     resume: bool = True,
     retry_failed: bool = False,
-    cost: Callable[[T], float] = lambda trial: 1.0,
 ) -> Outcome:
     """Measure all trials that are not recorded yet.
 
     Parameters
     ----------
-    trials : iterable of Work
-        With different keys.
+    trials : iterable
+        Frozen dataclasses of text, numbers and further dataclasses, with a ``key`` unlike that of
+        any other, and a ``cost``, expected seconds in any unit: the longest begin first, and the
+        time left accounts for it.
     out : Path
         Its folder `records` gets a file for each trial; made if missing.
     workers : function that returns a context manager
@@ -91,9 +82,6 @@ def run(
         False sets earlier records aside.
     retry_failed : bool
         Run trials again that are recorded as failed.
-    cost : callable
-        Expected seconds of a trial, in any unit: the longest begin first, and the time left
-        accounts for it.
 
     Raises
     ------
@@ -111,11 +99,11 @@ def run(
     known, messages = _recorded(out, asked) if resume else ({}, _begin_anew(out))
     todo = [
         trial
-        for key, trial in sorted(wanted.items(), key=lambda item: -cost(item[1]))
+        for key, trial in sorted(wanted.items(), key=lambda item: -item[1].cost)
         if key not in known or (retry_failed and known[key]["status"] == "failed")
     ]
     with tqdm(  # smoothing=0: several trials end together, then none for long
-        total=sum(map(cost, todo)),
+        total=sum(trial.cost for trial in todo),
         bar_format="{percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} [{elapsed}<{remaining}]",
         smoothing=0,
         leave=False,
@@ -124,20 +112,17 @@ def run(
         for message in messages:
             bar.write(message, file=sys.stderr)
 
-        def keep(trial: T, text: str) -> tuple[T, ...]:
+        def keep(trial: Any, text: str) -> None:
             key = trial.key
             record = known[key] = {"key": key, **asked[key], **json.loads(text), **asked[key]}
             records.write(out, record)
             if record["status"] == "failed":
                 bar.write(f"{key} failed: {record['error']}", file=sys.stderr)
-            bar.update(cost(trial))
-            return ()
+            bar.update(trial.cost)
 
         if todo:
             with workers() as client:
-                for trial in work(client, partial(attempt, measure), todo, keep, bar.refresh):
-                    why = "KilledWorker: its worker died, again while it ran alone"
-                    keep(trial, json.dumps(_failure(why, None)))
+                _work(client, measure, todo, keep, bar.refresh)
     found = [known[key] for key in wanted]
     return Outcome(
         tuple(record for record in found if record["status"] == "ok"),
@@ -146,6 +131,42 @@ def run(
         tuple(messages),
         perf_counter() - begun,
     )
+
+
+def _work(
+    client: Client,
+    measure: Measure,
+    todo: list[Any],
+    keep: Callable[[Any, str], None],
+    beat: Callable[[], object],
+) -> None:
+    """Measure all that is to do, begun in its order; `beat` is called about once a second."""
+    flying = {
+        client.submit(attempt, measure, trial, pure=False, priority=-place): trial
+        for place, trial in enumerate(todo)
+    }
+    try:
+        while flying:
+            for future in finished(client, flying):
+                try:
+                    text = future.result()
+                except KilledWorker:
+                    text = json.dumps(_failure("KilledWorker: its worker died, repeatedly", None))
+                except (ImportError, RuntimeError) as error:  # what dask says of bad workers
+                    raise WorkersError(
+                        f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
+                        f"installed there? {RESUME}"
+                    ) from error
+                keep(flying[future], text)
+                del flying[future]  # after it is kept, should Ctrl-C come between
+            beat()
+    except (CancelledError, CommClosedError) as error:
+        raise WorkersError(f"the scheduler is gone; {RESUME}") from error
+    except BaseException:
+        for future, trial in flying.items():
+            if future.status == "finished":
+                keep(trial, future.result())
+        raise
 
 
 def _begin_anew(out: Path) -> list[str]:
@@ -164,10 +185,9 @@ def _recorded(out: Path, asked: Mapping[str, Record]) -> tuple[dict[str, Record]
             continue
         try:
             record = records.parse(path.read_text("utf-8"))
+            why = _difference(record, wanted)
         except ValueError as error:  # of the encoding too
-            other[path] = f"{key} (damaged: {error})"
-            continue
-        why = _difference(record, wanted)
+            why = f"damaged: {error}"
         if why:
             other[path] = f"{key} ({why})"
         else:
@@ -193,7 +213,7 @@ def _difference(record: Record, asked: Record) -> str:
     return ", ".join(f"{name} {a}, now {b}" for name, (a, b) in pairs.items() if a != b)
 
 
-def attempt(measure: Measure[T], trial: T) -> str:
+def attempt(measure: Measure, trial: Any) -> str:
     """Measure one trial, in a worker, and return its record as JSON, a failed one too.
 
     Text always finds its way back; an exception or an array of a trial's own might not.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from math import ceil, inf, isfinite
 from typing import Any
 
@@ -20,30 +21,27 @@ from numpy.typing import NDArray
 from bbb_numpy.evaluation.predictive import log_predictive_density
 from bbb_numpy.numeric.elementary import logsumexp
 
-from .methods import SAMPLERS, Candidate, Fit, Settings, fit
+from .methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
 
-__all__ = ["AS_IT_IS", "BY_BOUND", "candidates", "select_and_fit"]
+__all__ = ["candidates", "select_and_fit"]
 
 Array = NDArray[Any]
-AS_IT_IS = ("default",)  # with the priors and steps of its own
-BY_BOUND = ("mean-field", "local-reparam", "full-rank", "renyi")
-PRIORS = (None, 1.0, 2.0)  # N(0, 1) as Sagar; layer by layer, and twice as wide
 HELD_OUT = 0.2  # of the training rows
 PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compared
 
 
 def candidates(method: str) -> list[Candidate]:
-    """Return the priors that a method chooses from."""
+    """Return the priors that a method chooses from: N(0, 1) as Sagar; layer by layer, and wider."""
     if method in SAMPLERS:
         return [Candidate(1.0), Candidate(2.0), Candidate(4.0)]
-    return [Candidate(prior, length=0.5) for prior in PRIORS]
+    return [Candidate(prior, length=0.5) for prior in (None, 1.0, 2.0)]
 
 
 def refinements(method: str, best: Candidate) -> list[Candidate]:
     """Return other step sizes and lengths of training, to try with the best prior."""
     if method in (*SAMPLERS, "eubo"):
         return []
-    if method in BY_BOUND:
+    if METHODS[method].by == "bound":
         return [Candidate(best.prior), Candidate(best.prior, 3e-3)]
     return [Candidate(best.prior, length=0.1), Candidate(best.prior, 3e-3, 0.25)]
 
@@ -67,41 +65,41 @@ def select_and_fit(
     chosen : dict
         The hyperparameters, and under ``tried`` the criterion of each candidate, nats per row.
     """
-    if method in AS_IT_IS:
+    by = METHODS[method].by
+    if by == "nothing":
         only = fit(x, y, method, [Candidate(None)], settings, [seed, 0])[0]
-        return only, {"by": "nothing", "tried": {}}
-    by_bound = method in BY_BOUND
-    rng = np.random.default_rng([seed, 2])
-    order, held_out = rng.permutation(len(x)), max(1, int(HELD_OUT * len(x)))
+        return only, {"by": by, "tried": {}}
+    order = np.random.default_rng([seed, 2]).permutation(len(x))
+    held_out = max(1, int(HELD_OUT * len(x)))
     folds = [order[k * held_out : (k + 1) * held_out] for k in range(settings.folds)]
     tried: dict[Candidate, float] = {}
-    fits: dict[Candidate, Fit] = {}  # to all training rows, of methods compared by their bound
+    fits: dict[Candidate, Fit | None] = {}  # to all training rows, of those compared by their bound
 
     def compare(some: Sequence[Candidate]) -> Candidate:
-        for batch in alike(some):
-            if by_bound:
-                found = _fits(x, y, method, batch, settings, [seed, 0])
-                fits.update(
-                    {c: one for c, one in zip(batch, found, strict=True) if one is not None}
-                )
+        for _, group in groupby(some, lambda candidate: candidate[1:]):
+            alike = list(group)  # they differ in their prior alone
+            if by == "bound":
+                found = _fits(x, y, method, alike, settings, [seed, 0])
+                fits.update(zip(alike, found, strict=True))
                 losses = [inf if one is None or one.bound is None else one.bound for one in found]
             else:
-                each = [_losses(x, y, method, batch, settings, seed, out) for out in folds]
+                each = [_losses(x, y, method, alike, settings, seed, out) for out in folds]
                 losses = np.mean(each, axis=0).tolist()
-            tried.update(zip(batch, losses, strict=True))
-        return _lowest(tried)
+            tried.update(zip(alike, losses, strict=True))
+        finite = {candidate: value for candidate, value in tried.items() if isfinite(value)}
+        if not finite:
+            raise ArithmeticError(f"every candidate diverged: {', '.join(map(_label, tried))}")
+        return min(finite, key=finite.__getitem__)
 
     best = compare(refinements(method, compare(candidates(method))))
-    final = fits[best] if by_bound else fit(x, y, method, [best], settings, [seed, 0])[0]
-    return final, _chosen(best, tried, "bound" if by_bound else "validation")
-
-
-def _lowest(tried: dict[Candidate, float]) -> Candidate:
-    """Return the best candidate; one that diverged is none."""
-    finite = {candidate: value for candidate, value in tried.items() if isfinite(value)}
-    if not finite:
-        raise ArithmeticError(f"every candidate diverged: {', '.join(map(_label, tried))}")
-    return min(finite, key=finite.__getitem__)
+    final = fits.get(best) or fit(x, y, method, [best], settings, [seed, 0])[0]
+    return final, {
+        "prior": _prior(best),
+        "learning_rate": best.learning_rate,
+        "length": best.length,
+        "by": by,
+        "tried": {_label(c): v if isfinite(v) else None for c, v in tried.items()},
+    }
 
 
 def _fits(
@@ -121,25 +119,6 @@ def _fits(
         return [_fits(x, y, method, [one], settings, seed)[0] for one in batch]
 
 
-def alike(some: Sequence[Candidate]) -> list[list[Candidate]]:
-    """Return candidates in groups that differ in their prior alone."""
-    groups: dict[Any, list[Candidate]] = {}
-    for candidate in some:
-        groups.setdefault(candidate[1:], []).append(candidate)
-    return list(groups.values())
-
-
-def _pilot(settings: Settings) -> Settings:
-    """Return the shorter runs of samplers, and smaller ensembles, that compare candidates."""
-    return replace(
-        settings,
-        warm_up=ceil(settings.pilot * settings.warm_up),
-        draws=ceil(settings.pilot * settings.draws),
-        members=min(2, settings.members),
-        chains=min(2, settings.chains),
-    )
-
-
 def _losses(
     x: Array,
     y: Array,
@@ -149,10 +128,17 @@ def _losses(
     seed: int,
     out: Array,
 ) -> list[float]:
-    """Fit candidates to all rows but `out`, and return their loss there."""
+    """Fit candidates, in shorter runs, to all rows but `out`, and return their loss there."""
+    pilot = replace(
+        settings,
+        warm_up=ceil(settings.pilot * settings.warm_up),
+        draws=ceil(settings.pilot * settings.draws),
+        members=min(2, settings.members),
+        chains=min(2, settings.chains),
+    )
     rest = np.ones(len(x), bool)
     rest[out] = False
-    fits = _fits(x[rest], y[rest], method, batch, _pilot(settings), [seed, 3])
+    fits = _fits(x[rest], y[rest], method, batch, pilot, [seed, 3])
     return [inf if one is None else _loss(one, x[~rest], y[~rest], seed) for one in fits]
 
 
@@ -164,16 +150,6 @@ def _loss(found: Fit, x: Array, y: Array, seed: int) -> float:
         logs.append(log_predictive_density(source, theta, x, y, rng=rng, samples=share))
     together = np.stack(logs, axis=-1).astype(float)  # (N, members)
     return -float(np.mean(logsumexp(together) - np.log(len(logs))))
-
-
-def _chosen(best: Candidate, tried: dict[Candidate, float], by: str) -> dict[str, Any]:
-    return {
-        "prior": _prior(best),
-        "learning_rate": best.learning_rate,
-        "length": best.length,
-        "by": by,
-        "tried": {_label(c): v if isfinite(v) else None for c, v in tried.items()},
-    }
 
 
 def _label(candidate: Candidate) -> str:

@@ -1,71 +1,97 @@
-"""From the records of trials to means, standard errors, tables and comparisons.
+"""From the records of trials to means, standard errors and tables, beside what others printed.
 
 A record is one trial as `running.run` keeps it. Means and standard errors are over the splits of
 one set and method that succeeded; whatever did not is named, never left out in silence. Trials of
 one split are paired, so two methods are compared by the differences on the splits of both.
+
+What others have printed for the same nine sets, RMSE and mean negative test log-likelihood per
+point in the units of the targets, is in ``published.json``: for comparison, none of it measured
+here. A number that could not be read, at its source or where somebody quotes it, is left out: what
+is not here may exist.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from math import floor, log10
-from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
-from .methods import SAMPLERS
-from .mixing import SPACES
-from .published import COLUMNS, METRICS, PUBLISHED, printed
-from .trials import usual_splits
+from .methods import METHODS, SAMPLERS
+from .trials import SPACES, usual_splits
 
-__all__ = [
-    "LABELS",
-    "SPLITS",
-    "Cell",
-    "Summary",
-    "cells",
-    "cells_csv",
-    "current",
-    "frame",
-    "grid",
-    "known_first",
-    "label",
-    "leading",
-    "markdown",
-    "mixing",
-    "paired",
-    "succeeded",
-    "summary",
-    "trials_csv",
-]
+__all__ = ["BASELINE", "COLUMNS", "DROPOUT", "LABELS", "METRICS", "PUBLISHED", "SPLITS", "Cell"]
+__all__ += ["Published", "Summary", "cells", "cells_csv", "current", "frame", "grid", "known_first"]
+__all__ += ["label", "leading", "lowest", "markdown", "mixing", "paired", "printed", "succeeded"]
+__all__ += ["summary", "trials_csv"]
 
 Record = Mapping[str, Any]
-SMALL = 5e-4  # what three digits would show as 0.000; a table of one's own may be in any units
-LABELS = {  # in the order of the rows
-    "mean-field": "mean field",
-    "local-reparam": "mean field by local reparam.",
-    "full-rank": "full rank",
-    "renyi": "Rényi bound",
-    "eubo": "inclusive KL (Sagar's, corrected)",
-    "map": "MAP",
-    "ensemble": "ensemble",
-    "default": "default learner",
-    "hmc": "HMC",
-    "nuts": "NUTS",
-    "chees": "ChEES-HMC",
-    "mclmc": "MCLMC",
-    "hmc-heteroscedastic": "heteroscedastic HMC",
-}
+Records: TypeAlias = Iterable[Record] | pd.DataFrame
+METRICS = ("rmse", "nll")
+COLUMNS = (  # sets in the order of print
+    *("boston", "concrete", "energy", "protein", "wine_red"),
+    *("yacht", "power", "kin8nm", "naval"),
+)
+LABELS = {name: method.label for name, method in METHODS.items()}  # in the order of the rows
 SPLITS = {name: usual_splits(name) for name in COLUMNS}
+SMALL = 5e-4  # what three digits would show as 0.000; a table of one's own may be in any units
 MIXED = 1.05  # R-hat of functions above which a sampler's cell is marked
 TRIAL = ["set", "method", "split"]  # what tells one from another
+FLAT = {f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")}
+FLAT |= {f"rows.{part}": f"{part}_rows" for part in ("train", "test")}
+FLAT |= {f"seconds.{clock}": f"{clock}_seconds" for clock in ("wall", "cpu")}
+MIXING = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
+FLAT |= {f"notes.{name}": name for name in MIXING}
 TYPES = dict.fromkeys(("split", "seed", "train_rows", "test_rows"), "Int64") | dict.fromkeys(
-    (*METRICS, "crps", "wall_seconds", "cpu_seconds"), "float64"
+    (*METRICS, "crps", "wall_seconds", "cpu_seconds", *MIXING), "float64"
 )
 ORDER = [*TRIAL, "status", "seed", *METRICS, "crps", "train_rows", "test_rows"]
 ORDER += ["wall_seconds", "cpu_seconds", "error"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """One printed row."""
+
+    name: str
+    source: str  # who, when, where it was read
+    differs: str  # from what is done here
+    scores: Mapping[str, Sequence[float | None]]  # set -> (rmse, nll), None where nothing was read
+    bayesian: bool = True  # a posterior, or an approximation of one, over a network's weights
+    reported_false: bool = False  # never a number to reach
+
+    def score(self, name: str, metric: str) -> float | None:
+        """Return the number printed for a set and a metric; None if there is none here."""
+        return self.scores.get(name, (None, None))[METRICS.index(metric)]
+
+
+_TEXT = files(__package__).joinpath("published.json").read_text("utf-8")
+PUBLISHED = tuple(Published(**row) for row in json.loads(_TEXT))
+_BY_NAME = {row.name: row for row in PUBLISHED}
+BASELINE = _BY_NAME["Bayes by Backprop, best public implementation"]
+DROPOUT = _BY_NAME["MC dropout, grid search per split"]
+NETWORKS = tuple(row for row in PUBLISHED if row.bayesian)
+
+
+def lowest(name: str, metric: str, rows: Sequence[Published]) -> tuple[float, str] | None:
+    """Return the lowest number of some rows that are not reported false, and who has it."""
+    found = {row.name: row.score(name, metric) for row in rows if not row.reported_false}
+    known = {who: value for who, value in found.items() if value is not None}
+    if not known:
+        return None
+    least = min(known.values())
+    return least, " and ".join(who for who, value in known.items() if value == least)
+
+
+def printed(value: float | None) -> str:
+    """Return a number as it was printed: two decimals, or as many as it has."""
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if value == round(value, 2) else f"{value:.10g}"
 
 
 def label(method: str) -> str:
@@ -119,20 +145,18 @@ def summary(values: Iterable[float]) -> Summary:
     return Summary(float(found.mean()), float(found.sem()), len(found))
 
 
-def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """Return a table with a row for every trial, in the order of print.
+def frame(records: Records) -> pd.DataFrame:
+    """Return a table with a row for every trial, in the order of print; of a table, itself.
 
     The last record of a trial counts. Sets and methods come in the published order, then those
     unknown to it. The index is the place among `records`.
     """
-    rows = []
-    for one in records:
-        metrics, parts, seconds = (one.get(key) or {} for key in ("metrics", "rows", "seconds"))
-        flat = {f"{part}_rows": count for part, count in parts.items()}
-        flat |= {f"{clock}_seconds": count for clock, count in seconds.items()}
-        rows.append({**one, **metrics, **flat})
-    table = pd.DataFrame(rows, columns=ORDER).astype(TYPES).drop_duplicates(TRIAL, keep="last")
-    for key, known in (("set", COLUMNS), ("method", tuple(LABELS))):
+    if isinstance(records, pd.DataFrame):
+        return records
+    table = pd.json_normalize([dict(one) for one in records], max_level=1).rename(columns=FLAT)
+    table = table.reindex(columns=[*ORDER, "pit", "coverage", *MIXING]).astype(TYPES)
+    table = table.drop_duplicates(TRIAL, keep="last")
+    for key, known in (("set", COLUMNS), ("method", LABELS)):
         table[key] = pd.Categorical(table[key], known_first(table[key], known), ordered=True)
     return table.sort_values(TRIAL)
 
@@ -154,7 +178,7 @@ def succeeded(records: Iterable[Record]) -> list[Record]:
     return [one for one in current(records) if one["status"] == "ok"]
 
 
-def cells(records: Iterable[Record]) -> dict[tuple[str, str], Cell]:
+def cells(records: Records) -> dict[tuple[str, str], Cell]:
     """Return every (set, method) of the records, in the order of print."""
     found = {}
     for (name, method), group in frame(records).groupby(["set", "method"], observed=True):
@@ -180,19 +204,27 @@ def leading(found: Iterable[Cell], metric: str) -> Cell | None:
     return min(whole or scored, key=lambda cell: cell.scores[metric].mean, default=None)
 
 
-def paired(
-    records: Iterable[Record], name: str, one: str, other: str, metric: str
-) -> Summary | None:
+def paired(records: Records, name: str, one: str, other: str, metric: str) -> Summary | None:
     """Return the mean of metric(one) - metric(other) over their common splits; None without any.
 
     Splits differ far more than methods do: the error of this difference is what decides, not
     the errors of the two means.
     """
-    table = frame(record for record in records if record["set"] == name)
-    fine = table[table["status"] == "ok"].set_index("split")
+    table = frame(records)
+    fine = table[(table["status"] == "ok") & (table["set"] == name)].set_index("split")
     a, b = (fine.loc[fine["method"] == method, metric] for method in (one, other))
     gap = (a - b).dropna()  # aligned by split
     return summary(gap) if len(gap) else None
+
+
+def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return what was recorded of how chains mixed, by set and sampler: a row for each split.
+
+    R-hat and effective sample sizes, each the worst of its kind; nan where older records have none.
+    """
+    table = frame(records)
+    fine = table[(table["status"] == "ok") & table["method"].isin(SAMPLERS)]
+    return {key: group[MIXING] for key, group in fine.groupby(["set", "method"], observed=True)}
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[object]], aligned: bool = False) -> str:
@@ -202,16 +234,12 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[object]], aligned: bool 
         text = [f"| {' | '.join(line)} |" for line in lines]
         return "\n".join([text[0], "|" + "---|" * len(header), *text[1:]])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = [
-        "| "
-        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        + " |"
-        for line in lines
-    ]
+    padded = [[cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in lines]
+    text = [f"| {' | '.join(line)} |" for line in padded]
     return "\n".join([text[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *text[1:]])
 
 
-def markdown(records: Iterable[Record], published: bool = True) -> str:
+def markdown(records: Records, published: bool = True) -> str:
     """Return the table: methods as rows, sets as columns, "rmse / nll" with standard errors.
 
     The lowest mean of ours in each column is bold, RMSE and NLL each for itself (see `leading`).
@@ -219,91 +247,65 @@ def markdown(records: Iterable[Record], published: bool = True) -> str:
     cell has R-hat of its functions, the median over splits. Published rows in italics are those
     reported false.
     """
-    records = list(records)
-    found, mixed = cells(records), mixing(records)
+    table = frame(records)
+    found, mixed = cells(table), mixing(table)
     sets = list(dict.fromkeys(name for name, _ in found))
     first = {
         (name, metric): leading((c for c in found.values() if c.set == name), metric)
         for name in sets
         for metric in METRICS
     }
-    rows = [
-        [
-            label(method),
-            *(_text(found.get((s, method)), first, mixed.get((s, method))) for s in sets),
-        ]
-        for method in known_first(method for _, method in found)
-    ]
+
+    def shown(key: tuple[str, str]) -> str:
+        cell = found.get(key)
+        if cell is None or not cell.scores:
+            return "–" if cell is None else "failed"
+        parts = []
+        for metric, score in cell.scores.items():
+            best = first[cell.set, metric]
+            bold = "**" if best and score.mean == best.scores[metric].mean else ""
+            parts.append(f"{bold}{score}{bold}")
+        text = " / ".join(parts) + (f", {_r_hat(mixed[key])}" if key in mixed else "")
+        usual = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
+        return text if usual else f"{text} ({cell.rests_on})"
+
+    methods = known_first(method for _, method in found)
+    rows = [[label(method), *(shown((name, method)) for name in sets)] for method in methods]
     for row in PUBLISHED if published else ():
         slant = "*" if row.reported_false else ""
         name = f"{row.name} (reported false by its author)" if row.reported_false else row.name
-        shown = [
+        numbers = [
             " / ".join(printed(row.score(one, m)) for m in METRICS) if one in row.scores else "–"
             for one in sets
         ]
-        rows.append([f"{slant}{text}{slant}" for text in (f"published: {name}", *shown)])
-    return "\n".join([grid(["RMSE / NLL", *sets], rows, aligned=True), *_failures(found)])
+        rows.append([f"{slant}{text}{slant}" for text in (f"published: {name}", *numbers)])
+    failed = failures(found.values())
+    below = ["", "Failed trials:", "", *(f"- {line}" for line in failed)] if failed else []
+    return "\n".join([grid(["RMSE / NLL", *sets], rows, aligned=True), *below])
 
 
-def _text(
-    cell: Cell | None,
-    first: Mapping[tuple[str, str], Cell | None],
-    mixed: Mapping[str, Sequence[float]] | None,
-) -> str:
-    if cell is None:
-        return "–"
-    if not cell.scores:
-        return "failed"
-    parts = []
-    for metric, score in cell.scores.items():
-        best = first[cell.set, metric]
-        bold = "**" if best and score.mean == best.scores[metric].mean else ""
-        parts.append(f"{bold}{score}{bold}")
-    text = " / ".join(parts)
-    if mixed is not None:
-        text += f", {_r_hat(mixed['r_hat_functions'], len(cell.splits))}"
-    usual = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
-    return text if usual else f"{text} ({cell.rests_on})"
-
-
-def _r_hat(values: Sequence[float], splits: int) -> str:
+def _r_hat(mixed: pd.DataFrame) -> str:
     """Return the median R-hat, marked above `MIXED`, and of how many splits it is if not of all."""
-    if not values:
+    values = mixed["r_hat_functions"].dropna()
+    if not len(values):
         return "R̂ –"
-    middle = median(values)
-    of = "" if len(values) == splits else f" of {len(values)} split{'s' * (len(values) != 1)}"
+    middle = values.median()
+    of = "" if len(values) == len(mixed) else f" of {len(values)} split{'s' * (len(values) != 1)}"
     return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
 
 
-def _failures(found: Mapping[tuple[str, str], Cell]) -> list[str]:
+def failures(found: Iterable[Cell]) -> list[str]:
     """Name the failed trials, those with the same error together."""
     lines = []
-    for cell in found.values():
+    for cell in found:
         for error in dict.fromkeys(cell.failed.values()):
             splits = [str(split) for split, said in cell.failed.items() if said == error]
             which = f"split{'s' * (len(splits) > 1)} {', '.join(splits)}"
-            lines.append(f"- {cell.set}, {cell.method}, {which}: {error}")
-    return ["", "Failed trials:", "", *lines] if lines else []
+            lines.append(f"{cell.set}, {cell.method}, {which}: {error}")
+    return lines
 
 
-def mixing(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """Return what was recorded of how chains mixed, by set and sampler: a value for each split.
-
-    R-hat and effective sample sizes, each the worst of its kind; empty lists where older records
-    have none.
-    """
-    names = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for one in succeeded(records):
-        if one["method"] in SAMPLERS:
-            here = found.setdefault((one["set"], one["method"]), {name: [] for name in names})
-            for name in names:
-                if (one["notes"] or {}).get(name) is not None:
-                    here[name].append(one["notes"][name])
-    return found
-
-
-def cells_csv(records: Iterable[Record]) -> str:
+def cells_csv(records: Records) -> str:
     """Return a line per set and method, numbers with full precision, empty where there is none."""
     lines = []
     for cell in cells(records).values():
@@ -317,6 +319,6 @@ def cells_csv(records: Iterable[Record]) -> str:
     return str(pd.DataFrame(lines).to_csv(index=False, lineterminator="\n"))
 
 
-def trials_csv(records: Iterable[Record]) -> str:
+def trials_csv(records: Records) -> str:
     """Return a line per trial, failed ones with their error."""
-    return str(frame(records).to_csv(index=False, lineterminator="\n"))
+    return str(frame(records)[ORDER].to_csv(index=False, lineterminator="\n"))

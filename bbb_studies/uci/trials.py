@@ -9,61 +9,50 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bbb_numpy.evaluation.convergence import convergence
 from bbb_numpy.evaluation.predictive import mixture
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
+from bbb_numpy.numeric.files import write_arrays
 from bbb_numpy.numeric.standardisation import moments, standardised
 from bbb_numpy.numeric.validation import whole
+from bbb_numpy.sampling.draws import Draws
 
 from ..data import uci
-from ..data.uci import published_splits
-from .methods import METHODS, Fit, Settings, check_method
-from .mixing import mixing
+from ..data.uci import published_splits, standard_splits
+from .methods import METHODS, Fit, Settings
 from .records import said_versions
 from .selection import select_and_fit
 
-__all__ = [
-    "LEVELS",
-    "METHODS",
-    "SETS",
-    "AnyTrial",
-    "Settings",
-    "Trial",
-    "expected_cost",
-    "load",
-    "measure",
-    "measure_split",
-    "score",
-    "settings_for",
-    "trials",
-    "usual_splits",
-]
+__all__ = ["LEVELS", "SETS", "AnyTrial", "OwnTrial", "Trial", "keep", "measure", "measure_own"]
+__all__ += ["mixing", "score", "set_name", "settings_for", "trials", "usual_splits"]
 
 Array = NDArray[Any]
 SETS = uci.NAMES
+FEW = ("power", "kin8nm", "naval")  # sets of which the first 5 splits are measured, as of protein
+ROWS = {  # thousands
+    **{"boston": 0.5, "concrete": 0.9, "energy": 0.7, "protein": 12.0, "wine_red": 1.4},
+    **{"yacht": 0.3, "power": 8.6, "kin8nm": 7.4, "naval": 10.7},
+}
 BINS = 20  # of the histogram of F(y)
 LEVELS = np.arange(1, 20) / 20  # of the central intervals whose coverage is scored
+CRPS_SAMPLES = 100  # their pairs are summed
 # The literature's 100 units. Passes over 41,157 rows are dear: chains begin at better point
 # estimates, and are shorter.
 PROTEIN: dict[str, Any] = {
-    "units": 100,
-    "steps": 50_000,
-    "full_rank_steps": 4000,
-    "thin": 1,
-    "warm_up": 60,
-    "start_batch": 256,
-    "start_steps": 30_000,
-    "path": 0.3,
-    "leaps": 30,
-    "depth": 4,
-    "folds": 1,
+    **{"units": 100, "steps": 50_000, "full_rank_steps": 4000, "folds": 1},
+    **{"thin": 1, "warm_up": 60, "start_batch": 256, "start_steps": 30_000},
+    **{"path": 0.3, "leaps": 30, "depth": 4},
 }
-CRPS_SAMPLES = 100  # their pairs are summed
+DATA = "data.npz"  # a table of one's own, in the folder of its run
+FEWEST = 20  # rows of it: two in a test part, and folds of the others
 
 
 class AnyTrial:
@@ -73,9 +62,16 @@ class AnyTrial:
     method: str
     settings: Settings
     part: ClassVar[str] = "split"  # the field with the number
+    sets: ClassVar[tuple[str, ...]] = ()  # that there are; any, if empty
 
     def __post_init__(self) -> None:
-        check_method(self.method)
+        if self.sets and self.set not in self.sets:
+            raise ValueError(
+                f"there are no {self.part}s of a set {self.set!r}; there are of "
+                f"{', '.join(self.sets)}"
+            )
+        if self.method not in METHODS:
+            raise ValueError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
         whole(self.part, getattr(self, self.part), 0)
 
     @property
@@ -93,39 +89,49 @@ class AnyTrial:
         """Seed of everything random in it, the same wherever and whenever it runs."""
         return zlib.crc32(f"{self.settings.seed}/{self.seeded_by}".encode())
 
+    @property
+    def cost(self) -> float:
+        """About how many seconds it takes on one core."""
+        return METHODS[self.method].cost * ROWS.get(self.set, 1.0)
+
 
 @dataclass(frozen=True)
 class Trial(AnyTrial):
-    """One method on one split of one set.
-
-    Raises
-    ------
-    ValueError
-        If there is no such set or method; lists them.
-    """
+    """One method on one split of one UCI set; ValueError, which lists them, for any other."""
 
     set: str
     method: str
     split: int
     settings: Settings = field(default_factory=Settings)
 
-    def __post_init__(self) -> None:
-        if self.set not in SETS:
-            raise ValueError(f"there is no UCI set {self.set!r}; there are {', '.join(SETS)}")
-        super().__post_init__()
+    sets: ClassVar[tuple[str, ...]] = SETS
+
+
+@dataclass(frozen=True)
+class OwnTrial(AnyTrial):
+    """One method on one split of a table of one's own."""
+
+    set: str  # name of the table among the records
+    method: str
+    split: int
+    data: str  # `keep` returns it: records of other rows do not count
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def seeded_by(self) -> str:
+        """Its rows' digest, whatever the file's name."""
+        return f"{self.data}/{self.method}/{self.split:02d}"
 
 
 def settings_for(name: str, **changed: Any) -> Settings:
     """Return the settings of a set: those of the literature for `protein`, with `changed`."""
     given = {key: value for key, value in changed.items() if value is not None}
-    if name == "protein":
-        given = PROTEIN | given
-    return Settings(**given)
+    return Settings(**(PROTEIN | given if name == "protein" else given))
 
 
 def usual_splits(name: str) -> int:
     """Return how many of the published splits are measured: all, of large sets the first 5."""
-    return min(5, published_splits(name)) if name in FEW else published_splits(name)
+    return 5 if name in FEW else published_splits(name)
 
 
 def trials(
@@ -144,49 +150,12 @@ def trials(
     """
     found = []
     for name in sets:
-        for method in methods:
-            count = usual_splits(name) if splits is None else splits
-            if splits is not None and splits <= 20:
-                count = min(splits, published_splits(name))
-            settings = settings_for(name, **changed)
-            found += [Trial(name, method, split, settings) for split in range(count)]
+        count = usual_splits(name) if splits is None else splits
+        if splits is not None and splits <= 20:
+            count = min(splits, published_splits(name))
+        settings = settings_for(name, **changed)
+        found += [Trial(name, method, k, settings) for method in methods for k in range(count)]
     return found
-
-
-# Seconds of a trial on one core of 2026, rows in thousands of training rows; only the order in
-# which trials begin and the time left depend on them
-COSTS = {
-    "mean-field": 3,
-    "local-reparam": 4,
-    "map": 2,
-    "renyi": 5,
-    "ensemble": 3,
-    "full-rank": 8,
-    "eubo": 4,
-    "hmc": 20,
-    "nuts": 25,
-    "chees": 25,
-    "mclmc": 20,
-    "hmc-heteroscedastic": 25,
-    "default": 2,
-}
-ROWS = {  # thousands
-    "boston": 0.5,
-    "concrete": 0.9,
-    "energy": 0.7,
-    "protein": 12.0,
-    "wine_red": 1.4,
-    "yacht": 0.3,
-    "power": 8.6,
-    "kin8nm": 7.4,
-    "naval": 10.7,
-}
-FEW = ("power", "kin8nm", "naval")  # sets of which the first 5 splits are measured, as of protein
-
-
-def expected_cost(trial: Trial) -> float:
-    """Return about how many seconds a trial takes on one core."""
-    return COSTS[trial.method] * ROWS[trial.set]
 
 
 @lru_cache(maxsize=2)
@@ -204,41 +173,60 @@ def measure(trial: Trial) -> dict[str, Any]:
     """Run a trial and return what is recorded of it, beside the trial itself.
 
     Everything random comes from the trial's seed, so that the numbers do not depend on where
-    or beside what it runs.
-
-    Raises
-    ------
-    MissingDataError, DamagedDataError, ArithmeticError, ...
-        Whatever goes wrong; the record of a failure is made by the caller.
+    or beside what it runs. Whatever goes wrong is raised; the caller records it.
     """
     beyond = trial.split >= published_splits(trial.set)
-    data = _data(trial.set, 50 * (1 + trial.split // 50) if beyond else published_splits(trial.set))
-    train, test = data.training_rows(trial.split), data.test_rows[trial.split]
-    return measure_split(data.x, data.y, train, test, trial)
+    data = _data(trial.set, 50 * (1 + trial.split // 50)) if beyond else load(trial.set)
+    return _measure(data.x, data.y, data.test_rows[trial.split], trial)
 
 
-def measure_split(x: Array, y: Array, train: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
-    """Fit to the rows `train` of `x` (N, d_in), `y` (N, 1), score the rows `test`; as `measure`."""
+def set_name(source: str) -> str:
+    """Return the name of a table as a folder can have it, and no UCI set has."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in source)
+    plain = plain.lstrip(".")[-60:]
+    return plain if "." in plain else f"{plain}.table"
+
+
+def keep(out: Path, x: Array, y: Array) -> str:
+    """Write the rows `x` (N, d_in), `y` (N, 1) for the workers; return the digest of them."""
+    x, y = (np.ascontiguousarray(part, np.float64) for part in (x, y))
+    write_arrays(out / DATA, {"x": x, "y": y})
+    return sha256(repr((x.shape, y.shape)).encode() + x.tobytes() + y.tobytes()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=2)
+def _own_rows(path: str, digest: str) -> tuple[Array, Array]:
+    """Read what `keep` has written, once for each digest."""
+    with np.load(path, allow_pickle=False) as file:
+        return file["x"], file["y"]
+
+
+def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
+    """Run a trial on the rows that `keep` has written at `path`, as `measure`."""
+    x, y = _own_rows(path, trial.data)
+    return _measure(x, y, standard_splits(len(y), trial.split + 1)[-1], trial)
+
+
+def _measure(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
+    """Fit to the rows of `x` (N, d_in), `y` (N, 1) that are not in `test`, score those."""
     wall, cpu = perf_counter(), process_time()
-    fit, chosen, scaled = fit_part(x[train], y[train], trial.method, trial.settings, trial.seed)
+    train = np.setdiff1d(np.arange(len(y)), test)
+    fit, chosen, scaled = fit_part(x[train], y[train], trial)
     metrics, notes = score(fit, scaled, x[test], y[test], trial)
     inside, _ = score(fit, scaled, x[train], y[train], trial, brief=True)
     notes |= {"train_rmse": inside["rmse"], "train_nll": inside["nll"], **fit.notes}
-    if fit.draws is not None:
-        notes |= mixing(fit.draws)
     return {
         "seed": trial.seed,
         "chosen": chosen,
         "metrics": metrics,
-        "notes": notes,
+        "notes": notes | mixing(fit.draws),
         "rows": {"train": len(train), "test": len(test)},
         "seconds": {"wall": perf_counter() - wall, "cpu": process_time() - cpu},
         "versions": said_versions(),
     }
 
 
-@dataclass(frozen=True)
-class Scaled:
+class Scaled(NamedTuple):
     """Moments of the training part: (d_in,) and (1,)."""
 
     x_mean: Array
@@ -255,9 +243,7 @@ class Scaled:
         return standardised(y, self.y_mean, self.y_scale, dtype, "y")
 
 
-def fit_part(
-    x: Array, y: Array, method: str, settings: Settings, seed: int
-) -> tuple[Fit, dict[str, Any], Scaled]:
+def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], Scaled]:
     """Choose hyperparameters and fit, from the training part `x` (N, d_in), `y` (N, 1) alone.
 
     Returns
@@ -269,11 +255,9 @@ def fit_part(
     scaled : Scaled
     """
     scaled = Scaled(*moments(x, True), *moments(y, True))
-    dtype = np.dtype(settings.dtype)
-    fit, chosen = select_and_fit(
-        scaled.inputs(x, dtype), scaled.targets(y, dtype), method, settings, seed
-    )
-    return fit, chosen, scaled
+    dtype = np.dtype(trial.settings.dtype)
+    rows = scaled.inputs(x, dtype), scaled.targets(y, dtype)
+    return *select_and_fit(*rows, trial.method, trial.settings, trial.seed), scaled
 
 
 def score(
@@ -323,3 +307,29 @@ def _nll(means: Array, deviations: Array, y: Array) -> float:
     """Return minus the mean log density of the mixture of T Gaussians, (T, N, 1) each (D5)."""
     logs = -0.5 * (((y - means) / deviations) ** 2 + LOG_2PI) - np.log(deviations)
     return -float(np.mean(logsumexp(logs[..., 0].T) - np.log(len(logs))))
+
+
+SPACES = ("functions", "noise", "weights")
+LARGEST = 1e6  # R-hat that is recorded: JSON has no infinity
+
+
+def mixing(draws: Draws | None) -> dict[str, float]:
+    """Return R-hat and bulk effective sample size of functions, noise and weights, each the worst.
+
+    Functions are E[y|x] at 50 training rows. A kind that there is not (noise that depends on x
+    is one of the functions' own) is left out. Chains that each stand still have `LARGEST`. Of
+    fewer than 4 draws or 2 chains there is no R-hat.
+    """
+    if draws is None or len(draws.positions) < 4 or draws.positions.shape[1] < 2:
+        return {}
+    notes: dict[str, float] = {}
+    for line in convergence(draws).lines:
+        space = line.space
+        if space != "weights":
+            functions = line.name.startswith("E[y|x]")
+            space = "functions" if functions else "noise" if line.name == "log_noise" else ""
+        if space:
+            worst, least = f"r_hat_{space}", f"ess_{space}"
+            notes[worst] = min(LARGEST, max(notes.get(worst, 0.0), line.r_hat))
+            notes[least] = min(notes.get(least, np.inf), line.bulk)
+    return notes

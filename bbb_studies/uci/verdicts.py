@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .methods import SAMPLERS as SAMPLED
-from .published import BASELINE, COLUMNS, DROPOUT, METRICS, PUBLISHED, Published, lowest, printed
-from .tables import Cell, Record, cells, grid, label, leading
+from . import tables
+from .methods import SAMPLERS
+from .tables import COLUMNS, METRICS, Cell, Published, Records, cells, frame, grid, label, printed
 
 __all__ = ["TARGETS", "Target", "Verdict", "against", "ahead", "alone", "count", "table"]
 
@@ -28,21 +28,21 @@ TARGETS = {
         "The mean-field family ({}) against Bayes by Backprop's best public implementation",
         "mean-field family below Bayes by Backprop's public numbers",
         ("mean-field", "local-reparam", "full-rank", "renyi"),
-        (BASELINE,),
+        (tables.BASELINE,),
     ),
     "best": Target(
         "Sampling ({}) with the same gradient against the best of the Bayesian networks listed "
         "(Sagar's column, reported false, is no number to reach)",
         "samplers below the best of the Bayesian networks listed",
-        tuple(SAMPLED),
-        tuple(row for row in PUBLISHED if row.bayesian),
+        SAMPLERS,
+        tables.NETWORKS,
         16,
     ),
     "dropout": Target(
         "The default learner, nothing chosen, against MC dropout with a grid search per split",
         "default learner below MC dropout",
         ("default",),
-        (DROPOUT,),
+        (tables.DROPOUT,),
         12,
     ),
 }
@@ -50,7 +50,7 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The better one of some methods in one cell, beside the number to get below."""
+    """The better one of some methods in one cell, beside the number to get below as printed."""
 
     set: str
     metric: str
@@ -60,12 +60,12 @@ class Verdict:
 
     @property
     def margin(self) -> float:
-        """How far the mean is below the bar, in units of the metric; nan without a mean."""
+        """How far the unrounded mean is below the bar, in units of the metric; nan without one."""
         return self.bar - self.cell.scores[self.metric].mean if self.cell else float("nan")
 
     @property
     def met(self) -> bool:
-        """Whether the unrounded mean is strictly below the bar as printed."""
+        """Whether the mean is strictly below."""
         return self.margin > 0.0
 
     @property
@@ -75,45 +75,42 @@ class Verdict:
 
 
 def against(
-    records: Iterable[Record],
+    records: Records,
     rows: Sequence[Published],
     may: Callable[[str], bool] = lambda method: True,
 ) -> list[Verdict]:
     """Return our cells, of the methods that `may`, beside the lowest of some published numbers."""
-    own = [cell for cell in cells(records).values() if cell.scores and may(cell.method)]
-    found = []
-    for name in COLUMNS:
-        for metric in METRICS:
-            bar = lowest(name, metric, rows)
-            if bar is not None:
-                least = leading((cell for cell in own if cell.set == name), metric)
-                found.append(Verdict(name, metric, *bar, least))
-    return found
+    own = [cell for cell in cells(records).values() if may(cell.method)]
+    return [
+        Verdict(name, metric, *bar, tables.leading((c for c in own if c.set == name), metric))
+        for name in COLUMNS
+        for metric in METRICS
+        if (bar := tables.lowest(name, metric, rows)) is not None
+    ]
 
 
-def alone(records: Sequence[Record], target: Target) -> dict[str, int]:
+def alone(records: Records, target: Target) -> dict[str, int]:
     """Return in how many cells each method, with all splits, reaches the target alone.
 
     Choosing the better of several methods cell by cell looks at test scores: these counts do not.
     """
+    table = frame(records)
     return {
-        method: sum(
-            one.met and one.complete for one in against(records, target.rows, method.__eq__)
-        )
+        method: sum(one.met and one.complete for one in against(table, target.rows, method.__eq__))
         for method in target.methods
-        if any(record["method"] == method for record in records)
+        if method in table["method"].cat.categories
     }
 
 
-def ahead(records: Iterable[Record]) -> list[tuple[Verdict, Published]]:
+def ahead(records: Records) -> list[tuple[Verdict, Published]]:
     """Return who of all that is listed, networks or not, is below the lowest mean of ours.
 
     Cell by cell, the lowest first. Our mean is rounded as the other number is: what is printed as
     0.00 is not ahead of 0.001.
     """
-    records, found = list(records), []
-    for row in PUBLISHED:
-        for one in against(records, [row]):
+    own, found = frame(records), []
+    for row in tables.PUBLISHED:
+        for one in against(own, [row]):
             decimals = len(printed(one.bar).partition(".")[2])
             if one.cell and round(one.cell.scores[one.metric].mean, decimals) > one.bar:
                 found.append((one, row))

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from signal import SIG_IGN, SIGINT, signal
-from typing import TypeVar
+from typing import Any
 
 import dask.config
 import threadpoolctl  # noqa: F401  numeric.threads does nothing without it
-from distributed import Client, Future, KilledWorker, LocalCluster, Worker, WorkerPlugin, wait
-from distributed.comm.core import CommClosedError
+from distributed import Client, Future, LocalCluster, Worker, WorkerPlugin, wait
 from distributed.utils import silence_logging_cmgr
 
 from bbb_numpy.numeric.threads import ONE_THREAD
 
-__all__ = ["WorkersError", "cluster", "local", "work"]
+__all__ = ["WorkersError", "cluster", "finished", "local"]
 
 BEAT = 1.0  # seconds between movements of the clock
-RESUME = "what is finished is recorded, the same command goes on from there"
 LOCAL = {
     "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
     "distributed.scheduler.worker-saturation": 1.0,  # no worker holds work that another could do
@@ -34,9 +30,6 @@ LOCAL = {
     # is asked of the system anew: a fifth of the training of a network of 22,201 weights
     "distributed.nanny.pre-spawn-environ": dict(ONE_THREAD),
 }
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class WorkersError(OSError):
@@ -89,17 +82,8 @@ async def _stop(here: LocalCluster) -> None:
 def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
     """Connect to a cluster that somebody has started; its workers need bbb_numpy.
 
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, e.g. ``tcp://192.168.0.1:8786``.
-    timeout : float
-        Seconds to wait for an answer.
-
-    Raises
-    ------
-    ConnectionError
-        If no scheduler answers there.
+    Raises ConnectionError if no scheduler answers at `address`, e.g. ``tcp://192.168.0.1:8786``,
+    within `timeout` seconds.
     """
     with silence_logging_cmgr(logging.CRITICAL):  # dask logs each failed attempt with its stack
         try:
@@ -114,95 +98,7 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
             yield client
 
 
-def work(
-    client: Client,
-    task: Callable[[T], R],
-    todo: Iterable[T],
-    keep: Callable[[T, R], Iterable[T]],
-    beat: Callable[[], object],
-) -> list[T]:
-    """Do all that is to do, begun in its order, and what follows from it.
-
-    dask gives up a piece of work whose worker has died several times, and with it what was only
-    waiting there. So each that was given up is done once more, alone: if its workers die again, it
-    is to blame.
-
-    Parameters
-    ----------
-    client : Client
-    task : picklable callable
-        From a piece of work to what comes of it.
-    todo : iterable
-        Pieces of work, picklable.
-    keep : callable
-        Called with each finished piece and what came of it; returns the pieces that can be done
-        now.
-    beat : callable
-        Called about once a second.
-
-    Returns
-    -------
-    list
-        The pieces to blame for the death of their workers.
-
-    Raises
-    ------
-    WorkersError
-        If a piece cannot be done there at all, or the scheduler is gone.
-    KeyboardInterrupt
-        On Ctrl-C. What is finished then is kept.
-    """
-    to_blame = []
-    for suspect in _together(client, task, todo, keep, beat):
-        to_blame += _together(client, task, [suspect], keep, beat)
-    return to_blame
-
-
-def _together(
-    client: Client,
-    task: Callable[[T], R],
-    todo: Iterable[T],
-    keep: Callable[[T, R], Iterable[T]],
-    beat: Callable[[], object],
-) -> list[T]:
-    """Do all at the same time; return the pieces that dask gave up."""
-    flying: dict[Future[R], T] = {}
-    submitted = count()
-    lost = []
-
-    def submit(pieces: Iterable[T]) -> None:
-        for piece in pieces:  # pure=False: the same piece again is done again
-            flying[client.submit(task, piece, pure=False, priority=-next(submitted))] = piece
-
-    try:
-        submit(todo)
-        while flying:
-            for future in _finished(client, flying):
-                piece = flying[future]
-                try:
-                    result = future.result()
-                except KilledWorker:
-                    lost.append(piece)
-                except (ImportError, RuntimeError) as error:  # what dask says of bad workers
-                    raise WorkersError(
-                        f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
-                        f"installed there? {RESUME}"
-                    ) from error
-                else:
-                    submit(keep(piece, result))
-                del flying[future]  # after it is kept, should Ctrl-C come between
-            beat()
-    except (CancelledError, CommClosedError) as error:
-        raise WorkersError(f"the scheduler is gone; {RESUME}") from error
-    except BaseException:
-        for future, piece in flying.items():
-            if future.status == "finished":
-                keep(piece, future.result())
-        raise
-    return lost
-
-
-def _finished(client: Client, futures: Iterable[Future[R]]) -> Iterable[Future[R]]:
+def finished(client: Client, futures: Iterable[Future[Any]]) -> Iterable[Future[Any]]:
     """Wait for a moment for what is finished; who keeps a future keeps its work from release."""
     with client.as_current(), suppress(TimeoutError):
         return wait(list(futures), BEAT, "FIRST_COMPLETED").done

@@ -9,10 +9,8 @@ from uci_trials import TINY, dask, without_time
 
 from bbb_numpy.cli.main import main
 from bbb_studies.data.uci import standard_splits
-from bbb_studies.uci import own, records, workers
-from bbb_studies.uci.methods import Settings
-from bbb_studies.uci.own import OwnTrial, keep, measure, set_name
-from bbb_studies.uci.trials import fit_part, score
+from bbb_studies.uci import records, workers
+from bbb_studies.uci.trials import DATA, OwnTrial, fit_part, keep, measure_own, score, set_name
 
 pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 WRITTEN = {
@@ -113,20 +111,20 @@ def test_a_trial_is_fitted_to_nine_tenths_and_scored_on_the_others(tmp_path):
     x, y = rows()
     digest = keep(tmp_path, x, y)
     trial = OwnTrial("mine.csv", "map", 3, digest, TINY)
-    found = measure(str(tmp_path / own.DATA), trial)
+    found = measure_own(str(tmp_path / DATA), trial)
     test = standard_splits(60, 20)[3]
     train = np.setdiff1d(np.arange(60), test)
     assert found["rows"] == {"train": 54, "test": 6}
-    fit, chosen, scaled = fit_part(x[train], y[train], "map", TINY, trial.seed)
+    fit, chosen, scaled = fit_part(x[train], y[train], trial)
     assert found["chosen"] == chosen
     assert found["metrics"] == score(fit, scaled, x[test], y[test], trial)[0]
 
 
 def test_what_a_trial_computes_depends_on_its_rows_and_not_on_the_name_of_the_file(tmp_path):
     digest = keep(tmp_path, *rows())
-    path = str(tmp_path / own.DATA)
+    path = str(tmp_path / DATA)
     one, other = (OwnTrial(name, "map", 0, digest, TINY) for name in ("a.csv", "b.csv"))
-    assert without_time(measure(path, one)) == without_time(measure(path, other))
+    assert without_time(measure_own(path, one)) == without_time(measure_own(path, other))
     x, y = rows()
     y[0] += 1e-9
     assert keep(tmp_path, x, y) != digest
@@ -154,7 +152,6 @@ def test_a_table_has_a_name_that_is_a_folder_and_no_uci_set(source, name):
     ("text", "words", "message"),
     [
         ("a,y\n" + "1,x\n2,z\n" * 15, (), "'x' is no number, as the target of regression must be"),
-        ("a,y\n" + "1,x\n2,z\n" * 15, (), "for classes: bbb-numpy evaluate"),
         ("a,y\n" + "1,1\n2,2\n" * 9, (), "18 rows are too few; at least 20 are needed"),
         ("a,y\n" + "1,1\n2,1\n" * 15, (), "the target 'y' is the same in all rows"),
         (
@@ -171,19 +168,6 @@ def test_what_cannot_be_compared_is_said_in_one_line(text, words, message, quick
     assert said.out == ""
     assert message in said.err
     assert len(said.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("words", [("--method", "mcmc"), ("--splits", "1"), ("--workers", "0")])
-def test_impossible_options_are_refused_by_the_parser(words, capsys):
-    with pytest.raises(SystemExit) as error:
-        main(["compare", "mine.csv", "--target", "y", *words])
-    assert error.value.code == 2
-    assert words[0] in capsys.readouterr().err
-
-
-def test_a_trial_of_an_unknown_method_is_refused():
-    with pytest.raises(ValueError, match="there is no method 'x'; there are mean-field"):
-        OwnTrial("a.csv", "x", 0, "0", Settings())
 
 
 def test_what_the_command_says_to_repeat_is_what_was_typed(quick, capsys):

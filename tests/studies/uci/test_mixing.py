@@ -11,7 +11,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikel
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.run import sample
-from bbb_studies.uci.mixing import LARGEST, mixing
+from bbb_studies.uci.trials import LARGEST, mixing
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 1))
@@ -68,5 +68,4 @@ def test_chains_that_stand_still_are_far_from_mixed_and_too_few_have_no_number()
     notes = mixing(draws)
     assert {notes[f"r_hat_{space}"] for space in ("functions", "noise", "weights")} == {LARGEST}
     json.dumps(notes, allow_nan=False)
-    assert mixing(independent(draws=3)) == {}
-    assert mixing(independent(chains=1)) == {}
+    assert mixing(independent(draws=3)) == mixing(independent(chains=1)) == mixing(None) == {}

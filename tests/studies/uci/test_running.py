@@ -162,10 +162,10 @@ def test_a_new_beginning_runs_everything_again(tmp_path, go):
 
 
 def test_the_longest_trials_begin_first(tmp_path, go, thread):
-    work = trials(20, folder=str(tmp_path))
-    go(work, tmp_path / "out", workers=thread, cost=lambda trial: 1 + trial.split % 10)
-    order = noted(tmp_path)
-    assert order == sorted(range(20), key=lambda split: (-(split % 10), split))
+    rows = [1 + split % 10 for split in range(20)]
+    work = [Trial(k, Settings(rows=n, folder=str(tmp_path))) for k, n in enumerate(rows)]
+    go(work, tmp_path / "out", workers=thread)
+    assert noted(tmp_path) == sorted(range(20), key=lambda split: (-(split % 10), split))
 
 
 def test_a_folder_that_cannot_be_used_is_refused_before_any_work(tmp_path, go):
@@ -218,21 +218,14 @@ def test_workers_do_not_outlive_a_killed_run(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize("patience", [1, 0])
-def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(
-    tmp_path, go, processes, monkeypatch, patience
-):
-    """Without patience dask gives up all that the dead worker had; none but one is blamed."""
+def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(tmp_path, go, processes):
     work = trials(9, folder=str(tmp_path))
-    with processes() as client:
-        monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", patience)
-        outcome = go(work, tmp_path / "out", working.deadly, processes)
+    outcome = go(work, tmp_path / "out", working.deadly, processes)
     assert [record["split"] for record in outcome.records] == [0, 1, 2, 4, 5, 6, 7, 8]
     (failed,) = outcome.failed
     assert (failed["split"], failed["metrics"]) == (3, None)
-    assert failed["error"] == "KilledWorker: its worker died, again while it ran alone"
-    assert noted(tmp_path, "death").count(5) == 1
-    assert noted(tmp_path, "death").count(3) == 2 * (1 + patience)
+    assert failed["error"] == "KilledWorker: its worker died, repeatedly"
+    assert (noted(tmp_path, "death").count(5), noted(tmp_path, "death").count(3)) == (1, 2)
     quiet = go([trial for trial in work if trial.split != 3], tmp_path / "quiet")
     assert numbers(outcome.records) == numbers(quiet.records)
 

@@ -12,22 +12,13 @@ from bbb_numpy.model.objectives import MAP
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_studies.uci import selection
 from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, model
-from bbb_studies.uci.selection import (
-    AS_IT_IS,
-    BY_BOUND,
-    alike,
-    candidates,
-    refinements,
-    select_and_fit,
-)
+from bbb_studies.uci.selection import candidates, refinements, select_and_fit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
-SAMPLED = tuple(SAMPLERS)
-CHOOSING = tuple(method for method in METHODS if method not in AS_IT_IS)
-BY_VALIDATION = tuple(method for method in CHOOSING if method not in BY_BOUND)
-all_methods = pytest.mark.parametrize("method", CHOOSING)
-with_bound = pytest.mark.parametrize("method", BY_BOUND)
-without_bound = pytest.mark.parametrize("method", BY_VALIDATION)
+BY_BOUND = tuple(name for name, method in METHODS.items() if method.by == "bound")
+BY_VALIDATION = tuple(name for name, method in METHODS.items() if method.by == "validation")
+CHOOSING = (*BY_BOUND, *BY_VALIDATION)
+KINDS = ("renyi", "map", "eubo", "hmc")  # by bound; by validation, refined or not; a sampler
 MEMBERS = ((0.5, 0.7), (-1.0, 0.4))  # means and deviations of two constant functions
 PRIORS = {"N(0, 1)": None} | {f"{m:g} x (1, 1/sqrt(units))": m for m in (1.0, 2.0, 4.0)}
 
@@ -78,7 +69,7 @@ def lowest(method, best):
     ("method", "best"),
     [
         (method, best)
-        for method in CHOOSING
+        for method in KINDS
         for best in [*candidates(method), *refinements(method, candidates(method)[0])]
     ],
 )
@@ -92,23 +83,13 @@ def test_the_candidate_with_the_lowest_criterion_wins(monkeypatch, method, best)
     assert chosen["tried"] == {name_of(one): fits.criterion(one) for one in fits.tried}
     assert min(chosen["tried"], key=chosen["tried"].get) == name_of(best)
     assert chosen["by"] == ("bound" if method in BY_BOUND else "validation")
-
-
-@all_methods
-@pytest.mark.parametrize("which", [0, 1, 2])
-def test_only_the_best_prior_is_refined(monkeypatch, method, which):
-    best = candidates(method)[which]
-    fits = Fits(monkeypatch, lowest(method, best))
-    select_and_fit(*numbered(), method, TINY, 3)
     first, others = fits.tried[:3], fits.tried[3:]
-    assert first == candidates(method)
+    assert first == candidates(method)  # only the best prior is refined
     assert {one.prior for one in others} == ({best.prior} if others else set())
-    assert others == refinements(method, best)
-    assert bool(others) == (method not in (*SAMPLED, "eubo"))
+    assert bool(others) == (method not in (*SAMPLERS, "eubo"))
 
 
 def test_nothing_is_chosen_for_the_default_learner(monkeypatch):
-    assert AS_IT_IS == ("default",)
     fits = Fits(monkeypatch, lambda one: 0.0)
     x, y = numbered()
     _, chosen = select_and_fit(x, y, "default", TINY, 3)
@@ -117,7 +98,7 @@ def test_nothing_is_chosen_for_the_default_learner(monkeypatch):
     assert chosen == {"by": "nothing", "tried": {}}
 
 
-@with_bound
+@pytest.mark.parametrize("method", BY_BOUND)
 def test_methods_with_a_bound_use_all_training_rows_always(monkeypatch, method):
     fits = Fits(monkeypatch, lowest(method, candidates(method)[0]))
     monkeypatch.setattr(selection, "_loss", lambda *given: pytest.fail("needs held-out rows"))
@@ -128,9 +109,8 @@ def test_methods_with_a_bound_use_all_training_rows_always(monkeypatch, method):
     assert all(given[3] is TINY for given in fits.calls)
 
 
-@without_bound
-@pytest.mark.parametrize("folds", [1, 2, 5])
-@pytest.mark.parametrize("count", [50, 53])
+@pytest.mark.parametrize("method", ["eubo", "nuts"])
+@pytest.mark.parametrize(("folds", "count"), [(1, 50), (2, 53), (5, 50), (5, 53)])
 def test_folds_are_disjoint_fifths_of_the_training_part(monkeypatch, method, folds, count):
     fits = Fits(monkeypatch, lowest(method, candidates(method)[1]))
     x, y = numbered(count)
@@ -156,7 +136,7 @@ def test_folds_are_disjoint_fifths_of_the_training_part(monkeypatch, method, fol
     assert (final[4], {tuple(seed) for *_, seed in compared}) == ([3, 0], {(3, 3)})
 
 
-@without_bound
+@pytest.mark.parametrize("method", BY_VALIDATION)
 def test_runs_that_compare_are_shorter_and_the_last_is_not(monkeypatch, method):
     fits = Fits(monkeypatch, lambda one: 0.0)
     settings = replace(TINY, warm_up=100, draws=31, members=5, chains=4, pilot=0.4)
@@ -167,7 +147,7 @@ def test_runs_that_compare_are_shorter_and_the_last_is_not(monkeypatch, method):
         assert one == replace(settings, warm_up=40, draws=13, members=2, chains=2)
 
 
-@all_methods
+@pytest.mark.parametrize("method", KINDS)
 @pytest.mark.parametrize("how", ["nan", "an error"])
 @pytest.mark.parametrize("which", [0, 2])
 def test_a_candidate_that_diverges_loses_and_says_so(monkeypatch, method, how, which):
@@ -189,23 +169,14 @@ def test_a_candidate_that_diverges_loses_and_says_so(monkeypatch, method, how, w
     assert others == {name_of(one): order(one) for one in fits.tried if one != bad}
 
 
-@all_methods
+@pytest.mark.parametrize("method", ["renyi", "map"])
 def test_if_every_candidate_diverges_the_trial_fails_and_names_them(monkeypatch, method):
     Fits(monkeypatch, lambda one: math.nan)
     with pytest.raises(ArithmeticError, match=r"every candidate diverged: .*rate 0.01, length"):
         select_and_fit(*numbered(), method, TINY, 3)
 
 
-def test_candidates_that_differ_in_more_than_the_prior_are_not_fitted_together():
-    some = [Candidate(1.0), Candidate(2.0), Candidate(1.0, 3e-3), Candidate(2.0, length=0.5)]
-    assert alike([*some, Candidate(None)]) == [
-        [Candidate(1.0), Candidate(2.0), Candidate(None)],
-        [Candidate(1.0, 3e-3)],
-        [Candidate(2.0, length=0.5)],
-    ]
-
-
-@all_methods
+@pytest.mark.parametrize("method", CHOOSING)
 def test_the_fit_has_the_prior_that_the_record_says(method):
     x, y = part()
     found, chosen = select_and_fit(x, y, method, TINY, 3)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -18,9 +18,8 @@ from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_studies.data.uci import standard_splits
 from bbb_studies.uci import trials
 from bbb_studies.uci.methods import METHODS, Fit, Settings
-from bbb_studies.uci.mixing import SPACES
 from bbb_studies.uci.running import run
-from bbb_studies.uci.trials import SETS, Scaled, Trial, measure, score
+from bbb_studies.uci.trials import SETS, SPACES, Scaled, Trial, measure, score
 
 # chains as short as these diverge, and say so
 pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
@@ -57,7 +56,7 @@ def fitted(monkeypatch, method, data):
     def only_training(fit, scaled, x, y, of, brief=False):
         found["theta"] = [theta.tobytes() for theta in fit.thetas]
         found["fit"] = (fit.bound, fit.notes)
-        found["scaled"] = [part.tobytes() for part in astuple(scaled)]
+        found["scaled"] = [part.tobytes() for part in scaled]
         return score(fit, scaled, x, y, of, brief) if brief else ({}, {})
 
     with monkeypatch.context() as patch:
@@ -83,7 +82,7 @@ def test_the_units_are_the_moments_of_all_rows_of_the_training_part(monkeypatch)
     monkeypatch.setattr(
         trials, "select_and_fit", lambda *all_of: given.extend(all_of) or (None, {})
     )
-    _, _, scaled = trials.fit_part(x, y, "bbb", trials.Settings(), 0)
+    _, _, scaled = trials.fit_part(x, y, trial())
     assert (scaled.x_mean, scaled.x_scale) == (pytest.approx(x.mean()), pytest.approx(x.std()))
     assert (scaled.y_mean, scaled.y_scale) == (pytest.approx(y.mean()), pytest.approx(y.std()))
     for part in given[:2]:
@@ -316,8 +315,8 @@ def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise()
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("iris", "map", 0), "no UCI set 'iris'; there are boston, .*wine_red"),
-        (("boston", "hcm", 0), "no method 'hcm'; there are mean-field, .*hmc.*ensemble"),
+        (("iris", "map", 0), "no splits of a set 'iris'; there are of boston, .*wine_red"),
+        (("boston", "hcm", 0), "no method 'hcm'; there are mean-field, .*ensemble.*hmc"),
         (("boston", "map", -1), "split must be a whole number >= 0"),
         (("boston", "map", 1.5), "split must be a whole number >= 0"),
     ],

@@ -17,7 +17,7 @@ from working import noted, numbers, quick, real, trials, wait_for
 
 from bbb_studies.uci import records
 from bbb_studies.uci.running import run
-from bbb_studies.uci.workers import WorkersError, cluster, work
+from bbb_studies.uci.workers import WorkersError, cluster
 
 pytestmark = dask
 BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -118,7 +118,17 @@ def test_workers_have_one_blas_thread_and_the_malloc_of_everybody(processes):
         assert limits <= BEFORE, "Dask's own makes training slower by a fifth"
 
 
-def test_a_worker_that_lacks_a_package_is_named(threads):
-    said = r"a worker cannot do it \(ModuleNotFoundError: .*missing.*finished is recorded"
-    with threads() as client, pytest.raises(WorkersError, match=said):
-        work(client, import_module, ["missing"], lambda *_: [], lambda: None)
+class Missing:
+    """What a worker cannot unpickle."""
+
+    def __reduce__(self):
+        return import_module, ("missing",)
+
+    def __call__(self, trial):
+        raise AssertionError
+
+
+def test_a_worker_that_lacks_a_package_is_named(tmp_path, processes):
+    said = r"(?s)a worker cannot do it \(.*is bbb_numpy installed there\? what is finished is recor"
+    with pytest.raises(WorkersError, match=said):
+        go(trials(1), tmp_path, processes, Missing())
