@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -42,22 +42,10 @@ class Sampling:
     Parameters
     ----------
     sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'mh'} or kernel
-        E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`. 'mclmc' rejects nothing: its
-        draws are biased, by what `Draws.expected_bias` says.
-    chains : int
-        S, run side by side in groups. Two at least, or convergence cannot be judged, and "chees"
-        refuses.
-    draws : int
-        To keep of each chain.
-    warm_up : int, optional
-        Draws before them, from which step size and metric are learned; by default 4000 for "hmc",
-        "chees" and "mh", whose steps are short, and else 500.
-    thin : int
-        Steps per kept draw.
-    metric : {'diagonal', 'dense'}
-        Mass matrix that the warm-up learns.
-    target_accept : float, optional
-        Wanted mean acceptance in the warm-up, > 0 and < 1; nearer to 1 against divergences.
+        E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`.
+    chains, draws, warm_up, thin, metric, target_accept, groups, cores
+        As of `bbb_numpy.sampling.run.sample`; chains are two at least, or convergence cannot be
+        judged.
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
         Of the scales that prior and likelihood learn, by block. By default the noise
         ("log_noise") gets ``HalfCauchy(1.0)``, with ``standardize=True`` in units of the
@@ -65,17 +53,10 @@ class Sampling:
     start : {'prior', 'ensemble'}
         Where the chains begin: at draws from the prior, or at the members of a deep ensemble
         that is trained first (`bbb_numpy.training.ensembles.ensemble_starts`).
-    groups : int, optional
-        Chains of a group learn step size and metric from each other; by default pairs, and at
-        most four groups, where rows times weights are 100,000 or more, else one.
-    cores : int, optional
-        On how many cores the groups run; by default all that the machine has, as soon as the run
-        is seen to last seconds. The draws are the same for any number, bit for bit.
     checkpoint : path, optional
-        A folder, to which the run is written every minute. The same `fit` goes on from there,
-        on the same machine bit for bit; it needs a whole number as `random_state`, and refuses
-        the folder of another one. A folder belongs to one fit: leave it out in cross-validation,
-        which makes many.
+        A folder, to which the run is written every minute. The same `fit`, with a whole number as
+        `random_state`, goes on from there, on the same machine bit for bit. A folder belongs to
+        one fit: leave it out in cross-validation, which makes many.
 
     Raises
     ------
@@ -103,27 +84,19 @@ class Sampling:
 
     def __post_init__(self) -> None:
         check_sampler(self.sampler)
-        steps = partial(whole, most=MOST_STEPS)
+        check_hyperpriors(self.hyperpriors)
         check_fields(
             self,
             chains=SAMPLES,
-            draws=partial(steps, least=1),
-            warm_up=Optional(partial(steps, least=0)),
-            thin=partial(steps, least=1),
+            draws=partial(whole, least=1, most=MOST_STEPS),
+            warm_up=Optional(partial(whole, least=0, most=MOST_STEPS)),
+            thin=partial(whole, least=1, most=MOST_STEPS),
             metric=OneOf(*METRICS),
+            target_accept=Optional(partial(proper_fraction, low=1e-9)),
             start=OneOf(*STARTS),
+            cores=check_cores,
         )
-        if self.groups is not None:
-            object.__setattr__(self, "groups", whole("groups", self.groups, 1, self.chains))
-        object.__setattr__(self, "cores", check_cores("cores", self.cores))
-        if self.target_accept is not None:
-            proper_fraction("target_accept", self.target_accept, low=1e-9)
-        check_hyperpriors(self.hyperpriors)
-        wanted = "checkpoint must be None or the path of a folder"
-        if not isinstance(self.checkpoint, str | os.PathLike | None):
-            raise TypeError(f"{wanted}; got {self.checkpoint!r}")
-        if self.checkpoint is not None and not os.fspath(self.checkpoint):
-            raise ValueError(f"{wanted}; got {self.checkpoint!r}")
+        check_fields(self, groups=Optional(partial(whole, least=1, most=self.chains)))
 
     def run(
         self, model: Model, x: Array, y: Array, seed: Any, dtype: Any, progress: bool | None
@@ -138,38 +111,18 @@ class Sampling:
         KeyboardInterrupt
             After Ctrl-C before the first draw; later, the draws so far are returned.
         """
-        learned = [name for name, _ in model.learned()]
-        noise = {name: one for name, one in NOISE.items() if name in learned}
-        known = self.checkpoint is not None or self.start == "ensemble"
-        if known and isinstance(seed, np.random.Generator):
+        common = {"dtype": dtype, "progress": progress}
+        settings = {one.name: getattr(self, one.name) for one in fields(self)}
+        noise = {name: NOISE[name] for name, _ in model.learned() if name in NOISE}
+        settings["hyperpriors"] = noise | dict(self.hyperpriors or {})
+        ensemble = settings.pop("start") == "ensemble"
+        if (self.checkpoint is not None or ensemble) and isinstance(seed, np.random.Generator):
             words = seed.integers(2**32, size=4).tolist()  # as `check_generator` seeds from it
             seed = sum(word << 32 * place for place, word in enumerate(words))
-        start = None
-        if self.start == "ensemble":
+        if ensemble:
             rng = np.random.default_rng(None if seed is None else [seed, 1])  # another than chains'
-            start = ensemble_starts(
-                model, x, y, self.chains, seed=rng, dtype=dtype, progress=progress
-            )
-        draws = sample(
-            model,
-            x,
-            y,
-            sampler=self.sampler,
-            chains=self.chains,
-            draws=self.draws,
-            warm_up=self.warm_up,
-            thin=self.thin,
-            metric=self.metric,
-            target_accept=self.target_accept,
-            hyperpriors=noise | check_hyperpriors(self.hyperpriors),
-            start=start,
-            groups=self.groups,
-            cores=self.cores,
-            checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
-            seed=seed,
-            dtype=dtype,
-            progress=progress,
-        )
+            settings["start"] = ensemble_starts(model, x, y, self.chains, seed=rng, **common)
+        draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
         target: Any = draws.target

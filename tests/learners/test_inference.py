@@ -146,8 +146,6 @@ def test_what_inference_may_be(value):
         ("cores", 0, "must be a whole number >= 1; got 0"),
         ("hyperpriors", LogNormal(), "must be a mapping"),
         ("hyperpriors", {"log_noise": HalfNormal}, r"\['log_noise'\]"),
-        ("checkpoint", 3, "must be .* path of a folder; got 3$"),
-        ("checkpoint", "", "must be .* path of a folder; got ''$"),
     ],
 )
 def test_settings_of_sampling_are_checked_at_once(name, value, message):
