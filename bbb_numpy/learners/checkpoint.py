@@ -32,6 +32,7 @@ from ..parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from ..parts.network import MLP
 from ..sampling import mcmc
 from ..sampling.draws import DrawnWeights, Draws
+from ..sampling.run import SAMPLERS
 from ..training import EarlyStopping, Epoch, Training
 from ..training.optimizers import SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
 from .base import check_is_fitted
@@ -59,12 +60,7 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredTarget:
-    """Stands for the density of which stored draws are: without data it has no value.
-
-    Parameters
-    ----------
-    model : Model
-    """
+    """Stands for the density of which stored draws are: without data it has no value."""
 
     model: Model
 
@@ -81,18 +77,16 @@ class StoredTarget:
         )
 
 
-PARTS = (PRIORS, LIKELIHOODS, POSTERIORS, OBJECTIVES, WARM_UPS)
+TABLES = (PRIORS, LIKELIHOODS, POSTERIORS, OBJECTIVES, WARM_UPS)
 ESTIMATOR_KINDS = (make.func if isinstance(make, partial) else make for make in ESTIMATORS.values())
-OPTIMIZERS = (SGD, Momentum, Adam, Constant, Cosine, StepDecay, Memory)
-KERNELS = (mcmc.NUTS, mcmc.ChEES, mcmc.HMC, mcmc.MAMS, mcmc.MCLMC, mcmc.MetropolisHastings)
-WALKS = (mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin)
-METRICS = (mcmc.DiagonalMetric, mcmc.DenseMetric)
 CLASSES = (
     *(MLP, Model, LogNormal, HalfNormal, HalfCauchy, *KL_WEIGHTS.values()),
-    *(kind for table in PARTS for kind in kinds(table)),
-    *(*ESTIMATOR_KINDS, Training, Epoch, EarlyStopping, *OPTIMIZERS),
-    *(Sampling, DrawnWeights, Draws, StoredTarget, Layout, *KERNELS, *WALKS, *METRICS),
-    *(FitReport, Column),
+    *(kind for table in TABLES for kind in kinds(table)),
+    *(*ESTIMATOR_KINDS, Training, Epoch, EarlyStopping),
+    *(SGD, Momentum, Adam, Constant, Cosine, StepDecay, Memory),
+    *(Sampling, DrawnWeights, Draws, StoredTarget, Layout, *map(type, SAMPLERS.values())),
+    *(mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin),
+    *(mcmc.DiagonalMetric, mcmc.DenseMetric, FitReport, Column),
 )
 FORMAT = Format("bbb_numpy.learner", 2, tuple(dict.fromkeys(CLASSES)))
 
@@ -119,31 +113,21 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     OSError
         If the file cannot be written; an older file is untouched.
     """
-    PATH("path", path)
-    label = type(model).__name__
+    label, place = type(model).__name__, Path(PATH("path", path))
     if LEARNERS.get(label) is not type(model):
         raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {label}")
     check_is_fitted(model, msg="model is not fitted: there is nothing to save; call fit first")
-    place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
         raise OSError(f"path {place} is no regular file; name a file for the model")
-    parameters = model.get_params(deep=False)
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     if "draws_" in fitted:
         target = StoredTarget(fitted["estimator_"].model)
         fitted["draws_"] = replace(fitted["draws_"], target=target)
-    write_state(place, Stored(label, parameters, fitted), FORMAT)
+    write_state(place, Stored(label, model.get_params(deep=False), fitted), FORMAT)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model written by `save`.
-
-    It predicts, and if trained goes on with `partial_fit`, bit-identically to the one saved if it
-    is on the same machine.
-
-    Parameters
-    ----------
-    path : path-like
+    """Read a model written by `save`: it predicts and trains on bit for bit on the same machine.
 
     Returns
     -------
@@ -160,7 +144,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         label, parameters, fitted = read_state(Path(path), Stored, FORMAT)
         model = LEARNERS[label](**parameters)
-        model.__dict__.update({name: value for name, value in fitted.items() if name.endswith("_")})
+        vars(model).update({name: value for name, value in fitted.items() if name.endswith("_")})
     except (CheckpointError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{os.fspath(path)}: {error}") from None
     return model
