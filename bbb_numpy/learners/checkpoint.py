@@ -14,16 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
 
-from ..gradients.catalogue import (
-    ESTIMATORS,
-    KL_WEIGHTS,
-    LIKELIHOODS,
-    OBJECTIVES,
-    POSTERIORS,
-    PRIORS,
-    WARM_UPS,
-    kinds,
-)
+from ..gradients import catalogue
 from ..model.joint import Model
 from ..numeric.layout import Layout
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
@@ -77,12 +68,13 @@ class StoredTarget:
         )
 
 
-TABLES = (PRIORS, LIKELIHOODS, POSTERIORS, OBJECTIVES, WARM_UPS)
-ESTIMATOR_KINDS = (make.func if isinstance(make, partial) else make for make in ESTIMATORS.values())
+TABLES = ("PRIORS", "LIKELIHOODS", "POSTERIORS", "OBJECTIVES", "WARM_UPS")
+ESTIMATORS = catalogue.ESTIMATORS.values()
 CLASSES = (
-    *(MLP, Model, LogNormal, HalfNormal, HalfCauchy, *KL_WEIGHTS.values()),
-    *(kind for table in TABLES for kind in kinds(table)),
-    *(*ESTIMATOR_KINDS, Training, Epoch, EarlyStopping),
+    *(MLP, Model, LogNormal, HalfNormal, HalfCauchy, *catalogue.KL_WEIGHTS.values()),
+    *(kind for name in TABLES for kind in catalogue.kinds(getattr(catalogue, name))),
+    *(make.func if isinstance(make, partial) else make for make in ESTIMATORS),
+    *(Training, Epoch, EarlyStopping),
     *(SGD, Momentum, Adam, Constant, Cosine, StepDecay, Memory),
     *(Sampling, DrawnWeights, Draws, StoredTarget, Layout, *map(type, SAMPLERS.values())),
     *(mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin),

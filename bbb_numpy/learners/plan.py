@@ -13,20 +13,11 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator, RandomState
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from ..gradients.catalogue import (
-    ACTIVATIONS,
-    ESTIMATORS,
-    KL_WEIGHTS,
-    LIKELIHOODS,
-    OBJECTIVES,
-    POSTERIORS,
-    PRIORS,
-    WARM_UPS,
-    Estimator,
-    kinds,
-)
+from ..gradients import catalogue
+from ..gradients.catalogue import Estimator, kinds
 from ..gradients.family import Family
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
@@ -42,15 +33,7 @@ from ..training import EarlyStopping, Recipe
 from ..training.optimizers import SGD, Adam, Cosine, Momentum
 from .inference import INFERENCES, Sampling
 
-__all__ = [
-    "CLASSIFICATION",
-    "REGRESSION",
-    "Plan",
-    "Task",
-    "check_plan",
-    "updated",
-    "with_fields",
-]
+__all__ = ["CLASSIFICATION", "REGRESSION", "Plan", "Task", "check_plan", "updated", "with_fields"]
 
 
 class Task(NamedTuple):
@@ -58,8 +41,7 @@ class Task(NamedTuple):
 
     learner: str
     defaults: dict[str, Any]  # what None stands for
-    likelihoods: tuple[type, ...]  # what is accepted
-    constraints: dict[str, Any]
+    constraints: dict[str, Any]  # in scikit-learn's language
 
 
 # Measured, see benchmarks/defaults.py. Little noise to start with, and a KL term that comes in
@@ -86,23 +68,23 @@ OF_CLASSES = {
     "predict_samples": 500,
 }
 TABLES: dict[str, Mapping[str, Any]] = {
-    "prior": PRIORS,
-    "likelihood": LIKELIHOODS,
+    "prior": catalogue.PRIORS,
+    "likelihood": catalogue.LIKELIHOODS,
     "inference": INFERENCES,
-    "objective": OBJECTIVES,
-    "kl_weights": KL_WEIGHTS,
-    "kl_warm_up": WARM_UPS,
+    "objective": catalogue.OBJECTIVES,
+    "kl_weights": catalogue.KL_WEIGHTS,
+    "kl_warm_up": catalogue.WARM_UPS,
     "sampler": SAMPLERS,
 }
 # Arguments that only training has
-TRAINING = (
+TRAINING = [
     "gradient_estimator",
     "objective",
     "kl_weights",
     "kl_warm_up",
     "optimizer",
     "early_stopping",
-)
+]
 
 
 def _part(table: Mapping[str, Any]) -> list[Any]:
@@ -113,16 +95,16 @@ def _count(most: int | None) -> Interval:
     return Interval(Integral, 1, most, closed="left" if most is None else "both")
 
 
-CONSTRAINTS: dict[str, Any] = {  # in scikit-learn's language
+CONSTRAINTS: dict[str, Any] = {
     # no iterator: it would be empty in the second fit, and () means that there is no hidden layer
     "hidden_layer_sizes": [tuple, list, np.ndarray, _count(None), None],
-    "activation": [StrOptions(set(ACTIVATIONS))],
-    "prior": [*_part(PRIORS), None],
-    "inference": [StrOptions(set(INFERENCES)), *kinds(POSTERIORS), Sampling],
-    "gradient_estimator": [StrOptions(set(ESTIMATORS)), type, None],
-    "objective": [*_part(OBJECTIVES), None],
-    "kl_weights": [StrOptions(set(KL_WEIGHTS)), callable, None],
-    "kl_warm_up": [StrOptions(set(WARM_UPS)), callable, None],
+    "activation": [StrOptions(set(catalogue.ACTIVATIONS))],
+    "prior": [*_part(catalogue.PRIORS), None],
+    "inference": [StrOptions(set(INFERENCES)), *kinds(catalogue.POSTERIORS), Sampling],
+    "gradient_estimator": [StrOptions(set(catalogue.ESTIMATORS)), type, None],
+    "objective": [*_part(catalogue.OBJECTIVES), None],
+    "kl_weights": [StrOptions(set(catalogue.KL_WEIGHTS)), callable, None],
+    "kl_warm_up": [StrOptions(set(catalogue.WARM_UPS)), callable, None],
     "optimizer": [Adam, SGD, Momentum, None],
     "epochs": [_count(MOST_STEPS), None],
     "batch_size": [_count(None)],
@@ -131,12 +113,7 @@ CONSTRAINTS: dict[str, Any] = {  # in scikit-learn's language
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
     "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-    "random_state": [
-        Interval(Integral, 0, None, closed="left"),
-        np.random.Generator,
-        np.random.RandomState,
-        None,
-    ],
+    "random_state": [Interval(Integral, 0, None, closed="left"), Generator, RandomState, None],
     "progress": ["boolean", None],
     "verbose": ["verbose"],
     "warm_start": ["boolean"],
@@ -145,14 +122,13 @@ CONSTRAINTS: dict[str, Any] = {  # in scikit-learn's language
 
 
 def _task(learner: str, defaults: dict[str, Any], *target_kinds: str) -> Task:
-    likelihoods = {n: one for n, one in LIKELIHOODS.items() if one.target_kind in target_kinds}
-    constraints = {**CONSTRAINTS, "likelihood": [*_part(likelihoods), None]}
-    return Task(learner, defaults, kinds(likelihoods), constraints)
+    named = catalogue.LIKELIHOODS
+    likelihoods = {name: one for name, one in named.items() if one.target_kind in target_kinds}
+    return Task(learner, defaults, {**CONSTRAINTS, "likelihood": [*_part(likelihoods), None]})
 
 
 REGRESSION = _task("BayesianMLPRegressor", DEFAULTS, "real", "count", "class")
 CLASSIFICATION = _task("BayesianMLPClassifier", DEFAULTS | OF_CLASSES, "class")
-OBJECTIVE_KINDS = kinds(OBJECTIVES)
 
 
 class Plan(NamedTuple):
@@ -194,7 +170,7 @@ class Plan(NamedTuple):
         wish = given
         if wish is None:
             wish = "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
-        make: Any = ESTIMATORS[wish] if isinstance(wish, str) else wish
+        make: Any = catalogue.ESTIMATORS[wish] if isinstance(wish, str) else wish
         try:
             built: Estimator = make(model, self.parts["inference"], objective)
         except ValueError as error:
@@ -211,7 +187,7 @@ def stands_for(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
     for name, value in params.items():
         if isinstance(value, str):
             named[name] = TABLES.get(name, {}).get(value, value)
-    natural = OBJECTIVES["elbo"]
+    natural = catalogue.OBJECTIVES["elbo"]
     if isinstance(named["inference"], PointMass):
         natural = MLE() if params["inference"] == "mle" else MAP()
     defaults = {**task.defaults, "objective": natural}
@@ -244,7 +220,9 @@ def check_plan(params: Mapping[str, Any], task: Task) -> Plan:
         )
     parts["hidden_layer_sizes"] = tuple(hidden.tolist())
     for name in ("kl_weights", "kl_warm_up"):
-        if isinstance(params[name], (type, *OBJECTIVE_KINDS)):  # they can be called, too
+        if isinstance(
+            params[name], (type, *kinds(catalogue.OBJECTIVES))
+        ):  # they can be called, too
             raise TypeError(f"{name} must be a function or an object of one; got {params[name]!r}")
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
         parts["objective"] = FreeEnergy()  # its limit, with the estimators that this one allows
