@@ -129,6 +129,7 @@ def _task(learner: str, defaults: dict[str, Any], *target_kinds: str) -> Task:
 
 REGRESSION = _task("BayesianMLPRegressor", DEFAULTS, "real", "count", "class")
 CLASSIFICATION = _task("BayesianMLPClassifier", DEFAULTS | OF_CLASSES, "class")
+OBJECTIVE_KINDS = kinds(catalogue.OBJECTIVES)
 
 
 class Plan(NamedTuple):
