@@ -221,9 +221,7 @@ def check_plan(params: Mapping[str, Any], task: Task) -> Plan:
         )
     parts["hidden_layer_sizes"] = tuple(hidden.tolist())
     for name in ("kl_weights", "kl_warm_up"):
-        if isinstance(
-            params[name], (type, *kinds(catalogue.OBJECTIVES))
-        ):  # they can be called, too
+        if isinstance(params[name], (type, *OBJECTIVE_KINDS)):  # they can be called, too
             raise TypeError(f"{name} must be a function or an object of one; got {params[name]!r}")
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
         parts["objective"] = FreeEnergy()  # its limit, with the estimators that this one allows
