@@ -6,9 +6,8 @@ import io
 import posixpath
 import re
 import tokenize
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,6 +76,56 @@ def from_root(markdown: str, page: str) -> str:
         return f"]({target})"
 
     return re.sub(r"\]\(([^()\s]+)\)", one, markdown)
+
+
+def found(source: str, name: str) -> list[ast.AST]:
+    """Return the module and what the dotted `name` leads through in it; [] if it is not there."""
+    way: list[ast.AST] = [parsed(source)]
+    for part in name.split("."):
+        for node in getattr(way[-1], "body", []):
+            targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
+            if part in [getattr(node, "name", None), *(getattr(t, "id", None) for t in targets)]:
+                way.append(node)
+                break
+        else:
+            return []
+    return way
+
+
+parsed = cache(ast.parse)  # many links lead into few modules
+
+
+def link_problems(markdown: str) -> list[str]:
+    """Say which links from the root lead nowhere, or name what their file does not define."""
+    problems = []
+    for text, target in links(markdown):
+        path, _, anchor = target.partition("#")
+        file = ROOT / path
+        if "://" in target:
+            continue
+        if not file.exists():
+            problems.append(f"[{text}]({target}): no such file")
+        elif anchor and path.endswith(".ipynb"):
+            if anchor not in sections(file.with_suffix(".py").read_text("utf-8")):
+                problems.append(f"[{text}]({target}): no such heading")
+        elif anchor and anchor not in anchors(file.read_text("utf-8") if path else markdown):
+            problems.append(f"[{text}]({target}): no such heading")
+        elif file.suffix == ".py":
+            label = text.strip("`")
+            name = label.removeprefix(f"{path}::").removeprefix(f"{file.stem}.")
+            named = re.fullmatch(r"[\w.]+", name) and label not in (path, file.name, file.stem)
+            if named and not found(file.read_text("utf-8"), name):
+                problems.append(f"[{text}]({target}): {path} does not define {name}")
+    return problems
+
+
+def complaints(markdown: str) -> str:
+    """Run the fenced Python blocks that show a prompt, and return what differs from the page."""
+    blocks = re.findall(r"^```python\n(>>>.*?)^```$", markdown, re.DOTALL | re.MULTILINE)
+    said: list[str] = []
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "the page", None, None)
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    return "".join(said)
 
 
 def links(markdown: str) -> list[Link]:
@@ -172,65 +221,6 @@ def claims(source: str) -> dict[str, set[str]]:
     return found
 
 
-@lru_cache
-def statements(source: str) -> list[ast.stmt]:
-    """Return the statements of a module; many links lead into few modules."""
-    return ast.parse(source).body
-
-
-def defines(source: str, name: str) -> bool:
-    """Tell whether Python `source` defines the dotted `name` (class members included)."""
-    body = statements(source)
-    for part in name.split("."):
-        named = {
-            **{node.id: node for node in assigned_names(body)},
-            **{
-                node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)
-            },
-        }
-        if part not in named:
-            return False
-        node = named[part]
-        body = node.body if isinstance(node, ast.ClassDef) else []
-    return True
-
-
-def assigned_names(body: list[ast.stmt]) -> list[ast.Name]:
-    targets: list[ast.expr] = []
-    for node in body:
-        targets += node.targets if isinstance(node, ast.Assign) else []
-        targets += [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [target for target in targets if isinstance(target, ast.Name)]
-
-
-def numbering_problems(tags: list[str], families: Mapping[str, int | None] = FAMILIES) -> list[str]:
-    """Say which entries are missing, doubled, out of place or of no known family."""
-    problems = [f"{tag} has {count} entries" for tag, count in Counter(tags).items() if count > 1]
-    problems += [f"{tag} is of no known family" for tag in tags if tag[0] not in families]
-    for family, expected in families.items():
-        numbers = [int(tag[1:]) for tag in tags if tag[0] == family]
-        last = expected or max(numbers, default=1)
-        missing = sorted(set(range(1, last + 1)) - set(numbers))
-        problems += [f"{family}{number} has no entry" for number in missing]
-        beyond = sorted(number for number in set(numbers) if number > last or number < 1)
-        problems += [f"{family}{number} is not in {family}1-{family}{last}" for number in beyond]
-    return problems
-
-
-def tag_problems(
-    defined: Iterable[str], carried: Mapping[str, set[str]], where: str
-) -> tuple[list[str], list[str]]:
-    """Return the defined tags that no file carries, and the carried ones without an entry."""
-    everywhere: set[str] = set().union(*carried.values())
-    missing = [f"{tag}: not in any {where}" for tag in defined if tag not in everywhere]
-    undefined = [
-        f"{path}: {tag} has no entry in derivations.md"
-        for path, tags in carried.items()
-        for tag in sorted(tags - set(defined))
-    ]
-    return missing, undefined
-
-
 def entry_problems(
     entry: Entry, code: Mapping[str, set[str]], tests: Mapping[str, set[str]]
 ) -> list[str]:
@@ -245,34 +235,6 @@ def entry_problems(
                 f"{entry.tag}: no {kind} that its entry links carries the tag "
                 f"(linked: {named or 'none'}; carried by: {holders or 'none'})"
             )
-    return problems
-
-
-def link_problems(markdown: str, root: Path) -> list[str]:
-    """Say which relative links lead nowhere, or name something that their file does not define."""
-    problems = []
-    for text, target in links(markdown):
-        path, _, anchor = target.partition("#")
-        file = root / path
-        if "://" in target:
-            continue
-        if not file.exists():
-            problems.append(f"[{text}]({target}): no such file")
-            continue
-        if anchor:
-            where = file.with_suffix(".py") if file.suffix == ".ipynb" else file
-            text_of = where.read_text("utf-8") if path else markdown
-            known = sections(text_of) if file.suffix == ".ipynb" else anchors(text_of)
-            if anchor not in known:
-                problems.append(f"[{text}]({target}): no such heading")
-        if not path:
-            continue
-        label = text.strip("`")
-        name = label.removeprefix(f"{path}::").removeprefix(f"{file.stem}.")
-        if file.suffix != ".py" or label in (path, file.name):
-            continue
-        if not re.fullmatch(r"[\w.]+", name) or not defines(file.read_text("utf-8"), name):
-            problems.append(f"[{text}]({target}): {path} does not define {name}")
     return problems
 
 
@@ -309,20 +271,6 @@ def unpractised(
         if needed and named and not set(named) & {path for path, _, _ in last}:
             problems.append(f"{entry.tag} links no {kind}, but {named} name it")
     return problems
-
-
-def examples(markdown: str) -> list[str]:
-    """Return the fenced Python blocks that show a prompt, ``>>> ...``."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", markdown, re.DOTALL | re.MULTILINE)
-    return [block for block in blocks if block.startswith(">>>")]
-
-
-def complaints(example: str) -> str:
-    """Run an example and return what differs from its printed results."""
-    said: list[str] = []
-    test = doctest.DocTestParser().get_doctest(example, {}, "derivations.md", None, None)
-    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
-    return "".join(said)
 
 
 def chapters(text: str) -> list[str]:

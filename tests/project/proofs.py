@@ -26,6 +26,7 @@ from project.book import (
     Entry,
     Link,
     claims,
+    found,
     links,
     outside_fences,
     prose,
@@ -85,28 +86,11 @@ def definition(source: str, name: str) -> tuple[str, str]:
 
     Two empty strings if there is none.
     """
-    tree = ast.parse(source)
-    scope: ast.Module | ast.stmt = tree
-    around = ""
-    for part in name.split("."):
-        around += "\n" + (prose_of(scope) or "")
-        for node in getattr(scope, "body", []):
-            targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
-            named = {getattr(node, "name", None), *(getattr(t, "id", None) for t in targets)}
-            if part in named - {None}:
-                scope = node
-                break
-        else:
-            return "", ""
-    if isinstance(scope, ast.Module):
-        return source, ""
-    lines = source.splitlines()[scope.lineno - 1 : scope.end_lineno]
+    if not (way := found(source, name)):
+        return "", ""
+    around = "".join(f"\n{ast.get_docstring(each) or ''}" for each in way[:-1])  # type: ignore
+    lines = source.splitlines()[way[-1].lineno - 1 : way[-1].end_lineno]  # type: ignore
     return textwrap.dedent("\n".join(lines)) + "\n", around
-
-
-def prose_of(scope: ast.AST) -> str | None:
-    """Return the docstring of a module or class."""
-    return ast.get_docstring(scope) if isinstance(scope, ast.Module | ast.ClassDef) else None
 
 
 def tagged_line(segment: str, tag: str) -> str:

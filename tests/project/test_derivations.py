@@ -1,9 +1,8 @@
 """The derivations, the code and the tests speak of the same equations, and links lead somewhere."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from project.book import (
@@ -18,21 +17,15 @@ from project.book import (
     ROOT,
     TAG,
     TEXT,
-    Link,
     claims,
-    complaints,
     entries,
     entry_problems,
-    examples,
     from_root,
-    link_problems,
     links,
     marked_tags,
     notebooks,
-    numbering_problems,
     outside_fences,
     prose,
-    tag_problems,
     tags_in,
     tags_in_code,
     unpractised,
@@ -44,7 +37,10 @@ def none_of(problems: list[str]) -> None:
 
 
 def test_every_equation_has_exactly_one_entry_and_the_report_is_one_page_in_its_order() -> None:
-    none_of(numbering_problems(DEFINED))
+    for family, count in FAMILIES.items():
+        numbers = [int(tag[1:]) for tag in DEFINED if tag[0] == family]
+        assert sorted(numbers) == list(range(1, (count or len(numbers)) + 1)), family
+    assert {tag[0] for tag in DEFINED} == set(FAMILIES)
     assert [entry.tag for entry in entries(TEXT)] == [f"K{number}" for number in range(1, 45)]
 
 
@@ -72,38 +68,28 @@ def test_a_page_is_read_in_one_sitting_and_leads_to_the_next() -> None:
         ), page
 
 
-def unled(rows: list[Link], pages: Mapping[str, str]) -> list[str]:
-    """Say which page does not lead to the folder of exercises that the table gives it."""
-    problems, folder = [], ""
-    for link in rows:
-        if link.target.startswith("exercises/"):
-            folder = link.target
-        elif link.target in pages and folder not in {
-            each.target for each in links(pages[link.target])
-        }:
-            problems.append(f"{link.target} does not lead to {folder}")
-    return problems
-
-
 def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:
     page = from_root((ROOT / "exercises/README.md").read_text("utf-8"), "exercises/README.md")
     table = "\n".join(line for line in page.splitlines() if line.startswith("| ["))
     rows = [link for link in links(table) if link.target != "derivations/errata.md"]
     folders = {f"exercises/{path.name}" for path in ROOT.glob("exercises/[0-9]*")}
     assert {link.target for link in rows} - set(PAGES) == folders
-    none_of(unled(rows, PAGES))
+    folder = ""
+    for link in rows:
+        if link.target in folders:
+            folder = link.target
+        elif link.target in PAGES:
+            led = {each.target for each in links(PAGES[link.target])}
+            assert folder in led, f"{link.target} does not lead to {folder}"
 
 
-def test_every_equation_is_in_the_code_and_the_code_names_no_other() -> None:
-    missing, undefined = tag_problems(
-        DEFINED, tags_in_code(), "docstring or comment of the packages"
-    )
-    none_of(missing + undefined)
-
-
-def test_every_equation_has_a_test_and_the_tests_name_no_other() -> None:
-    missing, undefined = tag_problems(DEFINED, marked_tags(), "pytest.mark.equation")
-    none_of(missing + undefined)
+@pytest.mark.parametrize("carried", [tags_in_code, marked_tags])
+def test_every_equation_is_in_the_code_and_has_a_test_and_these_name_no_other(
+    carried: Callable[[], dict[str, set[str]]],
+) -> None:
+    undefined = {path: tags - set(DEFINED) for path, tags in carried().items()}
+    assert not any(undefined.values()), undefined
+    assert not set(DEFINED) - set().union(*carried().values())
 
 
 def test_no_test_claims_more_equations_than_it_can_notice_being_wrong() -> None:
@@ -154,16 +140,6 @@ def test_plain_and_the_entries_that_it_carries_name_each_other() -> None:
     assert linking == tags_in_code()[PLAIN] - {"D7", "D9"}  # which it mentions and leaves to others
 
 
-def test_every_link_leads_to_something() -> None:
-    none_of([what for text in PAGES.values() for what in link_problems(text, ROOT)])
-
-
-def test_the_examples_print_what_they_say() -> None:
-    every = [example for text in PAGES.values() for example in examples(text)]
-    assert len(every) >= 13
-    none_of([what for example in every if (what := complaints(example))])
-
-
 def test_mathematics_is_written_as_github_renders_it() -> None:
     inline = re.compile(r"(?<![^\s(|])\$`[^`\n]+`\$(?![^\s.,;:)|])")
     for page, markdown in PAGES.items():
@@ -183,19 +159,3 @@ WRITTEN = ("K20", "K21")
 '''
     assert tags_in(prose(source), FAMILIES) == {"K1", "K5", "K10", "K11", "K12", "K43", "K44"}
     assert claims(source)["test_a"] == {"K3", "D4", "D5", "K20", "K21"}
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ("[a](#one)", "no such heading"), ("[b](b.py)", "no such file"),
-        ("[`a.C.g`](a.py)", "does not define C.g"), ("[n](n.ipynb#1-one)", "no such heading"),
-    ],
-)  # fmt: skip
-def test_a_link_to_nothing_is_found(wrong: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("class C:\n    def f(self): pass\n")
-    (tmp_path / "n.py").write_text("# # N\n# ## 1. One: two?\n")
-    (tmp_path / "n.ipynb").write_text("{}")
-    right = "# One: two\n[a](#one-two) [`a.C.f`](a.py) [n](n.ipynb#1.-One:-two?)"
-    assert not link_problems(right, tmp_path)
-    assert said in link_problems(f"{right} {wrong}", tmp_path)[0]

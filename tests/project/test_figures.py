@@ -27,24 +27,11 @@ def figures():
     return module
 
 
-def image_problems(markdown, folder):
-    """Say which images of a page do not exist or are not described."""
-    problems = []
-    for description, target in IMAGE.findall(markdown):
-        if not (folder / target).is_file():
-            problems.append(f"{target} does not exist")
-        if len(description) < SHORTEST_DESCRIPTION:
-            problems.append(f"{target} is described by {description!r}")
-    return problems
-
-
-def test_every_image_of_the_book_exists_and_is_described_in_words():
-    problems = [
-        f"{page.name}: {what}"
-        for page in PAGES
-        for what in image_problems(page.read_text("utf-8"), page.parent)
-    ]
-    assert not problems, problems
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_every_image_exists_and_is_described_in_words(page):
+    for description, target in IMAGE.findall(page.read_text("utf-8")):
+        assert (page.parent / target).is_file(), target
+        assert len(description) >= SHORTEST_DESCRIPTION, target
 
 
 def test_every_figure_that_can_be_drawn_is_in_the_book_once(figures):
@@ -114,10 +101,6 @@ def test_after_sixty_steps_the_paths_are_where_the_text_says(figures):
         for optimizer in (figures.SGD(0.02), figures.Momentum(0.02, 0.9), figures.Adam(0.1))
     ]
     assert [round(float(end), 2) for end in ends] == [2.85, 1.52, 1.52]
-    assert np.allclose(np.abs(np.diff(figures.path(figures.Adam(0.1), 1, start), axis=0)), 0.1)
-    plain = figures.path(figures.SGD(0.02), 60, start)
-    assert (np.diff(figures.free_energy(*plain.T)) < 0).all()
-    assert 1 < plain[-1, 1] - plain[0, 1] < 1.2
 
 
 @pytest.mark.equation("D8")
@@ -205,28 +188,18 @@ def test_the_drawn_ceiling_is_the_accuracy_of_naming_the_likelier_bin(figures):
 
 @pytest.mark.equation("M10")
 def test_every_point_grows_the_same_stretch_in_one_way_and_every_subtree_is_looked_at(figures):
-    everything = (0, 2**figures.DOUBLINGS - 1)
-    strings = set()
-    for start in range(everything[1] + 1):
-        here = (start, start)
-        whole, parts = set(), set()
-        for direction, first, last in figures.growth(start):
-            size = here[1] - here[0] + 1
-            grown = (
-                (here[0], here[1] + size) if direction == "forwards" else (here[0] - size, here[1])
-            )
-            assert (first, last) == grown
-            added = (here[1] + 1, last) if direction == "forwards" else (first, here[0] - 1)
-            parts |= {
-                each for each in figures.subtrees() if added[0] <= each[0] <= each[1] <= added[1]
-            }
-            whole.add(grown)
-            here = grown
-        assert here == everything
-        assert whole | parts == set(figures.subtrees())
-        assert whole == {each for each in figures.subtrees() if each[0] <= start <= each[1]}
-        strings.add(tuple(direction for direction, _, _ in figures.growth(start)))
-    assert len(strings) == everything[1] + 1
+    points = 2**figures.DOUBLINGS
+    ways = [figures.growth(start) for start in range(points)]
+    for start, way in enumerate(ways):
+        low = high = start
+        for direction, first, last in way:
+            size = high - low + 1
+            low, high = (low, high + size) if direction == "forwards" else (low - size, high)
+            assert (first, last) == (low, high)
+        assert (low, high) == (0, points - 1)
+        passed = {(first, last) for _, first, last in way}
+        assert passed == {each for each in figures.subtrees() if each[0] <= start <= each[1]}
+    assert len({tuple(direction for direction, _, _ in way) for way in ways}) == points
 
 
 @pytest.mark.equation("M22")
@@ -239,8 +212,6 @@ def test_drawn_p_values_are_uniform_before_the_data_and_scatter_less_after_them(
     assert after.var() < 0.75 / 12
     for a in (0.05, 0.1, 0.2):
         assert np.mean(after <= a) < a  # the bound allows 2 a
-    # by the same measure the values after the data are not uniform
-    assert np.abs(np.sort(after) - (np.arange(sets) + 0.5) / sets).max() > 1.95 / sets**0.5
 
 
 @pytest.mark.equation("M22")
@@ -254,11 +225,6 @@ def test_the_drawn_misfit_is_seen_by_neighbours_and_not_by_the_mean(figures):
     }
     assert found["residuals of neighbours"] < 0.03
     assert 0.3 < found["mean of y"] < 0.7  # which the intercept fits
-    # a line for a line: nothing to be seen
-    straight = figures.INPUTS @ [0.3, -0.8] + figures.SCATTER * rng.standard_normal(12)
-    weights = figures.weights_after(straight, 5000, rng)
-    seen, again = figures.quantities("residuals of neighbours", straight, weights, rng)
-    assert 0.05 < np.mean(again > seen) < 0.95
 
 
 @pytest.mark.equation("D4", "K44")
@@ -384,7 +350,6 @@ def test_the_weights_of_the_report_would_need_as_many_epochs_as_the_book_says(fi
 
 
 def test_the_moving_picture_of_the_readme_is_that_of_plain_in_training(figures):
-    assert not image_problems((ROOT / "README.md").read_text("utf-8"), ROOT)
     path = ROOT / "figures" / "training.gif"
     assert path.stat().st_size < 1e6
     with Image.open(path) as picture:
@@ -403,14 +368,6 @@ def test_the_moving_picture_of_the_readme_is_that_of_plain_in_training(figures):
     sigmas = (figures.plain.softplus(np.split(theta, 2)[1]) for theta in (start, last))
     assert np.sum(np.less(*reversed(list(sigmas)))) == 16  # as the README describes it
     assert figures.predicted(start).epistemic.max() < figures.predicted(last).epistemic.max()
-
-
-def test_the_neuron_of_the_picture_has_the_output_that_is_drawn(figures):
-    z = np.dot(figures.NEURON_INPUTS, figures.NEURON_WEIGHTS) + figures.NEURON_BIAS
-    assert figures.neuron("sigmoid") == pytest.approx(1 / (1 + np.exp(-z)), rel=1e-14)
-    left = figures.network().axes[0]
-    drawn = {text.get_text() for text in left.texts}
-    assert {f"{figures.neuron('sigmoid'):.3f}", f"$z = {z:g}$"} <= drawn
 
 
 def test_only_the_reparameterised_graph_leads_back_to_theta(figures):

@@ -32,28 +32,27 @@ def block(language, page=README):
     return re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)[1]
 
 
-@pytest.mark.equation("K30")
-def test_the_example_prints_what_the_readme_shows():
-    code, text = EXAMPLES[0]
+def printed_by(code):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
-    shown, found = (NUMBER.findall(lines) for lines in (text, printed.getvalue()))
-    assert NUMBER.sub("#", printed.getvalue()) == NUMBER.sub("#", text)
+    return printed.getvalue()
+
+
+@pytest.mark.equation("K30")
+def test_the_example_prints_what_the_readme_shows():
+    code, text = EXAMPLES[0]
+    printed = printed_by(code)
+    assert len([line for line in code.splitlines() if line]) == 10
+    shown, found = (NUMBER.findall(lines) for lines in (text, printed))
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", text)
     assert float(found[-1]) <= 1e-12  # the gradient error, which differs between machines
     assert np.allclose([float(n) for n in found[:-1]], [float(n) for n in shown[:-1]], rtol=0.02)
 
 
 def test_the_sampling_example_prints_what_the_readme_shows():
     code, shown = EXAMPLES[1]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), {})
-    assert printed.getvalue() == shown
-
-
-def test_the_example_is_ten_lines():
-    assert len([line for line in EXAMPLES[0][0].splitlines() if line]) == 10
+    assert printed_by(code) == shown
 
 
 def test_the_core_that_it_shows_is_that_of_plain_and_its_length_is_right():
@@ -63,27 +62,6 @@ def test_the_core_that_it_shows_is_that_of_plain_and_its_length_is_right():
     assert core.startswith("mu, rho = ")
     assert "d_rho = " in core.splitlines()[-1]
     assert f"the rest of its {len(source.splitlines())} lines" in README
-
-
-def anchors(page):
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_link_to_a_file_and_every_heading_exists(page):
-    targets = re.findall(r"\]\(([^)]+)\)", PAGES[page])
-    assert len(targets) > 5
-    for target in targets:
-        if not target.startswith("https://"):
-            path, _, anchor = target.partition("#")
-            file = (ROOT / page).parent / path if path else ROOT / page
-            assert file.exists(), target
-            assert not anchor or anchor in anchors(file), target
-
-
-def test_the_readme_is_read_in_five_minutes():
-    assert len(README.splitlines()) < 150
 
 
 def test_every_subcommand_it_names_exists(capsys):
@@ -100,19 +78,12 @@ def test_every_subcommand_it_names_exists(capsys):
 ALONE = {"bbb_numpy/plain.py", "bbb_numpy/gradcheck.py", "bbb_studies", "bbb_course"}
 
 
-def on_the_map():
-    """The rows below ``| folder | what lives there |``, and what of the packages they link."""
-    table = re.search(r"\| folder \| what lives there \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", READING)[1]
-    return table.splitlines(), re.findall(r"\]\(\.\./(bbb_[\w./]+?)/?\)", table)
-
-
 def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():
     package = ROOT / "bbb_numpy"
     folders = {f"bbb_numpy/{path.parent.name}" for path in package.glob("*/__init__.py")}
-    rows, linked = on_the_map()
-    assert len(folders) > 10
+    table = re.search(r"\| folder \| what lives there \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", READING)[1]
+    linked = re.findall(r"\]\(\.\./(bbb_[\w./]+?)/?\)", table)
     assert sorted(linked) == sorted(folders | ALONE)
-    assert len(rows) < 20
 
 
 @pytest.mark.brief

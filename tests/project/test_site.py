@@ -15,9 +15,11 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, complaints, entries, tags_in
+from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, tags_in
 
 SITE = ROOT / "site"
+BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
+PHONE = 360  # pixels
 
 
 def load(name):
@@ -106,15 +108,6 @@ def test_nothing_is_left_of_githubs_own_forms(files):
         assert "$`" not in free, name
 
 
-def test_the_examples_of_the_symptoms_print_what_they_say():
-    text = (SITE / "symptoms.md").read_text("utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 13
-    assert all(block.startswith(">>>") for block in blocks)
-    said = complaints("\n".join(blocks))
-    assert not said, said
-
-
 def test_every_symptom_of_the_table_has_its_section_and_every_section_its_row():
     text = (SITE / "symptoms.md").read_text("utf-8")
     rows = re.findall(r"^\|.*\(#([\w-]+)\) \|$", text, re.MULTILINE)
@@ -129,21 +122,6 @@ def test_the_slides_have_every_equation_of_the_report_with_its_line_of_code():
     assert text.count("```python\n") == len(shown)
     assert text.count("```{math}\n") >= len(shown) - 6
     assert "](" not in text
-
-
-def test_a_slide_shows_what_an_entry_states_and_not_what_is_printed_wrongly():
-    start = "#### K4: one\nRight.\n\nWeights are drawn in the end.\n\n"
-    fold = "<details><summary>As printed</summary>\n\n```math\nc\n```\n\n</details>\n\n"
-    end = "Code: [`plain.fit`](bbb_numpy/plain.py)\n\n```math\nd\n```\n"
-    for formulas, shown in [
-        ("```math\na\n```\n\nand so\n\n```math\nb\n```\n\n", "a"),
-        ("```math\na\n```\n\nand so\n\n```math\n\\boxed{b}\n```\n\n", "\\boxed{b}"),
-        ("", ""),
-    ]:
-        chapter = start + fold + formulas + end
-        found = slides.slide(entries(chapter)[0], chapter)
-        assert re.findall(r"```{math}\n(.*?)\n```", found) == ([shown] if shown else [])
-        assert "Weights are drawn in the end." in found
 
 
 def test_githubs_markdown_becomes_mysts():
@@ -264,56 +242,19 @@ def browser():
             driver.quit()
 
 
-READY = """
-const done = arguments[0];
-const typeset = () => window.MathJax && MathJax.startup ? MathJax.startup.promise : null;
-const wait = () => Promise.resolve(typeset()).then(() => setTimeout(done, 0));
-document.readyState === "complete" ? wait() : window.addEventListener("load", wait);
-"""
-LOOK = r"""
-document.querySelectorAll("details").forEach(fold => { fold.open = true; });
-const plain = [];
-const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walk.nextNode()) {
-  const node = walk.currentNode;
-  if (!node.parentElement.closest("pre, code, script, style, mjx-container, .highlight")) {
-    plain.push(node.data);
-  }
-}
-const links = [...document.querySelectorAll("article p a, article li a, article td a")];
-const colourless = links.filter(link => link.offsetParent && !link.matches(".headerlink")
-  && !getComputedStyle(link).textDecorationLine.includes("underline"));
-const hits = [...document.querySelectorAll(".row.hit .number")];
-const scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
-const inside = element => {
-  for (let around = element.parentElement; around; around = around.parentElement) {
-    if (around.matches("article, body")) return false;
-    if (scrolls(around)) return true;
-  }
-};
-const right = [...document.querySelectorAll("article, article *")]
-  .filter(element => element.checkVisibility() && !element.closest("svg, mjx-container, script"))
-  .filter(element => !inside(element))
-  .map(element => element.getBoundingClientRect().right);
-return {
-  width: Math.max(document.documentElement.scrollWidth, ...right.map(Math.floor)),
-  formulas: document.querySelectorAll(".math:not(:has(.math))").length,
-  typeset: document.querySelectorAll("mjx-container").length,
-  broken: document.querySelectorAll("[data-mml-node=merror], mjx-merror").length,
-  latex: plain.join(" ").match(/\\[a-zA-Z]{2,}|\\\(|\$\S/g),
-  colourless: colourless.map(link => link.textContent),
-  unmarked: hits.filter(hit => !getComputedStyle(hit, "::before").content.includes("▶")).length,
-  loaded: performance.getEntriesByType("resource").map(entry => entry.name)
-    .filter(name => /^https?:/.test(name)),
-};
-"""
+def opened(browser, path):
+    browser.get(path.as_uri())
+    browser.execute_async_script(f"{BROWSER}\nready(arguments[0]);")
+
+
+def ask(browser, name):
+    return browser.execute_script(f"{BROWSER}\nreturn {name}();")
 
 
 def seen(browser, path):
     """Return what a browser makes of a page."""
-    browser.get(path.as_uri())
-    browser.execute_async_script(READY)
-    found = browser.execute_script(LOOK)
+    opened(browser, path)
+    found = ask(browser, "look")
     found["said"] = [line["message"] for line in browser.get_log("browser")]
     return found
 
@@ -329,9 +270,6 @@ def looks_wrong(found, width):
     wrong += [f"links without a line: {found['colourless'][:3]}"] if found["colourless"] else []
     wrong += ["marked lines that only colour marks"] if found["unmarked"] else []
     return wrong + [f"loads {name}" for name in found["loaded"]]
-
-
-PHONE = 360
 
 
 def sized(browser, width):
@@ -372,25 +310,9 @@ def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on
     for width, side_by_side in ((1400, True), (PHONE, False)):
         sized(browser, width)
         seen(browser, built[0] / "tags" / "k30.html")
-        script = "return [...document.querySelectorAll('.column')].map(c => c.offsetTop)"
-        tops = browser.execute_script(script)
+        tops = ask(browser, "columns")
         assert len(tops) == 3
         assert (len(set(tops)) == 1) is side_by_side
-
-
-HINTS = """
-const fold = [...document.querySelectorAll("article details")].at(-1);
-const asked = fold.parentElement.querySelectorAll(":scope > ol > li");
-const hints = fold.querySelectorAll("ol > li");
-const seen = [...hints].filter(hint => hint.checkVisibility());
-const formulas = [...fold.querySelectorAll("mjx-container")];
-return {
-  title: fold.querySelector("summary").textContent, asked: asked.length, hints: hints.length,
-  seen: seen.length, raw: fold.textContent.match(/[$]/g),
-  formulas: fold.querySelectorAll(".math").length,
-  drawn: formulas.filter(formula => formula.getBoundingClientRect().width > 4).length,
-};
-"""
 
 
 def hints_problems(found, opened):
@@ -411,28 +333,15 @@ def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built
     notebooks = sorted((built[0] / "notebooks").glob("[0-9]*.html"))
     problems = []
     for path in notebooks:
-        browser.get(path.as_uri())
-        browser.execute_async_script(READY)
-        for opened in (False, True):
-            if opened:
+        opened(browser, path)
+        for folded in (True, False):
+            if not folded:
                 click = "[...document.querySelectorAll('article summary')].at(-1).click()"
                 browser.execute_script(click)
-            wrong = hints_problems(browser.execute_script(HINTS), opened)
+            wrong = hints_problems(ask(browser, "hints"), not folded)
             problems += [f"{path.name}: {what}" for what in wrong]
     assert len(notebooks) == len(list(ROOT.glob("notebooks/[0-9]*.ipynb")))
     assert not problems, "\n" + "\n".join(problems)
-
-
-FILMS = """
-return [...document.querySelectorAll("article input[type=range]")].map(slider => {
-  const frames = [...slider.parentNode.querySelectorAll("img")];
-  const shown = () => frames.flatMap((frame, at) => frame.checkVisibility() ? [at] : []);
-  const first = shown();
-  slider.value = slider.max;
-  slider.dispatchEvent(new Event("input"));
-  const images = frames.filter(frame => frame.complete && frame.naturalWidth && frame.alt);
-  return [frames.length, images.length, first, shown()];
-});"""
 
 
 @pytest.mark.long
@@ -440,9 +349,8 @@ def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, brow
     sized(browser, 1280)
     films = 0
     for path in sorted((built[0] / "notebooks").glob("[0-9]*.html")):
-        browser.get(path.as_uri())
-        browser.execute_async_script(READY)
-        for frames, images, first, last in browser.execute_script(FILMS):
+        opened(browser, path)
+        for frames, images, first, last in ask(browser, "films"):
             films += 1
             assert frames == images > 5, path.name
             assert (first, last) == ([0], [frames - 1]), path.name
@@ -455,13 +363,6 @@ def test_every_slide_fits_its_screen(built, browser):
     sized(browser, 1280)
     found = seen(browser, built[1] / "index.html")
     assert not looks_wrong(found, 1280)
-    script = """
-    return Reveal.getSlides().map(slide => {
-      const at = Reveal.getIndices(slide);
-      Reveal.slide(at.h, at.v);
-      const now = Reveal.getCurrentSlide();
-      return [now.querySelector('h1, h2, h3')?.textContent, now.scrollWidth, now.scrollHeight];
-    });"""
-    shown = browser.execute_script(script)
+    shown = ask(browser, "slides")
     assert len(shown) > 44
     assert not [slide for slide in shown if slide[1] > 1280 or slide[2] > 720]

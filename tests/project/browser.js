@@ -1,0 +1,90 @@
+// What test_site.py asks a browser about a page.
+
+// Call `done` when the page is loaded and its formulas are typeset.
+function ready(done) {
+  const typeset = () => window.MathJax && MathJax.startup ? MathJax.startup.promise : null;
+  const wait = () => Promise.resolve(typeset()).then(() => setTimeout(done, 0));
+  document.readyState === "complete" ? wait() : window.addEventListener("load", wait);
+}
+
+// What is to be seen, and what is wrong with it.
+function look() {
+  document.querySelectorAll("details").forEach(fold => { fold.open = true; });
+  const plain = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const node = walk.currentNode;
+    if (!node.parentElement.closest("pre, code, script, style, mjx-container, .highlight")) {
+      plain.push(node.data);
+    }
+  }
+  const links = [...document.querySelectorAll("article p a, article li a, article td a")];
+  const colourless = links.filter(link => link.offsetParent && !link.matches(".headerlink")
+    && !getComputedStyle(link).textDecorationLine.includes("underline"));
+  const hits = [...document.querySelectorAll(".row.hit .number")];
+  const scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
+  const inside = element => {
+    for (let around = element.parentElement; around; around = around.parentElement) {
+      if (around.matches("article, body")) return false;
+      if (scrolls(around)) return true;
+    }
+  };
+  const right = [...document.querySelectorAll("article, article *")]
+    .filter(element => element.checkVisibility() && !element.closest("svg, mjx-container, script"))
+    .filter(element => !inside(element))
+    .map(element => element.getBoundingClientRect().right);
+  return {
+    width: Math.max(document.documentElement.scrollWidth, ...right.map(Math.floor)),
+    formulas: document.querySelectorAll(".math:not(:has(.math))").length,
+    typeset: document.querySelectorAll("mjx-container").length,
+    broken: document.querySelectorAll("[data-mml-node=merror], mjx-merror").length,
+    latex: plain.join(" ").match(/\\[a-zA-Z]{2,}|\\\(|\$\S/g),
+    colourless: colourless.map(link => link.textContent),
+    unmarked: hits.filter(hit => !getComputedStyle(hit, "::before").content.includes("▶")).length,
+    loaded: performance.getEntriesByType("resource").map(entry => entry.name)
+      .filter(name => /^https?:/.test(name)),
+  };
+}
+
+// Where the three columns of an equation begin.
+function columns() {
+  return [...document.querySelectorAll('.column')].map(c => c.offsetTop);
+}
+
+// The fold of a notebook's hints.
+function hints() {
+  const fold = [...document.querySelectorAll("article details")].at(-1);
+  const asked = fold.parentElement.querySelectorAll(":scope > ol > li");
+  const hints = fold.querySelectorAll("ol > li");
+  const seen = [...hints].filter(hint => hint.checkVisibility());
+  const formulas = [...fold.querySelectorAll("mjx-container")];
+  return {
+    title: fold.querySelector("summary").textContent, asked: asked.length, hints: hints.length,
+    seen: seen.length, raw: fold.textContent.match(/[$]/g),
+    formulas: fold.querySelectorAll(".math").length,
+    drawn: formulas.filter(formula => formula.getBoundingClientRect().width > 4).length,
+  };
+}
+
+// Move each slider to its end: number of frames, of images, what was shown before and after.
+function films() {
+  return [...document.querySelectorAll("article input[type=range]")].map(slider => {
+    const frames = [...slider.parentNode.querySelectorAll("img")];
+    const shown = () => frames.flatMap((frame, at) => frame.checkVisibility() ? [at] : []);
+    const first = shown();
+    slider.value = slider.max;
+    slider.dispatchEvent(new Event("input"));
+    const images = frames.filter(frame => frame.complete && frame.naturalWidth && frame.alt);
+    return [frames.length, images.length, first, shown()];
+  });
+}
+
+// Title, width and height of every slide.
+function slides() {
+  return Reveal.getSlides().map(slide => {
+    const at = Reveal.getIndices(slide);
+    Reveal.slide(at.h, at.v);
+    const now = Reveal.getCurrentSlide();
+    return [now.querySelector('h1, h2, h3')?.textContent, now.scrollWidth, now.scrollHeight];
+  });
+}

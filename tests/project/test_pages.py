@@ -1,0 +1,33 @@
+"""Every page that people read: its links lead somewhere, its examples print what they show."""
+
+import pytest
+from project.book import ROOT, complaints, from_root, link_problems
+
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/*.md", "derivations/*.md", "exercises/**/*.md", "benchmarks/*.md",
+                    "site/*.md")
+    for path in sorted(ROOT.glob(pattern))
+]  # fmt: skip
+EXAMPLES = [page for page in PAGES if "```python\n>>>" in (ROOT / page).read_text("utf-8")]
+
+
+def text(page: str) -> str:
+    return from_root((ROOT / page).read_text("utf-8"), page)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_to_something(page: str) -> None:
+    problems = link_problems(text(page))
+    assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_examples_print_what_they_say(page: str) -> None:
+    said = complaints(text(page))
+    assert not said, said
+
+
+def test_the_pages_that_have_examples_are_found() -> None:
+    assert {"site/symptoms.md", "derivations/training.md"} <= set(EXAMPLES)
+    assert len(PAGES) > 25
