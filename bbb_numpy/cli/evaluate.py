@@ -106,16 +106,8 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
     )
 
     y, folds = problem.y, args.folds
-    problem.check(max(FEWEST, folds or 0))
-    labels: Array = np.zeros(1)
-    if problem.task == "classification":
-        labels, counts = np.unique(y, return_counts=True)
-        if counts.min() < (folds or 2):
-            rare = shown(labels[np.argmin(counts)])
-            raise TableError(
-                f"{problem.source}: the class {rare} has {counts.min()} rows; "
-                f"{folds or 2} are needed. Leave such rows out, or join it with another class"
-            )
+    problem.check(max(FEWEST, folds or 0), folds or 2)
+    labels = np.unique(y) if problem.task == "classification" else np.zeros(1)
     stratified, seed = len(labels) > 1, args.seed % 2**32
     if folds:
         kind: Any = StratifiedKFold if stratified else KFold

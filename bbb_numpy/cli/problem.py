@@ -65,16 +65,21 @@ class Problem(NamedTuple):
         inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){hot}"
         return f"{inputs}, target {self.target}: {self.task}{self.why}"
 
-    def check(self, fewest: int) -> None:
+    def check(self, fewest: int, of_class: int) -> None:
         """Raise TableError for rows that cannot be split, or a target of one value."""
-        count = len(self.y)
-        if count < fewest:
+        labels, counts = np.unique(self.y, return_counts=True)
+        if len(self.y) < fewest:
             raise TableError(
-                f"{self.source}: {count} rows are too few; at least {fewest} are needed"
+                f"{self.source}: {len(self.y)} rows are too few; at least {fewest} are needed"
             )
-        if (self.y == self.y[0]).all():
+        if len(labels) < 2:
             raise TableError(
                 f"{self.source}: the target {shown(self.target)} is the same in all rows"
+            )
+        if self.task == "classification" and counts.min() < of_class:
+            raise TableError(
+                f"{self.source}: the class {shown(labels[np.argmin(counts)])} has {counts.min()} "
+                f"rows; {of_class} are needed. Leave such rows out, or join it with another class"
             )
 
 

@@ -7,6 +7,9 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one, at_least_two
 from bbb_numpy.cli.problem import add_data_options, read_problem
@@ -20,42 +23,53 @@ __all__ = ["add_parsers", "compare"]
 
 USUAL = ("mean-field", "ensemble", "hmc")
 OPTIONS = (  # that repeat a run
-    *("target", "inputs", "leave_out", "categories", "dates", "method", "separator", "decimal"),
-    *("thousands", "encoding", "fill", "splits", "units", "seed", "workers", "drop_missing"),
+    *("target", "inputs", "leave_out", "categories", "dates", "task", "method", "separator"),
+    *("decimal", "thousands", "encoding", "fill", "splits", "units", "seed", "workers"),
+    "drop_missing",
 )
 
 
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on random splits of a table; goes on where it was interrupted."""
-    args.method = tuple(dict.fromkeys(args.method or USUAL))
-    check_packages(args.method)
-    from ..uci import page, workers
+    check_packages(tuple(args.method or USUAL))
+    from ..uci import classes, page, workers
     from ..uci.running import run
 
     problem = read_problem(args)
-    problem.check(own.FEWEST)
-    out = Path(args.out)
+    problem.check(own.FEWEST, 2)
+    out, x, y = Path(args.out), problem.inputs.to_numpy(), problem.y
+    kind: Any = own
+    trial: Any
+    settings: Any
+    write: Any
+    trial, settings, write = own.OwnTrial, Settings(**changed_settings(args)), page.write_own
+    usual: tuple[str, ...] = USUAL
+    rivals: tuple[str, ...] = ()
+    if problem.task == "classification":
+        kind, trial, write = classes, classes.ClassTrial, classes.write
+        settings = classes.ClassSettings(args.units or 50, args.seed, args.quick)
+        usual, rivals = classes.USUAL, classes.RIVALS
+        y = np.unique(y, return_inverse=True)[1]
+    args.method = tuple(dict.fromkeys(args.method or usual))
     records.prepare(out)
-    x, y = problem.inputs.to_numpy(), problem.y[:, None]
-    digest = own.keep(out, x, y)
-    settings, name = Settings(**changed_settings(args)), own.set_name(problem.source)
+    name, digest = own.set_name(problem.source), own.keep(out, x, y[:, None])
     trials = [
-        own.OwnTrial(name, method, split, digest, settings)
-        for method in args.method
+        trial(name, method, split, digest, settings)
+        for method in (*args.method, *rivals)
         for split in range(args.splits)
     ]
     outcome = run(
         trials,
         out,
         partial(workers.local, args.workers),
-        partial(own.measure_own, str((out / own.DATA).resolve())),
+        partial(kind.measure_own, str((out / own.DATA).resolve())),
         args.progress,
         resume=args.resume,
         retry_failed=args.retry_failed,
     )
     command = as_typed(shlex.join(["compare", args.data]), args, *OPTIONS)
     print(problem.said())
-    print(page.write_own(out, [*outcome.records, *outcome.failed], command))
+    print(write(out, [*outcome.records, *outcome.failed], command))
     print(f"\n{outcome.said()}")
     print(f"± is the standard error over splits. Records, tables and pictures are in {out}/")
     if outcome.failed:
@@ -66,7 +80,8 @@ def compare(args: argparse.Namespace) -> int:
 def add_parsers(commands: Commands) -> None:
     """Add the subcommand compare."""
     parser = add_command(commands, "compare", compare, "DATA --target NAME [options]")
-    add_data_options(parser, ["regression"])
+    add_data_options(parser, ["regression", "classification"])
+    parser.set_defaults(likelihood=None)
     parser.add_argument(
         "--method",
         nargs="+",

@@ -80,6 +80,34 @@ def test_a_comparison_writes_records_one_table_and_pictures(there, capsys):
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_classes_are_compared_with_models_of_scikit_learn(quick, capsys):
+    x, _ = rows(100)
+    kinds = np.where(x[:, 0] + 0.3 * x[:, 1] > 0, "up", "down")
+    lines = (f"{a},{b},{kind}" for (a, b), kind in zip(x, kinds, strict=True))
+    quick.write_text("\n".join(["a,b,y", *lines]))
+    assert compare() == 0
+    said, out = capsys.readouterr().out, quick.parent / "out"
+    found = recorded(out)
+    rivals = ("logistic regression", "gradient boosting", "base rate")
+    assert {one["method"] for one in found.values()} == {"map", *rivals}
+    for split in (0, 1):
+        base = found[f"mine.csv/base rate/0{split}"]
+        assert base["rows"] == {"train": 90, "test": 10}
+        assert base["metrics"]["balanced_accuracy"] == 0.5
+        logistic = found[f"mine.csv/logistic regression/0{split}"]["metrics"]
+        assert logistic["log_loss"] < base["metrics"]["log_loss"]
+        assert logistic["accuracy"] >= 0.8
+    losses = [found[f"mine.csv/map/0{split}"]["metrics"]["log_loss"] for split in (0, 1)]
+    assert f"{np.mean(losses):.2g}"[:3] in said
+    assert "8 trials measured now" in said
+    text = (out / "table.md").read_text(encoding="utf-8")
+    assert "| map | " in text
+    assert "bbb-numpy compare mine.csv --target y --method map --splits 2" in text
+    assert compare() == 0
+    assert "0 trials measured now" in capsys.readouterr().out
+
+
 def test_a_second_call_measures_nothing_and_another_folder_gives_the_same_numbers(quick, capsys):
     assert compare() == 0
     first = recorded(quick.parent / "out")
@@ -151,7 +179,9 @@ def test_a_table_has_a_name_that_is_a_folder_and_no_uci_set(source, name):
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        ("a,y\n" + "1,x\n2,z\n" * 15, (), "'x' is no number, as the target of regression must be"),
+        ("a,y\n" + "1,x\n2,z\n" * 15, ("--task", "regression"), "'x' is no number, as the target"),
+        ("a,y\n" + "1,x\n2,z\n" * 15, ("--method", "ensemble"), "ensemble is not for classes"),
+        ("a,y\n" + "1,x\n2,z\n" * 15 + "1,w\n", (), "the class 'w' has 1 rows; 2 are needed"),
         ("a,y\n" + "1,1\n2,2\n" * 9, (), "18 rows are too few; at least 20 are needed"),
         ("a,y\n" + "1,1\n2,1\n" * 15, (), "the target 'y' is the same in all rows"),
         (

@@ -1,0 +1,134 @@
+"""Networks on a table of one's own whose target is classes, beside scikit-learn's models."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bbb_numpy import BayesianMLPClassifier
+from bbb_numpy.cli.rivals import Score, of_model, of_rival, rivals, scores
+from bbb_numpy.learners.inference import INFERENCES, SAMPLED, Sampling
+from bbb_numpy.numeric.files import write_text
+
+from .records import Record, said_versions
+
+__all__ = ["METHODS", "RIVALS", "USUAL", "ClassSettings", "ClassTrial", "measure_own", "write"]  # fmt: skip
+
+METHODS = tuple(INFERENCES)
+RIVALS = tuple(rivals("classification", 0, 0))
+USUAL = ("mean-field", "hmc")
+METRICS = {"log_loss": "log loss", "accuracy": "accuracy", "balanced_accuracy": "balanced"}
+PAGE = """# Classifiers compared on {name}
+
+- Random splits: 90 % of the rows of each class to train, 10 % to test; means and standard errors
+  over the splits. Log loss in nats per row, lower is better; balanced: the mean accuracy of the
+  classes.
+- One hidden layer of {units} units, everything else a learner's default; scikit-learn's models
+  on standardised inputs.
+
+| method | {heads} | splits | seconds each |
+|---|{lines}
+{rows}
+
+```
+{command}
+```
+"""
+
+
+@dataclass(frozen=True)
+class ClassSettings:
+    """What all trials share: widths, and for a quick look fewer epochs and draws."""
+
+    units: int = 50
+    seed: int = 0
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class ClassTrial:
+    """One network, or model of scikit-learn's, on one split of a table of classes."""
+
+    set: str
+    method: str
+    split: int
+    data: str  # digest of the rows: records of others do not count
+    settings: ClassSettings = field(default_factory=ClassSettings)
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS + RIVALS:
+            known = ", ".join(METHODS)
+            raise ValueError(f"--method {self.method} is not for classes; accepted are {known}")
+
+    @property
+    def key(self) -> str:
+        """Its name among the records."""
+        return f"{self.set}/{self.method}/{self.split:02d}"
+
+
+def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
+    """Fit to 90 % of the rows that `own.keep` has written at `path`, score the others."""
+    from sklearn.model_selection import StratifiedShuffleSplit
+
+    with np.load(path, allow_pickle=False) as file:
+        x, y = file["x"], file["y"][:, 0].astype(int)
+    settings = trial.settings
+    seed = zlib.crc32(f"{settings.seed}/{trial.data}/{trial.split}".encode())
+    size = max(round(0.1 * len(y)), y.max() + 1)
+    cut = StratifiedShuffleSplit(1, test_size=size, random_state=seed)
+    ((train, test),) = cut.split(x, y)
+    began, rng = perf_counter(), np.random.default_rng(seed)
+    if trial.method in RIVALS:
+        model = rivals("classification", len(train), seed)[trial.method]
+        rows = (x[train], y[train]), (x[test], y[test])
+        forecast = of_rival(model, "classification", *rows, rng)
+    else:
+        inference: Any = trial.method
+        if settings.quick and inference in SAMPLED:
+            inference = Sampling(inference, chains=2, warm_up=20, draws=20)
+        epochs = 5 if settings.quick and inference == trial.method else None
+        learner = BayesianMLPClassifier(
+            (settings.units,), inference=inference, epochs=epochs, random_state=seed
+        )
+        forecast = of_model(learner.fit(x[train], y[train]), x[test], y[test], rng)
+    found = scores(forecast, y[test])
+    return {
+        "metrics": {metric: found[metric].value for metric in METRICS},
+        "rows": {"train": len(train), "test": len(test)},
+        "seconds": {"wall": perf_counter() - began},
+        "versions": said_versions(),
+    }
+
+
+def write(out: Path, records: Iterable[Record], command: str) -> str:
+    """Write ``table.md`` and ``trials.csv``; return the table for the terminal."""
+    import pandas as pd
+
+    done = [one for one in records if one["status"] == "ok"]
+    trials = pd.DataFrame([
+        {"method": one["method"], "split": one["split"], **one["metrics"],
+         "seconds": one["seconds"]["wall"]}
+        for one in done
+    ])  # fmt: skip
+    write_text(out / "trials.csv", trials.to_csv(index=False, lineterminator="\n"))
+    if not done:
+        return "no trial has succeeded"
+    heads, table = [*METRICS.values()], {}
+    for method, rows in trials.groupby("method", sort=False):
+        means = [str(Score(rows[one].mean(), rows[one].sem())) for one in METRICS]
+        table[method] = [*means, str(len(rows)), f"{rows['seconds'].mean():.1f}"]
+    lines = [f"| {method} | {' | '.join(cells)} |" for method, cells in table.items()]
+    text = PAGE.format(
+        **{"name": done[0]["set"], "units": done[0]["settings"]["units"], "command": command},
+        **{"heads": " | ".join(heads), "lines": "---|" * (len(heads) + 2)},
+        rows="\n".join(lines),
+    )
+    write_text(out / "table.md", text)
+    columns = [*heads, "splits", "seconds each"]
+    return pd.DataFrame.from_dict(table, orient="index", columns=columns).to_string()
