@@ -10,13 +10,14 @@ from bbb_numpy.cli.options import Commands, above_zero, add_command, at_least_on
 
 from .exports import FORMATS, export
 from .keys import chapters, find, name_of
-from .sandbox import grade_files
 
 __all__ = ["add_parsers", "grade"]
 
 
 def grade(args: argparse.Namespace) -> int:
     """Grade answers to the exercises: prove them, or say what is wrong."""
+    from .sandbox import grade_files
+
     if args.list:
         if args.answers or args.export:
             raise ValueError("--list shows all exercises; leave out the rest")

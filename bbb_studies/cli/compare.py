@@ -14,8 +14,6 @@ import numpy as np
 from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one, at_least_two
 from bbb_numpy.cli.problem import add_data_options, read_problem
 
-from ..uci import records
-from ..uci import trials as own
 from ..uci.methods import METHODS, Settings
 from .uci import as_typed, changed_settings, check_packages
 
@@ -32,7 +30,8 @@ OPTIONS = (  # that repeat a run
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on random splits of a table; goes on where it was interrupted."""
     check_packages(tuple(args.method or USUAL))
-    from ..uci import classes, page, workers
+    from ..uci import classes, page, records, workers
+    from ..uci import trials as own
     from ..uci.running import run
 
     problem = read_problem(args)

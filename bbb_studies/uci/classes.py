@@ -18,7 +18,7 @@ from bbb_numpy.numeric.files import write_text
 
 from .records import Record, said_versions
 
-__all__ = ["METHODS", "RIVALS", "USUAL", "ClassSettings", "ClassTrial", "measure_own", "write"]  # fmt: skip
+__all__ = ["METHODS", "RIVALS", "USUAL", "ClassSettings", "ClassTrial", "measure_own", "write"]
 
 METHODS = tuple(INFERENCES)
 RIVALS = tuple(rivals("classification", 0, 0))
