@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 def _joint(draws: Draws, x: Any, y: Any) -> LogJoint | None:
     """Return the density of the draws with its data, or with those given instead."""
-    rows, dtype = Optional(Numbers(limit=1e100)), draws.positions.dtype
+    rows, dtype = Optional(Numbers(low=-1e100, high=1e100)), draws.positions.dtype
     given = {name: rows(name, value) for name, value in (("x", x), ("y", y)) if value is not None}
     given = {name: np.asarray(value, dtype) for name, value in given.items()}
     if isinstance(draws.target, LogJoint):

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-MODERATE = Numbers(limit=1e150)  # of which squares are finite
+MODERATE = Numbers(low=-1e150, high=1e150)  # of which squares are finite
 SCALES = Numbers(low=1e-150, high=1e150)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 BLOCK = 4_000_000  # at most about this many numbers at once

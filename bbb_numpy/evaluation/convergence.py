@@ -84,7 +84,7 @@ def _functions(model: Model, draws: Draws, x: Any) -> Array:
     """Return E[y|x, w] (T, S, N * K) of all draws at rows `x` (N, d_in)."""
     data = draws.target.x if isinstance(draws.target, LogJoint) else draws.positions
     x = np.ascontiguousarray(
-        Numbers((None, model.network.sizes[0]), limit=1e100)("x", x), data.dtype
+        Numbers((None, model.network.sizes[0]), low=-1e100, high=1e100)("x", x), data.dtype
     )
     joint, positions = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype)), draws.flat
     out = np.empty((len(positions), len(x), model.outputs), positions.dtype)

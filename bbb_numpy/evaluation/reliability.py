@@ -40,7 +40,7 @@ __all__ = [
 
 Array = NDArray[Any]
 BINNINGS = ("equal width", "equal mass")
-COUNTS = Numbers(limit=2**53 - 1, whole=True)  # those that float64 tells apart
+COUNTS = Numbers(low=1 - 2**53, high=2**53 - 1, whole=True)  # those that float64 tells apart
 UNIT = Numbers(finite=False, low=0.0, high=1.0)
 BINS = partial(whole, least=1, most=MOST_SAMPLES)
 LEVEL = partial(proper_fraction, low=1e-9)

@@ -1,17 +1,13 @@
 """Arrays that one computation leaves for its next turn, and who owns them.
 
-**Who owns a buffer.** A `Buffers` belongs to whoever made it, such as a training loop. Only the
-owner *rewinds* it, before he hands it on for another turn; whoever gets it only takes, and every
-`array` that is taken is another one. So what a forward pass leaves for its backward pass stays as
-it was, calls in between or not. No function writes to an array that it was given, unless that is
-its purpose (an ``out``, an ``add_...``). What a function returns may live in the buffers until
-their owner rewinds them; without buffers everything is fresh.
+A `Buffers` belongs to whoever made it, such as a training loop. Only the owner *rewinds* it, before
+another turn; whoever gets it takes, and every `array` that is taken is another one. So what a
+forward pass leaves for its backward pass stays as it was, and functions that take buffers are pure
+functions of their other arguments. What they return lives until the owner rewinds. No function
+writes to an array that it was given, unless that is its purpose (an ``out``, an ``add_...``).
 
-Functions that take buffers are thus pure functions of their other arguments. And since every turn
-asks for the same arrays in the same order, it finds those of the turn before by their place alone.
-
-A function that is called without buffers and keeps some all the same, as the target of a sampler
-does, keeps them in `EachThreadsBuffers`: the owner is then the thread that calls.
+Since every turn asks for the same arrays in the same order, it finds those of the turn before by
+their place alone. A target that keeps buffers between calls has `EachThreadsBuffers`.
 """
 
 from __future__ import annotations
@@ -58,12 +54,9 @@ class Buffers:
         """
         place = self._given
         self._given = place + 1
-        try:
-            found = self._arrays[place]
-        except IndexError:
-            found = np.empty(shape, dtype)
-            self._arrays.append(found)
-            return found
+        if place == len(self._arrays):
+            self._arrays.append(np.empty(shape, dtype))
+        found = self._arrays[place]
         if found.shape != shape or found.dtype != dtype:
             found = self._arrays[place] = np.empty(shape, dtype)
         return found

@@ -14,32 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "LOG_2PI",
-    "TINY",
-    "HalfStep",
-    "SoftplusParts",
-    "add_scaled",
-    "columns",
-    "erfc",
-    "gamma_half_step",
-    "inner",
-    "inverse_softplus",
-    "log1p",
-    "log_factorial",
-    "log_softmax",
-    "logistic",
-    "logsumexp",
-    "sech_squared",
-    "sigmoid",
-    "softplus",
-    "softplus_parts",
-    "standard_normal",
-    "sums_of_squares",
-    "symmetric",
-    "write_gradient",
-]
-
 Array = NDArray[Any]
 LOG_2PI = log(2.0 * np.pi)
 BOX_MULLER_FROM = 1024  # shorter vectors are drawn as fast by the ziggurat
@@ -92,18 +66,8 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         log_softplus = log(softplus), and x itself far left     not log(0) = -inf
         ratio        = sigmoid / softplus, and 1 far left       not 0/0 = nan
 
-    "Far left" is where ``log1p(e^x) = e^x`` to rounding. Everything is finite for finite x.
-
-    Parameters
-    ----------
-    x : ndarray
-        float32, float64, or complex (for a complex step).
-    out : SoftplusParts, optional
-        Four arrays to fill, like `x`.
-
-    Returns
-    -------
-    SoftplusParts
+    "Far left" is where ``log1p(e^x) = e^x`` to rounding. Everything is finite for finite x, which
+    is float32, float64, or complex (for a complex step). `out` are four arrays to fill.
     """
     sp, s, log_sp, ratio = out or (np.empty_like(x) for _ in range(4))
     real = x.real
@@ -329,12 +293,8 @@ def for_outputs(cotangent: Array) -> Array:
 def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
     """Write the gradient of numbers that S samples share, or that each has for itself (D33).
 
-    Parameters
-    ----------
-    into : ndarray (K,) or (S, K)
-        Receives sum_s cotangent_s slopes_s, or cotangent_s slopes_s of each sample.
-    cotangent : ndarray (S,) or (S, B)
-    slopes : ndarray (S, K), or (S, B, K) of each row if each has a cotangent (D45)
+    `into` (K,) receives sum_s cotangent_s slopes_s, one of (S, K) those of each sample. Slopes are
+    (S, K) for a cotangent (S,), and (S, B, K) where each row has a cotangent of its own (D45).
     """
     if cotangent.ndim == 2:
         slopes = np.add.reduce(cotangent[..., None] * slopes, axis=1)  # (S, K)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,21 +21,9 @@ ABANDONED = 600.0  # seconds after which nobody writes on at an unfinished file
 
 
 def check_regular(path: Path) -> None:
-    """Reject pipes, sockets and devices, which can be read for ever or wait for a writer.
-
-    Raises
-    ------
-    ValueError
-        If it is one.
-    OSError
-        If there is nothing of that name.
-    """
-    mode = os.stat(path).st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket or a device"
-        raise ValueError(
-            f"is {kind}; accepted are regular files. Copy its content to one, and name that"
-        )
+    """Raise ValueError for pipes and devices, which can be read for ever or wait for a writer."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError("is a pipe or a device; copy its content to a regular file, and name that")
 
 
 @contextmanager
@@ -54,12 +41,8 @@ def naming(path: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write, which takes the place of `path` only when all is on the disk.
 
-    What a killed process had begun to write at this place is removed ten minutes later.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written, with its name; an older file is untouched.
+    If it cannot be written, an OSError has its name, and an older file is untouched. What a killed
+    process had begun to write at this place is removed ten minutes later.
     """
     place = path.resolve()  # a link stays one
     for left in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 32}"):

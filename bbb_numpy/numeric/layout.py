@@ -15,13 +15,7 @@ __all__ = ["Layout"]
 
 @dataclass(frozen=True)
 class Layout:
-    """The order, names and shapes of the blocks that share one flat vector.
-
-    Parameters
-    ----------
-    blocks : tuple of (name, shape)
-        In the order in which they lie in memory.
-    """
+    """The names and shapes of the blocks that share one flat vector, as they lie in memory."""
 
     blocks: tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -40,13 +34,7 @@ class Layout:
         return sum([prod(shape) for _, shape in self.blocks])
 
     def views(self, flat: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return every block of `flat` (..., size) as a view (..., *shape); nothing is copied.
-
-        Raises
-        ------
-        ValueError
-            If the last axis of `flat` does not have length `size`.
-        """
+        """Return every block of `flat` (..., size) as a view (..., *shape); nothing is copied."""
         if flat.shape[-1] != self.size:
             raise ValueError(
                 f"flat has {flat.shape[-1]} numbers in its last axis, this layout needs "

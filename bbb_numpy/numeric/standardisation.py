@@ -35,13 +35,7 @@ def moments(array: Array, standardize: bool, weights: Array | None = None) -> tu
 
 
 def standardised(array: Array, mean: Array, scale: Array, dtype: Any, name: str) -> Array:
-    """Return (array - mean) / scale as `dtype`.
-
-    Raises
-    ------
-    ValueError
-        If a number is too large for that, naming argument and place.
-    """
+    """Return (array - mean) / scale as `dtype`; a number too large for it is a ValueError."""
     with np.errstate(over="ignore"):
         out = ((array - mean) / scale).astype(dtype)
     if not np.isfinite(out).all():

@@ -42,21 +42,11 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file.
+    """A kind of file."""
 
-    Parameters
-    ----------
-    name : str
-        E.g. ``'bbb_numpy.learner'``.
-    version : int
-        A file of another version is refused.
-    known : tuple of classes and functions
-        Dataclasses and named tuples of which a file may hold objects; functions and classes that
-        may themselves be values.
-    """
-
-    name: str
-    version: int
+    name: str  # e.g. 'bbb_numpy.learner'
+    version: int  # a file of another one is refused
+    # dataclasses and named tuples of which a file may hold objects; functions and classes as values
     known: tuple[Any, ...]
 
     @cached_property
@@ -68,21 +58,12 @@ class Format:
 def write_state(path: Path, state: Any, form: Format) -> None:
     """Write `state`, a named tuple, replacing an older file only when all is written.
 
-    Raises
-    ------
-    CheckpointError
-        Naming the place in `state` of what cannot be stored.
-    OSError
-        If the file cannot be written; an older one is untouched.
+    What cannot be stored is a `CheckpointError` that names its place in `state`.
     """
     arrays: dict[str, Array] = {"header": np.zeros(0, np.uint8)}
     content = {name: _packed(name, value, form, arrays) for name, value in state._asdict().items()}
-    header = {
-        "format": form.name,
-        "version": form.version,
-        "written_by": __version__,
-        "content": content,
-    }
+    header = {"format": form.name, "version": form.version, "written_by": __version__}
+    header["content"] = content
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     write_arrays(path, arrays)
 
@@ -90,12 +71,7 @@ def write_state(path: Path, state: Any, form: Format) -> None:
 def read_state(path: Path, kind: type, form: Format) -> Any:
     """Return the object of class `kind` that `write_state` wrote.
 
-    Raises
-    ------
-    CheckpointError
-        For anything but such a file of this format and version.
-    OSError
-        If there is no such file or it cannot be read.
+    Anything but such a file of this format and version is a `CheckpointError`.
     """
     try:
         check_regular(path)

@@ -17,15 +17,10 @@ ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Give this process one BLAS thread in each library that is loaded by now.
+    """Give this process one BLAS thread in each library that is loaded, in a block or for good.
 
     Without threadpoolctl, which scikit-learn brings, nothing happens; nor, since its version 3.8,
     while another thread of Python that set the number first is alive.
-
-    Returns
-    -------
-    context manager
-        At its end the threads are as they were before; without ``with`` this is for good.
     """
     try:
         from threadpoolctl import threadpool_limits

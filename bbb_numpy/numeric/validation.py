@@ -2,7 +2,8 @@
 
 A check is a function of an argument's name and value, which returns the value as it is needed. The
 names in capitals are such checks, and so is what `InstanceOf`, `Like`, `OneOf`, ... return; a
-function declares its own above itself: ``@accepts(x=NUMBERS, rng=GENERATOR)``.
+function declares its own above itself: ``@accepts(x=NUMBERS, rng=GENERATOR)``. What is of another
+kind raises TypeError, what is out of range ValueError.
 """
 
 from __future__ import annotations
@@ -12,54 +13,12 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
-from itertools import repeat
-from numbers import Integral, Real
+from numbers import Real
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "ANY_NUMBERS",
-    "DTYPE",
-    "FINITE",
-    "FLOATS",
-    "FUNCTION",
-    "GENERATOR",
-    "INTERVAL",
-    "MATRIX",
-    "MOST_SAMPLES",
-    "MOST_STEPS",
-    "NUMBERS",
-    "PATH",
-    "ROWS",
-    "SAMPLES",
-    "SMALLEST",
-    "TEXT",
-    "Each",
-    "InstanceOf",
-    "Like",
-    "Named",
-    "Numbers",
-    "OneOf",
-    "Optional",
-    "Rule",
-    "accepts",
-    "brief",
-    "check_fields",
-    "check_generator",
-    "flag",
-    "fraction",
-    "instead",
-    "not_negative",
-    "positive",
-    "proper_fraction",
-    "real",
-    "spread",
-    "standard_deviation",
-    "whole",
-]
 
 Rule = Callable[[str, Any], Any]
 Given = ParamSpec("Given")
@@ -77,8 +36,7 @@ def accepts(**rules: Rule) -> Callable[[Callable[Given, Returned]], Callable[Giv
 
     def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
         signature = inspect.signature(function)
-        unknown = set(rules) - set(signature.parameters)
-        assert not unknown, unknown
+        assert set(rules) <= set(signature.parameters), rules
 
         @wraps(function)
         def checked(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
@@ -125,27 +83,18 @@ def _number(name: str, value: Any, wanted: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        digits = len(str(abs(value)))
-        raise ValueError(f"{name} must be {wanted}; got a number of {digits} digits") from None
+        raise ValueError(f"{name} must be {wanted}; got a number beyond floats") from None
 
 
 def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
-    """Return `value` as an int.
-
-    Raises
-    ------
-    TypeError
-        If it is no number (text, None, a truth value).
-    ValueError
-        If it is not a whole number >= `least` and <= `most` (None: of any size).
-    """
+    """Return `value` as an int, or raise unless least <= value <= most (None: of any size)."""
     if type(value) is int and least <= value <= (LARGEST if most is None else most):
         return value
     wanted = f"a whole number >= {least}"
     number = _number(name, value, wanted)
     if not least <= number < INFINITY or number != np.floor(number):
         raise ValueError(f"{name} must be {wanted}; got {value!r}")
-    found = int(value) if isinstance(value, Integral) else int(number)
+    found = int(value)
     if most is not None and found > most:
         raise ValueError(f"{name} must be {wanted} and <= {most}; got {value!r}")
     return found
@@ -179,7 +128,7 @@ ROWS = partial(whole, least=1, most=10**8)
 
 def flag(name: str, value: Any) -> bool:
     """Return `value` as a bool, or raise TypeError: 'no' and 1 are not truth values."""
-    if not isinstance(value, (bool, np.bool_)):
+    if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
 
@@ -189,31 +138,14 @@ def flag(name: str, value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Real numbers as an array; booleans and whole numbers stay what they are.
+    """Check for an array of real numbers; booleans and whole numbers stay what they are."""
 
-    Parameters
-    ----------
-    shape : tuple of int or None, optional
-        None: any length, or with no tuple any shape.
-    finite : bool
-        Refuse nan and infinity.
-    limit : float
-        Largest magnitude.
-    low, high : float
-        Least and largest number; `SMALLEST` is the least above 0.
-    least : int
-        Of how many numbers, or rows, there must be.
-    whole : bool
-        Refuse fractions.
-    """
-
-    shape: tuple[int | None, ...] | None = None
-    finite: bool = True
-    limit: float = np.inf
-    low: float = -np.inf
+    shape: tuple[int | None, ...] | None = None  # None: any length, or any shape
+    finite: bool = True  # neither nan nor infinity
+    low: float = -np.inf  # the least number; `SMALLEST` is the least above 0
     high: float = np.inf
-    least: int = 0
-    whole: bool = False
+    least: int = 0  # of how many numbers, or rows, there must be
+    whole: bool = False  # no fractions
 
     def __call__(self, name: str, value: Any) -> NDArray[Any]:
         """Return `value` as an array of real numbers."""
@@ -223,14 +155,9 @@ class Numbers:
             raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}")
         if self.finite and not np.isfinite(array).all():
             raise ValueError(f"{name} holds nan or infinity")
-        # not by np.abs: that of the least int64 is negative
-        if self.limit < np.inf and (np.maximum(array, -np.float64(array)) > self.limit).any():
-            raise ValueError(f"{name} must be finite and within {self.limit:g}")
         if self.least and (not array.size or len(np.atleast_1d(array)) < self.least):
-            what = "rows" if array.ndim > 1 else "numbers"
-            raise ValueError(
-                f"{name} must hold {self.least} or more {what}; got shape {array.shape}"
-            )
+            what = f"{self.least} or more {'rows' if array.ndim > 1 else 'numbers'}"
+            raise ValueError(f"{name} must hold {what}; got shape {array.shape}")
         if (self.low, self.high) != (-np.inf, np.inf):
             # as float64: beside a float32, Python's 1e-150 would be 0
             inside = (array >= np.float64(self.low)) & (array <= np.float64(self.high))
@@ -239,15 +166,14 @@ class Numbers:
                 if self.high < np.inf:
                     wanted = f"between {self.low:g} and {self.high:g}"
                 raise ValueError(f"{name} must be {wanted}; got {array[~inside][0]!s}")
-        if self.whole and not (array == np.floor(array)).all():
-            broken = array[array != np.floor(array)][0]
-            raise ValueError(f"{name} must hold whole numbers; got {broken!s}")
+        if self.whole and (broken := array[array != np.floor(array)]).size:
+            raise ValueError(f"{name} must hold whole numbers; got {broken[0]!s}")
         return array
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         wanted = self.shape or ()
-        given = [None if a is None else b for a, b in zip(wanted, shape, strict=False)]
-        return len(shape) == len(wanted) and given == list(wanted)
+        pairs = zip(wanted, shape, strict=False)
+        return len(shape) == len(wanted) and all(a in (None, b) for a, b in pairs)
 
 
 def _real_array(name: str, value: Any) -> NDArray[Any]:
@@ -299,28 +225,32 @@ def DTYPE(name: str, value: Any) -> np.dtype[Any]:
 # --- objects
 
 
-def InstanceOf(*kinds: type) -> Rule:
-    """Return a check for an object of one of these classes."""
+def _kind(holds: Callable[[Any], Any], wanted: str, got: Callable[[Any], str] = brief) -> Rule:
+    """Return a check for what `holds` is true of; all else is a TypeError."""
 
     def check(name: str, value: Any) -> Any:
-        if not isinstance(value, kinds):
-            wanted = " or ".join(kind.__name__ for kind in kinds)
-            raise TypeError(f"{name} must be an object of type {wanted}; got {instead(value)}")
+        if not holds(value):
+            raise TypeError(f"{name} must be {wanted}; got {got(value)}")
         return value
 
     return check
+
+
+def InstanceOf(*kinds: type) -> Rule:
+    """Return a check for an object of one of these classes."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+    return _kind(lambda value: isinstance(value, kinds), f"an object of type {names}", instead)
 
 
 def Like(example: str, *methods: str) -> Rule:
     """Return a check for an object with these methods: one such as the example, or one's own."""
 
-    def check(name: str, value: Any) -> Any:
-        has = all(map(callable, map(partial(getattr, value), methods, repeat(None))))
-        if isinstance(value, type | ModuleType) or not has:  # np.random has methods, too
-            raise TypeError(f"{name} must be an object such as {example}; got {instead(value)}")
-        return value
+    def has(value: Any) -> bool:
+        if isinstance(value, type | ModuleType):  # np.random has methods, too
+            return False
+        return all(callable(getattr(value, method, None)) for method in methods)
 
-    return check
+    return _kind(has, f"an object such as {example}", instead)
 
 
 def OneOf(*texts: str) -> Rule:
@@ -340,13 +270,16 @@ def Optional(rule: Rule) -> Rule:
     return lambda name, value: None if value is None else rule(name, value)
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray) and getattr(value, "ndim", 1) > 0
+
+
 def Each(rule: Rule) -> Rule:
     """Return a check for a list of what another check accepts."""
+    listed = _kind(_is_list, "a list with one entry each")
 
     def check(name: str, value: Any) -> Any:
-        if not isinstance(value, list | tuple | np.ndarray) or getattr(value, "ndim", 1) == 0:
-            raise TypeError(f"{name} must be a list with one entry each; got {brief(value)}")
-        for one in value:
+        for one in listed(name, value):
             rule(name, one)
         return value
 
@@ -355,24 +288,27 @@ def Each(rule: Rule) -> Rule:
 
 def Named(rule: Rule, example: str = "") -> Rule:
     """Return a check for a mapping of names to what another check accepts."""
+
+    def has_names(value: Any) -> bool:
+        return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
     wanted = "a mapping with text as names" + (example and f", e.g. {example}")
+    mapping = _kind(has_names, wanted)
 
     def check(name: str, value: Any) -> dict[str, Any]:
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
-        return {key: rule(f"{name}[{key!r}]", one) for key, one in value.items()}
+        return {k: rule(f"{name}[{k!r}]", one) for k, one in mapping(name, value).items()}
 
     return check
 
 
-TEXT: Rule = InstanceOf(str)
-
-
-def FUNCTION(name: str, value: Any) -> Any:
-    """Return a function, or raise."""
-    if not callable(value) or isinstance(value, type):
-        raise TypeError(f"{name} must be a function; got {brief(value)}")
-    return value
+TEXT = InstanceOf(str)
+FUNCTION = _kind(lambda value: callable(value) and not isinstance(value, type), "a function")
+# of a seed every call would draw the same
+GENERATOR = _kind(
+    lambda value: isinstance(value, np.random.Generator),
+    "a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
+    repr,
+)
 
 
 def PATH(name: str, value: Any) -> Any:
@@ -381,16 +317,6 @@ def PATH(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be the path of a file; got {brief(value)}")
     if "\0" in text:
         raise ValueError(f"{name} must be the path of a file, without a null character")
-    return value
-
-
-def GENERATOR(name: str, value: Any) -> np.random.Generator:
-    """Return a generator, or raise: of a seed every call would draw the same."""
-    if not isinstance(value, np.random.Generator):
-        raise TypeError(
-            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); "
-            f"got {value!r}"
-        )
     return value
 
 
@@ -404,12 +330,11 @@ def check_generator(random_state: Any, name: str = "random_state") -> np.random.
         return np.random.default_rng(random_state.integers(2**32, size=4))
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    if random_state is None or (type(random_state) is int and 0 <= random_state <= LARGEST):
-        return np.random.default_rng(random_state)
     try:
-        return np.random.default_rng(whole(name, random_state, 0, None))
+        seed = Optional(partial(whole, least=0, most=None))(name, random_state)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
             f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
+    return np.random.default_rng(seed)
