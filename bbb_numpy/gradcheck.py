@@ -57,20 +57,11 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Result of `check`.
-
-    Attributes
-    ----------
-    blocks : tuple of Block
-    method : {'complex', 'central'}
-    bar : float
-        Largest relative error that passes. The truth value of a report is whether it passes, for
-        ``assert check(f, theta)``.
-    """
+    """Result of `check`; its truth value is whether it passes, for ``assert check(f, theta)``."""
 
     blocks: tuple[Block, ...]
-    method: str
-    bar: float
+    method: str  # complex or central
+    bar: float  # the largest relative error that passes
 
     @property
     def error(self) -> float:
@@ -115,9 +106,8 @@ def check(
     """Compare the gradient that `value_and_grad` returns with its own value.
 
     The relative error of a coordinate with hand-written derivative g and measured m is
-    ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a
-    coordinate a thousand times smaller than the largest of the checked ones is held to the
-    same absolute error as one a thousand times smaller, not to a tighter one. For central
+    ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a coordinate a thousand times smaller than the largest
+    is held to the same absolute error as one at that size, not to a tighter one. For central
     differences of a value F with step h the denominator is also at least ``1.5 eps |F| / h / bar``:
     what the rounding of F alone can do (at F = 1e6 and h = 1e-3, 3e-7) does not fail a check.
 
@@ -151,25 +141,23 @@ def check(
 
     Raises
     ------
-    ValueError
-        If `method` is unknown, `bar` or `most` is not positive, a block ends beyond theta, theta
-        is not a flat finite float64 array, or `value_and_grad` returns anything but a number and a
-        gradient of the shape of theta.
-    TypeError
-        For an argument of another kind, which is named. If the complex step is asked of a function
-        that returns a real value for complex theta: it is not complex-safe; use
-        ``method='central'``.
+    ValueError, TypeError
+        For an argument, or something returned, of another kind or out of range, which is named; a
+        TypeError, too, if the complex step is asked of a function that is not complex-safe.
     """
-    check_callable("value_and_grad", value_and_grad, "of theta")
-    _check_settings(method, bar, most, rng)
-    bar = BARS[method] if bar is None else bar
-    if coordinate is not None:
-        check_callable("coordinate", coordinate, "from an index to its name")
+    theta, name_of = checked_arguments(
+        value_and_grad, "of theta", theta, "check", blocks, coordinate
+    )
+    refuse(method not in tuple(BARS), f"method must be one of {sorted(BARS)}", method)
+    real = bar is None or (isinstance(bar, Real) and 0 < float(bar) < np.inf)
+    refuse(not real, "bar must be positive and finite", bar)
+    counts = most is None or (isinstance(most, Integral) and int(most) >= 1)
+    refuse(not counts, "most must be a whole number >= 1, or None for all", most)
+    wanted = "rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0)"
+    refuse(not isinstance(rng, np.random.Generator | None), wanted, rng, TypeError)
     if gates is not None:
         check_callable("gates", gates, "from theta to an array")
-    theta = check_theta(theta, "check")
-    blocks = {"theta": slice(0, theta.size)} if blocks is None else blocks
-    check_blocks(blocks, theta.size)
+    bar = BARS[method] if bar is None else bar
     rng = np.random.default_rng(0) if rng is None else rng
     returned = value_and_grad(theta.copy())
     check_returned(returned, theta.shape)
@@ -178,14 +166,12 @@ def check(
         raise TypeError(f"the gradient must hold numbers; got dtype {grad.dtype}")
 
     chosen: dict[str, Array] = {}
-    starts: dict[str, int] = {}
-    for name, where in blocks.items():
+    for name, where in (blocks or {"theta": slice(None)}).items():
         inside = np.arange(theta.size)[where]
-        starts[name] = int(inside[0]) if inside.size else 0
         if most is not None and inside.size > most:
             inside = np.sort(rng.choice(inside, most, replace=False))
         chosen[name] = inside
-    numeric = np.full(theta.size, np.nan)
+    numeric = np.full(theta.size, np.nan)  # and of a coordinate that is skipped
     rounding = np.zeros(theta.size)  # what rounding alone can do to a difference of values
     kinked = np.zeros(theta.size, bool)
     seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
@@ -202,43 +188,43 @@ def check(
     rows = []
     for name, inside in chosen.items():
         kept = inside[~kinked[inside]]
-        g, n = grad[kept], numeric[kept]
-        scale = np.maximum(np.maximum(np.abs(g), np.abs(n)), floor)
-        scale = np.maximum(scale, rounding[kept] / bar)
-        with np.errstate(invalid="ignore"):
-            error = np.where((g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0))
         if kept.size == 0:
             rows.append(Block(name, 0, len(inside), 0.0, "-", 0.0, 0.0))
             continue
+        g, n = grad[kept], numeric[kept]
+        scale = np.maximum.reduce([np.abs(g), np.abs(n), rounding[kept] / bar])
+        scale = np.maximum(scale, floor)
+        with np.errstate(invalid="ignore"):
+            error = np.where((g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0))
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
-        place = coordinate(int(kept[at])) if coordinate else f"{name}[{kept[at] - starts[name]}]"
+        place = name_of(int(kept[at]))
         if method == "complex" and not error[at] <= BARS["central"]:
             _refuse_unsafe(value_and_grad, theta, int(kept[at]), float(g[at]), place)
-        skipped = len(inside) - len(kept)
-        rows.append(
-            Block(name, len(kept), skipped, float(error[at]), place, float(g[at]), float(n[at]))
-        )
+        found = place, float(g[at]), float(n[at])
+        rows.append(Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found))
     return Report(tuple(rows), method, bar)
-
-
-def _check_settings(method: Any, bar: Any, most: Any, rng: Any) -> None:
-    if method not in tuple(BARS):
-        raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
-    if bar is not None and not (isinstance(bar, Real) and 0 < float(bar) < np.inf):
-        raise ValueError(f"bar must be positive and finite; got {bar!r}")
-    if most is not None and not (isinstance(most, Integral) and int(most) >= 1):
-        raise ValueError(f"most must be a whole number >= 1, or None for all; got {most!r}")
-    if not isinstance(rng, np.random.Generator | None):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); got {rng!r}"
-        )
 
 
 # --- what `bbb_numpy.exact` checks as well
 
 
-def check_theta(theta: Any, purpose: str) -> Array:
-    """Return theta as an array, or raise ValueError unless it is flat, float64 and finite."""
+def refuse(wrong: bool, wanted: str, got: Any, kind: type[Exception] = ValueError) -> None:
+    """Raise an error that says what is wanted and what was given, if that is wrong."""
+    if wrong:
+        raise kind(f"{wanted}; got {got!r}")
+
+
+def check_callable(name: str, value: Any, what: str) -> None:
+    """Raise TypeError unless `value` is a function."""
+    wrong = not callable(value) or isinstance(value, type)
+    refuse(wrong, f"{name} must be a function {what}", value, TypeError)
+
+
+def checked_arguments(
+    value_and_grad: Any, of: str, theta: Any, purpose: str, blocks: Any, coordinate: Any
+) -> tuple[Array, Callable[[int], str]]:
+    """Return theta as an array, and what names its coordinates; raise for what is wrong."""
+    check_callable("value_and_grad", value_and_grad, of)
     try:
         theta = np.asarray(theta)
     except ValueError:  # lists of several lengths
@@ -249,7 +235,19 @@ def check_theta(theta: Any, purpose: str) -> Array:
         )
     if not np.isfinite(theta).all():
         raise ValueError(f"theta holds nan or infinity; {purpose} at a finite point")
-    return theta
+    names = [f"theta[{i}]" for i in range(theta.size)]
+    wanted = "blocks must be a mapping from names to slices, e.g. {'mu': slice(0, 3)}"
+    refuse(not isinstance(blocks, Mapping | None), wanted, blocks, TypeError)
+    for name, where in (blocks or {}).items():
+        if not isinstance(name, str) or not isinstance(where, slice):
+            raise TypeError(f"{wanted}; got {name!r}: {where!r}")
+        if max(where.start or 0, where.stop or 0) > theta.size:
+            raise ValueError(f"blocks: {name!r} ends beyond theta, {where} of {theta.size} numbers")
+        for k, i in enumerate(range(theta.size)[where]):
+            names[i] = f"{name}[{k}]"
+    if coordinate is not None:
+        check_callable("coordinate", coordinate, "from an index to its name")
+    return theta, coordinate or names.__getitem__
 
 
 def check_returned(returned: Any, shape: tuple[int, ...]) -> None:
@@ -261,24 +259,6 @@ def check_returned(returned: Any, shape: tuple[int, ...]) -> None:
         )
     if np.shape(returned[1]) != shape:
         raise ValueError(f"the gradient has shape {np.shape(returned[1])}, theta has {shape}")
-
-
-def check_callable(name: str, value: Any, what: str) -> None:
-    """Raise TypeError unless `value` is a function."""
-    if not callable(value) or isinstance(value, type):
-        raise TypeError(f"{name} must be a function {what}; got {value!r}")
-
-
-def check_blocks(blocks: Any, size: int) -> None:
-    """Raise unless these are named parts of a theta of this size."""
-    wanted = "blocks must be a mapping from names to slices, e.g. {'mu': slice(0, 3)}"
-    if not isinstance(blocks, Mapping):
-        raise TypeError(f"{wanted}; got {blocks!r}")
-    for name, where in blocks.items():
-        if not isinstance(name, str) or not isinstance(where, slice):
-            raise TypeError(f"{wanted}; got {name!r}: {where!r}")
-        if max(where.start or 0, where.stop or 0) > size:
-            raise ValueError(f"blocks: {name!r} ends beyond theta, {where} of {size} numbers")
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
@@ -321,11 +301,11 @@ def _smooth_steps(theta: Array, i: int, gates: Callable[[Array], Array] | None) 
     if gates is None:
         return steps
     here = gates(theta)
-    return [
-        h
-        for h in steps
-        if all(np.array_equal(gates(_shifted(theta, i, k * h)), here) for k in (-2, 2))
-    ]
+
+    def smooth(h: float) -> bool:
+        return all(np.array_equal(gates(_shifted(theta, i, k * h)), here) for k in (-2, 2))
+
+    return list(filter(smooth, steps))
 
 
 def _central_difference(
@@ -347,13 +327,7 @@ def _central_difference(
 
 
 def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -> str:
-    """Lay out reports as text: one line per block, the worst coordinate of each named.
-
-    Parameters
-    ----------
-    reports : mapping or sequence of pairs
-        Title of the group (such as a term of the loss) and its report.
-    """
+    """Lay out reports by their titles (such as terms of the loss) as text, one line per block."""
     pairs = list(reports.items()) if isinstance(reports, Mapping) else list(reports)
     head = (
         f"{'term':<12} {'method':<8} {'block':<10} {'checked':>7} {'skipped':>7} "

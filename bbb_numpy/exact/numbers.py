@@ -97,8 +97,7 @@ class Number:
     constant: ClassVar[Any]  # from a float or a fraction to the number that it is
     variable: ClassVar[Any]  # from a size and a tangent to an argument that moves
     tangent: ClassVar[Any]  # to an entry of a random direction
-    inverse: ClassVar[Any]  # from a to 1 / a
-    functions: ClassVar[Any]  # to what has exp, log, sqrt and erf of a
+    laws: ClassVar[Any]  # what has exp, log, sqrt, erf and 1 / a of a
 
     def goes(self, found: bool) -> None:
         """Take note of what a comparison found."""
@@ -160,7 +159,7 @@ class Number:
         o = other if type(other) is type(self) else self._other(other)
         if o is None:
             return NotImplemented
-        p, over = self.modulus, self.inverse(o.a)
+        p, over = self.modulus, self.laws.inverse(o.a)
         q = self.a * over % p
         return type(self)(q, (self.b - q * o.b) * over % p, _divided(self.v, o.v))
 
@@ -200,10 +199,7 @@ class Number:
         """Return a: all numbers are real."""
         return self
 
-    @property
-    def real(self) -> Number:
-        """The number itself."""
-        return self
+    real = property(conjugate)
 
     @property
     def imag(self) -> Number:
@@ -214,18 +210,18 @@ class Number:
 
     def exp(self) -> Number:
         """Return e^a, with slope e^a a'."""
-        e = self.functions().exp(self.a)
+        e = self.laws.exp(self.a)
         return type(self)(e, e * self.b % self.modulus, _exp(self.v))
 
     def log(self) -> Number:
         """Return log a, with slope a' / a."""
-        slope = self.b * self.inverse(self.a) % self.modulus
-        return type(self)(self.functions().log(self.a), slope, _log(self.v))
+        slope = self.b * self.laws.inverse(self.a) % self.modulus
+        return type(self)(self.laws.log(self.a), slope, _log(self.v))
 
     def sqrt(self) -> Number:
         """Return r with r^2 = a, with slope a' / (2 r)."""
-        r = self.functions().sqrt(self.a)
-        slope = self.b * self.inverse(2 * r) % self.modulus
+        r = self.laws.sqrt(self.a)
+        slope = self.b * self.laws.inverse(2 * r) % self.modulus
         return type(self)(r, slope, math.sqrt(self.v) if self.v >= 0 else math.nan)
 
     def log1p(self) -> Any:
@@ -263,7 +259,7 @@ class Number:
     def erf(self) -> Number:
         """Return erf a, with slope 2/sqrt(pi) e^-a^2 a'; the float 2/sqrt(pi) stands for itself."""
         p, slope = self.modulus, (-(self * self)).exp() * ERF_SLOPE
-        value = self.functions().erf(self.a, -self.a % p) % p
+        value = self.laws.erf(self.a, -self.a % p) % p
         return type(self)(value, slope.a * self.b % p, math.erf(self.v))
 
 
@@ -304,6 +300,12 @@ class Laws:
     def random(self) -> int:
         """Return a residue other than 0."""
         return self.draw.randrange(1, self.p)
+
+    def inverse(self, a: int) -> int:
+        """Return 1 / a, by Euclid's algorithm."""
+        if a == 0:
+            raise Untraceable("a division by 0")
+        return pow(a, -1, self.p)
 
     def constant(self, x: Any) -> int:
         """Return the residue n / d that a float or a fraction is."""
@@ -422,7 +424,6 @@ class Residue(Number):
     """A number modulo p; each proof has a subclass with laws of its own."""
 
     __slots__ = ()
-    laws: ClassVar[Laws]
 
     @classmethod
     def constant(cls, x: Any) -> Number:
@@ -435,23 +436,6 @@ class Residue(Number):
         cls.laws.moved |= tangent != 0
         return cls(cls.laws.random(), tangent, v)
 
-    @classmethod
-    def tangent(cls) -> int:
-        """Return a random residue."""
-        return cls.laws.random()
-
-    @classmethod
-    def inverse(cls, a: int) -> int:
-        """Return 1 / a, by Euclid's algorithm."""
-        if a == 0:
-            raise Untraceable("a division by 0")
-        return pow(a, -1, cls.modulus)
-
-    @classmethod
-    def functions(cls) -> Laws:
-        """Return the laws of this proof."""
-        return cls.laws
-
     def goes(self, found: bool) -> None:
         """Take note of what a comparison found."""
         self.laws.path.append(found)
@@ -463,13 +447,29 @@ class Residue(Number):
             self.laws.squares[self.a * self.a % self.modulus] = root, self.v > 0
 
 
+class _OfDecimals:
+    exp, log, sqrt, inverse = Decimal.exp, Decimal.ln, Decimal.sqrt, staticmethod(lambda a: 1 / a)
+
+    @staticmethod
+    def erf(a: Decimal, minus: Decimal) -> Decimal:
+        """Return 2/sqrt(pi) e^-a^2 [a + 2/3 a^3 + 4/15 a^5 + ...], terms of one sign."""
+        if abs(a) > 12:  # 1 to 64 digits
+            return Decimal(1).copy_sign(a)
+        total, term, odd = Decimal(0), a, 1
+        while total != total + term:
+            total, odd = total + term, odd + 2
+            term *= 2 * a * a / odd
+        slope = Decimal("1.12837916709551257389615890312154517168810125865799771368817144342")
+        return slope * (-a * a).exp() * total
+
+
 class Long(Number):
     """A number of sixty digits, at the point itself: says how large an error is."""
 
     __slots__ = ()
     known: ClassVar[dict[Any, Number]] = {}
-    draw: ClassVar[random.Random]
     shake: ClassVar[int] = 0  # if not 0: floats stand for numbers that they may be rounded from
+    laws = _OfDecimals
     modulus = Decimal("Infinity")  # a remainder that leaves every number as it is
     rounded = True
 
@@ -497,21 +497,6 @@ class Long(Number):
         up_or_down = random.Random(digits * cls.shake).choice((-1, 1))
         return Decimal(x) * (1 + Decimal(up_or_down) / 2**53)
 
-    @classmethod
-    def tangent(cls) -> Decimal:
-        """Return a random number between -1 and 1."""
-        return Decimal(cls.draw.uniform(-1.0, 1.0))
-
-    @classmethod
-    def inverse(cls, a: Decimal) -> Decimal:
-        """Return 1 / a."""
-        return 1 / a
-
-    @classmethod
-    def functions(cls) -> Any:
-        """Return exp, log and sqrt of decimals."""
-        return _OfDecimals
-
     def log1p(self) -> Any:
         """Return log(1 + a), as a - a^2 / 2 where a is not seen beside 1."""
         if self.a.adjusted() < -DIGITS:
@@ -530,22 +515,6 @@ def _finer(small: Decimal, number: Callable[[], Any]) -> Any:
     with localcontext() as context:
         context.prec -= min(0, small.adjusted())
         return number()
-
-
-class _OfDecimals:
-    exp, log, sqrt = Decimal.exp, Decimal.ln, Decimal.sqrt
-
-    @staticmethod
-    def erf(a: Decimal, minus: Decimal) -> Decimal:
-        """Return 2/sqrt(pi) e^-a^2 [a + 2/3 a^3 + 4/15 a^5 + ...], terms of one sign."""
-        if abs(a) > 12:  # 1 to 64 digits
-            return Decimal(1).copy_sign(a)
-        total, term, odd = Decimal(0), a, 1
-        while total != total + term:
-            total, odd = total + term, odd + 2
-            term *= 2 * a * a / odd
-        slope = Decimal("1.12837916709551257389615890312154517168810125865799771368817144342")
-        return slope * (-a * a).exp() * total
 
 
 def _divided(a: float, b: float) -> float:
@@ -609,11 +578,13 @@ def still(values: Array) -> Array:
 def untangled(seed: int) -> type[Residue]:
     """Return residues of their own, with no law known yet."""
     laws = Laws(seed)
-    own = {"__slots__": (), "known": {}, "laws": laws, "modulus": laws.p}
+    own = {"__slots__": (), "known": {}, "laws": laws, "modulus": laws.p, "tangent": laws.random}
     return type("Residue", (Residue,), own)
 
 
 def long(seed: int, shake: int = 0) -> type[Long]:
     """Return numbers of sixty digits whose random directions are their own."""
-    own = {"__slots__": (), "known": {}, "draw": random.Random(seed), "shake": shake}
+    draw = random.Random(seed)
+    tangent = staticmethod(lambda: Decimal(draw.uniform(-1.0, 1.0)))
+    own = {"__slots__": (), "known": {}, "tangent": tangent, "shake": shake}
     return type("Long", (Long,), own)

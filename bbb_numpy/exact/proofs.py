@@ -48,7 +48,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradcheck import check_blocks, check_callable, check_returned, check_theta
+from ..gradcheck import check_callable, check_returned, checked_arguments, refuse
 from .numbers import DIGITS, Number, Untraceable, exact, long, untangled, variables, within
 
 __all__ = ["Proof", "Wrong", "prove", "prove_same"]
@@ -82,36 +82,21 @@ class Wrong(NamedTuple):
 
 @dataclass(frozen=True)
 class Proof:
-    """Result of `prove`.
+    """Result of `prove`; its truth value is whether it is proved, for ``assert prove(f, theta)``.
 
-    Attributes
-    ----------
-    verdict : {'proved', 'refuted', 'not proved', 'not traceable'}
-        *Not proved* is a gradient whose sixty digits are right, by an identity that the field
-        does not know, or a function that has no value at theta or is none of its arguments;
-        *not traceable* a function with a step that has no exact form. The truth value of a `Proof`
-        is whether it is proved, for ``assert prove(f, theta)``.
-    coordinates : int
-        Length of theta.
-    wrong : tuple of Wrong
-        What is refuted.
-    reason : str
-        Why it is not proved or not traceable, and what to do.
-    theta : ndarray (D,) or None
-        Where it fails, if that is not the theta that was given.
-    paths, comparisons, one_way : int
-        How many paths of comparisons were taken, how many comparisons there were on one, and how
-        many of them went one way only.
+    The verdict is *proved*, *refuted*, *not proved* (a gradient whose sixty digits are right, by an
+    identity that the field does not know, or a function that has no value at theta or is none of
+    its arguments) or *not traceable* (a function with a step that has no exact form).
     """
 
     verdict: str
-    coordinates: int
-    wrong: tuple[Wrong, ...] = ()
-    reason: str = ""
-    theta: Array | None = field(default=None, compare=False)
-    paths: int = field(default=1, compare=False)
-    comparisons: int = field(default=0, compare=False)
-    one_way: int = field(default=0, compare=False)
+    coordinates: int  # the length of theta
+    wrong: tuple[Wrong, ...] = ()  # what is refuted
+    reason: str = ""  # why it is not proved or not traceable, and what to do
+    theta: Array | None = field(default=None, compare=False)  # where it fails, if elsewhere
+    paths: int = field(default=1, compare=False)  # of comparisons, that were taken
+    comparisons: int = field(default=0, compare=False)  # on one of them
+    one_way: int = field(default=0, compare=False)  # that went one way only
     of_values: bool = field(default=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -188,23 +173,18 @@ def prove(
 
     Raises
     ------
-    TypeError
-        For a function, blocks, points or a seed of another kind, which is named.
-    ValueError
-        If a block ends beyond theta, theta is not a flat finite float64 array, or
-        `value_and_grad` returns anything but a number and a gradient of the shape of theta.
+    TypeError, ValueError
+        For an argument of another kind or out of range, which is named, and if `value_and_grad`
+        returns anything but a number and a gradient of the shape of theta.
     """
-    check_callable("value_and_grad", value_and_grad, "of theta and the arguments")
-    seed, points = _whole("seed", seed), _whole("points", points, 0)
-    _refuse_iterators(arguments)
-    if coordinate is not None:
-        check_callable("coordinate", coordinate, "from an index to its name")
-    theta = check_theta(theta, "prove")
+    theta, name = checked_arguments(
+        value_and_grad, "of theta and the arguments", theta, "prove", blocks, coordinate
+    )
+    seed, points = _checked_rest(arguments, seed=seed, points=points)
+    refuse(points < 0, "points must be >= 0", points)
     if not theta.size:
         raise ValueError("theta is empty: there is no derivative to prove")
-    if blocks is not None:
-        check_blocks(blocks, theta.size)
-    asked = _Asked(value_and_grad, arguments, _namer(blocks, coordinate), seed)
+    asked = _Asked(value_and_grad, arguments, name, seed)
     try:
         proof, laws = _prove_at(asked, theta)  # D44
     except _Stopped as stopped:
@@ -258,8 +238,7 @@ def prove_same(
     """
     check_callable("first", first, "of the arguments")
     check_callable("second", second, "of the arguments")
-    seed = _whole("seed", seed)
-    _refuse_iterators(arguments)
+    (seed,) = _checked_rest(arguments, seed=seed)
 
     def values(kind: type[Number]) -> list[Number]:
         at = exact(arguments, kind, moving=True)
@@ -273,26 +252,29 @@ def prove_same(
         same, kind = _in_fields(slopes, seed)
         with localcontext(_context(DIGITS)):
             one, other = values(long(seed))
-            finite = all(found.is_finite() for found in (one.a, one.b, other.a, other.b))
-            apart, size = abs(one.a - other.a), max(abs(one.a), abs(other.a), Decimal(1))
-            differ = apart > CONSTANT * size
-            turned = abs(one.b - other.b) > CONSTANT * max(abs(one.b), abs(other.b), Decimal(1))
+            pairs = (Wrong("value", one.a, other.a), Wrong("slope", one.b, other.b))
+            wrong = [
+                found
+                for found in pairs
+                if abs(found.by_hand - found.right)
+                > CONSTANT * max(abs(found.by_hand), abs(found.right), Decimal(1))
+            ]
     except Exception as error:
         return Proof("not traceable", 1, reason=_where(error))
-    if not finite:
-        return Proof("not proved", 1, reason=NOWHERE)
-    if differ:
-        return Proof("refuted", 1, (Wrong("value", one.a, other.a),))
-    if turned:
-        return Proof("refuted", 1, (Wrong("slope", one.b, other.b),))
-    if not same:
+    reason = ""
+    if not all(number.is_finite() for number in (one.a, one.b, other.a, other.b)):
+        reason = NOWHERE
+    elif wrong:
+        return Proof("refuted", 1, tuple(wrong[:1]))
+    elif not same:
         reason = (
-            f"the values are {apart:.1g} apart, by an identity between exponentials, logarithms or "
-            "roots that the field does not know, or by constants that are rounded differently"
+            f"the values are {abs(one.a - other.a):.1g} apart, by an identity between "
+            "exponentials, logarithms or roots that the field does not know, or by constants that "
+            "are rounded differently"
         )
-        return Proof("not proved", 1, reason=reason)
-    if not kind.laws.moved:
+    elif not kind.laws.moved:
         reason = "no argument moves: floats and arrays of floats do, whole numbers are constants"
+    if reason:
         return Proof("not proved", 1, reason=reason)
     return Proof("proved", 1, comparisons=len(kind.laws.path), of_values=True)
 
@@ -413,20 +395,17 @@ def _otherwise_in_floats(asked: _Asked, theta: Array, value: Number, grad: list[
     )
 
 
-def _whole(name: str, value: Any, least: int | None = None) -> int:
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
-    if least is not None and value < least:
-        raise ValueError(f"{name} must be >= {least}; got {value!r}")
-    return int(value)
-
-
-def _refuse_iterators(arguments: tuple[Any, ...]) -> None:
+def _checked_rest(arguments: tuple[Any, ...], **whole: Any) -> list[int]:
+    """Return whole numbers as such; raise for others, and for arguments that are iterators."""
+    for name, value in whole.items():
+        wrong = isinstance(value, bool | np.timedelta64) or not isinstance(value, Integral)
+        refuse(wrong, f"{name} must be a whole number", value, TypeError)
     for value in arguments:
         if hasattr(value, "__next__"):
             raise TypeError(
                 f"an argument is an iterator, empty after one call: {value!r}; give a list"
             )
+    return [int(value) for value in whole.values()]
 
 
 def _number(value: Any, kind: type[Number]) -> Number:
@@ -552,22 +531,6 @@ def _why(asked: _Asked, theta: Array, kind: Any) -> str:
             "know. Write value and gradient with the same exponentials"
         )
     return "not for all: by what this theta or the constants have in common, to sixty digits"
-
-
-def _namer(
-    blocks: Mapping[str, slice] | None, coordinate: Callable[[int], str] | None
-) -> Callable[[int], str]:
-    if coordinate is not None:
-        return coordinate
-    parts = blocks or {"theta": slice(None)}
-    starts = [(name, where.start or 0) for name, where in parts.items()]
-
-    def name(index: int) -> str:
-        before = [one for one in starts if one[1] <= index] or [("theta", 0)]
-        block, start = max(before, key=lambda one: one[1])
-        return f"{block}[{index - start}]"
-
-    return name
 
 
 # What to write instead, by what occurs in the line or in the message
