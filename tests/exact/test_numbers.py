@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.exact.numbers import MEMORY, Laws, Long, Untraceable, exact, still, untangled
+from bbb_numpy.exact import numbers
+from bbb_numpy.exact.numbers import Laws, Long, Untraceable, exact, still, untangled
 
 POINT = np.array([0.3, -0.7, 1.9])
 PRIME = Laws(0).p
 DIGITS = 60
+MEMORY = 50  # of the tests: fewer exponentials are looked through
 
 
 def residue(value, tangent=0):
@@ -131,6 +133,7 @@ def test_comparisons_are_those_of_the_floats_and_a_tie_has_none():
     for tied in (0.5, kind.variable(0.5, 1)):
         with pytest.raises(Untraceable, match="a kink or a tie"):
             x > tied  # noqa: B015
+    assert (bool(x), bool(kind.constant(0))) == (True, False)
 
 
 def test_exact_numbers_are_real():
@@ -155,7 +158,8 @@ def test_what_is_frozen_keeps_its_value_and_loses_its_tangent():
 
 
 @pytest.mark.equation("D44")
-def test_what_was_found_by_a_law_is_remembered_when_the_law_is_forgotten():
+def test_what_was_found_by_a_law_is_remembered_when_the_law_is_forgotten(monkeypatch):
+    monkeypatch.setattr(numbers, "MEMORY", MEMORY)
     laws = Laws(0)
     t, s = laws.random(), laws.random()
     by_law = laws.exp(t) * laws.exp(s) % PRIME
@@ -198,16 +202,8 @@ def test_sums_of_two_and_of_three_are_found_and_then_sums_of_these():
 
 
 @pytest.mark.equation("D44")
-def test_logarithms_of_products_and_quotients_are_found():
-    laws = Laws(0)
-    u, v = laws.random(), laws.random()
-    known = laws.log(u), laws.log(v)
-    assert laws.log(product(u, v)) == sum(known) % PRIME
-    assert laws.log(product(u, pow(v, -1, PRIME))) == (known[0] - known[1]) % PRIME
-
-
-@pytest.mark.equation("D44")
-def test_a_number_long_ago_is_found_beside_a_recent_one_and_by_itself():
+def test_a_number_long_ago_is_found_beside_a_recent_one_and_by_itself(monkeypatch):
+    monkeypatch.setattr(numbers, "MEMORY", MEMORY)
     laws = Laws(0)
     old = laws.random()
     power = laws.exp(old)
@@ -236,9 +232,3 @@ def test_the_root_of_a_square_is_a_root():
     for _ in range(20):
         square = laws.random() ** 2 % PRIME
         assert laws.sqrt(square) ** 2 % PRIME == square
-
-
-def test_a_number_is_true_unless_it_is_zero():
-    kind = untangled(0)
-    assert kind.variable(0.5, 1)
-    assert not kind.constant(0)

@@ -48,18 +48,6 @@ def test_a_wrong_one_is_refuted_with_coordinates_and_amounts(error):
     assert f"too large by {error:g}" in str(proof)
 
 
-def test_an_identity_that_the_field_does_not_know_is_not_refuted():
-    def by_four_terms(theta):
-        a, b, c, d = np.exp(theta[0]), np.exp(theta[1]), np.exp(theta[2]), np.exp(3 * theta[0])
-        product = np.exp(2 * theta[1] + 2 * theta[2] + 5 * theta[0])
-        grad = np.array([5.0, 2.0, 2.0]) * (b * c) ** 2 * a**2 * d
-        return product, grad
-
-    proof = prove(by_four_terms, POINT)
-    assert proof.verdict == "not proved"
-    assert "same exponentials" in str(proof)
-
-
 def test_values_that_are_the_same_by_such_an_identity_are_not_proved_with_the_reason():
     def product(theta):
         return np.exp(2 * theta[1] + 2 * theta[2] + 5 * theta[0])
@@ -70,18 +58,6 @@ def test_values_that_are_the_same_by_such_an_identity_are_not_proved_with_the_re
     proof = prove_same(product, by_four_terms, POINT)
     assert (proof.verdict, proof.coordinates) == ("not proved", 1)
     assert "an identity between exponentials" in proof.reason
-
-
-def test_a_value_larger_than_any_decimal_is_no_error_of_the_proof():
-    def right(theta):
-        return np.exp(theta).sum(), np.exp(theta)
-
-    def twice(theta):
-        return right(theta)[0], 2 * right(theta)[1]
-
-    with np.errstate(over="ignore"):
-        assert prove(right, np.array([3e6])).proved
-        assert not prove(twice, np.array([3e6])).proved
 
 
 def test_constants_that_are_rounded_differently_are_named_as_such():
@@ -96,13 +72,6 @@ def test_constants_that_are_rounded_differently_are_named_as_such():
         return (theta**2 / (2 * scale**2)).sum(), theta * (1 / scale**2)
 
     assert prove(passed, POINT, 0.7).proved
-
-
-def test_a_constant_and_its_double_are_rounded_alike_so_that_a_small_error_beside_them_is_one():
-    def one_entry_off(theta):
-        return (theta**2 / (2 * 0.7**2)).sum(), theta / 0.7**2 + np.array([0, 1e-13, 0])
-
-    assert prove(one_entry_off, 20 * POINT, points=0).verdict == "refuted"
 
 
 def solved(theta):
@@ -144,24 +113,6 @@ def test_what_cannot_be_traced_names_calls_and_line_and_what_to_write(function, 
     assert advice in proof.reason
 
 
-def test_a_tie_is_refused_and_a_gate_is_a_path():
-    def relu(theta, x):
-        z = x * theta
-        return (z * (z > 0)).sum(), x * (z > 0)
-
-    assert prove(relu, POINT, np.ones(3)).proved
-    assert prove(relu, -POINT, np.ones(3)).proved
-    tied = prove(relu, np.zeros(3), np.ones(3))
-    assert tied.verdict == "not traceable"
-    assert "kink or a tie" in tied.reason
-
-
-def test_a_gradient_that_is_no_number_is_not_traceable():
-    proof = prove(lambda theta: ((theta**2).sum(), np.array([1.0, np.nan, 1.0])), POINT)
-    assert (proof.verdict, proof.coordinates) == ("not traceable", 3)
-    assert "cannot convert NaN" in proof.reason
-
-
 def test_values_that_cannot_be_traced_are_named_too():
     proof = prove_same(lambda z: np.sin(z).sum(), lambda z: z.sum(), POINT)
     assert (proof.verdict, proof.coordinates) == ("not traceable", 1)
@@ -177,26 +128,6 @@ def test_a_root_whose_square_matters_is_looked_for_at_several_points(seed):
         lambda u: (1 / np.sqrt(u)).sum(), lambda u: (np.sqrt(u) / u).sum(), one, seed=seed
     )
     assert found == Proof("proved", 1)
-
-
-def test_a_small_error_of_small_derivatives_is_refuted():
-    unit = 2.0**-130
-    proof = prove(lambda theta: (unit * theta.sum(), np.full(3, 2 * unit)), POINT)
-    assert proof.verdict == "refuted"
-    assert len(proof.wrong) == 3
-
-
-def test_roots_are_proved_with_and_without_their_square():
-    def norm(theta):
-        r = np.sqrt((theta * theta).sum())
-        return r, theta / r
-
-    def squared(theta):
-        r = np.sqrt((theta * theta).sum())
-        return r, theta * r / (theta * theta).sum()
-
-    assert prove(norm, POINT).proved
-    assert prove(squared, POINT).proved
 
 
 def test_two_forms_of_one_value_are_the_same_and_other_ones_are_not():
@@ -294,14 +225,7 @@ def test_values_beyond_all_decimals_are_the_same_by_the_field_alone():
     assert prove_same(lambda z: np.exp(2 * z)[0], lambda z: (np.exp(z) ** 2)[0], huge).proved
 
 
-def test_blocks_may_be_given_in_any_order():
-    blocks = {"b": slice(0, 2), "a": slice(2, 4)}
-    found = prove(lambda theta: ((theta**2).sum(), 2 * theta + 1), np.ones(4), blocks=blocks)
-    assert [one.name for one in found.wrong] == ["b[0]", "b[1]", "a[0]", "a[1]"]
-
-
-def test_a_wrong_derivative_before_the_first_block_has_a_name():
-    found = prove(
-        lambda theta: ((theta**2).sum(), 2 * theta + 1), np.ones(3), blocks={"b": slice(1, 3)}
-    )
-    assert [one.name for one in found.wrong] == ["theta[0]", "b[0]", "b[1]"]
+def test_blocks_may_be_given_in_any_order_and_what_is_in_none_has_a_name():
+    blocks = {"b": slice(1, 3), "a": slice(3, 5)}
+    found = prove(lambda theta: ((theta**2).sum(), 2 * theta + 1), np.ones(5), blocks=blocks)
+    assert [one.name for one in found.wrong] == ["theta[0]", "b[0]", "b[1]", "a[0]", "a[1]"]

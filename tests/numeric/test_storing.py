@@ -78,7 +78,6 @@ OBJECTS = st.one_of(
     ARRAYS,
     st.lists(st.integers() | st.text(max_size=3), max_size=3).map(lambda v: np.array(v, object)),
     st.builds(Scale, st.floats(0.1, 9)),
-    st.lists(st.builds(Row, st.floats(), st.floats()), max_size=3),
     st.builds(Point, ARRAYS, st.text(max_size=2)),
     st.integers(0, 9).map(np.random.default_rng),
     st.integers(0, 9).map(lambda seed: np.random.Generator(np.random.PCG64DXSM(seed))),
@@ -95,31 +94,25 @@ TREES = st.recursive(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(tree=TREES)
 def test_every_tree_comes_back_as_it_was(tmp_path, tree):
     write_state(tmp_path / "t.npz", Tree(tree), FORM)
     assert same(read_state(tmp_path / "t.npz", Tree, FORM).anything, tree)
 
 
-def test_numbers_and_dtypes_lose_numpys_types(tmp_path):
-    tree = {"number": np.float32(0.1), "of": np.float32, 3: tmp_path}
-    write_state(tmp_path / "t.npz", Tree(tree), FORM)
-    found = read_state(tmp_path / "t.npz", Tree, FORM).anything
-    assert found == {"number": float(np.float32(0.1)), "of": "float32", 3: str(tmp_path)}
-    assert type(found["number"]) is float
-
-
-def test_a_generator_comes_back_with_the_half_of_a_draw_that_is_left_over(tmp_path):
+def test_numpys_numbers_become_pythons_and_half_a_draw_that_is_left_over_stays(tmp_path):
     rng = np.random.default_rng(0)
     rng.integers(2**32, dtype=np.uint32)
     assert rng.bit_generator.state["has_uint32"] == 1
-    write_state(tmp_path / "t.npz", Tree(rng), FORM)
+    tree = {"number": np.float32(0.1), "of": np.float32, 3: tmp_path, "rng": rng}
+    write_state(tmp_path / "t.npz", Tree(tree), FORM)
     found = read_state(tmp_path / "t.npz", Tree, FORM).anything
-    assert (
-        found.integers(2**32, size=3, dtype=np.uint32).tolist()
-        == rng.integers(2**32, size=3, dtype=np.uint32).tolist()
-    )
+    assert same(found.pop("rng"), rng)
+    assert found == {"number": float(np.float32(0.1)), "of": "float32", 3: str(tmp_path)}
+    assert type(found["number"]) is float
 
 
 def test_no_two_arrays_have_one_name(tmp_path):
@@ -131,40 +124,26 @@ def test_no_two_arrays_have_one_name(tmp_path):
 @pytest.mark.parametrize(
     "value",
     [
-        Unknown(1),
-        Unknown,
-        lambda x: x,
-        {3},
-        b"bytes",
-        1j,
-        np.zeros(2, complex),
-        np.array([[1, 2]], object),
-        np.datetime64("2020"),
-        np.random.RandomState(0),
+        Unknown(1), Unknown, lambda x: x, {3}, b"bytes", 1j, np.zeros(2, complex),
+        np.array([[1, 2]], object), np.datetime64("2020"), np.random.RandomState(0),
         np.random.Generator(np.random.MT19937(0)),
     ],
     ids=lambda value: type(value).__name__,
-)
+)  # fmt: skip
 def test_what_cannot_be_stored_is_named_by_its_place(value, tmp_path):
     with pytest.raises(CheckpointError, match=r"^anything\[1\]\.inside .* cannot be saved"):
         write_state(tmp_path / "t.npz", Tree((0, {"inside": value})), FORM)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("place", [-1, -8, 0])
-def test_a_byte_of_an_array_that_is_another_one_is_noticed(place, tmp_path):
-    path, numbers = tmp_path / "t.npz", np.arange(1.0, 1e4)
-    write_state(path, Tree(numbers), FORM)
-    data = bytearray(path.read_bytes())
-    data[data.index(numbers.tobytes()) + place % numbers.nbytes] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(CheckpointError, match=r"cannot be read; .* damaged .*CRC"):
-        read_state(path, Tree, FORM)
+LAST = np.float64(9999.0).tobytes()
 
 
-@pytest.mark.parametrize(("old", "new"), [(b"(10000,)", b"(1000 ,)"), (b"<f8", b"<f4")])
-def test_an_array_that_claims_to_be_shorter_is_refused(old, new, tmp_path):
-    """Its own header is damaged: NumPy would stop reading there, and the sum is checked first."""
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"(10000,)", b"(1000 ,)"), (b"<f8", b"<f4"), (LAST, b"x" * 8)]
+)
+def test_a_damaged_array_and_one_that_claims_to_be_shorter_are_refused(old, new, tmp_path):
+    """NumPy would stop reading where its own header says: the sum is checked first."""
     path = tmp_path / "t.npz"
     write_state(path, Tree(np.arange(1e4)), FORM)
     before, after = path.read_bytes().split(b"anything.npy", 1)

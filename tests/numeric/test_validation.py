@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from bbb_numpy import HMC, GaussianPrior, Sampling
 from bbb_numpy.numeric.validation import (
     ANY_NUMBERS,
     DTYPE,
@@ -43,7 +42,6 @@ from bbb_numpy.numeric.validation import (
     standard_deviation,
     whole,
 )
-from bbb_numpy.training import Recipe
 
 
 class Walk:
@@ -103,12 +101,7 @@ BAD = [
     (DTYPE, np.ones(2), ValueError, "got an array of shape"),
     (DTYPE, pd.Series([1.0]), ValueError, "a must be .float64. or .float32."),
     (Like("Walk(1)", "step"), 5, TypeError, r"^a must be an object such as Walk\(1\); got 5$"),
-    (
-        Like("Walk(1)", "step"),
-        Walk,
-        TypeError,
-        r"the class Walk; make an object of it: Walk\(\)",
-    ),
+    (Like("Walk(1)", "step"), Walk, TypeError, r"the class Walk; make an object of it: Walk\(\)"),
     (Like("Walk(1)", "step", "init"), Walk(), TypeError, "a must be an object such as"),
     (Like("Walk(1)", "size"), Walk(), TypeError, "a must be an object such as"),
     (Like("a function", "__call__"), None, TypeError, "a must be an object such as a function"),
@@ -118,6 +111,7 @@ BAD = [
     (PATH, 5, TypeError, "a must be the path of a file; got 5"),
     (PATH, "x\0y", ValueError, "null character"),
     (FINITE, 1e301, ValueError, "a must be finite and within 1e100"),
+    (partial(whole, least=1), 2**63, ValueError, "and <= 9223372036854775807; got"),
     (SAMPLES, 1_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000; got 1000001"),
     (ROWS, 100_000_001, ValueError, "a must be a whole number >= 1 and <= 100000000"),
     (DTYPE, 64, ValueError, "a must be 'float64' or 'float32'; got 64"),
@@ -178,28 +172,6 @@ def test_whole_numbers_of_any_type_become_int(value):
     assert type(whole("epochs", value, 1)) is int
 
 
-def test_a_number_beyond_what_is_accepted_is_refused_with_the_bound():
-    with pytest.raises(ValueError, match="a must be a whole number >= 1 and <= 10; got 11"):
-        whole("a", 11, 1, 10)
-    with pytest.raises(ValueError, match=r"and <= 9223372036854775807; got"):
-        whole("a", 2**63, 1)
-
-
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (lambda n: Recipe(samples=n), "samples"),
-        (lambda n: Sampling(warm_up=n), "warm_up"),
-        (lambda n: HMC(max_steps=n), "max_steps"),
-    ],
-)
-def test_what_would_not_end_is_refused(make, name):
-    with pytest.raises(ValueError, match=rf"{name} must be a whole number >= \d and <= \d+; got"):
-        make(10**9 + 1)
-    with pytest.raises(TypeError, match=r"scale.* must be .*; got '1'"):
-        GaussianPrior("1")
-
-
 @pytest.mark.parametrize(("rule", "value", "wanted"), GOOD)
 def test_numbers_come_back_as_an_array(rule, value, wanted):
     found = rule("a", value)
@@ -250,15 +222,9 @@ def test_a_function_gets_what_its_rules_return():
     assert scaled([1, 2], 3.0).tolist() == [3, 6]
     assert scaled(x=[1], by=5.0).tolist() == [10]
     assert (scaled.__name__, scaled.__doc__) == ("scaled", "Scale.")
-
-
-@pytest.mark.parametrize(
-    ("args", "given", "name"),
-    [(("x",), {}, "x"), ((1,), {"count": 0}, "count"), ((), {}, "x"), ((1,), {"z": 1}, "z")],
-)
-def test_a_function_names_the_argument_that_it_refuses(args, given, name):
-    with pytest.raises((TypeError, ValueError), match=name):
-        scaled(*args, **given)
+    for args, given, name in ((("x",), {}, "x"), ((1,), {"count": 0}, "count"), ((), {}, "x")):
+        with pytest.raises((TypeError, ValueError), match=name):
+            scaled(*args, **given)
 
 
 def test_a_rule_for_no_argument_is_an_error_of_the_function():
