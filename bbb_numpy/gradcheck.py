@@ -148,13 +148,7 @@ def check(
     theta, name_of = checked_arguments(
         value_and_grad, "of theta", theta, "check", blocks, coordinate
     )
-    refuse(method not in tuple(BARS), f"method must be one of {sorted(BARS)}", method)
-    real = bar is None or (isinstance(bar, Real) and 0 < float(bar) < np.inf)
-    refuse(not real, "bar must be positive and finite", bar)
-    counts = most is None or (isinstance(most, Integral) and int(most) >= 1)
-    refuse(not counts, "most must be a whole number >= 1, or None for all", most)
-    wanted = "rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0)"
-    refuse(not isinstance(rng, np.random.Generator | None), wanted, rng, TypeError)
+    _check_settings(method, bar, most, rng)
     if gates is not None:
         check_callable("gates", gates, "from theta to an array")
     bar = BARS[method] if bar is None else bar
@@ -203,6 +197,16 @@ def check(
         found = place, float(g[at]), float(n[at])
         rows.append(Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found))
     return Report(tuple(rows), method, bar)
+
+
+def _check_settings(method: Any, bar: Any, most: Any, rng: Any) -> None:
+    refuse(method not in tuple(BARS), f"method must be one of {sorted(BARS)}", method)
+    real = bar is None or (isinstance(bar, Real) and 0 < float(bar) < np.inf)
+    refuse(not real, "bar must be positive and finite", bar)
+    counts = most is None or (isinstance(most, Integral) and int(most) >= 1)
+    refuse(not counts, "most must be a whole number >= 1, or None for all", most)
+    wanted = "rng must be a numpy.random.Generator, e.g. numpy.random.default_rng(0)"
+    refuse(not isinstance(rng, np.random.Generator | None), wanted, rng, TypeError)
 
 
 # --- what `bbb_numpy.exact` checks as well
