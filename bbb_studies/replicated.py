@@ -143,16 +143,24 @@ class ReplicatedModel(Model):
         x: Array,
         y: Array,
         buffers: Buffers,
+        sample_weight: Array | None = None,
     ) -> Evaluation:
         """Evaluate log P(D|w) (S, R) for weights (S, R P) on rows (R, B, ...)."""
-        return self._evaluate(w, self._params(w, params, buffers), x, y, buffers)
+        return self._evaluate(w, self._params(w, params, buffers), x, y, buffers, sample_weight)
 
     def _evaluate(
-        self, w: Array, each: dict[str, Array], x: Array, y: Array, buffers: Buffers
+        self,
+        w: Array,
+        each: dict[str, Array],
+        x: Array,
+        y: Array,
+        buffers: Buffers,
+        v: Array | None,
     ) -> Evaluation:
         flat = buffers.views(w, self._networks)
         x, y = _repeated(x, len(w)), _repeated(y, len(w))
-        found = super().evaluate(flat, each, x, y, buffers)
+        v = None if v is None else _repeated(v, len(w))
+        found = super().evaluate(flat, each, x, y, buffers, v)
         return found._replace(log_likelihood=found.log_likelihood.reshape(len(w), -1))
 
     def forward(
@@ -162,10 +170,11 @@ class ReplicatedModel(Model):
         x: Array,
         y: Array,
         buffers: Buffers,
+        sample_weight: Array | None = None,
     ) -> Joint:
         """Evaluate both log densities (S, R) for weights (S, R P) on rows (R, B, ...)."""
         each = self._params(w, params, buffers)
-        found = self._evaluate(w, each, x, y, buffers)
+        found = self._evaluate(w, each, x, y, buffers, sample_weight)
         log_prior, saved = self._rowwise_prior.log_density(each, found.tape.w, buffers)
         return Joint(log_prior.reshape(len(w), -1), found.log_likelihood, found, saved)
 
@@ -186,7 +195,7 @@ class ReplicatedModel(Model):
         # With the cotangent 1, `slopes` are those of each sample, still to be summed over S: as
         # in `write_gradient` by a product, so that the sum is the one of a replicate alone.
         ones = np.ones(samples * count, d_log_likelihood.dtype)
-        d_f = self.likelihood.vjp(found.residuals, ones, slopes)
+        d_f = self.likelihood.log_likelihood_vjp(found.residuals, ones, slopes)
         d_f *= np.repeat(d_log_likelihood, count)[:, None, None]
         for name, slope in slopes.items():
             by_replicate = slope.reshape(samples, count, -1).swapaxes(0, 1)  # (R, S, K)

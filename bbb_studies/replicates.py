@@ -129,6 +129,7 @@ class RowsOfEach(NamedTuple):
 
     x: Array  # (R, N, d_in)
     y: Array  # (R, N, K)
+    sample_weight: None = None
 
     def shuffled(self, rngs: Sequence[np.random.Generator]) -> RowsOfEach:
         """Return copies, each replicate's rows in an order of its own."""

@@ -65,17 +65,14 @@ class ThroughTheSamples(SelfNormalised):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         """Return the estimate of the upper bound and -sum w^ d log q(g(eps)), total derivatives."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        sample = self.posterior.sample(blocks, noise, buffers)
-        joint = self.model.forward(sample.w, blocks, x, y, buffers)
-        log_q = self.posterior.log_density(sample)
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(terms, kl_weight)
-        nothing = np.zeros_like(sample.w)
-        self.posterior.pull_back(sample, nothing, c.posterior, d_blocks)
-        return Evaluated(value, grad, terms)
+        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        c = step.cotangents
+        nothing = np.zeros_like(step.sample.w)
+        self.posterior.pull_back(step.sample, nothing, c.posterior, step.d_blocks)
+        return Evaluated(step.value, step.grad, step.terms)
 
 
 @dataclass(frozen=True)
@@ -98,19 +95,17 @@ class Equation5(SelfNormalised):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         """Return the estimate of the upper bound and the gradient that Equation 5 gives."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        sample = self.posterior.sample(blocks, noise, buffers)
-        joint = self.model.forward(sample.w, blocks, x, y, buffers)
-        log_q = self.posterior.log_density(sample)
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(terms, kl_weight)
-        factor = log_weights(terms, kl_weight) + 1.0  # (S,)
-        d_w = self.model.vjp(joint, -c.prior * factor, -c.likelihood * factor, d_blocks, buffers)
+        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        c = step.cotangents
+        factor = log_weights(step.terms, kl_weight) + 1.0  # (S,)
+        cotangents = -c.prior * factor, -c.likelihood * factor
+        d_w = self.model.vjp(step.joint, *cotangents, step.d_blocks, step.buffers)
         d_log_q = c.posterior * factor if self.corrected else c.posterior  # G5
-        self.posterior.pull_back(sample, d_w, d_log_q, d_blocks)
-        return Evaluated(value, grad, terms)
+        self.posterior.pull_back(step.sample, d_w, d_log_q, step.d_blocks)
+        return Evaluated(step.value, step.grad, step.terms)
 
 
 START_RATE = 0.05

@@ -50,7 +50,6 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.parts.weighted import Weighted
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
@@ -239,7 +238,7 @@ plt.show()
 # %%
 def network(scale):
     net = MLP((1, 5, 1), "tanh")
-    return Model(net, GaussianPrior(scale), Weighted(BernoulliLikelihood()))
+    return Model(net, GaussianPrior(scale), BernoulliLikelihood())
 
 
 def prepare(rows, offset=1.0):
@@ -248,8 +247,8 @@ def prepare(rows, offset=1.0):
     pairs, times = np.unique(different, axis=0, return_counts=True)
     logs = np.log(rows.number + offset)
     x, table = (np.log(v + offset)[:, None] for v in (pairs[:, 0], NUMBERS))
-    targets = np.stack([pairs[:, 1], times], axis=1).astype(float)  # label, weight
-    return (x - logs.mean()) / logs.std(), targets, (table - logs.mean()) / logs.std()
+    data = (x - logs.mean()) / logs.std(), pairs[:, 1:].astype(float), times.astype(float)
+    return data, (table - logs.mean()) / logs.std()  # inputs, labels, weights; and all inputs
 
 
 class Posterior(NamedTuple):
@@ -265,12 +264,13 @@ class Posterior(NamedTuple):
 
 
 def nuts(scale, rows, seed=0, warm_up=40, draws=30, offset=1.0):
-    model, (x, y, table) = network(scale), prepare(rows, offset)
+    model, ((x, y, v), table) = network(scale), prepare(rows, offset)
     begin = 0.5 * np.random.default_rng(seed).standard_normal((8, model.layout.size))
     drawn = sample(
         model,
         x,
         y,
+        sample_weight=v,
         sampler=NUTS(max_depth=5),
         target_accept=0.9,
         chains=8,
@@ -285,12 +285,13 @@ def nuts(scale, rows, seed=0, warm_up=40, draws=30, offset=1.0):
 
 
 def vi(scale, rows, seed=0, epochs=1000):
-    model, (x, y, table) = network(scale), prepare(rows)
+    model, ((x, y, v), table) = network(scale), prepare(rows)
     estimator, rng = ClosedFormKL(model, MeanField(0.5, -3.0)), np.random.default_rng(seed)
     optimizer = Adam(0.02, schedule=Cosine())
     recipe = training.Recipe(optimizer, epochs=epochs, batch_size=len(x), samples=4)
     begin = training.start(estimator, rng, optimizer)
-    end = training.fit(estimator, begin, x, y, recipe, rng=rng, progress=False)
+    options = {"rng": rng, "sample_weight": v, "progress": False}
+    end = training.fit(estimator, begin, x, y, recipe, **options)
     weights = estimator.weights(end.theta, estimator.draw_weights(rng, 2000))
     return Posterior(model.predict(weights, table)[..., 0], weights)
 

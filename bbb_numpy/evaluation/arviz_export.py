@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
 from ..numeric.validation import MOST_SAMPLES, Numbers, Optional, flag, whole
-from ..parts.weighted import Weighted
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings
 from ..version import __version__
@@ -32,7 +31,7 @@ def _joint(draws: Draws, x: Any, y: Any) -> LogJoint | None:
     given = {name: rows(name, value) for name, value in (("x", x), ("y", y)) if value is not None}
     given = {name: np.asarray(value, dtype) for name, value in given.items()}
     if isinstance(draws.target, LogJoint):
-        return replace(_of_single_rows(draws.target), **given)
+        return replace(draws.target, **given)
     if not given:
         return None
     model = model_of(draws)
@@ -47,17 +46,8 @@ def _joint(draws: Draws, x: Any, y: Any) -> LogJoint | None:
     return LogJoint(model, given["x"], given["y"])
 
 
-def _of_single_rows(joint: LogJoint) -> LogJoint:
-    """Return the density in which every row counts once: LOO leaves out a row, not its weight."""
-    likelihood = joint.model.likelihood
-    if not isinstance(likelihood, Weighted):
-        return joint
-    model = replace(joint.model, likelihood=likelihood.likelihood)
-    return replace(joint, model=model, y=joint.y[:, :-1])
-
-
 def _rowwise(joint: LogJoint, positions: Array) -> Array:
-    """Return log P(y|x, w) (S, N) of positions (S, D)."""
+    """Return log P(y|x, w) (S, N) of positions (S, D): LOO leaves out a row, not its weight."""
     return np.concatenate([joint.rowwise(positions[rows]) for rows in blocks_of(joint, positions)])
 
 

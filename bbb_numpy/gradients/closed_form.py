@@ -80,16 +80,17 @@ class ClosedFormKL(Sampled):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         """Return the free energy on one minibatch and its gradient for theta.
 
         Arguments and results as `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
         weight = self.objective.beta * kl_weight
 
         sample = self.posterior.sample(blocks, noise, buffers)
-        found = self.model.evaluate(sample.w, blocks, x, y, buffers)
+        found = self.model.evaluate(sample.w, blocks, x, y, buffers, sample_weight)
         each = np.full(len(sample.w), -1.0 / len(sample.w), theta.real.dtype)
         d_w = self.model.likelihood_vjp(found, each, d_blocks, buffers)  # (S, P)
         self.posterior.pull_back(sample, d_w, None, d_blocks)

@@ -14,8 +14,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.joint import Model
-from ..model.objectives import LINEAR, MAP, MLE, FreeEnergy, LogDensities, Objective, free_energy
+from ..model.joint import Joint, Model
+from ..model.objectives import (
+    LINEAR,
+    MAP,
+    MLE,
+    Cotangents,
+    FreeEnergy,
+    LogDensities,
+    Objective,
+    free_energy,
+)
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Layout
@@ -57,6 +66,19 @@ class Unpacked(NamedTuple):
     blocks: dict[str, Array]  # of theta
     grad: Array  # uninitialised
     d_blocks: dict[str, Array]  # of the gradient
+
+
+class Step(NamedTuple):
+    """The objective of one step, and what its gradient is made of."""
+
+    value: Any
+    terms: LogDensities
+    cotangents: Cotangents  # of the terms
+    sample: Any  # of the posterior
+    joint: Joint
+    grad: Array  # to be filled, by
+    d_blocks: dict[str, Array]  # its blocks
+    buffers: Buffers
 
 
 @dataclass(frozen=True)
@@ -201,16 +223,48 @@ class Family:
         return self.layout.views(theta)
 
     def log_likelihood(
-        self, theta: Array, eps: Array, x: Array, y: Array, buffers: Buffers | None = None
+        self,
+        theta: Array,
+        eps: Array,
+        x: Array,
+        y: Array,
+        buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Array:
         """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `eps` makes."""
         buffers = Buffers() if buffers is None else buffers
         blocks = self.layout.views(theta)
         w = self.posterior.sample(blocks, eps, buffers).w
-        return self.model.evaluate(w, blocks, x, y, buffers).log_likelihood
+        return self.model.evaluate(w, blocks, x, y, buffers, sample_weight).log_likelihood
+
+    def forward(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
+    ) -> Step:
+        """Return the objective on one minibatch, before the gradient: arguments as there."""
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
+        sample = self.posterior.sample(blocks, noise, buffers)  # K1-K4
+        # K11-K16, K31-K36
+        joint = self.model.forward(sample.w, blocks, x, y, buffers, sample_weight)
+        log_q = self.posterior.log_density(sample)  # K6-K10
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        value, cotangents = self.objective(terms, kl_weight)  # K5, K17, K18
+        return Step(value, terms, cotangents, sample, joint, grad, d_blocks, buffers)
 
     def unpacked(
-        self, theta: Array, noise: Array, x: Array, y: Array, buffers: Buffers | None
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        buffers: Buffers | None,
+        sample_weight: Array | None = None,
     ) -> Unpacked:
         """Return the blocks of theta, and a gradient to fill: with this every step begins.
 
@@ -224,10 +278,11 @@ class Family:
             *lead, rows, d_in = x.shape
             fits = (*lead, d_in) == width and theta.shape == lengths
             fits = fits and noise.shape == (len(noise), shared + own * rows)
+            fits = fits and (sample_weight is None or sample_weight.shape == (*lead, rows))
         except (AttributeError, TypeError, ValueError):  # lists; a number; fewer axes
             fits = False
         if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
-            raise ValueError(self._of_what_shape(theta, noise, x, y))
+            raise ValueError(self._of_what_shape(theta, noise, x, y, sample_weight))
         buffers = Buffers() if buffers is None else buffers
         grad = buffers.like(theta)
         views = self.layout.views
@@ -244,11 +299,11 @@ class Family:
         (size,), (*lead, d_in), shared, own = self._lengths
         data = "".join(f"{length}, " for length in lead) + "rows"
         noise = f"{shared} + {own} rows" if own else f"{shared}"
-        came = zip(("theta", "noise", "x", "y"), given, strict=True)
+        came = zip(("theta", "noise", "x", "y", "sample_weight"), given, strict=True)
         return (
             f"arrays must have shapes theta ({size},), noise (samples, {noise}), x ({data}, "
-            f"{d_in}) and y ({data}, {self.model.outputs}); got "
-            + ", ".join(f"{name}: {brief(value)}" for name, value in came)
+            f"{d_in}), y ({data}, {self.model.outputs}) and sample_weight ({data}) or None; got "
+            + ", ".join(f"{name}: {brief(value)}" for name, value in came if value is not None)
         )
 
     def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:

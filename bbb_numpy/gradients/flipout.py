@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
-from ..parts.network import activate, open_gates
+from ..parts.network import activate
 from ..parts.products import Layer
-from .closed_form import add_kl, exact_terms
-from .family import Evaluated, closed_form_prior
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["Flipout"]
@@ -33,6 +31,7 @@ class Flips(NamedTuple):
 class FlipoutTape(NamedTuple):
     """What the forward pass leaves for the backward pass; lists have an entry for each layer."""
 
+    eps: Array  # (S, P)
     shift: Array  # (S, P)  Delta = sigma o eps
     means: list[tuple[Array, Array]]  # views of mu
     pushes: list[Layer]  # views of `shift`
@@ -43,7 +42,19 @@ class FlipoutTape(NamedTuple):
 
 @dataclass(frozen=True)
 class Flipout(Rowwise):
-    """One weight perturbation for all rows, with signs of their own (Wen et al. 2018; D22)."""
+    r"""One weight perturbation for all rows, with signs of their own (Wen et al. 2018; D22).
+
+    For each layer, with random signs R for every row and :math:`\Delta = \sigma \circ \epsilon`
+    shared:
+
+    .. math::
+        z &= a \mu + ((a \circ R^{in}) \Delta) \circ R^{out} + \mu_b
+             + R^{bias} \circ (\sigma_b \epsilon_b) \\
+        d\mu &= a^T \delta, \qquad d\Delta = (a \circ R^{in})^T (\delta \circ R^{out}), \qquad
+        da = \delta \mu^T + ((\delta \circ R^{out}) \Delta^T) \circ R^{in}
+
+    and dsigma = dDelta o eps.
+    """
 
     @property
     def noise_per_row(self) -> int:
@@ -72,54 +83,11 @@ class Flipout(Rowwise):
             cut.append(Flips(*signs))
         return cut
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-    ) -> Evaluated:
-        r"""Return the free energy on one minibatch and its gradient for theta (D22).
-
-        For each layer, with random signs R for every row and :math:`\Delta = \sigma \circ \epsilon`
-        shared:
-
-        .. math::
-            z &= a \mu + ((a \circ R^{in}) \Delta) \circ R^{out} + \mu_b
-                 + R^{bias} \circ (\sigma_b \epsilon_b) \\
-            d\mu &= a^T \delta, \qquad d\Delta = (a \circ R^{in})^T (\delta \circ R^{out}), \qquad
-            da = \delta \mu^T + ((\delta \circ R^{out}) \Delta^T) \circ R^{in}
-
-        and drho = dDelta o eps o s(rho). Arguments and results as
-        `Reparameterised.value_and_grad`; `noise` from this class's `draw`, for as many rows as
-        `x` has.
-        """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        weight, size = self.objective.beta * kl_weight, self.model.layout.size
-        parts = self.posterior.factor(blocks, buffers)
-        eps = noise[:, :size]
-        shift = buffers.array(eps.shape, parts.softplus.dtype)
-        np.multiply(eps, parts.softplus, out=shift)  # (S, P)  Delta = sigma o eps
-
-        z, tape = self._forward(blocks["mu"], shift, noise, x, buffers)
-        rowwise, residuals = self.model.likelihood.log_density(blocks, z, y)
-        log_likelihood = np.add.reduce(rowwise, axis=1)
-        each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
-
-        d_z = self.model.likelihood.vjp(residuals, each, d_blocks)
-        d_shift = self._backward(tape, d_z, d_blocks["mu"], buffers)
-        np.einsum("sp,sp->p", d_shift, eps, out=d_blocks["rho"], casting="same_kind")
-        d_blocks["rho"] *= parts.sigmoid
-        prior = closed_form_prior(self.model)
-        kl = add_kl(self.posterior, prior, blocks, parts, weight, d_blocks)
-        value = weight * kl + each @ log_likelihood
-        return Evaluated(value, grad, exact_terms(kl, log_likelihood))
-
     def _forward(
-        self, mu: Array, shift: Array, noise: Array, x: Array, buffers: Buffers
+        self, mu: Array, sigma: Array, noise: Array, x: Array, buffers: Buffers
     ) -> tuple[Array, FlipoutTape]:
+        eps = noise[:, : len(sigma)]
+        shift = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))  # (S, P)  Delta
         net, a, inputs, slopes = self.model.network, x, [], []
         means = buffers.views(mu, self.pairs)
         pushes = buffers.views(shift, net.layers)
@@ -133,10 +101,11 @@ class Flipout(Rowwise):
             a += sign.bias * push.bias
             if len(inputs) < len(flips):
                 slopes.append(activate(net, a, buffers.like(a)))
-        return a, FlipoutTape(shift, means, pushes, flips, inputs, slopes)
+        return a, FlipoutTape(eps, shift, means, pushes, flips, inputs, slopes)
 
-    def _backward(self, tape: FlipoutTape, d_z: Array, d_mu: Array, buffers: Buffers) -> Array:
-        """Write d_mu, and return the cotangent (S, P) of the perturbation Delta."""
+    def _backward(
+        self, tape: FlipoutTape, d_z: Array, d_mu: Array, d_sigma: Array, buffers: Buffers
+    ) -> None:
         d_shift = buffers.like(tape.shift)
         d_means = buffers.views(d_mu, self.pairs)
         d_pushes = buffers.views(d_shift, self.model.network.layers)
@@ -152,12 +121,4 @@ class Flipout(Rowwise):
                 d_a += np.matmul(d_z, tape.means[layer][0].T)
                 d_a *= tape.slopes[layer - 1]
                 d_z = d_a
-        return d_shift
-
-    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
-        """Return which ReLU units are on, for every sample and row."""
-        blocks, buffers = self.layout.views(theta), Buffers()
-        sigma = self.posterior.factor(blocks, buffers).softplus
-        shift = noise[:, : self.model.layout.size] * sigma
-        _, tape = self._forward(blocks["mu"], shift, noise, x, buffers)
-        return open_gates(self.model.network, tape.slopes)
+        np.einsum("sp,sp->p", d_shift, tape.eps, out=d_sigma, casting="same_kind")  # D22

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..model.objectives import EUBO, LogDensities, Renyi
+from ..model.objectives import EUBO, Renyi
 from ..numeric.buffers import Buffers
 from ..numeric.validation import brief
 from ..parts.posteriors import MeanField
@@ -56,6 +56,7 @@ class DoublyReparameterised(Sampled):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         r"""Return the objective and its doubly reparameterised gradient (D26).
 
@@ -66,33 +67,33 @@ class DoublyReparameterised(Sampled):
         in whose second part only the numbers of prior and likelihood move. Arguments and results
         as `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        sample = self.posterior.sample(blocks, noise, buffers)
-        joint = self.model.forward(sample.w, blocks, x, y, buffers)
-        log_q = self.posterior.log_density(sample)
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(terms, kl_weight)
-
-        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)  # carries u
-        self.posterior.add_density_slope(sample, c.posterior, d_w)
+        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        c = step.cotangents
+        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
+        self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # carries u
         d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
-        self.posterior.pull_back(sample, d_w, None, d_blocks)
-        return Evaluated(value, grad, terms)
+        self.posterior.pull_back(step.sample, d_w, None, step.d_blocks)
+        return Evaluated(step.value, step.grad, step.terms)
 
     def surrogate(
-        self, theta: Array, frozen: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0
+        self,
+        theta: Array,
+        frozen: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        sample_weight: Array | None = None,
     ) -> Any:
         """Return the value of the surrogate, whose derivative at `frozen` is the gradient."""
+        there = self.forward(frozen, noise, x, y, kl_weight, None, sample_weight)
         moving, fixed, buffers = self.layout.views(theta), self.layout.views(frozen), Buffers()
-        there = self.posterior.sample(fixed, noise, buffers)
         w = self.posterior.sample(moving, noise, buffers).w
         scored = self.posterior.log_density(self.posterior.at(fixed, w, buffers))
-        joint = self.model.forward(there.w, fixed, x, y, buffers)
-        log_q = self.posterior.log_density(there)
-        c = self.objective(LogDensities(log_q, joint.log_prior, joint.log_likelihood), kl_weight)[1]
-        path = self.model.forward(w, fixed, x, y, buffers)
-        own = self.model.forward(there.w.astype(w.dtype), moving, x, y, buffers)
-        u = -c.likelihood
+        path = self.model.forward(w, fixed, x, y, buffers, sample_weight)
+        drawn = there.sample.w.astype(w.dtype)
+        own = self.model.forward(drawn, moving, x, y, buffers, sample_weight)
+        c, u = there.cotangents, -there.cotangents.likelihood
         through_w = c.posterior @ (u * scored) + c.prior @ (u * path.log_prior)
         through_w += c.likelihood @ (u * path.log_likelihood)
         return through_w + c.prior @ own.log_prior + c.likelihood @ own.log_likelihood
@@ -125,6 +126,7 @@ class SelfNormalised(Sampled):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         r"""Return the EUBO and the gradient of its surrogate (G8, D27).
 
@@ -133,29 +135,28 @@ class SelfNormalised(Sampled):
         with the weights and their shares :math:`\hat w` frozen. Arguments and results as
         `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        sample = self.posterior.sample(blocks, noise, buffers)
-        joint = self.model.forward(sample.w, blocks, x, y, buffers)
-        log_q = self.posterior.log_density(sample)
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(terms, kl_weight)
-
-        self.posterior.pull_back_direct(sample, c.posterior, d_blocks)  # G8
+        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        c = step.cotangents
+        self.posterior.pull_back_direct(step.sample, c.posterior, step.d_blocks)  # G8
         if self.model.learned():  # D27
-            self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)
-        return Evaluated(value, grad, terms)
+            self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
+        return Evaluated(step.value, step.grad, step.terms)
 
     def surrogate(
-        self, theta: Array, frozen: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0
+        self,
+        theta: Array,
+        frozen: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        sample_weight: Array | None = None,
     ) -> Any:
         """Return the value of the surrogate, whose derivative at `frozen` is the gradient."""
-        moving, fixed, buffers = self.layout.views(theta), self.layout.views(frozen), Buffers()
-        drawn = self.posterior.sample(fixed, noise, buffers)
-        there = self.model.forward(drawn.w, fixed, x, y, buffers)
-        log_q = self.posterior.log_density(drawn)
-        c = self.objective(LogDensities(log_q, there.log_prior, there.log_likelihood), kl_weight)[1]
-        w = drawn.w.astype(theta.dtype)
+        there = self.forward(frozen, noise, x, y, kl_weight, None, sample_weight)
+        moving, buffers, c = self.layout.views(theta), Buffers(), there.cotangents
+        w = there.sample.w.astype(theta.dtype)
         scored = self.posterior.log_density(self.posterior.at(moving, w, buffers))
-        joint = self.model.forward(w, moving, x, y, buffers)
+        joint = self.model.forward(w, moving, x, y, buffers, sample_weight)
         value = c.posterior @ scored + c.prior @ joint.log_prior
         return value + c.likelihood @ joint.log_likelihood

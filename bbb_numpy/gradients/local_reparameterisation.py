@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import TINY
-from ..parts.network import activate, open_gates
-from .closed_form import add_kl, exact_terms
-from .family import Evaluated, closed_form_prior
+from ..parts.network import activate
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["LocalReparameterisation"]
@@ -23,9 +21,9 @@ Array = NDArray[Any]
 class OutputTape(NamedTuple):
     """What the forward pass leaves for the backward pass; lists have an entry for each layer."""
 
-    variance: Array  # (P,)  sigma^2
+    sigma: Array  # (P,)
     means: list[tuple[Array, Array]]  # views of mu
-    variances: list[tuple[Array, Array]]  # views of `variance`
+    variances: list[tuple[Array, Array]]  # views of sigma^2
     inputs: list[Array]  # a: (B, I), then (S, B, I)
     squares: list[Array]  # a^2
     roots: list[Array]  # sqrt(v) (B, O), then (S, B, O)
@@ -35,10 +33,17 @@ class OutputTape(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalReparameterisation(Rowwise):
-    """Sample each layer's outputs, not its weights (Kingma et al. 2015; D21).
+    r"""Sample each layer's outputs, not its weights (Kingma et al. 2015; D21).
 
     Given its inputs a, an output of a layer is Gaussian with mean a mu and variance a^2 sigma^2.
-    Every row has its own noise, so their gradients are independent.
+    Every row has its own noise, so their gradients are independent. For each layer, with
+    :math:`\delta = \partial(-\log P)/\partial z`:
+
+    .. math::
+        z &= a \mu + \mu_b + \sqrt{v} \circ \zeta, \qquad v = a^2 \sigma^2 + \sigma_b^2 \\
+        \delta_v &= \delta \circ \zeta / (2 \sqrt v), \qquad d\mu = a^T \delta, \qquad
+             d\sigma^2 = (a^2)^T \delta_v \\
+        da &= \delta \mu^T + 2 a \circ (\delta_v (\sigma^2)^T)
     """
 
     @property
@@ -58,50 +63,11 @@ class LocalReparameterisation(Rowwise):
         parts = np.split(noise, ends, axis=1)
         return [part.reshape(len(noise), rows, w) for part, w in zip(parts, sizes, strict=True)]
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-    ) -> Evaluated:
-        r"""Return the free energy on one minibatch and its gradient for theta (D21).
-
-        For each layer, with :math:`\delta = \partial(-\log P)/\partial z`:
-
-        .. math::
-            z &= a \mu + \mu_b + \sqrt{v} \circ \zeta, \qquad v = a^2 \sigma^2 + \sigma_b^2 \\
-            \delta_v &= \delta \circ \zeta / (2 \sqrt v), \qquad d\mu = a^T \delta, \qquad
-                 d\sigma^2 = (a^2)^T \delta_v \\
-            da &= \delta \mu^T + 2 a \circ (\delta_v (\sigma^2)^T)
-
-        Arguments and results as `Reparameterised.value_and_grad`; `noise` from this class's
-        `draw`, for as many rows as `x` has.
-        """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        weight, prior = self.objective.beta * kl_weight, closed_form_prior(self.model)
-        parts = self.posterior.factor(blocks, buffers)
-        variance = np.multiply(parts.softplus, parts.softplus, out=buffers.like(parts.softplus))
-
-        z, tape = self._forward(blocks["mu"], variance, noise, x, buffers)
-        rowwise, residuals = self.model.likelihood.log_density(blocks, z, y)
-        log_likelihood = np.add.reduce(rowwise, axis=1)
-        each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
-
-        d_z = self.model.likelihood.vjp(residuals, each, d_blocks)
-        twice = self._backward(tape, d_z, d_blocks["mu"], buffers)
-        twice *= parts.softplus  # D21: d sigma^2/d rho = 2 sigma s(rho)
-        np.multiply(twice, parts.sigmoid, out=d_blocks["rho"])
-        kl = add_kl(self.posterior, prior, blocks, parts, weight, d_blocks)
-        value = weight * kl + each @ log_likelihood
-        return Evaluated(value, grad, exact_terms(kl, log_likelihood))
-
     def _forward(
-        self, mu: Array, variance: Array, noise: Array, x: Array, buffers: Buffers
+        self, mu: Array, sigma: Array, noise: Array, x: Array, buffers: Buffers
     ) -> tuple[Array, OutputTape]:
         net, a = self.model.network, x
+        variance = np.multiply(sigma, sigma, out=buffers.like(sigma))
         means, variances = buffers.views(mu, self.pairs), buffers.views(variance, self.pairs)
         zetas = self._zetas(noise, len(x))
         inputs: list[Array] = []
@@ -126,12 +92,13 @@ class LocalReparameterisation(Rowwise):
             if layer < len(means) - 1:
                 slopes.append(activate(net, z, buffers.like(z)))
             a = z
-        return a, OutputTape(variance, means, variances, inputs, squares, roots, zetas, slopes)
+        return a, OutputTape(sigma, means, variances, inputs, squares, roots, zetas, slopes)
 
-    def _backward(self, tape: OutputTape, d_z: Array, d_mu: Array, buffers: Buffers) -> Array:
-        """Write d_mu, and return 2 d_sigma^2 (P,): with 2 delta_v two factors cancel."""
-        twice = buffers.like(tape.variance)
-        d_means, d_variances = buffers.views(d_mu, self.pairs), buffers.views(twice, self.pairs)
+    def _backward(
+        self, tape: OutputTape, d_z: Array, d_mu: Array, d_sigma: Array, buffers: Buffers
+    ) -> None:
+        # first 2 d_sigma^2 in the place of d_sigma: with 2 delta_v two factors cancel
+        d_means, d_variances = buffers.views(d_mu, self.pairs), buffers.views(d_sigma, self.pairs)
         for layer in range(len(d_means) - 1, -1, -1):
             a = tape.inputs[layer]
             h = np.multiply(d_z, tape.zetas[layer], out=buffers.like(d_z))
@@ -144,11 +111,4 @@ class LocalReparameterisation(Rowwise):
                 d_a += np.matmul(d_z, tape.means[layer][0].T, out=buffers.like(a))
                 d_a *= tape.slopes[layer - 1]
                 d_z = d_a
-        return twice
-
-    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
-        """Return which ReLU units are on, for every sample and row."""
-        blocks, buffers = self.layout.views(theta), Buffers()
-        sigma = self.posterior.factor(blocks, buffers).softplus
-        _, tape = self._forward(blocks["mu"], sigma * sigma, noise, x, buffers)
-        return open_gates(self.model.network, tape.slopes)
+        d_sigma *= tape.sigma  # D21: d sigma^2/d sigma = 2 sigma

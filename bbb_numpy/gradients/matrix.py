@@ -9,7 +9,6 @@ training calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,7 +19,6 @@ from ..exact import Proof, prove, still
 from ..gradcheck import Report, check
 from ..model.joint import Model
 from ..parts.network import MLP
-from ..parts.weighted import with_weights
 from .catalogue import (
     CHECKED_LIKELIHOODS,
     CHECKED_POSTERIORS,
@@ -44,7 +42,6 @@ __all__ = [
     "format_matrix",
     "problem",
     "prove_case",
-    "with_row_weights",
 ]
 
 Array = NDArray[Any]
@@ -73,6 +70,7 @@ class Case(NamedTuple):
     x: Array
     y: Array
     kl_weight: float
+    sample_weight: Array | None = None
 
 
 def combinations() -> Iterator[Combination]:
@@ -126,27 +124,22 @@ def problem(
     return Case(built, theta, noise, x, y, kl_weight)
 
 
-def with_row_weights(case: Case, weights: Array) -> Case:
-    """Return the case in which each row counts `weights` (B,) times (D45)."""
-    built = replace(case.estimator, model=case.estimator.model.weighted())
-    return case._replace(estimator=built, y=with_weights(case.y, weights))
+def _value_and_grad(case: Case, theta: Array, frozen: Array, *at: Any) -> tuple[Any, Array]:
+    """Return the gradient, and the value whose derivative it is: a surrogate's where there is one.
+
+    Frozen is then the theta at which both are to be the same.
+    """
+    built, (noise, x, y, kl_weight, weights) = case.estimator, at
+    if not isinstance(built, SURROGATES):
+        return built.value_and_grad(theta, noise, x, y, kl_weight, None, weights)[:2]
+    grad = built.value_and_grad(frozen, noise, x, y, kl_weight, None, weights).grad
+    return built.surrogate(theta, frozen, noise, x, y, kl_weight, weights), grad
 
 
 def check_case(case: Case, method: str = "complex", most: int | None = None) -> Report:
     """Check the gradient of a case: of a surrogate, frozen at its theta, where it has one."""
-    built, at = case.estimator, (case.noise, case.x, case.y, case.kl_weight)
-
-    def value_and_grad(theta: Array) -> tuple[Any, ...]:
-        return built.value_and_grad(theta, *at)
-
-    frozen = built.value_and_grad(case.theta, *at).grad if isinstance(built, SURROGATES) else None
-
-    def surrogate_and_grad(theta: Array) -> tuple[Any, ...]:
-        assert isinstance(built, SURROGATES)
-        return built.surrogate(theta, case.theta, *at), frozen
-
     return check(
-        value_and_grad if frozen is None else surrogate_and_grad,
+        lambda theta: _value_and_grad(case, theta, case.theta, *case[2:]),
         case.theta,
         method=method,
         blocks=case.estimator.layout.slices,
@@ -159,24 +152,14 @@ def check_case(case: Case, method: str = "complex", most: int | None = None) -> 
 def prove_case(case: Case, seed: int = 0) -> Proof:
     """Prove the gradient of a case in exact arithmetic: of a surrogate where it has one (D44).
 
-    For every value of theta, noise, x, real y and KL weight on the path of this case alone.
+    For every value of theta, noise, x, real y, KL weight and row weights, on this case's path.
     """
-    built = case.estimator
-    y = case.y if built.model.likelihood.target_kind == "real" else case.y.astype(int)
-
-    def surrogate_and_grad(theta: Array, *at: Any) -> tuple[Any, ...]:
-        assert isinstance(built, SURROGATES)
-        frozen = still(theta)
-        return built.surrogate(theta, frozen, *at), built.value_and_grad(frozen, *at).grad
-
+    real = case.estimator.model.likelihood.target_kind == "real"
     return prove(
-        surrogate_and_grad if isinstance(built, SURROGATES) else built.value_and_grad,
+        lambda theta, *at: _value_and_grad(case, theta, still(theta), *at),
         case.theta,
-        case.noise,
-        case.x,
-        y,
-        case.kl_weight,
-        coordinate=built.coordinate,
+        *case._replace(y=case.y if real else case.y.astype(int))[2:],
+        coordinate=case.estimator.coordinate,
         points=0,
         seed=seed,
     )

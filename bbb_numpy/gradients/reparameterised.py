@@ -97,6 +97,7 @@ class Reparameterised(Sampled):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         r"""Return the objective on one minibatch and its gradient for theta.
 
@@ -120,6 +121,8 @@ class Reparameterised(Sampled):
             This minibatch's share pi_i of the KL term.
         buffers : Buffers, optional
             Reuses the memory of the previous call, the returned gradient included.
+        sample_weight : ndarray (B,), optional
+            How often each row counts (D45).
 
         Returns
         -------
@@ -130,19 +133,14 @@ class Reparameterised(Sampled):
         terms : LogDensities
             What the value is made of.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        sample = self.posterior.sample(blocks, noise, buffers)  # K1-K4
-        joint = self.model.forward(sample.w, blocks, x, y, buffers)  # K31-K36, K11-K16
-        log_q = self.posterior.log_density(sample)  # K6-K10
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(terms, kl_weight)  # K5, K17, K18
-
+        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)  # K1-K18
+        c = step.cotangents
         # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
         # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
         # Over samples these are sums, since the cotangents carry the 1/S of the mean.
-        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)  # (S, P)
-        self.posterior.pull_back(sample, d_w, c.posterior, d_blocks)  # K27, K29, K30
-        return Evaluated(value, grad, terms)
+        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
+        self.posterior.pull_back(step.sample, d_w, c.posterior, step.d_blocks)  # K27, K29, K30
+        return Evaluated(step.value, step.grad, step.terms)
 
 
 @dataclass(frozen=True)
@@ -169,32 +167,35 @@ class StickingTheLanding(Sampled):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         """Return the objective and the gradient of its surrogate (D20).
 
         Arguments and results as `Reparameterised.value_and_grad`.
         """
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        sample = self.posterior.sample(blocks, noise, buffers)
-        joint = self.model.forward(sample.w, blocks, x, y, buffers)
-        log_q = self.posterior.log_density(sample)
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(terms, kl_weight)
-
+        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        c = step.cotangents
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
         # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
-        d_w = self.model.vjp(joint, c.prior, c.likelihood, d_blocks, buffers)
-        self.posterior.add_density_slope(sample, c.posterior, d_w)  # D20
-        self.posterior.pull_back(sample, d_w, None, d_blocks)
-        return Evaluated(value, grad, terms)
+        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
+        self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # D20
+        self.posterior.pull_back(step.sample, d_w, None, step.d_blocks)
+        return Evaluated(step.value, step.grad, step.terms)
 
     def surrogate(
-        self, theta: Array, frozen: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0
+        self,
+        theta: Array,
+        frozen: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        sample_weight: Array | None = None,
     ) -> Any:
         """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20)."""
-        buffers, blocks, _, _ = self.unpacked(theta, noise, x, y, None)
+        buffers, blocks, _, _ = self.unpacked(theta, noise, x, y, None, sample_weight)
         w = self.posterior.sample(blocks, noise, buffers).w
-        joint = self.model.forward(w, blocks, x, y, buffers)
+        joint = self.model.forward(w, blocks, x, y, buffers, sample_weight)
         scored = self.posterior.at(self.layout.views(frozen), w, buffers)
         log_q = self.posterior.log_density(scored)
         return self.objective(

@@ -1,4 +1,4 @@
-"""What estimators share that give each row of a minibatch its own weights."""
+"""What local reparameterisation and Flipout share: every row of a minibatch has its own weights."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.objectives import FreeEnergy, free_energy
+from ..numeric.buffers import Buffers
+from ..parts.network import open_gates
 from ..parts.posteriors import MeanField
-from .closed_form import need_closed_form
-from .family import Family
+from .closed_form import add_kl, exact_terms, need_closed_form
+from .family import Evaluated, Family, closed_form_prior
 
 __all__ = ["Rowwise", "sum_outer"]
 
@@ -20,7 +22,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Rowwise(Family):
-    """An estimator that gives each row of a minibatch its own weights, layer by layer."""
+    """An estimator that gives each row of a minibatch its own weights, layer by layer.
+
+    One has `_forward`, from mu and sigma to the outputs (S, B, K), with a tape; and `_backward`,
+    which writes the gradient for both, (P,) each, given the cotangent of the outputs.
+    """
 
     posterior: MeanField = MeanField()
     objective: FreeEnergy = free_energy
@@ -34,6 +40,52 @@ class Rowwise(Family):
                 f"the posterior of {name} must have independent weights, MeanField; got "
                 f"{type(self.posterior).__name__}. Use ClosedFormKL"
             )
+
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
+    ) -> Evaluated:
+        """Return the free energy on one minibatch and its gradient for theta (D21, D22).
+
+        Arguments and results as `Reparameterised.value_and_grad`; `noise` from this class's
+        `draw`, for as many rows as `x` has.
+        """
+        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
+        likelihood, prior = self.model.likelihood, closed_form_prior(self.model)
+        weight, parts = self.objective.beta * kl_weight, self.posterior.factor(blocks, buffers)
+
+        z, tape = self._forward(blocks["mu"], parts.softplus, noise, x, buffers)
+        log_likelihood, saved = likelihood.log_likelihood(blocks, z, y, sample_weight)
+        each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
+        d_z = likelihood.log_likelihood_vjp(saved, each, d_blocks)
+        self._backward(tape, d_z, d_blocks["mu"], d_blocks["rho"], buffers)
+        d_blocks["rho"] *= parts.sigmoid  # d sigma/d rho = s(rho)
+        kl = add_kl(self.posterior, prior, blocks, parts, weight, d_blocks)
+        value = weight * kl + each @ log_likelihood
+        return Evaluated(value, grad, exact_terms(kl, log_likelihood))
+
+    def _forward(
+        self, mu: Array, sigma: Array, noise: Array, x: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
+        raise NotImplementedError
+
+    def _backward(
+        self, tape: Any, d_z: Array, d_mu: Array, d_sigma: Array, buffers: Buffers
+    ) -> None:
+        raise NotImplementedError
+
+    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
+        """Return which ReLU units are on, for every sample and row."""
+        blocks, buffers = self.layout.views(theta), Buffers()
+        sigma = self.posterior.factor(blocks, buffers).softplus
+        _, tape = self._forward(blocks["mu"], sigma, noise, x, buffers)
+        return open_gates(self.model.network, tape.slopes)
 
     def pairs(self, flat: Array) -> list[tuple[Array, Array]]:
         """View `flat` (P,) as the pairs W (d_in, d_out), b (d_out,) of each layer."""

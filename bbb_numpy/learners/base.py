@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc
 from math import nan
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -235,9 +235,9 @@ class Learner(Fitted):
             return self._report(data, recipe, before)
         fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
         if plan.sampling is not None:
-            model, rows, _ = data.counted(fitted["estimator_"].model)
+            model = fitted["estimator_"].model
             draws = plan.sampling.run(
-                model, *rows, fitted["rng_"], plan.parts["dtype"], self.progress
+                model, *data.training, fitted["rng_"], plan.parts["dtype"], self.progress
             )
             if self.verbose:
                 tqdm.write(draws.summary())
@@ -331,7 +331,8 @@ class Learner(Fitted):
             counts = weights > 0
             x, targets, weights = x[counts], targets[counts], weights[counts]
             warn_of_scale(weights, plan.parts["objective"])
-        data = Prepared(Rows(x, targets), None, {}, None if weights is None else (weights, None))
+            weights = weights.astype(x.dtype)
+        data = Prepared(Rows(x, targets, weights), None, {})
         fitted: dict[str, Any] = {
             "training_": self.training_,
             "estimator_": self._same_model(plan, caller),
@@ -343,10 +344,8 @@ class Learner(Fitted):
     def _train(self, fitted: dict[str, Any], data: Prepared, recipe: Recipe) -> None:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
-        model, rows, held_out = data.counted(fitted["estimator_"].model)
         estimator, rng = fitted["estimator_"], fitted["rng_"]
-        if model is not estimator.model:
-            estimator = replace(estimator, model=model)
+        rows, held_out = data.training, data.held_out
         try:
             state: Training = train(
                 estimator, before, rows, recipe, rng, held_out, self.progress, int(self.verbose)
@@ -436,11 +435,11 @@ class Learner(Fitted):
         x = check_inputs(self, X)
         return standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
 
-    def _check_pair(self, X: Any, y: Any) -> Rows:
+    def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         x, targets = check_pair(self, X, y, first=False, labels=self.labels)
         x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
-        return Rows(x, self._next_targets(targets, x.dtype))
+        return x, self._next_targets(targets, x.dtype)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _ask(self, function: Callable[..., Any], x: Array, *more: Any, **changes: Any) -> Any:

@@ -99,9 +99,16 @@ class Sampling:
         check_fields(self, groups=Optional(partial(whole, least=1, most=self.chains)))
 
     def run(
-        self, model: Model, x: Array, y: Array, seed: Any, dtype: Any, progress: bool | None
+        self,
+        model: Model,
+        x: Array,
+        y: Array,
+        sample_weight: Array | None,
+        seed: Any,
+        dtype: Any,
+        progress: bool | None,
     ) -> Draws:
-        """Draw from the posterior of `model` given `x` (N, d_in) and `y` (N, K).
+        """Draw from the posterior of `model` given `x` (N, d_in), `y` (N, K) and weights (N,).
 
         A checkpoint is told the `seed` as a whole number: of a generator it could not know
         whether it is that of the run on disk. The draws are the same either way.
@@ -121,8 +128,11 @@ class Sampling:
             seed = sum(word << 32 * place for place, word in enumerate(words))
         if ensemble:
             rng = np.random.default_rng(None if seed is None else [seed, 1])  # another than chains'
-            settings["start"] = ensemble_starts(model, x, y, self.chains, seed=rng, **common)
-        draws = sample(model, x, y, seed=seed, **settings, **common)
+            settings["start"] = ensemble_starts(
+                model, x, y, self.chains, sample_weight=sample_weight, seed=rng, **common
+            )
+        rows = {"sample_weight": sample_weight, "seed": seed}
+        draws = sample(model, x, y, **rows, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
         target: Any = draws.target

@@ -14,9 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from ..model.joint import Model
 from ..numeric.standardisation import moments, standardised
-from ..parts.weighted import with_weights
 from ..training.recipe import Rows
 
 __all__ = [
@@ -164,30 +162,19 @@ class Prepared(NamedTuple):
     training: Rows
     held_out: Rows | None
     units: dict[str, Array]  # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,)
-    weights: tuple[Array, Array | None] | None = None  # of both sets of rows; None: 1 each
-
-    def counted(self, model: Model) -> tuple[Model, Rows, Rows | None]:
-        """Return the model and both sets of rows as training takes them, with weights if any."""
-        if self.weights is None:
-            return model, self.training, self.held_out
-        training, held_out = (
-            None if rows is None or v is None else Rows(rows.x, with_weights(rows.y, v))
-            for rows, v in zip((self.training, self.held_out), self.weights, strict=True)
-        )
-        assert training is not None
-        return model.weighted(), training, held_out
 
     def typical(self) -> Rows:
         """Return as many rows as there are to train on, each as often as its weight asks for.
 
         Evenly spaced along the sum of the weights, so that it is the same on every call.
         """
-        if self.weights is None:
+        x, y, weights = self.training
+        if weights is None:
             return self.training
-        sums = np.cumsum(self.weights[0], dtype=np.float64)
+        sums = np.cumsum(weights, dtype=np.float64)
         places = (np.arange(len(sums)) + 0.5) / len(sums) * sums[-1]
         chosen = np.searchsorted(sums, places, side="right").clip(max=len(sums) - 1)
-        return Rows(self.training.x[chosen], self.training.y[chosen])
+        return Rows(x[chosen], y[chosen])
 
 
 def prepared(
@@ -235,9 +222,9 @@ def prepared(
     y_mean, y_scale = moments(y[training], standardize_y, counts)
     x = standardised(x, x_mean, x_scale, dtype, "X")
     y = standardised(y, y_mean, y_scale, dtype, "y")
+    rows = Rows(x, y, None if weights is None else weights.astype(dtype))
     return Prepared(
-        Rows(x[training], y[training]),
-        Rows(x[validation], y[validation]) if held_out else None,
+        rows.at(training),
+        rows.at(validation) if held_out else None,
         {"x_mean_": x_mean, "x_scale_": x_scale, "y_mean_": y_mean, "y_scale_": y_scale},
-        None if weights is None else (weights[training], weights[validation] if held_out else None),
     )

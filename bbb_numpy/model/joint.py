@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..numeric.validation import InstanceOf, Like
 from ..parts import network
-from ..parts.likelihoods import GaussianLikelihood, Likelihood
+from ..parts.likelihoods import GaussianLikelihood, Likelihood, Summed
 from ..parts.network import MLP, Tape
 from ..parts.priors import GaussianPrior, Prior
-from ..parts.weighted import Weighted
 
 __all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
@@ -30,7 +28,7 @@ class Evaluation(NamedTuple):
 
     log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
     tape: Tape  # of the network
-    residuals: Any  # of the likelihood
+    residuals: Summed  # of the likelihood
 
 
 class Joint(NamedTuple):
@@ -85,27 +83,35 @@ class Model:
         """Number of target columns K."""
         return self.likelihood.targets(self.network.sizes[-1])
 
-    def weighted(self) -> Model:
-        """Return the model of rows with weights, the last column of their targets (D45)."""
-        return replace(self, likelihood=cast(Likelihood, Weighted(self.likelihood)))
-
     def learned(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the numbers that prior and likelihood learn, in the order of theta."""
         return self.prior.blocks() + self.likelihood.blocks(self.outputs)
 
     def evaluate(
-        self, w: Array, params: dict[str, Array], x: Array, y: Array, buffers: Buffers
+        self,
+        w: Array,
+        params: dict[str, Array],
+        x: Array,
+        y: Array,
+        buffers: Buffers,
+        sample_weight: Array | None = None,
     ) -> Evaluation:
         """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
         f, tape = network.forward(self.network, w, x, buffers)  # (S, B, heads)
-        rowwise, residuals = self.likelihood.log_density(params, f, y)  # (S, B)
-        return Evaluation(np.add.reduce(rowwise, axis=1), tape, residuals)
+        log_likelihood, saved = self.likelihood.log_likelihood(params, f, y, sample_weight)
+        return Evaluation(log_likelihood, tape, saved)
 
     def forward(
-        self, w: Array, params: dict[str, Array], x: Array, y: Array, buffers: Buffers
+        self,
+        w: Array,
+        params: dict[str, Array],
+        x: Array,
+        y: Array,
+        buffers: Buffers,
+        sample_weight: Array | None = None,
     ) -> Joint:
         """Evaluate both log densities for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
-        found = self.evaluate(w, params, x, y, buffers)
+        found = self.evaluate(w, params, x, y, buffers, sample_weight)
         log_prior, saved = self.prior.log_density(params, w, buffers)
         return Joint(log_prior, found.log_likelihood, found, saved)
 
@@ -123,7 +129,7 @@ class Model:
         d_w : ndarray (S, P)
             `d_params` receives the gradient of the likelihood's own numbers.
         """
-        d_f = self.likelihood.vjp(found.residuals, d_log_likelihood, d_params)
+        d_f = self.likelihood.log_likelihood_vjp(found.residuals, d_log_likelihood, d_params)
         return network.vjp(self.network, found.tape, d_f, buffers)
 
     def vjp(

@@ -22,13 +22,13 @@ from ..numeric.validation import (
     GENERATOR,
     SAMPLES,
     InstanceOf,
+    Numbers,
     accepts,
     brief,
     check_fields,
     real,
 )
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
-from ..parts.weighted import Weighted, with_weights
 from .joint import Model
 
 __all__ = ["LogJoint"]
@@ -57,6 +57,8 @@ class LogJoint:
         get ``LogNormal()``: within a factor of e of the value that the model was made with.
     power : float
         beta in [0, 1], of the likelihood alone: 1 is the posterior, 0 the prior.
+    sample_weight : ndarray (N,), optional
+        How often each row counts, >= 0 (D45).
 
     Raises
     ------
@@ -69,6 +71,7 @@ class LogJoint:
     y: Array
     hyperpriors: Mapping[str, Hyperprior] = field(default_factory=dict)
     power: float = 1.0
+    sample_weight: Array | None = None
     # By number of chains, as trees of NUTS end one by one; and of rows of a block
     buffers: EachThreadsBuffers = field(default_factory=EachThreadsBuffers, init=False, repr=False)
 
@@ -86,6 +89,8 @@ class LogJoint:
                 f"y must have shape (rows, targets) = {wanted}; got {self.y.shape}, where x has "
                 f"{len(self.x)} rows"
             )
+        if self.sample_weight is not None:
+            Numbers((len(self.x),), low=0.0)("sample_weight", self.sample_weight)
         known = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:
             if name not in known:
@@ -127,21 +132,20 @@ class LogJoint:
         return found
 
     @cached_property
-    def _evaluated(self) -> list[tuple[Model, Array, Array]]:
-        """The model and rows to evaluate: equal rows once, if that halves them; in blocks.
+    def _evaluated(self) -> list[tuple[Array, Array, Array | None]]:
+        """Rows and their weights to evaluate: equal rows once, if that halves them; in blocks.
 
         What a block leaves for its way back is then still in the processor's cache.
         """
-        model, x, y = self.model, self.x, self.y
+        x, y, v = self.x, self.y, self.sample_weight
         both = np.concatenate([x, y], axis=1)
         rows, counts = np.unique(both, axis=0, return_counts=True)
-        if 2 * len(rows) <= len(both) and not isinstance(model.likelihood, Weighted):
-            model = model.weighted()
-            x, y = np.split(with_weights(rows, counts), [x.shape[1]], axis=1)  # D45
-            x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
-        step = max(1, BLOCK // max(model.network.sizes[1:]))
+        if 2 * len(rows) <= len(both) and v is None:
+            x, y = (np.ascontiguousarray(part) for part in np.split(rows, [x.shape[1]], axis=1))
+            v = counts.astype(y.dtype)  # D45
+        step = max(1, BLOCK // max(self.model.network.sizes[1:]))
         blocks = [slice(begin, begin + step) for begin in range(0, max(1, len(x)), step)]
-        return [(model, x[block], y[block]) for block in blocks]
+        return [(x[block], y[block], None if v is None else v[block]) for block in blocks]
 
     def weights(self, position: Array) -> Array:
         """View the weights (..., P) of positions (..., D)."""
@@ -174,15 +178,15 @@ class LogJoint:
         gradient = np.empty_like(position)
         params, d_params = self.params(position), self.params(gradient)
 
-        (model, x, y), *others = self._evaluated
-        joint = model.forward(w, params, x, y, buffers)  # K11-K16, K31-K36
+        model, ((x, y, v), *others) = self.model, self._evaluated
+        joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
         value = joint.log_prior + self.power * joint.log_likelihood  # D33
         ones = np.ones(len(position), position.dtype)
         d_w = model.vjp(joint, ones, self.power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
-        for model, x, y in others:  # their likelihood: it is a sum over rows
+        for x, y, v in others:  # their likelihood: it is a sum over rows
             buffers = kept[len(x)].rewind()
-            found = model.evaluate(w, params, x, y, buffers)
+            found = model.evaluate(w, params, x, y, buffers, v)
             value = value + self.power * found.log_likelihood  # D33
             more = np.zeros_like(position)
             d_w = model.likelihood_vjp(found, self.power * ones, self.params(more), buffers)
@@ -195,13 +199,14 @@ class LogJoint:
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:
-        """Return log P(y|x, w, u) (S, N) of every row, for positions (S, D)."""
+        """Return log P(y|x, w, u) (S, N) of every row, counted once, for positions (S, D)."""
         f = self.model.predict(np.ascontiguousarray(self.weights(position)), self.x)
         return self.model.likelihood.log_density(self.params(position), f, self.y)[0]
 
     def log_likelihood(self, position: Array) -> Array:
         """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""
-        return self.rowwise(position).sum(axis=-1)
+        rows = self.rowwise(position)
+        return (rows if self.sample_weight is None else rows * self.sample_weight).sum(axis=-1)
 
     @accepts(rng=GENERATOR, chains=SAMPLES, dtype=DTYPE)
     def draw_prior(self, rng: np.random.Generator, chains: int, dtype: Any = np.float64) -> Array:

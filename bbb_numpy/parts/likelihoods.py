@@ -34,6 +34,13 @@ def check_shape(f: Array, y: Array) -> None:
         raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
 
 
+class Summed(NamedTuple):
+    """What the sum over rows leaves for its backward pass."""
+
+    rows: Any  # of `log_density`
+    sample_weight: Array | None  # (B,)
+
+
 class Likelihood:
     """What a likelihood has; a new one writes what raises NotImplementedError here, and `cdf`.
 
@@ -96,6 +103,27 @@ class Likelihood:
         It is (S,), of the sum over rows, or (S, B), one for each row (D45).
         """
         raise NotImplementedError
+
+    def log_likelihood(
+        self, params: dict[str, Array], f: Array, y: Array, sample_weight: Array | None = None
+    ) -> tuple[Array, Summed]:
+        """Return log P(D|w) (S,), the sum over rows, and what `log_likelihood_vjp` needs.
+
+        With weights v (B,) it is sum_b v_b log P(y_b|x_b, w): a weight of 2 is a row that occurs
+        twice, one of 0 a row that is not there (D45).
+        """
+        rowwise, saved = self.log_density(params, f, y)
+        if sample_weight is not None:
+            rowwise = rowwise * sample_weight  # D45
+        return np.add.reduce(rowwise, axis=1), Summed(saved, sample_weight)
+
+    def log_likelihood_vjp(
+        self, saved: Summed, cotangent: Array, d_params: dict[str, Array]
+    ) -> Array:
+        """Pull a cotangent (S,) of the sum back, to each row that times its weight (D45)."""
+        if saved.sample_weight is not None:
+            cotangent = cotangent[:, None] * saved.sample_weight  # D45
+        return self.vjp(saved.rows, cotangent, d_params)
 
     def mean(self, params: dict[str, Array], f: Array) -> Array:
         """Return E[y|x, w] (S, B, K): the outputs themselves."""

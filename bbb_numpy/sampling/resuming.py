@@ -186,10 +186,10 @@ def _described(target: Target) -> dict[str, Any]:
     """Return what tells one target from another: of a function, its name at most."""
     if not isinstance(target, LogJoint):
         return {"target": getattr(target, "__qualname__", type(target).__qualname__)}
+    rows = {"x": target.x, "y": target.y, "sample_weight": target.sample_weight}
     return {
         "model": repr(target.model),
         "hyperpriors": repr(sorted(target.hyperpriors.items())),
         "power": target.power,
-        "x": _sum(target.x),
-        "y": _sum(target.y),
+        **{name: _sum(array) for name, array in rows.items() if array is not None},
     }

@@ -109,6 +109,7 @@ def sample(
     *,
     sampler: Any = "hmc",
     chains: int = 4,
+    sample_weight: Any = None,
     hyperpriors: Mapping[str, Hyperprior] | None = None,
     start: Array | None = None,
     groups: int | None = None,
@@ -129,6 +130,8 @@ def sample(
         values of a network's function per second as NUTS, which turns where the weights turn.
     chains : int
         S, run side by side in groups. Two at least, or convergence cannot be judged.
+    sample_weight : array-like (N,), optional
+        How often each row counts, >= 0 (D45).
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
         Of the learned scales, by block; see `LogJoint`.
     start : ndarray (S, D), optional
@@ -174,9 +177,12 @@ def sample(
             f"{', '.join(OPTIONS)}. Settings of a kernel go into it: sampler=NUTS(step_size=0.1)"
         )
     kind = DTYPE("dtype", dtype)
-    target = LogJoint(
-        model, _matrix("x", x, kind), _matrix("y", y, kind), check_hyperpriors(hyperpriors)
-    )
+    rows, scales = (_matrix("x", x, kind), _matrix("y", y, kind)), check_hyperpriors(hyperpriors)
+    if sample_weight is not None:
+        sample_weight = np.asarray(
+            Numbers((len(rows[0]),), low=0.0)("sample_weight", sample_weight), kind
+        )
+    target = LogJoint(model, *rows, scales, sample_weight=sample_weight)
     rng = check_generator(seed, "seed")
     wanted = (SAMPLES("chains", chains), target.layout.size)
     known = start is not None or isinstance(seed, Integral)

@@ -38,6 +38,7 @@ def ensemble_starts(
     y: Any,
     chains: int = 4,
     *,
+    sample_weight: Any = None,
     seed: Any = None,
     recipe: Recipe | None = None,
     dtype: Any = "float64",
@@ -54,6 +55,8 @@ def ensemble_starts(
     x, y : array-like (N, d_in), (N, K)
     chains : int
         Members.
+    sample_weight : array-like (N,), optional
+        How often each row counts (D45).
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
     recipe : Recipe, optional
         How each is trained; by default 1500 steps of Adam on 32 rows each, with a learning rate
@@ -102,7 +105,7 @@ def ensemble_starts(
     member = Reparameterised(replace(model, prior=held), PointMass(SPREAD), MAP())
     rngs = check_generator(seed, "seed").spawn(chains)
     begin = [start(member, rng, recipe.optimizer, kind) for rng in rngs]
-    trained = _trained(member, begin, x, y, recipe, rngs, progress)
+    trained = _trained(member, begin, x, y, recipe, rngs, sample_weight, progress)
     size = model.layout.size
     scales: Array = model.prior.init(kind) if held is not model.prior else np.zeros(0, kind)
     return np.stack(
@@ -117,12 +120,14 @@ def _trained(
     y: Array,
     recipe: Recipe,
     rngs: Sequence[np.random.Generator],
+    sample_weight: Any,
     progress: bool | None,
 ) -> list[Training]:
     """Train the members, one after the other."""
     found = []
     for one, rng in zip(begin, rngs, strict=True):
-        found.append(fit(member, one, x, y, recipe, rng=rng, progress=progress))
+        options: Any = {"sample_weight": sample_weight, "progress": progress}
+        found.append(fit(member, one, x, y, recipe, rng=rng, **options))
         if found[-1].stopped == "interrupted":
             raise KeyboardInterrupt
     return found

@@ -22,7 +22,6 @@ from ..numeric.validation import (
     flag,
     not_negative,
 )
-from ..parts.weighted import Weighted, total_weight
 from ..progress import tqdm
 from .optimizers import OPTIMIZER, Optimizer
 from .recipe import Recipe, Rows, checked_rows
@@ -69,7 +68,8 @@ def fit(
     recipe: Recipe | None = None,
     *,
     rng: np.random.Generator,
-    validation: tuple[Array, Array] | None = None,
+    sample_weight: Array | None = None,
+    validation: tuple[Array, Array] | tuple[Array, Array, Array] | None = None,
     progress: bool | None = None,
 ) -> Training:
     """Minimise the estimator's objective from `training` on, and return the new state.
@@ -89,7 +89,9 @@ def fit(
         With the optimizer that `training` was started with. Default ``Recipe()``.
     rng : numpy.random.Generator
         The only source of randomness: row order first, then noise, epoch by epoch.
-    validation : (x, y), optional
+    sample_weight : ndarray (N,), optional
+        How often each row counts, >= 0 (D45).
+    validation : (x, y) or (x, y, sample_weight), optional
         Rows on which the loss is recorded every epoch, with the same noise each time.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
@@ -122,11 +124,11 @@ def fit(
             "optimizer must be the rule that `training` was started with; "
             f"got {type(recipe.optimizer).__name__}"
         )
-    rows, held_out = checked_rows(estimator, training.theta, x, y), None
+    rows, held_out = checked_rows(estimator, training.theta, x, y, sample_weight), None
     if validation is not None:
-        if not isinstance(validation, tuple) or len(validation) != 2:
+        if not isinstance(validation, tuple) or len(validation) not in (2, 3):
             raise TypeError(f"validation must be a pair (x, y) of arrays; got {brief(validation)}")
-        held_out = checked_rows(estimator, training.theta, *validation, "validation ")
+        held_out = checked_rows(estimator, training.theta, *validation, which="validation ")
     return train(estimator, training, rows, recipe, rng, held_out, progress)
 
 
@@ -175,9 +177,9 @@ def minimise(
 
     Several are to this loop what one is: `estimator` has `model`, `objective`, `noise_shape`,
     `fill` and `value_and_grad`; `data`, as `Rows`, ``x`` (..., N, d_in), ``y`` (..., N, K),
-    `shuffled`, `finite` and `number`; both draw from `rng`. Minibatches of rows with weights share
-    the KL term of an epoch by these (D45). After Ctrl-C the state after the last finished epoch is
-    returned, as 'interrupted'.
+    `sample_weight`, `shuffled`, `finite` and `number`; both draw from `rng`. Minibatches of rows
+    with weights share the KL term of an epoch by these (D45). After Ctrl-C the state after the last
+    finished epoch is returned, as 'interrupted'.
 
     Raises
     ------
@@ -186,12 +188,10 @@ def minimise(
     state, finite, number = training.copy(), data.finite, data.number
     state.stopped = ""
     batches, shares = recipe.batches(estimator, data.x.shape[-2])
-    weighted = isinstance(estimator.model.likelihood, Weighted)
     epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     watch = Watch(recipe.early_stopping, state)
-    count, buffers = data.x.shape[-2], Buffers()
-    if weighted:
-        count = total_weight(data.y)
+    buffers, v, weighted = Buffers(), None, data.sample_weight is not None
+    count = data.sample_weight.sum(dtype=float) if weighted else data.x.shape[-2]
     sizes = {batch.stop - batch.start for batch in batches}
     shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
     noises = {rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()}
@@ -204,15 +204,16 @@ def minimise(
                 not_negative("the value of warm_up(epoch, epochs)", beta)
                 rows = data.shuffled(rng) if recipe.shuffle else data
                 if weighted:
-                    sizes_by_weight = [total_weight(rows.y[batch]) for batch in batches]
-                    shares = recipe.shares(estimator, sizes_by_weight)  # D45
+                    totals = [float(rows.sample_weight[b].sum(dtype=float)) for b in batches]
+                    shares = recipe.shares(estimator, totals)  # D45
                 objective = kl = nll = factor = 0.0
                 for step, (batch, share) in enumerate(zip(batches, shares, strict=True)):
                     noise = noises[batch.stop - batch.start]
                     estimator.fill(rng, noise)
                     x, y, weight = rows.x[..., batch, :], rows.y[..., batch, :], beta * share
+                    v = rows.sample_weight[batch] if weighted else None
                     found = estimator.value_and_grad(
-                        state.theta, noise, x, y, weight, buffers.rewind()
+                        state.theta, noise, x, y, weight, buffers.rewind(), v
                     )
                     if not finite(found.value):  # at step 0 it is `last` itself that fails
                         raise Diverged(found, epoch, step, state, spare if step == 0 else last)
@@ -237,7 +238,9 @@ def minimise(
                     state.stopped = "early stopping"
                     break
             if epochs:  # the last update has not been measured yet
-                found = estimator.value_and_grad(state.theta, noise, x, y, weight, buffers.rewind())
+                found = estimator.value_and_grad(
+                    state.theta, noise, x, y, weight, buffers.rewind(), v
+                )
                 if not finite(found.value):
                     raise Diverged(found, epoch, step + 1, state, spare)
     except KeyboardInterrupt:

@@ -20,6 +20,7 @@ from ..numeric.validation import (
     MOST_STEPS,
     SAMPLES,
     InstanceOf,
+    Numbers,
     Optional,
     check_fields,
     flag,
@@ -39,11 +40,16 @@ class Rows(NamedTuple):
 
     x: Array  # (N, d_in)
     y: Array  # (N, K)
+    sample_weight: Array | None = None  # (N,)
 
     def shuffled(self, rng: np.random.Generator) -> Rows:
         """Return copies of the rows in another order."""
-        order = rng.permutation(len(self.x))
-        return Rows(self.x[order], self.y[order])
+        return self.at(rng.permutation(len(self.x)))
+
+    def at(self, places: Array) -> Rows:
+        """Return copies of the rows at these places."""
+        x, y, weights = self
+        return Rows(x[places], y[places], None if weights is None else weights[places])
 
     def finite(self, value: float) -> bool:
         """Whether a value of the objective is finite."""
@@ -142,8 +148,16 @@ class Recipe:
             )
 
 
-def checked_rows(estimator: Estimator, theta: Array, x: Any, y: Any, which: str = "") -> Rows:
-    """Return `x` and `y` in the dtype of theta, or say what does not fit.
+def checked_rows(
+    estimator: Estimator,
+    theta: Array,
+    x: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    which: str = "",
+) -> Rows:
+    """Return rows and their weights, if any, in the dtype of theta, or say what does not fit.
 
     Raises
     ------
@@ -176,4 +190,9 @@ def checked_rows(estimator: Estimator, theta: Array, x: Any, y: Any, which: str 
             f"{which}x and y must have the same number of rows, >= 1; got {len(x)}, {len(y)}"
         )
     estimator.model.likelihood.check_targets(np.asarray(y), theta.dtype)
-    return Rows(*arrays)
+    if sample_weight is not None:
+        name = f"{which}sample_weight"
+        sample_weight = Numbers((len(x),), low=0.0)(name, sample_weight).astype(theta.dtype)
+        if not sample_weight.any():
+            raise ValueError(f"{name} is 0 for every row, so that none counts")
+    return Rows(arrays[0], arrays[1], sample_weight)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ..gradients.catalogue import Estimator
 from ..numeric.buffers import Buffers
 from ..numeric.validation import check_fields, not_negative, whole
-from ..parts.weighted import Weighted, total_weight
 from .state import Training
 
 __all__ = ["EarlyStopping", "HeldOut", "Watch", "minibatches"]
@@ -59,15 +58,15 @@ class HeldOut:
         self,
         estimator: Estimator,
         theta: Array,
-        rows: tuple[Array, Array],
+        rows: tuple[Array, Array, Array | None],
         rng: np.random.Generator,
     ) -> None:
         self.estimator = estimator
-        self.x, self.y = rows
+        self.x, self.y, self.sample_weight = rows
         self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
         self.buffers = Buffers()
-        weighted = isinstance(estimator.model.likelihood, Weighted)
-        self.size = total_weight(self.y) if weighted else len(self.x)  # D45
+        weights = np.ones(len(self.x)) if self.sample_weight is None else self.sample_weight
+        self.size = float(weights.sum(dtype=float))  # D45
         width = max(estimator.model.network.sizes)
         self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
 
@@ -75,8 +74,9 @@ class HeldOut:
         """Return E_q[-log P(y|x, w)] per row, rows counted by their weights if they have any."""
         total = 0.0
         for rows in self.blocks:
+            weights = None if self.sample_weight is None else self.sample_weight[rows]
             log_likelihood = self.estimator.log_likelihood(
-                theta, self.noise, self.x[rows], self.y[rows], self.buffers.rewind()
+                theta, self.noise, self.x[rows], self.y[rows], self.buffers.rewind(), weights
             )  # (SAMPLES,)
             total -= float(log_likelihood.mean())
         return total / self.size

@@ -29,7 +29,7 @@ from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.joint import Model
-from bbb_numpy.model.objectives import EUBO, LogDensities, Renyi, log_weights
+from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid
 from bbb_numpy.parts.full_rank import FullRank
@@ -77,19 +77,16 @@ class ScoreFunction(Family):
         y: Array,
         kl_weight: float = 1.0,
         buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
     ) -> Evaluated:
         """Return the free energy and its score-function gradient, as `Reparameterised` does."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers)
-        sample = self.posterior.sample(blocks, noise, buffers)
-        joint = self.model.forward(sample.w, blocks, x, y, buffers)
-        log_q = self.posterior.log_density(sample)
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, c = self.objective(terms, kl_weight)
-        costs = np.sum(np.multiply(c, terms), axis=0)  # (S,)  h_s / S
+        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        c = step.cotangents
+        costs = np.sum(np.multiply(c, step.terms), axis=0)  # (S,)  h_s / S
         if self.baseline:
             costs = (costs - costs.mean()) * len(costs) / (len(costs) - 1)  # D20
-        self.posterior.pull_back_direct(sample, costs, d_blocks)  # D20
-        return Evaluated(value, grad, terms)
+        self.posterior.pull_back_direct(step.sample, costs, step.d_blocks)  # D20
+        return Evaluated(step.value, step.grad, step.terms)
 
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {

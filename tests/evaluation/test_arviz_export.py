@@ -18,7 +18,6 @@ from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.elementary import LOG_2PI
 from bbb_numpy.parts.hyperpriors import HalfNormal
 from bbb_numpy.parts.student_t import StudentTLikelihood
-from bbb_numpy.parts.weighted import Weighted, with_weights
 from bbb_numpy.sampling.draws import STATISTICS, Draws
 from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.sampling.run import sample
@@ -156,8 +155,7 @@ def test_the_weights_of_rows_are_left_out():
     rng = RNG(2)
     x, y = rng.standard_normal((6, 1)), rng.standard_normal((6, 2))
     plain = LogJoint(Model(MLP((1, 2)), likelihood=GaussianLikelihood(0.5, learn=True)), x, y)
-    model = replace(plain.model, likelihood=Weighted(plain.model.likelihood))
-    weighted = LogJoint(model, x, with_weights(y, np.arange(1.0, 7.0)))
+    weighted = replace(plain, sample_weight=np.arange(1.0, 7.0))
     positions = rng.standard_normal((9, 2, plain.layout.size))
     found = to_arviz(drawn(weighted, positions))
     assert groups_differ(found, to_arviz(drawn(plain, positions))) == ["sample_stats"]  # lp

@@ -228,6 +228,8 @@ NO_STEP = {  # what it is given in place of x, noise, theta or y
     "noise for other weights": ("noise", lambda noise: noise[:, :-1]),
     "theta of two axes": ("theta", lambda theta: theta[None]),
     "y as a list": ("y", lambda y: y.tolist()),
+    "one weight": ("sample_weight", lambda weights: weights[:1]),
+    "weights as a list": ("sample_weight", lambda weights: weights.tolist()),
 }
 
 
@@ -237,9 +239,10 @@ def test_a_step_says_which_shapes_it_takes(kind, what):
     step, rng = kind(Model(NET, GaussianPrior(), GaussianLikelihood())), np.random.default_rng(0)
     x, y = rng.standard_normal((2, 5, 2))
     given = {"theta": step.init(rng), "noise": step.draw(rng, 2, 5), "x": x, "y": y}
+    given["sample_weight"] = np.ones(5)
     assert np.isfinite(step.value_and_grad(**given)[0])
     name, change = NO_STEP[what]
     given[name] = change(given[name])
-    shapes = r"theta \(34,\), noise \(samples, .*\), x \(rows, 2\) and y \(rows, 2\); got "
+    shapes = r"theta \(34,\), noise \(samples, .*\), x \(rows, 2\), y \(rows, 2\) and .*; got "
     with pytest.raises(ValueError, match=f"arrays must have shapes {shapes}.*{name}: "):
         step.value_and_grad(**given)

@@ -28,7 +28,6 @@ from bbb_numpy.gradients.matrix import (
     estimator,
     problem,
     prove_case,
-    with_row_weights,
 )
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.activations import ACTIVATIONS
@@ -262,18 +261,6 @@ def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
     report = check_case(case, method="central")
     assert report.passed
     assert "skipped" in str(report)
-
-
-@pytest.mark.equation("D45")
-def test_a_case_with_row_weights_counts_each_row_so_many_times():
-    which = Combination("mean-field", "gaussian", "student-t", "reparameterised", "elbo")
-    case = problem(estimator(which), np.random.default_rng(0))
-    weighted = with_row_weights(case, np.array([3.0, 1.0]))
-    rows = [0, 0, 0, 1]
-    repeated = case._replace(x=case.x[rows], y=case.y[rows])
-    found, expected = (one.estimator.value_and_grad(*one[1:]) for one in (weighted, repeated))
-    assert found.value == pytest.approx(expected.value, rel=1e-12)
-    assert found.grad == pytest.approx(expected.grad, rel=1e-11, abs=1e-12)
 
 
 def test_reports_and_proofs_of_a_case_name_its_method_blocks_and_coordinates(monkeypatch):

@@ -470,7 +470,7 @@ def test_a_fit_is_judged_on_rows_as_often_as_their_weights_ask_for():
     rows = Rows(np.arange(4.0)[:, None], np.arange(4.0)[:, None])
     assert Prepared(rows, None, {}).typical() is rows
     weights = np.array([0.6, 0.0, 2.4, 1.0])
-    twice = Prepared(rows, None, {}, (weights, None)).typical()
+    twice = Prepared(rows._replace(sample_weight=weights), None, {}).typical()
     assert twice.x[:, 0].tolist() == [0.0, 2.0, 2.0, 3.0]
     assert (twice.y == twice.x).all()
 

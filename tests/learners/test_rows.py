@@ -115,14 +115,14 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
     x, y = np.c_[weights, -weights], 10 * weights[:, None]
     rng = np.random.default_rng(0)
     data = prepared(x, y, held_out / 12, rng, False, False, np.float64, weights)
-    parts = [(data.training, data.weights[0])]
+    parts = [data.training]
     if held_out:
-        parts.append((data.held_out, data.weights[1]))
+        parts.append(data.held_out)
         assert not (data.training.x[:, 0] == weights[held_out:]).all()  # they were shuffled
-    for rows, v in parts:
-        assert (rows.x[:, 0] == v).all()
-        assert (rows.y[:, 0] == 10 * v).all()
-    both = np.concatenate([v for _, v in parts])
+    for rows in parts:
+        assert (rows.x[:, 0] == rows.sample_weight).all()
+        assert (rows.y[:, 0] == 10 * rows.sample_weight).all()
+    both = np.concatenate([rows.sample_weight for rows in parts])
     assert sorted(both) == weights.tolist()
 
 
@@ -131,8 +131,8 @@ def test_units_are_those_of_the_rows_that_are_trained_on_each_with_its_own_weigh
     x = np.random.default_rng(1).standard_normal((12, 2))
     weights = np.arange(1.0, 13.0)
     data = prepared(x, x[:, :1], 4 / 12, np.random.default_rng(0), True, True, np.float64, weights)
-    v = data.weights[0]
-    for rows in data.training:
+    *both, v = data.training
+    for rows in both:
         assert np.allclose(np.average(rows, axis=0, weights=v), 0.0, atol=1e-14)
         assert np.allclose(np.average(rows**2, axis=0, weights=v), 1.0, rtol=1e-13)
 

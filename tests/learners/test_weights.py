@@ -39,7 +39,6 @@ from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import geometric_kl_weights
 from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.parts.weighted import with_weights
 from bbb_numpy.sampling.mcmc import HMC
 from bbb_numpy.training import EarlyStopping, Recipe
 from bbb_numpy.training.optimizers import SGD
@@ -132,13 +131,14 @@ def test_with_the_noise_of_each_weight_sample_training_on_all_rows_is_that_on_co
     model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5, learn=True))
     recipe = Recipe(epochs=30, batch_size=1000, samples=3, shuffle=False)
 
-    def theta(model, x, y):
+    def theta(x, y, v=None):
         built, rng = make(model, MeanField(), **parts), np.random.default_rng(0)
         state = training.start(built, rng, recipe.optimizer)
-        return training.fit(built, state, x, y, recipe, rng=rng, progress=False).theta
+        options = {"rng": rng, "sample_weight": v, "progress": False}
+        return training.fit(built, state, x, y, recipe, **options).theta
 
-    weighted = theta(model.weighted(), x, with_weights(y[:, None], v))
-    copies = theta(model, np.repeat(x, v, axis=0), np.repeat(y, v)[:, None])
+    weighted = theta(x, y[:, None], v)
+    copies = theta(np.repeat(x, v, axis=0), np.repeat(y, v)[:, None])
     assert np.allclose(weighted, copies, rtol=1e-8, atol=1e-9)
 
 
@@ -180,15 +180,15 @@ def test_a_class_whose_rows_have_no_weight_keeps_its_place():
 @pytest.mark.parametrize("shares", [None, geometric_kl_weights])
 def test_the_minibatches_of_an_epoch_cost_what_all_rows_cost(shares):
     (x, y), v = data(), np.random.default_rng(1).uniform(0.1, 3.0, ROWS)
-    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5)).weighted()
+    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5))
     built = Reparameterised(model, PointMass(), MAP())
     options = {} if shares is None else {"kl_weights": shares}
     recipe = Recipe(SGD(1e-300), epochs=1, batch_size=7, **options)
     state = training.start(built, np.random.default_rng(0), recipe.optimizer)
-    rows = x, with_weights(y[:, None], v)
-    done = training.fit(built, state, *rows, recipe, rng=np.random.default_rng(5), progress=False)
+    rows, options = (x, y[:, None]), {"rng": np.random.default_rng(5), "progress": False}
+    done = training.fit(built, state, *rows, recipe, sample_weight=v, **options)
     noise = built.draw(np.random.default_rng(0), 1)
-    wanted = built.value_and_grad(state.theta, noise, *rows, 1.0)
+    wanted = built.value_and_grad(state.theta, noise, *rows, 1.0, sample_weight=v)
     epoch = done.history[0]
     assert epoch.objective == pytest.approx(wanted.value, rel=1e-12)
     assert epoch.kl == pytest.approx(-wanted.terms.prior[0], rel=1e-12)
@@ -202,16 +202,15 @@ def test_a_minibatch_pays_for_the_prior_by_the_weight_of_its_rows():
     given = []
 
     class Recorded(Reparameterised):
-        def value_and_grad(self, theta, noise, x, y, kl_weight=1.0, buffers=None):
-            given.append((float(y[:, -1].sum()), kl_weight))
-            return super().value_and_grad(theta, noise, x, y, kl_weight, buffers)
+        def value_and_grad(self, theta, noise, x, y, kl_weight, buffers, sample_weight):
+            given.append((float(sample_weight.sum()), kl_weight))
+            return super().value_and_grad(theta, noise, x, y, kl_weight, buffers, sample_weight)
 
-    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood()).weighted()
+    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood())
     built, recipe = Recorded(model), Recipe(epochs=6, batch_size=1)
     state = training.start(built, np.random.default_rng(0), recipe.optimizer)
-    y = with_weights(np.zeros((2, 1)), weights)
-    rng = np.random.default_rng(0)
-    training.fit(built, state, np.ones((2, 1)), y, recipe, rng=rng, progress=False)
+    options = {"rng": np.random.default_rng(0), "sample_weight": weights, "progress": False}
+    training.fit(built, state, np.ones((2, 1)), np.zeros((2, 1)), recipe, **options)
     assert {weight for weight, _ in given[:12]} == {1.0, 3.0}
     assert all(share == weight / 4.0 for weight, share in given)
     first = [weight for weight, _ in given[0:12:2]]

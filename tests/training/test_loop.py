@@ -47,7 +47,6 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood,
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.parts.weighted import with_weights
 from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, loop, start
 from bbb_numpy.training.loop import Diverged, minimise
@@ -70,7 +69,8 @@ def train(estimator, x, y, *, seed=1, dtype=np.float64, optimizer=None, **option
     rng = np.random.default_rng(seed)
     optimizer = optimizer or Adam(1e-2)
     begin = start(estimator, rng, optimizer, dtype)
-    others = {name: options.pop(name) for name in ("validation", "progress") if name in options}
+    names = {"validation", "progress", "sample_weight"} & options.keys()
+    others = {name: options.pop(name) for name in names}
     return fit(estimator, begin, x, y, Recipe(optimizer, **options), rng=rng, **others)
 
 
@@ -536,15 +536,15 @@ def test_objectives_with_exponentials_refuse_weights_that_are_not_the_share_of_t
 def test_minibatches_of_rows_with_weights_share_the_prior_by_their_weights():
     # three minibatches of two rows each, their weights 3, 5 and 4
     estimator, x, y = small()
-    weighted = replace(estimator, model=estimator.model.weighted())
     told = []
 
     def shares(sizes):
         told.append(list(sizes))
         return proportional_kl_weights(sizes)
 
-    y = with_weights(y[:6], np.array([1.0, 2.0, 0.0, 5.0, 0.5, 3.5]))
-    train(weighted, x[:6], y, epochs=2, batch_size=2, shuffle=False, kl_weights=shares)
+    v = np.array([1.0, 2.0, 0.0, 5.0, 0.5, 3.5])
+    options = {"epochs": 2, "batch_size": 2, "shuffle": False, "kl_weights": shares}
+    train(estimator, x[:6], y[:6], sample_weight=v, **options)
     assert told[0] == [2, 2, 2], "before the rows are looked at"
     assert told[1:] == [[3.0, 5.0, 4.0]] * 2
 
@@ -552,10 +552,11 @@ def test_minibatches_of_rows_with_weights_share_the_prior_by_their_weights():
 @pytest.mark.equation("D45")
 def test_a_minibatch_without_weight_changes_no_sum():
     estimator, x, y = small()
-    weighted = replace(estimator, model=estimator.model.weighted())
-    y = with_weights(y[:4], np.array([1.0, 2.0, 0.0, 0.0]))
+    v = np.array([1.0, 2.0, 0.0, 0.0])
     still = {"epochs": 1, "batch_size": 2, "shuffle": False, "optimizer": SGD(1e-30)}
-    with_none, without = (train(weighted, x[:rows], y[:rows], **still) for rows in (4, 2))
+    with_none, without = (
+        train(estimator, x[:rows], y[:rows], sample_weight=v[:rows], **still) for rows in (4, 2)
+    )
     for column in ("objective", "kl", "nll"):
         assert np.allclose(with_none.column(column), without.column(column), rtol=1e-12)
 
@@ -667,7 +668,7 @@ def test_maximum_likelihood_finds_least_squares():
 
 def test_the_validation_loss_takes_rows_in_blocks_that_fit_in_memory(monkeypatch):
     rng = np.random.default_rng(0)
-    rows = rng.standard_normal((20, 2)), rng.standard_normal((20, 1))
+    rows = Rows(rng.standard_normal((20, 2)), rng.standard_normal((20, 1)))
     estimator = Reparameterised(Model(MLP((2, 4, 1))))
     theta = estimator.init(rng)
 
