@@ -1,87 +1,31 @@
 """The classifier: labels of any type, probabilities that add up, entropies that split."""
 
-import pickle
-
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import clone
+from fits import blobs, classifier, state
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import bbb_numpy
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
+from bbb_numpy import BayesianMLPClassifier
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.training.optimizers import Adam
 
 pytestmark = pytest.mark.brief
 
 
-def data(classes=2, rows=60, seed=0):
-    """Blobs that overlap a little, one per class, with their codes."""
-    rng = np.random.default_rng(seed)
-    codes = np.arange(rows) % classes
-    angle = 2 * np.pi * codes / classes
-    centre = 1.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return centre + rng.normal(size=(rows, 2)), codes
-
-
-def learner(**params):
-    settings = {"hidden_layer_sizes": (5,), "epochs": 5, "predict_samples": 20, "random_state": 0}
-    return BayesianMLPClassifier(**settings | params)
-
-
-def state(model):
-    """Everything that predictions and further training depend on, as comparable numbers."""
-    memory = model.training_.optimizer_state
-    return (
-        model.theta_.tobytes(),
-        {name: array.tobytes() for name, array in memory.arrays.items()},
-        str(model.rng_.bit_generator.state),
-        model.x_mean_.tobytes(),
-        model.classes_.tolist(),
-    )
-
-
-# scikit-learn's habits
-
-
-# Copies of a row are drawn in another order than weights and so with other noise. Where neither
-# enters, this check passes: test_weights.py
-OTHER_NOISE = {"check_sample_weight_equivalence_on_dense_data": "other order and noise of rows"}
-
-
-@parametrize_with_checks(
-    [BayesianMLPClassifier(epochs=40)],  # fewer, for habits alone
-    expected_failed_checks=lambda estimator: OTHER_NOISE,
-)
-def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
-
-
 def test_it_is_a_step_of_a_pipeline_and_scored_by_any_metric():
-    x, y = data(3)
-    inside = make_pipeline(StandardScaler(), learner(standardize=False, epochs=30))
+    x, y = blobs(3)
+    inside = make_pipeline(StandardScaler(), classifier(standardize=False, epochs=30))
     assert cross_val_score(inside, x, y, cv=3, scoring="neg_log_loss").min() > -np.log(3)
 
 
-def test_clones_and_pickles_give_the_same_numbers():
-    x, y = data(3)
-    model = learner(prior=GaussianPrior(0.3)).fit(x, y)
-    assert state(clone(model).fit(x, y)) == state(model)
-    twin = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(twin.predict_proba(x), model.predict_proba(x))
-    assert state(twin.partial_fit(x, y)) == state(model.partial_fit(x, y))
-
-
 def test_real_structure_is_found_at_the_defaults():
-    x, y = data(3, rows=150)
-    model = bbb_numpy.BayesianMLPClassifier(random_state=0).fit(x, y)
-    x_new, y_new = data(3, rows=300, seed=1)
+    x, y = blobs(3, rows=150)
+    model = BayesianMLPClassifier(random_state=0).fit(x, y)
+    x_new, y_new = blobs(3, rows=300, seed=1)
     assert model.score(x_new, y_new) > 0.75  # the best possible is about 0.8
     assert model.log_predictive_density(x_new, y_new).mean() > -0.65
     assert model.score(x_new, (y_new + 1) % 3) < 0.2  # the check can fail
@@ -102,25 +46,24 @@ TYPES = {
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("labels", TYPES.values(), ids=TYPES)
 def test_labels_of_any_type_come_back_in_that_type(labels, classes):
-    x, codes = data(classes)
+    x, codes = blobs(classes)
     y, order = labels[codes], np.argsort(labels[:classes])
-    model, plain = learner().fit(x, y), learner().fit(x, np.argsort(order)[codes])
+    model, plain = classifier().fit(x, y), classifier().fit(x, np.argsort(order)[codes])
     np.testing.assert_array_equal(model.classes_, np.sort(labels[:classes]))
     assert model.predict(x).dtype == model.classes_.dtype == labels.dtype
     np.testing.assert_array_equal(model.theta_, plain.theta_)
     np.testing.assert_array_equal(model.predict(x), model.classes_[plain.predict(x)])
     assert model.score(x, y) == plain.score(x, np.argsort(order)[codes])
-    assert state(learner().fit(x, list(y))) == state(model)
+    assert state(classifier().fit(x, list(y))) == state(model)
 
 
 def test_truth_values_and_a_pandas_column():
-    pandas = pytest.importorskip("pandas")
-    x, y = data()
-    model = learner().fit(x, y > 0)
+    x, y = blobs()
+    model = classifier().fit(x, y > 0)
     assert model.classes_.dtype == bool
-    text = pandas.Series(np.where(y > 0, "on", "off"), dtype="category")
-    frame = pandas.DataFrame(x, columns=["a", "b"])
-    other = learner().fit(frame, text)
+    text = pd.Series(np.where(y > 0, "on", "off"), dtype="category")
+    frame = pd.DataFrame(x, columns=["a", "b"])
+    other = classifier().fit(frame, text)
     assert list(other.classes_) == ["off", "on"]
     np.testing.assert_array_equal(other.predict(frame) == "on", model.predict(x))
 
@@ -138,8 +81,8 @@ def test_truth_values_and_a_pandas_column():
     ],
 )
 def test_bad_labels_are_named_and_change_nothing(spoil, kind, message):
-    x, y = data()
-    model = learner(likelihood="bernoulli").fit(x, y)
+    x, y = blobs()
+    model = classifier(likelihood="bernoulli").fit(x, y)
     before = state(model)
     with pytest.raises(kind, match=message):
         model.fit(x, spoil(y))
@@ -147,8 +90,8 @@ def test_bad_labels_are_named_and_change_nothing(spoil, kind, message):
 
 
 def test_labels_unknown_to_the_model():
-    x, y = data()
-    model = learner().fit(x, y)
+    x, y = blobs()
+    model = classifier().fit(x, y)
     before = state(model)
     strange = np.where(np.arange(60) == 3, 9, y)
     for method in (model.partial_fit, model.log_predictive_density):
@@ -169,8 +112,8 @@ def test_labels_unknown_to_the_model():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("classes", "likelihood"), [(2, None), (2, "categorical"), (4, None)])
 def test_probabilities_add_up_and_decide(classes, likelihood, dtype):
-    x, y = data(classes)
-    model = learner(likelihood=likelihood, dtype=dtype, epochs=20).fit(x, y)
+    x, y = blobs(classes)
+    model = classifier(likelihood=likelihood, dtype=dtype, epochs=20).fit(x, y)
     single = classes == 2 and likelihood is None
     kind = BernoulliLikelihood if single else CategoricalLikelihood
     assert type(model.estimator_.model.likelihood) is kind
@@ -189,8 +132,8 @@ def test_probabilities_add_up_and_decide(classes, likelihood, dtype):
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "categorical"])
 def test_log_probabilities_of_what_is_next_to_impossible_are_finite(likelihood):
-    x, y = data()
-    model = learner(likelihood=likelihood, epochs=30, prior=GaussianPrior(3.0)).fit(x, y)
+    x, y = blobs()
+    model = classifier(likelihood=likelihood, epochs=30, prior=GaussianPrior(3.0)).fit(x, y)
     far = 1e4 * x
     p, logs = model.predict_proba(far), model.predict_log_proba(far)
     assert (p == 0).any()
@@ -202,8 +145,8 @@ def test_log_probabilities_of_what_is_next_to_impossible_are_finite(likelihood):
 @pytest.mark.equation("D29")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_entropy_splits_into_what_data_could_tell_and_what_they_could_not(classes):
-    x, y = data(classes)
-    model = learner(epochs=20).fit(x, y)
+    x, y = blobs(classes)
+    model = classifier(epochs=20).fit(x, y)
     d = model.predict_distribution(x)
     functions = model.sample_functions(x, 20)  # (N, C, S): those that predict_proba averages
     np.testing.assert_allclose(functions.sum(axis=1), 1.0, rtol=1e-12)
@@ -220,11 +163,11 @@ def test_far_from_the_data_the_classes_are_less_certain_than_a_point_estimate_sa
     # Far out only the direction counts. The posterior doubts as many of them as its boundary
     # varies by; a single boundary those within about 1 / radius of it. (Of five units all may be
     # off: then distance does not count, and one network is in doubt of a whole sector.)
-    x, y = data()
+    x, y = blobs()
     angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
     far = 1000 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     bayes, point = (
-        learner(hidden_layer_sizes=(50,), inference=q, epochs=200)
+        classifier(hidden_layer_sizes=(50,), inference=q, epochs=200)
         .fit(x, y)
         .predict_distribution(far)
         for q in ("mean-field", "map")
@@ -235,8 +178,8 @@ def test_far_from_the_data_the_classes_are_less_certain_than_a_point_estimate_sa
 
 
 def test_scores_are_scikit_learns():
-    x, y = data(3)
-    model, weight = learner(epochs=20).fit(x, y), np.linspace(0, 1, 60)
+    x, y = blobs(3)
+    model, weight = classifier(epochs=20).fit(x, y), np.linspace(0, 1, 60)
     assert model.score(x, y) == pytest.approx(accuracy_score(y, model.predict(x)), rel=1e-12)
     assert model.score(x, y, sample_weight=weight) == pytest.approx(
         accuracy_score(y, model.predict(x), sample_weight=weight), rel=1e-12
@@ -246,92 +189,29 @@ def test_scores_are_scikit_learns():
     )
 
 
-def test_rows_for_which_the_network_overflows_are_named():
-    x, y = data(3)
-    # 1e308 is finite, and in deviations too; its product with a weight above 2 is not. Weights
-    # start at N(0, 3^2), and of 50 units some are on and have such weights.
-    x /= x.std(axis=0)
-    wide = MeanField(mu_scale=3.0)
-    model = learner(hidden_layer_sizes=(50,), inference=wide, epochs=1).fit(x, y)
-    x[4] = [1e308, -1e308]
-    for method in (model.predict, model.predict_proba, model.sample_functions):
-        with pytest.raises(ValueError, match="overflows float64 at row 4"):
-            method(x)
-    with pytest.raises(ValueError, match="overflows float64 at row 4"):
-        model.log_predictive_density(x, y)
-
-
 # Going on
 
 
-def test_partial_fits_in_a_row_are_one_fit():
-    x, y = data(3)
-    whole = learner(epochs=4, optimizer=Adam(1e-2)).fit(x, y)
-    parts = learner(optimizer=Adam(1e-2))
-    parts.partial_fit(x, y, classes=[2, 0, 1]).partial_fit(x, y, epochs=2)
-    assert state(parts.partial_fit(x, y, classes=[0, 1, 2])) == state(whole)
-
-
 def test_classes_may_come_later_than_their_rows():
-    x, y = data(3)
-    model = learner().partial_fit(x[y < 2], y[y < 2], classes=[0, 1, 2], epochs=2)
+    x, y = blobs(3)
+    model = classifier().partial_fit(x[y < 2], y[y < 2], classes=[0, 1, 2], epochs=2)
     assert model.predict_proba(x).shape == (60, 3)
     model.partial_fit(x[y == 2], y[y == 2])
     assert model.n_iter_ == 3
 
 
 def test_partial_fit_needs_to_know_all_classes_and_keeps_them():
-    x, y = data(3)
+    x, y = blobs(3)
     with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
-        learner().partial_fit(x, y)
+        classifier().partial_fit(x, y)
     with pytest.raises(ValueError, match=r"not among the classes"):
-        learner().partial_fit(x, y, classes=[0, 1])
+        classifier().partial_fit(x, y, classes=[0, 1])
     with pytest.raises(ValueError, match="y has only one class"):
-        learner().partial_fit(x, y, classes=[1])
-    model = learner().fit(x, y)
+        classifier().partial_fit(x, y, classes=[1])
+    model = classifier().fit(x, y)
     with pytest.raises(ValueError, match=r"classes \[0, 1\] are not those of the first call"):
         model.partial_fit(x, y, classes=[0, 1])
     with pytest.raises(ValueError, match="likelihood changed"):
-        learner(likelihood="bernoulli").fit(x[y < 2], y[y < 2]).set_params(
+        classifier(likelihood="bernoulli").fit(x[y < 2], y[y < 2]).set_params(
             likelihood="categorical", hidden_layer_sizes=(5,)
         ).partial_fit(x[y < 2], y[y < 2])
-
-
-def test_another_fit_may_have_other_classes():
-    x, y = data(3)
-    model = learner().fit(x, y)
-    model.fit(x, np.where(y, "a", "b"))
-    assert list(model.classes_) == ["a", "b"]
-    assert model.predict_proba(x).shape == (60, 2)
-
-
-# Arguments
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"prior": "mixture-learned"},
-        {"prior": "laplace"},
-        {"inference": "full-rank"},
-        {"inference": "mle"},
-        {"gradient_estimator": "flipout"},
-        {"gradient_estimator": "local-reparameterisation"},
-        {"objective": "renyi", "batch_size": 60},
-        {"objective": "eubo", "batch_size": 60, "samples": 20},
-        {"kl_weights": "geometric", "kl_warm_up": "cyclical"},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_any_valid_combination_fits_and_predicts(params, classes):
-    x, y = data(classes)
-    model = learner(**params).fit(x, y)
-    assert np.isfinite(model.log_predictive_density(x, y)).all()
-    assert model.predict(x).shape == (60,)
-
-
-@pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "classes_"])
-def test_fitted_attributes_are_absent_before_fit(name):
-    assert not hasattr(learner(), name)
-    assert hasattr(learner().fit(*data()), name)
