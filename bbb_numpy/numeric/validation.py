@@ -115,7 +115,6 @@ positive = partial(real, low=SMALLEST, high=INFINITY, wanted="positive and finit
 not_negative = partial(real, low=0.0, high=INFINITY, wanted="finite and >= 0")
 fraction = partial(real, low=0.0, high=1.0)
 proper_fraction = partial(real, low=SMALLEST, high=1.0, wanted="> 0 and < 1")
-FINITE = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
 # A width that may be 0 and whose square is finite
 spread = partial(real, low=0.0, high=1e150, wanted="finite and >= 0, and below 1e150")
 # The square and the square's inverse are finite
@@ -201,14 +200,6 @@ def FLOATS(name: str, value: Any) -> NDArray[Any]:
     if array.dtype not in (np.float32, np.float64):
         raise TypeError(f"{name} must be of dtype float64 or float32; got {array.dtype}")
     return array
-
-
-def INTERVAL(name: str, value: Any) -> tuple[float, float]:
-    """Return (low, high) as floats, or raise."""
-    low, high = np.asarray(Numbers((2,))(name, value), float).tolist()
-    if not low < high:
-        raise ValueError(f"{name} must be (low, high) with low < high; got {low:g}, {high:g}")
-    return low, high
 
 
 def DTYPE(name: str, value: Any) -> np.dtype[Any]:
@@ -301,7 +292,6 @@ def Named(rule: Rule, example: str = "") -> Rule:
     return check
 
 
-TEXT = InstanceOf(str)
 FUNCTION = _kind(lambda value: callable(value) and not isinstance(value, type), "a function")
 # of a seed every call would draw the same
 GENERATOR = _kind(

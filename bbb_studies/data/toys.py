@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import FINITE, GENERATOR, INTERVAL, ROWS, accepts, spread
+from bbb_numpy.numeric.validation import GENERATOR, ROWS, accepts, real, spread
 
 __all__ = ["Toy", "cubic", "cubic_curve", "one_period", "sine", "sine_curve", "ten_sine"]
 
 Array = NDArray[Any]
+FINITE = partial(real, low=-1e100, high=1e100, wanted="finite and within 1e100")
 checked = accepts(rng=GENERATOR, rows=ROWS, low=FINITE, high=FINITE, noise=spread)
 
 
@@ -39,12 +41,17 @@ def ten_sine(x: Array) -> Array:
     return 10.0 * np.sin(2.0 * np.pi * x)
 
 
+def _check_range(low: float, high: float) -> None:
+    if not low < high:
+        raise ValueError(f"the range must be (low, high) with low < high; got {low:g}, {high:g}")
+
+
 @checked
 def _draw(
     rng: np.random.Generator, rows: int, low: float, high: float, noise: float
 ) -> tuple[Array, Array]:
     """Return x ~ U(low, high) (N, 1) and epsilon ~ N(0, noise^2) (N, 1)."""
-    INTERVAL("the range", (low, high))
+    _check_range(low, high)
     return rng.uniform(low, high, (rows, 1)), noise * rng.standard_normal((rows, 1))
 
 
@@ -111,6 +118,6 @@ def one_period(
 
     Errors are those of `sine`; `rng` draws the noise alone, in units of y: x is not random.
     """
-    INTERVAL("the range", (low, high))
+    _check_range(low, high)
     x = np.linspace(low, high, rows)[:, None]  # (N, 1)
     return Toy(x, ten_sine(x) + noise * rng.standard_normal((rows, 1)), ten_sine)
