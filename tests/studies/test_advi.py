@@ -6,7 +6,7 @@ from math import lgamma, log, pi
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import changed, complex_gradient, exact_posterior, linear_problem, seeds
+from problems import complex_gradient, exact_posterior, linear_problem, seeds
 from scipy.optimize import minimize
 
 from bbb_numpy import (
@@ -25,7 +25,6 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine
-from bbb_numpy.training.state import NonFiniteError
 from bbb_studies.advi import ADVI, Transformed, fit
 from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
@@ -252,29 +251,6 @@ def test_the_value_is_minus_the_mean_log_joint_minus_the_entropy_of_q(posterior)
     assert error < 0.01
 
 
-@pytest.mark.equation("M13")
-@pytest.mark.parametrize("make", [MeanField, FullRank])
-def test_with_the_printed_sign_the_bound_breaks_though_no_gradient_check_fails(make):
-    printed = changed(
-        make(0.1, -1.0, 0.01),
-        entropy=lambda self, parts: (lambda e: e._replace(value=-e.value))(
-            make.entropy(self, parts)
-        ),
-        add_entropy_vjp=lambda self, parts, d, v, d_phi: make.add_entropy_vjp(
-            self, parts, -d, v, d_phi
-        ),
-    )
-    right, wrong = (
-        ADVI(poisson, RATE_ONLY, make(0.1, -1.0, 0.01)),
-        ADVI(poisson, RATE_ONLY, printed),
-    )
-    assert gradient_error(wrong) <= 1e-12
-    for deviation, above in ((0.5, False), (1e-3, True), (1e-6, True)):  # it rewards a point mass
-        phi = MeanField().pack(np.array([log(A / B)]), np.array([deviation]))
-        assert exact_elbo(right, phi) < POISSON_EVIDENCE
-        assert (exact_elbo(wrong, phi) > POISSON_EVIDENCE) == above
-
-
 # --- M14: the transformed joint
 
 
@@ -288,12 +264,6 @@ def test_the_transformed_joint_integrates_to_the_evidence_and_has_the_posterior_
     average = weights @ transforms.inverse(zeta)[:, 0] / weights.sum()
     assert abs(found - evidence) < 1e-9
     assert abs(average - mean) < 1e-9
-    # without the Jacobian it is the posterior of another prior
-    forgotten = changed(transforms, log_det=lambda self, z: np.zeros(len(z)))
-    wrong, _, logs = grid_evidence(Transformed(target, forgotten), 0.01, 1)
-    weights = np.exp(logs - logs.max())
-    assert abs(wrong - evidence) > 1e-2
-    assert abs(weights @ transforms.inverse(zeta)[:, 0] / weights.sum() - mean) > 1e-3
 
 
 @pytest.mark.equation("M14")
@@ -409,7 +379,7 @@ def test_fitted_to_counts_the_log_rate_has_the_exact_optimum(posterior):
 
 
 @pytest.mark.equation("M13", "M14")
-@pytest.mark.parametrize("case", ["coin, logit", "poisson, softplus", "normal", "cutpoints"])
+@pytest.mark.parametrize("case", ["poisson, softplus", "normal", "cutpoints"])
 def test_fitted_elbos_lie_just_below_the_log_evidence(case):
     target, transforms, evidence = CASES[case]
     problem = ADVI(target, transforms, FullRank(0.1, -1.0, 0.01))
@@ -480,90 +450,23 @@ def test_same_seed_same_phi_bit_for_bit_and_the_loop_uses_the_checked_function()
     assert np.array_equal(values, runs[0].history)
 
 
-def interrupting(after):
-    calls = []
-
-    def target(theta):
-        calls.append(1)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return poisson(theta)
-
-    return target
-
-
-def test_ctrl_c_keeps_the_steps_so_far():
-    problem = ADVI(interrupting(8), RATE_ONLY)
-    found = fit(problem, rng=np.random.default_rng(0), steps=100, progress=False)
-    assert found.stopped == "interrupted"
-    assert len(found.history) == 8
-    whole = fit(
-        problem_of("poisson, log", problem.posterior), rng=np.random.default_rng(0), steps=8
-    )
-    assert whole.stopped == ""
-    assert np.array_equal(found.history[:1], whole.history[:1])
-
-
-def test_values_that_are_not_finite_are_refused_with_the_last_finite_phi():
-    def broken(theta):
-        value, slope = poisson(theta)
-        return np.where(theta[:, 0] > 5, np.nan, value), slope
-
-    start = MeanField().pack(np.array([-3.0]), np.array([1e-3]))
-    with pytest.raises(
-        NonFiniteError, match=r"nan in step \d+ .*lower the learning rate"
-    ) as caught:
-        fit(ADVI(broken, RATE_ONLY), rng=np.random.default_rng(0), start=start, progress=False)
-    kept = caught.value.training.theta
-    assert np.isfinite(kept).all()
-    assert -3 < kept[0] < np.log(5)
-    with pytest.raises(NonFiniteError, match=r"step 0 .*log_joint or its gradient is not finite"):
-        fit(
-            ADVI(lambda theta: (theta[:, 0], np.inf * theta), RATE_ONLY),
-            rng=np.random.default_rng(0),
-        )
-    with pytest.raises(NonFiniteError, match="lower the learning rate"):
-        fit(
-            problem_of("poisson, log"),
-            rng=np.random.default_rng(0),
-            optimizer=SGD(1e200),
-            progress=False,
-        )
+def test_values_that_are_not_finite_are_refused():
+    with pytest.raises(FloatingPointError, match=r"step 0 .*log_joint is not finite"):
+        fit(ADVI(lambda theta: (theta[:, 0], np.inf * theta), RATE_ONLY), rng=fresh())
+    with pytest.raises(FloatingPointError, match="lower the learning rate"):
+        fit(problem_of("poisson, log"), rng=fresh(), optimizer=SGD(1e200))
 
 
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
         (lambda p: ADVI(poisson, RATE_ONLY, PointMass()), TypeError, "MeanField or FullRank"),
-        (lambda p: ADVI("poisson", RATE_ONLY), TypeError, "log_joint must be a function"),
-        (lambda p: fit(poisson, rng=fresh()), TypeError, "problem must be an object of type ADVI"),
-        (lambda p: fit(p, rng=fresh(), progress=1), TypeError, "progress must be True or False"),
-        (
-            lambda p: ADVI(poisson, RATE_ONLY, FullRank(limit_gib=1e-9)), ValueError, "limit is",
-        ),
-        (
-            lambda p: ADVI(coin, Logit()),
-            TypeError,
-            'Blockwise((("theta", (3,), Logit()),)), with () for one number',
-        ),
-        (lambda p: fit(p, rng=0), TypeError, "numpy.random.default_rng(0); got 0"),
-        (lambda p: fit(p, rng=fresh(), steps=1).draw(0, 5), TypeError, "rng must be a"),
-        (lambda p: fit(p, rng=fresh(), steps=1).elbo(0), TypeError, "rng must be a"),
-        (lambda p: fit(p, rng=fresh(), optimizer="adam"), TypeError, "Adam(0.05)"),
-        (lambda p: fit(p, rng=fresh(), optimizer=Adam), TypeError, "optimizer must be an object"),
+        (lambda p: ADVI(coin, Logit()), TypeError, "type Blockwise"),
         (lambda p: fit(p, rng=fresh(), steps=0), ValueError, "steps must be"),
-        (lambda p: fit(p, rng=fresh(), samples=0), ValueError, "samples must be"),
         (lambda p: fit(p, rng=fresh(), start=np.zeros(3)), ValueError, "have shape (2,)"),
         (lambda p: fit(p, rng=fresh(), start=np.full(2, np.nan)), ValueError, "be finite"),
-        (
-            lambda p: fit(ADVI(lambda t: (t, t), RATE_ONLY), rng=fresh()),
-            ValueError,
-            "log_joint must return values (10,) and gradients (10, 1)",
-        ),
-        (lambda p: fit(p, rng=fresh(), steps=1).elbo(fresh(), 1), ValueError, "samples must be"),
-        (lambda p: fit(p, rng=fresh(), steps=1).draw(fresh(), 0), ValueError, "count must be"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(make, error, said):
     with pytest.raises(error, match=re.escape(said)):
         make(problem_of("poisson, log"))
@@ -610,5 +513,3 @@ def test_a_sampler_reaches_the_posterior_of_a_chance_through_the_transform():
     squares = np.mean(np.square(means), axis=0)
     exact = 4 * 5 / (14 * 15)
     assert abs(squares.mean() - exact) < 4 * squares.std(ddof=1) / np.sqrt(400)
-    # the same, without the Jacobian, is the posterior Beta(3, 9)
-    assert abs(chains.mean() - 3 / 12) > 20 * chains.std(ddof=1) / np.sqrt(400)

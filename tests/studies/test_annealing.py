@@ -258,21 +258,6 @@ def test_equalised_powers_share_the_scatter(joint):
     assert after.std() / after.mean() < 0.3
 
 
-@pytest.mark.parametrize(
-    ("schedule", "spread"),
-    [
-        ([0.0], []),
-        ([0.0, 1.0], []),
-        ([0.0, 0.5, 1.0], [1.0]),
-        ([0.0, 0.5, 0.5, 1.0], [1.0, 1.0, 1.0]),
-        ([1.0, 0.5, 0.0], [1.0, 1.0]),
-    ],
-)
-def test_equalised_needs_a_schedule_that_rises_and_a_spread_for_each_step(schedule, spread):
-    with pytest.raises(ValueError, match="schedule must rise, with one number more than spread"):
-        equalised(np.array(schedule), np.array(spread), 3)
-
-
 def test_without_data_the_evidence_is_one_and_where_all_overflows_it_is_nothing(problem):
     nothing = LogJoint(problem.model, np.zeros((0, 2)), np.zeros((0, 1)))
     found = evidence(nothing, chains=10, steps=5, seed=0)
@@ -317,9 +302,9 @@ def test_a_chain_from_where_the_density_is_0_is_refused():
 
     for start in (np.array([[1.0], [-1.0]]), np.array([[-2.0], [-1.0]])):
         with pytest.raises(ValueError, match="its weight would be infinite"):
-            anneal(right, start, [HMC()], [0.0, 1.0], RNG(0))
+            anneal(right, start, [HMC()], powers(1), RNG(0))
         with pytest.raises(ValueError, match="its weight would be infinite"):
-            pilot(right, start, HMC(), [0.0, 1.0], RNG(0))
+            pilot(right, start, HMC(), powers(1), RNG(0))
 
 
 def test_the_same_seed_gives_the_same_weights(joint):
@@ -330,54 +315,31 @@ def test_the_same_seed_gives_the_same_weights(joint):
     assert np.array_equal(evidence(joint, chains=5, schedule=given, seed=0).powers, given)
 
 
-def test_what_makes_no_sense_is_refused(joint):
-    start = joint.draw_prior(RNG(0), 3)
-    with pytest.raises(ValueError, match="kind must be one of 'geometric', 'sigmoidal'"):
-        powers(3, "cosine")
-    with pytest.raises(ValueError, match="first must be"):
-        powers(3, first=0.0)
-    with pytest.raises(ValueError, match="2 steps of the schedule need 2 kernels; got 1"):
-        anneal(along(joint), start, [HMC()], np.array([0, 0.5, 1]), RNG(0))
-    own = MetropolisHastings(Independent(lambda rng, shape: np.zeros(shape), lambda x: x[:, 0]))
-    with pytest.raises(TypeError, match="a pilot tunes kernels"):
-        pilot(along(joint), start, own, powers(3), RNG(0))
-    with pytest.raises(ValueError, match="target_accept must be > 0 and < 1; got 0"):
-        pilot(along(joint), start, HMC(), powers(3), RNG(0), target_accept=0)
-    for stands in ([0.0, 0.5, 0.5], [0.0, 1.0, 0.5], [True, True, True]):
-        with pytest.raises(ValueError, match="schedule must rise from each power to the next, or"):
-            pilot(along(joint), start, HMC(), stands, RNG(0))
-    with pytest.raises(TypeError, match=r"rng must be an object such as .* got <module"):
-        pilot(along(joint), start, HMC(), powers(3), np.random)
-    with pytest.raises(ValueError, match="chains must be a whole number >= 2"):
-        evidence(joint, chains=1)
-    with pytest.raises(ValueError, match="start must hold 1 or more rows"):
-        anneal(along(joint), start[:0], [HMC()], [0.0, 1.0], RNG(0))
-    with pytest.raises(ValueError, match="schedule must hold 2 or more numbers"):
-        anneal(along(joint), start, [], [0.5], RNG(0))
-    for sweeps in (0, 10**9 + 1):  # with one kernel too few, so as not to begin if accepted
-        with pytest.raises(ValueError, match=r"sweeps must be a whole number >= 1( and|; got 0)"):
-            anneal(along(joint), start, [], [0.0, 1.0], RNG(0), sweeps)
-    with pytest.raises(ValueError, match="sweeps must be a whole number >= 1; got 0"):
-        evidence(joint, sweeps=0)
-    for steps in (0, 10**8 + 1):
-        with pytest.raises(ValueError, match=r"steps must be a whole number >= 1( and|; got 0)"):
-            powers(steps, "cosine")
-    with pytest.raises(ValueError, match="steps must be a whole number >= 1; got 0"):
-        evidence(joint, steps=0, schedule=powers(3))
-    for kernel in (HMC, 0.1):
-        with pytest.raises(TypeError, match=r"kernel must be an object such as HMC\(\) or NUTS"):
-            evidence(joint, kernel=kernel)
+OWN = MetropolisHastings(Independent(lambda rng, shape: np.zeros(shape), lambda x: x[:, 0]))
 
 
 @pytest.mark.parametrize(
-    "schedule", [[0.0, 0.5], [0.5, 1.0], [1.0, 0.0], [0.0, 1.0, 1.0], [0.0], []]
+    ("call", "error", "message"),
+    [
+        (lambda j, s: powers(3, "cosine"), ValueError, "kind must be one of 'geometric', 'sigmoid"),
+        (lambda j, s: powers(3, first=0.0), ValueError, "first must be"),
+        (lambda j, s: powers(0), ValueError, "steps must be a whole number >= 1"),
+        (lambda j, s: equalised(powers(2), np.ones(1), 3), ValueError, "one number more than"),
+        (lambda j, s: equalised(powers(2)[::-1], np.ones(2), 3), ValueError, "schedule must rise"),
+        (
+            lambda j, s: anneal(along(j), s, [HMC()], powers(2), RNG(0)),
+            ValueError,
+            "2 kernels; got",
+        ),
+        (lambda j, s: pilot(along(j), s, OWN, powers(3), RNG(0)), TypeError, "a pilot tunes kern"),
+        (lambda j, s: evidence(j, chains=1), ValueError, "chains must be a whole number >= 2"),
+        (lambda j, s: evidence(j, schedule=powers(3)[1:]), ValueError, "rise from 0, the prior"),
+        (lambda j, s: evidence(j, schedule=powers(3)[::-1]), ValueError, "rise from 0, the prior"),
+    ],
 )
-def test_a_schedule_must_lead_from_the_prior_to_the_posterior(schedule):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((5, 1))
-    joint = LogJoint(Model(MLP((1, 1))), x, x)
-    with pytest.raises(ValueError, match="schedule must rise from 0"):
-        evidence(joint, seed=0, schedule=np.array(schedule))
+def test_what_makes_no_sense_is_refused(joint, call, error, message):
+    with pytest.raises(error, match=message):
+        call(joint, joint.draw_prior(RNG(0), 3))
 
 
 @pytest.mark.equation("M20")

@@ -96,8 +96,7 @@ def assert_same(alone, together, ulps=0.0):
     assert not np.array_equal(alone[0].theta, alone[1].theta)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("samples", [1, 2, 10])
+@pytest.mark.parametrize(("dtype", "samples"), [(np.float64, 2), (np.float32, 1), (np.float32, 10)])
 @pytest.mark.parametrize(
     "parts",
     [
@@ -133,8 +132,7 @@ def test_every_option_of_training_means_the_same(options):
     assert_same(*both(estimators(), samples=2, **options))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("samples", [1, 10])
+@pytest.mark.parametrize(("dtype", "samples"), [(np.float64, 1), (np.float32, 10)])
 @pytest.mark.parametrize(
     "priors",
     [
@@ -265,10 +263,6 @@ def _other_rows(arguments):
     arguments["xs"][1] = arguments["xs"][1][:-1]
 
 
-def _fewer_targets(arguments):
-    arguments["ys"] = [y[:-1] for y in arguments["ys"]]
-
-
 def _missing(arguments):
     arguments["xs"][2][0, 0] = np.nan
 
@@ -281,60 +275,15 @@ def _further(arguments):
     arguments["trainings"][1].optimizer_state.steps = 7
 
 
-def _single_precision(arguments):
-    arguments["trainings"][2].theta = arguments["trainings"][2].theta.astype(np.float32)
-
-
-def _other_optimizer(arguments):
-    arguments["recipe"] = Recipe(SGD(), epochs=1)
-
-
-def _beyond_single_precision(arguments):
-    for training in arguments["trainings"]:
-        training.theta = training.theta.astype(np.float32)
-    arguments["xs"][1][0, 0] = 1e60
-
-
-def _no_shares(arguments):
-    arguments["recipe"] = Recipe(epochs=1, kl_weights=np.zeros_like)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (_other_rows, r"xs must hold arrays of one shape \(rows, 4\).*\(20, 4\), \(21, 4\)"),
-        (_fewer_targets, "xs have 21 rows, ys 20"),
         (_missing, "xs contain nan or infinity as float64"),
         (_one_generator, r"one entry each; got \[3, 3, 3, 3, 1\]"),
         (_further, "replicate 1 was trained for 7 steps"),
-        (_single_precision, "theta of replicate 2 has .* float32"),
-        (_other_optimizer, "started with SGD"),
-        (_beyond_single_precision, "xs contain nan or infinity as float32"),
-        (_no_shares, "shares >= 0 that sum to 1"),
     ],
 )
 def test_replicates_that_do_not_fit_together_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        call(estimators(), change)
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("estimators", ["BBB"] * R),
-        ("trainings", [None] * R),
-        ("trainings", 3),
-        ("xs", 3),
-        ("ys", 3),
-        ("rngs", [0, 1, 2]),
-        ("rngs", np.random.default_rng(0)),
-        ("recipe", Adam()),
-        ("progress", 1),
-    ],
-)
-def test_a_wrong_argument_is_refused_by_its_name(name, wrong):
-    def change(arguments):
-        arguments[name] = wrong
-
-    with pytest.raises(TypeError, match=f"^{name} must be"):
         call(estimators(), change)
